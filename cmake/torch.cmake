@@ -1,0 +1,21 @@
+# prism_torch: LibTorch from the Python wheel in .venv (or from PRISM_PYTHON's torch), as one imported target.
+# No find_package(Torch): on the CUDA wheel that wants a CUDA toolkit, which a CPU program does not need.
+set(PRISM_PYTHON "${PROJECT_SOURCE_DIR}/.venv/bin/python" CACHE FILEPATH "the Python whose torch wheel to link")
+execute_process(
+  COMMAND ${PRISM_PYTHON} -c "import importlib.util as u, os; print(os.path.dirname(u.find_spec('torch').origin))"
+  OUTPUT_VARIABLE PRISM_TORCH_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE status ERROR_QUIET)
+if(NOT status EQUAL 0 OR NOT EXISTS "${PRISM_TORCH_ROOT}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "[cmake] expected the torch wheel in ${PRISM_PYTHON}'s packages; found none; run scripts/setup.sh first.")
+endif()
+
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+add_library(prism_torch INTERFACE)
+target_include_directories(prism_torch SYSTEM INTERFACE
+  ${PRISM_TORCH_ROOT}/include ${PRISM_TORCH_ROOT}/include/torch/csrc/api/include)
+target_compile_options(prism_torch INTERFACE -fopenmp)
+# The wheel's own libgomp, by path: two OpenMP run times in one process would start two teams.
+target_link_libraries(prism_torch INTERFACE
+  ${PRISM_TORCH_ROOT}/lib/libtorch_cpu.so ${PRISM_TORCH_ROOT}/lib/libc10.so ${PRISM_TORCH_ROOT}/lib/libgomp.so.1)
+target_link_options(prism_torch INTERFACE -Wl,--allow-shlib-undefined)
+set(CMAKE_BUILD_RPATH ${PRISM_TORCH_ROOT}/lib)
+set(CMAKE_INSTALL_RPATH ${PRISM_TORCH_ROOT}/lib)

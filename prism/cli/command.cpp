@@ -1,0 +1,24 @@
+#include "prism/cli/command.h"
+
+#include <algorithm>
+
+#include "prism/core/error.h"
+
+namespace prism {
+
+bool parse(CLI::App& app, const Arguments& arguments) {
+  app.footer("Exit status: 0 done, 1 failed, 2 wrong input.");
+  Arguments reversed(arguments.rbegin(), arguments.rend());  // CLI11 pops from the back
+  try {
+    app.parse(std::move(reversed));
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    // Subcommands answer --help for themselves.
+    fmt::print("{}", app.help());
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw InputError(app.get_name(), fmt::format("{}; see {} --help.", error.what(), app.get_name()));
+  }
+}
+
+}  // namespace prism

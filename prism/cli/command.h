@@ -1,0 +1,32 @@
+// What one `prism <command>` is: a row of main.cpp's table, and the parsing that all commands share.
+//
+//   int run_info(const Arguments& arguments) {
+//     CLI::App app("what a model costs, layer by layer", "prism info");
+//     app.add_option("MODEL", path, "recipe or model folder")->required();
+//     if (!parse(app, arguments)) return 0;      // --help was asked for and printed
+//     ...
+//   }
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace prism {
+
+/// The words after the command's name.
+using Arguments = std::vector<std::string>;
+
+/// Parses. Returns false after printing help. @throws InputError for words that do not fit.
+bool parse(CLI::App& app, const Arguments& arguments);
+
+/// One function per command, in the file of its name; each returns the exit status.
+int run_eval(const Arguments& arguments);
+int run_generate(const Arguments& arguments);
+int run_info(const Arguments& arguments);
+int run_report(const Arguments& arguments);
+int run_tokenize(const Arguments& arguments);
+int run_tokenizer(const Arguments& arguments);
+int run_train(const Arguments& arguments);
+
+}  // namespace prism

@@ -1,0 +1,74 @@
+// prism: a table of commands. The library throws; this is the one place that prints a failure and exits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include "prism/cli/command.h"
+#include "prism/core/error.h"
+#include "prism/core/names.h"
+
+namespace prism {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* summary;
+  int (*run)(const Arguments&);
+};
+
+constexpr std::array kCommands = {
+    Command{"train", "train a model by a recipe; resume a run", run_train},
+    Command{"generate", "continue a text with a model", run_generate},
+    Command{"eval", "measure a model on a text", run_eval},
+    Command{"info", "parameters, FLOPs and cache of a recipe or model, layer by layer", run_info},
+    Command{"report", "one page that compares runs", run_report},
+    Command{"tokenizer", "train, inspect and apply a tokenizer", run_tokenizer},
+    Command{"tokenize", "turn text files into token shards", run_tokenize},
+};
+
+void print_help() {
+  fmt::print("usage: prism COMMAND [options]\n\nTransformers whose attention is not uniform: train, evaluate, generate.\n\n");
+  for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
+  fmt::print("\n`prism COMMAND --help` explains each. Exit status: 0 done, 1 failed, 2 wrong input.\n");
+}
+
+int run(const Arguments& words) {
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print_help();
+    return words.empty() ? 2 : 0;
+  }
+  const auto* command = std::find_if(kCommands.begin(), kCommands.end(), [&](const auto& row) { return words[0] == row.name; });
+  if (command == kCommands.end()) {
+    std::vector<std::string> names;
+    for (const auto& row : kCommands) names.emplace_back(row.name);
+    const std::string near = nearest_name(words[0], names);
+    throw InputError("prism", fmt::format("expected a command; found \"{}\"; {}", words[0],
+                                          near.empty() ? "see prism --help." : fmt::format("did you mean {}?", near)));
+  }
+  return command->run(Arguments(words.begin() + 1, words.end()));
+}
+
+}  // namespace
+}  // namespace prism
+
+int main(int count, char** words) {
+  int status = 1;
+  try {
+    status = prism::run(prism::Arguments(words + 1, words + count));
+  } catch (const prism::InputError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    status = 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+  }
+  // Results that did not reach their file are a failure, not a success.
+  if (std::fflush(stdout) != 0 && status == 0) {
+    fmt::print(stderr, "[prism] expected to write the results to standard output; found: it is closed or full.\n");
+    status = 1;
+  }
+  return status;
+}

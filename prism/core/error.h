@@ -1,0 +1,54 @@
+// The kinds of failure and the two checks that raise them.
+//
+//   PRISM_CHECK(d_model % heads == 0, "head_schedule", "expected a divisor of {}; found {}; try {}", d_model, heads,
+//   near);
+//
+// The library throws; only cli/ prints the sentence and turns the kind into an exit status.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace prism {
+
+/// What every prism failure has: a sentence that starts with the operation in brackets.
+class Error : public std::runtime_error {
+ public:
+  Error(std::string_view operation, std::string_view message)
+      : std::runtime_error(fmt::format("[{}] {}", operation, message)) {}
+};
+
+/// The caller gave something wrong: a file, a field, a shape. Exit status 2.
+class InputError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The world refused: disk full, folder not writable, loss not finite. Exit status 1.
+class FailedError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A bug of ours. Exit status 1.
+class InternalError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace prism
+
+/// Throws InputError unless `condition`: expected ...; found ...; way out.
+#define PRISM_CHECK(condition, operation, ...)                                          \
+  do {                                                                                  \
+    if (!(condition)) throw ::prism::InputError(operation, ::fmt::format(__VA_ARGS__)); \
+  } while (false)
+
+/// Throws InternalError unless `condition`: what can only be false through a bug of ours.
+#define PRISM_ASSERT(condition, operation, ...)                                            \
+  do {                                                                                     \
+    if (!(condition)) throw ::prism::InternalError(operation, ::fmt::format(__VA_ARGS__)); \
+  } while (false)

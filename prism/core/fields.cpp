@@ -1,0 +1,132 @@
+#include "prism/core/fields.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "prism/core/files.h"
+
+namespace prism {
+namespace detail {
+namespace {
+
+/// "4M" -> 4000000 and so on; anything else is returned as it is.
+std::string expand_suffix(std::string_view text) {
+  if (text.size() < 2) return std::string(text);
+  double factor = 0;
+  switch (text.back()) {
+    case 'k':
+      factor = 1e3;
+      break;
+    case 'M':
+      factor = 1e6;
+      break;
+    case 'G':
+      factor = 1e9;
+      break;
+    default:
+      return std::string(text);
+  }
+  double value = 0;
+  const char* end = text.data() + text.size() - 1;
+  const auto [next, code] = std::from_chars(text.data(), end, value);
+  if (code != std::errc() || next != end) return std::string(text);
+  return fmt::format("{}", value * factor);
+}
+
+int64_t parse_index(std::string_view text, std::string_view path) {
+  int64_t value = 0;
+  const auto [next, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  PRISM_CHECK(code == std::errc() && next == text.data() + text.size() && value >= 0, "recipe",
+              "{}: expected [index] or [first-last]; found [{}].", path, text);
+  return value;
+}
+
+std::string shown(const Json& json) {
+  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+}  // namespace
+
+void fail_type(const std::string& path, std::string_view expected, const Json& found) {
+  throw InputError("recipe", fmt::format("{}: expected {}; found {}.", path, expected, shown(found)));
+}
+
+void fail_unknown(const std::string& owner, const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = nearest_name(name, known);
+  const std::string where =
+      owner.empty() || owner == "." ? "the top level" : (owner[0] == '.' ? owner.substr(1) : owner);
+  throw InputError("recipe", fmt::format("{} has no field \"{}\"; {}", where, name,
+                                         near.empty() ? fmt::format("it has {}.", join_names(known))
+                                                      : fmt::format("did you mean \"{}\"?", near)));
+}
+
+void scalar_from_json(bool& value, const Json& json, const std::string& path) {
+  if (!json.is_boolean()) fail_type(path, "true or false", json);
+  value = json.get<bool>();
+}
+
+void scalar_from_json(int64_t& value, const Json& json, const std::string& path) {
+  if (json.is_number_integer() && !(json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX)) {
+    value = json.get<int64_t>();
+  } else if (json.is_number_float() && std::nearbyint(json.get<double>()) == json.get<double>() &&
+             std::abs(json.get<double>()) < 9e15) {
+    value = static_cast<int64_t>(json.get<double>());  // 4e6 is a whole number
+  } else {
+    fail_type(path, "a whole number", json);
+  }
+}
+
+void scalar_from_json(double& value, const Json& json, const std::string& path) {
+  if (!json.is_number()) fail_type(path, "a number", json);
+  value = json.get<double>();
+}
+
+void scalar_from_json(std::string& value, const Json& json, const std::string& path) {
+  if (!json.is_string()) fail_type(path, "text", json);
+  value = json.get<std::string>();
+}
+
+Json json_from_text(std::string_view text, bool wants_text) {
+  if (wants_text) return Json(std::string(text));
+  if (text == "on") return Json(true);
+  if (text == "off") return Json(false);
+  Json json = Json::parse(expand_suffix(text), nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? Json(std::string(text)) : json;
+}
+
+PathStep split_path(std::string_view path) {
+  PathStep step;
+  const size_t dot = path.find('.');
+  std::string_view head = path.substr(0, dot);
+  if (dot != std::string_view::npos) step.rest = path.substr(dot + 1);
+  if (const size_t bracket = head.find('['); bracket != std::string_view::npos) {
+    PRISM_CHECK(head.back() == ']', "recipe", "{}: expected a closing ]; found none.", path);
+    const std::string_view range = head.substr(bracket + 1, head.size() - bracket - 2);
+    const size_t dash = range.find('-');
+    step.indexed = true;
+    step.first = parse_index(range.substr(0, dash), path);
+    step.last = dash == std::string_view::npos ? step.first : parse_index(range.substr(dash + 1), path);
+    head = head.substr(0, bracket);
+  }
+  step.name = head;
+  return step;
+}
+
+}  // namespace detail
+
+Json parse_json(std::string_view text, std::string_view source) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw InputError(
+        "json", fmt::format("expected JSON in {}; found a fault at byte {} of {}.", source, error.byte, text.size()));
+  }
+}
+
+Json read_json(const std::string& path) {
+  return parse_json(read_file(path), path);
+}
+
+}  // namespace prism

@@ -1,0 +1,261 @@
+// One list of fields per options struct; JSON, overrides on the command line, help and the saved recipe come from it.
+//
+//   struct TrainOptions {
+//     double learning_rate = 6e-4;
+//     template <class Visitor> void visit(Visitor& v) { v("learning_rate", learning_rate, "peak, reached after
+//     warm-up"); }
+//   };
+//   TrainOptions options = fields_from_json<TrainOptions>(json, "recipe.train");   // unknown names are errors
+//   set_field(options, "learning_rate", "3e-4");                                    // what a flag does
+//
+// A member is bool, int64_t, double, std::string, another struct with visit(), or a std::vector of those.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/names.h"
+
+namespace prism {
+
+/// JSON that keeps the order of its members, so that saved files read in the order of the fields.
+using Json = nlohmann::ordered_json;
+
+/// One leaf field, for help texts.
+struct FieldDescription {
+  std::string path;           ///< "train.learning_rate"; a list's elements are "layers[i].heads"
+  std::string type;           ///< "whole number", "number", "text", "true or false", "list of ..."
+  std::string default_value;  ///< as JSON
+  std::string help;
+};
+
+namespace detail {
+
+struct AnyVisitor {
+  template <class T>
+  void operator()(const char*, T&, const char*) {}
+};
+
+template <class T>
+concept HasFields = requires(T& value, AnyVisitor& visitor) {
+  value.visit(visitor);
+};
+
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {
+  using Element = T;
+};
+
+void scalar_from_json(bool& value, const Json& json, const std::string& path);
+void scalar_from_json(int64_t& value, const Json& json, const std::string& path);
+void scalar_from_json(double& value, const Json& json, const std::string& path);
+void scalar_from_json(std::string& value, const Json& json, const std::string& path);
+
+/// The JSON meant by a flag's text, read as T would want it: `4M` is 4000000 for numbers, text needs no quotes.
+Json json_from_text(std::string_view text, bool wants_text);
+
+[[noreturn]] void fail_unknown(const std::string& owner, const std::string& name,
+                               const std::vector<std::string>& known);
+[[noreturn]] void fail_type(const std::string& path, std::string_view expected, const Json& found);
+
+/// "layers[0-3].heads" -> head "layers", indices [0, 3], rest "heads".
+struct PathStep {
+  std::string name, rest;
+  bool indexed = false;
+  int64_t first = 0, last = 0;
+};
+PathStep split_path(std::string_view path);
+
+template <class T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>) return "true or false";
+  if constexpr (std::is_same_v<T, int64_t>) return "whole number";
+  if constexpr (std::is_same_v<T, double>) return "number";
+  if constexpr (std::is_same_v<T, std::string>) return "text";
+  if constexpr (IsVector<T>::value) return "list";
+  return "object";
+}
+
+template <class T>
+Json to_json(const T& value);
+template <class T>
+void from_json(T& value, const Json& json, const std::string& path);
+
+struct JsonWriter {
+  Json json = Json::object();
+  template <class T>
+  void operator()(const char* name, T& value, const char*) {
+    json[name] = to_json(value);
+  }
+};
+
+struct JsonReader {
+  const Json& json;
+  const std::string& owner;
+  std::vector<std::string> known;
+  template <class T>
+  void operator()(const char* name, T& value, const char*) {
+    known.emplace_back(name);
+    if (auto member = json.find(name); member != json.end())
+      from_json(value, *member, owner.empty() ? name : owner + "." + name);
+  }
+};
+
+template <class T>
+Json to_json(const T& value) {
+  if constexpr (HasFields<T>) {
+    JsonWriter writer;
+    const_cast<T&>(value).visit(writer);  // visit() is one function for reading and writing
+    return std::move(writer.json);
+  } else if constexpr (IsVector<T>::value) {
+    Json list = Json::array();
+    for (const auto& element : value) list.push_back(to_json(element));
+    return list;
+  } else {
+    return Json(value);
+  }
+}
+
+template <class T>
+void from_json(T& value, const Json& json, const std::string& path) {
+  if constexpr (HasFields<T>) {
+    if (!json.is_object()) fail_type(path, "an object", json);
+    JsonReader reader{json, path, {}};
+    value.visit(reader);
+    for (const auto& [name, member] : json.items()) {
+      if (std::find(reader.known.begin(), reader.known.end(), name) == reader.known.end())
+        fail_unknown(path, name, reader.known);
+    }
+  } else if constexpr (IsVector<T>::value) {
+    if (!json.is_array()) fail_type(path, "a list", json);
+    value.clear();
+    for (size_t i = 0; i < json.size(); ++i) from_json(value.emplace_back(), json[i], fmt::format("{}[{}]", path, i));
+  } else {
+    scalar_from_json(value, json, path);
+  }
+}
+
+template <class T>
+void set_value(T& value, const std::string& rest, std::string_view text, const std::string& path);
+
+struct PathSetter {
+  PathStep step;
+  std::string_view text;
+  const std::string& path;
+  bool found = false;
+  std::vector<std::string> known;
+  template <class T>
+  void operator()(const char* name, T& value, const char*) {
+    known.emplace_back(name);
+    if (step.name != name) return;
+    found = true;
+    if (!step.indexed) return set_value(value, step.rest, text, path);
+    if constexpr (IsVector<T>::value) {
+      PRISM_CHECK(step.first <= step.last && step.last < static_cast<int64_t>(value.size()), "recipe",
+                  "{}: expected indices within 0-{}; found {}-{}.", path, static_cast<int64_t>(value.size()) - 1,
+                  step.first, step.last);
+      for (int64_t i = step.first; i <= step.last; ++i) set_value(value[static_cast<size_t>(i)], step.rest, text, path);
+    } else {
+      throw InputError("recipe", fmt::format("{}: {} is no list, leave out [...].", path, name));
+    }
+  }
+};
+
+template <class T>
+void set_value(T& value, const std::string& rest, std::string_view text, const std::string& path) {
+  if constexpr (HasFields<T>) {
+    if (rest.empty()) return from_json(value, json_from_text(text, false), path);
+    PathSetter setter{split_path(rest), text, path, false, {}};
+    value.visit(setter);
+    if (!setter.found) fail_unknown(path.substr(0, path.size() - rest.size() - 1), setter.step.name, setter.known);
+  } else {
+    PRISM_CHECK(rest.empty(), "recipe", "{}: expected a field; \".{}\" goes below a plain value.", path, rest);
+    from_json(value, json_from_text(text, std::is_same_v<T, std::string>), path);
+  }
+}
+
+struct Describer {
+  std::string prefix;
+  std::vector<FieldDescription>& rows;
+  template <class T>
+  void operator()(const char* name, T& value, const char* help) {
+    if constexpr (HasFields<T>) {
+      Describer inner{prefix + name + ".", rows};
+      value.visit(inner);
+    } else if constexpr (IsVector<T>::value) {
+      if constexpr (HasFields<typename IsVector<T>::Element>) {
+        typename IsVector<T>::Element element{};
+        Describer inner{prefix + name + "[i].", rows};
+        element.visit(inner);
+      } else {
+        rows.push_back({prefix + name, "list", to_json(value).dump(), help});
+      }
+    } else {
+      rows.push_back({prefix + name, type_name<T>(), to_json(value).dump(), help});
+    }
+  }
+};
+
+}  // namespace detail
+
+/// Every field with its value, in the order of visit().
+template <class T>
+Json fields_to_json(const T& value) {
+  return detail::to_json(value);
+}
+
+/// Overwrites the fields that `json` names.
+/// @param owner  how messages call the struct, e.g. "recipe.train"; may be empty.
+/// @throws InputError for an unknown name (naming the nearest known one) or a value of the wrong type.
+template <class T>
+void read_fields(T& value, const Json& json, const std::string& owner) {
+  detail::from_json(value, json, owner);
+}
+
+template <class T>
+T fields_from_json(const Json& json, const std::string& owner) {
+  T value;
+  read_fields(value, json, owner);
+  return value;
+}
+
+/// Sets one field, or the same field of a range of list elements.
+/// @param path  "train.learning_rate", "model.layers[0-3].heads".
+/// @param text  the value as typed; numbers may end in k, M, G (powers of 1000); lists and objects are JSON.
+/// @throws InputError as read_fields.
+template <class T>
+void set_field(T& value, const std::string& path, std::string_view text) {
+  // A dot in front, so that messages can cut the unknown name off whatever its depth.
+  const std::string rooted = "." + path;
+  detail::set_value(value, path, text, rooted);
+}
+
+/// The leaf fields of a T with their defaults, for help texts.
+template <class T>
+std::vector<FieldDescription> describe_fields(const std::string& prefix = "") {
+  std::vector<FieldDescription> rows;
+  T value{};
+  detail::Describer describer{prefix, rows};
+  value.visit(describer);
+  return rows;
+}
+
+template <class T>
+bool equal_fields(const T& a, const T& b) {
+  return fields_to_json(a) == fields_to_json(b);
+}
+
+/// Parses text as JSON. @throws InputError naming `source` and the place of the fault.
+Json parse_json(std::string_view text, std::string_view source);
+/// Reads and parses a file. @throws InputError.
+Json read_json(const std::string& path);
+
+}  // namespace prism

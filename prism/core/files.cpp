@@ -1,0 +1,182 @@
+#include "prism/core/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string reason(int code) {
+  return std::strerror(code);
+}
+
+[[noreturn]] void fail_write(const fs::path& path, int code) {
+  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+  throw FailedError("write", fmt::format("expected to write {}; found: {}; {}.", path.string(), reason(code),
+                                         full ? "free some space and run again, nothing that was there is lost"
+                                              : "choose another place or mend its permissions"));
+}
+
+/// An open descriptor that is closed on every way out.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+[[noreturn]] void fail_read(const fs::path& path, int code) {
+  throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", path.string(), reason(code)));
+}
+
+Descriptor open_regular(const fs::path& path, size_t* size) {
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail_read(path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail_read(path, errno);
+  if (S_ISDIR(status.st_mode)) fail_read(path, EISDIR);
+  *size = static_cast<size_t>(status.st_size);
+  return file;
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path) {
+  size_t size = 0;
+  const Descriptor file = open_regular(path, &size);
+  std::string bytes;
+  // Not trusting st_size: pipes and /proc say 0.
+  bytes.reserve(size + 1);
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_read(path, errno);
+    if (count == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(count));
+  }
+}
+
+void write_file(const fs::path& path, std::string_view bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code code;
+  fs::create_directories(path, code);
+  if (code || !fs::is_directory(path)) {
+    throw FailedError("make_folder", fmt::format("expected to make the folder {}; found: {}; choose another place.",
+                                                 path.string(), code ? code.message() : "a file of that name"));
+  }
+}
+
+void sync_folder(const fs::path& path) {
+  const Descriptor folder(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.get() < 0 || ::fsync(folder.get()) != 0) fail_write(path, errno);
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  temporary_ = path_;
+  temporary_ += fmt::format(".{}.tmp", ::getpid());
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_write(path_, errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* data, size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = ::write(descriptor_, next, bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_write(path_, errno);
+    next += count;
+    bytes -= static_cast<size_t>(count);
+  }
+}
+
+void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t count = ::pwrite(descriptor_, next, bytes, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_write(path_, errno);
+    next += count;
+    offset += static_cast<uint64_t>(count);
+    bytes -= static_cast<size_t>(count);
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail_write(path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
+  ::close(std::exchange(descriptor_, -1));
+  sync_folder(path_.parent_path());
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const Descriptor file = open_regular(path, &size_);
+  if (size_ == 0) return;
+  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (data_ == MAP_FAILED) {
+    data_ = nullptr;
+    fail_read(path, errno);
+  }
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+FolderLock::FolderLock(const fs::path& folder, std::string_view operation) {
+  const fs::path path = folder / ".lock";
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_write(path, errno);
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(std::exchange(descriptor_, -1));
+    throw FailedError(operation, fmt::format("expected {} to be free; found that process {} works in it; wait for it, "
+                                             "stop it, or choose another folder.",
+                                             folder.string(), read_file(path)));
+  }
+  const std::string owner = std::to_string(::getpid());
+  if (::ftruncate(descriptor_, 0) != 0 || ::write(descriptor_, owner.data(), owner.size()) < 0) fail_write(path, errno);
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+}  // namespace prism

@@ -1,0 +1,79 @@
+// Files that are either whole or absent: temporary name, fsync, rename; mapped reading; locks between processes.
+//
+//   AtomicFile file(folder / "model.safetensors");  file.write(bytes);  file.commit();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace prism {
+
+/// The file's bytes. @throws InputError if it cannot be read, with the system's reason.
+std::string read_file(const std::filesystem::path& path);
+
+/// Writes all of `bytes` to `path`, atomically. @throws FailedError (disk full, not writable): `path` is as before.
+void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// Makes the folder and its parents. @throws FailedError with the system's reason.
+void make_folder(const std::filesystem::path& path);
+
+/// Flushes a folder's entries (after a rename) to the disk.
+void sync_folder(const std::filesystem::path& path);
+
+/// A file under a temporary name beside its final one until commit(). Destroyed uncommitted, it leaves nothing.
+class AtomicFile {
+ public:
+  /// @throws FailedError if the temporary file cannot be made.
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends. @throws FailedError when the disk is full.
+  void write(const void* data, size_t bytes);
+  void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
+  /// Overwrites bytes already written, for headers that are known last.
+  void write_at(uint64_t offset, const void* data, size_t bytes);
+  /// fsync, rename to the final name, fsync the folder.
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  int descriptor_ = -1;
+};
+
+/// A file mapped for reading; empty files map to an empty span.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  /// @throws InputError if it cannot be opened or mapped.
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// Exclusive lock on `folder` (its file `.lock`), held until destruction and dropped by the system if the process dies.
+class FolderLock {
+ public:
+  /// @throws FailedError if another process holds it: names that process.
+  FolderLock(const std::filesystem::path& folder, std::string_view operation);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace prism

@@ -1,0 +1,25 @@
+// What the process may use of the machine, and the settings that must stand before the first kernel runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace prism {
+
+/// How many threads to use, and why not more.
+struct ThreadLimit {
+  int threads = 1;
+  std::string reason;  ///< "affinity", "cgroup quota", "physical cores", "OMP_NUM_THREADS" or "--threads"
+};
+
+/// min(affinity, cgroup CPU quota, physical cores); OMP_NUM_THREADS wins over that, `requested` (if > 0) over both.
+ThreadLimit thread_limit(int requested = 0);
+
+/// Sets what libraries read once: OMP_NUM_THREADS, MKL_CBWR (equal bits whatever the alignment of a buffer), malloc
+/// thresholds (a freed buffer stays mapped: page faults cost more than many kernels). Call it first in main().
+void set_up_process(int threads);
+
+/// Peak resident memory of this process so far, in bytes.
+int64_t peak_memory_bytes();
+
+}  // namespace prism

@@ -1,0 +1,36 @@
+// Tables of names: an unknown name is answered with the nearest known one, or with all of them.
+//
+//   const auto& make = find_by_name(table, name, "selector", "selector");
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prism/core/error.h"
+
+namespace prism {
+
+/// The candidate with the smallest edit distance to `name`, or "" when none is near enough to be a misspelling
+/// (distance above a third of the longer name, and at least 2 allowed).
+std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
+
+/// "a, b and c".
+std::string join_names(const std::vector<std::string>& names);
+
+/// The row called `name`.
+/// @param what  what the names stand for, in the singular ("backend").
+/// @throws InputError naming the nearest row, and all rows.
+template <class Value>
+const Value& find_by_name(const std::map<std::string, Value>& table, const std::string& name,
+                          std::string_view operation, std::string_view what) {
+  if (auto row = table.find(name); row != table.end()) return row->second;
+  std::vector<std::string> known;
+  for (const auto& [key, value] : table) known.push_back(key);
+  const std::string near = nearest_name(name, known);
+  throw InputError(operation, fmt::format("expected a {} out of {}; found \"{}\"{}.", what, join_names(known), name,
+                                          near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+}
+
+}  // namespace prism

@@ -1,0 +1,72 @@
+#include "prism/core/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+
+namespace prism {
+namespace {
+
+constexpr double kTerminalInterval_s = 0.2, kPlainInterval_s = 10;
+
+}  // namespace
+
+Progress::Progress(std::string what, int64_t total, std::string unit, int64_t start)
+    : what_(std::move(what)),
+      unit_(std::move(unit)),
+      total_(total),
+      start_(start),
+      terminal_(::isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  clear();
+}
+
+void Progress::update(int64_t done, std::string_view detail) {
+  const double now = timer_.seconds();
+  if (now - last_ < (terminal_ ? kTerminalInterval_s : kPlainInterval_s)) return;
+  last_ = now;
+  const double rate = static_cast<double>(done - start_) / now;
+  std::string line = what_ + " ";
+  if (total_ > 0) line += fmt::format("{:3.0f}% ", 100.0 * static_cast<double>(done) / static_cast<double>(total_));
+  line += fmt::format("{}{} {}{}/s", short_number(static_cast<double>(done)), unit_, short_number(rate), unit_);
+  if (total_ > 0 && rate > 0) line += fmt::format(" ETA {}", short_duration(static_cast<double>(total_ - done) / rate));
+  if (!detail.empty()) line += fmt::format(" | {}", detail);
+  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ ? "" : "\n");
+  std::fflush(stderr);
+  shown_ = terminal_;
+}
+
+void Progress::note(std::string_view line) {
+  clear();
+  fmt::print(stderr, "{}\n", line);
+}
+
+void Progress::finish(std::string_view line) {
+  note(line);
+}
+
+void Progress::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+  shown_ = false;
+}
+
+std::string short_number(double value) {
+  const double size = std::abs(value);
+  for (const auto& [factor, suffix] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
+    if (size >= factor)
+      return fmt::format("{:.{}f}{}", value / factor, size >= 100 * factor ? 0 : size >= 10 * factor ? 1 : 2, suffix);
+  }
+  return fmt::format("{:.{}f}", value, size >= 10 || value == std::floor(value) ? 0 : 2);
+}
+
+std::string short_duration(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace prism

@@ -1,0 +1,47 @@
+// A progress line: rewritten in place on a terminal, a plain line every ten seconds elsewhere, always on stderr.
+//
+//   Progress progress("tokenize", total_bytes, "B");
+//   progress.update(done_bytes, "1,204 documents");   // cheap: most calls print nothing
+//   progress.finish("12.3 M tokens in 4 shards");
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "prism/core/timer.h"
+
+namespace prism {
+
+class Progress {
+ public:
+  /// @param total  in `unit`s; 0 when unknown (no share, no ETA).
+  /// @param start  how much was done before (a resumed run); does not count into the rate.
+  Progress(std::string what, int64_t total, std::string unit, int64_t start = 0);
+  /// Clears an unfinished terminal line.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void update(int64_t done, std::string_view detail = {});
+  /// Prints a line of its own above the progress line.
+  void note(std::string_view line);
+  /// Replaces the progress line by a last one.
+  void finish(std::string_view line);
+
+ private:
+  void clear();
+
+  std::string what_, unit_;
+  int64_t total_, start_;
+  bool terminal_, shown_ = false;
+  double last_ = 0;
+  Timer timer_;
+};
+
+/// "1.2k", "3.4M", "5.6G": three significant digits.
+std::string short_number(double value);
+/// "42 s", "3 min 05 s", "2 h 07 min".
+std::string short_duration(double seconds);
+
+}  // namespace prism

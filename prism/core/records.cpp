@@ -1,0 +1,78 @@
+#include "prism/core/records.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "prism/core/files.h"
+
+namespace prism {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path) {
+  throw FailedError("records", fmt::format("expected to write {}; found: {}; free some space or choose another folder.",
+                                           path.string(), std::strerror(errno)));
+}
+
+}  // namespace
+
+RecordWriter::RecordWriter(const std::filesystem::path& path, int64_t keep_bytes) : path_(path) {
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(path_);
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail(path_);
+  bytes_ = status.st_size;
+  if (keep_bytes >= 0) {
+    PRISM_CHECK(
+        keep_bytes <= bytes_, "records",
+        "{}: expected at least {} bytes, as the checkpoint recorded; found {}; restore the file or start a new run.",
+        path.string(), keep_bytes, bytes_);
+    if (::ftruncate(descriptor_, keep_bytes) != 0) fail(path_);
+    bytes_ = keep_bytes;
+  }
+  if (::lseek(descriptor_, bytes_, SEEK_SET) < 0) fail(path_);
+}
+
+RecordWriter::~RecordWriter() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void RecordWriter::write(const Json& record) {
+  const std::string line = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  size_t written = 0;
+  while (written < line.size()) {
+    const ssize_t count = ::write(descriptor_, line.data() + written, line.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(path_);
+    written += static_cast<size_t>(count);
+  }
+  bytes_ += static_cast<int64_t>(line.size());
+}
+
+int64_t RecordWriter::sync() {
+  if (::fsync(descriptor_) != 0) fail(path_);
+  return bytes_;
+}
+
+std::vector<Json> read_records(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  std::vector<Json> records;
+  size_t line = 1;
+  for (size_t start = 0; start < text.size(); ++line) {
+    const size_t end = text.find('\n', start);
+    if (end == std::string::npos) break;
+    if (end > start) {
+      records.push_back(parse_json(std::string_view(text).substr(start, end - start),
+                                   fmt::format("{}, line {}", path.string(), line)));
+      PRISM_CHECK(records.back().is_object(), "records", "{}, line {}: expected an object; found {}.", path.string(),
+                  line, records.back().type_name());
+    }
+    start = end + 1;
+  }
+  return records;
+}
+
+}  // namespace prism

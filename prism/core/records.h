@@ -1,0 +1,41 @@
+// Records: JSONL files, one object a line; all that crosses from computing to reporting.
+//
+//   RecordWriter records(folder / "records.jsonl");
+//   records.write({{"kind", "train"}, {"step", 10}, {"tokens", 40960}, {"seconds", 1.5}, {"loss", 4.2}});
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "prism/core/fields.h"
+
+namespace prism {
+
+/// Appends records to a file, each flushed to the system when written.
+class RecordWriter {
+ public:
+  /// @param keep_bytes  the file is first cut to this length (what a checkpoint recorded); -1 keeps all of it.
+  /// @throws FailedError if the file cannot be opened, InputError if it is shorter than keep_bytes.
+  explicit RecordWriter(const std::filesystem::path& path, int64_t keep_bytes = -1);
+  ~RecordWriter();
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  /// @throws FailedError when the disk is full.
+  void write(const Json& record);
+  /// Length of the file so far, after fsync: what a checkpoint stores.
+  int64_t sync();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  int64_t bytes_ = 0;
+};
+
+/// All whole records of a file; a last line without its newline (a writer was killed) is left out.
+/// @throws InputError naming the line that is no JSON object.
+std::vector<Json> read_records(const std::filesystem::path& path);
+
+}  // namespace prism

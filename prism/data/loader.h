@@ -1,0 +1,96 @@
+// Batches of shuffled windows from token shards: memory-mapped, any number of shards, exact position saved and restored.
+//
+//   TokenDataset data("data/novels", "train");                  // the shards of one split, in the order of their names
+//   WindowLoader loader(data, {.context = 1024, .rows = 8, .seed = 1, .document_mask = false});
+//   Batch batch = loader.next();                                // and loader.position() / seek() for checkpoints
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/core/fields.h"
+#include "prism/formats/token_shard.h"
+
+namespace prism {
+
+/// What `prism tokenize` writes beside the shards, as `data.json`.
+struct DatasetInfo {
+  int64_t prism_format = 1;
+  int64_t vocab_size = 0;
+  int64_t end_of_text = -1;           ///< id of the token that opens every document; -1: none
+  std::string tokenizer_fingerprint;  ///< hexadecimal
+  int64_t train_tokens = 0, train_documents = 0, train_bytes = 0;
+  int64_t valid_tokens = 0, valid_documents = 0, valid_bytes = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("prism_format", prism_format, "version of this file's layout");
+    v("vocab_size", vocab_size, "number of token ids of the tokenizer");
+    v("end_of_text", end_of_text, "id of the token that opens every document, -1 if none");
+    v("tokenizer_fingerprint", tokenizer_fingerprint, "hash of the tokenizer, hexadecimal");
+    v("train_tokens", train_tokens, "tokens in the training shards");
+    v("train_documents", train_documents, "documents in the training shards");
+    v("train_bytes", train_bytes, "bytes of text behind the training shards");
+    v("valid_tokens", valid_tokens, "tokens in the validation shards");
+    v("valid_documents", valid_documents, "documents in the validation shards");
+    v("valid_bytes", valid_bytes, "bytes of text behind the validation shards");
+  }
+};
+
+/// The shards of one split as one long sequence of tokens.
+class TokenDataset {
+ public:
+  /// @param folder  holds `<split>_*.bin` and, unless the shards come from elsewhere, `data.json`.
+  /// @throws InputError if there is no shard, or one is not whole, or data.json contradicts them.
+  TokenDataset(const std::filesystem::path& folder, const std::string& split);
+
+  int64_t size() const { return starts_.back(); }
+  /// Copies tokens [first, first + out.size()) of the sequence.
+  void read(int64_t first, std::span<int64_t> out) const;
+  /// Absent for shards from elsewhere.
+  const std::optional<DatasetInfo>& info() const { return info_; }
+  const std::filesystem::path& folder() const { return folder_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<TokenShard> shards_;
+  std::vector<int64_t> starts_;  ///< first token of each shard, and the total
+  std::optional<DatasetInfo> info_;
+};
+
+/// B rows of T tokens, row-major; `labels` are the tokens one later.
+struct Batch {
+  int64_t rows = 0, context = 0;
+  std::vector<int64_t> tokens, labels;  ///< [B*T]
+  std::vector<int32_t> documents;       ///< [B*T] 0, 1, ... within a row, one more at every end-of-text; empty: no mask
+};
+
+struct WindowOptions {
+  int64_t context = 1024, rows = 8, seed = 1;
+  bool document_mask = false;  ///< fill Batch::documents
+  bool shuffle = true;         ///< off: windows in order, once (evaluation)
+};
+
+/// Windows of context + 1 tokens at multiples of `context`, so that every token is a label once an epoch; each epoch is
+/// a seeded permutation of them, whatever the batch. Position n is a function of (data, options, n) alone.
+class WindowLoader {
+ public:
+  /// @param end_of_text  id that opens a document, for the mask; -1: none.
+  /// @throws InputError if the data is shorter than one window, or the mask is wanted and no id is known.
+  WindowLoader(const TokenDataset& data, WindowOptions options, int64_t end_of_text);
+
+  Batch next();
+  /// Windows handed out so far, over all epochs.
+  int64_t position() const { return position_; }
+  void seek(int64_t position) { position_ = position; }
+  int64_t windows_per_epoch() const { return windows_; }
+
+ private:
+  const TokenDataset& data_;
+  WindowOptions options_;
+  int64_t end_of_text_, windows_, position_ = 0;
+};
+
+}  // namespace prism

@@ -1,0 +1,77 @@
+// safetensors containers as bytes: names, dtypes, shapes, data. Knows nothing of models or of torch.
+//
+//   SafetensorsReader reader("model.safetensors");
+//   const TensorEntry& entry = reader.find("model.norm.weight");   // entry.data is a span into the mapped file
+//   SafetensorsWriter writer("out.safetensors", entries);  for (...) writer.write(bytes);  writer.commit();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prism/core/files.h"
+
+namespace prism {
+
+enum class ElementType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+
+/// "F32", "BF16", ...
+std::string_view element_type_name(ElementType type);
+int64_t element_bytes(ElementType type);
+
+struct TensorEntry {
+  std::string name;
+  ElementType type = ElementType::f32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> data;  ///< reading only; may be unaligned
+  int64_t bytes() const;            ///< product of the shape times the element's size
+};
+
+/// One mapped file, checked whole before anything is trusted.
+class SafetensorsReader {
+ public:
+  /// @throws InputError for a header that is not well-formed, offsets with holes or overlaps, sizes that do not match
+  ///         shapes, a file cut short or with bytes left over.
+  explicit SafetensorsReader(const std::filesystem::path& path);
+
+  const std::vector<TensorEntry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  bool contains(const std::string& name) const;
+  /// @throws InputError naming the file and the nearest name.
+  const TensorEntry& find(const std::string& name) const;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  MappedFile file_;
+  std::vector<TensorEntry> entries_;
+  std::map<std::string, size_t> index_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// Writes one file, tensor after tensor in the order given, under a temporary name until commit().
+class SafetensorsWriter {
+ public:
+  /// @param entries   names, types, shapes; `data` is ignored.
+  /// @param metadata  `"format": "pt"` is added, transformers wants it.
+  /// @throws InputError for a name given twice.
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorEntry>& entries,
+                    std::map<std::string, std::string> metadata = {});
+
+  /// The next tensor's bytes. @throws InternalError unless their number is that of the entry.
+  void write(std::span<const std::byte> data);
+  /// @throws InternalError unless every tensor was written.
+  void commit();
+
+ private:
+  AtomicFile file_;
+  std::vector<TensorEntry> entries_;
+  size_t next_ = 0;
+};
+
+}  // namespace prism

@@ -1,0 +1,49 @@
+// Token shards in llm.c's format: a header of 256 int32 (magic, version, count), then the tokens.
+//
+//   20240520 version 1: uint16 tokens.   20240801 version 7: uint32 tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "prism/core/files.h"
+
+namespace prism {
+
+/// One mapped shard. Random access to tokens, whatever their width.
+class TokenShard {
+ public:
+  /// @throws InputError for a wrong magic or version, or a size that does not match the count.
+  explicit TokenShard(const std::filesystem::path& path);
+
+  int64_t size() const { return size_; }
+  int32_t operator[](int64_t i) const { return wide_ ? static_cast<int32_t>(wide_[i]) : narrow_[i]; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  MappedFile file_;
+  const uint16_t* narrow_ = nullptr;
+  const uint32_t* wide_ = nullptr;
+  int64_t size_ = 0;
+};
+
+/// Appends tokens to a new shard under a temporary name until commit().
+class TokenShardWriter {
+ public:
+  /// @param vocab_size  above 65536 the shard holds uint32 tokens, else uint16.
+  TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
+  void write(std::span<const int32_t> tokens);
+  int64_t size() const { return size_; }
+  /// Writes the count into the header, fsyncs, renames.
+  void commit();
+
+ private:
+  AtomicFile file_;
+  bool wide_;
+  int64_t size_ = 0;
+};
+
+}  // namespace prism

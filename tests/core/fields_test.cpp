@@ -1,0 +1,101 @@
+#include "prism/core/fields.h"
+
+#include <gtest/gtest.h>
+
+namespace prism {
+namespace {
+
+struct Inner {
+  int64_t heads = 4;
+  double base = 1e4;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("heads", heads, "attention heads");
+    v("base", base, "rotary base");
+  }
+};
+
+struct Outer {
+  std::string name = "x";
+  bool tied = true;
+  std::vector<Inner> layers = {{}, {}, {}};
+  Inner one;
+  std::vector<int64_t> steps;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("name", name, "a name");
+    v("tied", tied, "shared");
+    v("layers", layers, "all layers");
+    v("one", one, "a nested struct");
+    v("steps", steps, "a list of numbers");
+  }
+};
+
+std::string message(auto&& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Fields, SurviveARoundTripThroughJson) {
+  Outer a;
+  a.layers[1].heads = 7;
+  a.steps = {1, 2, 3};
+  a.name = "quoted \"text\"";
+  EXPECT_TRUE(equal_fields(a, fields_from_json<Outer>(fields_to_json(a), "")));
+  EXPECT_FALSE(equal_fields(a, Outer{}));
+}
+
+TEST(Fields, NameTheNearestKnownFieldForAnUnknownOne) {
+  EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"one": {"haeds": 3}})", "test"), "recipe"); }),
+            "[recipe] recipe.one has no field \"haeds\"; did you mean \"heads\"?");
+}
+
+TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
+  EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": "3"}]})", "test"), "model"); }),
+            "[recipe] model.layers[0].heads: expected a whole number; found \"3\".");
+  EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": 2.5}]})", "test"), "model"); }),
+            "[recipe] model.layers[0].heads: expected a whole number; found 2.5.");
+}
+
+TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
+  Outer a;
+  set_field(a, "layers[0-1].heads", "3");
+  set_field(a, "layers[2].base", "500k");
+  set_field(a, "one.heads", "4M");
+  set_field(a, "name", "12");
+  set_field(a, "tied", "off");
+  set_field(a, "steps", "[5, 6]");
+  EXPECT_EQ(a.layers[0].heads, 3);
+  EXPECT_EQ(a.layers[1].heads, 3);
+  EXPECT_EQ(a.layers[2].heads, 4);
+  EXPECT_EQ(a.layers[2].base, 5e5);
+  EXPECT_EQ(a.one.heads, 4000000);
+  EXPECT_EQ(a.name, "12");
+  EXPECT_FALSE(a.tied);
+  EXPECT_EQ(a.steps, (std::vector<int64_t>{5, 6}));
+}
+
+TEST(Fields, RejectPathsThatLeadNowhere) {
+  Outer a;
+  EXPECT_EQ(message([&] { set_field(a, "one.haeds", "3"); }), "[recipe] one has no field \"haeds\"; did you mean \"heads\"?");
+  EXPECT_EQ(message([&] { set_field(a, "layers[0-3].heads", "3"); }),
+            "[recipe] .layers[0-3].heads: expected indices within 0-2; found 0-3.");
+  EXPECT_NE(message([&] { set_field(a, "name.x", "3"); }), "no error");
+  EXPECT_NE(message([&] { set_field(a, "layers[x].heads", "3"); }), "no error");
+  EXPECT_NE(message([&] { set_field(a, "one[0].heads", "3"); }), "no error");
+}
+
+TEST(Fields, DescribeEveryLeafWithItsDefault) {
+  const auto rows = describe_fields<Outer>("model.");
+  ASSERT_EQ(rows.size(), 7u);
+  EXPECT_EQ(rows[2].path, "model.layers[i].heads");
+  EXPECT_EQ(rows[2].default_value, "4");
+  EXPECT_EQ(rows[2].help, "attention heads");
+}
+
+}  // namespace
+}  // namespace prism
