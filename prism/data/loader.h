@@ -1,4 +1,5 @@
-// Batches of shuffled windows from token shards: memory-mapped, any number of shards, exact position saved and restored.
+// Batches of shuffled windows from token shards: memory-mapped, any number of shards, exact position saved and
+// restored.
 //
 //   TokenDataset data("data/novels", "train");                  // the shards of one split, in the order of their names
 //   WindowLoader loader(data, {.context = 1024, .rows = 8, .seed = 1, .document_mask = false});
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,11 @@
 #include "prism/formats/token_shard.h"
 
 namespace prism {
+
+/// Names inside a dataset's folder: what describes it, and the folder whose presence means that it is not whole (it
+/// exists while finished files are moved to their places).
+constexpr const char* kDatasetInfoName = "data.json";
+constexpr const char* kUnfinishedName = ".unfinished";
 
 /// What `prism tokenize` writes beside the shards, as `data.json`.
 struct DatasetInfo {
@@ -42,12 +49,15 @@ struct DatasetInfo {
 /// The shards of one split as one long sequence of tokens.
 class TokenDataset {
  public:
-  /// @param folder  holds `<split>_*.bin` and, unless the shards come from elsewhere, `data.json`.
-  /// @throws InputError if there is no shard, or one is not whole, or data.json contradicts them.
+  /// @param folder  holds `<split>_*.bin` and, unless the shards come from elsewhere, `data.json`. The split may be any
+  ///                word of the name, and `val` stands for `valid`: `fineweb_val_000000.bin` is one.
+  /// @throws InputError if there is no shard, or one is not whole, or data.json contradicts them, or `prism tokenize`
+  ///         was killed while it put the files in their places.
   TokenDataset(const std::filesystem::path& folder, const std::string& split);
 
   int64_t size() const { return starts_.back(); }
   /// Copies tokens [first, first + out.size()) of the sequence.
+  /// @throws InputError for a token outside the vocabulary, InternalError for a range outside the sequence.
   void read(int64_t first, std::span<int64_t> out) const;
   /// Absent for shards from elsewhere.
   const std::optional<DatasetInfo>& info() const { return info_; }
@@ -70,11 +80,12 @@ struct Batch {
 struct WindowOptions {
   int64_t context = 1024, rows = 8, seed = 1;
   bool document_mask = false;  ///< fill Batch::documents
-  bool shuffle = true;         ///< off: windows in order, once (evaluation)
+  bool shuffle = true;         ///< off: windows in order, once (evaluation); the last batch has fewer rows, then 0
 };
 
 /// Windows of context + 1 tokens at multiples of `context`, so that every token is a label once an epoch; each epoch is
-/// a seeded permutation of them, whatever the batch. Position n is a function of (data, options, n) alone.
+/// a seeded permutation of them, whatever the batch. Position n is a function of (data, options, n) alone. The last
+/// size % context tokens, fewer than a window, are left out. Refers to `data`, which must outlive it.
 class WindowLoader {
  public:
   /// @param end_of_text  id that opens a document, for the mask; -1: none.
@@ -84,10 +95,13 @@ class WindowLoader {
   Batch next();
   /// Windows handed out so far, over all epochs.
   int64_t position() const { return position_; }
-  void seek(int64_t position) { position_ = position; }
+  /// Goes on from where position() was. @throws InputError for a negative one.
+  void seek(int64_t position);
   int64_t windows_per_epoch() const { return windows_; }
 
  private:
+  int64_t window_at(int64_t n) const;
+
   const TokenDataset& data_;
   WindowOptions options_;
   int64_t end_of_text_, windows_, position_ = 0;

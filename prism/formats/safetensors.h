@@ -29,7 +29,8 @@ struct TensorEntry {
   ElementType type = ElementType::f32;
   std::vector<int64_t> shape;
   std::span<const std::byte> data;  ///< reading only; may be unaligned
-  int64_t bytes() const;            ///< product of the shape times the element's size
+  /// Product of the shape times the element's size. @throws InputError if int64 cannot hold it.
+  int64_t bytes() const;
 };
 
 /// One mapped file, checked whole before anything is trusted.
@@ -39,6 +40,7 @@ class SafetensorsReader {
   ///         shapes, a file cut short or with bytes left over.
   explicit SafetensorsReader(const std::filesystem::path& path);
 
+  /// In the order of their data in the file.
   const std::vector<TensorEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   bool contains(const std::string& name) const;
@@ -59,7 +61,7 @@ class SafetensorsWriter {
  public:
   /// @param entries   names, types, shapes; `data` is ignored.
   /// @param metadata  `"format": "pt"` is added, transformers wants it.
-  /// @throws InputError for a name given twice.
+  /// @throws InputError for a name given twice, a shape whose bytes overflow, a header above the format's 100 MB.
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorEntry>& entries,
                     std::map<std::string, std::string> metadata = {});
 

@@ -1,6 +1,9 @@
 // Token shards in llm.c's format: a header of 256 int32 (magic, version, count), then the tokens.
 //
 //   20240520 version 1: uint16 tokens.   20240801 version 7: uint32 tokens.
+//
+//   TokenShardWriter writer("train_000000.bin", tokenizer.vocab_size());  writer.write(ids);  writer.commit();
+//   TokenShard shard("train_000000.bin");  int32_t first = shard[0];
 #pragma once
 
 #include <cstddef>
@@ -11,6 +14,9 @@
 #include "prism/core/files.h"
 
 namespace prism {
+
+/// The header holds the count as int32.
+constexpr int64_t kMaxShardTokens = INT32_MAX;
 
 /// One mapped shard. Random access to tokens, whatever their width.
 class TokenShard {
@@ -35,6 +41,7 @@ class TokenShardWriter {
  public:
   /// @param vocab_size  above 65536 the shard holds uint32 tokens, else uint16.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
+  /// @throws InputError for a token outside [0, vocab_size) or a shard that would pass kMaxShardTokens.
   void write(std::span<const int32_t> tokens);
   int64_t size() const { return size_; }
   /// Writes the count into the header, fsyncs, renames.
@@ -42,7 +49,7 @@ class TokenShardWriter {
 
  private:
   AtomicFile file_;
-  bool wide_;
+  int64_t vocab_size_;
   int64_t size_ = 0;
 };
 

@@ -1,0 +1,160 @@
+#include "prism/data/loader.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/random.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "dataset";
+
+/// Whether one of the name's words (between underscores) is the split: train_000000.bin, fineweb_val_000001.bin.
+bool belongs_to(const fs::path& path, const std::string& split) {
+  if (path.extension() != ".bin") return false;
+  const std::string words = fmt::format("_{}_", path.stem().string());
+  if (words.find(fmt::format("_{}_", split)) != std::string::npos) return true;
+  return split == "valid" && words.find("_val_") != std::string::npos;
+}
+
+std::vector<fs::path> list_shards(const fs::path& folder, const std::string& split) {
+  PRISM_CHECK(fs::is_directory(folder), kOperation,
+              "expected a folder of token shards at {}; found none; make it with prism tokenize.", folder.string());
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (belongs_to(entry.path(), split)) paths.push_back(entry.path());
+  }
+  PRISM_CHECK(!paths.empty(), kOperation,
+              "expected shards named {}_*.bin in {}; found none; make them with prism tokenize{}.", split,
+              folder.string(), split == "valid" ? " --valid-share or --valid" : "");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::optional<DatasetInfo> read_info(const fs::path& folder) {
+  const fs::path path = folder / kDatasetInfoName;
+  if (!fs::exists(path)) return std::nullopt;
+  const auto info = fields_from_json<DatasetInfo>(read_json(path.string()), path.string());
+  PRISM_CHECK(info.prism_format == 1, kOperation, "{}: expected prism_format 1; found {}; use a newer prism.",
+              path.string(), info.prism_format);
+  PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
+                  info.end_of_text < info.vocab_size,
+              kOperation, "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}.",
+              path.string(), info.vocab_size, info.end_of_text);
+  return info;
+}
+
+/// The n-th value of a seeded permutation of [0, size): a Feistel network over the next power of four, walked until it
+/// lands inside (at most four steps on average). Costs no memory, so that a billion windows need none.
+uint64_t permuted(uint64_t n, uint64_t size, uint64_t key) {
+  constexpr uint64_t kRounds = 6;
+  const int bits = std::max(1, (static_cast<int>(std::bit_width(size - 1)) + 1) / 2);
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  do {
+    uint64_t left = n >> bits, right = n & mask;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      const uint64_t mixed = left ^ (mix64(key + mix64(right | round << 32)) & mask);
+      left = right;
+      right = mixed;
+    }
+    n = left << bits | right;
+  } while (n >= size);
+  return n;
+}
+
+uint64_t epoch_key(int64_t seed, int64_t epoch) {
+  return Random(static_cast<uint64_t>(seed), static_cast<uint64_t>(epoch)).next();
+}
+
+}  // namespace
+
+TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : folder_(folder), starts_{0} {
+  PRISM_CHECK(
+      !fs::exists(folder / kUnfinishedName), kOperation,
+      "expected a finished dataset in {}; found one whose writing was cut off; run prism tokenize --force again.",
+      folder.string());
+  for (const fs::path& path : list_shards(folder, split)) {
+    shards_.emplace_back(path);
+    starts_.push_back(starts_.back() + shards_.back().size());
+  }
+  info_ = read_info(folder);
+  if (!info_ || (split != "train" && split != "valid")) return;
+  const int64_t expected = split == "train" ? info_->train_tokens : info_->valid_tokens;
+  PRISM_CHECK(size() == expected, kOperation,
+              "{}: expected {} {} tokens, as {} says; found {} in {} shards; one is missing or foreign, run prism "
+              "tokenize again.",
+              folder.string(), expected, split, kDatasetInfoName, size(), shards_.size());
+}
+
+void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
+  const auto count = static_cast<int64_t>(out.size());
+  PRISM_ASSERT(first >= 0 && first <= size() && count <= size() - first, kOperation,
+               "read of {} tokens at {} out of {}", count, first, size());
+  const int64_t limit = info_ ? info_->vocab_size : int64_t{INT32_MAX} + 1;
+  auto shard = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;
+  for (int64_t done = 0; done < count; ++shard) {
+    const int64_t begin = first + done - starts_[shard];
+    const int64_t end = std::min(shards_[shard].size(), begin + count - done);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t token = shards_[shard][i];
+      PRISM_CHECK(token >= 0 && token < limit, kOperation,
+                  "{}: expected tokens from 0 to {}; found {} at position {}; the shard is damaged or foreign.",
+                  shards_[shard].path().string(), limit - 1, token, i);
+      out[static_cast<size_t>(done++)] = token;
+    }
+  }
+}
+
+WindowLoader::WindowLoader(const TokenDataset& data, WindowOptions options, int64_t end_of_text)
+    : data_(data), options_(options), end_of_text_(end_of_text) {
+  PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, kOperation,
+              "expected a context and a number of rows of at least 1; found {} and {}.", options_.context,
+              options_.rows);
+  PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0, kOperation,
+              "expected to know the end-of-text token for document_mask; found none in {}; add data.json with prism "
+              "tokenize or set document_mask off.",
+              data_.folder().string());
+  windows_ = (data_.size() - 1) / options_.context;
+  PRISM_CHECK(data_.size() >= 1 && windows_ >= 1, kOperation,
+              "expected at least context + 1 = {} tokens in {}; found {}; use more text or a shorter context.",
+              options_.context + 1, data_.folder().string(), data_.size());
+}
+
+void WindowLoader::seek(int64_t position) {
+  PRISM_CHECK(position >= 0, kOperation, "expected a position of at least 0; found {}.", position);
+  position_ = position;
+}
+
+int64_t WindowLoader::window_at(int64_t n) const {
+  if (!options_.shuffle) return n;
+  const uint64_t key = epoch_key(options_.seed, n / windows_);
+  return static_cast<int64_t>(permuted(static_cast<uint64_t>(n % windows_), static_cast<uint64_t>(windows_), key));
+}
+
+Batch WindowLoader::next() {
+  Batch batch;
+  batch.context = options_.context;
+  batch.rows = options_.shuffle ? options_.rows : std::clamp<int64_t>(windows_ - position_, 0, options_.rows);
+  const auto context = static_cast<size_t>(options_.context);
+  std::vector<int64_t> window(context + 1);
+  for (int64_t row = 0; row < batch.rows; ++row) {
+    data_.read(window_at(position_ + row) * options_.context, window);
+    batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
+    batch.labels.insert(batch.labels.end(), window.begin() + 1, window.end());
+    if (!options_.document_mask) continue;
+    int32_t document = 0;
+    for (size_t t = 0; t < context; ++t) {
+      if (t > 0 && window[t] == end_of_text_) ++document;
+      batch.documents.push_back(document);
+    }
+  }
+  position_ += batch.rows;
+  return batch;
+}
+
+}  // namespace prism
