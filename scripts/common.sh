@@ -1,0 +1,241 @@
+# What the scripts share: sourced, not run. Paths are relative to the repository's root, which becomes the working folder.
+#
+#   source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+#   start_log setup
+#   ensure_packages "${build_packages[@]}"; ensure_torch; configure release; build release
+#
+# Each step prints one line with its seconds; everything it says goes to build/<script>.log. What cannot go on ends in one
+# sentence: [operation] expected ...; found ...; way out.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# shellcheck disable=SC2034  # used by the scripts that source this file
+build_packages=(
+  cmake ninja-build g++ ccache pkg-config python3 python3-venv ca-certificates
+  libcli11-dev nlohmann-json3-dev libfmt-dev libpcre2-dev libboost-iostreams-dev libgtest-dev
+  gnuplot-nox xz-utils zstd gzip bible-kjv
+)
+# shellcheck disable=SC2034
+lint_packages=(git clang-format-14 clang-tidy-14 shellcheck)
+# All that a CPU program needs of the wheel's dependencies: libtorch_cpu.so links the CUDA run time and CUPTI, nothing more.
+wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+disk_needed_mb=4000     # wheels 1.2 GB plus their download, two build folders, packages
+memory_per_job_mb=1500  # one compiler run over LibTorch's headers
+
+log=build/setup.log
+
+start_log() {  # NAME: from now on steps write to build/NAME.log; waits for another script that sets up this folder
+  mkdir -p build || fail "$1" "expected to write into $PWD; found that it is not writable; use a copy of your own."
+  log=build/$1.log
+  : > "$log"
+  exec 9> build/.lock
+  flock -n 9 || { echo "another script is setting up this folder; waiting for it"; flock 9; }
+  # ccache stops the compiler when it cannot write its cache.
+  if [ ! -w "${HOME:-/nonexistent}" ]; then export CCACHE_DIR=$PWD/build/ccache; fi
+}
+
+fail() {  # OPERATION SENTENCE
+  echo "[$1] $2" >&2
+  exit 1
+}
+
+now() { date +%s.%N; }
+
+seconds_since() {  # START: "12.3"
+  awk -v start="$1" -v end="$(now)" 'BEGIN { printf "%.1f", end - start }'
+}
+
+step() {  # TITLE COMMAND...: runs it into the log, prints the title with its seconds; the command's status
+  local title=$1 start status=0 watcher=
+  shift
+  start=$(now)
+  echo "== $title: $*" >> "$log"
+  if [ -t 1 ]; then
+    # On a terminal the log's last line shows that something moves.
+    (
+      while sleep 1 && kill -0 $$ 2> /dev/null; do
+        printf '\r\033[K%s: %s' "$title" "$(tail -n 1 "$log" | tr -d '\r' | cut -c 1-$((${COLUMNS:-80} - ${#title} - 4)))"
+      done
+    ) 9>&- &
+    watcher=$!
+  fi
+  "$@" >> "$log" 2>&1 9>&- < /dev/null || status=$?
+  if [ -n "$watcher" ]; then
+    kill "$watcher"
+    wait "$watcher" 2> /dev/null || true
+    printf '\r\033[K'
+  fi
+  [ $status -eq 0 ] && printf '%-44s %6s s\n' "$title" "$(seconds_since "$start")"
+  return $status
+}
+
+free_disk_mb() { df -Pm . | awk 'NR == 2 { print $4 }'; }
+
+# What the machine has free, swap included, but never more than the container may use.
+free_memory_mb() {
+  local free limit
+  free=$(awk '/^(MemAvailable|SwapFree):/ { sum += $2 } END { printf "%.0f", sum / 1024 }' /proc/meminfo)
+  for limit in /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes; do
+    if [ -r $limit ] && [ "$(cat $limit)" != max ]; then
+      limit=$(awk '{ printf "%.0f", $1 / 1048576 }' $limit)
+      if [ "$limit" -lt "$free" ]; then free=$limit; fi
+      break
+    fi
+  done
+  echo "$free"
+}
+
+# One job a core, fewer when memory is short.
+build_jobs() {
+  local jobs free
+  jobs=$(env -u OMP_NUM_THREADS nproc)
+  free=$(free_memory_mb)
+  if [ $((jobs * memory_per_job_mb)) -gt "$free" ]; then jobs=$((free / memory_per_job_mb)); fi
+  echo $((jobs > 0 ? jobs : 1))
+}
+
+check_machine() {
+  local system
+  system="$(uname -s) on $(uname -m)"
+  [ "$system" = "Linux on x86_64" ] ||
+    fail setup "expected Linux on x86_64, the only machine prism is built and tested on; found $system; use such a machine."
+}
+
+check_disk() {
+  local free
+  free=$(free_disk_mb)
+  [ "$free" -ge $disk_needed_mb ] ||
+    fail setup "expected $disk_needed_mb MB free in $PWD for LibTorch and the build; found $free MB; free some space and run again."
+}
+
+check_memory() {
+  local free
+  free=$(free_memory_mb)
+  [ "$free" -ge $memory_per_job_mb ] ||
+    fail setup "expected $memory_per_job_mb MB of free memory to compile; found $free MB; close programs or add swap, then run again."
+}
+
+# ---- packages
+
+missing_packages() {  # PACKAGE...: those that dpkg does not hold, one a line
+  comm -23 <(printf '%s\n' "$@" | sort) \
+    <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2> /dev/null | sed -n 's/^installed //p' | sort)
+}
+
+# Prints the words that make a command run as root; nothing when this is root. Fails when there is no way.
+root_prefix() {
+  if [ "$(id -u)" -eq 0 ]; then return 0; fi
+  command -v sudo > /dev/null || return 1
+  if [ -t 0 ] || sudo -n true 2> /dev/null; then echo sudo; else return 1; fi
+}
+
+apt_get() {  # PREFIX ARGUMENT...
+  local prefix=$1
+  shift
+  # A mirror that does not answer is an error, not a warning; another apt that runs is waited for.
+  $prefix env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o APT::Update::Error-Mode=any -o Acquire::http::Timeout=30 \
+    -o Acquire::Retries=2 -o DPkg::Lock::Timeout=300 "$@"
+}
+
+apt_install() {  # PREFIX PACKAGE...: as the lists stand; when that fails (no lists, or old ones), with fresh lists
+  apt_get "$1" install --no-install-recommends "${@:2}" && return
+  apt_get "$1" update && apt_get "$1" install --no-install-recommends "${@:2}"
+}
+
+ensure_packages() {  # PACKAGE...
+  check_machine
+  local names prefix start
+  start=$(now)
+  if ! command -v apt-get > /dev/null; then
+    [ -z "${PRISM_SKIP_PACKAGES:-}" ] || return 0
+    fail setup "expected Debian 12 with apt-get; found $(. /etc/os-release 2> /dev/null; echo "${PRETTY_NAME:-an unknown system}"); install what Debian calls $* and set PRISM_SKIP_PACKAGES=1."
+  fi
+  names=$(missing_packages "$@" | tr '\n' ' ')
+  names=${names% }
+  if [ -z "$names" ]; then
+    printf '%-44s %6s s\n' "packages: all there" "$(seconds_since "$start")"
+    return
+  fi
+  prefix=$(root_prefix) ||
+    fail setup "expected to be root, or to have sudo, to install packages; found neither; ask for: apt-get install $names"
+  check_disk
+  # shellcheck disable=SC2086  # names is a list of words
+  step "packages: $(wc -w <<< "$names") installed" apt_install "$prefix" $names && return
+  if grep -q 'No space left on device' "$log"; then check_disk; fi
+  if grep -qE 'Could not resolve|Could not connect|Unable to connect|Connection (failed|timed out|refused)|Network is unreachable|Failed to fetch' "$log"; then
+    fail setup "expected to download $names with apt-get; found no network (see $log); connect it, or mend /etc/apt/sources.list, and run again."
+  fi
+  fail setup "expected apt-get to install $names; found: $(grep '^E: ' "$log" | tail -n 1); see $log."
+}
+
+# ---- LibTorch
+
+torch_is_whole() {
+  # The stamp is written last, so an interrupted pip leaves none.
+  [ "$(cat .venv/wheels 2> /dev/null)" = "${wheels[*]}" ] || return 1
+  local root
+  root=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2> /dev/null) || return 1
+  [ -s "$root/torch/lib/libtorch_cpu.so" ] && [ -s "$root/torch/lib/libc10.so" ] && [ -d "$root/nvidia/cu13/lib" ]
+}
+
+make_venv() {
+  rm -rf .venv
+  # Debian's own python3 where there is one: python3-venv serves no other.
+  local python=/usr/bin/python3
+  [ -x $python ] || python=python3
+  $python -m venv .venv
+}
+
+install_wheels() {
+  # Not /tmp: it is often small, and in memory. Chained by &&: a command of step() does not stop at the first failure.
+  mkdir -p build/pip &&
+  TMPDIR=$PWD/build/pip .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
+    --retries 2 --timeout 30 --no-compile --no-deps "${wheels[@]}" &&
+  echo "${wheels[*]}" > .venv/wheels
+}
+
+ensure_torch() {
+  local start title="LibTorch ${wheels[0]#*==}" reason
+  start=$(now)
+  if torch_is_whole; then
+    printf '%-44s %6s s\n' "$title: in .venv" "$(seconds_since "$start")"
+    return
+  fi
+  check_disk
+  step "$title: new .venv" make_venv ||
+    fail setup "expected python3 -m venv to make $PWD/.venv; found: $(tail -n 1 "$log"); install python3 and python3-venv."
+  step "$title: downloaded into .venv" install_wheels && rm -rf build/pip && return
+  rm -rf build/pip
+  reason=$(grep -E '^ERROR' "$log" | tail -n 1)
+  if grep -q 'No space left on device' "$log"; then
+    fail setup "expected $disk_needed_mb MB free for LibTorch; found the disk full ($(free_disk_mb) MB left); free some space and run again."
+  fi
+  if grep -qE 'from versions: none|NewConnectionError|ReadTimeout|Connection broken|Max retries' "$log"; then
+    fail setup "expected to download ${wheels[*]} with pip; found no network (see $log); connect it, or set PIP_INDEX_URL to a mirror, and run again."
+  fi
+  fail setup "expected pip to install ${wheels[*]}; found: ${reason:-status 1}; see $log."
+}
+
+# ---- configure and build
+
+configure() {  # PRESET
+  step "configure $1" cmake --preset "$1" && return
+  # A cache from a moved folder or another compiler is no reason to stop.
+  step "configure $1, afresh" cmake --fresh --preset "$1" && return
+  tail -n 20 "$log" >&2
+  fail setup "expected cmake to configure the preset $1; found the errors above; see $log."
+}
+
+build() {  # PRESET [TARGET...]
+  check_memory
+  local preset=$1 jobs
+  shift
+  jobs=$(build_jobs)
+  step "build $preset, $jobs jobs" ninja -C "build/$preset" -j "$jobs" "$@" && return
+  sed -n '/^== build/,$p' "$log" | grep -A 40 -m 1 '^FAILED' >&2 || tail -n 20 "$log" >&2
+  if grep -qE 'Killed signal|out of memory|cannot allocate memory' "$log"; then
+    fail setup "expected enough memory to compile with $jobs jobs; found that the compiler was killed; close programs or add swap."
+  fi
+  fail setup "expected ninja to build $preset; found the errors above; see $log."
+}

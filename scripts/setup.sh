@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Makes everything that prism needs on Debian 12, then builds it: packages (as root, or with sudo), LibTorch into .venv,
+# build/release. Safe to run again and again; seconds when nothing is missing. The full log is build/setup.log.
+#
+#   scripts/setup.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case "${1:-}" in
+  "") ;;
+  -h | --help) sed -n '2,5s/^# \{0,1\}//p' scripts/setup.sh; exit 0 ;;
+  *) echo "[setup] expected no argument; found \"$1\"; see scripts/setup.sh --help." >&2; exit 2 ;;
+esac
+
+start_log setup
+ensure_packages "${build_packages[@]}"
+ensure_torch
+configure release
+build release

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Sets prism up (scripts/setup.sh), then runs its tests; the last line is "N passed, N failed, N skipped".
+#
+#   scripts/test.sh                 all but the slow ones
+#   scripts/test.sh -R Tokenizer    what ctest would run with these arguments
+#   scripts/test.sh --all           the slow ones too, and the folders without torch under the sanitizers
+#
+# Tests on large data find it through PRISM_DATA and are skipped, by name, where it is missing. Each test runs on one thread
+# (OMP_NUM_THREADS, unless you set it), as many tests at once as there are cores.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+all=
+case "${1:-}" in
+  -h | --help) sed -n '2,9s/^# \{0,1\}//p' scripts/test.sh; exit 0 ;;
+  --all) all=1; shift ;;
+esac
+
+began=$(now)
+scripts/setup.sh
+
+if [ -z "${PRISM_DATA:-}" ] && [ -d ../shared/data ]; then
+  PRISM_DATA=$(cd ../shared/data && pwd)
+  export PRISM_DATA
+fi
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+jobs=$(env -u OMP_NUM_THREADS nproc)
+status=0
+
+run_tests() {  # PRESET CTEST_ARGUMENT...: results in build/PRESET/tests.xml
+  local preset=$1
+  shift
+  rm -f "build/$preset/tests.xml"
+  ctest --test-dir "build/$preset" --output-on-failure --progress -j "$jobs" --output-junit tests.xml "$@" < /dev/null ||
+    status=1
+}
+
+echo "$(seconds_since "$began") s before the first test"
+if [ -n "$all" ]; then
+  run_tests release --no-tests=error "$@"
+  start_log asan
+  configure asan
+  build asan
+  exec 9>&-
+  run_tests asan -LE slow "$@"
+  reports=(build/release/tests.xml build/asan/tests.xml)
+else
+  run_tests release --no-tests=error -LE slow "$@"
+  reports=(build/release/tests.xml)
+fi
+echo "$(seconds_since "$began") s in all"
+/usr/bin/env python3 scripts/count_tests.py --status $status "${reports[@]}"
