@@ -9,8 +9,15 @@ if(NOT status EQUAL 0 OR NOT EXISTS "${PRISM_TORCH_ROOT}/lib/libtorch_cpu.so")
 endif()
 
 find_package(OpenMP REQUIRED COMPONENTS CXX)
+# The wheel carries headers of another fmt than the one that is linked: the system's must be found first. A folder of its
+# own, because compilers move the system's include folder behind all others.
+find_path(PRISM_FMT_INCLUDE fmt/format.h REQUIRED NO_CMAKE_PATH)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/system_fmt)
+file(CREATE_LINK ${PRISM_FMT_INCLUDE}/fmt ${PROJECT_BINARY_DIR}/system_fmt/fmt SYMBOLIC)
+
 add_library(prism_torch INTERFACE)
 target_include_directories(prism_torch SYSTEM INTERFACE
+  ${PROJECT_BINARY_DIR}/system_fmt
   ${PRISM_TORCH_ROOT}/include ${PRISM_TORCH_ROOT}/include/torch/csrc/api/include)
 target_compile_options(prism_torch INTERFACE -fopenmp)
 # The wheel's own libgomp, by path: two OpenMP run times in one process would start two teams.

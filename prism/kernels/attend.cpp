@@ -1,0 +1,145 @@
+#include "prism/kernels/attend.h"
+
+#include <map>
+
+#include "prism/core/names.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "attend";
+
+std::string shape_text(const torch::Tensor& tensor) {
+  return c10::str(tensor.sizes());
+}
+
+void check_vector(const torch::Tensor& lengths, int64_t batch, const char* name) {
+  PRISM_CHECK(
+      !lengths.defined() || (lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt),
+      kOperation, "{}: expected int32 [{}]; found {}.", name, batch, shape_text(lengths));
+}
+
+void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t head_dim) {
+  PRISM_CHECK(
+      kv.k_BGSD.dim() == 4 && kv.v_BGSE.dim() == 4 && kv.k_BGSD.sizes().slice(0, 3) == kv.v_BGSE.sizes().slice(0, 3),
+      kOperation, "expected k [B, G, S, D] and v [B, G, S, E]; found {} and {}.", shape_text(kv.k_BGSD),
+      shape_text(kv.v_BGSE));
+  PRISM_CHECK(kv.k_BGSD.size(3) == head_dim, kOperation, "expected keys as wide as queries, {}; found {}.", head_dim,
+              kv.k_BGSD.size(3));
+  const int64_t groups = kv.k_BGSD.size(1);
+  PRISM_CHECK(groups > 0 && heads % groups == 0, kOperation,
+              "expected query heads in equal groups; found {} for {} key heads.", heads, groups);
+  if (!kv.page_table_BN.defined()) {
+    PRISM_CHECK(kv.k_BGSD.size(0) == batch, kOperation, "expected keys for {} sequences; found {}.", batch,
+                kv.k_BGSD.size(0));
+    return;
+  }
+  PRISM_CHECK(
+      kv.page_table_BN.dim() == 2 && kv.page_table_BN.size(0) == batch && kv.page_table_BN.scalar_type() == torch::kInt,
+      kOperation, "page table: expected int32 [{}, pages]; found {}.", batch, shape_text(kv.page_table_BN));
+  PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), kOperation,
+              "expected paged keys and values without gradients; gather them first.");
+}
+
+void check_input(const AttentionInput& input) {
+  const auto& q = input.q_BTHD;
+  PRISM_CHECK(q.dim() == 4, kOperation, "expected q [B, T, H, D]; found {}.", shape_text(q));
+  const int64_t batch = q.size(0), heads = q.size(2);
+  check_key_values(input.kv, batch, heads, q.size(3));
+  check_vector(input.q_lengths_B, batch, "q_lengths");
+  check_vector(input.kv_lengths_B, batch, "kv_lengths");
+  const auto type = q.scalar_type();
+  PRISM_CHECK(
+      at::isFloatingType(type) && input.kv.k_BGSD.scalar_type() == type && input.kv.v_BGSE.scalar_type() == type,
+      kOperation, "expected q, k and v of one floating type; found {}, {} and {}.", c10::toString(type),
+      c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
+  const auto& documents = input.documents_BS;
+  PRISM_CHECK(
+      !documents.defined() || (documents.dim() == 2 && documents.size(0) == batch &&
+                               (input.kv.page_table_BN.defined() || documents.size(1) == input.kv.k_BGSD.size(2))),
+      kOperation, "documents: expected [B, S]; found {}.", shape_text(documents));
+  const auto& kept = input.kept_heads_BH;
+  PRISM_CHECK(!kept.defined() || (kept.dim() == 2 && kept.size(0) == batch && kept.size(1) == heads &&
+                                  kept.scalar_type() == torch::kBool),
+              kOperation, "kept heads: expected bool [{}, {}]; found {}.", batch, heads, shape_text(kept));
+}
+
+const std::map<std::string, AttentionBackend>& backends() {
+  static const std::map<std::string, AttentionBackend> table = {{"automatic", AttentionBackend::automatic},
+                                                                {"reference", AttentionBackend::reference},
+                                                                {"torch", AttentionBackend::torch}};
+  return table;
+}
+
+}  // namespace
+
+AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
+  check_input(input);
+  if (backend == AttentionBackend::automatic) backend = choose_backend(input);
+  if (backend == AttentionBackend::reference) return attend_reference(input);
+  PRISM_CHECK(torch_backend_serves(input), kOperation,
+              "expected values as wide as keys on the CPU for the torch backend; found width {} for {}; use reference.",
+              input.kv.v_BGSE.size(3), input.q_BTHD.size(3));
+  return attend_torch(input);
+}
+
+AttentionBackend choose_backend(const AttentionInput& input) {
+  return torch_backend_serves(input) ? AttentionBackend::torch : AttentionBackend::reference;
+}
+
+AttentionBackend find_backend(const std::string& name) {
+  return find_by_name(backends(), name, kOperation, "attention backend");
+}
+
+std::string backend_name(AttentionBackend backend) {
+  for (const auto& [name, value] : backends())
+    if (value == backend) return name;
+  throw InternalError(kOperation, "a backend without a name");
+}
+
+KeyValues gather_pages(const KeyValues& kv) {
+  if (!kv.page_table_BN.defined()) return kv;
+  const auto gather = [&](const torch::Tensor& pages) {
+    const auto table = kv.page_table_BN.flatten().to(torch::kLong);
+    const int64_t batch = kv.page_table_BN.size(0), count = kv.page_table_BN.size(1);
+    return pages.index_select(0, table)
+        .view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
+        .transpose(1, 2)
+        .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
+  };
+  return {gather(kv.k_BGSD), gather(kv.v_BGSE), {}};
+}
+
+torch::Tensor visible_keys(const AttentionInput& input) {
+  const auto& q = input.q_BTHD;
+  const int64_t batch = q.size(0), queries = q.size(1), keys = input.kv.k_BGSD.size(2);
+  const auto longs = torch::TensorOptions(torch::kLong).device(q.device());
+  const auto lengths = [&](const torch::Tensor& given, int64_t all) {
+    return given.defined() ? given.to(torch::kLong) : torch::full({batch}, all, longs);
+  };
+  const auto q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
+  const auto shift_B = kv_lengths_B - q_lengths_B;
+  const auto query_T = torch::arange(queries, longs), key_S = torch::arange(keys, longs);
+  const auto position_BT = query_T + shift_B.unsqueeze(1);  // of each query among the keys
+
+  torch::Tensor visible_BTS;
+  const auto restrict_to = [&](const torch::Tensor& more) {
+    visible_BTS = visible_BTS.defined() ? visible_BTS & more : more;
+  };
+  if (input.q_lengths_B.defined())
+    restrict_to((query_T < q_lengths_B.unsqueeze(1)).unsqueeze(2).expand({-1, -1, keys}));
+  if (input.kv_lengths_B.defined())
+    restrict_to((key_S < kv_lengths_B.unsqueeze(1)).unsqueeze(1).expand({-1, queries, -1}));
+  if (input.causality == Causality::causal) restrict_to(key_S <= position_BT.unsqueeze(2));
+  if (input.documents_BS.defined()) {
+    const auto own_BT = input.documents_BS.gather(1, position_BT.clamp(0, keys - 1));
+    restrict_to(input.documents_BS.unsqueeze(1) == own_BT.unsqueeze(2));
+  }
+  if (!input.block_mask.defined()) return visible_BTS.defined() ? visible_BTS.unsqueeze(1) : visible_BTS;
+
+  const auto first_B = input.first_query ? torch::full({batch}, *input.first_query, longs) : shift_B;
+  const auto blocks_BHTS = expand_block_mask(input.block_mask, first_B.clamp_min(0), queries, keys);
+  return visible_BTS.defined() ? visible_BTS.unsqueeze(1) & blocks_BHTS : blocks_BHTS;
+}
+
+}  // namespace prism

@@ -1,0 +1,88 @@
+// The one attention call: every model, analysis and benchmark goes through attend().
+//
+//   AttentionInput input{.q_BTHD = q, .kv = {.k_BGSD = k, .v_BGSE = v}};
+//   AttentionOutput output = attend(input);                                  // out_BTHE, lse_BHT
+//
+// B batch, T query positions, S key positions, H query heads, G key/value heads, D head width, E value width
+#pragma once
+
+#include <torch/types.h>
+
+#include <optional>
+#include <string>
+
+#include "prism/kernels/block_mask.h"
+
+namespace prism {
+
+/// Keys and values: either whole, or in pages with a table.
+struct KeyValues {
+  torch::Tensor k_BGSD;  ///< any strides with a dense last axis; pages: [P, G, page, D]
+  torch::Tensor v_BGSE;  ///< likewise, [B, G, S, E] or [P, G, page, E]
+  /// int32 [B, pages per sequence]: the page that holds positions [i page, (i+1) page). Undefined: not paged.
+  torch::Tensor page_table_BN;
+};
+
+enum class Causality {
+  causal,  ///< bottom-right: the last query sees every key, the one before it all but the last, ...
+  full,
+};
+
+struct AttentionInput {
+  torch::Tensor q_BTHD;  ///< any strides with a dense last axis, so a slice of fused QKV needs no copy
+  KeyValues kv;
+  torch::Tensor q_lengths_B;   ///< int32, sequence b has queries [0, length); undefined: all T
+  torch::Tensor kv_lengths_B;  ///< int32, likewise for keys; undefined: all S
+  /// int32, never falling along S: a query sees only keys of its own document. The query t of a sequence stands at key
+  /// position t + kv_length - q_length. Undefined: one document.
+  torch::Tensor documents_BS;
+  torch::Tensor kept_heads_BH;  ///< bool: heads that are computed, the others give zeros; undefined: all
+  BlockMask block_mask;         ///< key blocks that are computed; undefined: all
+  /// Absolute position of the first query, to which the block mask's rows are anchored; absent: kv_length - q_length.
+  std::optional<int64_t> first_query;
+  Causality causality = Causality::causal;
+  std::optional<double> scale;  ///< absent: 1 / sqrt(D)
+};
+
+struct AttentionOutput {
+  torch::Tensor out_BTHE;  ///< q's dtype; zero where a query sees no key, or its head is not kept
+  torch::Tensor
+      lse_BHT;  ///< float32 (float64 for float64 inputs): log sum exp of the scaled scores; -inf where no key is seen
+};
+
+enum class AttentionBackend {
+  automatic,
+  reference,  ///< explicit scores; the oracle
+  torch,      ///< LibTorch's scaled_dot_product_attention
+};
+
+/// softmax(scale q k^T + mask) v for every sequence and head.
+///
+/// Head h reads key/value head floor(h G / H). Gradients flow to q, k and v where these are float32, float64 or
+/// bfloat16 and not paged.
+///
+/// @throws InputError for shapes or dtypes that contradict each other, paged keys or values that need gradients, or a
+///         backend that cannot serve the input.
+AttentionOutput attend(const AttentionInput& input, AttentionBackend backend = AttentionBackend::automatic);
+
+/// The backend that `automatic` stands for.
+AttentionBackend choose_backend(const AttentionInput& input);
+/// "automatic", "reference", "torch". @throws InputError naming the known ones.
+AttentionBackend find_backend(const std::string& name);
+std::string backend_name(AttentionBackend backend);
+
+/// Which keys a query may see: lengths, causality, documents and block mask in one.
+/// @return bool, broadcastable to [B, H, T, S]; undefined if every query sees every key.
+torch::Tensor visible_keys(const AttentionInput& input);
+
+/// The explicit path. @param probabilities_BHTS  if not null, receives the softmax, for analyses.
+AttentionOutput attend_reference(const AttentionInput& input, torch::Tensor* probabilities_BHTS = nullptr);
+
+/// LibTorch's SDPA on the CPU. Serves inputs for which torch_backend_serves().
+AttentionOutput attend_torch(const AttentionInput& input);
+bool torch_backend_serves(const AttentionInput& input);
+
+/// The keys and values of a paged input, gathered whole; other inputs as they are.
+KeyValues gather_pages(const KeyValues& kv);
+
+}  // namespace prism

@@ -1,0 +1,28 @@
+// The language-model head and its cross-entropy in chunks of rows, so that all logits never exist at once.
+#pragma once
+
+#include <torch/types.h>
+
+namespace prism {
+
+/// loss_n = log sum_v exp(z_nv) - z_n,label, with z = hidden W^T.
+///
+/// The product is computed in `hidden`'s dtype, everything after it in float32 (float64 for float64). The gradients of
+/// mean-reduced losses are computed on the way forward, chunk by chunk, and scaled on the way back: only the chunk's
+/// logits are ever in memory. Gradients flow to hidden and weight.
+///
+/// @param hidden  [N, d] bfloat16, float32 or float64.
+/// @param weight  [V, d] what is trained.  @param cast  the same in hidden's dtype.
+/// @param labels  [N] int64 in [0, V), or -1 for rows that do not count.
+/// @return        scalar float32: the mean over the rows that count.
+torch::Tensor head_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& weight, const torch::Tensor& cast,
+                                 const torch::Tensor& labels);
+
+/// The same losses row by row, without gradients: [N] float32, 0 for rows that do not count.
+torch::Tensor head_token_losses(const torch::Tensor& hidden, const torch::Tensor& cast, const torch::Tensor& labels);
+
+/// The mean loss from whole logits; the truth for tests.
+torch::Tensor head_cross_entropy_plain(const torch::Tensor& hidden, const torch::Tensor& weight,
+                                       const torch::Tensor& labels);
+
+}  // namespace prism

@@ -1,0 +1,41 @@
+#include "prism/kernels/linear.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+struct LinearFunction : torch::autograd::Function<LinearFunction> {
+  static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight, const Tensor& cast) {
+    context->save_for_backward({x, cast});
+    context->saved_data["type"] = static_cast<int64_t>(weight.scalar_type());
+    return at::linear(x, cast);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const auto &x = saved[0], &cast = saved[1];
+    const auto& dy = gradients[0];
+    Tensor dx, dweight;
+    if (context->needs_input_grad(0)) dx = at::matmul(dy, cast);
+    if (context->needs_input_grad(1)) {
+      const auto type = static_cast<torch::ScalarType>(context->saved_data["type"].toInt());
+      dweight = at::mm(dy.reshape({-1, dy.size(-1)}).t(), x.reshape({-1, x.size(-1)})).to(type);
+    }
+    return {dx, dweight, Variable()};
+  }
+};
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& cast) {
+  return LinearFunction::apply(x, weight, cast);
+}
+
+}  // namespace prism

@@ -1,0 +1,85 @@
+#include "prism/kernels/peak.h"
+
+#include <immintrin.h>
+#include <omp.h>
+
+#include <algorithm>
+
+#include "prism/core/timer.h"
+
+namespace prism {
+namespace {
+
+// Sixteen independent accumulators cover latency times throughput of every FMA unit so far.
+constexpr int kAccumulators = 16;
+constexpr int64_t kRepeats = 20000;
+
+// The empty asm keeps each accumulator in its register and stops the compiler from folding the loop.
+#define PRISM_FOR_ACCUMULATORS(body)                                   \
+  for (int64_t repeat = 0; repeat < kRepeats; ++repeat) {              \
+    _Pragma("GCC unroll 16") for (int i = 0; i < kAccumulators; ++i) { \
+      body;                                                            \
+      asm volatile("" : "+v"(sums[i]));                                \
+    }                                                                  \
+  }
+
+__attribute__((target("avx512f,avx512bf16"))) double run_bf16() {
+  __m512 sums[kAccumulators] = {};
+  const __m512bh a = (__m512bh)_mm512_setzero_si512(), b = a;
+  PRISM_FOR_ACCUMULATORS(sums[i] = _mm512_dpbf16_ps(sums[i], a, b))
+  return 64.0;
+}
+
+__attribute__((target("avx512f"))) double run_avx512() {
+  __m512 sums[kAccumulators] = {};
+  const __m512 a = _mm512_setzero_ps();
+  PRISM_FOR_ACCUMULATORS(sums[i] = _mm512_fmadd_ps(a, a, sums[i]))
+  return 32.0;
+}
+
+__attribute__((target("avx2,fma"))) double run_avx2() {
+  __m256 sums[kAccumulators] = {};
+  const __m256 a = _mm256_setzero_ps();
+  PRISM_FOR_ACCUMULATORS(sums[i] = _mm256_fmadd_ps(a, a, sums[i]))
+  return 16.0;
+}
+
+double run_sse() {
+  __m128 sums[kAccumulators] = {};
+  const __m128 a = _mm_setzero_ps();
+  PRISM_FOR_ACCUMULATORS(sums[i] = _mm_add_ps(_mm_mul_ps(a, a), sums[i]))
+  return 8.0;
+}
+
+#undef PRISM_FOR_ACCUMULATORS
+
+struct Loop {
+  double (*run)();  ///< runs kRepeats x kAccumulators instructions, returns operations per instruction
+  const char* instruction;
+};
+
+Loop choose_loop(bool bfloat16) {
+  if (bfloat16 && __builtin_cpu_supports("avx512bf16")) return {run_bf16, "vdpbf16ps 512"};
+  if (__builtin_cpu_supports("avx512f")) return {run_avx512, "vfmadd 512"};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {run_avx2, "vfmadd 256"};
+  return {run_sse, "mulps + addps 128"};
+}
+
+}  // namespace
+
+PeakSpeed measure_peak(int threads, bool bfloat16, double milliseconds) {
+  const Loop loop = choose_loop(bfloat16);
+  double best = 0;
+  const Timer whole;
+  do {
+    double operations = 0;
+    const Timer slice;
+#pragma omp parallel for num_threads(threads) reduction(+ : operations) schedule(static, 1)
+    for (int thread = 0; thread < threads; ++thread)
+      operations += loop.run() * static_cast<double>(kRepeats) * kAccumulators;
+    best = std::max(best, operations / slice.seconds() / 1e9);
+  } while (whole.seconds() * 1e3 < milliseconds);
+  return {best, loop.instruction};
+}
+
+}  // namespace prism

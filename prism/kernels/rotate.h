@@ -1,0 +1,27 @@
+// Rotary position embedding applied to fused queries and keys, in place on the way in and out.
+#pragma once
+
+#include <torch/types.h>
+
+namespace prism {
+
+/// Rotates the first `rotated_heads` heads of every position; the others (the values of fused QKV) pass unchanged.
+///
+///   (a_j, b_j) -> (a_j cos_j - b_j sin_j, b_j cos_j + a_j sin_j),  a_j = x[j], b_j = x[j + D/2],  j < D/2
+///
+/// Half-split pairs, as Llama checkpoints have them. The arithmetic is float32 (float64 for float64), rounded once.
+///
+/// @param x_BTND     [B, T, N, D] contiguous, bfloat16, float32 or float64; overwritten where no copy is needed.
+/// @param cos, sin   [T, D/2] or [B, T, D/2] float32, contiguous.
+/// @return           x's memory, rotated; gradients flow to x.
+/// @throws InputError for an odd D or tables that do not fit.
+/// Source: arXiv 2104.09864. Differs: pairs are half a head apart, not neighbours; the same up to a permutation of
+/// rows.
+torch::Tensor rotate_heads(const torch::Tensor& x_BTND, const torch::Tensor& cos, const torch::Tensor& sin,
+                           int64_t rotated_heads);
+
+/// The same from elementary tensor operations; the truth for tests.
+torch::Tensor rotate_heads_plain(const torch::Tensor& x_BTND, const torch::Tensor& cos, const torch::Tensor& sin,
+                                 int64_t rotated_heads);
+
+}  // namespace prism

@@ -1,0 +1,261 @@
+#include "prism/kernels/attend.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "prism/core/error.h"
+#include "tests/kernels/gradient_check.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+
+struct Case {
+  int64_t batch = 2, queries = 7, keys = 7, heads = 4, groups = 2, head_dim = 8;
+  Causality causality = Causality::causal;
+  bool lengths = false, documents = false, kept = false, blocks = false;
+  torch::ScalarType type = torch::kFloat;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << "B" << c.batch << " T" << c.queries << " S" << c.keys << " H" << c.heads << " G" << c.groups << " D"
+             << c.head_dim << (c.causality == Causality::causal ? " causal" : " full") << (c.lengths ? " lengths" : "")
+             << (c.documents ? " documents" : "") << (c.kept ? " kept" : "") << (c.blocks ? " blocks" : "") << " "
+             << c10::toString(c.type);
+}
+
+AttentionInput make_input(const Case& c) {
+  torch::manual_seed(1);
+  // Queries, keys and values as slices of one fused product, as the decoder hands them over.
+  const auto q = torch::randn({c.batch, c.queries, c.heads + 3, c.head_dim}).to(c.type).narrow(2, 1, c.heads);
+  const auto kv = torch::randn({c.batch, c.keys, 2 * c.groups, c.head_dim}).to(c.type);
+  AttentionInput input;
+  input.q_BTHD = q;
+  input.kv = {kv.narrow(2, 0, c.groups).transpose(1, 2), kv.narrow(2, c.groups, c.groups).transpose(1, 2), {}};
+  input.causality = c.causality;
+  if (c.lengths) {
+    input.q_lengths_B = torch::tensor({c.queries, std::max<int64_t>(1, c.queries / 2)}, torch::kInt);
+    input.kv_lengths_B = torch::tensor({c.keys - 1, std::max<int64_t>(1, c.keys / 2)}, torch::kInt);
+  }
+  if (c.documents)
+    input.documents_BS = torch::arange(c.keys, torch::kInt).floor_divide(3).expand({c.batch, c.keys}).contiguous();
+  if (c.kept) input.kept_heads_BH = (torch::arange(c.batch * c.heads).view({c.batch, c.heads}) % 3).ne(0);
+  if (c.blocks) {
+    const int64_t size = 4, rows = (c.keys + size - 1) / size + 1;
+    input.block_mask.query_block_size = input.block_mask.key_block_size = size;
+    input.block_mask.counts_BHM = torch::ones({c.batch, c.heads, rows}, torch::kInt);
+    input.block_mask.indices_BHMN = torch::zeros({c.batch, c.heads, rows, 2}, torch::kInt);
+  }
+  return input;
+}
+
+/// The definition, element by element, in double precision on the same values.
+struct Truth {
+  Tensor out_BTHE, lse_BHT;
+};
+
+Truth loop_over_everything(const AttentionInput& input) {
+  const auto q = input.q_BTHD.to(torch::kDouble).contiguous(), k = input.kv.k_BGSD.to(torch::kDouble).contiguous(),
+             v = input.kv.v_BGSE.to(torch::kDouble).contiguous();
+  const int64_t batch = q.size(0), queries = q.size(1), heads = q.size(2), head_dim = q.size(3), groups = k.size(1),
+                keys = k.size(2);
+  Truth truth{torch::zeros({batch, queries, heads, head_dim}, torch::kDouble),
+              torch::full({batch, heads, queries}, -std::numeric_limits<double>::infinity(), torch::kDouble)};
+  const auto Q = q.accessor<double, 4>(), K = k.accessor<double, 4>(), V = v.accessor<double, 4>();
+  auto O = truth.out_BTHE.accessor<double, 4>();
+  auto L = truth.lse_BHT.accessor<double, 3>();
+  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t q_length = input.q_lengths_B.defined() ? input.q_lengths_B[b].item<int>() : queries;
+    const int64_t kv_length = input.kv_lengths_B.defined() ? input.kv_lengths_B[b].item<int>() : keys;
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t g = h * groups / heads;
+      const bool kept = !input.kept_heads_BH.defined() || input.kept_heads_BH[b][h].item<bool>();
+      for (int64_t t = 0; t < q_length; ++t) {
+        const int64_t position = t + kv_length - q_length;
+        double sum = 0;
+        std::vector<double> out(head_dim, 0.0);
+        for (int64_t s = 0; s < kv_length; ++s) {
+          if (input.causality == Causality::causal && s > position) continue;
+          if (input.documents_BS.defined() &&
+              input.documents_BS[b][s].item<int>() !=
+                  input.documents_BS[b][std::clamp<int64_t>(position, 0, keys - 1)].item<int>())
+            continue;
+          // The mask of make_input keeps key block 0 alone.
+          if (input.block_mask.defined() && s / input.block_mask.key_block_size != 0) continue;
+          double score = 0;
+          for (int64_t d = 0; d < head_dim; ++d) score += Q[b][t][h][d] * K[b][g][s][d];
+          const double weight = std::exp(score * scale);
+          sum += weight;
+          for (int64_t d = 0; d < head_dim; ++d) out[d] += weight * V[b][g][s][d];
+        }
+        if (sum == 0) continue;
+        L[b][h][t] = std::log(sum);
+        for (int64_t d = 0; kept && d < head_dim; ++d) O[b][t][h][d] = out[d] / sum;
+      }
+    }
+  }
+  return truth;
+}
+
+/// Scores carry (2 D max|q| max|k| scale) eps, the softmax passes them on, sums over keys add 2 S eps; out is rounded
+/// once.
+double tolerance(const AttentionInput& input) {
+  const auto type = input.q_BTHD.scalar_type();
+  const double rounding = type == torch::kBFloat16 ? 0x1p-8 : 0x1p-24;
+  const double work = type == torch::kBFloat16 ? 0x1p-8 : 0x1p-23;  // SDPA rounds its weights to bfloat16
+  const double score = input.q_BTHD.abs().max().item<double>() * input.kv.k_BGSD.abs().max().item<double>() *
+                       std::sqrt(static_cast<double>(input.q_BTHD.size(3)));
+  const double keys = type == torch::kBFloat16 ? 1 : static_cast<double>(2 * input.kv.k_BGSD.size(2));
+  const double statistics =
+      (type == torch::kBFloat16 ? 0x1p-23 : work) * 2 * static_cast<double>(input.q_BTHD.size(3)) * score;
+  return (rounding + work * keys + statistics) * input.kv.v_BGSE.abs().max().item<double>();
+}
+
+double difference(const AttentionOutput& output, const Truth& truth) {
+  return (output.out_BTHE.to(torch::kDouble) - truth.out_BTHE).abs().max().item<double>();
+}
+
+class Attend : public testing::TestWithParam<std::tuple<Case, AttentionBackend>> {};
+
+TEST_P(Attend, EqualsTheDefinition) {
+  const auto& [c, backend] = GetParam();
+  const auto input = make_input(c);
+  const auto output = attend(input, backend);
+  const auto truth = loop_over_everything(input);
+  ASSERT_EQ(output.out_BTHE.sizes(), truth.out_BTHE.sizes());
+  EXPECT_EQ(output.out_BTHE.scalar_type(), c.type);
+  EXPECT_LE(difference(output, truth), tolerance(input));
+  const auto lse = output.lse_BHT.to(torch::kDouble);
+  EXPECT_TRUE(torch::equal(lse.isinf(), truth.lse_BHT.isinf()));
+  EXPECT_LE(torch::where(lse.isinf(), 0.0, lse - truth.lse_BHT).abs().max().item<double>(), 1e-4);
+}
+
+TEST_P(Attend, ExceedsTheToleranceWhenOneKeyIsDropped) {
+  const auto& [c, backend] = GetParam();
+  if (c.keys < 2) GTEST_SKIP() << "needs a second key";
+  const auto input = make_input(c);
+  auto faulty = input;
+  faulty.kv.k_BGSD = input.kv.k_BGSD.clone();
+  // A key that some query sees whatever the mask: the one at the first query's position.
+  const int64_t shift = c.lengths ? c.keys - 1 - c.queries : c.keys - c.queries;
+  faulty.kv.k_BGSD.select(2, std::max<int64_t>(shift, 0)).fill_(-100);
+  EXPECT_GT(difference(attend(faulty, backend), loop_over_everything(input)), tolerance(input));
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    list.push_back({.type = type});
+    list.push_back({.heads = 3, .groups = 3, .head_dim = 256, .type = type});
+    list.push_back({.queries = 1, .keys = 33, .type = type});
+    list.push_back({.queries = 5, .keys = 12, .type = type});
+    list.push_back({.queries = 5, .keys = 12, .causality = Causality::full, .type = type});
+    list.push_back({.queries = 12, .keys = 5, .type = type});  // the first queries see no key
+    list.push_back({.queries = 9, .keys = 9, .lengths = true, .type = type});
+    list.push_back({.queries = 4, .keys = 9, .causality = Causality::full, .lengths = true, .type = type});
+    list.push_back({.queries = 9, .keys = 9, .documents = true, .type = type});
+    list.push_back({.queries = 4, .keys = 10, .documents = true, .type = type});
+    list.push_back({.queries = 10, .keys = 10, .causality = Causality::full, .documents = true, .type = type});
+    list.push_back({.queries = 9, .keys = 9, .lengths = true, .documents = true, .kept = true, .type = type});
+    list.push_back({.queries = 70, .keys = 70, .heads = 2, .groups = 1, .head_dim = 24, .blocks = true, .type = type});
+  }
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Attend,
+                         testing::Combine(testing::ValuesIn(cases()),
+                                          testing::Values(AttentionBackend::reference, AttentionBackend::torch)));
+
+class AttendGradient : public testing::TestWithParam<std::tuple<Case, AttentionBackend>> {};
+
+TEST_P(AttendGradient, AgreesWithFiniteDifferences) {
+  auto [c, backend] = GetParam();
+  c.type = torch::kDouble;
+  const auto input = make_input(c);
+  torch::manual_seed(2);
+  const auto weight = torch::randn({c.batch, c.queries, c.heads, c.head_dim}, torch::kDouble);
+  const auto loss = [&, backend = backend](AttentionInput moved) {
+    return (attend(moved, backend).out_BTHE * weight).sum();
+  };
+  expect_gradient(
+      [&](const Tensor& q) {
+        auto moved = input;
+        moved.q_BTHD = q;
+        return loss(moved);
+      },
+      input.q_BTHD);
+  expect_gradient(
+      [&](const Tensor& k) {
+        auto moved = input;
+        moved.kv.k_BGSD = k;
+        return loss(moved);
+      },
+      input.kv.k_BGSD);
+  expect_gradient(
+      [&](const Tensor& v) {
+        auto moved = input;
+        moved.kv.v_BGSE = v;
+        return loss(moved);
+      },
+      input.kv.v_BGSE);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttendGradient,
+    testing::Combine(
+        testing::Values(
+            Case{.batch = 1, .queries = 4, .keys = 4, .heads = 2, .groups = 2, .head_dim = 4},
+            Case{.batch = 1, .queries = 3, .keys = 5, .head_dim = 2},
+            Case{.queries = 6, .keys = 6, .heads = 2, .groups = 1, .head_dim = 2, .lengths = true, .documents = true},
+            Case{.batch = 1, .queries = 5, .keys = 3, .heads = 2, .groups = 1, .head_dim = 2}),
+        testing::Values(AttentionBackend::reference, AttentionBackend::torch)));
+
+TEST(AttendPages, GiveTheSameAsWholeKeysAndValues) {
+  auto input = make_input({.queries = 3, .keys = 8});
+  const auto whole = attend(input, AttentionBackend::reference);
+  // Sequence 0 in pages 3, 1 and sequence 1 in pages 0, 2, four positions each.
+  const auto pages = [&](const Tensor& kv) {
+    const auto halves = kv.contiguous().split(4, 2);
+    return torch::stack({halves[0][1], halves[1][0], halves[1][1], halves[0][0]});
+  };
+  input.kv = {pages(input.kv.k_BGSD), pages(input.kv.v_BGSE), torch::tensor({{3, 1}, {0, 2}}, torch::kInt)};
+  for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch})
+    EXPECT_TRUE(torch::allclose(attend(input, backend).out_BTHE, whole.out_BTHE, 1e-5, 1e-6));
+}
+
+TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
+  const auto good = make_input({});
+  const auto expect_rejected = [&](auto change) {
+    auto bad = good;
+    change(bad);
+    EXPECT_THROW(attend(bad), InputError);
+  };
+  expect_rejected([](auto& i) { i.q_BTHD = i.q_BTHD.narrow(3, 0, 4); });
+  expect_rejected([](auto& i) { i.q_BTHD = i.q_BTHD.narrow(2, 0, 3); });
+  expect_rejected([](auto& i) { i.q_BTHD = i.q_BTHD.to(torch::kBFloat16); });
+  expect_rejected([](auto& i) { i.q_lengths_B = torch::ones({3}, torch::kInt); });
+  expect_rejected([](auto& i) { i.kv_lengths_B = torch::ones({2}, torch::kLong); });
+  expect_rejected([](auto& i) { i.documents_BS = torch::zeros({2, 3}, torch::kInt); });
+  expect_rejected([](auto& i) { i.kept_heads_BH = torch::ones({2, 5}, torch::kBool); });
+  expect_rejected([](auto& i) {
+    i.kv.page_table_BN = torch::zeros({2, 1}, torch::kInt);
+    i.kv.k_BGSD = i.kv.k_BGSD.clone().requires_grad_(true);
+  });
+  EXPECT_THROW(find_backend("flas"), InputError);
+}
+
+TEST(AttendBackend, FallsBackToTheReferenceForOtherValueWidths) {
+  auto input = make_input({});
+  input.kv.v_BGSE = input.kv.v_BGSE.narrow(3, 0, 4);
+  EXPECT_EQ(choose_backend(input), AttentionBackend::reference);
+  EXPECT_EQ(attend(input).out_BTHE.size(3), 4);
+  EXPECT_THROW(attend(input, AttentionBackend::torch), InputError);
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,162 @@
+// The fused kernels of a block against their plain versions, and their gradients.
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include "prism/core/error.h"
+#include "prism/kernels/cross_entropy.h"
+#include "prism/kernels/linear.h"
+#include "prism/kernels/peak.h"
+#include "prism/kernels/rms_norm.h"
+#include "prism/kernels/rotate.h"
+#include "prism/kernels/swiglu.h"
+#include "tests/kernels/gradient_check.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+
+double max_difference(const Tensor& a, const Tensor& b) {
+  return (a.to(torch::kDouble) - b.to(torch::kDouble)).abs().max().item<double>();
+}
+
+/// A fixed random weighting that turns any output into a scalar.
+Tensor weighted_sum(const Tensor& y) {
+  torch::manual_seed(7);
+  return (y * torch::randn(y.sizes(), torch::kDouble)).sum();
+}
+
+TEST(RmsNorm, EqualsItsPlainVersion) {
+  torch::manual_seed(1);
+  // 130 rows: more than two of the blocks in which the gain's gradient is summed.
+  const auto x = torch::randn({2, 65, 48}) * 3, weight = torch::randn({48});
+  // One rounding to float32 in each of x r, r w and r itself: 4 eps of the largest value.
+  const double largest = rms_norm_plain(x, weight, 1e-5, torch::kFloat).abs().max().item<double>();
+  EXPECT_LE(max_difference(rms_norm(x, weight, 1e-5, torch::kFloat), rms_norm_plain(x, weight, 1e-5, torch::kFloat)),
+            4 * 0x1p-23 * largest);
+  EXPECT_LE(max_difference(rms_norm(x, weight, 1e-5, torch::kBFloat16), rms_norm_plain(x, weight, 1e-5, torch::kFloat)),
+            0x1p-8 * largest);
+}
+
+TEST(RmsNorm, HasTheGradientsOfFiniteDifferences) {
+  torch::manual_seed(2);
+  const auto x = torch::randn({70, 6}, torch::kDouble), weight = torch::randn({6}, torch::kDouble);
+  expect_gradient([&](const Tensor& moved) { return weighted_sum(rms_norm(moved, weight, 1e-5, torch::kDouble)); }, x);
+  expect_gradient([&](const Tensor& moved) { return weighted_sum(rms_norm(x, moved, 1e-5, torch::kDouble)); }, weight);
+}
+
+TEST(RmsNorm, RejectsAGainOfAnotherWidthAndHalfPrecisionInput) {
+  EXPECT_THROW(rms_norm(torch::ones({2, 4}), torch::ones({5}), 1e-5, torch::kFloat), InputError);
+  EXPECT_THROW(
+      rms_norm(torch::ones({2, 4}, torch::kBFloat16), torch::ones({4}, torch::kBFloat16), 1e-5, torch::kBFloat16),
+      InputError);
+}
+
+std::pair<Tensor, Tensor> tables(at::IntArrayRef shape) {
+  const auto angle = torch::rand(shape) * 6;
+  return {angle.cos(), angle.sin()};
+}
+
+TEST(RotateHeads, EqualsItsPlainVersionForSharedAndOwnPositions) {
+  torch::manual_seed(3);
+  for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kDouble}) {
+    const auto x = torch::randn({2, 5, 7, 8}).to(type);
+    for (const auto& [cos, sin] : {tables({5, 4}), tables({2, 5, 4})}) {
+      const auto plain = rotate_heads_plain(x, cos, sin, 4);
+      const auto fused = rotate_heads(x.clone(), cos, sin, 4);
+      // Both compute in float32 and round once; products may be fused in one and not in the other.
+      EXPECT_LE(max_difference(plain, fused),
+                (type == torch::kBFloat16 ? 0x1p-7 : 0x1p-21) * x.abs().max().item<double>());
+      EXPECT_TRUE(torch::equal(fused.narrow(2, 4, 3), x.narrow(2, 4, 3)));
+    }
+  }
+}
+
+TEST(RotateHeads, KeepsLengthsAndDependsOnlyOnDistance) {
+  torch::manual_seed(4);
+  const auto angle = torch::arange(16).unsqueeze(1) * torch::tensor({1.0, 0.3, 0.01});
+  const auto q = torch::randn({1, 1, 1, 6}).expand({1, 16, 1, 6}), k = torch::randn({1, 1, 1, 6}).expand({1, 16, 1, 6});
+  const auto turned_q =
+      rotate_heads(q.clone(), angle.cos().contiguous(), angle.sin().contiguous(), 1).squeeze(2).squeeze(0);
+  const auto turned_k =
+      rotate_heads(k.clone(), angle.cos().contiguous(), angle.sin().contiguous(), 1).squeeze(2).squeeze(0);
+  EXPECT_TRUE(torch::allclose(turned_q.norm(2, {1}), q.flatten(0, 2).norm(2, {1}), 1e-5));
+  const auto scores = torch::matmul(turned_q, turned_k.t());
+  EXPECT_NEAR(scores[9][4].item<float>(), scores[14][9].item<float>(), 1e-4);
+  EXPECT_GT(std::abs(scores[9][4].item<float>() - scores[9][5].item<float>()), 1e-3);
+}
+
+TEST(RotateHeads, HasTheGradientOfFiniteDifferencesInPlaceAndNot) {
+  torch::manual_seed(5);
+  const auto [cos, sin] = tables({3, 2});
+  const auto x = torch::randn({2, 3, 3, 4}, torch::kDouble);
+  expect_gradient([&, c = cos, s = sin](const Tensor& moved) { return weighted_sum(rotate_heads(moved, c, s, 2)); }, x);
+  expect_gradient(
+      [&, c = cos, s = sin](const Tensor& moved) { return weighted_sum(rotate_heads(moved * 1.5, c, s, 2)); }, x);
+}
+
+TEST(RotateHeads, RejectsTablesThatDoNotFit) {
+  EXPECT_THROW(rotate_heads(torch::ones({1, 3, 2, 4}), torch::ones({4, 2}), torch::ones({4, 2}), 2), InputError);
+  EXPECT_THROW(rotate_heads(torch::ones({1, 3, 2, 5}), torch::ones({3, 2}), torch::ones({3, 2}), 2), InputError);
+}
+
+TEST(Swiglu, EqualsItsPlainVersionAndHasItsGradient) {
+  torch::manual_seed(6);
+  const auto x = torch::randn({3, 10}, torch::kDouble);
+  EXPECT_LE(max_difference(swiglu(x), swiglu_plain(x)), 1e-15);
+  expect_gradient([](const Tensor& moved) { return weighted_sum(swiglu(moved)); }, x);
+  EXPECT_THROW(swiglu(torch::ones({2, 3})), InputError);
+}
+
+TEST(LinearKernel, SendsTheGradientToTheMasterWeight) {
+  torch::manual_seed(7);
+  const auto x = torch::randn({2, 3, 4}, torch::kDouble), weight = torch::randn({5, 4}, torch::kDouble);
+  expect_gradient([&](const Tensor& moved) { return weighted_sum(linear(moved, weight, weight)); }, x);
+  expect_gradient([&](const Tensor& moved) { return weighted_sum(linear(x, moved, moved.detach())); }, weight);
+
+  auto master = torch::randn({5, 4}).requires_grad_(true);
+  linear(torch::randn({3, 4}).to(torch::kBFloat16), master, master.detach().to(torch::kBFloat16)).sum().backward();
+  EXPECT_EQ(master.grad().scalar_type(), torch::kFloat);
+}
+
+TEST(HeadCrossEntropy, EqualsThePlainLossAcrossChunksAndSkipsRowsWithoutLabel) {
+  torch::manual_seed(8);
+  // 700,000 classes leave 16 rows a chunk: 40 rows are three chunks.
+  const auto hidden = torch::randn({40, 3}), weight = torch::randn({700000, 3});
+  auto labels = torch::randint(0, 700000, {40}, torch::kLong);
+  labels[3] = -1;
+  labels[39] = -1;
+  const auto plain = head_cross_entropy_plain(hidden, weight, labels);
+  EXPECT_NEAR(head_cross_entropy(hidden, weight, weight, labels).item<double>(), plain.item<double>(), 1e-5);
+  const auto losses = head_token_losses(hidden, weight, labels);
+  EXPECT_EQ(losses[3].item<float>(), 0.0f);
+  EXPECT_NEAR(losses.sum().item<double>() / 38, plain.item<double>(), 1e-5);
+}
+
+TEST(HeadCrossEntropy, HasTheGradientsOfFiniteDifferences) {
+  torch::manual_seed(9);
+  const auto hidden = torch::randn({5, 3}, torch::kDouble), weight = torch::randn({7, 3}, torch::kDouble);
+  const auto labels = torch::tensor({0, 6, -1, 2, 2}, torch::kLong);
+  expect_gradient([&](const Tensor& moved) { return head_cross_entropy(moved, weight, weight, labels) * 3; }, hidden);
+  expect_gradient([&](const Tensor& moved) { return head_cross_entropy(hidden, moved, moved.detach(), labels) * 3; },
+                  weight);
+}
+
+TEST(HeadCrossEntropy, IsZeroWithoutAnyLabel) {
+  auto hidden = torch::randn({2, 3}).requires_grad_(true);
+  const auto weight = torch::randn({7, 3});
+  const auto loss = head_cross_entropy(hidden, weight, weight, torch::full({2}, -1, torch::kLong));
+  loss.backward();
+  EXPECT_EQ(loss.item<float>(), 0.0f);
+  EXPECT_EQ(hidden.grad().abs().max().item<float>(), 0.0f);
+}
+
+TEST(Peak, GrowsWithTheInstructionAndIsPlausible) {
+  const auto peak = measure_peak(1, false, 20);
+  EXPECT_GT(peak.gflops, 1.0);
+  EXPECT_LT(peak.gflops, 5000.0);
+  EXPECT_FALSE(peak.instruction.empty());
+}
+
+}  // namespace
+}  // namespace prism
