@@ -1,0 +1,85 @@
+// prism report: runs side by side as one page, as Markdown, and as a short table on standard output.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "prism/cli/command.h"
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/report/compare.h"
+#include "prism/report/page.h"
+#include "prism/report/summary.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The same folder named twice (`report runs/base runs/*`, to put one first) is one run.
+std::vector<fs::path> distinct_folders(const std::vector<std::string>& names) {
+  std::vector<fs::path> folders, known;
+  for (const auto& name : names) {
+    std::error_code code;
+    const fs::path real = fs::weakly_canonical(name, code);
+    if (!code && std::find(known.begin(), known.end(), real) != known.end()) continue;
+    known.push_back(real);
+    folders.emplace_back(name);
+  }
+  return folders;
+}
+
+/// Before any work: a target that cannot be meant.
+void check_target(const char* option, const std::string& target) {
+  std::error_code code;
+  PRISM_CHECK(!target.empty() && !fs::is_directory(target, code), "report",
+              "{}: expected the name of a file to write; found {}; add a file name.", option,
+              target.empty() ? "nothing" : fmt::format("the folder {}", target));
+  const std::string name = fs::path(target).filename().string();
+  PRISM_CHECK(name != "records.jsonl" && name != "recipe.json", "report",
+              "{}: expected a file to write; found {}, which belongs to a run; choose another name.", option, target);
+}
+
+void write_target(const std::string& target, const std::string& text) {
+  const fs::path folder = fs::path(target).parent_path();
+  if (!folder.empty()) make_folder(folder);
+  write_file(target, text);
+}
+
+}  // namespace
+
+int run_report(const Arguments& arguments) {
+  std::vector<std::string> names;
+  std::string out = "report.html", markdown, baseline;
+  ReportOptions options;
+  CLI::App app("one page that compares runs: loss curves, tables, head schedules, samples", "prism report");
+  app.add_option("RUN", names, "folders that prism train wrote to; the first is the baseline")->required();
+  app.add_option("--out", out, "the page to write")->type_name("FILE.html")->capture_default_str();
+  app.add_option("--markdown", markdown, "also write the report as Markdown; -: to standard output")->type_name("FILE");
+  app.add_option("--baseline", baseline, "name of the run that the others are measured against")->type_name("NAME");
+  app.add_option("--title", options.title, "the page's title")->type_name("TEXT");
+  if (!parse(app, arguments)) return 0;
+  check_target("--out", out);
+  if (app.count("--markdown") > 0 && markdown != "-") check_target("--markdown", markdown);
+  PRISM_CHECK(fs::path(out).lexically_normal() != fs::path(markdown).lexically_normal(), "report",
+              "--markdown: expected another file than --out; found {} for both; name two.", out);
+
+  std::vector<Run> runs;
+  for (const auto& folder : distinct_folders(names)) runs.push_back(read_run(folder));
+  const Comparison comparison = compare_runs(std::move(runs), baseline);
+  std::vector<std::string> problems;
+  write_target(out, report_html(comparison, options, &problems));
+  if (markdown == "-") {
+    fmt::print("{}", report_markdown(comparison, options));
+    fmt::print(stderr, "{}\n", out);
+  } else {
+    if (!markdown.empty()) write_target(markdown, report_markdown(comparison, options));
+    fmt::print("{}\n{}\n", table_text(results_table(comparison)), out);
+  }
+  for (const auto& remark : comparison.remarks) fmt::print(stderr, "{}\n", remark);
+  for (const auto& problem : problems) fmt::print(stderr, "{}\n", problem);
+  return 0;
+}
+
+}  // namespace prism

@@ -1,0 +1,98 @@
+#include "prism/report/escape.h"
+
+#include <algorithm>
+
+#include "prism/core/utf8.h"
+
+namespace prism {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+
+/// Well-formed UTF-8 without control characters other than line feed and tab; CR LF and CR become LF.
+std::string printable(std::string_view text) {
+  const std::string valid = replace_invalid_utf8(text);
+  std::string result;
+  result.reserve(valid.size());
+  for (size_t i = 0; i < valid.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(valid[i]);
+    const auto next = i + 1 < valid.size() ? static_cast<unsigned char>(valid[i + 1]) : 0;
+    if (byte == '\r') {
+      if (next != '\n') result += '\n';
+    } else if (byte == 0x7F || (byte < 0x20 && byte != '\n' && byte != '\t')) {
+      result += kReplacement;
+    } else if (byte == 0xC2 && next < 0xA0) {  // U+0080 to U+009F, which some terminals obey
+      result += kReplacement;
+      ++i;
+    } else {
+      result += static_cast<char>(byte);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string escape_html(std::string_view text) {
+  std::string result;
+  for (const char c : printable(text)) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+std::string escape_markdown(std::string_view text) {
+  std::string result;
+  for (const char c : plain_line(text)) {
+    if (c == '<' || c == '>' || c == '&') {
+      result += c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;";
+      continue;
+    }
+    if (std::string_view("\\`*_[]|#~!$").find(c) != std::string_view::npos) result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string markdown_code_block(std::string_view text) {
+  const std::string shown = printable(text);
+  size_t longest = 0, current = 0;
+  for (const char c : shown) {
+    current = c == '`' ? current + 1 : 0;
+    longest = std::max(longest, current);
+  }
+  const std::string fence(std::max<size_t>(3, longest + 1), '`');
+  return fence + "text\n" + shown + (shown.ends_with('\n') ? "" : "\n") + fence + "\n";
+}
+
+std::string plain_line(std::string_view text) {
+  std::string result = printable(text);
+  std::replace_if(
+      result.begin(), result.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return result;
+}
+
+size_t display_width(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+}  // namespace prism

@@ -1,0 +1,28 @@
+// Text of unknown origin (run names, samples, folder names) made safe for a page, a Markdown file and a terminal.
+//
+//   page += "<td>" + escape_html(run.name) + "</td>";
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace prism {
+
+/// For HTML text and quoted attribute values: & < > " ' become entities; control characters (line feed and tab apart)
+/// and ill-formed UTF-8 become U+FFFD.
+std::string escape_html(std::string_view text);
+
+/// For a line of Markdown, table cells included: no character of it starts markup, HTML or a new cell; line breaks
+/// become spaces.
+std::string escape_markdown(std::string_view text);
+
+/// A Markdown code block that shows `text` as it is: its fence is longer than any run of backticks inside.
+std::string markdown_code_block(std::string_view text);
+
+/// For one line on a terminal: white space becomes a space, control characters and ill-formed UTF-8 become U+FFFD.
+std::string plain_line(std::string_view text);
+
+/// Characters of well-formed UTF-8, which is the width of most scripts on a terminal.
+size_t display_width(std::string_view text);
+
+}  // namespace prism

@@ -1,0 +1,276 @@
+#include "prism/report/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "prism/core/error.h"
+#include "prism/core/names.h"
+#include "prism/core/progress.h"
+#include "prism/report/escape.h"
+#include "prism/report/figures.h"
+#include "prism/report/page_style.h"
+#include "prism/report/schedule_picture.h"
+#include "prism/report/series.h"
+#include "prism/report/summary.h"
+
+namespace prism {
+namespace {
+
+// Besides the escaping, nothing may be loaded or run, whatever a name or a sample says.
+constexpr const char* kPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+std::string page_title(const Comparison& comparison, const ReportOptions& options) {
+  if (!options.title.empty()) return options.title;
+  std::vector<std::string> labels;
+  for (const auto& group : comparison.groups) labels.push_back(group.label);
+  if (labels.size() == 1) return "Training run " + labels.front();
+  if (labels.size() <= 3) return "Comparison of " + join_names(labels);
+  return fmt::format("Comparison of {} models", labels.size());
+}
+
+std::string paragraph(const std::string& text, const char* style = "") {
+  return fmt::format("<p{}>{}</p>\n", *style ? fmt::format(" class=\"{}\"", style) : "", escape_html(text));
+}
+
+std::string section(const char* heading, const std::string& content) {
+  return content.empty() ? "" : fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", heading, content);
+}
+
+std::string details(const std::string& content, const std::string& summary) {
+  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escape_html(summary), content);
+}
+
+std::string labelled_key(const Comparison& comparison, size_t group) {
+  return series_key_svg(static_cast<int>(group)) + "<bdi>" + escape_html(comparison.groups[group].label) + "</bdi>";
+}
+
+std::string legend_html(const Comparison& comparison) {
+  std::string list = "<ul class=\"legend\">\n";
+  for (size_t i = 0; i < comparison.groups.size(); ++i) list += "<li>" + labelled_key(comparison, i) + "</li>\n";
+  return list + "</ul>\n";
+}
+
+bool any_seeds(const Comparison& comparison) {
+  return std::any_of(comparison.groups.begin(), comparison.groups.end(),
+                     [](const RunGroup& group) { return group.runs.size() > 1; });
+}
+
+/// One figure with its caption; a plot without data or without gnuplot is a sentence.
+class FigureWriter {
+ public:
+  FigureWriter(const ReportOptions& options, std::vector<std::string>* problems)
+      : options_(options), problems_(problems) {}
+
+  std::string figure(const Plot& plot, const std::string& title, const std::string& caption, const char* nothing) {
+    return fmt::format("<figure>\n{}<figcaption><b>Figure {}. {}</b> {}</figcaption>\n</figure>\n",
+                       drawing(plot, nothing), ++number_, escape_html(title), escape_html(caption));
+  }
+
+ private:
+  std::string drawing(const Plot& plot, const char* nothing) {
+    if (plot.series.empty()) return paragraph(nothing, "missing");
+    try {
+      return draw_plot(plot, options_.gnuplot);
+    } catch (const FailedError& error) {
+      if (std::find(problems_->begin(), problems_->end(), error.what()) == problems_->end()) {
+        problems_->emplace_back(error.what());
+      }
+      return paragraph(error.what(), "missing");
+    }
+  }
+
+  const ReportOptions& options_;
+  std::vector<std::string>* problems_;
+  int number_ = 0;
+};
+
+std::string loss_section(const Comparison& comparison, const ReportOptions& options,
+                         std::vector<std::string>* problems) {
+  FigureWriter writer(options, problems);
+  const bool seeds = any_seeds(comparison), cut = cuts_first_part(comparison);
+  const std::string band =
+      seeds ? " The line is the mean over seeds, the band one sample standard deviation to either side." : "";
+  const char* first_part = cut ? " The first, steep part lies above the scale." : "";
+  std::string content = legend_html(comparison) + "<div class=\"figures\">\n";
+  content +=
+      writer.figure(train_plot(comparison), "Training loss",
+                    fmt::format("Mean over a centred window of a twentieth of the run{}.{}",
+                                seeds ? ", one line for each seed" : "; the recorded values are faint", first_part),
+                    "No training loss has been recorded yet.");
+  content += writer.figure(valid_plot(comparison), "Validation loss", "On the scale of figure 1." + band,
+                           "No validation loss has been recorded yet.");
+  if (comparison.groups.size() > 1) {
+    const auto& baseline = comparison.groups[comparison.baseline].label;
+    content += writer.figure(
+        difference_plot(comparison), "Difference in validation loss",
+        fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better than {}.{}",
+                    baseline, baseline, band),
+        "The runs have no evaluations that can be compared yet.");
+  }
+  content += "</div>\n";
+  if (const Table numbers = validation_table(comparison); !numbers.rows.empty()) {
+    content += details(table_html(numbers), "The validation losses in numbers");
+  }
+  return section("Loss against tokens", content);
+}
+
+std::string cost_text(const Run& run) {
+  std::string text;
+  if (run.parameters) text += fmt::format("{} parameters", short_number(static_cast<double>(*run.parameters)));
+  if (run.flops_per_token) {
+    text += fmt::format("{}{} FLOPs a token", text.empty() ? "" : ", ",
+                        short_number(static_cast<double>(*run.flops_per_token)));
+  }
+  return text;
+}
+
+/// A picture for each distinct schedule, with the labels of all groups that have it.
+std::string schedule_section(const Comparison& comparison) {
+  std::vector<std::pair<const Run*, std::vector<std::string>>> distinct;
+  for (const auto& group : comparison.groups) {
+    const Run& run = group.runs.front();
+    if (run.layers.empty()) continue;
+    const auto same = std::find_if(distinct.begin(), distinct.end(), [&](const auto& row) {
+      return row.first->layers == run.layers && row.first->schedule == run.schedule &&
+             cost_text(*row.first) == cost_text(run);
+    });
+    if (same == distinct.end()) {
+      distinct.push_back({&run, {group.label}});
+    } else {
+      same->second.push_back(group.label);
+    }
+  }
+  if (distinct.empty()) return {};
+  std::string content = paragraph(
+      "Each row is a layer, the first on top; each box is an attention head, as wide as the head. All heads of a layer "
+      "together are as wide as the model, so fewer heads are wider ones. The first head of each layer is drawn "
+      "strong.");
+  content += "<div class=\"schedules\">\n";
+  for (const auto& [run, labels] : distinct) {
+    const std::string label = join_names(labels), cost = cost_text(*run);
+    content += fmt::format("<figure>\n<figcaption><b>{}</b> {}", escape_html(label), escape_html(run->schedule));
+    if (!cost.empty()) content += fmt::format("<br><span>{}</span>", escape_html(cost));
+    content += "</figcaption>\n" + schedule_svg(run->layers, label) + "</figure>\n";
+  }
+  return section("Head schedules", content + "</div>\n");
+}
+
+/// The group's last sample for a prompt, of the first of its runs that has one.
+struct ShownSample {
+  const Run* run = nullptr;
+  const RunSample* sample = nullptr;
+};
+
+ShownSample find_sample(const RunGroup& group, const std::string& prompt) {
+  for (const auto& run : group.runs) {
+    const auto found = std::find_if(run.samples.rbegin(), run.samples.rend(),
+                                    [&](const RunSample& sample) { return sample.prompt == prompt; });
+    if (found != run.samples.rend()) return {&run, &*found};
+  }
+  return {};
+}
+
+std::vector<std::string> prompts_of(const Comparison& comparison) {
+  std::vector<std::string> prompts;
+  for (const auto& group : comparison.groups) {
+    for (const auto& run : group.runs) {
+      for (const auto& sample : run.samples) {
+        if (std::find(prompts.begin(), prompts.end(), sample.prompt) == prompts.end()) prompts.push_back(sample.prompt);
+      }
+    }
+  }
+  return prompts;
+}
+
+/// ", seed 1, after 4.0M tokens".
+std::string sample_origin(const RunGroup& group, const ShownSample& shown) {
+  const std::string seed = group.runs.size() > 1 && shown.run->seed ? fmt::format(", seed {}", *shown.run->seed) : "";
+  return fmt::format("{}, after {} tokens", seed, short_number(static_cast<double>(shown.sample->tokens)));
+}
+
+std::string samples_section(const Comparison& comparison) {
+  std::string content;
+  const auto prompts = prompts_of(comparison);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    content += fmt::format("<h3>Prompt {}</h3>\n<div class=\"samples\">\n", i + 1);
+    for (size_t group = 0; group < comparison.groups.size(); ++group) {
+      const auto shown = find_sample(comparison.groups[group], prompts[i]);
+      content += "<article class=\"sample\">\n<header>" + labelled_key(comparison, group);
+      if (!shown.sample) {
+        content += "</header>\n" + paragraph("No sample yet.", "note") + "</article>\n";
+        continue;
+      }
+      content += escape_html(sample_origin(comparison.groups[group], shown)) +
+                 "</header>\n<p dir=\"auto\"><span class=\"prompt\">" + escape_html(prompts[i]) + "</span>" +
+                 escape_html(shown.sample->text) + "</p>\n</article>\n";
+    }
+    content += "</div>\n";
+  }
+  return section("Samples", content);
+}
+
+std::string recipe_section(const Comparison& comparison) {
+  if (comparison.groups.size() < 2) return {};
+  const Table table = recipe_table(comparison);
+  if (!table.rows.empty()) return section("Recipe fields that differ", table_html(table));
+  std::string content;
+  for (const auto& note : table.notes) content += paragraph(note);
+  return section("Recipe fields that differ", content.empty() ? paragraph("None, names and seeds apart.") : content);
+}
+
+std::string markdown_samples(const Comparison& comparison) {
+  std::string text;
+  for (const auto& prompt : prompts_of(comparison)) {
+    for (const auto& group : comparison.groups) {
+      const auto shown = find_sample(group, prompt);
+      if (!shown.sample) continue;
+      text += fmt::format("{}{}:\n\n{}\n", escape_markdown(group.label), sample_origin(group, shown),
+                          markdown_code_block(prompt + shown.sample->text));
+    }
+  }
+  return text.empty() ? "" : "## Samples\n\n" + text;
+}
+
+}  // namespace
+
+std::string report_html(const Comparison& comparison, const ReportOptions& options,
+                        std::vector<std::string>* problems) {
+  const std::string title = page_title(comparison, options);
+  std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
+  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  page += fmt::format("<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n", escape_html(title), kPageStyle);
+  page += fmt::format("<header>\n<h1>{}</h1>\n{}</header>\n<main>\n", escape_html(title),
+                      paragraph(headline(comparison), "lead"));
+  std::string results = table_html(results_table(comparison));
+  for (const auto& remark : comparison.remarks) results += paragraph(remark, "note");
+  page += section("Results", results);
+  page += loss_section(comparison, options, problems);
+  page += schedule_section(comparison);
+  page += samples_section(comparison);
+  page += recipe_section(comparison);
+  page += section("Machine", table_html(machine_table(comparison)));
+  page += section("Runs", table_html(runs_table(comparison)));
+  return page +
+         "</main>\n<footer>Written by prism report from records.jsonl and recipe.json of each "
+         "run.</footer>\n</body>\n</html>\n";
+}
+
+std::string report_markdown(const Comparison& comparison, const ReportOptions& options) {
+  std::string text = "# " + escape_markdown(page_title(comparison, options)) + "\n\n";
+  text += escape_markdown(headline(comparison)) + "\n\n" + table_markdown(results_table(comparison)) + "\n";
+  for (const auto& remark : comparison.remarks) text += escape_markdown(remark) + "\n\n";
+  for (const Table& table : {validation_table(comparison), schedule_table(comparison)}) {
+    if (!table.rows.empty()) text += table_markdown(table) + "\n";
+  }
+  text += markdown_samples(comparison);
+  if (comparison.groups.size() > 1) {
+    const Table recipe = recipe_table(comparison);
+    if (!recipe.rows.empty()) text += table_markdown(recipe) + "\n";
+  }
+  return text + table_markdown(machine_table(comparison)) + "\n" + table_markdown(runs_table(comparison));
+}
+
+}  // namespace prism

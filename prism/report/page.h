@@ -1,0 +1,26 @@
+// The report itself: one HTML page that needs nothing beside it, and the same as Markdown.
+//
+//   const Comparison comparison = compare_runs({read_run("runs/uniform"), read_run("runs/prism")});
+//   write_file("report.html", report_html(comparison, {}, &problems));
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "prism/report/compare.h"
+
+namespace prism {
+
+struct ReportOptions {
+  std::string title;                ///< empty: made from the groups' labels
+  std::string gnuplot = "gnuplot";  ///< the program that draws the plots
+};
+
+/// The page: no reference to anything outside it, no script. What could not be drawn is said in its place, and in
+/// `problems`.
+std::string report_html(const Comparison& comparison, const ReportOptions& options, std::vector<std::string>* problems);
+
+/// Tables and samples; the plots' numbers as a table.
+std::string report_markdown(const Comparison& comparison, const ReportOptions& options);
+
+}  // namespace prism

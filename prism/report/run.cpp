@@ -1,0 +1,201 @@
+#include "prism/report/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/names.h"
+#include "prism/core/records.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One record with its place, so that a field of the wrong type can be named.
+class Record {
+ public:
+  Record(const Json& json, const fs::path& path, size_t number) : json_(json), path_(path), number_(number) {}
+
+  std::optional<double> number(const char* name) const {
+    const Json* value = find(name);
+    if (!value) return std::nullopt;
+    if (!value->is_number()) fail(name, "a number", *value);
+    return value->get<double>();
+  }
+
+  std::optional<int64_t> whole(const char* name) const {
+    const auto value = number(name);
+    if (!value) return std::nullopt;
+    if (!(std::abs(*value) < 9e18)) fail(name, "a whole number", *find(name));
+    return static_cast<int64_t>(*value);
+  }
+
+  std::string text(const char* name) const {
+    const Json* value = find(name);
+    if (!value) return {};
+    if (!value->is_string()) fail(name, "text", *value);
+    return value->get<std::string>();
+  }
+
+  std::vector<RunLayer> layers() const {
+    const Json* list = find("layers");
+    std::vector<RunLayer> result;
+    if (!list) return result;
+    if (!list->is_array()) fail("layers", "a list", *list);
+    for (const auto& item : *list) {
+      if (!item.is_object()) fail("layers", "a list of objects", item);
+      const Record layer(item, path_, number_);
+      RunLayer& row = result.emplace_back();
+      row.heads = layer.whole("heads").value_or(0);
+      row.kv_heads = layer.whole("kv_heads").value_or(row.heads);
+      row.head_dim = layer.whole("head_dim").value_or(0);
+      // A picture draws every head; a count beyond reason would be a page beyond reason.
+      if (row.heads < 1 || row.heads > 4096 || row.head_dim < 1) fail("layers", "1 to 4096 heads of width >= 1", item);
+    }
+    return result;
+  }
+
+ private:
+  /// The field's value; null (what a not-finite number is written as) counts as absent.
+  const Json* find(const char* name) const {
+    const auto member = json_.find(name);
+    return member == json_.end() || member->is_null() ? nullptr : &*member;
+  }
+
+  [[noreturn]] void fail(const char* name, const char* expected, const Json& found) const {
+    throw InputError(
+        "report",
+        fmt::format("{}, record {}: expected {} as {}; found {}; mend the line or leave the run out.", path_.string(),
+                    number_, expected, name, found.dump(-1, ' ', true, Json::error_handler_t::replace)));
+  }
+
+  const Json& json_;
+  const fs::path& path_;
+  size_t number_;
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+void add_point(std::vector<CurvePoint>& curve, int64_t tokens, std::optional<double> loss) {
+  if (!loss || !std::isfinite(*loss)) return;
+  while (!curve.empty() && curve.back().tokens >= tokens) curve.pop_back();
+  curve.push_back({tokens, *loss});
+}
+
+/// Takes records one after the other; what needs all of them waits for finish().
+class RunReader {
+ public:
+  explicit RunReader(Run& run) : run_(run) {}
+
+  void add(const Record& record) {
+    const std::string kind = record.text("kind");
+    run_.tokens = record.whole("tokens").value_or(run_.tokens);
+    run_.seconds = record.number("seconds").value_or(run_.seconds);
+    if (kind == "run") add_run(record);
+    if (kind == "train") add_train(record);
+    if (kind == "eval" || kind == "end") add_point(run_.valid, run_.tokens, record.number("val_loss"));
+    if (kind == "sample") run_.samples.push_back({run_.tokens, record.text("prompt"), record.text("text")});
+    if (kind == "end") {
+      end_rate_ = record.number("tokens_per_s");
+      run_.peak_memory_bytes = record.whole("peak_memory_bytes");
+    }
+    // A run that was prolonged after its end has begun to train again.
+    if (kind == "train" || kind == "end") run_.finished = kind == "end";
+  }
+
+  void finish() {
+    if (!shares_.empty()) run_.peak_share = median(std::move(shares_));
+    if (run_.finished && end_rate_) {
+      run_.tokens_per_s = end_rate_;
+    } else if (!rates_.empty()) {
+      run_.tokens_per_s = median(std::move(rates_));
+    }
+  }
+
+ private:
+  void add_run(const Record& record) {
+    if (const std::string name = record.text("name"); !name.empty()) run_.name = name;
+    run_.schedule = record.text("schedule");
+    run_.dtype = record.text("dtype");
+    run_.cpu = record.text("cpu");
+    run_.seed = record.whole("seed");
+    run_.parameters = record.whole("parameters");
+    run_.flops_per_token = record.whole("flops_per_token");
+    run_.total_tokens = record.whole("total_tokens");
+    run_.threads = record.whole("threads");
+    run_.peak_gflops = record.number("peak_gflops");
+    run_.layers = record.layers();
+  }
+
+  void add_train(const Record& record) {
+    add_point(run_.train, run_.tokens, record.number("loss"));
+    if (const auto rate = record.number("tokens_per_s")) rates_.push_back(*rate);
+    if (const auto share = record.number("peak_share")) shares_.push_back(*share);
+  }
+
+  Run& run_;
+  std::optional<double> end_rate_;
+  std::vector<double> rates_, shares_;
+};
+
+void flatten(const Json& json, const std::string& path, std::vector<RecipeField>& fields) {
+  if (json.is_object()) {
+    for (const auto& [name, value] : json.items()) flatten(value, path.empty() ? name : path + "." + name, fields);
+  } else if (json.is_array() && !json.empty()) {
+    for (size_t i = 0; i < json.size(); ++i) flatten(json[i], fmt::format("{}[{}]", path, i), fields);
+  } else {
+    fields.emplace_back(path, json.is_string() ? json.get<std::string>() : json.dump());
+  }
+}
+
+/// What to type instead of a folder that holds no run: the runs below it, if there are any.
+std::string runs_below(const fs::path& folder) {
+  std::vector<std::string> found;
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator(folder, code)) {
+    if (fs::exists(entry.path() / "records.jsonl", code)) found.push_back(entry.path().string());
+  }
+  if (found.empty()) return "name the folder that prism train wrote to";
+  std::sort(found.begin(), found.end());
+  found.resize(std::min<size_t>(found.size(), 4));
+  return "it holds runs, name them: " + join_names(found);
+}
+
+}  // namespace
+
+Run read_run(const fs::path& folder) {
+  const fs::path path = folder / "records.jsonl";
+  std::error_code code;
+  PRISM_CHECK(fs::is_directory(folder, code), "report",
+              "expected a run's folder; found {} {}; name one that prism train wrote to.",
+              fs::exists(folder, code) ? "a file at" : "nothing at", folder.string());
+  PRISM_CHECK(fs::exists(path, code), "report", "{}: expected records.jsonl in it; found none; {}.", folder.string(),
+              runs_below(folder));
+  const auto records = read_records(path);
+  PRISM_CHECK(
+      !records.empty(), "report",
+      "{}: expected at least one whole record; found none: the run has not begun, or its file was cut; leave it out.",
+      path.string());
+  Run run;
+  run.folder = folder;
+  const fs::path whole = fs::absolute(folder).lexically_normal();
+  run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  RunReader reader(run);
+  for (size_t i = 0; i < records.size(); ++i) reader.add(Record(records[i], path, i + 1));
+  reader.finish();
+  if (const fs::path recipe = folder / "recipe.json"; fs::exists(recipe, code)) {
+    flatten(read_json(recipe.string()), "", run.recipe);
+  }
+  return run;
+}
+
+}  // namespace prism

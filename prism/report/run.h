@@ -1,0 +1,62 @@
+// One training run as its folder tells it: what was trained, its curves, its samples, how it ended.
+//
+//   const Run run = read_run("runs/prism_s1");
+//   if (!run.valid.empty()) fmt::print("{:.4f}\n", run.valid.back().loss);
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace prism {
+
+struct CurvePoint {
+  int64_t tokens = 0;
+  double loss = 0;  ///< nats per token
+};
+
+struct RunLayer {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  bool operator==(const RunLayer&) const = default;
+};
+
+struct RunSample {
+  int64_t tokens = 0;  ///< trained so far
+  std::string prompt, text;
+};
+
+/// A field of the recipe: its path ("model.layers[2].heads") and its value as JSON, text without quotes.
+using RecipeField = std::pair<std::string, std::string>;
+
+/// What a file leaves out is empty here, and shown as such.
+struct Run {
+  std::filesystem::path folder;  ///< as given
+  std::string name;              ///< the folder's, where the records name none
+  std::string schedule, dtype, cpu;
+  std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
+  std::optional<double> peak_gflops;   ///< the CPU's limit, measured at start-up
+  std::optional<double> peak_share;    ///< of that limit, 0..1, median over the training records
+  std::optional<double> tokens_per_s;  ///< the end record's, else the median over the training records
+  std::vector<RunLayer> layers;
+  std::vector<CurvePoint> train, valid;  ///< tokens strictly increasing, losses finite
+  std::vector<RunSample> samples;
+  std::vector<RecipeField> recipe;  ///< flattened; empty if there is no recipe.json
+  int64_t tokens = 0;               ///< of the last record
+  double seconds = 0;               ///< of the last record
+  bool finished = false;            ///< an end record closes the file
+};
+
+/// Reads `folder`/records.jsonl and, if there, `folder`/recipe.json.
+///
+/// A last line cut short is left out. Records that repeat a stretch (a run resumed from an earlier checkpoint) replace
+/// what stood there. Kinds and fields that are not known are passed over; losses that are not finite are left out.
+///
+/// @throws InputError if there is no such folder or file, no whole record in it, a line that is no JSON object, or a
+/// field of
+///         the wrong type.
+Run read_run(const std::filesystem::path& folder);
+
+}  // namespace prism

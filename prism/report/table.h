@@ -1,0 +1,43 @@
+// One table, three renderings: HTML for the page, Markdown for a document, aligned text for a terminal.
+//
+//   Table table{"Results", {{"run"}, {"val loss", true}}, {}, {}};
+//   table.rows.push_back({{"uniform"}, {"4.4012", "0.0031"}});
+//   std::cout << table_text(table);
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace prism {
+
+struct TableColumn {
+  std::string header;
+  bool numeric = false;  ///< aligned right, with digits of equal width
+};
+
+struct TableCell {
+  std::string text;
+  std::string spread = {};  ///< what follows the sign +-; empty: none
+  bool strong = false;      ///< the best of its column
+  int series = -1;          ///< shown with the line and marker that the plots give this series; -1: none
+};
+
+/// The first column names its row. Texts are raw; the renderings escape them.
+struct Table {
+  std::string caption;
+  std::vector<TableColumn> columns;
+  std::vector<std::vector<TableCell>> rows;
+  std::vector<std::string> notes;
+};
+
+/// What stands where there is no value.
+inline constexpr const char* kNoValue = "–";
+
+/// A `<table>` in a scrolling `<div>`, headers with scope, notes below.
+std::string table_html(const Table& table);
+/// A pipe table; caption above, notes below.
+std::string table_markdown(const Table& table);
+/// Columns aligned by spaces; caption left out, notes below.
+std::string table_text(const Table& table);
+
+}  // namespace prism
