@@ -1,5 +1,10 @@
 // Byte-level BPE tokenizers in Hugging Face's `tokenizer.json`: load, save, encode, decode, word starts.
 //
+// Supported: model BPE (`ignore_merges` too), pre-tokenizers ByteLevel, Split and Digits in sequence, the ByteLevel
+// decoder, added tokens with all their flags. Refused by name: normalizers (so Qwen's NFC), other models and decoders,
+// `add_prefix_space`, dropout, a vocabulary without all 256 bytes. Regular expressions other than those of GPT-2, Llama
+// 3 and Qwen 2 run on PCRE2 and its Unicode version.
+//
 //   const Tokenizer tokenizer = Tokenizer::load("models/gpt2");        // a folder or the file itself
 //   std::vector<int32_t> ids = tokenizer.encode("Hello world");
 //   std::string text = tokenizer.decode(ids);
@@ -30,7 +35,15 @@ class Tokenizer {
   /// Writes `tokenizer.json` so that Hugging Face `tokenizers` reads it and encodes alike; atomic.
   void save(const std::filesystem::path& file) const;
 
-  /// Token ids of any byte string; bytes that are not UTF-8 survive encode + decode.
+  /// Token ids of any byte string, as Hugging Face `tokenizers` gives them with add_special_tokens=False: nothing is
+  /// put before or after the text, whatever the file's post_processor says; its truncation and padding are not applied.
+  ///
+  /// Bytes that are not UTF-8 survive encode + decode: each byte outside a well-formed character becomes that byte's
+  /// own token, and the well-formed text on either side of it is encoded as if it stood alone.
+  ///
+  /// May be called from any number of threads at once; each keeps a cache of the pieces it met (3 MB) for the next
+  /// call.
+  /// @throws InputError if the file's own regular expression cannot be matched within PCRE2's limits.
   std::vector<int32_t> encode(std::string_view text, SpecialTokens special = SpecialTokens::parse) const;
   /// Bytes of the ids, concatenated. @throws InputError for an id outside the vocabulary.
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
@@ -51,6 +64,11 @@ class Tokenizer {
 
   /// Equal for tokenizers that give every text the same ids: a hash over vocabulary, merges, pattern, added tokens.
   uint64_t fingerprint() const;
+
+  /// Number of merge rules.
+  int64_t merge_count() const;
+  /// The pre-tokenizer in words: its regular expression, or its steps in turn.
+  std::string pattern() const;
 
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;

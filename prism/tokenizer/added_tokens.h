@@ -1,0 +1,57 @@
+// Tokens that are cut out of the text before anything else: `<|endoftext|>`, chat markers, words added by users.
+//
+//   AddedTokenMatcher matcher(tokens);
+//   matcher.split(text, SpecialTokens::parse, [&](std::string_view part, const AddedToken* token) { ... });
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+/// One row of `added_tokens` in a `tokenizer.json`.
+struct AddedToken {
+  int32_t id = 0;
+  std::string content;
+  bool special = false;      ///< left out when decoding with skip_special
+  bool single_word = false;  ///< only where no word character stands beside it
+  bool lstrip = false;       ///< takes the white space before it along
+  bool rstrip = false;       ///< takes the white space after it along
+  bool normalized = false;   ///< sought after the others, in what they leave
+};
+
+/// Finds added tokens: the leftmost first, the longest of those that start at one place.
+class AddedTokenMatcher {
+ public:
+  /// What split() calls for each part of the text in turn: `token` is nullptr for text between tokens.
+  using Visit = std::function<void(std::string_view part, const AddedToken* token)>;
+
+  AddedTokenMatcher() = default;
+  /// @param tokens  kept by pointer; must outlive the matcher.
+  explicit AddedTokenMatcher(const std::vector<const AddedToken*>& tokens);
+
+  /// @param text  well-formed UTF-8.
+  void split(std::string_view text, SpecialTokens special, const Visit& visit) const;
+
+ private:
+  struct Node {
+    std::vector<std::pair<char, uint32_t>> children;
+    const AddedToken* token = nullptr;
+  };
+
+  size_t find_start(std::string_view text, size_t from) const;
+  const AddedToken* longest_at(std::string_view text, size_t at) const;
+
+  std::vector<Node> nodes_;
+  std::array<uint32_t, 256> roots_{};  // node of each first byte, 0 for none
+  int only_first_ = -1;                // the first byte, if all tokens share one
+};
+
+}  // namespace prism

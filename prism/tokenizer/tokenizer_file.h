@@ -1,0 +1,40 @@
+// A `tokenizer.json` as data: what it says, checked, without knowing how to encode.
+//
+//   TokenizerFile file = parse_tokenizer_file(read_file(path), path);
+//   write_file(path, write_tokenizer_file(file));
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "prism/tokenizer/added_tokens.h"
+
+namespace prism {
+
+struct TokenizerFile {
+  struct VocabEntry {
+    int32_t id;
+    std::string spelling;  ///< in the byte alphabet
+  };
+
+  std::vector<VocabEntry> vocab;                            ///< by id
+  std::vector<std::pair<std::string, std::string>> merges;  ///< spellings, by rank
+  bool ignore_merges = false;                               ///< a piece that is a token is not merged up
+  std::vector<AddedToken> added;                            ///< in the file's order
+  nlohmann::json pre_tokenizer;
+  nlohmann::json rest = nlohmann::json::object();        ///< every other member, kept for saving
+  nlohmann::json model_rest = nlohmann::json::object();  ///< the same for "model"
+};
+
+/// @param source  what messages call the file.
+/// @throws InputError naming the member that is missing, of the wrong type, or of a kind that is not supported.
+TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& source);
+
+/// The file's text, readable by Hugging Face `tokenizers`. Merges are written as "a b", which every version reads.
+std::string write_tokenizer_file(const TokenizerFile& file);
+
+}  // namespace prism
