@@ -22,20 +22,6 @@ bool belongs_to(const fs::path& path, const std::string& split) {
   return split == "valid" && words.find("_val_") != std::string::npos;
 }
 
-std::vector<fs::path> list_shards(const fs::path& folder, const std::string& split) {
-  PRISM_CHECK(fs::is_directory(folder), kOperation,
-              "expected a folder of token shards at {}; found none; make it with prism tokenize.", folder.string());
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (belongs_to(entry.path(), split)) paths.push_back(entry.path());
-  }
-  PRISM_CHECK(!paths.empty(), kOperation,
-              "expected shards named {}_*.bin in {}; found none; make them with prism tokenize{}.", split,
-              folder.string(), split == "valid" ? " --valid-share or --valid" : "");
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 std::optional<DatasetInfo> read_info(const fs::path& folder) {
   const fs::path path = folder / kDatasetInfoName;
   if (!fs::exists(path)) return std::nullopt;
@@ -73,15 +59,27 @@ uint64_t epoch_key(int64_t seed, int64_t epoch) {
 
 }  // namespace
 
+std::vector<fs::path> find_shards(const fs::path& folder, const std::string& split) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (belongs_to(entry.path(), split)) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : folder_(folder), starts_{0} {
   PRISM_CHECK(
       !fs::exists(folder / kUnfinishedName), kOperation,
       "expected a finished dataset in {}; found one whose writing was cut off; run prism tokenize --force again.",
       folder.string());
-  for (const fs::path& path : list_shards(folder, split)) {
+  for (const fs::path& path : find_shards(folder, split)) {
     shards_.emplace_back(path);
     starts_.push_back(starts_.back() + shards_.back().size());
   }
+  PRISM_CHECK(!shards_.empty(), kOperation,
+              "expected shards named {}_*.bin in {}; found none; make them with prism tokenize{}.", split,
+              folder.string(), split == "valid" ? " --valid-share or --valid" : "");
   info_ = read_info(folder);
   if (!info_ || (split != "train" && split != "valid")) return;
   const int64_t expected = split == "train" ? info_->train_tokens : info_->valid_tokens;

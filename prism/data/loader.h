@@ -18,9 +18,10 @@
 
 namespace prism {
 
-/// Names inside a dataset's folder: what describes it, and the folder whose presence means that it is not whole (it
-/// exists while finished files are moved to their places).
+/// Names inside a dataset's folder: what describes it, the tokenizer it was made with, and a folder whose presence
+/// means that it is not whole (it exists while finished files are moved to their places).
 constexpr const char* kDatasetInfoName = "data.json";
+constexpr const char* kTokenizerName = "tokenizer.json";
 constexpr const char* kUnfinishedName = ".unfinished";
 
 /// What `prism tokenize` writes beside the shards, as `data.json`.
@@ -46,11 +47,14 @@ struct DatasetInfo {
   }
 };
 
+/// The shards of one split in `folder`, sorted by name: `<split>_*.bin`. The split may be any word of the name, and
+/// `val` stands for `valid`, so that `fineweb_val_000000.bin` is one.
+std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder, const std::string& split);
+
 /// The shards of one split as one long sequence of tokens.
 class TokenDataset {
  public:
-  /// @param folder  holds `<split>_*.bin` and, unless the shards come from elsewhere, `data.json`. The split may be any
-  ///                word of the name, and `val` stands for `valid`: `fineweb_val_000000.bin` is one.
+  /// @param folder  holds the shards that find_shards() names and, unless they come from elsewhere, `data.json`.
   /// @throws InputError if there is no shard, or one is not whole, or data.json contradicts them, or `prism tokenize`
   ///         was killed while it put the files in their places.
   TokenDataset(const std::filesystem::path& folder, const std::string& split);

@@ -1,0 +1,140 @@
+// prism tokenize: text files -> token shards.
+#include "prism/data/tokenize.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/cli/command.h"
+#include "prism/core/error.h"
+#include "prism/core/progress.h"
+#include "prism/core/stop.h"
+#include "prism/core/timer.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kExamples = R"(
+A .txt file is one document unless --separator splits it; a row of a .jsonl file is one. Folders are read recursively.
+Files may be packed as .gz, .xz or .zst; - is standard input. Every document is opened by the end-of-text token.
+
+  prism tokenize train.txt.xz --valid valid.txt.xz --separator '\n\n\n\n' --tokenizer tokenizers/gpt2 --out data/novels
+  zcat web.jsonl.gz | prism tokenize - --format jsonl --tokenizer tokenizers/gpt2 --out data/web
+
+The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.json and tokenizer.json.
+)";
+
+struct Words {
+  std::vector<std::string> inputs, valid;
+  std::string tokenizer, out;
+  std::string shard_tokens = "100M";
+  bool json = false;
+};
+
+double ratio(int64_t a, int64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+Json split_json(int64_t documents, int64_t tokens, int64_t bytes, int64_t shards) {
+  return {{"documents", documents},
+          {"tokens", tokens},
+          {"bytes", bytes},
+          {"bytes_per_token", ratio(bytes, tokens)},
+          {"shards", shards}};
+}
+
+void print_json(const TokenizeSummary& summary, const Words& words, double seconds) {
+  const DatasetInfo& info = summary.info;
+  const Json json = {
+      {"out", words.out},
+      {"vocab_size", info.vocab_size},
+      {"train", split_json(info.train_documents, info.train_tokens, info.train_bytes, summary.train_shards)},
+      {"valid", split_json(info.valid_documents, info.valid_tokens, info.valid_bytes, summary.valid_shards)},
+      {"empty_documents", summary.empty_documents},
+      {"skipped_files", summary.skipped_files},
+      {"seconds", seconds}};
+  fmt::print("{}\n", json.dump());
+}
+
+void print_split(const char* name, int64_t documents, int64_t tokens, int64_t bytes, int64_t shards) {
+  fmt::print("{:<6}{:>12}{:>15}{:>17}{:>13.3f}{:>8}\n", name, documents, tokens, bytes, ratio(bytes, tokens), shards);
+}
+
+void print_table(const TokenizeSummary& summary, const Words& words, double seconds) {
+  const DatasetInfo& info = summary.info;
+  fmt::print("split    documents         tokens            bytes  bytes/token  shards\n");
+  print_split("train", info.train_documents, info.train_tokens, info.train_bytes, summary.train_shards);
+  print_split("valid", info.valid_documents, info.valid_tokens, info.valid_bytes, summary.valid_shards);
+  fmt::print("{} in {}\n", words.out, short_duration(seconds));
+}
+
+/// What a user would want to know before training on it.
+void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options) {
+  const DatasetInfo& info = summary.info;
+  if (info.end_of_text < 0)
+    fmt::print(stderr, "note: the tokenizer has no end-of-text token, so documents follow one another unmarked.\n");
+  if (summary.empty_documents > 0) fmt::print(stderr, "note: {} empty documents left out.\n", summary.empty_documents);
+  if (summary.skipped_files > 0)
+    fmt::print(stderr, "note: {} files in folders left out for their ending.\n", summary.skipped_files);
+  if (info.valid_documents == 0 && options.valid_share > 0)
+    fmt::print(stderr,
+               "note: one document gives no validation split; name a file with --valid, or split this one with "
+               "--separator.\n");
+  if (info.valid_tokens > info.train_tokens)
+    fmt::print(stderr, "note: validation is larger than training; name its files with --valid.\n");
+}
+
+void add_options(CLI::App& app, Words& words, TokenizeOptions& options) {
+  app.add_option("INPUT", words.inputs, "files, folders, or - for standard input")->required();
+  app.add_option("--tokenizer", words.tokenizer, "a tokenizer.json or a folder that holds one")->required();
+  app.add_option("--out", words.out, "folder for the shards")->required();
+  auto* valid = app.add_option("--valid", words.valid, "validation files or folders, instead of a share");
+  app.add_option("--valid-share", options.valid_share, "share of the documents that goes to validation")
+      ->capture_default_str()
+      ->excludes(valid);
+  app.add_option("--format", options.text.format, "txt, jsonl, or auto: by the ending; standard input is txt")
+      ->capture_default_str();
+  app.add_option("--field", options.text.field, "member of a .jsonl row that holds the text")->capture_default_str();
+  app.add_option("--separator", options.text.separator, R"(between the documents of a .txt; \n, \t, \r, \\, \xHH)");
+  app.add_option("--invalid-utf8", options.text.invalid_utf8, "error, keep or replace")->capture_default_str();
+  app.add_option("--shard-tokens", words.shard_tokens, "tokens a shard; k, M, G are powers of 1000")
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "threads that encode; 0: all cores")->capture_default_str();
+  app.add_option("--seed", options.seed, "chooses the validation documents")->capture_default_str();
+  app.add_flag("--force", options.force, "replace the dataset in --out");
+  app.add_flag("--json", words.json, "print the summary as one JSON object");
+}
+
+}  // namespace
+
+int run_tokenize(const Arguments& arguments) {
+  CLI::App app(std::string("turn text files into token shards\n") + kExamples, "prism tokenize");
+  Words words;
+  TokenizeOptions options;
+  add_options(app, words, options);
+  if (!parse(app, arguments)) return 0;
+  set_field(options, "shard_tokens", words.shard_tokens);
+
+  catch_stop_signals();
+  const Timer timer;
+  const Tokenizer tokenizer = Tokenizer::load(words.tokenizer);
+  std::optional<Progress> progress;
+  const auto show = [&](const TokenizeProgress& state) {
+    if (!progress) progress.emplace("tokenize", state.bytes_total, "B");
+    progress->update(state.bytes_read, fmt::format("{} documents, {} tokens", state.documents,
+                                                   short_number(static_cast<double>(state.tokens))));
+  };
+  const TokenizeSummary summary = tokenize(words.inputs, words.valid, tokenizer, words.out, options, show);
+  progress.reset();  // clears its line
+  if (words.json) {
+    print_json(summary, words, timer.seconds());
+  } else {
+    print_table(summary, words, timer.seconds());
+  }
+  print_notes(summary, options);
+  return 0;
+}
+
+}  // namespace prism

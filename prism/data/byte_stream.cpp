@@ -1,0 +1,203 @@
+#include "prism/data/byte_stream.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/iostreams/filter/gzip.hpp>
+#include <boost/iostreams/filter/lzma.hpp>
+#include <boost/iostreams/filter/zstd.hpp>
+#include <boost/iostreams/filtering_streambuf.hpp>
+#include <boost/iostreams/read.hpp>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/data/zstd_frames.h"
+
+namespace prism {
+namespace {
+
+namespace io = boost::iostreams;
+using namespace std::string_view_literals;
+
+constexpr std::streamsize kBufferBytes = 1 << 16;
+
+enum class Packing { none, gzip, xz, zstd };
+
+struct PackingRow {
+  Packing packing;
+  std::string_view name, ending, magic;
+};
+
+constexpr std::array kPackings = {
+    PackingRow{Packing::gzip, "gzip", ".gz", "\x1F\x8B"sv}, PackingRow{Packing::xz, "xz", ".xz", "\xFD\x37zXZ\0"sv},
+    PackingRow{Packing::zstd, "zstd", ".zst", "\x28\xB5\x2F\xFD"sv},
+    PackingRow{Packing::zstd, "zstd", ".zst", "\x50\x2A\x4D\x18"sv},  // pzstd opens with a skippable frame
+};
+
+const PackingRow* row_by_ending(std::string_view name) {
+  for (const PackingRow& row : kPackings) {
+    if (name.size() > row.ending.size() && name.ends_with(row.ending)) return &row;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_read(const std::string& name, int code) {
+  throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", name, std::strerror(code)));
+}
+
+/// An open file, its first bytes looked at before they are handed out, and everything that passes counted.
+struct RawFile {
+  std::string name;
+  int descriptor = -1;
+  std::string head;  ///< read already, not handed out yet
+  int64_t consumed = 0;
+  ZstdFrames frames;
+  bool follow_frames = false;
+
+  ~RawFile() {
+    if (descriptor > STDIN_FILENO) ::close(descriptor);
+  }
+
+  /// Waits without reading, so that a stop signal is seen on a silent pipe.
+  void wait() const {
+    struct pollfd request {
+      descriptor, POLLIN, 0
+    };
+    constexpr int kPatience_ms = 200;
+    while (::poll(&request, 1, kPatience_ms) == 0) {
+      if (stop_signal() != 0) throw FailedError("read", fmt::format("stopped while waiting for more of {}.", name));
+    }
+  }
+
+  size_t read_descriptor(char* out, size_t size) {
+    for (;;) {
+      wait();
+      const ssize_t count = ::read(descriptor, out, size);
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR) fail_read(name, errno);
+    }
+  }
+
+  void read_head() {
+    constexpr size_t kLongestMagic = 6;
+    char buffer[kLongestMagic];
+    while (head.size() < kLongestMagic) {
+      const size_t count = read_descriptor(buffer, kLongestMagic - head.size());
+      if (count == 0) return;
+      head.append(buffer, count);
+    }
+  }
+
+  size_t read(char* out, size_t size) {
+    size_t count = std::min(size, head.size());
+    if (count > 0) {
+      std::memcpy(out, head.data(), count);
+      head.erase(0, count);
+    } else {
+      count = read_descriptor(out, size);
+    }
+    consumed += static_cast<int64_t>(count);
+    if (follow_frames) frames.pass({out, count});
+    return count;
+  }
+};
+
+/// RawFile as Boost wants a source: copyable, -1 at the end.
+class RawSource {
+ public:
+  using char_type = char;
+  using category = io::source_tag;
+  explicit RawSource(RawFile* file) : file_(file) {}
+  std::streamsize read(char* out, std::streamsize size) {
+    const size_t count = file_->read(out, static_cast<size_t>(size));
+    return count == 0 ? -1 : static_cast<std::streamsize>(count);
+  }
+
+ private:
+  RawFile* file_;
+};
+
+}  // namespace
+
+class ByteStream::Impl {
+ public:
+  explicit Impl(const std::string& path) {
+    const bool standard_input = path == "-";
+    file_.name = standard_input ? "standard input" : path;
+    file_.descriptor = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file_.descriptor < 0) fail_read(path, errno);
+    file_.read_head();
+    for (const PackingRow& row : kPackings) {
+      if (file_.head.starts_with(row.magic)) packing_ = &row;
+    }
+    const PackingRow* named = row_by_ending(path);
+    PRISM_CHECK(named == nullptr || packing_ != nullptr || file_.head.empty(), "read",
+                "{}: expected bytes packed by {}, as its name says; found others; fetch it again or rename it.", path,
+                named->name);
+    file_.follow_frames = packing_ != nullptr && packing_->packing == Packing::zstd;
+    unpack();
+  }
+
+  size_t read(char* out, size_t size) {
+    if (packing_ == nullptr) return file_.read(out, size);
+    try {
+      const std::streamsize count = io::read(unpacked_, out, static_cast<std::streamsize>(size));
+      if (count > 0) {
+        delivered_ += count;
+        return static_cast<size_t>(count);
+      }
+    } catch (const std::ios_base::failure&) {
+      fail_packed();
+    }
+    if (file_.follow_frames && !file_.frames.between_frames()) fail_packed();
+    return 0;
+  }
+
+  int64_t consumed() const { return file_.consumed; }
+
+ private:
+  void unpack() {
+    if (packing_ == nullptr) return;
+    if (packing_->packing == Packing::gzip)
+      unpacked_.push(io::gzip_decompressor(io::gzip::default_window_bits, kBufferBytes));
+    if (packing_->packing == Packing::xz) unpacked_.push(io::lzma_decompressor(kBufferBytes));
+    if (packing_->packing == Packing::zstd) unpacked_.push(io::zstd_decompressor(kBufferBytes));
+    unpacked_.push(RawSource(&file_), kBufferBytes);
+  }
+
+  [[noreturn]] void fail_packed() const {
+    throw InputError("read",
+                     fmt::format("{}: expected a whole {} stream; found it damaged or cut short, after {} bytes "
+                                 "of text; fetch it again.",
+                                 file_.name, packing_->name, delivered_));
+  }
+
+  RawFile file_;
+  const PackingRow* packing_ = nullptr;
+  io::filtering_streambuf<io::input> unpacked_;
+  int64_t delivered_ = 0;
+};
+
+ByteStream::ByteStream(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+ByteStream::~ByteStream() = default;
+
+size_t ByteStream::read(char* out, size_t size) {
+  return impl_->read(out, size);
+}
+
+int64_t ByteStream::consumed() const {
+  return impl_->consumed();
+}
+
+std::string without_packed_ending(const std::string& name) {
+  const PackingRow* row = row_by_ending(name);
+  return row == nullptr ? name : name.substr(0, name.size() - row->ending.size());
+}
+
+}  // namespace prism

@@ -1,0 +1,38 @@
+// The bytes of one file or of standard input, unpacked when its first bytes say .gz, .xz or .zst.
+//
+//   ByteStream stream("novels.txt.xz");                     // "-" is standard input
+//   while (size_t count = stream.read(buffer, sizeof buffer)) ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace prism {
+
+class ByteStream {
+ public:
+  /// @throws InputError if the file cannot be opened, or is named as packed and is not.
+  explicit ByteStream(const std::string& path);
+  ~ByteStream();
+  ByteStream(const ByteStream&) = delete;
+  ByteStream& operator=(const ByteStream&) = delete;
+
+  /// Up to `size` bytes; 0 only at the end.
+  /// @throws InputError for a packed stream that is damaged or cut short, FailedError when SIGINT or SIGTERM comes
+  ///         while it waits for more (core/stop.h).
+  size_t read(char* out, size_t size);
+
+  /// Bytes taken from the file itself so far: what progress over its size counts.
+  int64_t consumed() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// `name` without .gz, .xz or .zst at its end.
+std::string without_packed_ending(const std::string& name);
+
+}  // namespace prism

@@ -1,0 +1,75 @@
+#include "prism/data/staged_folder.h"
+
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/data/loader.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "tokenize";
+
+/// The files that make `folder` a dataset. A tokenizer may lie anywhere.
+std::vector<fs::path> dataset_files(const fs::path& folder) {
+  std::vector<fs::path> files = find_shards(folder, "train");
+  const std::vector<fs::path> valid = find_shards(folder, "valid");
+  files.insert(files.end(), valid.begin(), valid.end());
+  if (fs::exists(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
+  return files;
+}
+
+void remove_dataset(const fs::path& folder) {
+  for (const fs::path& file : dataset_files(folder)) fs::remove(file);
+}
+
+}  // namespace
+
+StagedFolder::StagedFolder(const fs::path& folder, bool force) : folder_(folder), staging_(folder / ".partial") {
+  made_folder_ = !fs::exists(folder_);
+  make_folder(folder_);
+  lock_.emplace(folder_, kOperation);
+  const bool used = !dataset_files(folder_).empty() || fs::exists(folder_ / kUnfinishedName);
+  PRISM_CHECK(!used || force, kOperation,
+              "expected a folder without a dataset; found one in {}; choose another folder, or pass --force to replace "
+              "it.",
+              folder_.string());
+  std::error_code code;
+  fs::remove_all(staging_, code);  // left by a run that was killed
+  make_folder(staging_);
+}
+
+StagedFolder::~StagedFolder() {
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+  if (!made_folder_ || published_) return;
+  fs::remove(folder_ / ".lock", ignored);
+  fs::remove(folder_, ignored);
+}
+
+void StagedFolder::publish() {
+  const fs::path unfinished = folder_ / kUnfinishedName;
+  try {
+    if (fs::exists(unfinished)) {
+      remove_dataset(folder_);
+      fs::remove_all(unfinished);
+    }
+    fs::rename(staging_, unfinished);
+    published_ = true;
+    remove_dataset(folder_);
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(unfinished)) files.push_back(entry.path());
+    for (const fs::path& file : files) fs::rename(file, folder_ / file.filename());
+    sync_folder(folder_);
+    fs::remove(unfinished);
+    sync_folder(folder_);
+  } catch (const fs::filesystem_error& error) {
+    throw FailedError(kOperation, fmt::format("expected to move the finished files to {}; found: {}; mend that and run "
+                                              "again with --force.",
+                                              folder_.string(), error.code().message()));
+  }
+}
+
+}  // namespace prism

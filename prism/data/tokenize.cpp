@@ -1,0 +1,245 @@
+#include "prism/data/tokenize.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/core/random.h"
+#include "prism/core/stop.h"
+#include "prism/data/ordered_pipeline.h"
+#include "prism/data/staged_folder.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "tokenize";
+/// Short documents are encoded in portions of about this size, so that handing them around costs nothing.
+constexpr size_t kPortionBytes = 1 << 18;
+
+struct EncodedPiece {
+  Document document;
+  bool valid = false;
+  std::vector<int32_t> tokens;
+};
+
+struct Portion {
+  std::vector<EncodedPiece> pieces;
+  int64_t bytes_read = 0, empty_documents = 0;  ///< by the sources, so far
+};
+
+void check_options(const std::vector<std::string>& inputs, const TokenizeOptions& options) {
+  PRISM_CHECK(!inputs.empty(), kOperation, "expected at least one file, folder or - (standard input); found none.");
+  PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, kOperation,
+              "expected a validation share from 0 to below 1; found {}.", options.valid_share);
+  PRISM_CHECK(options.shard_tokens >= 1 && options.shard_tokens <= kMaxShardTokens, kOperation,
+              "expected 1 to {} tokens a shard; found {}.", kMaxShardTokens, options.shard_tokens);
+  PRISM_CHECK(options.threads >= 0 && options.threads <= 4096, kOperation,
+              "expected 0 (all cores) to 4096 threads; found {}.", options.threads);
+}
+
+/// A file that is read for validation must not be trained on.
+void leave_out(std::vector<TextFile>& files, const std::vector<TextFile>& excluded) {
+  const auto name = [](const TextFile& file) { return file.path == "-" ? "-" : fs::canonical(file.path).string(); };
+  std::set<std::string> names;
+  for (const TextFile& file : excluded) names.insert(name(file));
+  std::erase_if(files, [&](const TextFile& file) { return names.count(name(file)) > 0; });
+}
+
+/// Reads the training files, then the validation files, and says for every document where it belongs.
+class SplitReader {
+ public:
+  SplitReader(std::vector<TextFile> train, std::vector<TextFile> valid, const TokenizeOptions& options)
+      : choose_(valid.empty() && options.valid_share > 0),
+        options_(options),
+        train_(std::move(train), options.text),
+        valid_(std::move(valid), options.text) {}
+
+  int64_t bytes_total() const {
+    const int64_t train = train_.bytes_total(), valid = valid_.bytes_total();
+    return train == 0 ? 0 : train + valid;
+  }
+
+  std::optional<Portion> next() {
+    if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; nothing was written.");
+    Portion portion;
+    for (size_t bytes = 0; bytes < kPortionBytes;) {
+      std::optional<EncodedPiece> piece = next_piece();
+      if (!piece) break;
+      bytes += piece->document.text.size();
+      portion.pieces.push_back(std::move(*piece));
+    }
+    portion.bytes_read = train_.bytes_read() + valid_.bytes_read();
+    portion.empty_documents = train_.empty_documents() + valid_.empty_documents();
+    if (portion.pieces.empty() && std::exchange(ended_, true)) return std::nullopt;
+    return portion;
+  }
+
+ private:
+  std::optional<EncodedPiece> next_piece() {
+    if (auto document = train_.next()) {
+      if (document->first) in_valid_ = choose_ && goes_to_valid(documents_++);
+      return EncodedPiece{std::move(*document), in_valid_, {}};
+    }
+    if (auto document = valid_.next()) return EncodedPiece{std::move(*document), true, {}};
+    return std::nullopt;
+  }
+
+  bool goes_to_valid(uint64_t document) const {
+    if (document < 2) return document == 1;
+    return Random(static_cast<uint64_t>(options_.seed), document).uniform() < options_.valid_share;
+  }
+
+  bool choose_;
+  const TokenizeOptions& options_;
+  TextSource train_, valid_;
+  uint64_t documents_ = 0;
+  bool in_valid_ = false, ended_ = false;
+};
+
+/// The shards of one split, each closed when it is full.
+class SplitWriter {
+ public:
+  SplitWriter(fs::path folder, std::string split, int64_t vocab_size, int64_t shard_tokens)
+      : folder_(std::move(folder)), split_(std::move(split)), vocab_size_(vocab_size), shard_tokens_(shard_tokens) {}
+
+  void write(std::span<const int32_t> tokens) {
+    tokens_ += static_cast<int64_t>(tokens.size());
+    while (!tokens.empty()) {
+      if (shard_ == nullptr) {
+        const auto path = folder_ / fmt::format("{}_{:06}.bin", split_, shards_++);
+        shard_ = std::make_unique<TokenShardWriter>(path, vocab_size_);
+      }
+      const auto room = static_cast<size_t>(shard_tokens_ - shard_->size());
+      const size_t count = std::min(room, tokens.size());
+      shard_->write(tokens.first(count));
+      tokens = tokens.subspan(count);
+      if (count == room) finish();
+    }
+  }
+
+  void finish() {
+    if (shard_ != nullptr) shard_->commit();
+    shard_.reset();
+  }
+
+  int64_t tokens() const { return tokens_; }
+  int64_t shards() const { return shards_; }
+
+ private:
+  fs::path folder_;
+  std::string split_;
+  int64_t vocab_size_, shard_tokens_, tokens_ = 0, shards_ = 0;
+  std::unique_ptr<TokenShardWriter> shard_;
+};
+
+/// Both splits, and the counts that describe them.
+class DatasetWriter {
+ public:
+  DatasetWriter(const fs::path& folder, const Tokenizer& tokenizer, int64_t shard_tokens)
+      : train_(folder, "train", tokenizer.vocab_size(), shard_tokens),
+        valid_(folder, "valid", tokenizer.vocab_size(), shard_tokens) {
+    info_.vocab_size = tokenizer.vocab_size();
+    info_.end_of_text = tokenizer.end_of_text().value_or(-1);
+    info_.tokenizer_fingerprint = fmt::format("{:016x}", tokenizer.fingerprint());
+  }
+
+  void write(const EncodedPiece& piece) {
+    SplitWriter& split = piece.valid ? valid_ : train_;
+    if (piece.document.first) {
+      ++(piece.valid ? info_.valid_documents : info_.train_documents);
+      const auto opening = static_cast<int32_t>(info_.end_of_text);
+      if (opening >= 0) split.write({&opening, 1});
+    }
+    split.write(piece.tokens);
+    (piece.valid ? info_.valid_bytes : info_.train_bytes) += static_cast<int64_t>(piece.document.text.size());
+    text_tokens_ += static_cast<int64_t>(piece.tokens.size());
+  }
+
+  TokenizeSummary finish() {
+    train_.finish();
+    valid_.finish();
+    info_.train_tokens = train_.tokens();
+    info_.valid_tokens = valid_.tokens();
+    return {info_, train_.shards(), valid_.shards(), 0, 0};
+  }
+
+  int64_t documents() const { return info_.train_documents + info_.valid_documents; }
+  int64_t tokens() const { return train_.tokens() + valid_.tokens(); }
+  int64_t text_tokens() const { return text_tokens_; }
+  const DatasetInfo& info() const { return info_; }
+
+ private:
+  DatasetInfo info_;
+  SplitWriter train_, valid_;
+  int64_t text_tokens_ = 0;  ///< without those that open documents
+};
+
+void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid_named) {
+  const DatasetInfo& info = writer.info();
+  PRISM_CHECK(info.train_documents > 0, kOperation,
+              "expected text to train on; found {} empty documents and no other; give files that hold text.",
+              empty_documents);
+  PRISM_CHECK(info.valid_documents > 0 || !valid_named, kOperation,
+              "expected text in the --valid files; found {} empty documents and no other; give files that hold text.",
+              empty_documents);
+  PRISM_CHECK(writer.text_tokens() > 0, kOperation,
+              "expected at least one token; found none in {} bytes of text; give more text or another tokenizer.",
+              info.train_bytes + info.valid_bytes);
+}
+
+/// A tokenizer that somebody put there is not overwritten by another.
+void check_tokenizer_there(const fs::path& out, const Tokenizer& tokenizer, bool force) {
+  const fs::path path = out / kTokenizerName;
+  if (force || !fs::exists(path)) return;
+  PRISM_CHECK(Tokenizer::load(path).fingerprint() == tokenizer.fingerprint(), kOperation,
+              "expected no other tokenizer in {}; found {}; choose another folder, or pass --force to replace it.",
+              out.string(), path.string());
+}
+
+}  // namespace
+
+TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,
+                         const Tokenizer& tokenizer, const fs::path& out, const TokenizeOptions& options,
+                         const std::function<void(const TokenizeProgress&)>& on_progress) {
+  check_options(inputs, options);
+  int64_t skipped = 0, skipped_valid = 0;
+  std::vector<TextFile> files = list_text_files(inputs, options.text, &skipped);
+  const std::vector<TextFile> valid_files = list_text_files(valid_inputs, options.text, &skipped_valid);
+  leave_out(files, valid_files);
+  check_tokenizer_there(out, tokenizer, options.force);
+
+  StagedFolder folder(out, options.force);
+  SplitReader reader(files, valid_files, options);
+  DatasetWriter writer(folder.staging(), tokenizer, options.shard_tokens);
+  const int64_t bytes_total = reader.bytes_total();
+  int64_t empty_documents = 0;
+  {
+    OrderedPipeline<Portion> pipeline([&] { return reader.next(); },
+                                      [&](Portion& portion) {
+                                        for (EncodedPiece& piece : portion.pieces)
+                                          piece.tokens = tokenizer.encode(piece.document.text, SpecialTokens::as_text);
+                                      },
+                                      thread_limit(static_cast<int>(options.threads)).threads);
+    while (const std::optional<Portion> portion = pipeline.next()) {
+      for (const EncodedPiece& piece : portion->pieces) writer.write(piece);
+      empty_documents = portion->empty_documents;
+      if (on_progress) on_progress({portion->bytes_read, bytes_total, writer.documents(), writer.tokens()});
+    }
+  }
+  check_text(writer, empty_documents, !valid_inputs.empty());
+  TokenizeSummary summary = writer.finish();
+  summary.empty_documents = empty_documents;
+  summary.skipped_files = skipped + skipped_valid;
+  tokenizer.save(folder.staging() / kTokenizerName);
+  write_file(folder.staging() / kDatasetInfoName, fields_to_json(summary.info).dump(2) + "\n");
+  folder.publish();
+  return summary;
+}
+
+}  // namespace prism

@@ -1,0 +1,67 @@
+// Text files -> a folder of token shards with what describes them: what `prism tokenize` does.
+//
+//   const auto tokenizer = Tokenizer::load("tokenizers/gpt2");
+//   TokenizeSummary summary = tokenize({"train.txt.xz"}, {"valid.txt.xz"}, tokenizer, "data/novels", options);
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "prism/data/loader.h"
+#include "prism/data/text_source.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+struct TokenizeOptions {
+  TextOptions text;
+  double valid_share = 0.01;
+  int64_t shard_tokens = 100'000'000, threads = 0, seed = 1;
+  bool force = false;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("text", text, "how the files are read");
+    v("valid_share", valid_share, "share of the documents that goes to validation, 0 (none) to below 1");
+    v("shard_tokens", shard_tokens, "tokens a shard, at most 2147483647");
+    v("threads", threads, "threads that encode; 0: all cores");
+    v("seed", seed, "chooses the validation documents");
+    v("force", force, "replace a dataset that is already there");
+  }
+};
+
+struct TokenizeProgress {
+  int64_t bytes_read = 0;   ///< of the files as they lie on the disk
+  int64_t bytes_total = 0;  ///< 0 when standard input is read
+  int64_t documents = 0, tokens = 0;
+};
+
+struct TokenizeSummary {
+  DatasetInfo info;
+  int64_t train_shards = 0, valid_shards = 0;
+  int64_t empty_documents = 0;  ///< left out: files and rows without text
+  int64_t skipped_files = 0;    ///< in folders, passed over for their ending
+};
+
+/// Writes `<out>/{train,valid}_000000.bin, ...`, `data.json` and `tokenizer.json`.
+///
+/// Every document is opened by the end-of-text token (if the tokenizer has one), documents follow one another in the
+/// order of the files, and special tokens spelled in a text stay text. Of the documents of `inputs`, the second goes to
+/// validation and each later one with probability valid_share by a hash of (seed, its number): so there is a validation
+/// set whenever there are two documents, and training never lacks the first. The files are the same for every number of
+/// threads. Memory is bounded (about 4 * threads * (piece + its tokens)).
+///
+/// @param valid_inputs  if not empty, these are validation and valid_share counts for nothing; a file in both lists (a
+///                      folder's validation file) is read for validation only.
+/// @param on_progress   if given, called from this thread after every portion.
+/// @throws InputError for bad text (text_source.h), no text or no tokens at all, `out` that holds a dataset and no
+/// force,
+///         options out of range; FailedError when the disk is full, another process works in `out`, or SIGINT or
+///         SIGTERM came (core/stop.h). `out` is as before then.
+TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,
+                         const Tokenizer& tokenizer, const std::filesystem::path& out, const TokenizeOptions& options,
+                         const std::function<void(const TokenizeProgress&)>& on_progress = {});
+
+}  // namespace prism
