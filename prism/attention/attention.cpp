@@ -1,0 +1,55 @@
+#include "prism/attention/attention.h"
+
+#include <ATen/Functions.h>
+
+#include "prism/core/error.h"
+#include "prism/kernels/rotate.h"
+
+namespace prism {
+
+torch::Tensor positions_in_documents(const torch::Tensor& documents_BT) {
+  // Distance to the last place at or before t where a document starts.
+  const auto index_T = at::arange(documents_BT.size(1), torch::kLong);
+  const auto starts_BT = at::ones_like(documents_BT, torch::kBool);
+  starts_BT.narrow(1, 1, documents_BT.size(1) - 1)
+      .copy_(
+          documents_BT.narrow(1, 1, documents_BT.size(1) - 1).ne(documents_BT.narrow(1, 0, documents_BT.size(1) - 1)));
+  const auto start_BT = std::get<0>(at::cummax(at::where(starts_BT, index_T, 0), 1));
+  return index_T - start_BT;
+}
+
+AttentionImpl::AttentionImpl(int64_t d_model, const LayerConfig& config, size_t index,
+                             std::shared_ptr<RotaryCache> rotary)
+    : config_(config), index_(index), rotary_(std::move(rotary)) {
+  PRISM_CHECK(config.heads > 0 && config.head_dim > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0,
+              "attention",
+              "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
+              config.heads, config.head_dim, config.kv_heads);
+  qkv = register_module("qkv", Linear(d_model, (config.heads + 2 * config.kv_heads) * config.head_dim));
+  out = register_module("out", Linear(config.heads * config.head_dim, d_model));
+}
+
+torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardContext& context) {
+  const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1), heads = config_.heads, kv_heads = config_.kv_heads;
+  const auto table =
+      context.positions_BT.defined()
+          ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
+          : rotary_->rows(config_.rotary, config_.head_dim, context.cache ? context.cache->length() : 0, tokens);
+  auto fused_BTND = qkv(x_BTD).view({batch, tokens, heads + 2 * kv_heads, config_.head_dim});
+  fused_BTND = rotate_heads(fused_BTND, table.cos, table.sin, heads + kv_heads);
+  const auto parts = fused_BTND.split_with_sizes({heads, kv_heads, kv_heads}, 2);
+
+  AttentionInput input;
+  input.q_BTHD = parts[0];
+  input.kv = {parts[1].transpose(1, 2), parts[2].transpose(1, 2), {}};
+  if (context.cache != nullptr) {
+    PRISM_CHECK(!context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
+                "expected whole rows of one document with a cache; found documents or lengths.");
+    input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
+  }
+  input.documents_BS = context.documents_BT;
+  input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
+  return out(attend(input, context.backend).out_BTHE.reshape({batch, tokens, heads * config_.head_dim}));
+}
+
+}  // namespace prism

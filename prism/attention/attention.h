@@ -1,0 +1,32 @@
+// Multi-head attention of one layer: fused projection, rotation, attend(), output projection.
+#pragma once
+
+#include <memory>
+
+#include "prism/attention/forward_context.h"
+#include "prism/layers/linear.h"
+
+namespace prism {
+
+class AttentionImpl : public torch::nn::Module {
+ public:
+  /// @param index   which layer this is, for the cache.
+  /// @param rotary  shared by all layers of a model.
+  /// @throws InputError if kv_heads does not divide heads.
+  AttentionImpl(int64_t d_model, const LayerConfig& config, size_t index, std::shared_ptr<RotaryCache> rotary);
+
+  /// x [B, T, d_model] -> [B, T, d_model], x's dtype. @throws InputError for documents or lengths together with a
+  /// cache.
+  torch::Tensor forward(const torch::Tensor& x_BTD, const ForwardContext& context);
+
+  Linear qkv{nullptr};  ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
+  Linear out{nullptr};  ///< [d_model, heads head_dim]
+
+ private:
+  LayerConfig config_;
+  size_t index_;
+  std::shared_ptr<RotaryCache> rotary_;
+};
+TORCH_MODULE(Attention);
+
+}  // namespace prism

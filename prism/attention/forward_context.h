@@ -1,0 +1,20 @@
+// What a forward pass knows besides its tokens.
+#pragma once
+
+#include "prism/attention/kv_cache.h"
+
+namespace prism {
+
+// B batch, T positions of this call
+struct ForwardContext {
+  torch::Tensor positions_BT;  ///< int64; undefined: consecutive, after the cache's
+  torch::Tensor documents_BT;  ///< int32, never falling: attention stays inside a document; undefined: one document
+  torch::Tensor lengths_B;     ///< int32, valid tokens of each row, the rest is padding; undefined: all
+  KvCache* cache = nullptr;    ///< the past, extended by this call; null: none
+  AttentionBackend backend = AttentionBackend::automatic;
+};
+
+/// Positions that start again at 0 in every document. @param documents_BT  int32, never falling.
+torch::Tensor positions_in_documents(const torch::Tensor& documents_BT);
+
+}  // namespace prism

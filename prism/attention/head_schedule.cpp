@@ -1,0 +1,116 @@
+#include "prism/attention/head_schedule.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "head_schedule";
+constexpr int64_t kMostLayers = 4096;
+
+int64_t parse_count(std::string_view text, std::string_view part) {
+  int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  PRISM_CHECK(code == std::errc() && end == text.data() + text.size() && value > 0 && value <= kMostLayers, kOperation,
+              "expected heads x layers such as 3x2, or a head count; found \"{}\"; write for instance 3x2,6x2,12x8.",
+              part);
+  return value;
+}
+
+struct Stage {
+  int64_t heads = 0, layers = 0, first_layer = 0;
+};
+
+std::vector<Stage> stages_of(const HeadSchedule& schedule) {
+  std::vector<Stage> stages;
+  for (size_t layer = 0; layer < schedule.size(); ++layer) {
+    if (stages.empty() || stages.back().heads != schedule[layer])
+      stages.push_back({schedule[layer], 0, static_cast<int64_t>(layer)});
+    ++stages.back().layers;
+  }
+  return stages;
+}
+
+/// "4 and 6": the divisors of d_model next to `heads`.
+std::string nearest_divisors(int64_t heads, int64_t d_model) {
+  int64_t below = std::min(heads, d_model), above = heads;
+  while (below > 1 && d_model % below != 0) --below;
+  while (above < d_model && d_model % above != 0) ++above;
+  return above > d_model ? fmt::format("the nearest count that fits is {}", below)
+                         : fmt::format("the nearest counts that fit are {} and {}", below, above);
+}
+
+}  // namespace
+
+HeadSchedule parse_head_schedule(std::string_view text) {
+  HeadSchedule schedule;
+  while (true) {
+    const size_t comma = text.find(',');
+    std::string_view part = text.substr(0, comma);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    const size_t times = part.find('x');
+    const int64_t heads = parse_count(part.substr(0, times), part);
+    const int64_t layers = times == std::string_view::npos ? 1 : parse_count(part.substr(times + 1), part);
+    schedule.insert(schedule.end(), static_cast<size_t>(layers), heads);
+    PRISM_CHECK(static_cast<int64_t>(schedule.size()) <= kMostLayers, kOperation,
+                "expected at most {} layers; found more.", kMostLayers);
+    if (comma == std::string_view::npos) return schedule;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::string format_head_schedule(const HeadSchedule& schedule) {
+  std::string text;
+  for (const auto& stage : stages_of(schedule))
+    text += fmt::format("{}{}x{}", text.empty() ? "" : ",", stage.heads, stage.layers);
+  return text;
+}
+
+void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t base, bool allow_any) {
+  PRISM_CHECK(!schedule.empty(), kOperation, "expected at least one layer; found none.");
+  for (size_t layer = 0; layer < schedule.size(); ++layer) {
+    PRISM_CHECK(schedule[layer] > 0 && d_model % schedule[layer] == 0, kOperation,
+                "layer {} has {} heads, but d_model = {} is not divisible by {}; {}.", layer, schedule[layer], d_model,
+                schedule[layer], nearest_divisors(schedule[layer], d_model));
+  }
+  if (allow_any) return;
+  for (size_t layer = 1; layer < schedule.size(); ++layer) {
+    PRISM_CHECK(
+        schedule[layer] >= schedule[layer - 1], kOperation,
+        "layer {} has {} heads, fewer than the {} of layer {}; a schedule never falls (allow_any: true lifts this).",
+        layer, schedule[layer], schedule[layer - 1], layer - 1);
+  }
+  PRISM_CHECK(base == 0 || schedule.back() == base, kOperation,
+              "the last layer has {} heads; expected the base count, {} (allow_any: true lifts this).", schedule.back(),
+              base);
+}
+
+std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t d_model) {
+  std::vector<std::string> warnings;
+  const auto stages = stages_of(schedule);
+  if (stages.size() < 2) return warnings;
+  for (size_t i = 0; i + 1 < stages.size(); ++i) {
+    if (stages[i].layers < 2 || stages[i].layers > 4)
+      warnings.push_back(
+          fmt::format("the stage of {} heads at layer {} is {} layer{} long; stages of 2 to 4 layers did best",
+                      stages[i].heads, stages[i].first_layer, stages[i].layers, stages[i].layers == 1 ? "" : "s"));
+  }
+  const auto layers = static_cast<int64_t>(schedule.size());
+  if (2 * stages.back().layers < layers)
+    warnings.push_back(fmt::format("{} of {} layers have the base count of {} heads; at least half did best",
+                                   stages.back().layers, layers, stages.back().heads));
+  const int64_t width = d_model / stages.front().heads;
+  if (width != 128 && width != 256)
+    warnings.push_back(fmt::format("the first stage's heads are {} wide; 128 or 256 did best", width));
+  return warnings;
+}
+
+bool is_uniform(const HeadSchedule& schedule) {
+  return std::all_of(schedule.begin(), schedule.end(), [&](int64_t heads) { return heads == schedule.back(); });
+}
+
+}  // namespace prism

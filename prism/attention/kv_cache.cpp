@@ -1,0 +1,40 @@
+#include "prism/attention/kv_cache.h"
+
+#include "prism/core/error.h"
+
+namespace prism {
+
+int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes) {
+  int64_t values_per_token = 0;
+  for (const auto& layer : layers) values_per_token += 2 * layer.kv_heads * layer.head_dim;
+  return values_per_token * tokens * element_bytes;
+}
+
+KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type)
+    : capacity_(capacity) {
+  for (const auto& layer : layers) {
+    const auto make = [&] { return torch::empty({batch, layer.kv_heads, capacity, layer.head_dim}, type); };
+    layers_.push_back({make(), make()});
+  }
+}
+
+KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD) {
+  const int64_t tokens = k_BGTD.size(2), end = length_ + tokens;
+  PRISM_CHECK(end <= capacity_, "kv_cache",
+              "expected at most {} positions; found {}; make the cache longer or the text shorter.", capacity_, end);
+  auto& store = layers_.at(layer);
+  store.k_BGSD.narrow(2, length_, tokens).copy_(k_BGTD);
+  store.v_BGSD.narrow(2, length_, tokens).copy_(v_BGTD);
+  return {store.k_BGSD.narrow(2, 0, end), store.v_BGSD.narrow(2, 0, end), {}};
+}
+
+void KvCache::advance(int64_t tokens) {
+  length_ += tokens;
+}
+
+void KvCache::truncate(int64_t length) {
+  PRISM_CHECK(length >= 0 && length <= length_, "kv_cache", "expected a length up to {}; found {}.", length_, length);
+  length_ = length;
+}
+
+}  // namespace prism

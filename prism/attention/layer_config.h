@@ -1,0 +1,29 @@
+// What one layer is made of. A model is a list of these: nothing asks for "the" head count of a model.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "prism/attention/rotary.h"
+#include "prism/layers/mlp.h"
+
+namespace prism {
+
+struct LayerConfig {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  RotaryConfig rotary;
+  FfnConfig ffn;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("heads", heads, "query heads");
+    v("kv_heads", kv_heads, "key/value heads, a divisor of heads");
+    v("head_dim", head_dim, "width of a head");
+    v("rotary", rotary, "position encoding of queries and keys");
+    v("ffn", ffn, "feed-forward part");
+  }
+};
+
+/// Bytes of keys and values for `tokens` positions over all layers.
+int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
+
+}  // namespace prism

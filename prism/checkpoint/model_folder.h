@@ -1,0 +1,47 @@
+// Model folders in the Hugging Face layout: config.json, model.safetensors, tokenizer.json, tokenizer_config.json,
+// generation_config.json. Every command that takes a model takes such a folder.
+//
+//   save_model("out", decoder, &tokenizer);
+//   ModelFolder model = load_model("runs/novels");        // a model folder, or a run: then its last checkpoint
+//   auto hidden = model.decoder(tokens, ForwardContext{});
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "prism/core/fields.h"
+#include "prism/models/decoder.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+struct ModelFolder {
+  std::filesystem::path folder;  ///< where it was found
+  Decoder decoder{nullptr};
+  std::optional<Tokenizer> tokenizer;  ///< absent if the folder has none
+};
+
+/// The config.json of a model: Llama's where the layers are equal, else `model_type` "prism" with `per_layer_config`.
+/// @param end_of_text  id that opens and closes documents, or -1.
+Json config_to_json(const ModelConfig& config, int64_t end_of_text);
+/// The config that a config.json describes, complete. @throws InputError naming what is missing or not supported.
+ModelConfig config_from_json(const Json& json, const std::string& source);
+
+/// The model folder meant by a path: itself, or the last checkpoint of a run folder. @throws InputError if it is neither.
+std::filesystem::path find_model_folder(const std::filesystem::path& path);
+
+/// The config of a model folder or run, without its weights.
+ModelConfig load_config(const std::filesystem::path& path);
+
+/// Reads a model. @param compute_type  dtype of matmuls.
+/// @throws InputError for missing or truncated files, tensors of another shape, a tokenizer larger than the embedding.
+ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
+
+/// Copies the tensors of a file into a decoder. @throws InputError unless every tensor is there in the right shape.
+void load_weights(Decoder decoder, const std::filesystem::path& safetensors);
+
+/// Writes all files of a model folder into `folder`, which exists. Weights are written in their own dtype.
+/// @param tokenizer  may be null.
+void save_model(const std::filesystem::path& folder, Decoder decoder, const Tokenizer* tokenizer);
+
+}  // namespace prism

@@ -1,0 +1,17 @@
+#include "prism/layers/initialise.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "prism/core/random.h"
+
+namespace prism {
+
+void initialise_normal(torch::Tensor weight, double std, uint64_t seed, std::string_view name) {
+  torch::NoGradGuard no_gradients;
+  uint64_t key = mix64(seed + 1);
+  for (const char c : name) key = mix64(key ^ static_cast<uint8_t>(c)) + 0x9E3779B97F4A7C15u;
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(key);
+  weight.normal_(0.0, std, generator);
+}
+
+}  // namespace prism

@@ -1,0 +1,33 @@
+#include "prism/models/cost.h"
+
+namespace prism {
+namespace {
+
+LayerCost layer_cost(const LayerConfig& layer, int64_t d_model, int64_t context) {
+  const int64_t attention = d_model * layer.head_dim * (2 * layer.heads + 2 * layer.kv_heads);
+  const int64_t feed_forward = 3 * d_model * layer.ffn.width;
+  LayerCost cost;
+  cost.parameters = attention + feed_forward + 2 * d_model;
+  cost.flops_per_token = 2 * (attention + feed_forward) + 2 * layer.heads * layer.head_dim * (context + 1);
+  cost.kv_bytes_per_token = kv_cache_bytes({layer}, 1, 2);
+  return cost;
+}
+
+}  // namespace
+
+ModelCost model_cost(const ModelConfig& config) {
+  ModelCost cost;
+  cost.embedding_parameters = config.vocab_size * config.d_model;
+  cost.head_parameters = config.tied ? 0 : cost.embedding_parameters;
+  cost.parameters = cost.embedding_parameters + cost.head_parameters + config.d_model;
+  cost.flops_per_token = 2 * config.vocab_size * config.d_model;
+  for (const auto& layer : config.layers) {
+    cost.layers.push_back(layer_cost(layer, config.d_model, config.context));
+    cost.parameters += cost.layers.back().parameters;
+    cost.flops_per_token += cost.layers.back().flops_per_token;
+    cost.kv_bytes_per_token += cost.layers.back().kv_bytes_per_token;
+  }
+  return cost;
+}
+
+}  // namespace prism

@@ -1,0 +1,60 @@
+// The decoder-only language model over a list of layers.
+//
+//   Decoder decoder(config);
+//   decoder->initialise(seed);
+//   auto hidden = decoder(tokens_BT, ForwardContext{});
+//   auto loss = decoder->loss(hidden, labels_BT);          // training: all logits never exist at once
+//   auto next = decoder->logits(hidden.narrow(1, T - 1, 1));  // generation: one row
+#pragma once
+
+#include "prism/layers/embedding.h"
+#include "prism/models/block.h"
+#include "prism/models/model_config.h"
+
+namespace prism {
+
+// B batch, T positions, V vocabulary
+class DecoderImpl : public torch::nn::Module {
+ public:
+  /// @param config  complete. Weights are not initialised.
+  explicit DecoderImpl(ModelConfig config);
+
+  /// Weights as GPT-2 has them: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers),
+  /// gains 1. Source: Radford et al. 2019, section 2.3.
+  void initialise(uint64_t seed);
+
+  /// The dtype of matmuls and attention: bfloat16 or float32 (float64 for models of float64). Weights, residual stream,
+  /// norms and losses stay in the weights' dtype.
+  void set_compute_type(torch::ScalarType type) { compute_type_ = type; }
+  torch::ScalarType compute_type() const { return compute_type_; }
+
+  /// tokens_BT int64 -> hidden [B, T, d_model] after the last norm, in the compute dtype. A cache in `context` is
+  /// extended.
+  /// @throws InputError for ids outside the vocabulary or more positions than the context.
+  torch::Tensor forward(const torch::Tensor& tokens_BT, const ForwardContext& context);
+
+  /// hidden [..., d_model] -> [..., V] float32.
+  torch::Tensor logits(const torch::Tensor& hidden);
+  /// Mean cross-entropy over the labels that are not -1, nats. Gradients flow.
+  torch::Tensor loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT);
+  /// Cross-entropy of each label, [B, T] float32, nats, 0 for labels of -1. No gradients.
+  torch::Tensor token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT);
+
+  const ModelConfig& config() const { return config_; }
+
+  Embedding embedding{nullptr};
+  std::vector<Block> blocks;
+  RmsNorm norm{nullptr};
+  Linear head{nullptr};  ///< empty when tied
+
+ private:
+  /// The head's weight and its copy in the compute dtype.
+  const torch::Tensor& head_weight() const;
+  const torch::Tensor& head_cast();
+
+  ModelConfig config_;
+  torch::ScalarType compute_type_ = torch::kFloat;
+};
+TORCH_MODULE(Decoder);
+
+}  // namespace prism

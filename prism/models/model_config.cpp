@@ -1,0 +1,75 @@
+#include "prism/models/model_config.h"
+
+#include <algorithm>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "model";
+
+void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
+  PRISM_CHECK(layer.heads > 0, kOperation, "layer {}: expected at least 1 head; found {}.", index, layer.heads);
+  if (layer.kv_heads == 0) layer.kv_heads = layer.heads;
+  if (layer.head_dim == 0) {
+    check_head_schedule({layer.heads}, d_model, 0, true);
+    layer.head_dim = d_model / layer.heads;
+  }
+  PRISM_CHECK(layer.head_dim > 0 && layer.head_dim % 2 == 0, kOperation,
+              "layer {}: expected heads of even width, rotary turns pairs; found {}; choose another head count.", index,
+              layer.head_dim);
+  PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, kOperation,
+              "layer {}: expected kv_heads that divide its {} heads; found {}.", index, layer.heads, layer.kv_heads);
+  PRISM_CHECK(layer.ffn.width > 0, kOperation, "layer {}: expected ffn.width of at least 1; found {}.", index,
+              layer.ffn.width);
+  rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
+}
+
+}  // namespace
+
+HeadSchedule heads_of(const ModelConfig& config) {
+  HeadSchedule heads;
+  for (const auto& layer : config.layers) heads.push_back(layer.heads);
+  return heads;
+}
+
+void expand_shorthand(ModelConfig& config) {
+  const bool shorthand = !config.schedule.empty() || !config.kv_schedule.empty() || config.ffn_width != 0 ||
+                         !equal_fields(config.rotary, RotaryConfig{});
+  PRISM_CHECK(
+      !(shorthand && !config.layers.empty()), kOperation,
+      "expected layers or their shorthand (schedule, kv_schedule, ffn_width, rotary); found both; leave one out.");
+  if (!config.layers.empty()) return;
+  PRISM_CHECK(!config.schedule.empty(), kOperation,
+              "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
+  const auto heads = parse_head_schedule(config.schedule);
+  const auto kv_heads =
+      config.kv_schedule.empty() ? HeadSchedule(heads.size(), 0) : parse_head_schedule(config.kv_schedule);
+  PRISM_CHECK(kv_heads.size() == heads.size(), kOperation, "kv_schedule: expected {} layers, as in schedule; found {}.",
+              heads.size(), kv_heads.size());
+  for (size_t i = 0; i < heads.size(); ++i)
+    config.layers.push_back({heads[i], kv_heads[i], 0, config.rotary, {.kind = "swiglu", .width = config.ffn_width}});
+  config.schedule.clear();
+  config.kv_schedule.clear();
+  config.ffn_width = 0;
+  config.rotary = {};
+}
+
+void complete(ModelConfig& config) {
+  PRISM_CHECK(config.vocab_size > 0 && config.d_model > 0 && config.context > 0, kOperation,
+              "expected positive vocab_size, d_model and context; found {}, {} and {}.", config.vocab_size,
+              config.d_model, config.context);
+  PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, kOperation,
+              "expected positive norm_eps and init_std; found {} and {}.", config.norm_eps, config.init_std);
+  PRISM_CHECK(!config.layers.empty(), kOperation, "expected at least one layer; found none.");
+  // The rules are about models whose heads split d_model; another geometry is free.
+  const bool split = std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {
+    return layer.head_dim == 0 || layer.heads * layer.head_dim == config.d_model;
+  });
+  if (split) check_head_schedule(heads_of(config), config.d_model, config.base_heads, config.allow_any);
+  for (size_t i = 0; i < config.layers.size(); ++i) complete_layer(config.layers[i], i, config.d_model);
+}
+
+}  // namespace prism

@@ -1,0 +1,62 @@
+// What a model is: sizes that all layers share, and the list of layers.
+//
+//   ModelConfig config = fields_from_json<ModelConfig>(json, "model");   // {"d_model": 768, "schedule":
+//   "3x2,6x2,8x2,12x6", ...} expand_shorthand(config);                                            // schedule ->
+//   layers; overrides of layers go here complete(config);                                                    // zeros
+//   filled, everything checked
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "prism/attention/head_schedule.h"
+#include "prism/attention/layer_config.h"
+
+namespace prism {
+
+struct ModelConfig {
+  int64_t vocab_size = 0, d_model = 0, context = 1024;
+  bool tied = true;
+  double norm_eps = 1e-5, init_std = 0.02;
+  // Shorthand, empty in a complete config.
+  std::string schedule, kv_schedule;
+  int64_t ffn_width = 0;
+  RotaryConfig rotary;
+  // Rules of the schedule.
+  int64_t base_heads = 0;
+  bool allow_any = false;
+  std::vector<LayerConfig> layers;
+
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("vocab_size", vocab_size, "rows of the embedding; 0: the tokenizer's size");
+    v("d_model", d_model, "width of the residual stream");
+    v("context", context, "longest sequence, in tokens");
+    v("tied", tied, "the embedding is also the language-model head");
+    v("norm_eps", norm_eps, "added to the mean square in RMSNorm");
+    v("init_std", init_std, "of initial weights; projections into the residual stream are divided by sqrt(2 layers)");
+    v("schedule", schedule, "shorthand for layers: heads x layers, e.g. 3x2,6x2,8x2,12x6, or a list 3,3,6,6");
+    v("kv_schedule", kv_schedule, "shorthand: key/value heads likewise; empty: as many as query heads");
+    v("ffn_width", ffn_width, "shorthand: inner features of every layer's feed-forward part");
+    v("rotary", rotary, "shorthand: position encoding of every layer");
+    v("base_heads", base_heads, "heads that the last layer must have; 0: whatever it has");
+    v("allow_any", allow_any, "lift the rules that heads never fall and end at the base");
+    v("layers", layers, "the layers, first to last; instead of the shorthand");
+  }
+};
+
+/// Heads of each layer.
+HeadSchedule heads_of(const ModelConfig& config);
+
+/// Replaces the shorthand by the list of layers, whose head_dim and kv_heads stay 0 until complete().
+/// @throws InputError if both are given, or neither, or the shorthand does not read.
+void expand_shorthand(ModelConfig& config);
+
+/// Fills what may be left out of a layer (kv_heads = heads, head_dim = d_model / heads) and checks everything: positive
+/// sizes, the rules of head schedules for models whose heads split d_model, even head widths, kv_heads that divide
+/// heads.
+/// @throws InputError naming the layer and the way out.
+void complete(ModelConfig& config);
+
+}  // namespace prism
