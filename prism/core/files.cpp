@@ -28,21 +28,6 @@ std::string reason(int code) {
                                               : "choose another place or mend its permissions"));
 }
 
-/// An open descriptor that is closed on every way out.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
-
 [[noreturn]] void fail_read(const fs::path& path, int code) {
   throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", path.string(), reason(code)));
 }
@@ -58,6 +43,11 @@ Descriptor open_regular(const fs::path& path, size_t* size) {
 }
 
 }  // namespace
+
+void Descriptor::close() {
+  if (value_ >= 0) ::close(value_);
+  value_ = -1;
+}
 
 std::string read_file(const fs::path& path) {
   size_t size = 0;
@@ -98,20 +88,18 @@ void sync_folder(const fs::path& path) {
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   temporary_ = path_;
   temporary_ += fmt::format(".{}.tmp", ::getpid());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail_write(path_, errno);
+  file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (file_.get() < 0) fail_write(path_, errno);
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ < 0) return;
-  ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (file_.get() >= 0) ::unlink(temporary_.c_str());
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t count = ::write(descriptor_, next, bytes);
+    const ssize_t count = ::write(file_.get(), next, bytes);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail_write(path_, errno);
     next += count;
@@ -122,7 +110,7 @@ void AtomicFile::write(const void* data, size_t bytes) {
 void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
   const char* next = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t count = ::pwrite(descriptor_, next, bytes, static_cast<off_t>(offset));
+    const ssize_t count = ::pwrite(file_.get(), next, bytes, static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail_write(path_, errno);
     next += count;
@@ -132,9 +120,9 @@ void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail_write(path_, errno);
+  if (::fsync(file_.get()) != 0) fail_write(path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
-  ::close(std::exchange(descriptor_, -1));
+  file_.close();
   sync_folder(path_.parent_path());
 }
 
@@ -163,20 +151,15 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 FolderLock::FolderLock(const fs::path& folder, std::string_view operation) {
   const fs::path path = folder / ".lock";
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail_write(path, errno);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(std::exchange(descriptor_, -1));
+  file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) fail_write(path, errno);
+  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     throw FailedError(operation, fmt::format("expected {} to be free; found that process {} works in it; wait for it, "
                                              "stop it, or choose another folder.",
                                              folder.string(), read_file(path)));
   }
   const std::string owner = std::to_string(::getpid());
-  if (::ftruncate(descriptor_, 0) != 0 || ::write(descriptor_, owner.data(), owner.size()) < 0) fail_write(path, errno);
-}
-
-FolderLock::~FolderLock() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (::ftruncate(file_.get(), 0) != 0 || ::write(file_.get(), owner.data(), owner.size()) < 0) fail_write(path, errno);
 }
 
 }  // namespace prism

@@ -9,8 +9,27 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace prism {
+
+/// An open file descriptor, closed on every way out; -1 is none.
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+
+  int get() const { return value_; }
+  void close();
+
+ private:
+  int value_;
+};
 
 /// The file's bytes. @throws InputError if it cannot be read, with the system's reason.
 std::string read_file(const std::filesystem::path& path);
@@ -43,7 +62,7 @@ class AtomicFile {
 
  private:
   std::filesystem::path path_, temporary_;
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 /// A file mapped for reading; empty files map to an empty span.
@@ -68,12 +87,9 @@ class FolderLock {
  public:
   /// @throws FailedError if another process holds it: names that process.
   FolderLock(const std::filesystem::path& folder, std::string_view operation);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  Descriptor file_;
 };
 
 }  // namespace prism

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <utility>
 
 namespace prism {
 namespace {
@@ -54,12 +56,18 @@ void Progress::clear() {
 }
 
 std::string short_number(double value) {
-  const double size = std::abs(value);
-  for (const auto& [factor, suffix] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
-    if (size >= factor)
-      return fmt::format("{:.{}f}{}", value / factor, size >= 100 * factor ? 0 : size >= 10 * factor ? 1 : 2, suffix);
+  if (value == std::floor(value) && std::abs(value) < 1000) return fmt::format("{:.0f}", value);
+  // Rounded before the unit is chosen: 999,950 is 1.00M, not 1000k.
+  const double rounded = std::strtod(fmt::format("{:.2e}", value).c_str(), nullptr);
+  const double size = std::abs(rounded);
+  if (size < 1) return fmt::format("{:.3g}", rounded);
+  double factor = 1;
+  std::string_view suffix;
+  for (const auto& [next, name] : {std::pair{1e3, "k"}, {1e6, "M"}, {1e9, "G"}}) {
+    if (size >= next) factor = next, suffix = name;
   }
-  return fmt::format("{:.{}f}", value, size >= 10 || value == std::floor(value) ? 0 : 2);
+  const int decimals = size >= 100 * factor ? 0 : size >= 10 * factor ? 1 : 2;
+  return fmt::format("{:.{}f}{}", rounded / factor, decimals, suffix);
 }
 
 std::string short_duration(double seconds) {

@@ -39,7 +39,7 @@ class Progress {
   Timer timer_;
 };
 
-/// "1.2k", "3.4M", "5.6G": three significant digits.
+/// Three significant digits: "1.20k", "34.5M", "678G"; whole numbers below 1000 as they are.
 std::string short_number(double value);
 /// "42 s", "3 min 05 s", "2 h 07 min".
 std::string short_duration(double seconds);

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "prism/core/files.h"
-
 namespace prism {
 namespace {
 
@@ -20,31 +18,24 @@ namespace {
 }  // namespace
 
 RecordWriter::RecordWriter(const std::filesystem::path& path, int64_t keep_bytes) : path_(path) {
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(path_);
+  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  if (file_.get() < 0) fail(path_);
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail(path_);
-  bytes_ = status.st_size;
-  if (keep_bytes >= 0) {
-    PRISM_CHECK(
-        keep_bytes <= bytes_, "records",
-        "{}: expected at least {} bytes, as the checkpoint recorded; found {}; restore the file or start a new run.",
-        path.string(), keep_bytes, bytes_);
-    if (::ftruncate(descriptor_, keep_bytes) != 0) fail(path_);
-    bytes_ = keep_bytes;
-  }
-  if (::lseek(descriptor_, bytes_, SEEK_SET) < 0) fail(path_);
-}
-
-RecordWriter::~RecordWriter() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (::fstat(file_.get(), &status) != 0) fail(path_);
+  PRISM_CHECK(
+      keep_bytes <= status.st_size, "records",
+      "{}: expected at least {} bytes, as the checkpoint recorded; found {}; restore the file or start a new run.",
+      path.string(), keep_bytes, status.st_size);
+  // A writer that was killed may have left half a line, which a new record must not continue.
+  bytes_ = keep_bytes >= 0 ? keep_bytes : static_cast<int64_t>(read_file(path).rfind('\n') + 1);
+  if (::ftruncate(file_.get(), bytes_) != 0 || ::lseek(file_.get(), bytes_, SEEK_SET) < 0) fail(path_);
 }
 
 void RecordWriter::write(const Json& record) {
   const std::string line = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   size_t written = 0;
   while (written < line.size()) {
-    const ssize_t count = ::write(descriptor_, line.data() + written, line.size() - written);
+    const ssize_t count = ::write(file_.get(), line.data() + written, line.size() - written);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail(path_);
     written += static_cast<size_t>(count);
@@ -53,7 +44,7 @@ void RecordWriter::write(const Json& record) {
 }
 
 int64_t RecordWriter::sync() {
-  if (::fsync(descriptor_) != 0) fail(path_);
+  if (::fsync(file_.get()) != 0) fail(path_);
   return bytes_;
 }
 

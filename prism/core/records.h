@@ -10,18 +10,16 @@
 #include <vector>
 
 #include "prism/core/fields.h"
+#include "prism/core/files.h"
 
 namespace prism {
 
 /// Appends records to a file, each flushed to the system when written.
 class RecordWriter {
  public:
-  /// @param keep_bytes  the file is first cut to this length (what a checkpoint recorded); -1 keeps all of it.
+  /// @param keep_bytes  the file is first cut to this length (what a checkpoint recorded); -1 keeps all whole lines.
   /// @throws FailedError if the file cannot be opened, InputError if it is shorter than keep_bytes.
   explicit RecordWriter(const std::filesystem::path& path, int64_t keep_bytes = -1);
-  ~RecordWriter();
-  RecordWriter(const RecordWriter&) = delete;
-  RecordWriter& operator=(const RecordWriter&) = delete;
 
   /// @throws FailedError when the disk is full.
   void write(const Json& record);
@@ -30,7 +28,7 @@ class RecordWriter {
 
  private:
   std::filesystem::path path_;
-  int descriptor_ = -1;
+  Descriptor file_;
   int64_t bytes_ = 0;
 };
 

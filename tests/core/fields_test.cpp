@@ -81,7 +81,8 @@ TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
 
 TEST(Fields, RejectPathsThatLeadNowhere) {
   Outer a;
-  EXPECT_EQ(message([&] { set_field(a, "one.haeds", "3"); }), "[recipe] one has no field \"haeds\"; did you mean \"heads\"?");
+  EXPECT_EQ(message([&] { set_field(a, "one.haeds", "3"); }),
+            "[recipe] one has no field \"haeds\"; did you mean \"heads\"?");
   EXPECT_EQ(message([&] { set_field(a, "layers[0-3].heads", "3"); }),
             "[recipe] .layers[0-3].heads: expected indices within 0-2; found 0-3.");
   EXPECT_NE(message([&] { set_field(a, "name.x", "3"); }), "no error");

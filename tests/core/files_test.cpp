@@ -1,0 +1,277 @@
+#include "prism/core/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include "prism/core/error.h"
+#include "tests/core/child_process.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Every byte value, longer than one read of the system.
+std::string all_bytes(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 7 + i / 256) & 0xFF);
+  return bytes;
+}
+
+/// The sentence of the E that `action` throws.
+template <class E>
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Files, GiveBackTheBytesWritten) {
+  const TemporaryFolder folder;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{65536}, size_t{300001}}) {
+    write_file(folder.path() / "a", all_bytes(size));
+    EXPECT_EQ(read_file(folder.path() / "a"), all_bytes(size));
+  }
+  EXPECT_EQ(folder.names(), std::set<std::string>{"a"});
+}
+
+TEST(Files, WithoutASizeAreReadToTheirEnd) {
+  // /proc says 0 bytes.
+  EXPECT_NE(read_file("/proc/self/status").find("Name:"), std::string::npos);
+}
+
+TEST(Files, ThatCannotBeReadAreNamedWithTheReason) {
+  const TemporaryFolder folder;
+  const auto read = [&](const fs::path& path) { return message_of<InputError>([&] { read_file(path); }); };
+  EXPECT_EQ(read(folder.path() / "none"), "[read] expected a readable file at " + (folder.path() / "none").string() +
+                                              "; found: No such file or directory.");
+  EXPECT_NE(read(folder.path()).find("found: Is a directory."), std::string::npos);
+  write_file(folder.path() / "file", "x");
+  EXPECT_NE(read(folder.path() / "file" / "below").find("found: Not a directory."), std::string::npos);
+}
+
+TEST(Files, AreNotWrittenWhereThereIsNoFolder) {
+  const TemporaryFolder folder;
+  const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "none" / "a", "x"); });
+  EXPECT_NE(message.find("found: No such file or directory; choose another place"), std::string::npos) << message;
+}
+
+TEST(Files, InAFolderThatIsNotWritableFailAndNameIt) {
+  const TemporaryFolder folder;
+  fs::permissions(folder.path(), fs::perms(0555));
+  ChildProcess child([&](const auto&) {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(1);  // root may write everywhere
+    const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "a", "x"); });
+    const std::string expected = "expected to write " + (folder.path() / "a").string() +
+                                 "; found: Permission denied; choose another place or mend its permissions.";
+    ::_exit(message.find(expected) == std::string::npos ? 2 : 0);
+  });
+  EXPECT_EQ(child.wait(), 0);
+  fs::permissions(folder.path(), fs::perms::owner_all);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(MakeFolder, MakesParentsAndAcceptsWhatIsThere) {
+  const TemporaryFolder folder;
+  make_folder(folder.path() / "a" / "b");
+  make_folder(folder.path() / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(folder.path() / "a" / "b"));
+}
+
+TEST(MakeFolder, NamesTheFileInItsWay) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a", "x");
+  EXPECT_NE(message_of<FailedError>([&] { make_folder(folder.path() / "a"); }).find("expected to make the folder"),
+            std::string::npos);
+  EXPECT_NE(message_of<FailedError>([&] { make_folder(folder.path() / "a" / "b"); }).find("Not a directory"),
+            std::string::npos);
+  EXPECT_EQ(read_file(folder.path() / "a"), "x");
+}
+
+TEST(AtomicFile, LeavesNothingWhenItIsNotCommitted) {
+  const TemporaryFolder folder;
+  {
+    AtomicFile file(folder.path() / "a");
+    file.write(all_bytes(100000));
+    EXPECT_EQ(folder.names().size(), 1u);
+  }
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(AtomicFile, ShowsTheOldFileUntilTheCommitAndTheNewOneAfter) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a", "old");
+  AtomicFile file(folder.path() / "a");
+  file.write("new");
+  EXPECT_EQ(read_file(folder.path() / "a"), "old");
+  file.commit();
+  EXPECT_EQ(read_file(folder.path() / "a"), "new");
+  EXPECT_EQ(folder.names(), std::set<std::string>{"a"});
+}
+
+TEST(AtomicFile, OverwritesAHeaderThatIsKnownLast) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder.path() / "a");
+  file.write("....body");
+  file.write_at(0, "head", 4);
+  file.write(" tail");
+  file.commit();
+  EXPECT_EQ(read_file(folder.path() / "a"), "headbody tail");
+}
+
+TEST(AtomicFile, OfAPlainNameLandsInTheWorkingFolder) {
+  const TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  write_file("a", "x");
+  fs::current_path(before);
+  EXPECT_EQ(read_file(folder.path() / "a"), "x");
+}
+
+TEST(AtomicFile, KeepsTheOldFileWhenItsWriterIsKilled) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a", "old");
+  ChildProcess child([&](const auto& ready) {
+    AtomicFile file(folder.path() / "a");
+    file.write(all_bytes(1 << 20));
+    ready();
+    for (;;) file.write_at(0, "again", 5);
+  });
+  ASSERT_TRUE(child.wait_until_ready());
+  child.kill();
+  EXPECT_EQ(read_file(folder.path() / "a"), "old");
+  EXPECT_EQ(folder.names().count("a"), 1u);
+}
+
+TEST(AtomicFile, OnAFullDiskFailsAndKeepsTheOldFile) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a", "old");
+  // A limit on the size of files fails as a full disk does, once its signal is ignored.
+  ChildProcess child([&](const auto&) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{100000, 100000};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(1);
+    const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "a", all_bytes(300000)); });
+    if (message.find("found: File too large; free some space") == std::string::npos) ::_exit(2);
+    const std::string patched = message_of<FailedError>([&] {
+      AtomicFile file(folder.path() / "a");
+      file.write_at(99998, "body", 4);
+    });
+    if (patched.find("free some space") == std::string::npos) ::_exit(3);
+    // What still fits is written.
+    write_file(folder.path() / "b", all_bytes(100000));
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(read_file(folder.path() / "a"), "old");
+  EXPECT_EQ(read_file(folder.path() / "b"), all_bytes(100000));
+  EXPECT_EQ(folder.names(), (std::set<std::string>{"a", "b"}));
+}
+
+TEST(AtomicFile, ReportsADeviceWithoutSpace) {
+  // A link under the temporary name leads the writer to the device that is always full.
+  const TemporaryFolder folder;
+  const fs::path temporary = folder.path() / ("a." + std::to_string(::getpid()) + ".tmp");
+  fs::create_symlink("/dev/full", temporary);
+  const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "a", "x"); });
+  EXPECT_NE(message.find("found: No space left on device; free some space and run again"), std::string::npos)
+      << message;
+  EXPECT_TRUE(folder.names().empty());
+}
+
+TEST(MappedFile, ShowsTheBytesOfTheFile) {
+  const TemporaryFolder folder;
+  const std::string bytes = all_bytes(70001);
+  write_file(folder.path() / "a", bytes);
+  const MappedFile file(folder.path() / "a");
+  ASSERT_EQ(file.bytes().size(), bytes.size());
+  EXPECT_EQ(std::memcmp(file.bytes().data(), bytes.data(), bytes.size()), 0);
+}
+
+TEST(MappedFile, OfAnEmptyFileIsEmpty) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a", "");
+  EXPECT_TRUE(MappedFile(folder.path() / "a").bytes().empty());
+  EXPECT_TRUE(MappedFile().bytes().empty());
+}
+
+TEST(MappedFile, MovesItsBytes) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a", "first");
+  write_file(folder.path() / "b", "second one");
+  MappedFile first(folder.path() / "a");
+  MappedFile moved(std::move(first));
+  EXPECT_EQ(moved.bytes().size(), 5u);
+  moved = MappedFile(folder.path() / "b");
+  ASSERT_EQ(moved.bytes().size(), 10u);
+  EXPECT_EQ(std::memcmp(moved.bytes().data(), "second one", 10), 0);
+}
+
+TEST(MappedFile, OutlivesTheNameOfItsFile) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a", "kept");
+  const MappedFile file(folder.path() / "a");
+  write_file(folder.path() / "a", "replaced");
+  EXPECT_EQ(std::memcmp(file.bytes().data(), "kept", 4), 0);
+}
+
+TEST(MappedFile, NamesAMissingFileAndAFolder) {
+  const TemporaryFolder folder;
+  EXPECT_NE(message_of<InputError>([&] { MappedFile(folder.path() / "none"); }).find("No such file"),
+            std::string::npos);
+  EXPECT_NE(message_of<InputError>([&] { MappedFile{folder.path()}; }).find("Is a directory"), std::string::npos);
+}
+
+TEST(FolderLock, NamesTheProcessThatHoldsIt) {
+  const TemporaryFolder folder;
+  ChildProcess holder([&](const auto& ready) {
+    const FolderLock lock(folder.path(), "train");
+    ready();
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(holder.wait_until_ready());
+  const std::string message = message_of<FailedError>([&] { FolderLock(folder.path(), "train"); });
+  EXPECT_EQ(message, "[train] expected " + folder.path().string() + " to be free; found that process " +
+                         std::to_string(holder.id()) + " works in it; wait for it, stop it, or choose another folder.");
+  // The loser must not have changed what the next one reads.
+  EXPECT_EQ(read_file(folder.path() / ".lock"), std::to_string(holder.id()));
+}
+
+TEST(FolderLock, IsFreeOnceItsHolderIsKilled) {
+  const TemporaryFolder folder;
+  ChildProcess holder([&](const auto& ready) {
+    const FolderLock lock(folder.path(), "train");
+    ready();
+    for (;;) ::pause();
+  });
+  ASSERT_TRUE(holder.wait_until_ready());
+  holder.kill();
+  const FolderLock lock(folder.path(), "train");
+  EXPECT_EQ(read_file(folder.path() / ".lock"), std::to_string(::getpid()));
+}
+
+TEST(FolderLock, IsFreeAfterItsScope) {
+  const TemporaryFolder folder;
+  { const FolderLock lock(folder.path(), "train"); }
+  const FolderLock lock(folder.path(), "train");
+  EXPECT_THROW(FolderLock(folder.path(), "train"), FailedError);
+}
+
+TEST(FolderLock, NeedsTheFolder) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(FolderLock(folder.path() / "none", "train"), FailedError);
+}
+
+}  // namespace
+}  // namespace prism

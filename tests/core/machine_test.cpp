@@ -1,0 +1,100 @@
+#include "prism/core/machine.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/core/child_process.h"
+
+namespace prism {
+namespace {
+
+/// Sets or removes an environment variable for one scope.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
+  }
+  ~Environment() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+TEST(ThreadLimit, ByDefaultIsWhatTheMachineLends) {
+  const Environment none("OMP_NUM_THREADS", nullptr);
+  const ThreadLimit limit = thread_limit();
+  cpu_set_t set;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_GE(limit.threads, 1);
+  EXPECT_LE(limit.threads, CPU_COUNT(&set));
+  EXPECT_TRUE(std::set<std::string>({"affinity", "cgroup quota", "physical cores"}).count(limit.reason))
+      << limit.reason;
+}
+
+TEST(ThreadLimit, FollowsTheAffinityOfTheProcess) {
+  ChildProcess child([](const auto&) {
+    ::unsetenv("OMP_NUM_THREADS");
+    cpu_set_t set;
+    if (::sched_getaffinity(0, sizeof set, &set) != 0) ::_exit(1);
+    int first = 0;
+    while (!CPU_ISSET(first, &set)) ++first;
+    CPU_ZERO(&set);
+    CPU_SET(first, &set);
+    if (::sched_setaffinity(0, sizeof set, &set) != 0) ::_exit(2);
+    const ThreadLimit limit = thread_limit();
+    ::_exit(limit.threads == 1 && limit.reason == "affinity" ? 0 : 3);
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(ThreadLimit, YieldsToTheEnvironmentAndThatToTheRequest) {
+  const Environment set("OMP_NUM_THREADS", "3");
+  EXPECT_EQ(thread_limit().threads, 3);
+  EXPECT_EQ(thread_limit().reason, "OMP_NUM_THREADS");
+  EXPECT_EQ(thread_limit(5).threads, 5);
+  EXPECT_EQ(thread_limit(5).reason, "--threads");
+}
+
+TEST(ThreadLimit, PassesOverAnEnvironmentThatIsNoNumber) {
+  const Environment none("OMP_NUM_THREADS", nullptr);
+  const ThreadLimit expected = thread_limit();
+  for (const char* text : {"", "0", "-2", "many"}) {
+    const Environment set("OMP_NUM_THREADS", text);
+    EXPECT_EQ(thread_limit().threads, expected.threads) << text;
+    EXPECT_EQ(thread_limit().reason, expected.reason) << text;
+  }
+}
+
+TEST(SetUpProcess, SetsTheThreadsAndKeepsTheUsersChoiceOfBits) {
+  const Environment threads("OMP_NUM_THREADS", "7"), bits("MKL_CBWR", "COMPATIBLE");
+  set_up_process(2);
+  EXPECT_STREQ(std::getenv("OMP_NUM_THREADS"), "2");
+  EXPECT_STREQ(std::getenv("MKL_CBWR"), "COMPATIBLE");
+  {
+    const Environment none("MKL_CBWR", nullptr);
+    set_up_process(2);
+    EXPECT_STREQ(std::getenv("MKL_CBWR"), "AUTO,STRICT");
+  }
+}
+
+TEST(PeakMemory, GrowsWithWhatIsTouched) {
+  const int64_t before = peak_memory_bytes();
+  constexpr size_t kBytes = size_t{64} << 20;
+  // In a vector of its own, every page of it written.
+  const std::vector<char> block(static_cast<size_t>(before) + kBytes, 1);
+  EXPECT_GE(peak_memory_bytes(), before + static_cast<int64_t>(kBytes));
+  EXPECT_EQ(block.back(), 1);
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,67 @@
+#include "prism/core/stop.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/core/child_process.h"
+
+namespace prism {
+namespace {
+
+// Each in a process of its own: the flag stays once it is set.
+
+TEST(Stop, RemembersTheSignalAndGoesOn) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    ChildProcess child([signal](const auto&) {
+      catch_stop_signals();
+      if (stop_signal() != 0) ::_exit(1);
+      std::raise(signal);
+      ::_exit(stop_signal() == signal ? 0 : 2);
+    });
+    EXPECT_EQ(child.wait(), 0) << signal;
+  }
+}
+
+TEST(Stop, EndsTheProcessAtTheSecondInterrupt) {
+  for (const int first : {SIGTERM, SIGINT}) {
+    ChildProcess child([first](const auto&) {
+      catch_stop_signals();
+      std::raise(first);
+      std::raise(SIGINT);
+    });
+    EXPECT_EQ(child.wait(), -SIGINT) << first;
+  }
+}
+
+TEST(Stop, LetsASecondTerminationWait) {
+  ChildProcess child([](const auto&) {
+    catch_stop_signals();
+    std::raise(SIGTERM);
+    std::raise(SIGTERM);
+    ::_exit(stop_signal() == SIGTERM ? 0 : 1);
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Stop, DoesNotBreakAReadThatWaits) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  ChildProcess child([&](const auto& ready) {
+    catch_stop_signals();
+    ready();
+    char byte = 0;
+    // EINTR would surprise every library that reads a file.
+    ::_exit(::read(pipe[0], &byte, 1) == 1 && byte == 'x' && stop_signal() == SIGTERM ? 0 : 1);
+  });
+  ASSERT_TRUE(child.wait_until_ready());
+  ::kill(child.id(), SIGTERM);
+  ::usleep(50000);
+  ASSERT_EQ(::write(pipe[1], "x", 1), 1);
+  EXPECT_EQ(child.wait(), 0);
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+}  // namespace
+}  // namespace prism
