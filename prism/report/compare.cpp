@@ -185,6 +185,11 @@ bool names_seed(const std::string& path) {
   return path == "seed" || path.ends_with(".seed");
 }
 
+bool has_seeds(const Comparison& comparison) {
+  return std::any_of(comparison.groups.begin(), comparison.groups.end(),
+                     [](const RunGroup& group) { return group.runs.size() > 1; });
+}
+
 std::vector<const Run*> counted_runs(const RunGroup& group) {
   std::vector<const Run*> finished, all;
   for (const auto& run : group.runs) {

@@ -50,6 +50,9 @@ size_t find_group(const std::vector<RunGroup>& groups, const std::string& name);
 /// Whether a recipe's field is a seed, which the runs of one group may differ in.
 bool names_seed(const std::string& path);
 
+/// Whether some group has more than one run, so that there are deviations to speak of.
+bool has_seeds(const Comparison& comparison);
+
 /// The runs that stand for the group: the finished ones, or all of them where none is finished.
 std::vector<const Run*> counted_runs(const RunGroup& group);
 

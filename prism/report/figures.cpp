@@ -11,7 +11,7 @@ namespace prism {
 namespace {
 
 constexpr size_t kMostFaintRuns = 4;  // more recorded curves hide each other
-constexpr double kFirstPart = 0.05;   // of the tokens: from initial loss to the part worth comparing
+constexpr double kFirstPart = 0.1;    // of the tokens: from initial loss to the part worth comparing
 constexpr double kMargin = 0.04;      // of the scale, below and above
 constexpr const char* kUnit = "nats per token";
 

@@ -52,11 +52,6 @@ std::string legend_html(const Comparison& comparison) {
   return list + "</ul>\n";
 }
 
-bool any_seeds(const Comparison& comparison) {
-  return std::any_of(comparison.groups.begin(), comparison.groups.end(),
-                     [](const RunGroup& group) { return group.runs.size() > 1; });
-}
-
 /// One figure with its caption; a plot without data or without gnuplot is a sentence.
 class FigureWriter {
  public:
@@ -86,27 +81,32 @@ class FigureWriter {
   int number_ = 0;
 };
 
+std::string train_caption(const Comparison& comparison, const Plot& plot) {
+  std::string text = "Mean over a centred window of a twentieth of the run";
+  if (has_seeds(comparison)) text += ", one line for each seed";
+  const auto faint = [](const PlotSeries& series) { return series.style == PlotStyle::kFaint; };
+  if (std::any_of(plot.series.begin(), plot.series.end(), faint)) text += "; the recorded values are faint";
+  return text + (cuts_first_part(comparison) ? ". The first, steep part lies above the scale." : ".");
+}
+
 std::string loss_section(const Comparison& comparison, const ReportOptions& options,
                          std::vector<std::string>* problems) {
   FigureWriter writer(options, problems);
-  const bool seeds = any_seeds(comparison), cut = cuts_first_part(comparison);
-  const std::string band =
-      seeds ? " The line is the mean over seeds, the band one sample standard deviation to either side." : "";
-  const char* first_part = cut ? " The first, steep part lies above the scale." : "";
+  const char* band = has_seeds(comparison)
+                         ? " The line is the mean over seeds, the band one sample standard deviation to either side."
+                         : "";
+  const Plot train = train_plot(comparison);
   std::string content = legend_html(comparison) + "<div class=\"figures\">\n";
-  content +=
-      writer.figure(train_plot(comparison), "Training loss",
-                    fmt::format("Mean over a centred window of a twentieth of the run{}.{}",
-                                seeds ? ", one line for each seed" : "; the recorded values are faint", first_part),
-                    "No training loss has been recorded yet.");
-  content += writer.figure(valid_plot(comparison), "Validation loss", "On the scale of figure 1." + band,
+  content += writer.figure(train, "Training loss", train_caption(comparison, train),
+                           "No training loss has been recorded yet.");
+  content += writer.figure(valid_plot(comparison), "Validation loss", fmt::format("On the scale of figure 1.{}", band),
                            "No validation loss has been recorded yet.");
   if (comparison.groups.size() > 1) {
     const auto& baseline = comparison.groups[comparison.baseline].label;
     content += writer.figure(
         difference_plot(comparison), "Difference in validation loss",
-        fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better than {}.{}",
-                    baseline, baseline, band),
+        fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better than {}.{}{}",
+                    baseline, baseline, band, last_differences(comparison)),
         "The runs have no evaluations that can be compared yet.");
   }
   content += "</div>\n";
@@ -190,6 +190,15 @@ std::string sample_origin(const RunGroup& group, const ShownSample& shown) {
   return fmt::format("{}, after {} tokens", seed, short_number(static_cast<double>(shown.sample->tokens)));
 }
 
+std::string sample_html(const Comparison& comparison, size_t group, const ShownSample& shown) {
+  const std::string origin = sample_origin(comparison.groups[group], shown);
+  return fmt::format(
+      "<article class=\"sample\">\n<header>{}{}</header>\n<p dir=\"auto\"><span "
+      "class=\"prompt\">{}</span>{}</p>\n</article>\n",
+      labelled_key(comparison, group), escape_html(origin), escape_html(shown.sample->prompt),
+      escape_html(shown.sample->text));
+}
+
 std::string samples_section(const Comparison& comparison) {
   std::string content;
   const auto prompts = prompts_of(comparison);
@@ -197,14 +206,7 @@ std::string samples_section(const Comparison& comparison) {
     content += fmt::format("<h3>Prompt {}</h3>\n<div class=\"samples\">\n", i + 1);
     for (size_t group = 0; group < comparison.groups.size(); ++group) {
       const auto shown = find_sample(comparison.groups[group], prompts[i]);
-      content += "<article class=\"sample\">\n<header>" + labelled_key(comparison, group);
-      if (!shown.sample) {
-        content += "</header>\n" + paragraph("No sample yet.", "note") + "</article>\n";
-        continue;
-      }
-      content += escape_html(sample_origin(comparison.groups[group], shown)) +
-                 "</header>\n<p dir=\"auto\"><span class=\"prompt\">" + escape_html(prompts[i]) + "</span>" +
-                 escape_html(shown.sample->text) + "</p>\n</article>\n";
+      if (shown.sample) content += sample_html(comparison, group, shown);
     }
     content += "</div>\n";
   }

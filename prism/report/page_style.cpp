@@ -36,19 +36,20 @@ p { margin: .5rem 0; max-width: 44rem; overflow-wrap: anywhere; }
 table, figcaption, .note, .legend, .sample header, summary, footer, svg text {
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif;
 }
-.scroll { overflow-x: auto; margin: .75rem 0; }
+.scroll { position: relative; overflow-x: auto; margin: .75rem 0; }
 .scroll:focus-visible { outline: 2px solid var(--series-0); outline-offset: 2px; }
 table { border-collapse: collapse; font-size: .875rem; line-height: 1.4; border-bottom: 1.5px solid var(--strong-rule); }
-caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
+caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 th, td { padding: .4rem .9rem .4rem 0; text-align: left; vertical-align: baseline; font-weight: 400; }
 th:last-child, td:last-child { padding-right: 0; }
 thead th {
   font-weight: 600; border-top: 1.5px solid var(--strong-rule); border-bottom: 1px solid var(--strong-rule);
   vertical-align: bottom;
 }
-tbody th { min-width: 7rem; max-width: 22rem; overflow-wrap: anywhere; }
+tbody th:not(.n) { min-width: 7rem; }
 tbody tr + tr > * { border-top: 1px solid var(--rule); }
-td { max-width: 26rem; overflow-wrap: anywhere; }
+th, td { max-width: 22rem; overflow-wrap: break-word; }
+.short { white-space: nowrap; }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums lining-nums; }
 .spread { display: inline-block; text-align: left; white-space: pre; color: var(--soft); }
 .note { font-size: .8125rem; color: var(--soft); margin: .3rem 0; }
@@ -60,16 +61,15 @@ td { max-width: 26rem; overflow-wrap: anywhere; }
 .legend li { overflow-wrap: anywhere; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); gap: 1.75rem 2.5rem; }
 .schedules {
-  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 19rem), 1fr)); gap: 1.5rem 2.5rem;
+  margin-top: 1.25rem; display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 1.5rem 2.5rem;
 }
 figure { margin: 0; min-width: 0; }
 figure > svg { display: block; width: 100%; height: auto; }
 figcaption { font-size: .8125rem; color: var(--soft); margin-top: .5rem; line-height: 1.45; max-width: 44rem; }
 figcaption b { color: var(--ink); font-weight: 600; }
 .plot { color: var(--plot-ink); }
-[stroke-width="0.80"] { stroke-opacity: .38; }
-.schedule text { font-size: 11.5px; fill: var(--ink); font-variant-numeric: tabular-nums; }
-.schedule .heading text { fill: var(--soft); font-size: 10.5px; }
+.schedule text { font-size: 13px; fill: var(--ink); font-variant-numeric: tabular-nums; }
+.schedule .heading text { fill: var(--soft); font-size: 12px; }
 .schedule .head { fill: var(--head); }
 .schedule .first { fill: var(--first-head); }
 .schedules figcaption { margin: 0 0 .5rem; color: var(--ink); overflow-wrap: anywhere; }
@@ -83,6 +83,9 @@ figcaption b { color: var(--ink); font-weight: 600; }
 details { margin: 1rem 0; }
 summary { cursor: pointer; font-size: .875rem; color: var(--soft); }
 footer { margin-top: 3.5rem; padding-top: .75rem; border-top: 1px solid var(--rule); font-size: .8125rem; color: var(--soft); }
+@media (min-width: 56rem) {
+  .figures figure:nth-child(odd):last-child { grid-column: 1 / -1; display: grid; grid-template-columns: subgrid; }
+}
 @media (max-width: 40rem) {
   body { padding: 1.5rem 1rem 3rem; }
   h1 { font-size: 1.4rem; }
@@ -100,8 +103,9 @@ footer { margin-top: 3.5rem; padding-top: .75rem; border-top: 1px solid var(--ru
   body { padding: 0; max-width: none; font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .figures { grid-template-columns: 1fr 1fr; gap: 1rem 1.5rem; }
   .scroll { overflow: visible; }
-  table { font-size: 8pt; }
-  th, td { padding-right: .6rem; }
+  table { font-size: 7.5pt; }
+  th, td { padding-right: .4rem; }
+  tbody th:not(.n) { min-width: 0; }
   h2, h3, caption, thead { break-after: avoid; }
   figure, tr, .sample { break-inside: avoid; }
   details::details-content { content-visibility: visible; display: block; }

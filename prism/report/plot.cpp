@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -23,16 +24,17 @@ namespace prism {
 namespace {
 
 // Colours that stand for roles until inline_svg() puts the page's variables in their place: the red part says "role".
-constexpr int kRole = 1;
+constexpr int kRole = 1, kRoleColour = 1, kSeriesColour = 2, kFaintColour = 3;
 constexpr std::array kRoles = {"ink", "grid", "zero"};
 constexpr size_t kMostPoints = 600;  // a curve on a 480 pixel wide plot shows no more
 
 std::string role_colour(size_t role) {
-  return fmt::format("#{:02x}01{:02x}", kRole, role);
+  return fmt::format("#{:02x}{:02x}{:02x}", kRole, kRoleColour, role);
 }
 
-std::string series_colour(int series) {
-  return fmt::format("#{:02x}02{:02x}", kRole, series_style(series).colour);
+std::string series_colour(const PlotSeries& series) {
+  return fmt::format("#{:02x}{:02x}{:02x}", kRole, series.style == PlotStyle::kFaint ? kFaintColour : kSeriesColour,
+                     series_style(series.series).colour);
 }
 
 /// Tokens in a unit that keeps the axis' numbers short.
@@ -56,6 +58,17 @@ int64_t most_tokens(const Plot& plot) {
   return std::max<int64_t>(most, 1);
 }
 
+/// Step and format of an axis' numbers: 1, 2 or 5 times a power of ten, four to nine of them, decimals alike.
+std::string tick_commands(char axis, double low, double high) {
+  const double rough = (high - low) / 6;
+  if (!std::isnormal(rough)) return {};
+  const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  const double factor = rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10;
+  const double step = factor * power;
+  const int decimals = std::clamp(-static_cast<int>(std::floor(std::log10(step) + 1e-9)), 0, 12);
+  return fmt::format("set {0}tics {1:.7g}\nset format {0} \"%.{2}f\"\n", axis, step, decimals);
+}
+
 std::string data_block(size_t index, const PlotSeries& series, double unit) {
   std::string block = fmt::format("$data{} << EOD\n", index);
   const size_t stride = std::max<size_t>(1, (series.points.size() + kMostPoints - 1) / kMostPoints);
@@ -74,7 +87,7 @@ std::string data_block(size_t index, const PlotSeries& series, double unit) {
 
 std::string plot_clause(size_t index, const PlotSeries& series) {
   const SeriesStyle style = series_style(series.series);
-  const std::string colour = series_colour(series.series);
+  const std::string colour = series_colour(series);
   const std::string dashes = *style.dashes ? fmt::format(" dt ({})", style.dashes) : "";
   switch (series.style) {
     case PlotStyle::kFaint:
@@ -116,13 +129,14 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-/// The page's variable for a colour of role_colour() or series_colour(); empty for any other.
-std::string colour_variable(int red, int green, int blue) {
+/// The value, as a style, of a colour of role_colour() or series_colour(); empty for any other.
+std::string colour_style(std::string_view property, int red, int green, int blue) {
   if (red != kRole || blue < 0) return {};
-  if (green == 1 && blue < static_cast<int>(kRoles.size()))
-    return fmt::format("var(--plot-{})", kRoles[static_cast<size_t>(blue)]);
-  if (green == 2 && blue < kSeriesColours) return fmt::format("var(--series-{})", blue);
-  return {};
+  if (green == kRoleColour && blue < static_cast<int>(kRoles.size())) {
+    return fmt::format("{}:var(--plot-{})", property, kRoles[static_cast<size_t>(blue)]);
+  }
+  if (blue >= kSeriesColours || (green != kSeriesColour && green != kFaintColour)) return {};
+  return fmt::format("{}:var(--series-{}){}", property, blue, green == kFaintColour ? ";opacity:.4" : "");
 }
 
 /// stroke='rgb(1, 2, 0)' -> style="stroke:var(--series-0)": attributes take no variables everywhere, styles do.
@@ -132,15 +146,15 @@ std::string colours_by_variable(std::string_view svg) {
   for (size_t at = svg.find("rgb("); at != std::string_view::npos; at = svg.find("rgb(", at + 1)) {
     int red = -1, green = -1, blue = -1;
     const std::string numbers(svg.substr(at, 24));
-    if (std::sscanf(numbers.c_str(), "rgb( %d , %d , %d )", &red, &green, &blue) != 3) continue;
-    const std::string variable = colour_variable(red, green, blue);
     const size_t equals = svg.rfind('=', at), close = svg.find_first_of("'\"", at);
-    if (variable.empty() || equals == std::string_view::npos || close == std::string_view::npos) continue;
-    size_t name_end = equals;
-    while (name_end > done && svg[name_end - 1] == ' ') --name_end;
-    const size_t name = svg.find_last_of(" \t\n", name_end - 1) + 1;
+    if (std::sscanf(numbers.c_str(), "rgb( %d , %d , %d )", &red, &green, &blue) != 3) continue;
+    if (equals == std::string_view::npos || close == std::string_view::npos) continue;
+    const size_t name_end = svg.find_last_not_of(' ', equals - 1) + 1,
+                 name = svg.find_last_of(" \t\n", name_end - 1) + 1;
+    const std::string style = colour_style(svg.substr(name, name_end - name), red, green, blue);
+    if (style.empty()) continue;
     result += svg.substr(done, name - done);
-    result += fmt::format("style=\"{}:{}\"", svg.substr(name, name_end - name), variable);
+    result += fmt::format("style=\"{}\"", style);
     done = close + 1;
   }
   return result + std::string(svg.substr(done));
@@ -220,15 +234,19 @@ std::string gnuplot_script(const Plot& plot) {
   const TokenUnit unit = token_unit(most);
   const std::string ink = role_colour(0), grid = role_colour(1), zero = role_colour(2);
   std::string script =
-      "set terminal svg size 480,320 dynamic noenhanced font \",13\"\nset encoding utf8\nset key off\n";
+      "set terminal svg size 480,320 dynamic noenhanced font \",13\"\nset encoding utf8\nset minussign\nset key off\n";
   script += fmt::format("set border 1 lc rgb \"{}\"\n", ink);
   script += fmt::format("set tics nomirror out scale 0.4 textcolor rgb \"{}\"\nset ytics scale 0\n", ink);
   script += fmt::format("set grid ytics lt 1 lw 0.7 lc rgb \"{}\"\n", grid);
   script += fmt::format("set xlabel \"{}\" textcolor rgb \"{}\"\n", unit.label, ink);
   script += fmt::format("set ylabel \"{}\" textcolor rgb \"{}\"\n", plot.y_label, ink);
-  script += fmt::format("set lmargin 8.5\nset rmargin 2\nset tmargin 0.8\nset xrange [0:{:.7g}]\n",
-                        static_cast<double>(most) / unit.tokens);
-  if (plot.y_range) script += fmt::format("set yrange [{:.7g}:{:.7g}]\n", plot.y_range->first, plot.y_range->second);
+  const double right = static_cast<double>(most) / unit.tokens;
+  script += fmt::format("set lmargin 8.5\nset rmargin 2\nset tmargin 0.8\nset xrange [0:{:.7g}]\n", right);
+  script += tick_commands('x', 0, right);
+  if (plot.y_range) {
+    const auto [low, high] = *plot.y_range;
+    script += fmt::format("set yrange [{:.7g}:{:.7g}]\n", low, high) + tick_commands('y', low, high);
+  }
   if (plot.zero_line)
     script += fmt::format("set arrow from graph 0, first 0 to graph 1, first 0 nohead lw 1 lc rgb \"{}\"\n", zero);
   for (size_t i = 0; i < plot.series.size(); ++i) script += data_block(i, plot.series[i], unit.tokens);

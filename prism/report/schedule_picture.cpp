@@ -9,8 +9,8 @@
 namespace prism {
 namespace {
 
-constexpr double kLeft = 30, kBoxes = 240, kRight = 102;  // layer numbers, boxes, words; in pixels
-constexpr double kRow = 20, kBox = 16, kHead = 22;
+constexpr double kLeft = 34, kBoxes = 214, kRight = 104;  // layer numbers, boxes, words; in pixels
+constexpr double kRow = 21, kBox = 17, kHead = 22;
 
 /// A run of equal layers in words: "layers 1 to 2: 2 x 128".
 std::string stages_text(const std::vector<RunLayer>& layers) {

@@ -84,11 +84,6 @@ bool any_unfinished(const Comparison& comparison) {
   });
 }
 
-bool any_seeds(const Comparison& comparison) {
-  return std::any_of(comparison.groups.begin(), comparison.groups.end(),
-                     [](const RunGroup& group) { return group.runs.size() > 1; });
-}
-
 int64_t tokens_done(const std::vector<const Run*>& runs) {
   int64_t least = runs.front()->tokens;
   for (const Run* run : runs) least = std::min(least, run->tokens);
@@ -116,21 +111,27 @@ std::string seeds_text(const RunGroup& group) {
   return counted == group.runs.size() ? std::to_string(counted) : fmt::format("{} of {}", counted, group.runs.size());
 }
 
-/// The groups with the lowest final loss, if all of them were measured after the same number of tokens.
-std::optional<size_t> best_group(const Comparison& comparison) {
-  std::optional<size_t> best;
-  double lowest = 0;
-  int64_t tokens = -1;
+/// The group with the lowest loss among those that were evaluated after the most tokens, if these are two at least.
+struct Best {
+  size_t group = 0;
+  CurveStatistic last;
+  bool of_all = true;  ///< no group was left out of the comparison
+};
+
+std::optional<Best> best_group(const Comparison& comparison) {
+  std::vector<std::pair<size_t, CurveStatistic>> ends;
+  int64_t most = 0;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto curve = validation_curve(comparison.groups[i]);
-    if (curve.empty() || (tokens >= 0 && tokens != curve.back().tokens)) return std::nullopt;
-    tokens = curve.back().tokens;
-    if (!best || curve.back().loss.mean < lowest) {
-      best = i;
-      lowest = curve.back().loss.mean;
-    }
+    if (curve.empty()) continue;
+    ends.emplace_back(i, curve.back());
+    most = std::max(most, curve.back().tokens);
   }
-  return best;
+  std::erase_if(ends, [&](const auto& end) { return end.second.tokens < most; });
+  if (ends.size() < 2) return std::nullopt;
+  const auto lowest = std::min_element(
+      ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second.loss.mean < b.second.loss.mean; });
+  return Best{lowest->first, lowest->second, ends.size() == comparison.groups.size()};
 }
 
 std::string spread_text(const Statistic& loss) {
@@ -240,6 +241,43 @@ std::string distinct_texts(const RunGroup& group, Text text) {
   return found.empty() ? kNoValue : join_names(found);
 }
 
+/// What the results table has besides the columns that are always there.
+struct ResultColumns {
+  bool seeds, states, differences;
+  std::optional<Best> best;
+
+  explicit ResultColumns(const Comparison& comparison)
+      : seeds(has_seeds(comparison)),
+        states(any_unfinished(comparison)),
+        differences(comparison.groups.size() > 1),
+        best(best_group(comparison)) {}
+};
+
+TableCell last_difference_cell(const Comparison& comparison, size_t group) {
+  if (group == comparison.baseline) return {"baseline"};
+  const auto gap = loss_difference(comparison.groups[group], comparison.groups[comparison.baseline]).points;
+  return gap.empty() ? TableCell{kNoValue} : difference_cell(gap.back().loss);
+}
+
+std::vector<TableCell> results_row(const Comparison& comparison, size_t index, const ResultColumns& columns) {
+  const RunGroup& group = comparison.groups[index];
+  const auto counted = counted_runs(group);
+  const auto curve = validation_curve(group);
+  std::vector<TableCell> row = {name_cell(comparison, index), {text_or_none(group.runs.front().schedule)}};
+  if (columns.seeds) row.push_back({seeds_text(group)});
+  if (columns.states) row.push_back({group_state(group)});
+  row.push_back({grouped(group.runs.front().parameters)});
+  row.push_back({grouped(tokens_done(counted))});
+  row.push_back(loss_cell(curve.empty() ? Statistic{} : curve.back().loss));
+  row.back().strong = columns.best && columns.best->group == index;
+  if (columns.differences) row.push_back(last_difference_cell(comparison, index));
+  row.push_back(rate_cell(over(counted, &Run::tokens_per_s)));
+  double seconds = 0;
+  for (const Run* run : counted) seconds += run->seconds;
+  row.push_back({short_duration(seconds / static_cast<double>(counted.size()))});
+  return row;
+}
+
 }  // namespace
 
 std::string headline(const Comparison& comparison) {
@@ -252,53 +290,48 @@ std::string headline(const Comparison& comparison) {
                        spread_text(last.loss), grouped(last.tokens));
   }
   const auto best = best_group(comparison);
-  if (!best) return "The runs have not been evaluated after the same number of tokens, so none is called the best.";
-  const RunGroup& winner = comparison.groups[*best];
-  const auto last = validation_curve(winner).back();
-  std::string text = fmt::format("{} has the lowest validation loss after {} tokens: {}{}", winner.label,
-                                 grouped(last.tokens), loss_text(last.loss.mean), spread_text(last.loss));
-  if (*best == comparison.baseline) return text + ". It is the baseline.";
-  const auto gap = loss_difference(winner, baseline);
-  const Statistic& loss = gap.points.back().loss;
-  return text + fmt::format(", which is {}{} below {}.", loss_text(-loss.mean), spread_text(loss), baseline.label);
+  if (!best)
+    return "No two runs have been evaluated after the same number of tokens at their end, so none is called the best.";
+  const RunGroup& winner = comparison.groups[best->group];
+  std::string text =
+      fmt::format("{}{} has the lowest validation loss after {} tokens: {}{}",
+                  best->of_all ? "" : "Of the runs that got that far, ", winner.label, grouped(best->last.tokens),
+                  loss_text(best->last.loss.mean), spread_text(best->last.loss));
+  if (best->group == comparison.baseline) return text + ". It is the baseline.";
+  const auto gap = loss_difference(winner, baseline).points;
+  if (gap.empty() || gap.back().tokens != best->last.tokens) return text + ".";
+  const Statistic& loss = gap.back().loss;
+  return text + fmt::format(", which is {}{} {} {}.", loss_text(std::abs(loss.mean)), spread_text(loss),
+                            loss.mean <= 0 ? "below" : "above", baseline.label);
+}
+
+std::string last_differences(const Comparison& comparison) {
+  std::string text;
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    if (i == comparison.baseline) continue;
+    const auto gap = loss_difference(comparison.groups[i], comparison.groups[comparison.baseline]).points;
+    if (gap.empty()) continue;
+    std::string number = difference_text(gap.back().loss.mean);
+    if (number[0] == '-') number.replace(0, 1, "−");
+    text += fmt::format("{}{} {}{}", text.empty() ? "" : "; ", comparison.groups[i].label, number,
+                        spread_text(gap.back().loss));
+  }
+  return text.empty() ? text : " At the last evaluation that both have: " + text + ".";
 }
 
 Table results_table(const Comparison& comparison) {
-  const bool seeds = any_seeds(comparison), states = any_unfinished(comparison), several = comparison.groups.size() > 1;
+  const ResultColumns columns(comparison);
   Table table{"Results", {{"run"}, {"schedule"}}, {}, {}};
-  if (seeds) table.columns.push_back({"seeds", true});
-  if (states) table.columns.push_back({"state"});
+  if (columns.seeds) table.columns.push_back({"seeds", true});
+  if (columns.states) table.columns.push_back({"state"});
   for (const char* header : {"parameters", "tokens", "val loss"}) table.columns.push_back({header, true});
-  if (several) table.columns.push_back({"Δ val loss", true});
+  if (columns.differences) table.columns.push_back({"Δ val loss", true});
   for (const char* header : {"tokens/s", "time"}) table.columns.push_back({header, true});
-  const auto best = several ? best_group(comparison) : std::nullopt;
-  for (size_t i = 0; i < comparison.groups.size(); ++i) {
-    const RunGroup& group = comparison.groups[i];
-    const auto counted = counted_runs(group);
-    const auto curve = validation_curve(group);
-    auto& row = table.rows.emplace_back();
-    row.push_back(name_cell(comparison, i));
-    row.push_back({text_or_none(group.runs.front().schedule)});
-    if (seeds) row.push_back({seeds_text(group)});
-    if (states) row.push_back({group_state(group)});
-    row.push_back({grouped(group.runs.front().parameters)});
-    row.push_back({grouped(tokens_done(counted))});
-    row.push_back(loss_cell(curve.empty() ? Statistic{} : curve.back().loss));
-    row.back().strong = best == i;
-    if (several && i == comparison.baseline) {
-      row.push_back({"baseline"});
-    } else if (several) {
-      const auto gap = loss_difference(group, comparison.groups[comparison.baseline]);
-      row.push_back(gap.points.empty() ? TableCell{kNoValue} : difference_cell(gap.points.back().loss));
-    }
-    row.push_back(rate_cell(over(counted, &Run::tokens_per_s)));
-    double seconds = 0;
-    for (const Run* run : counted) seconds += run->seconds;
-    row.push_back({short_duration(seconds / static_cast<double>(counted.size()))});
-  }
-  if (several) add_difference_notes(comparison, table);
-  if (seeds)
+  for (size_t i = 0; i < comparison.groups.size(); ++i) table.rows.push_back(results_row(comparison, i, columns));
+  if (columns.differences) add_difference_notes(comparison, table);
+  if (columns.seeds) {
     table.notes.push_back("± is the sample standard deviation over seeds; time and tokens/s are means over them.");
+  }
   add_state_notes(comparison, table);
   return table;
 }

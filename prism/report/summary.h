@@ -13,6 +13,9 @@ namespace prism {
 /// One sentence: which group has the lowest validation loss, and by how much it differs from the baseline.
 std::string headline(const Comparison& comparison);
 
+/// ` At the last evaluation that both have: prism −0.0302 ± 0.0054.`, or nothing where there is nothing to compare.
+std::string last_differences(const Comparison& comparison);
+
 /// A row for each group: schedule, size, tokens, validation loss, difference to the baseline, rate, time.
 Table results_table(const Comparison& comparison);
 

@@ -11,6 +11,8 @@
 namespace prism {
 namespace {
 
+constexpr size_t kShort = 28;  // characters that stand on one line whatever the page's width
+
 /// Characters that " ± spread" needs at most in each column, so that values above each other stay aligned.
 std::vector<size_t> spread_widths(const Table& table) {
   std::vector<size_t> widths(table.columns.size(), 0);
@@ -37,7 +39,8 @@ std::string cell_html(const TableCell& cell, const TableColumn& column, size_t s
   }
   if (cell.series >= 0) inner = series_key_svg(cell.series) + inner;
   const char* tag = names_row ? "th scope=\"row\"" : "td";
-  return fmt::format("<{}{}>{}</{}>", tag, column.numeric ? " class=\"n\"" : "", inner, names_row ? "th" : "td");
+  const char* style = column.numeric ? " class=\"n\"" : display_width(cell.text) <= kShort ? " class=\"short\"" : "";
+  return fmt::format("<{}{}>{}</{}>", tag, style, inner, names_row ? "th" : "td");
 }
 
 /// "value ± spread", the spread padded to its column's width.

@@ -1,0 +1,45 @@
+#include "prism/report/escape.h"
+
+#include <gtest/gtest.h>
+
+namespace prism {
+namespace {
+
+TEST(EscapeHtml, LeavesNoCharacterThatCouldStartMarkupOrEndAnAttribute) {
+  EXPECT_EQ(escape_html("<b a=\"x\" b='y'>&amp;"), "&lt;b a=&quot;x&quot; b=&#39;y&#39;&gt;&amp;amp;");
+  EXPECT_EQ(escape_html("plain, ünïcödé 漢字"), "plain, ünïcödé 漢字");
+}
+
+TEST(EscapeHtml, ShowsControlCharactersAndBrokenUtf8AsReplacements) {
+  EXPECT_EQ(escape_html(std::string("a\0b", 3)), "a\uFFFDb");
+  EXPECT_EQ(escape_html("a\x1b[31mb\x7f"), "a\uFFFD[31mb\uFFFD");
+  EXPECT_EQ(escape_html("a\u009bb\u00a0c"), "a\uFFFDb\u00a0c") << "U+009B starts a sequence, U+00A0 is a space";
+  EXPECT_EQ(escape_html("a\xff\x62"), "a\uFFFDb");
+}
+
+TEST(EscapeHtml, KeepsLineBreaksAndMakesThemOneKind) {
+  EXPECT_EQ(escape_html("a\r\nb\rc\n\td"), "a\nb\nc\n\td");
+}
+
+TEST(EscapeMarkdown, LeavesOneLineWithoutMarkup) {
+  EXPECT_EQ(escape_markdown("a|b\nc"), "a\\|b c");
+  EXPECT_EQ(escape_markdown("*x* _y_ `z` [l](u) # ~ ! \\"), "\\*x\\* \\_y\\_ \\`z\\` \\[l\\](u) \\# \\~ \\! \\\\");
+  EXPECT_EQ(escape_markdown("<script>&"), "&lt;script&gt;&amp;");
+}
+
+TEST(MarkdownCodeBlock, HasAFenceLongerThanAnyInside) {
+  EXPECT_EQ(markdown_code_block("a"), "```text\na\n```\n");
+  EXPECT_EQ(markdown_code_block("a ```` b\n"), "`````text\na ```` b\n`````\n");
+}
+
+TEST(PlainLine, CannotMoveTheCursor) {
+  EXPECT_EQ(plain_line("a\nb\tc\x1b[2J\r\nd"), "a b c\uFFFD[2J d");
+}
+
+TEST(DisplayWidth, CountsCharactersNotBytes) {
+  EXPECT_EQ(display_width("a ± ü"), 5U);
+  EXPECT_EQ(display_width(""), 0U);
+}
+
+}  // namespace
+}  // namespace prism

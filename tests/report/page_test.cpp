@@ -1,0 +1,222 @@
+#include "prism/report/page.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "prism/core/fields.h"
+#include "tests/report/run_folder.h"
+
+namespace prism {
+namespace {
+
+const std::string kEvil = R"(</script><img src=x onerror=alert(1)>\"'&lt; | `x` */</style><svg/onload=alert(2)>)";
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
+  return found;
+}
+
+bool is_void(const std::string& name) {
+  static const std::set<std::string> names = {"meta", "br"};
+  return names.contains(name);
+}
+
+/// What is wrong with the nesting of the tags, or nothing. Text holds no raw "<": that is what escaping is for.
+std::string tag_fault(const std::string& html) {
+  std::vector<std::string> open;
+  for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
+    const size_t end = html.find('>', at);
+    if (end == std::string::npos) return "a tag without end";
+    const bool closes = html[at + 1] == '/';
+    const size_t start = at + (closes ? 2 : 1), stop = html.find_first_of(" \t\n/>", start);
+    const std::string name = html.substr(start, stop - start);
+    if (name == "!DOCTYPE") continue;
+    if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0])))
+      return "\"<\" that starts no tag: " + html.substr(at, 40);
+    if (closes) {
+      if (open.empty() || open.back() != name)
+        return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
+      open.pop_back();
+    } else if (!is_void(name) && html[end - 1] != '/') {
+      open.push_back(name);
+    }
+  }
+  return open.empty() ? "" : "<" + open.back() + "> stays open";
+}
+
+struct Page {
+  std::string html;
+  std::vector<std::string> problems;
+};
+
+Page render(const Comparison& comparison, const ReportOptions& options = {}) {
+  Page page;
+  page.html = report_html(comparison, options, &page.problems);
+  return page;
+}
+
+std::string json_text(const std::string& text) {
+  return Json(text).dump();
+}
+
+/// A run whose every text is hostile.
+Comparison hostile_runs(const RunFolder& folder) {
+  std::vector<Run> runs;
+  for (const char* place : {"a", "b"}) {
+    const std::string evil = json_text(kEvil + place);
+    const std::string text =
+        "{\"kind\":\"run\",\"name\":" + evil + ",\"schedule\":" + evil + ",\"cpu\":" + evil + ",\"dtype\":" + evil +
+        ",\"seed\":1,\"layers\":[{\"heads\":2,\"head_dim\":4}]}\n{\"kind\":\"train\",\"tokens\":10,\"loss\":3}\n"
+        "{\"kind\":\"eval\",\"tokens\":10,\"val_loss\":3}\n{\"kind\":\"sample\",\"tokens\":10,\"prompt\":" +
+        json_text(kEvil) + ",\"text\":" + evil + "}\n{\"kind\":\"end\",\"tokens\":10}\n";
+    const std::string recipe = "{" + json_text("<field>" + kEvil) + ":" + evil + "}";
+    runs.push_back(read_run(folder.write(std::string(place) + "<i>folder", text, recipe)));
+  }
+  return compare_runs(std::move(runs));
+}
+
+Comparison two_runs(const RunFolder& folder) {
+  const std::string sample = R"({"kind":"sample","tokens":3000,"prompt":"Once","text":" upon a time"})"
+                             "\n";
+  return compare_runs({read_run(folder.write("a", run_lines({.more = sample}), R"({"seed":1,"rate":1})")),
+                       read_run(folder.write("b", run_lines({.name = "prism", .losses = {5, 4, 3.5}, .more = sample}),
+                                             R"({"seed":1,"rate":2})"))});
+}
+
+TEST(TagFault, FindsWhatIsWrong) {
+  EXPECT_EQ(tag_fault("<!DOCTYPE html><p>a<br>b<path d='x'/></p>"), "");
+  EXPECT_NE(tag_fault("<p><b></p></b>"), "");
+  EXPECT_NE(tag_fault("<p>"), "");
+  EXPECT_NE(tag_fault("</p>"), "");
+  EXPECT_NE(tag_fault("<p>1 < 2</p>"), "");
+}
+
+TEST(ReportHtml, HasEverySectionAndIsWellFormed) {
+  const RunFolder folder;
+  const Page page = render(two_runs(folder));
+  EXPECT_EQ(tag_fault(page.html), "");
+  for (const char* heading : {"Results", "Loss against tokens", "Head schedules", "Samples",
+                              "Recipe fields that differ", "Machine", "Runs"}) {
+    EXPECT_EQ(count(page.html, fmt::format("<h2>{}</h2>", heading)), 1U) << heading;
+  }
+  EXPECT_TRUE(has(page.html, "<title>Comparison of uniform and prism</title>"));
+  EXPECT_EQ(count(page.html, "<span class=\"prompt\">Once</span> upon a time</p>"), 2U);
+  EXPECT_EQ(count(page.html, "<svg class=\"schedule\""), 1U) << "equal schedules share a picture";
+  EXPECT_TRUE(has(page.html, "<b>uniform and prism</b>"));
+  EXPECT_TRUE(has(page.html, "−0.5000"));
+}
+
+TEST(ReportHtml, DrawsThePlotsOfTwoRunsInline) {
+  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  const RunFolder folder;
+  const Page page = render(two_runs(folder));
+  EXPECT_TRUE(page.problems.empty());
+  EXPECT_EQ(count(page.html, "<svg class=\"plot\""), 3U);
+  std::set<std::string> ids;
+  for (size_t at = page.html.find(" id="); at != std::string::npos; at = page.html.find(" id=", at + 1)) {
+    const size_t end = page.html.find(page.html[at + 4], at + 5);
+    EXPECT_TRUE(ids.insert(page.html.substr(at + 5, end - at - 5)).second) << page.html.substr(at, 40);
+  }
+  EXPECT_EQ(tag_fault(page.html), "");
+}
+
+TEST(ReportHtml, RefersToNothingOutside) {
+  const RunFolder folder;
+  const std::string html = render(two_runs(folder)).html;
+  for (const char* reference : {"http:", "https:", "//", " src=", "url(", "@import", "<script", "<link", "<a "}) {
+    EXPECT_FALSE(has(html, reference)) << reference;
+  }
+  EXPECT_TRUE(has(html, "content=\"default-src 'none'; style-src 'unsafe-inline'"));
+}
+
+TEST(ReportHtml, IsReadableOnPhonesInTheDarkAndOnPaper) {
+  const RunFolder folder;
+  const std::string html = render(two_runs(folder)).html;
+  EXPECT_TRUE(has(html, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"));
+  EXPECT_TRUE(has(html, "@media (prefers-color-scheme: dark)"));
+  EXPECT_TRUE(has(html, "@media print"));
+  EXPECT_EQ(count(html, "<table>"), count(html, "<div class=\"scroll\"")) << "every table scrolls on its own";
+  EXPECT_TRUE(has(html, "<html lang=\"en\">"));
+}
+
+TEST(ReportHtml, ShowsHostileTextsAsTexts) {
+  const RunFolder folder;
+  const std::string html = render(hostile_runs(folder), {.title = "T " + kEvil, .gnuplot = "/nowhere/<b>gnuplot"}).html;
+  EXPECT_EQ(tag_fault(html), "");
+  for (const char* tag : {"<img", "<script", "<svg/onload", "<i>folder", "<b>gnuplot", "<field>"})
+    EXPECT_FALSE(has(html, tag)) << tag;
+  EXPECT_EQ(count(html, "</style>"), 1U);
+  EXPECT_TRUE(has(html, "&lt;img src=x onerror=alert(1)&gt;"));
+}
+
+TEST(ReportHtml, SaysInPlaceWhyPlotsAreMissing) {
+  const RunFolder folder;
+  const Page page = render(two_runs(folder), {.title = "", .gnuplot = "/nowhere/gnuplot"});
+  EXPECT_EQ(page.problems.size(), 1U) << "said once, though three plots are missing";
+  EXPECT_EQ(count(page.html, "<p class=\"missing\">[plot] expected gnuplot"), 3U);
+  EXPECT_EQ(count(page.html, "<svg class=\"plot\""), 0U);
+  EXPECT_TRUE(has(page.html, "<svg class=\"schedule\"")) << "drawn without gnuplot";
+  EXPECT_EQ(tag_fault(page.html), "");
+}
+
+TEST(ReportHtml, ShowsARunThatHasHardlyBegun) {
+  const RunFolder folder;
+  const Page page = render(compare_runs({read_run(folder.write("a", run_lines({.losses = {}})))}));
+  EXPECT_TRUE(page.problems.empty()) << page.problems[0];
+  EXPECT_TRUE(has(page.html, "No training loss has been recorded yet."));
+  EXPECT_TRUE(has(page.html, "No validation loss has been recorded yet."));
+  EXPECT_TRUE(has(page.html, "has not finished: 0 tokens of 3,000 so far, no evaluation yet."));
+  EXPECT_FALSE(has(page.html, "<h2>Samples</h2>"));
+  EXPECT_EQ(tag_fault(page.html), "");
+}
+
+TEST(ReportHtml, SaysWhenEqualNamesStandApart) {
+  const RunFolder folder;
+  const Comparison comparison =
+      compare_runs({read_run(folder.write("a", run_lines({}))), read_run(folder.write("b", run_lines({})))});
+  const std::string html = render(comparison).html;
+  EXPECT_TRUE(has(html, "Several runs are called &quot;uniform&quot;"));
+  EXPECT_TRUE(has(html, "uniform (" + (folder.path("b")).string() + ")"));
+}
+
+TEST(ReportHtml, ShowsTheLastSampleOfEachPrompt) {
+  const RunFolder folder;
+  const std::string samples =
+      "{\"kind\":\"sample\",\"tokens\":1000,\"prompt\":\"P\",\"text\":\" early\"}\n"
+      "{\"kind\":\"sample\",\"tokens\":3000,\"prompt\":\"P\",\"text\":\" late\\nline\"}\n";
+  const std::string html = render(compare_runs({read_run(folder.write("a", run_lines({.more = samples})))})).html;
+  EXPECT_FALSE(has(html, "early"));
+  EXPECT_TRUE(has(html, "<span class=\"prompt\">P</span> late\nline</p>"));
+  EXPECT_TRUE(has(html, ", after 3.00k tokens"));
+}
+
+TEST(ReportMarkdown, HasTheTablesAndTheSamples) {
+  const RunFolder folder;
+  const std::string text = report_markdown(two_runs(folder), {.title = "A *title*", .gnuplot = ""});
+  EXPECT_TRUE(text.starts_with("# A \\*title\\*\n\nprism has the lowest validation loss after 3,000 tokens: 3.5000"))
+      << text;
+  EXPECT_TRUE(has(text, "| prism | 2x2 | 8,421,376 | 3,000 | **3.5000** | -0.5000 | 1,234 | 1 min 10 s |\n"));
+  EXPECT_TRUE(has(text, "| 2 | 4 × 4, 2 kv | 4 × 4, 2 kv |\n"));
+  EXPECT_TRUE(has(text, "```text\nOnce upon a time\n```\n"));
+  EXPECT_TRUE(has(text, "| rate | 1 | 2 |\n"));
+}
+
+TEST(ReportMarkdown, LetsNoTextBreakTheTables) {
+  const RunFolder folder;
+  const std::string text = report_markdown(hostile_runs(folder), {});
+  const size_t start = text.find("**Results**"), end = text.find("\n\n", text.find("|---"));
+  for (size_t line = text.find("\n|", start); line < end; line = text.find("\n|", line + 1)) {
+    const std::string row = text.substr(line + 1, text.find('\n', line + 1) - line - 1);
+    EXPECT_EQ(count(row, "|") - count(row, "\\|"), 9U) << row;
+  }
+  EXPECT_FALSE(has(text.substr(0, end), "<img"));
+}
+
+}  // namespace
+}  // namespace prism

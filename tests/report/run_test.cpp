@@ -1,0 +1,199 @@
+#include "prism/report/run.h"
+
+#include <gtest/gtest.h>
+
+#include "prism/core/error.h"
+#include "tests/report/run_folder.h"
+
+namespace prism {
+namespace {
+
+/// The message of the InputError that reading the folder throws; empty if it throws none.
+std::string refusal(const std::filesystem::path& folder) {
+  try {
+    read_run(folder);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ReadRun, TakesEveryFieldFromRecordsAndRecipe) {
+  const RunFolder folder;
+  const prism::Run run = read_run(folder.write(
+      "r",
+      run_lines({.name = "prism",
+                 .seed = 3,
+                 .more = "{\"kind\":\"sample\",\"tokens\":3000,\"prompt\":\"A\",\"text\":\" b\"}\n"}),
+      R"({"name":"prism","model":{"d_model":16,"layers":[{"heads":2},{"heads":4}]},"train":{"betas":[0.9,0.95],"steps":[]}})"));
+  EXPECT_EQ(run.name, "prism");
+  EXPECT_EQ(run.schedule, "2x2");
+  EXPECT_EQ(run.seed, 3);
+  EXPECT_EQ(run.parameters, 8421376);
+  EXPECT_EQ(run.flops_per_token, 50000000);
+  EXPECT_EQ(run.total_tokens, 3000);
+  EXPECT_EQ(run.threads, 2);
+  EXPECT_EQ(run.cpu, "Test CPU");
+  EXPECT_EQ(run.dtype, "bfloat16");
+  EXPECT_DOUBLE_EQ(run.peak_gflops.value(), 500.4);
+  EXPECT_DOUBLE_EQ(run.peak_share.value(), 0.4);
+  EXPECT_DOUBLE_EQ(run.tokens_per_s.value(), 1234.4) << "the end record's, not the training records' median";
+  EXPECT_EQ(run.peak_memory_bytes, 104857600);
+  ASSERT_EQ(run.layers.size(), 2U);
+  EXPECT_EQ(run.layers[1], (RunLayer{4, 2, 4}));
+  ASSERT_EQ(run.train.size(), 3U);
+  EXPECT_DOUBLE_EQ(run.train[0].loss, 5.5);
+  ASSERT_EQ(run.valid.size(), 3U) << "the end record repeats the last evaluation";
+  EXPECT_EQ(run.valid[2].tokens, 3000);
+  ASSERT_EQ(run.samples.size(), 1U);
+  EXPECT_EQ(run.samples[0].text, " b");
+  EXPECT_EQ(run.tokens, 3000);
+  EXPECT_DOUBLE_EQ(run.seconds, 70);
+  EXPECT_TRUE(run.finished);
+  const std::vector<RecipeField> expected = {{"name", "prism"},
+                                             {"model.d_model", "16"},
+                                             {"model.layers[0].heads", "2"},
+                                             {"model.layers[1].heads", "4"},
+                                             {"train.betas[0]", "0.9"},
+                                             {"train.betas[1]", "0.95"},
+                                             {"train.steps", "[]"}};
+  EXPECT_EQ(run.recipe, expected);
+}
+
+TEST(ReadRun, IsUnfinishedWithoutAnEndRecordAndTakesTheMedianRate) {
+  const RunFolder folder;
+  std::string text = run_lines({.end = false});
+  text += "{\"kind\":\"train\",\"tokens\":4000,\"loss\":4,\"tokens_per_s\":2000}\n";
+  text += "{\"kind\":\"train\",\"tokens\":5000,\"loss\":4,\"tokens_per_s\":9000}\n";
+  const prism::Run run = read_run(folder.write("r", text));
+  EXPECT_FALSE(run.finished);
+  EXPECT_DOUBLE_EQ(run.tokens_per_s.value(), 1000) << "of 1000, 1000, 1000, 2000, 9000";
+}
+
+TEST(ReadRun, BelievesTrainingAfterAnEnd) {
+  const RunFolder folder;
+  const prism::Run run =
+      read_run(folder.write("r", run_lines({}) + "{\"kind\":\"train\",\"tokens\":4000,\"loss\":3.9}\n"));
+  EXPECT_FALSE(run.finished);
+  EXPECT_EQ(run.tokens, 4000);
+}
+
+TEST(ReadRun, LeavesOutALastLineCutShort) {
+  const RunFolder folder;
+  const prism::Run run =
+      read_run(folder.write("r", run_lines({.end = false}) + "{\"kind\":\"eval\",\"tokens\":9000,\"val_lo"));
+  EXPECT_EQ(run.valid.size(), 3U);
+  EXPECT_EQ(run.tokens, 3000);
+}
+
+TEST(ReadRun, ShowsARunOfNothingButItsFirstRecord) {
+  const RunFolder folder;
+  const prism::Run run = read_run(folder.write("r", run_lines({.losses = {}})));
+  EXPECT_TRUE(run.valid.empty());
+  EXPECT_TRUE(run.train.empty());
+  EXPECT_FALSE(run.finished);
+  EXPECT_FALSE(run.tokens_per_s.has_value());
+}
+
+TEST(ReadRun, CallsARunWithoutANameAfterItsFolder) {
+  const RunFolder folder;
+  folder.write("nameless", "{\"kind\":\"eval\",\"tokens\":10,\"val_loss\":2.5}\n");
+  for (const char* spelling : {"nameless", "nameless/", "nameless/."}) {
+    const prism::Run run = read_run(folder.path(spelling));
+    EXPECT_EQ(run.name, "nameless") << spelling;
+    EXPECT_FALSE(run.seed.has_value());
+    EXPECT_FALSE(run.parameters.has_value());
+    EXPECT_TRUE(run.recipe.empty());
+    EXPECT_EQ(run.valid.size(), 1U);
+  }
+}
+
+TEST(ReadRun, LeavesOutLossesThatAreNotFinite) {
+  const RunFolder folder;
+  const prism::Run run = read_run(folder.write("r",
+                                               "{\"kind\":\"train\",\"tokens\":1,\"loss\":null}\n"
+                                               "{\"kind\":\"train\",\"tokens\":2,\"loss\":7.5}\n"
+                                               "{\"kind\":\"eval\",\"tokens\":2}\n"));
+  ASSERT_EQ(run.train.size(), 1U);
+  EXPECT_EQ(run.train[0].tokens, 2);
+  EXPECT_TRUE(run.valid.empty());
+}
+
+TEST(ReadRun, LetsARepeatedStretchReplaceTheEarlierOne) {
+  const RunFolder folder;
+  std::string text;
+  for (const auto& [tokens, loss] : {std::pair{10, 5.0}, {20, 4.0}, {30, 3.0}, {20, 4.1}, {40, 2.0}}) {
+    text += fmt::format("{{\"kind\":\"eval\",\"tokens\":{},\"val_loss\":{}}}\n", tokens, loss);
+  }
+  const prism::Run run = read_run(folder.write("r", text));
+  ASSERT_EQ(run.valid.size(), 3U);
+  EXPECT_DOUBLE_EQ(run.valid[1].loss, 4.1);
+  EXPECT_EQ(run.valid[2].tokens, 40);
+}
+
+TEST(ReadRun, PassesOverKindsItDoesNotKnow) {
+  const RunFolder folder;
+  const prism::Run run =
+      read_run(folder.write("r", run_lines({.more = "{\"kind\":\"entropy\",\"tokens\":3000,\"loss\":\"high\"}\n"})));
+  EXPECT_EQ(run.train.size(), 3U);
+}
+
+TEST(ReadRun, RefusesAFolderThatIsNotThere) {
+  EXPECT_NE(refusal("/nowhere/at/all").find("expected a run's folder; found nothing at /nowhere/at/all"),
+            std::string::npos);
+}
+
+TEST(ReadRun, RefusesAFile) {
+  const RunFolder folder;
+  const auto path = folder.write("r", run_lines({})) / "records.jsonl";
+  EXPECT_NE(refusal(path).find("found a file at"), std::string::npos);
+}
+
+TEST(ReadRun, RefusesAFolderWithoutRecordsAndNamesTheRunsBelow) {
+  const RunFolder folder;
+  make_folder(folder.path("empty"));
+  EXPECT_NE(refusal(folder.path("empty")).find("expected records.jsonl in it; found none; name the folder"),
+            std::string::npos);
+  folder.write("runs/a", run_lines({}));
+  folder.write("runs/b", run_lines({}));
+  const std::string message = refusal(folder.path("runs"));
+  EXPECT_NE(message.find("it holds runs, name them"), std::string::npos) << message;
+  EXPECT_NE(message.find("runs/a and"), std::string::npos) << message;
+}
+
+TEST(ReadRun, RefusesAnEmptyRecordsFile) {
+  const RunFolder folder;
+  EXPECT_NE(refusal(folder.write("a", "")).find("expected at least one whole record; found none"), std::string::npos);
+  EXPECT_NE(refusal(folder.write("b", "{\"kind\":\"run\"")).find("found none"), std::string::npos);
+}
+
+TEST(ReadRun, RefusesADamagedLineByItsNumber) {
+  const RunFolder folder;
+  const std::string message = refusal(folder.write("r", "{\"kind\":\"run\"}\n{\"kind\":\"tra\x01\x02\n"));
+  EXPECT_NE(message.find("line 2"), std::string::npos) << message;
+  EXPECT_NE(refusal(folder.write("s", "[1,2]\n")).find("expected an object"), std::string::npos);
+}
+
+TEST(ReadRun, RefusesAFieldOfTheWrongTypeByRecordAndName) {
+  const RunFolder folder;
+  const std::string message =
+      refusal(folder.write("r", "{\"kind\":\"run\"}\n{\"kind\":\"train\",\"tokens\":1,\"loss\":\"low\"}\n"));
+  EXPECT_NE(message.find("record 2: expected a number as loss; found \"low\""), std::string::npos) << message;
+  EXPECT_NE(refusal(folder.write("s", "{\"kind\":\"run\",\"name\":7}\n")).find("expected text as name"),
+            std::string::npos);
+  EXPECT_NE(refusal(folder.write("t", "{\"kind\":\"run\",\"layers\":[{\"heads\":0,\"head_dim\":8}]}\n"))
+                .find("heads of width"),
+            std::string::npos);
+  EXPECT_NE(refusal(folder.write("u", "{\"kind\":\"run\",\"seed\":1e300}\n")).find("a whole number as seed"),
+            std::string::npos);
+  EXPECT_NE(refusal(folder.write("v", "{\"kind\":\"run\",\"layers\":3}\n")).find("a list as layers"),
+            std::string::npos);
+}
+
+TEST(ReadRun, RefusesADamagedRecipe) {
+  const RunFolder folder;
+  EXPECT_NE(refusal(folder.write("r", run_lines({}), "{\"name\":")).find("recipe.json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace prism
