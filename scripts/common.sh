@@ -164,7 +164,7 @@ ensure_packages() {  # PACKAGE...
   step "packages: $(wc -w <<< "$names") installed" apt_install "$prefix" $names && return
   if grep -q 'No space left on device' "$log"; then check_disk; fi
   if grep -qE 'Could not resolve|Could not connect|Unable to connect|Connection (failed|timed out|refused)|Network is unreachable|Failed to fetch' "$log"; then
-    fail setup "expected to download $names with apt-get; found no network (see $log); connect it, or mend /etc/apt/sources.list, and run again."
+    fail setup "expected to download packages with apt-get; found no network (see $log); connect it, or mend /etc/apt/sources.list, and run again."
   fi
   fail setup "expected apt-get to install $names; found: $(grep '^E: ' "$log" | tail -n 1); see $log."
 }
