@@ -5,7 +5,7 @@
 
 namespace prism {
 
-PieceCache::PieceCache() : slots_(std::make_unique<Slot[]>(size_t{1} << kSlotBits)) {}
+PieceCache::PieceCache() : sets_(std::make_unique<Set[]>(size_t{1} << kSetBits)) {}
 
 PieceCache::Key PieceCache::short_key(std::string_view piece, size_t readable) {
   Key key;
@@ -25,16 +25,16 @@ PieceCache::Key PieceCache::short_key(std::string_view piece, size_t readable) {
   return key;
 }
 
-size_t PieceCache::slot_of(const Key& key) {
+size_t PieceCache::set_of(const Key& key) {
   const uint64_t mixed = (key.low * 0x9E3779B97F4A7C15u) ^ (key.high * 0xC2B2AE3D27D4EB4Fu);
-  return static_cast<size_t>(((mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93u) >> (64 - kSlotBits));
+  return static_cast<size_t>(((mixed ^ (mixed >> 32)) * 0xD6E8FEB86659FD93u) >> (64 - kSetBits));
 }
 
 bool PieceCache::append(std::string_view piece, size_t readable, std::vector<int32_t>& ids) const {
   if (piece.size() <= kShortBytes) {
     const Key key = short_key(piece, readable);
-    const Slot& slot = slots_[slot_of(key)];
-    if (slot.key == key) {
+    for (const Slot& slot : sets_[set_of(key)].slots) {
+      if (slot.key != key) continue;
       for (const int32_t id : slot.ids) {
         if (id < 0) break;
         ids.push_back(id);
@@ -54,7 +54,9 @@ void PieceCache::insert(std::string_view piece, const int32_t* ids, size_t count
   if (piece.size() > kMaxPieceBytes) return;
   if (piece.size() <= kShortBytes && count <= kShortIds) {
     const Key key = short_key(piece, piece.size());
-    Slot& slot = slots_[slot_of(key)];
+    Set& set = sets_[set_of(key)];
+    set.slots[1] = set.slots[0];
+    Slot& slot = set.slots[0];
     slot.key = key;
     std::copy_n(ids, count, slot.ids);
     std::fill(slot.ids + count, slot.ids + kShortIds, -1);

@@ -13,8 +13,8 @@
 
 namespace prism {
 
-/// Bounded; not to be shared between threads. Short pieces with few ids lie in one array whose slots are overwritten
-/// on collision, the others in a map that is emptied when full.
+/// Bounded; not to be shared between threads. Short pieces with few ids lie in a two-way array of cache lines, where
+/// the newer overwrite the older, the others in a map that is emptied when full.
 class PieceCache {
  public:
   static constexpr size_t kMaxPieceBytes = 256;  ///< longer pieces are not worth remembering
@@ -27,7 +27,7 @@ class PieceCache {
   void insert(std::string_view piece, const int32_t* ids, size_t count);
 
  private:
-  static constexpr size_t kSlotBits = 16, kShortBytes = 15, kShortIds = 4, kMaxLong = 16384;
+  static constexpr size_t kSetBits = 15, kShortBytes = 15, kShortIds = 4, kMaxLong = 16384;
 
   struct Key {
     uint64_t low = 0, high = 0;  // up to 15 bytes, zero-padded, and the length in the last byte
@@ -37,11 +37,14 @@ class PieceCache {
     Key key;
     int32_t ids[kShortIds];  // -1 past the end
   };
+  struct alignas(64) Set {
+    Slot slots[2];  // the newer first
+  };
 
   static Key short_key(std::string_view piece, size_t readable);
-  static size_t slot_of(const Key& key);
+  static size_t set_of(const Key& key);
 
-  std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<Set[]> sets_;
   std::unordered_map<std::string, std::vector<int32_t>> long_;
   mutable std::string long_key_;  // spares the look-up an allocation
 };

@@ -9,8 +9,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMaxId = int64_t{1} << 24;  // a table is made up to the largest id; no vocabulary comes near this
-
 json parse_text(std::string_view text, const std::string& source) {
   // Not Json: its objects are lists, in which the vocabulary's members would be sought one by one.
   try {
@@ -31,9 +29,9 @@ const json& member(const json& object, const char* name, json::value_t type, con
 }
 
 int32_t token_id(const json& value, const std::string& token, const std::string& source) {
-  PRISM_CHECK(value.is_number_integer() && value >= 0 && value < kMaxId, "tokenizer",
+  PRISM_CHECK(value.is_number_integer() && value >= 0 && value < kMaxTokens, "tokenizer",
               "{}: expected the id of token {} to be a whole number from 0 to {}; found {}.", source,
-              json(token).dump(), kMaxId - 1, value.dump());
+              json(token).dump(), kMaxTokens - 1, value.dump());
   return value.get<int32_t>();
 }
 

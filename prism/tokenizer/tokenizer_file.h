@@ -15,6 +15,9 @@
 
 namespace prism {
 
+/// A table is made up to the largest id; no vocabulary comes near this.
+inline constexpr int64_t kMaxTokens = int64_t{1} << 24;
+
 struct TokenizerFile {
   struct VocabEntry {
     int32_t id;

@@ -1,0 +1,59 @@
+// Learns a byte-level BPE tokenizer from text.
+//
+//   TrainOptions options;  options.vocab_size = 16384;
+//   Tokenizer tokenizer = train_bpe([&](std::string& text) { return reader.next(text); }, options, threads);
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+struct TrainOptions {
+  int64_t vocab_size = 32768;
+  int64_t min_frequency = 2;
+  std::vector<std::string> special_tokens = {"<|endoftext|>"};
+  std::string pattern = "gpt2";
+
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("vocab_size", vocab_size, "tokens in all: special ones, the 256 bytes, and one for each merge");
+    v("min_frequency", min_frequency, "a pair that occurs less often is not merged; 0 and 1 merge all");
+    v("special_tokens", special_tokens, "get the first ids; text that spells one becomes it");
+    v("pattern", pattern, "how text is cut before merging: gpt2, llama3 or a regular expression");
+  }
+};
+
+/// Replaces the text by the next document, or part of one that was cut before a space between two letters or more;
+/// false at the end.
+using TextSupply = std::function<bool(std::string&)>;
+
+struct TrainProgress {
+  enum class Phase { read, merge };
+  Phase phase = Phase::read;
+  int64_t done = 0;   ///< bytes read; tokens there are
+  int64_t total = 0;  ///< 0 when unknown (bytes); vocab_size
+};
+
+/// Starts from single bytes and joins, again and again, the pair that occurs most often, until the vocabulary is full
+/// or no pair occurs min_frequency times (the result is then smaller than asked for).
+///
+/// Among pairs that are equally frequent the one with the smaller ids (left, then right) is taken, so the result
+/// depends on the text alone: not on the number of threads, nor on how `source` orders or groups its documents. It is
+/// the one of Hugging Face's BpeTrainer with initial_alphabet=ByteLevel.alphabet() on the same documents.
+///
+/// Memory: proportional to the number of different pieces (words) in the text, plus a few texts of `source`.
+///
+/// @param threads   count words; the merges are one thread's work.
+/// @param progress  called now and then by the calling thread; may be empty.
+/// @throws InputError for no text, a vocabulary smaller than 256 + special tokens, special tokens that are empty,
+/// doubled
+///         or not UTF-8, a pattern that does not compile; whatever `source` throws.
+Tokenizer train_bpe(const TextSupply& source, const TrainOptions& options, int threads,
+                    const std::function<void(const TrainProgress&)>& progress = {});
+
+}  // namespace prism
