@@ -69,6 +69,8 @@ std::vector<fs::path> find_shards(const fs::path& folder, const std::string& spl
 }
 
 TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : folder_(folder), starts_{0} {
+  PRISM_CHECK(fs::is_directory(folder), kOperation,
+              "expected a folder of token shards at {}; found none; make it with prism tokenize.", folder.string());
   PRISM_CHECK(
       !fs::exists(folder / kUnfinishedName), kOperation,
       "expected a finished dataset in {}; found one whose writing was cut off; run prism tokenize --force again.",

@@ -1,0 +1,460 @@
+#include "prism/data/tokenize.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/core/random.h"
+#include "prism/core/stop.h"
+#include "prism/tokenizer/byte_alphabet.h"
+#include "tests/core/child_process.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int32_t kEnd = 256;
+
+std::string message(auto&& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+#define EXPECT_CONTAINS(text, words)                                                            \
+  do {                                                                                          \
+    const std::string found = text;                                                             \
+    EXPECT_NE(found.find(words), std::string::npos) << "expected " << words << " in " << found; \
+  } while (false)
+
+/// One id a byte, in the order of the alphabet, with GPT-2's pattern; 256 ends a text if `end_of_text`.
+Tokenizer byte_tokenizer(bool end_of_text = true) {
+  Json vocabulary = Json::object();
+  int id = 0;
+  for (const uint8_t byte : bytes_in_alphabet_order()) vocabulary[byte_character(byte)] = id++;
+  Json added = Json::array();
+  if (end_of_text) {
+    added.push_back({{"id", kEnd},
+                     {"content", "<|endoftext|>"},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  const Json json = {
+      {"version", "1.0"},
+      {"added_tokens", added},
+      {"normalizer", nullptr},
+      {"pre_tokenizer",
+       {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
+      {"post_processor", nullptr},
+      {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
+  return Tokenizer::from_json(json.dump(), "test tokenizer");
+}
+
+std::string prose(size_t bytes, uint64_t seed) {
+  Random random(seed);
+  std::string text;
+  while (text.size() < bytes) {
+    for (uint64_t letters = 1 + random.below(9); letters > 0; --letters)
+      text += static_cast<char>('a' + random.below(26));
+    text += random.below(9) == 0 ? '\n' : ' ';
+  }
+  text.resize(bytes);
+  return text;
+}
+
+class Tokenize : public testing::Test {
+ protected:
+  std::string put(const std::string& name, const std::string& bytes) {
+    fs::create_directories((folder_.path() / name).parent_path());
+    std::ofstream(folder_.path() / name, std::ios::binary) << bytes;
+    return (folder_.path() / name).string();
+  }
+
+  fs::path out() const { return folder_.path() / "out"; }
+
+  TokenizeSummary run(const std::vector<std::string>& inputs, const TokenizeOptions& options = {},
+                      const std::vector<std::string>& valid = {}) {
+    return tokenize(inputs, valid, tokenizer_, out(), options);
+  }
+
+  /// JSONL rows "document <i> ..." of different lengths.
+  std::string rows(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text +=
+          Json({{"text", fmt::format("document {} {}", i, prose(static_cast<size_t>(i * 37 % 500), 7))}}).dump() + "\n";
+    return put("rows.jsonl", text);
+  }
+
+  /// The texts of a split's documents, as its tokens spell them.
+  std::vector<std::string> documents(const std::string& split) const {
+    const TokenDataset data(out(), split);
+    std::vector<int64_t> tokens(static_cast<size_t>(data.size()));
+    data.read(0, tokens);
+    std::vector<std::string> texts;
+    for (const int64_t token : tokens) {
+      if (token == kEnd) {
+        texts.emplace_back();
+      } else {
+        texts.back() += static_cast<char>(bytes_in_alphabet_order()[static_cast<size_t>(token)]);
+      }
+    }
+    return texts;
+  }
+
+  /// Name -> bytes of everything but the lock.
+  std::map<std::string, std::string> contents() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(out())) {
+      const std::string name = entry.path().filename();
+      if (name != ".lock") files[name] = entry.is_directory() ? "folder" : read_file(entry.path());
+    }
+    return files;
+  }
+
+  const Tokenizer tokenizer_ = byte_tokenizer();
+  TemporaryFolder folder_;
+};
+
+TokenizeOptions share(double valid_share, int64_t seed = 1) {
+  TokenizeOptions options;
+  options.valid_share = valid_share;
+  options.seed = seed;
+  return options;
+}
+
+TEST_F(Tokenize, WritesEveryDocumentBehindAnEndOfTextToken) {
+  TokenizeOptions options = share(0);
+  options.text.separator = R"(\n\n\n\n)";
+  const TokenizeSummary summary =
+      run({put("a.txt", "one\n\n\n\ntwo <|endoftext|>"), put("b.txt", "\xC3\xA9")}, options);
+  // A special token spelled in a text stays text: it cannot forge a boundary.
+  EXPECT_EQ(documents("train"), (std::vector<std::string>{"one", "two <|endoftext|>", "\xC3\xA9"}));
+  EXPECT_EQ(summary.info.train_documents, 3);
+  EXPECT_EQ(summary.info.train_bytes, 3 + 17 + 2);
+  EXPECT_EQ(summary.info.train_tokens, summary.info.train_bytes + 3);
+  EXPECT_EQ(summary.info.valid_documents, 0);
+  EXPECT_EQ(summary.info.end_of_text, kEnd);
+  EXPECT_EQ(summary.train_shards, 1);
+  EXPECT_EQ(summary.valid_shards, 0);
+  const TokenDataset data(out(), "train");
+  ASSERT_TRUE(data.info());
+  EXPECT_TRUE(equal_fields(*data.info(), summary.info));
+  EXPECT_EQ(data.info()->tokenizer_fingerprint, fmt::format("{:016x}", Tokenizer::load(out()).fingerprint()));
+}
+
+TEST_F(Tokenize, SplitsTokensOverShards) {
+  TokenizeOptions options = share(0);
+  options.shard_tokens = 100;
+  const std::string text = prose(349, 1);
+  EXPECT_EQ(run({put("a.txt", text)}, options).train_shards, 4);
+  EXPECT_EQ(TokenShard(out() / "train_000000.bin").size(), 100);
+  EXPECT_EQ(TokenShard(out() / "train_000003.bin").size(), 50);
+  EXPECT_EQ(documents("train"), std::vector<std::string>{text});
+}
+
+TEST_F(Tokenize, WritesTheSameFilesWhateverTheThreads) {
+  const std::string input = rows(400), novel = put("novel.txt", prose(3'000'000, 4));
+  TokenizeOptions options = share(0.1);
+  options.force = true;
+  options.shard_tokens = 1'000'000;
+  options.text.piece_bytes = 1 << 16;
+  std::map<std::string, std::string> first;
+  for (const int64_t threads : {1, 2, 5}) {
+    options.threads = threads;
+    run({input, novel}, options);
+    if (threads == 1) first = contents();
+    EXPECT_EQ(contents(), first) << threads;
+  }
+  EXPECT_GT(first.size(), 5u);
+}
+
+TEST_F(Tokenize, KeepsALongDocumentWholeThoughItIsEncodedInPieces) {
+  TokenizeOptions options = share(0);
+  options.text.piece_bytes = 1000;
+  const std::string text = prose(1'000'000, 5);
+  run({put("a.txt", text), put("row.jsonl", Json({{"text", text}}).dump())}, options);
+  EXPECT_EQ(documents("train"), (std::vector<std::string>{text, text}));
+}
+
+TEST_F(Tokenize, ChoosesValidationDocumentsBySeed) {
+  const std::string input = rows(1000);
+  TokenizeOptions options = share(0.2);
+  options.force = true;
+  run({input}, options);
+  const auto first_train = documents("train"), first_valid = documents("valid");
+  EXPECT_EQ(first_train.size() + first_valid.size(), 1000u);
+  // Binomial: 200 expected, standard deviation 12.6.
+  EXPECT_GT(first_valid.size(), 140u);
+  EXPECT_LT(first_valid.size(), 260u);
+  EXPECT_TRUE(first_valid[0].starts_with("document 1 "));
+  options.seed = 2;
+  run({input}, options);
+  EXPECT_NE(documents("valid"), first_valid);
+  options.seed = 1;
+  run({input}, options);
+  EXPECT_EQ(documents("valid"), first_valid);
+}
+
+TEST_F(Tokenize, HasAValidationDocumentAsSoonAsThereAreTwo) {
+  TokenizeOptions options = share(1e-9);
+  options.force = true;
+  for (const int count : {1, 2, 3}) {
+    const TokenizeSummary summary = run({rows(count)}, options);
+    EXPECT_EQ(summary.info.valid_documents, count == 1 ? 0 : 1);
+    EXPECT_EQ(summary.info.train_documents, count == 1 ? 1 : count - 1);
+  }
+}
+
+TEST_F(Tokenize, TakesNamedFilesForValidationAndNotForTraining) {
+  const std::string train = put("d/train.txt", "train"), valid = put("d/valid.txt", "valid");
+  const TokenizeSummary summary = run({(folder_.path() / "d").string()}, share(0.5), {valid});
+  EXPECT_EQ(documents("train"), std::vector<std::string>{"train"});
+  EXPECT_EQ(documents("valid"), std::vector<std::string>{"valid"});
+  EXPECT_EQ(summary.info.valid_bytes, 5);
+  EXPECT_CONTAINS(message([&] { tokenize({valid}, {valid}, tokenizer_, folder_.path() / "other", {}); }),
+                  "text to train on");
+  EXPECT_CONTAINS(message([&] { tokenize({train}, {put("e.txt", "")}, tokenizer_, folder_.path() / "other", {}); }),
+                  "text in the --valid files");
+}
+
+TEST_F(Tokenize, NeedsNoEndOfTextToken) {
+  const TokenizeSummary summary =
+      tokenize({put("a.txt", "ab"), put("b.txt", "c")}, {}, byte_tokenizer(false), out(), share(0));
+  EXPECT_EQ(summary.info.end_of_text, -1);
+  EXPECT_EQ(summary.info.train_tokens, 3);
+  EXPECT_EQ(summary.info.vocab_size, 256);
+}
+
+TEST_F(Tokenize, RefusesTextWithoutContentAndLeavesNoFolder) {
+  const std::string empty = put("empty.txt", "");
+  EXPECT_CONTAINS(message([&] { run({empty}); }), "found 1 empty documents");
+  EXPECT_CONTAINS(message([&] {
+                    run({empty, put("rows.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n")});
+                  }),
+                  "found 3 empty documents");
+  EXPECT_CONTAINS(message([&] { run({put("bad.txt", "ok \xFF")}); }), "byte offset 3");
+  EXPECT_CONTAINS(message([&] { run({}); }), "at least one file");
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(Tokenize, RefusesOptionsOutOfRange) {
+  const std::string input = put("a.txt", "text");
+  EXPECT_CONTAINS(message([&] { run({input}, share(1)); }), "validation share");
+  EXPECT_CONTAINS(message([&] { run({input}, share(-0.1)); }), "validation share");
+  TokenizeOptions options;
+  options.shard_tokens = int64_t{1} << 31;
+  EXPECT_CONTAINS(message([&] { run({input}, options); }), "2147483647 tokens a shard");
+  options.shard_tokens = 0;
+  EXPECT_NE(message([&] { run({input}, options); }), "no error");
+  options = {};
+  options.threads = -1;
+  EXPECT_CONTAINS(message([&] { run({input}, options); }), "threads");
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(Tokenize, RefusesAFolderThatHoldsADatasetAndKeepsItWhenItFails) {
+  const std::string a = put("a.txt", "old text"), bad = put("bad.txt", "new \xFF"), b = put("b.txt", "new");
+  run({a}, share(0));
+  const auto before = contents();
+  EXPECT_CONTAINS(message([&] { run({b}); }), "--force");
+  EXPECT_EQ(contents(), before);
+  TokenizeOptions options = share(0);
+  options.force = true;
+  EXPECT_CONTAINS(message([&] { run({bad}, options); }), "UTF-8");
+  EXPECT_EQ(contents(), before);
+  run({b}, options);
+  EXPECT_EQ(documents("train"), std::vector<std::string>{"new"});
+}
+
+TEST_F(Tokenize, ReplacesAllOfAnOldDatasetAndNothingElse) {
+  TokenizeOptions options = share(0.5);
+  options.shard_tokens = 1000;
+  options.force = true;
+  run({rows(20)}, options);
+  put("out/README.md", "mine");
+  run({put("a.txt", "short")}, options);
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : contents()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"README.md", "data.json", "tokenizer.json", "train_000000.bin"}));
+}
+
+TEST_F(Tokenize, DoesNotOverwriteAnotherTokenizer) {
+  fs::create_directory(out());
+  byte_tokenizer(false).save(out() / "tokenizer.json");
+  const auto before = contents();
+  const std::string input = put("a.txt", "text");
+  EXPECT_CONTAINS(message([&] { run({input}, share(0)); }), "no other tokenizer");
+  EXPECT_EQ(contents(), before);
+  tokenizer_.save(out() / "tokenizer.json");
+  run({input}, share(0));
+  EXPECT_EQ(documents("train").size(), 1u);
+}
+
+TEST_F(Tokenize, RefusesAFolderInWhichAnotherProcessWorks) {
+  fs::create_directory(out());
+  const FolderLock lock(out(), "test");
+  EXPECT_THROW(run({put("a.txt", "text")}), FailedError);
+}
+
+TEST_F(Tokenize, FailsWithoutATraceWhereItMayNotWrite) {
+  const std::string file = put("file", "no folder");
+  EXPECT_THROW(tokenize({put("a.txt", "text")}, {}, tokenizer_, file, {}), FailedError);
+  EXPECT_EQ(read_file(file), "no folder");
+}
+
+TEST_F(Tokenize, FailsCleanlyWhenTheDiskIsFull) {
+  const std::string input = put("a.txt", prose(100'000, 1));
+  // A limit on the size of files stands for the disk.
+  ChildProcess child([&](const std::function<void()>&) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const struct rlimit limit = {50'000, 50'000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      run({input}, share(0));
+    } catch (const FailedError&) {
+      ::_exit(42);
+    }
+  });
+  EXPECT_EQ(child.wait(), 42);
+  EXPECT_FALSE(fs::exists(out()));
+}
+
+TEST_F(Tokenize, LeavesTheFolderCleanWhenInterrupted) {
+  const std::string a = put("a.txt", "old"), novel = put("novel.txt", prose(2'000'000, 1));
+  run({a}, share(0));
+  const auto before = contents();
+  ChildProcess child([&](const std::function<void()>& ready) {
+    catch_stop_signals();
+    TokenizeOptions options = share(0);
+    options.force = true;
+    options.text.piece_bytes = 1000;
+    bool first = true;
+    try {
+      // Goes on and on through the same file, until the signal comes.
+      tokenize(std::vector<std::string>(2'000, novel), {}, tokenizer_, out(), options, [&](const TokenizeProgress&) {
+        if (std::exchange(first, false)) ready();
+      });
+    } catch (const FailedError&) {
+      ::_exit(42);
+    }
+  });
+  ASSERT_TRUE(child.wait_until_ready());
+  ::kill(child.id(), SIGINT);
+  EXPECT_EQ(child.wait(), 42);
+  EXPECT_EQ(contents(), before);
+}
+
+TEST_F(Tokenize, LeavesTheOldDatasetOrTheNewOneOrNoneThatIsAcceptedWhenKilled) {
+  const std::string a = put("a.txt", prose(30'000, 1)), b = put("b.txt", prose(40'000, 2));
+  TokenizeOptions options = share(0);
+  options.force = true;
+  options.shard_tokens = 3000;
+  const std::string text_a = read_file(a), text_b = read_file(b);
+  const auto began = std::chrono::steady_clock::now();
+  run({a}, options);
+  const auto once = std::chrono::steady_clock::now() - began;
+  Random random(std::chrono::steady_clock::now().time_since_epoch().count());
+  int accepted = 0;
+  for (int round = 0; round < 20; ++round) {
+    ChildProcess child([&](const std::function<void()>& ready) {
+      ready();
+      for (;;) {
+        run({b}, options);
+        run({a}, options);
+      }
+    });
+    ASSERT_TRUE(child.wait_until_ready());
+    std::this_thread::sleep_for(once * 2 * random.uniform());
+    child.kill();
+    try {
+      const auto found = documents("train");
+      ASSERT_EQ(found.size(), 1u);
+      EXPECT_TRUE(found[0] == text_a || found[0] == text_b);
+      ++accepted;
+    } catch (const InputError& error) {
+      EXPECT_CONTAINS(error.what(), "cut off");
+    }
+  }
+  EXPECT_GT(accepted, 0);
+  run({a}, options);
+  EXPECT_EQ(documents("train"), std::vector<std::string>{text_a});
+  EXPECT_FALSE(fs::exists(out() / ".partial"));
+}
+
+TEST_F(Tokenize, AcceptsAFolderInWhichAFirstRunWasKilled) {
+  fs::create_directories(out() / ".partial");
+  put("out/.partial/train_000000.bin.123.tmp", "left");
+  EXPECT_CONTAINS(message([&] { documents("train"); }), "found none");
+  run({put("a.txt", "text")}, share(0));
+  EXPECT_EQ(documents("train"), std::vector<std::string>{"text"});
+  EXPECT_EQ(contents().size(), 3u);
+}
+
+TEST_F(Tokenize, CutsDocumentsOnlyWhereTheIdsStayTheSame) {
+  const char* data = std::getenv("PRISM_DATA");
+  if (data == nullptr) GTEST_SKIP() << "PRISM_DATA is not set: no tokenizers to compare with";
+  const fs::path base = data;
+  // White space of all kinds, punctuation glued to newlines, contractions, digits, letters beyond ASCII.
+  Random random(11);
+  const std::vector<std::string> words = {"word",
+                                          "it's",
+                                          "DON'T",
+                                          "1234567",
+                                          "...",
+                                          "\"\n",
+                                          "\n",
+                                          "\n\n",
+                                          "\r\n",
+                                          "\t",
+                                          "  ",
+                                          "\xC2\xA0",
+                                          "\xE3\x80\x80",
+                                          "\xD0\xB6\xD1\x83\xD0\xBA",
+                                          "\xE4\xB8\xAD\xE6\x96\x87",
+                                          "e\xCC\x81",
+                                          "!?",
+                                          ".\n"};
+  std::string text;
+  while (text.size() < 60'000) text += (random.below(3) ? " " : "") + words[random.below(words.size())];
+  for (const char* name : {"gpt2", "llama3"}) {
+    TextOptions options;
+    options.format = "txt";
+    TextSource json({(base / "tokenizers" / name / "tokenizer.json.xz").string()}, options);
+    std::string spelled;
+    while (auto piece = json.next()) spelled += piece->text;
+    const Tokenizer tokenizer = Tokenizer::from_json(spelled, name);
+    const std::vector<int32_t> whole = tokenizer.encode(text, SpecialTokens::as_text);
+    options.piece_bytes = 64;
+    TextSource source({put("a.txt", text)}, options);
+    std::vector<int32_t> joined;
+    int pieces = 0;
+    while (auto piece = source.next()) {
+      const std::vector<int32_t> ids = tokenizer.encode(piece->text, SpecialTokens::as_text);
+      joined.insert(joined.end(), ids.begin(), ids.end());
+      ++pieces;
+    }
+    EXPECT_GT(pieces, 900) << name;
+    EXPECT_EQ(joined, whole) << name;
+  }
+}
+
+}  // namespace
+}  // namespace prism
