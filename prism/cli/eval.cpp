@@ -1,0 +1,166 @@
+// prism eval: measure a model by a task.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/checkpoint/model_folder.h"
+#include "prism/cli/command.h"
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/core/names.h"
+#include "prism/core/progress.h"
+#include "prism/core/stop.h"
+#include "prism/core/timer.h"
+#include "prism/evaluation/perplexity.h"
+#include "prism/kernels/compute_type.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kExamples = R"(
+Tasks:
+  perplexity   how well the model predicts the text of FILE...: perplexity per token, word and byte, bits per byte.
+               Only figures per word or byte compare models with different tokenizers.
+
+A .txt file is one document unless --separator splits it; a row of a .jsonl file is one. Files may be packed as .gz, .xz
+or .zst; folders are read recursively; - is standard input. A document longer than --window is cut into windows. With
+the default --stride they stand side by side; a smaller one gives every token more context and takes longer
+(window / stride times). The rules in force are printed with the figures.
+
+  prism eval runs/novels --task perplexity valid.txt.xz
+  prism eval runs/novels --task perplexity valid.txt.xz --stride 512 --json
+)";
+
+struct Words {
+  std::string model, task = "perplexity", dtype = "auto";
+  std::vector<std::string> files;
+  PerplexityOptions perplexity;
+  TextOptions text;
+  int threads = 0;
+  bool json = false;
+};
+
+void add_options(CLI::App& app, Words& words) {
+  app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
+  app.add_option("FILE", words.files, "files, folders, or - for standard input")->required();
+  app.add_option("--task", words.task, "what to measure")->type_name("NAME")->capture_default_str();
+  app.add_option("--window", words.perplexity.window, "tokens that the model reads at once; 0: its context")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--stride", words.perplexity.stride, "tokens from one window's start to the next's; 0: the window")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--format", words.text.format, "txt, jsonl, or auto: by the ending; standard input is txt")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--field", words.text.field, "member of a .jsonl row that holds the text")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--separator", words.text.separator, R"(between the documents of a .txt; \n, \t, \r, \\, \xHH)")
+      ->type_name("TEXT");
+  app.add_option("--invalid-utf8", words.text.invalid_utf8, "error, keep or replace")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_flag("--json", words.json, "print one JSON object instead of the table");
+  app.add_option("--dtype", words.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--threads", words.threads, "0: as many as there are cores")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+void print_json(const Words& words, const PerplexityResult& result, const std::string& dtype, double seconds) {
+  // A figure that does not exist (no words: NaN) or has no number (inf) is null.
+  const Json json = {{"task", "perplexity"},
+                     {"model", words.model},
+                     {"files", words.files},
+                     {"token_perplexity", result.token_perplexity()},
+                     {"word_perplexity", result.word_perplexity()},
+                     {"byte_perplexity", result.byte_perplexity()},
+                     {"bits_per_byte", result.bits_per_byte()},
+                     {"nats", result.nats},
+                     {"tokens", result.tokens},
+                     {"words", result.words},
+                     {"bytes", result.bytes},
+                     {"documents", result.documents},
+                     {"windows", result.windows},
+                     {"window", result.window},
+                     {"stride", result.stride},
+                     {"opening", result.opening},
+                     {"dtype", dtype},
+                     {"convention", result.convention()},
+                     {"seconds", seconds}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_figure(const char* name, double value) {
+  fmt::print("{:<18}{}\n", name, std::isnan(value) ? "none" : fmt::format("{:.4f}", value));
+}
+
+void print_table(const PerplexityResult& result, const std::string& dtype, double seconds) {
+  print_figure("token perplexity", result.token_perplexity());
+  print_figure("word perplexity", result.word_perplexity());
+  print_figure("byte perplexity", result.byte_perplexity());
+  print_figure("bits per byte", result.bits_per_byte());
+  fmt::print("{:<18}{} tokens, {} words, {} bytes in {} documents, {} windows\n", "over", result.tokens, result.words,
+             result.bytes, result.documents, result.windows);
+  fmt::print("{:<18}{}\n", "convention", result.convention());
+  fmt::print("{:<18}{}, {}, {} tokens/s\n", "computed in", dtype, short_duration(seconds),
+             short_number(static_cast<double>(result.tokens) / seconds));
+}
+
+void run_perplexity(const Words& words, const ModelFolder& model) {
+  TextSource text(words.files, words.text);
+  const Timer timer;
+  std::optional<Progress> progress;
+  const auto show = [&](const PerplexityProgress& state) {
+    if (!progress) progress.emplace("perplexity", state.tokens_total, "tokens");
+    progress->update(state.tokens,
+                     fmt::format("{:.2f} so far", std::exp(state.nats / static_cast<double>(state.tokens))));
+  };
+  const auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.perplexity, show);
+  progress.reset();  // clears its line
+  const std::string dtype = compute_type_name(model.decoder->compute_type());
+  if (words.json) {
+    print_json(words, result, dtype, timer.seconds());
+  } else {
+    print_table(result, dtype, timer.seconds());
+  }
+}
+
+using Task = void (*)(const Words&, const ModelFolder&);
+
+Task find_task(const std::string& name) {
+  static const std::map<std::string, Task> table = {{"perplexity", run_perplexity}};
+  return find_by_name(table, name, "eval", "task");
+}
+
+}  // namespace
+
+int run_eval(const Arguments& arguments) {
+  CLI::App app(std::string("measure a model\n") + kExamples, "prism eval");
+  Words words;
+  add_options(app, words);
+  if (!parse(app, arguments)) return 0;
+  const int threads = thread_limit(words.threads).threads;
+  set_up_process(threads);
+  at::set_num_threads(threads);
+
+  const Task task = find_task(words.task);
+  const ModelFolder model = load_model(words.model, find_compute_type(words.dtype));
+  PRISM_CHECK(model.tokenizer.has_value(), "eval",
+              "expected a tokenizer.json in {}; found none; copy that of the model's training text there.",
+              model.folder.string());
+  catch_stop_signals();
+  task(words, model);
+  return 0;
+}
+
+}  // namespace prism

@@ -1,0 +1,178 @@
+// prism generate: continue a text with a model.
+#include "prism/generation/generate.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prism/checkpoint/model_folder.h"
+#include "prism/cli/command.h"
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/core/machine.h"
+#include "prism/core/stop.h"
+#include "prism/data/text_source.h"
+#include "prism/kernels/compute_type.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kExamples = R"(
+The continuation goes to standard output as it is made, speeds go to standard error. The same command prints the same
+text again; --seed chooses another. Prompt and new tokens together must fit the model's context.
+
+  prism generate runs/novels 'It was a dark and'
+  prism generate runs/novels --temperature 0 --max-new-tokens 50 'It was a dark and'      # always the likeliest token
+  prism generate runs/novels --prompt-file letter.txt --stop '\n\n' --echo
+  echo 'Dear' | prism generate runs/novels - --json
+
+Without a prompt a new document is started. A prompt is taken as the middle of one unless it begins with the
+end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is left out.
+)";
+
+struct Words {
+  std::string model, prompt, prompt_file, dtype = "auto";
+  std::vector<std::string> stop;
+  int threads = 0;
+  bool no_stream = false, echo = false, json = false;
+};
+
+void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
+  app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
+  auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
+  app.add_option("--prompt-file", words.prompt_file, "a file that holds the prompt")
+      ->type_name("FILE")
+      ->excludes(prompt);
+  app.add_option("--max-new-tokens", options.max_new_tokens,
+                 fmt::format("stop after so many tokens; 0: {}, or fewer where the context ends", kDefaultNewTokens))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--temperature", options.sampler.temperature,
+                 "below 1 sharpens the model's choice, above 1 flattens it; 0: always the likeliest token")
+      ->type_name("X")
+      ->capture_default_str();
+  app.add_option("--top-k", options.sampler.top_k, "choose among this many likeliest tokens; 0: among all")
+      ->type_name("K")
+      ->capture_default_str();
+  app.add_option("--top-p", options.sampler.top_p,
+                 "choose among the likeliest tokens that together reach this probability; 1: among all")
+      ->type_name("P")
+      ->capture_default_str();
+  app.add_option("--seed", options.sampler.seed, "equal seeds give equal texts")->type_name("N")->capture_default_str();
+  app.add_option("--stop", words.stop,
+                 R"(stop before this text, \n, \t, \r, \\ and \xHH stand for themselves; repeat for more)")
+      ->type_name("TEXT")
+      ->expected(1);
+  app.add_flag("--ignore-eos", options.ignore_end_of_text, "go on behind the end-of-text token");
+  app.add_flag("--echo", words.echo, "print the prompt in front of its continuation");
+  app.add_flag("--no-stream", words.no_stream, "print the text when it is complete");
+  app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
+  app.add_option("--dtype", words.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--threads", words.threads, "0: as many as there are cores")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+std::string read_prompt(const Words& words) {
+  std::string prompt;
+  if (!words.prompt_file.empty()) {
+    prompt = read_file(words.prompt_file);
+  } else if (words.prompt == "-") {
+    prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    return words.prompt;
+  }
+  if (prompt.ends_with('\n')) prompt.pop_back();
+  return prompt;
+}
+
+/// Prints at once, so that text appears as it is made.
+void print_now(std::string_view text) {
+  fmt::print("{}", text);
+  if (std::fflush(stdout) != 0)
+    throw FailedError("generate", "expected to write to standard output; found it closed or full.");
+}
+
+void print_json(const Words& words, const GenerateOptions& options, const std::string& prompt, const Generation& result,
+                torch::ScalarType type) {
+  const Json json = {{"model", words.model},
+                     {"prompt", prompt},
+                     {"text", result.text},
+                     {"finish", finish_name(result.finish)},
+                     {"prompt_tokens", result.prompt_ids.size()},
+                     {"new_tokens", result.ids.size()},
+                     {"prompt_tokens_per_second", result.prompt_tokens_per_second()},
+                     {"decode_tokens_per_second", result.decode_tokens_per_second()},
+                     {"sampler", fields_to_json(options.sampler)},
+                     {"dtype", compute_type_name(type)},
+                     {"ids", result.ids}};
+  print_now(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+const char* finish_words(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::length:
+      return "ended by --max-new-tokens";
+    case FinishReason::end_of_text:
+      return "the model ended the text";
+    case FinishReason::stop_string:
+      return "ended by --stop";
+    case FinishReason::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+void print_speeds(const Generation& result) {
+  fmt::print(stderr, "prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n",
+             result.prompt_ids.size(), result.prompt_tokens_per_second(), result.ids.size(),
+             result.decode_tokens_per_second(), finish_words(result.finish));
+}
+
+}  // namespace
+
+int run_generate(const Arguments& arguments) {
+  CLI::App app(std::string("continue a text with a model\n") + kExamples, "prism generate");
+  Words words;
+  GenerateOptions options;
+  add_options(app, words, options);
+  if (!parse(app, arguments)) return 0;
+  const int threads = thread_limit(words.threads).threads;
+  set_up_process(threads);
+  at::set_num_threads(threads);
+  for (const auto& stop : words.stop) options.stop.push_back(parse_separator(stop));
+  const Sampler check_before_loading(options.sampler);
+
+  const torch::ScalarType type = find_compute_type(words.dtype);
+  const std::string prompt = read_prompt(words);
+  const ModelFolder model = load_model(words.model, type);
+  PRISM_CHECK(model.tokenizer.has_value(), "generate",
+              "expected a tokenizer.json in {}; found none; copy that of the model's training text there.",
+              model.folder.string());
+  catch_stop_signals();
+  // The prompt is echoed with the first text, when it is known to be sound.
+  std::string echo = words.echo ? prompt : "";
+  const bool stream = !words.json && !words.no_stream;
+  const auto show = [&](std::string_view text) {
+    if (stream) print_now(std::exchange(echo, "") + std::string(text));
+  };
+  const auto result = generate(model.decoder, *model.tokenizer, prompt, options, show);
+  if (words.json) {
+    print_json(words, options, prompt, result, type);
+  } else {
+    print_now(echo + (stream ? "" : result.text) + "\n");
+    print_speeds(result);
+  }
+  return result.finish == FinishReason::interrupted ? 1 : 0;
+}
+
+}  // namespace prism

@@ -1,0 +1,220 @@
+#include "prism/evaluation/perplexity.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <span>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/core/utf8.h"
+#include "prism/evaluation/windows.h"
+#include "prism/tokenizer/unicode_classes.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "perplexity";
+/// Tokens scored together: enough to fill the matrix products, few enough for the activations to stay small.
+constexpr int64_t kBatchTokens = 4096;
+
+void check_not_stopped() {
+  if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; no figure was computed.");
+}
+
+/// Counts words in a text that arrives in pieces.
+class WordCounter {
+ public:
+  void start_document() { inside_ = false; }
+
+  void add(std::string_view text) {
+    while (!text.empty()) {
+      const size_t well_formed = std::min(find_invalid_utf8(text), text.size());
+      for (size_t at = 0; at < well_formed;) {
+        const Character character = decode_character(text, at);
+        take((classes_[character.code] & kSpace) != 0);
+        at += character.length;
+      }
+      text.remove_prefix(well_formed);
+      if (text.empty()) return;
+      take(/*space=*/false);  // a byte that is no UTF-8 stands in a word like any other
+      text.remove_prefix(1);
+    }
+  }
+
+  int64_t words() const { return words_; }
+
+ private:
+  void take(bool space) {
+    if (!space && !inside_) ++words_;
+    inside_ = !space;
+  }
+
+  const uint8_t* classes_ = character_classes();
+  bool inside_ = false;
+  int64_t words_ = 0;
+};
+
+struct TokenizedText {
+  std::vector<int32_t> tokens;   ///< of all documents, one behind the other
+  std::vector<int64_t> lengths;  ///< of each document in tokens, its opening token included
+  int64_t words = 0, bytes = 0;
+};
+
+TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer) {
+  TokenizedText text;
+  WordCounter words;
+  const auto opening = tokenizer.end_of_text();
+  while (const auto piece = source.next()) {
+    check_not_stopped();
+    if (piece->first) {
+      words.start_document();
+      text.lengths.push_back(0);
+      if (opening) {
+        text.tokens.push_back(*opening);
+        ++text.lengths.back();
+      }
+    }
+    words.add(piece->text);
+    text.bytes += static_cast<int64_t>(piece->text.size());
+    const auto ids = tokenizer.encode(piece->text, SpecialTokens::as_text);
+    text.tokens.insert(text.tokens.end(), ids.begin(), ids.end());
+    text.lengths.back() += static_cast<int64_t>(ids.size());
+  }
+  text.words = words.words();
+  PRISM_CHECK(!text.lengths.empty(), kOperation,
+              "expected text; found none, and {} empty documents; name a file with text in it.",
+              source.empty_documents());
+  return text;
+}
+
+/// All windows of a text, the longest first: rows of a batch then have nearly the same length, and the batch that needs
+/// the most memory is the first.
+std::vector<Window> cut_text(const TokenizedText& text, int64_t size, int64_t stride) {
+  std::vector<Window> windows;
+  int64_t begin = 0;
+  for (const int64_t tokens : text.lengths) {
+    const auto cut = cut_windows(begin, tokens, size, stride);
+    windows.insert(windows.end(), cut.begin(), cut.end());
+    begin += tokens;
+  }
+  std::stable_sort(windows.begin(), windows.end(),
+                   [](const Window& a, const Window& b) { return a.length > b.length; });
+  return windows;
+}
+
+int64_t count_predictions(std::span<const Window> windows) {
+  int64_t count = 0;
+  for (const auto& window : windows) count += window.length - window.counted_from;
+  return count;
+}
+
+/// Nats of all counted predictions of a few windows, the first of which is the longest.
+double score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, std::span<const Window> windows) {
+  const auto rows = static_cast<int64_t>(windows.size()), columns = windows.front().length;
+  const auto tokens_BT = torch::zeros({rows, columns}, torch::kLong);
+  const auto labels_BT = torch::full({rows, columns}, -1, torch::kLong);
+  for (int64_t row = 0; row < rows; ++row) {
+    const Window& window = windows[static_cast<size_t>(row)];
+    const auto first = tokens.begin() + window.begin;
+    // Shorter rows are filled up behind their end, where causal attention keeps them from being seen.
+    std::copy(first, first + window.length, tokens_BT.data_ptr<int64_t>() + row * columns);
+    std::copy(first + 1 + window.counted_from, first + 1 + window.length,
+              labels_BT.data_ptr<int64_t>() + row * columns + window.counted_from);
+  }
+  const auto hidden_ND = decoder(tokens_BT, ForwardContext{}).flatten(0, 1);
+  // The head is a large part of a small model, so rows that are only context do not go through it.
+  const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
+  const auto losses = decoder->token_losses(hidden_ND.index_select(0, counted_N).unsqueeze(0),
+                                            labels_BT.flatten().index_select(0, counted_N).unsqueeze(0));
+  return losses.sum(torch::kDouble).item<double>();
+}
+
+/// Options with their defaults filled in.
+PerplexityOptions complete_options(PerplexityOptions options, int64_t context) {
+  if (options.window == 0) options.window = context;
+  PRISM_CHECK(options.window >= 1 && options.window <= context, kOperation,
+              "expected a window of 1 to {} tokens, the model's context; found {}.", context, options.window);
+  if (options.stride == 0) options.stride = options.window;
+  PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, kOperation,
+              "expected a stride of 1 to {} tokens, the window; found {}.", options.window, options.stride);
+  return options;
+}
+
+double perplexity(double nats, int64_t units) {
+  return units == 0 ? std::numeric_limits<double>::quiet_NaN() : std::exp(nats / static_cast<double>(units));
+}
+
+}  // namespace
+
+double PerplexityResult::token_perplexity() const {
+  return perplexity(nats, tokens);
+}
+
+double PerplexityResult::word_perplexity() const {
+  return perplexity(nats, words);
+}
+
+double PerplexityResult::byte_perplexity() const {
+  return perplexity(nats, bytes);
+}
+
+double PerplexityResult::bits_per_byte() const {
+  return nats / (static_cast<double>(bytes) * std::numbers::ln2);
+}
+
+std::string PerplexityResult::convention() const {
+  std::string text = fmt::format("windows of {} tokens every {}, each token predicted once", window, stride);
+  if (!cut) {
+    text += " (no document is longer than a window)";
+  } else if (stride == window) {
+    text += " (the first of a window from one token, the last from all)";
+  } else {
+    text += fmt::format(" (behind a document's first window, from {} to {} tokens)", window - stride + 1, window);
+  }
+  text += opening.empty() ? "; a document's first token is not predicted"
+                          : fmt::format("; {} opens every document", opening);
+  return text + "; words are what white space separates; bytes are those of the text in UTF-8";
+}
+
+PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,
+                                     const PerplexityOptions& wanted,
+                                     const std::function<void(const PerplexityProgress&)>& on_progress) {
+  const torch::NoGradGuard no_gradients;
+  const auto options = complete_options(wanted, decoder->config().context);
+  const TokenizedText text = tokenize_text(source, tokenizer);
+  const auto windows = cut_text(text, options.window, options.stride);
+  PRISM_CHECK(!windows.empty(), kOperation,
+              "expected a document of at least 2 tokens, the first of which is not predicted; found none.");
+
+  PerplexityProgress progress{0, count_predictions(windows), 0.0};
+  for (std::span<const Window> rest(windows); !rest.empty();) {
+    check_not_stopped();
+    const auto rows = static_cast<size_t>(std::max<int64_t>(1, kBatchTokens / rest.front().length));
+    const auto batch = rest.first(std::min(rows, rest.size()));
+    progress.nats += score_batch(decoder, text.tokens, batch);
+    if (!std::isfinite(progress.nats))
+      throw FailedError(kOperation,
+                        fmt::format("expected finite losses; found {}; are the model's weights sound?", progress.nats));
+    progress.tokens += count_predictions(batch);
+    if (on_progress) on_progress(progress);
+    rest = rest.subspan(batch.size());
+  }
+  const auto opening = tokenizer.end_of_text();
+  return {.nats = progress.nats,
+          .tokens = progress.tokens,
+          .words = text.words,
+          .bytes = text.bytes,
+          .documents = static_cast<int64_t>(text.lengths.size()),
+          .windows = static_cast<int64_t>(windows.size()),
+          .window = options.window,
+          .stride = options.stride,
+          .cut = *std::max_element(text.lengths.begin(), text.lengths.end()) > options.window + 1,
+          .opening = opening ? std::string(tokenizer.bytes(*opening)) : ""};
+}
+
+}  // namespace prism

@@ -1,0 +1,73 @@
+// How well a model predicts a text: perplexity per token, word and byte, and bits per byte.
+//
+//   TextSource text({"novels.txt.xz"}, {});
+//   PerplexityResult result = evaluate_perplexity(model.decoder, *model.tokenizer, text, {.window = 1024});
+//   fmt::print("{} ({})\n", result.byte_perplexity(), result.convention());
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "prism/data/text_source.h"
+#include "prism/models/decoder.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+struct PerplexityOptions {
+  int64_t window = 0, stride = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("window", window, "tokens that the model reads at once; 0: its context");
+    v("stride", stride, "tokens from the start of one window to that of the next; 0: the window");
+  }
+};
+
+/// With N the sum of -log p over all predicted tokens, in nats:
+///
+///   perplexity per unit = exp(N / units),  bits per byte = N / (bytes log 2)
+///
+/// Figures per word and per byte compare models with different tokenizers; figures per token do not.
+struct PerplexityResult {
+  double nats = 0;
+  int64_t tokens = 0;  ///< predicted ones
+  /// Stretches between white space (Unicode's White_Space) in the text. Glued punctuation belongs to its word.
+  int64_t words = 0;
+  int64_t bytes = 0;  ///< of the text in UTF-8, unpacked, without separators between documents
+  int64_t documents = 0, windows = 0;
+  int64_t window = 0, stride = 0;  ///< as used
+  bool cut = false;                ///< a document was longer than the window
+  std::string opening;             ///< the token put in front of every document, "" if the tokenizer has none
+
+  double token_perplexity() const;
+  /// NaN for a text of white space only.
+  double word_perplexity() const;
+  double byte_perplexity() const;
+  double bits_per_byte() const;
+  /// The rules behind the figures, to be shown with them.
+  std::string convention() const;
+};
+
+struct PerplexityProgress {
+  int64_t tokens = 0, tokens_total = 0;
+  double nats = 0;  ///< of `tokens`
+};
+
+/// Scores every document by itself: the end-of-text token opens it where the tokenizer has one, as in training, and
+/// attention never crosses documents. Without such a token a document's first token is not predicted, while its words
+/// and bytes are all counted. Special tokens spelled in the text stay text. A document longer than the window is cut as
+/// windows.h says.
+///
+/// Losses are float32 (computed in the decoder's compute dtype), their sum is float64. The tokens of the whole text are
+/// held in memory, 4 bytes each.
+///
+/// @param on_progress  if given, called after every batch of windows.
+/// @throws InputError for no text or nothing to predict, a window beyond the model's context, a stride outside 1 to
+///         window, ids beyond the model's vocabulary, and what TextSource throws; FailedError for a loss that is not
+///         finite, or when SIGINT or SIGTERM came (core/stop.h).
+PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
+                                     const PerplexityOptions& options,
+                                     const std::function<void(const PerplexityProgress&)>& on_progress = {});
+
+}  // namespace prism

@@ -1,0 +1,121 @@
+#include "prism/generation/generate.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/core/timer.h"
+#include "prism/core/utf8.h"
+#include "prism/generation/text_stream.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "generate";
+
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
+  const size_t invalid = find_invalid_utf8(prompt);
+  PRISM_CHECK(invalid == std::string_view::npos, kOperation,
+              "expected a prompt in UTF-8; found byte 0x{:02X} at offset {}.", static_cast<uint8_t>(prompt[invalid]),
+              invalid);
+  if (!prompt.empty()) return tokenizer.encode(prompt);
+  const auto end_of_text = tokenizer.end_of_text();
+  PRISM_CHECK(end_of_text.has_value(), kOperation,
+              "expected a prompt, because the tokenizer has no end-of-text token to start a document with; found an "
+              "empty one.");
+  return {*end_of_text};
+}
+
+/// How many tokens to make at most.
+int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, int64_t context) {
+  const int64_t room = context - prompt_tokens;
+  PRISM_CHECK(wanted >= 0, kOperation, "expected max_new_tokens of at least 1, or 0 for the default; found {}.",
+              wanted);
+  PRISM_CHECK(room > 0, kOperation,
+              "expected a prompt shorter than the model's context of {} tokens; found {} tokens; shorten it to at most "
+              "{}: this model has no rule for sliding its context.",
+              context, prompt_tokens, context - 1);
+  PRISM_CHECK(wanted <= room, kOperation,
+              "expected prompt and new tokens within the model's context of {} tokens; found {} + {} = {}; ask for at "
+              "most {} new tokens or shorten the prompt: this model has no rule for sliding its context.",
+              context, prompt_tokens, wanted, prompt_tokens + wanted, room);
+  return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
+}
+
+/// Logits [V] of the token behind `ids`, which join the past in `cache`.
+torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> ids, KvCache& cache) {
+  const auto count = static_cast<int64_t>(ids.size());
+  const auto tokens_BT = torch::empty({1, count}, torch::kLong);
+  std::copy(ids.begin(), ids.end(), tokens_BT.data_ptr<int64_t>());
+  ForwardContext context;
+  context.cache = &cache;
+  const auto hidden_BTD = decoder(tokens_BT, context);
+  return decoder->logits(hidden_BTD.narrow(1, count - 1, 1)).to(torch::kFloat).flatten();
+}
+
+}  // namespace
+
+std::string finish_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::length:
+      return "length";
+    case FinishReason::end_of_text:
+      return "end_of_text";
+    case FinishReason::stop_string:
+      return "stop_string";
+    case FinishReason::interrupted:
+      return "interrupted";
+  }
+  throw InternalError(kOperation, "unknown reason to finish.");
+}
+
+Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
+                    const GenerateOptions& options, const std::function<void(std::string_view)>& on_text) {
+  const torch::NoGradGuard no_gradients;
+  const ModelConfig& config = decoder->config();
+  Generation result;
+  result.prompt_ids = encode_prompt(tokenizer, prompt);
+  const auto prompt_tokens = static_cast<int64_t>(result.prompt_ids.size());
+  const int64_t limit = new_token_limit(options.max_new_tokens, prompt_tokens, config.context);
+  const auto choices = static_cast<size_t>(std::min(config.vocab_size, tokenizer.vocab_size()));
+  const std::optional<int32_t> end = options.ignore_end_of_text ? std::nullopt : tokenizer.end_of_text();
+  Sampler sampler(options.sampler);
+  TextStream stream(options.stop);
+  const auto show = [&](const std::string& text) {
+    result.text += text;
+    if (on_text && !text.empty()) on_text(text);
+  };
+
+  KvCache cache(config.layers, /*batch=*/1, prompt_tokens + limit, decoder->compute_type());
+  Timer timer;
+  auto logits_V = next_logits(decoder, result.prompt_ids, cache);
+  result.prompt_seconds = timer.seconds();
+  timer.restart();
+  for (;;) {
+    const int32_t id = sampler.pick(std::span(logits_V.data_ptr<float>(), choices));
+    if (id == end) {
+      result.finish = FinishReason::end_of_text;
+      break;
+    }
+    result.ids.push_back(id);
+    show(stream.push(tokenizer.bytes(id)));
+    if (stream.stopped()) {
+      result.finish = FinishReason::stop_string;
+      break;
+    }
+    if (static_cast<int64_t>(result.ids.size()) == limit) break;
+    if (stop_signal() != 0) {
+      result.finish = FinishReason::interrupted;
+      break;
+    }
+    logits_V = next_logits(decoder, {&id, 1}, cache);
+    ++result.decode_steps;
+  }
+  result.decode_seconds = timer.seconds();
+  show(stream.finish());
+  return result;
+}
+
+}  // namespace prism

@@ -1,0 +1,78 @@
+// Continues a text with a decoder: one pass over the prompt, then one token at a time with a KV cache.
+//
+//   GenerateOptions options;
+//   options.sampler.temperature = 0;
+//   Generation result = generate(model.decoder, *model.tokenizer, "Call me", options, [](std::string_view text) {
+//     std::cout << text << std::flush;
+//   });
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prism/generation/sampler.h"
+#include "prism/models/decoder.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+/// New tokens when their number is left open and the context has room.
+constexpr int64_t kDefaultNewTokens = 128;
+
+struct GenerateOptions {
+  int64_t max_new_tokens = 0;
+  bool ignore_end_of_text = false;
+  std::vector<std::string> stop;
+  SamplerOptions sampler;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("max_new_tokens", max_new_tokens, "stop after so many tokens; 0: 128, or what the context has room for");
+    v("ignore_end_of_text", ignore_end_of_text, "go on behind the end-of-text token");
+    v("stop", stop, "stop before the first of these strings");
+    v("sampler", sampler, "how the next token is chosen");
+  }
+};
+
+enum class FinishReason {
+  length,       ///< max_new_tokens were made
+  end_of_text,  ///< the model ended the document
+  stop_string,
+  interrupted,  ///< SIGINT or SIGTERM (core/stop.h)
+};
+/// "length", "end_of_text", "stop_string", "interrupted".
+std::string finish_name(FinishReason reason);
+
+struct Generation {
+  std::vector<int32_t> prompt_ids;
+  std::vector<int32_t> ids;  ///< new ones; without the end-of-text token that ended them
+  std::string text;          ///< of `ids`, well-formed UTF-8, cut before the stop string
+  FinishReason finish = FinishReason::length;
+  double prompt_seconds = 0;  ///< one pass over the prompt
+  double decode_seconds = 0;  ///< everything behind it
+  int64_t decode_steps = 0;   ///< passes of one token; the first new token comes out of the prompt's
+
+  double prompt_tokens_per_second() const { return static_cast<double>(prompt_ids.size()) / prompt_seconds; }
+  /// 0 when there was no step.
+  double decode_tokens_per_second() const {
+    return decode_steps == 0 ? 0.0 : static_cast<double>(decode_steps) / decode_seconds;
+  }
+};
+
+/// Continues `prompt`.
+///
+/// The prompt is taken as it is: special tokens that it spells are parsed and nothing is put in front of it. An empty
+/// one starts a document, which is what the end-of-text token in front of a document means to models trained here.
+/// Where a model has more rows than its tokenizer has ids, the rows beyond are never chosen. Tokens are computed in the
+/// decoder's compute dtype.
+///
+/// @param on_text  if given, receives the text in parts as it becomes known; the parts are result.text.
+/// @throws InputError for a prompt that is not UTF-8 or fills the context, more new tokens than the context has room
+///         for, an empty prompt where the tokenizer has no end-of-text token, options out of range; FailedError for
+///         logits that are not finite.
+Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
+                    const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {});
+
+}  // namespace prism

@@ -1,0 +1,64 @@
+// Chooses the next token from a model's logits.
+//
+//   Sampler sampler({.temperature = 0.8, .top_k = 40, .top_p = 0.95, .seed = 1});
+//   int32_t id = sampler.pick(logits_V);
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "prism/core/random.h"
+
+namespace prism {
+
+struct SamplerOptions {
+  double temperature = 0.8;
+  int64_t top_k = 40;
+  double top_p = 0.95;
+  int64_t seed = 1;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("temperature", temperature, "divides the logits: below 1 sharpens, above 1 flattens; 0: always the likeliest");
+    v("top_k", top_k, "draw among this many likeliest tokens; 0: among all");
+    v("top_p", top_p, "draw among the likeliest tokens that together reach this probability; 1: among all");
+    v("seed", seed, "of the draws: equal seeds give equal texts");
+  }
+};
+
+/// Draws token ids.
+///
+/// In this order, as Hugging Face's transformers do: logits are divided by the temperature; the top_k likeliest are
+/// kept; of these, with their probabilities renormalised, the fewest likeliest whose sum reaches top_p; one is drawn in
+/// proportion to its probability. At temperature 0 the likeliest is taken and nothing drawn. Of equal logits the lower
+/// id counts as likelier, so exactly top_k are kept (transformers keeps all that equal the last one).
+class Sampler {
+ public:
+  /// @throws InputError for a temperature or top_k below 0, or a top_p outside (0, 1].
+  explicit Sampler(const SamplerOptions& options);
+
+  /// @param logits  [V]; -inf forbids a token.
+  /// @return        the token's id, its index in `logits`.
+  /// @throws FailedError if one is NaN or +inf, or all are -inf; InputError if there are none.
+  int32_t pick(std::span<const float> logits);
+
+ private:
+  struct Candidate {
+    float logit;
+    int32_t id;
+    double weight;  ///< probability times a constant
+  };
+  static bool likelier(const Candidate& a, const Candidate& b);
+
+  void keep_top_k();
+  void weigh(float highest);
+  void keep_top_p();
+  int32_t draw();
+
+  SamplerOptions options_;
+  Random random_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace prism
