@@ -27,7 +27,8 @@ Json config_to_json(const ModelConfig& config, int64_t end_of_text);
 /// The config that a config.json describes, complete. @throws InputError naming what is missing or not supported.
 ModelConfig config_from_json(const Json& json, const std::string& source);
 
-/// The model folder meant by a path: itself, or the last checkpoint of a run folder. @throws InputError if it is neither.
+/// The model folder meant by a path: itself, or the last checkpoint of a run folder. @throws InputError if it is
+/// neither.
 std::filesystem::path find_model_folder(const std::filesystem::path& path);
 
 /// The config of a model folder or run, without its weights.

@@ -7,7 +7,8 @@
 namespace prism {
 
 bool parse(CLI::App& app, const Arguments& arguments) {
-  app.footer("Exit status: 0 done, 1 failed, 2 wrong input.");
+  const std::string footer = app.get_footer();
+  app.footer(footer + (footer.empty() ? "" : "\n") + "Exit status: 0 done, 1 failed, 2 wrong input.");
   Arguments reversed(arguments.rbegin(), arguments.rend());  // CLI11 pops from the back
   try {
     app.parse(std::move(reversed));

@@ -68,6 +68,16 @@ void set_up_process(int threads) {
   ::mallopt(M_TOP_PAD, 64 << 20);
 }
 
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t start = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (start != std::string::npos) return line.substr(start);
+  }
+  return "unknown";
+}
+
 int64_t peak_memory_bytes() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);

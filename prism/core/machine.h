@@ -19,6 +19,9 @@ ThreadLimit thread_limit(int requested = 0);
 /// thresholds (a freed buffer stays mapped: page faults cost more than many kernels). Call it first in main().
 void set_up_process(int threads);
 
+/// The processor's own name, "unknown" where the system does not say.
+std::string cpu_name();
+
 /// Peak resident memory of this process so far, in bytes.
 int64_t peak_memory_bytes();
 

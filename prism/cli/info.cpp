@@ -1,0 +1,91 @@
+// prism info: what a recipe or model costs, layer by layer.
+#include <filesystem>
+
+#include "prism/checkpoint/model_folder.h"
+#include "prism/cli/command.h"
+#include "prism/models/cost.h"
+#include "prism/training/recipe.h"
+
+namespace prism {
+namespace {
+
+/// A recipe file, a model folder or a run.
+ModelConfig config_of(const std::string& path, int64_t vocab_size) {
+  if (std::filesystem::is_directory(path)) return load_config(path);
+  auto config = load_recipe(path, {}).model;
+  if (vocab_size > 0) config.vocab_size = vocab_size;
+  PRISM_CHECK(config.vocab_size > 0, "info", "{} leaves vocab_size to the data's tokenizer; give --vocab-size N.",
+              path);
+  complete(config);
+  return config;
+}
+
+Json to_json(const ModelConfig& config, const ModelCost& cost) {
+  Json layers = Json::array();
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const auto& layer = config.layers[i];
+    layers.push_back({{"heads", layer.heads},
+                      {"kv_heads", layer.kv_heads},
+                      {"head_dim", layer.head_dim},
+                      {"ffn_width", layer.ffn.width},
+                      {"parameters", cost.layers[i].parameters},
+                      {"flops_per_token", cost.layers[i].flops_per_token},
+                      {"kv_bytes_per_token", cost.layers[i].kv_bytes_per_token}});
+  }
+  return {{"parameters", cost.parameters},
+          {"flops_per_token", cost.flops_per_token},
+          {"kv_bytes_per_token", cost.kv_bytes_per_token},
+          {"schedule", format_head_schedule(heads_of(config))},
+          {"d_model", config.d_model},
+          {"context", config.context},
+          {"vocab_size", config.vocab_size},
+          {"layers", layers}};
+}
+
+void print_table(const ModelConfig& config, const ModelCost& cost) {
+  fmt::print("heads x layers {}, d_model {}, context {}, vocabulary {}{}\n\n", format_head_schedule(heads_of(config)),
+             config.d_model, config.context, config.vocab_size, config.tied ? ", tied head" : "");
+  fmt::print("{:>9} {:>6} {:>9} {:>6} {:>6} {:>13} {:>14} {:>13}\n", "layer", "heads", "kv_heads", "width", "ffn",
+             "parameters", "FLOPs/token", "KV B/token");
+  const auto row = [](const std::string& name, const std::string& geometry, int64_t parameters, int64_t flops,
+                      int64_t kv_bytes) {
+    fmt::print("{:>9} {:>30} {:>13} {:>14} {:>13}\n", name, geometry, parameters, flops, kv_bytes);
+  };
+  row("embedding", "", cost.embedding_parameters, 0, 0);
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const auto& layer = config.layers[i];
+    row(std::to_string(i),
+        fmt::format("{:>6} {:>9} {:>6} {:>6}", layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width),
+        cost.layers[i].parameters, cost.layers[i].flops_per_token, cost.layers[i].kv_bytes_per_token);
+  }
+  row("head", config.tied ? "the embedding" : "", cost.head_parameters + config.d_model,
+      2 * config.vocab_size * config.d_model, 0);
+  row("total", fmt::format("{:.1f}M", static_cast<double>(cost.parameters) / 1e6), cost.parameters,
+      cost.flops_per_token, cost.kv_bytes_per_token);
+  fmt::print("\nFLOPs: forward, per token of a full causal context; training takes three times that. KV: bfloat16.\n");
+  for (const auto& warning : head_schedule_warnings(heads_of(config), config.d_model))
+    fmt::print("note: {}\n", warning);
+}
+
+}  // namespace
+
+int run_info(const Arguments& arguments) {
+  std::string path;
+  int64_t vocab_size = 0;
+  bool json = false;
+  CLI::App app("Shows heads, widths, parameters, FLOPs and cache of a model, layer by layer.", "prism info");
+  app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder or a run")->required();
+  app.add_option("--vocab-size", vocab_size, "for recipes that leave it to the tokenizer")->check(CLI::PositiveNumber);
+  app.add_flag("--json", json, "one JSON object: parameters, flops_per_token, layers, ...");
+  if (!parse(app, arguments)) return 0;
+  const auto config = config_of(path, vocab_size);
+  const auto cost = model_cost(config);
+  if (json) {
+    fmt::print("{}\n", to_json(config, cost).dump());
+  } else {
+    print_table(config, cost);
+  }
+  return 0;
+}
+
+}  // namespace prism

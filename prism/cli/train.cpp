@@ -1,0 +1,110 @@
+// prism train: a recipe and its overrides in, a run folder out.
+#include <ATen/Parallel.h>
+
+#include <filesystem>
+
+#include "prism/cli/command.h"
+#include "prism/core/machine.h"
+#include "prism/core/progress.h"
+#include "prism/core/stop.h"
+#include "prism/training/trainer.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "train";
+
+/// "--model.schedule 8x8", "--seed=2" -> paths and values.
+std::vector<Override> overrides_from(const std::vector<std::string>& words, const std::vector<std::string>& sets) {
+  std::vector<Override> overrides;
+  for (const auto& set : sets) {
+    const size_t equals = set.find('=');
+    PRISM_CHECK(equals != std::string::npos, kOperation, "--set: expected FIELD=VALUE; found \"{}\".", set);
+    overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
+  }
+  for (size_t i = 0; i < words.size(); ++i) {
+    PRISM_CHECK(words[i].starts_with("--"), kOperation, "expected --FIELD VALUE; found \"{}\"; see prism train --help.",
+                words[i]);
+    const size_t equals = words[i].find('=');
+    if (equals != std::string::npos) {
+      overrides.emplace_back(words[i].substr(2, equals - 2), words[i].substr(equals + 1));
+      continue;
+    }
+    PRISM_CHECK(i + 1 < words.size(), kOperation, "expected a value after {}; found none.", words[i]);
+    overrides.emplace_back(words[i].substr(2), words[i + 1]);
+    ++i;
+  }
+  return overrides;
+}
+
+std::string fields_help() {
+  std::string text = "Fields of a recipe, each also a flag (--train.tokens 4M; --model.layers[0-3].heads 3):\n";
+  for (const auto& row : describe_fields<Recipe>())
+    text += fmt::format("  {:<34} {} [{}]\n", row.path, row.help, row.default_value);
+  return text;
+}
+
+void print_plan(const Trainer& trainer, const std::string& out) {
+  const auto heads = heads_of(trainer.recipe().model);
+  for (const auto& warning : head_schedule_warnings(heads, trainer.recipe().model.d_model))
+    fmt::print(stderr, "note: {}\n", warning);
+  fmt::print(stderr, "train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads),
+             out);
+}
+
+}  // namespace
+
+int run_train(const Arguments& arguments) {
+  std::string recipe_file, out;
+  std::vector<std::string> sets;
+  int threads = 0;
+  bool resume = false, json = false;
+  CLI::App app("Trains a model by a recipe, or goes on with a run.", "prism train");
+  app.add_option("--recipe", recipe_file, "what to train, e.g. configs/prism_small.json");
+  app.add_option("--out", out, "folder of the run: records, checkpoints, the recipe as run  [runs/<recipe>]");
+  app.add_option("--set", sets, "FIELD=VALUE: override one recipe field, as --FIELD VALUE does")
+      ->allow_extra_args(false);
+  app.add_flag("--resume", resume, "go on with the run in --out from its last checkpoint");
+  app.add_option("--threads", threads, "threads  [all the process may use]")->check(CLI::PositiveNumber);
+  app.add_flag("--json", json, "print the result as one JSON object");
+  app.allow_extras();
+  app.footer(fields_help());
+  if (!parse(app, arguments)) return 0;
+
+  const int used_threads = thread_limit(threads).threads;
+  set_up_process(used_threads);
+  at::set_num_threads(used_threads);
+  const auto overrides = overrides_from(app.remaining(), sets);
+  PRISM_CHECK(resume ? !out.empty() : !recipe_file.empty(), kOperation,
+              "expected {}; found none; see prism train --help.",
+              resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");
+  PRISM_CHECK(
+      !resume || (recipe_file.empty() && overrides.empty()), kOperation,
+      "expected --out and --resume alone, a run keeps its recipe; found other fields; start a new run to change them.");
+  if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
+  if (resume) {
+    recipe_file = (std::filesystem::path(out) / "recipe.json").string();
+    PRISM_CHECK(std::filesystem::exists(recipe_file), kOperation,
+                "expected a run to resume at {}; found no recipe.json; start it without --resume.", out);
+  }
+  auto recipe = load_recipe(recipe_file, overrides);
+
+  catch_stop_signals();
+  Trainer trainer(std::move(recipe), out, used_threads, resume ? Start::resume : Start::fresh);
+  print_plan(trainer, out);
+  const auto result = trainer.run();
+  if (json) {
+    fmt::print("{}\n", Json{{"run", out},
+                            {"finished", result.finished},
+                            {"step", result.step},
+                            {"tokens", result.tokens},
+                            {"val_loss", result.val_loss}}
+                           .dump());
+  } else if (result.finished) {
+    fmt::print("{}: {} steps, {} tokens{}\n", out, result.step, result.tokens,
+               result.val_loss < 0 ? "" : fmt::format(", validation loss {:.4f}", result.val_loss));
+  }
+  return result.finished ? 0 : 1;
+}
+
+}  // namespace prism

@@ -1,0 +1,63 @@
+#include "prism/training/recipe.h"
+
+#include <algorithm>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+bool is_layer_path(const std::string& path) {
+  return path.starts_with("model.layers[");
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides) {
+  auto recipe = fields_from_json<Recipe>(read_json(file.string()), "");
+  PRISM_CHECK(recipe.prism_format == 1, "recipe", "{}: expected prism_format 1; found {}.", file.string(),
+              recipe.prism_format);
+  if (recipe.name.empty()) recipe.name = file.stem().string();
+  for (const auto& [path, value] : overrides)
+    if (!is_layer_path(path)) set_field(recipe, path, value);
+  expand_shorthand(recipe.model);
+  for (const auto& [path, value] : overrides)
+    if (is_layer_path(path)) set_field(recipe, path, value);
+  return recipe;
+}
+
+void check_train_options(const TrainOptions& options) {
+  const auto at_least = [](const char* name, double value, double least) {
+    PRISM_CHECK(value >= least, "recipe", "train.{}: expected at least {}; found {}.", name, least, value);
+  };
+  at_least("tokens", static_cast<double>(options.tokens), 1);
+  at_least("batch_rows", static_cast<double>(options.batch_rows), 1);
+  at_least("accumulate", static_cast<double>(options.accumulate), 1);
+  at_least("log_steps", static_cast<double>(options.log_steps), 1);
+  at_least("keep_last", static_cast<double>(options.keep_last), 1);
+  at_least("learning_rate", options.learning_rate, 0);
+  at_least("warmup_tokens", static_cast<double>(options.warmup_tokens), 0);
+  at_least("eval_every_tokens", static_cast<double>(options.eval_every_tokens), 0);
+  at_least("eval_tokens", static_cast<double>(options.eval_tokens), 0);
+  at_least("checkpoint_every_tokens", static_cast<double>(options.checkpoint_every_tokens), 0);
+  at_least("sample_tokens", static_cast<double>(options.sample_tokens), 0);
+  for (const auto& [name, share] :
+       {std::pair{"final_share", options.final_share}, {"warmup_share", options.warmup_share}})
+    PRISM_CHECK(share >= 0 && share <= 1, "recipe", "train.{}: expected a share within 0-1; found {}.", name, share);
+}
+
+std::vector<int64_t> save_steps(const Json& value, int64_t total) {
+  std::vector<int64_t> steps;
+  if (value == "none") return steps;
+  if (value == "log") {
+    for (int64_t step = 1; step <= total; step *= 2) steps.push_back(step);
+    return steps;
+  }
+  PRISM_CHECK(value.is_array(), "recipe", "train.save_steps: expected none, log or a list of steps; found {}.",
+              value.dump());
+  read_fields(steps, value, "train.save_steps");
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+}  // namespace prism

@@ -1,0 +1,95 @@
+// A recipe: everything that decides a training run, read from JSON, overridden by flags, saved whole with the run.
+//
+//   Recipe recipe = load_recipe("configs/s0_small_prism.json", {{"train.tokens", "4M"}, {"model.layers[0-3].heads",
+//   "3"}});
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prism/core/fields.h"
+#include "prism/models/model_config.h"
+#include "prism/training/adamw.h"
+
+namespace prism {
+
+struct DataOptions {
+  std::string folder;
+  bool document_mask = false;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("folder", folder, "token shards, as prism tokenize writes them");
+    v("document_mask", document_mask, "attention and positions stop at document boundaries; off as in the paper");
+  }
+};
+
+struct TrainOptions {
+  int64_t tokens = 0, batch_rows = 8, accumulate = 1;
+  double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025;
+  int64_t warmup_tokens = 0;
+  AdamWOptions adamw;
+  std::string dtype = "auto";
+  int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
+  Json save_steps = "none";
+  std::vector<std::string> sample_prompts;
+  int64_t sample_tokens = 100;
+  double sample_temperature = 0.8;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("tokens", tokens, "tokens to train on, rounded up to whole steps");
+    v("batch_rows", batch_rows, "sequences of a forward pass");
+    v("accumulate", accumulate, "forward passes of one optimizer step");
+    v("learning_rate", learning_rate, "peak, reached after the warm-up");
+    v("final_share", final_share, "share of the peak that the cosine ends at");
+    v("warmup_share", warmup_share, "linear warm-up, as a share of the tokens");
+    v("warmup_tokens", warmup_tokens, "linear warm-up in tokens; 0: by warmup_share");
+    v("adamw", adamw, "the optimizer");
+    v("dtype", dtype, "of matmuls: auto, bfloat16 or float32; weights and sums are float32");
+    v("log_steps", log_steps, "a train record every so many steps");
+    v("eval_every_tokens", eval_every_tokens, "validation every so many tokens; 0: at the end only");
+    v("eval_tokens", eval_tokens, "validation tokens, from the start of the split; 0: all of it");
+    v("checkpoint_every_tokens", checkpoint_every_tokens, "0: at the end and on SIGINT or SIGTERM only");
+    v("keep_last", keep_last, "checkpoints kept of those to resume from");
+    v("save_steps", save_steps, "steps whose weights are kept: none, log (1, 2, 4, 8, ...) or a list");
+    v("sample_prompts", sample_prompts, "texts continued at the end, for the report");
+    v("sample_tokens", sample_tokens, "tokens of each continuation");
+    v("sample_temperature", sample_temperature, "of the continuations; 0: greedy");
+  }
+};
+
+struct Recipe {
+  int64_t prism_format = 1;
+  std::string name, from;
+  int64_t seed = 1;
+  ModelConfig model;
+  DataOptions data;
+  TrainOptions train;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("prism_format", prism_format, "version of this file's layout");
+    v("name", name, "of the run, in reports; empty: the recipe's file name");
+    v("from", from, "where the numbers come from: paper, table, row");
+    v("seed", seed, "of initial weights and data order");
+    v("model", model, "the model");
+    v("data", data, "what it is trained on");
+    v("train", train, "how it is trained");
+  }
+};
+
+/// One override: a field's path and its value as typed.
+using Override = std::pair<std::string, std::string>;
+
+/// Reads a recipe, applies the overrides, expands the shorthand. Overrides of model.layers[...] apply after the
+/// expansion, all others before it. The model is not completed: its vocab_size may still be 0.
+/// @throws InputError naming unknown fields and values of the wrong type.
+Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides);
+
+/// @throws InputError for numbers that no training can use.
+void check_train_options(const TrainOptions& options);
+
+/// The steps of `save_steps` up to `total`. @throws InputError unless none, log or a list of steps.
+std::vector<int64_t> save_steps(const Json& value, int64_t total);
+
+}  // namespace prism

@@ -1,0 +1,323 @@
+#include "prism/training/trainer.h"
+
+#include <ATen/Functions.h>
+
+#include <cmath>
+
+#include "prism/attention/head_schedule.h"
+#include "prism/checkpoint/model_folder.h"
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/core/stop.h"
+#include "prism/generation/generate.h"
+#include "prism/kernels/compute_type.h"
+#include "prism/kernels/peak.h"
+#include "prism/models/cost.h"
+#include "prism/training/learning_rate.h"
+#include "prism/training/validation.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "train";
+
+/// Makes or checks the folder before it is locked.
+fs::path claim_folder(const fs::path& run, Start start) {
+  const auto holds = [&](const char* name) { return fs::exists(run / name); };
+  if (start == Start::resume) {
+    PRISM_CHECK(holds("recipe.json"), kOperation,
+                "expected a run to resume at {}; found {}; start it without --resume.", run.string(),
+                fs::exists(run) ? "no recipe.json" : "nothing");
+    return run;
+  }
+  PRISM_CHECK(!holds("recipe.json"), kOperation,
+              "expected an unused folder; found a run in {}; go on with it by --resume, or choose another --out.",
+              run.string());
+  make_folder(run);
+  for (const auto& entry : fs::directory_iterator(run)) {
+    PRISM_CHECK(entry.path().filename() == ".lock", kOperation,
+                "expected an empty folder; found {} in {}; choose another --out.", entry.path().filename().string(),
+                run.string());
+  }
+  return run;
+}
+
+/// Names the tokens that a run was trained on, so that a resumed run notices other ones.
+std::string fingerprint_of(const TokenDataset& data) {
+  return fmt::format("{}-{}", data.info() ? data.info()->tokenizer_fingerprint : "unknown", data.size());
+}
+
+}  // namespace
+
+Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
+    : recipe_(std::move(recipe)),
+      run_(claim_folder(run, start)),
+      threads_(threads),
+      lock_(run_, kOperation),
+      checkpoints_(run_) {
+  check_train_options(recipe_.train);
+  open_data();
+  complete(recipe_.model);
+  save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
+
+  decoder_ = Decoder(recipe_.model);
+  decoder_->initialise(static_cast<uint64_t>(recipe_.seed));
+  decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
+  optimizer_ = std::make_unique<AdamW>(decoder_->named_parameters(), recipe_.train.adamw);
+  flops_per_token_ = 3.0 * static_cast<double>(model_cost(recipe_.model).flops_per_token);
+  peak_gflops_ = measure_peak(threads_, decoder_->compute_type() == torch::kBFloat16).gflops;
+
+  const auto last = last_checkpoint(run_);
+  if (start == Start::resume && last) {
+    restore();
+  } else {
+    state_.data_fingerprint = fingerprint_of(*train_data_);
+    write_file(run_ / "recipe.json", fields_to_json(recipe_).dump(2) + "\n");
+    records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", 0);
+    write_run_record();
+  }
+}
+
+void Trainer::open_data() {
+  const fs::path folder = recipe_.data.folder;
+  PRISM_CHECK(!folder.empty(), kOperation,
+              "expected data.folder, made by prism tokenize; found none; give --data.folder DIR.");
+  train_data_ = std::make_unique<TokenDataset>(folder, "train");
+  const auto& info = train_data_->info();
+  if (fs::exists(folder / "tokenizer.json")) tokenizer_ = Tokenizer::load(folder);
+  const int64_t needed = info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0;
+  if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = needed;
+  PRISM_CHECK(recipe_.model.vocab_size >= needed, kOperation,
+              "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
+              needed, recipe_.model.vocab_size);
+  const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
+  const WindowOptions options{recipe_.model.context, recipe_.train.batch_rows, recipe_.seed, recipe_.data.document_mask,
+                              true};
+  loader_ = std::make_unique<WindowLoader>(*train_data_, options, end_of_text);
+  if (find_shards(folder, "valid").empty()) return;
+  valid_data_ = std::make_unique<TokenDataset>(folder, "valid");
+  PRISM_CHECK(valid_data_->size() > recipe_.model.context, kOperation,
+              "expected more than {} validation tokens, one context; found {} in {}; give prism tokenize a larger "
+              "--valid-share.",
+              recipe_.model.context, valid_data_->size(), folder.string());
+}
+
+int64_t Trainer::step_tokens() const {
+  return recipe_.train.batch_rows * recipe_.train.accumulate * recipe_.model.context;
+}
+
+int64_t Trainer::total_steps() const {
+  return (recipe_.train.tokens + step_tokens() - 1) / step_tokens();
+}
+
+bool Trainer::due(int64_t every_tokens) const {
+  return every_tokens > 0 && state_.tokens / every_tokens > (state_.tokens - step_tokens()) / every_tokens;
+}
+
+Json Trainer::record(const char* kind) const {
+  return {{"kind", kind}, {"step", state_.step}, {"tokens", state_.tokens}, {"seconds", seconds()}};
+}
+
+void Trainer::write_run_record() {
+  const auto cost = model_cost(recipe_.model);
+  Json layers = Json::array();
+  for (const auto& layer : recipe_.model.layers)
+    layers.push_back({{"heads", layer.heads},
+                      {"kv_heads", layer.kv_heads},
+                      {"head_dim", layer.head_dim},
+                      {"ffn_width", layer.ffn.width}});
+  Json json = record("run");
+  json.update({{"prism_format", 1},
+               {"name", recipe_.name},
+               {"schedule", format_head_schedule(heads_of(recipe_.model))},
+               {"parameters", cost.parameters},
+               {"flops_per_token", cost.flops_per_token},
+               {"vocab_size", recipe_.model.vocab_size},
+               {"d_model", recipe_.model.d_model},
+               {"context", recipe_.model.context},
+               {"layers", layers},
+               {"seed", recipe_.seed},
+               {"total_tokens", total_steps() * step_tokens()},
+               {"dtype", compute_type_name(decoder_->compute_type())},
+               {"threads", threads_},
+               {"cpu", cpu_name()},
+               {"peak_gflops", peak_gflops_}});
+  records_->write(json);
+}
+
+void Trainer::restore() {
+  const auto folder = *last_checkpoint(run_);
+  state_ = load_run_state(folder);
+  const auto fingerprint = fingerprint_of(*train_data_);
+  PRISM_CHECK(
+      state_.data_fingerprint == fingerprint, kOperation,
+      "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
+      state_.data_fingerprint, fingerprint, recipe_.data.folder);
+  load_weights(decoder_, folder / "model.safetensors");
+  load_optimizer(folder, optimizer_->state());
+  optimizer_->set_steps(state_.step);
+  loader_->seek(state_.windows);
+  records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", state_.records_bytes);
+}
+
+TrainResult Trainer::run() {
+  progress_ = std::make_unique<Progress>("train", total_steps() * step_tokens(), " tokens", state_.tokens);
+  timer_.restart();
+  logged_tokens_ = state_.tokens;
+  logged_seconds_ = state_.step_seconds;
+  if (state_.step == total_steps()) {
+    progress_->finish(fmt::format("train: {} is done, {} steps", run_.string(), state_.step));
+    return {true, state_.step, state_.tokens, state_.last_val_loss};
+  }
+  while (state_.step < total_steps()) {
+    if (stop_signal() != 0) {
+      if (last_checkpoint(run_) != checkpoints_.path(CheckpointKind::step, state_.step)) save_checkpoint();
+      progress_->finish(fmt::format("train: stopped at step {}, saved; go on with: prism train --out {} --resume",
+                                    state_.step, run_.string()));
+      return {false, state_.step, state_.tokens, state_.last_val_loss};
+    }
+    train_step();
+  }
+  progress_->finish(fmt::format(
+      "train: {} steps, {} tokens in {}, {:.0f} tokens/s, loss {}", state_.step,
+      short_number(static_cast<double>(state_.tokens)), short_duration(state_.seconds + timer_.seconds()),
+      static_cast<double>(state_.tokens) / state_.step_seconds,
+      state_.last_val_loss < 0 ? "not validated" : fmt::format("{:.4f} (validation)", state_.last_val_loss)));
+  return {true, state_.step, state_.tokens, state_.last_val_loss};
+}
+
+void Trainer::train_step() {
+  const Timer timer;
+  const auto& train = recipe_.train;
+  const int64_t first_window = loader_->position();
+  const double loss = forward_backward();
+  const double norm = optimizer_->gradient_norm();
+  if (!std::isfinite(loss) || !std::isfinite(norm)) fail_not_finite(loss, norm, first_window);
+
+  const double total = static_cast<double>(total_steps() * step_tokens());
+  const double warmup = train.warmup_tokens > 0 ? static_cast<double>(train.warmup_tokens) : train.warmup_share * total;
+  const double learning_rate = cosine_learning_rate(train.learning_rate, train.final_share,
+                                                    static_cast<double>(state_.tokens + step_tokens()), warmup, total);
+  optimizer_->step(learning_rate, norm);
+  ++state_.step;
+  state_.tokens += step_tokens();
+  state_.windows = loader_->position();
+  state_.step_seconds += timer.seconds();
+  state_.loss_sum += loss;
+  ++state_.loss_count;
+  progress_->update(state_.tokens,
+                    fmt::format("step {} | loss {:.3f} | {:.0f}% of the CPU", state_.step, loss, 100 * peak_share()));
+  if (state_.step % train.log_steps == 0 || state_.step == total_steps()) record_training(norm, learning_rate);
+  save_what_is_due();
+}
+
+double Trainer::forward_backward() {
+  const int64_t accumulate = recipe_.train.accumulate;
+  double sum = 0;
+  for (int64_t i = 0; i < accumulate; ++i) {
+    Batch batch = loader_->next();
+    const BatchTensors tensors(batch);
+    const auto loss = decoder_->loss(decoder_(tensors.tokens_BT, tensors.context), tensors.labels_BT);
+    sum += loss.item<double>();
+    (loss / static_cast<double>(accumulate)).backward();
+  }
+  return sum / static_cast<double>(accumulate);
+}
+
+void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) const {
+  const auto last = last_checkpoint(run_);
+  throw FailedError(
+      kOperation,
+      fmt::format(
+          "expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data; {}; "
+          "lower train.learning_rate or lengthen the warm-up.",
+          loss, norm, state_.step + 1, first_window, loader_->position() - 1,
+          last ? "the last good checkpoint is " + last->string() : "there is no checkpoint yet"));
+}
+
+double Trainer::peak_share() const {
+  return static_cast<double>(state_.tokens) / state_.step_seconds * flops_per_token_ / (peak_gflops_ * 1e9);
+}
+
+void Trainer::record_training(double norm, double learning_rate) {
+  const double elapsed = state_.step_seconds - logged_seconds_;
+  const double tokens_per_s = static_cast<double>(state_.tokens - logged_tokens_) / elapsed;
+  Json json = record("train");
+  json.update({{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
+               {"learning_rate", learning_rate},
+               {"grad_norm", norm},
+               {"tokens_per_s", tokens_per_s},
+               {"peak_share", tokens_per_s * flops_per_token_ / (peak_gflops_ * 1e9)}});
+  records_->write(json);
+  logged_tokens_ = state_.tokens;
+  logged_seconds_ = state_.step_seconds;
+  state_.loss_sum = 0;
+  state_.loss_count = 0;
+}
+
+void Trainer::save_what_is_due() {
+  const auto& train = recipe_.train;
+  const bool last = state_.step == total_steps();
+  if (valid_data_ && (last || due(train.eval_every_tokens))) evaluate();
+  if (std::binary_search(save_steps_.begin(), save_steps_.end(), state_.step)) save_weights(CheckpointKind::weights);
+  if (last) {
+    record_samples();
+    record_end();
+  }
+  if (last || due(train.checkpoint_every_tokens)) save_checkpoint();
+}
+
+void Trainer::evaluate() {
+  const auto [loss, tokens] =
+      validation_loss(decoder_, *valid_data_, recipe_.train.batch_rows, recipe_.train.eval_tokens);
+  state_.last_val_loss = loss;
+  Json json = record("eval");
+  json.update({{"val_loss", loss}, {"val_tokens", tokens}});
+  records_->write(json);
+  if (state_.best_val_loss >= 0 && loss >= state_.best_val_loss) return;
+  state_.best_val_loss = loss;
+  save_weights(CheckpointKind::best);
+  checkpoints_.prune(CheckpointKind::best, 1);
+}
+
+void Trainer::record_samples() {
+  if (!tokenizer_) return;
+  for (const auto& prompt : recipe_.train.sample_prompts) {
+    GenerateOptions options;
+    options.max_new_tokens = recipe_.train.sample_tokens;
+    options.sampler.temperature = recipe_.train.sample_temperature;
+    options.sampler.seed = recipe_.seed;
+    Json json = record("sample");
+    json.update({{"prompt", prompt}, {"text", generate(decoder_, *tokenizer_, prompt, options).text}});
+    records_->write(json);
+  }
+}
+
+void Trainer::record_end() {
+  Json json = record("end");
+  if (state_.last_val_loss >= 0)
+    json.update({{"val_loss", state_.last_val_loss}, {"best_val_loss", state_.best_val_loss}});
+  json.update({{"tokens_per_s", static_cast<double>(state_.tokens) / state_.step_seconds},
+               {"peak_memory_bytes", peak_memory_bytes()}});
+  records_->write(json);
+}
+
+void Trainer::save_checkpoint() {
+  RunState state = state_;
+  state.seconds = seconds();
+  state.records_bytes = records_->sync();
+  checkpoints_.save(CheckpointKind::step, state_.step, [&](const fs::path& folder) {
+    save_model(folder, decoder_, tokenizer_ ? &*tokenizer_ : nullptr);
+    save_run_state(folder, state, optimizer_->state());
+  });
+  checkpoints_.prune(CheckpointKind::step, recipe_.train.keep_last);
+}
+
+void Trainer::save_weights(CheckpointKind kind) {
+  checkpoints_.save(kind, state_.step,
+                    [&](const fs::path& folder) { save_model(folder, decoder_, tokenizer_ ? &*tokenizer_ : nullptr); });
+}
+
+}  // namespace prism

@@ -1,0 +1,90 @@
+// Training by a recipe: batches in, records and checkpoints out, resumable bit for bit.
+//
+//   Trainer trainer(recipe, "runs/novels", threads, Start::fresh);
+//   TrainResult result = trainer.run();
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "prism/checkpoint/run_state.h"
+#include "prism/core/files.h"
+#include "prism/core/progress.h"
+#include "prism/core/records.h"
+#include "prism/data/loader.h"
+#include "prism/models/decoder.h"
+#include "prism/tokenizer/tokenizer.h"
+#include "prism/training/recipe.h"
+
+namespace prism {
+
+enum class Start { fresh, resume };
+
+struct TrainResult {
+  bool finished = false;  ///< false: stopped by a signal, state saved
+  int64_t step = 0, tokens = 0;
+  double val_loss = -1;  ///< nats per token; -1: no validation split
+};
+
+class Trainer {
+ public:
+  /// @param recipe   model shorthand expanded; vocab_size 0 takes the data's. Ignored parts of it: none.
+  /// @param run      the run's folder; `fresh` wants it absent or empty, `resume` wants a run with a checkpoint, whose
+  /// own
+  ///                 recipe.json counts.
+  /// @param threads  of the process, for the run's record and the CPU's limit.
+  /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.
+  Trainer(Recipe recipe, std::filesystem::path run, int threads, Start start);
+
+  /// Trains to the end, or to the first stop signal, and saves.
+  /// @throws FailedError when the loss is not finite (nothing of that step is saved), or the disk is full.
+  TrainResult run();
+
+  const Recipe& recipe() const { return recipe_; }
+  Decoder decoder() const { return decoder_; }
+
+ private:
+  void open_data();
+  void write_run_record();
+  void restore();
+  void train_step();
+  double forward_backward();
+  [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window) const;
+  void save_what_is_due();
+  void evaluate();
+  void record_training(double norm, double learning_rate);
+  void record_samples();
+  void record_end();
+  void save_checkpoint();
+  void save_weights(CheckpointKind kind);
+  bool due(int64_t every_tokens) const;
+  int64_t step_tokens() const;
+  int64_t total_steps() const;
+  double seconds() const { return state_.seconds + timer_.seconds(); }
+  /// Of the CPU's limit, over all steps so far.
+  double peak_share() const;
+  Json record(const char* kind) const;
+
+  Recipe recipe_;
+  std::filesystem::path run_;
+  int threads_;
+  FolderLock lock_;
+  std::unique_ptr<TokenDataset> train_data_, valid_data_;
+  std::unique_ptr<WindowLoader> loader_;
+  std::optional<Tokenizer> tokenizer_;
+  Decoder decoder_{nullptr};
+  std::unique_ptr<AdamW> optimizer_;
+  CheckpointStore checkpoints_;
+  std::unique_ptr<RecordWriter> records_;
+  std::unique_ptr<Progress> progress_;
+  std::vector<int64_t> save_steps_;
+  RunState state_;
+  Timer timer_;
+  double peak_gflops_ = 0, flops_per_token_ = 0;
+  double logged_seconds_ = 0;
+  int64_t logged_tokens_ = 0;
+};
+
+}  // namespace prism

@@ -1,0 +1,32 @@
+#include "prism/training/validation.h"
+
+namespace prism {
+
+BatchTensors::BatchTensors(Batch& batch)
+    : tokens_BT(torch::from_blob(batch.tokens.data(), {batch.rows, batch.context}, torch::kLong)),
+      labels_BT(torch::from_blob(batch.labels.data(), {batch.rows, batch.context}, torch::kLong)) {
+  if (batch.documents.empty()) return;
+  context.documents_BT = torch::from_blob(batch.documents.data(), {batch.rows, batch.context}, torch::kInt);
+  context.positions_BT = positions_in_documents(context.documents_BT);
+}
+
+ValidationLoss validation_loss(Decoder decoder, const TokenDataset& data, int64_t rows, int64_t tokens) {
+  torch::NoGradGuard no_gradients;
+  const int64_t context = decoder->config().context;
+  WindowLoader loader(data, {.context = context, .rows = rows, .seed = 0, .document_mask = false, .shuffle = false},
+                      -1);
+  ValidationLoss result;
+  double sum = 0;
+  while (loader.position() < loader.windows_per_epoch() && (tokens == 0 || result.tokens < tokens)) {
+    Batch batch = loader.next();
+    const BatchTensors tensors(batch);
+    sum += decoder->token_losses(decoder(tensors.tokens_BT, tensors.context), tensors.labels_BT)
+               .sum(torch::kDouble)
+               .item<double>();
+    result.tokens += batch.rows * batch.context;
+  }
+  result.loss = sum / static_cast<double>(result.tokens);
+  return result;
+}
+
+}  // namespace prism
