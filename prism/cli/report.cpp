@@ -30,12 +30,17 @@ std::vector<fs::path> distinct_folders(const std::vector<std::string>& names) {
   return folders;
 }
 
-/// Before any work: a target that cannot be meant.
+/// Before any work: a target that cannot be meant. Writing renames over what is there, so a device or a pipe would be
+/// replaced by a file, not written to.
 void check_target(const char* option, const std::string& target) {
   std::error_code code;
-  PRISM_CHECK(!target.empty() && !fs::is_directory(target, code), "report",
+  const fs::file_status status = fs::status(target, code);
+  PRISM_CHECK(!target.empty() && !fs::is_directory(status), "report",
               "{}: expected the name of a file to write; found {}; add a file name.", option,
               target.empty() ? "nothing" : fmt::format("the folder {}", target));
+  PRISM_CHECK(!fs::exists(status) || fs::is_regular_file(status), "report",
+              "{}: expected an ordinary file or a new name; found {}, which is a device or a pipe; name a file.",
+              option, target);
   const std::string name = fs::path(target).filename().string();
   PRISM_CHECK(name != "records.jsonl" && name != "recipe.json", "report",
               "{}: expected a file to write; found {}, which belongs to a run; choose another name.", option, target);
@@ -44,7 +49,10 @@ void check_target(const char* option, const std::string& target) {
 void write_target(const std::string& target, const std::string& text) {
   const fs::path folder = fs::path(target).parent_path();
   if (!folder.empty()) make_folder(folder);
-  write_file(target, text);
+  // A link is followed, so that the file it names is replaced and not the link.
+  std::error_code code;
+  const fs::path real = fs::weakly_canonical(target, code);
+  write_file(code ? fs::path(target) : real, text);
 }
 
 }  // namespace

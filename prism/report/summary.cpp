@@ -95,8 +95,8 @@ std::string state_text(const Run& run) {
   if (run.finished) return "finished";
   if (!run.total_tokens || *run.total_tokens < 1) return "not finished";
   // Rounded down: a run that has not finished is not 100% done.
-  return fmt::format("{}% done", std::min<int64_t>(99, static_cast<int64_t>(100.0 * static_cast<double>(run.tokens) /
-                                                                            static_cast<double>(*run.total_tokens))));
+  const double percent = 100.0 * static_cast<double>(run.tokens) / static_cast<double>(*run.total_tokens);
+  return fmt::format("{:.0f}% done", std::clamp(std::floor(percent), 0.0, 99.0));
 }
 
 std::string group_state(const RunGroup& group) {

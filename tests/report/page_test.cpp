@@ -176,6 +176,23 @@ TEST(ReportHtml, ShowsARunThatHasHardlyBegun) {
   EXPECT_EQ(tag_fault(page.html), "");
 }
 
+TEST(ReportHtml, SurvivesAbsurdNumbers) {
+  const RunFolder folder;
+  const std::string absurd =
+      R"({"kind":"run","name":"absurd","total_tokens":1,"parameters":-8e18,"peak_gflops":1e308,"seed":-5})"
+      "\n"
+      R"({"kind":"train","tokens":-7,"seconds":-1e300,"loss":-1e308,"tokens_per_s":1e308,"peak_share":-1e308})"
+      "\n"
+      R"({"kind":"eval","tokens":8e18,"seconds":1e300,"val_loss":1e308})"
+      "\n"
+      R"({"kind":"train","tokens":8.5e18,"loss":1e308})"
+      "\n";
+  const Page page =
+      render(compare_runs({read_run(folder.write("a", absurd)), read_run(folder.write("b", run_lines({})))}));
+  EXPECT_EQ(tag_fault(page.html), "");
+  EXPECT_TRUE(has(page.html, "<bdi>99% done</bdi>"));
+}
+
 TEST(ReportHtml, SaysWhenEqualNamesStandApart) {
   const RunFolder folder;
   const Comparison comparison =
