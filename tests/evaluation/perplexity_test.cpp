@@ -1,0 +1,274 @@
+// Perplexity against a loop over single tokens, its identities, and what is refused.
+#include "prism/evaluation/perplexity.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "tests/core/temporary_folder.h"
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+const std::string kFirst = "It was the best of times,\nit was  the worst of times \xE2\x80\x94 and\xC2\xA0so on.";
+const std::string kSecond = "x";
+const std::string kThird = "Another document, the third; rather longer than the other two: 0123456789 0123456789.";
+
+/// A folder with the three documents as rows of a .jsonl.
+class Documents {
+ public:
+  Documents() {
+    std::string rows;
+    for (const auto& text : {kFirst, kSecond, kThird}) rows += Json{{"text", text}}.dump() + "\n";
+    write_file(folder_.path() / "three.jsonl", rows);
+  }
+  /// The documents as a source; @param piece_bytes  how finely they are handed on.
+  TextSource source(int64_t piece_bytes = 1 << 20) const {
+    TextOptions options;
+    options.piece_bytes = piece_bytes;
+    return TextSource({(folder_.path() / "three.jsonl").string()}, options);
+  }
+  /// A .txt of its own.
+  TextSource text(const std::string& content) const {
+    write_file(folder_.path() / "text.txt", content);
+    return TextSource({(folder_.path() / "text.txt").string()});
+  }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// Nats of one document, token by token: each from a pass of its own over exactly the tokens that the convention gives
+/// it, and a log-softmax in float64.
+double plain_nats(Decoder decoder, const std::vector<int32_t>& ids, int64_t window, int64_t stride) {
+  const torch::NoGradGuard no_gradients;
+  double nats = 0;
+  for (int64_t target = 1; target < static_cast<int64_t>(ids.size()); ++target) {
+    // The first window that reaches the token in front of the target.
+    int64_t begin = 0;
+    while (begin + window < target) begin += stride;
+    const std::vector<int64_t> read(ids.begin() + begin, ids.begin() + target);
+    const auto hidden = decoder(torch::tensor(read).unsqueeze(0), ForwardContext{});
+    const auto logits = decoder->logits(hidden).select(1, hidden.size(1) - 1).flatten().to(torch::kDouble);
+    nats -= logits.log_softmax(0)[ids[static_cast<size_t>(target)]].item<double>();
+  }
+  return nats;
+}
+
+std::vector<int32_t> opened(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> ids;
+  if (tokenizer.end_of_text()) ids.push_back(*tokenizer.end_of_text());
+  for (const int32_t id : tokenizer.encode(text, SpecialTokens::as_text)) ids.push_back(id);
+  return ids;
+}
+
+/// The figure against the loop; zeros in `options` stand for the context, 32, and the window.
+void expect_equal_to_the_loop(bool end_of_text, const PerplexityOptions& options) {
+  const Documents documents;
+  auto decoder = tiny_decoder(/*context=*/32);
+  const auto tokenizer = tiny_tokenizer(end_of_text);
+  const int64_t window = options.window == 0 ? 32 : options.window;
+  const int64_t stride = options.stride == 0 ? window : options.stride;
+  double nats = 0;
+  int64_t tokens = 0;
+  for (const auto& text : {kFirst, kSecond, kThird}) {
+    const auto ids = opened(tokenizer, text);
+    nats += plain_nats(decoder, ids, window, stride);
+    tokens += static_cast<int64_t>(ids.size()) - 1;
+  }
+  auto source = documents.source();
+  const auto result = evaluate_perplexity(decoder, tokenizer, source, options);
+  EXPECT_EQ(result.tokens, tokens);
+  EXPECT_EQ(result.window, window);
+  EXPECT_EQ(result.stride, stride);
+  // Each loss is within a few float32 roundings of logits below 20; one token more or less, or with another context,
+  // moves the sum by 0.1% or more.
+  EXPECT_NEAR(result.nats, nats, 1e-5 * nats) << window << " " << stride;
+}
+
+TEST(Perplexity, EqualsALoopOverSingleTokensForEveryWindowAndStride) {
+  for (const auto& options : {PerplexityOptions{0, 0}, {32, 8}, {7, 3}, {16, 1}, {1, 1}})
+    expect_equal_to_the_loop(true, options);
+}
+
+TEST(Perplexity, EqualsALoopOverSingleTokensWithoutAnEndOfText) {
+  expect_equal_to_the_loop(false, {0, 0});
+  expect_equal_to_the_loop(false, {7, 3});
+}
+
+TEST(Perplexity, ChangesWithTheStride) {
+  const Documents documents;
+  const auto nats = [&](int64_t stride) {
+    auto source = documents.source();
+    return evaluate_perplexity(tiny_decoder(32), tiny_tokenizer(), source, {16, stride}).nats;
+  };
+  EXPECT_GT(std::abs(nats(16) / nats(4) - 1), 1e-3);
+}
+
+TEST(Perplexity, IsTheSameHoweverManyBatchesAndPiecesThereAre) {
+  // 4800 tokens: more than one batch.
+  std::string text;
+  for (int i = 0; i < 600; ++i) text += "the word ";
+  const Documents documents;
+  auto decoder = tiny_decoder(32);
+  const auto tokenizer = tiny_tokenizer();
+  auto source = documents.text(text);
+  std::vector<int64_t> seen;
+  const auto result = evaluate_perplexity(decoder, tokenizer, source, {32, 32}, [&](const PerplexityProgress& state) {
+    EXPECT_EQ(state.tokens_total, static_cast<int64_t>(tokenizer.encode(text).size()));
+    seen.push_back(state.tokens);
+  });
+  EXPECT_GE(seen.size(), 2U);
+  EXPECT_EQ(seen.back(), result.tokens);
+  EXPECT_EQ(result.words, 1200);
+
+  // By hand: all windows are rows of one batch, the last is shorter.
+  const torch::NoGradGuard no_gradients;
+  const auto ids = opened(tokenizer, text);
+  double nats = 0;
+  for (size_t begin = 0; begin + 1 < ids.size(); begin += 32) {
+    const auto end = std::min(begin + 32, ids.size() - 1);
+    const std::vector<int64_t> read(ids.begin() + begin, ids.begin() + end);
+    const std::vector<int64_t> next(ids.begin() + begin + 1, ids.begin() + end + 1);
+    const auto hidden = decoder(torch::tensor(read).unsqueeze(0), ForwardContext{});
+    nats += decoder->token_losses(hidden, torch::tensor(next).unsqueeze(0)).sum(torch::kDouble).item<double>();
+  }
+  EXPECT_NEAR(result.nats, nats, 1e-6 * nats);
+
+  auto pieces = documents.source(/*piece_bytes=*/16);
+  auto whole = documents.source();
+  const auto in_pieces = evaluate_perplexity(decoder, tokenizer, pieces, {});
+  const auto at_once = evaluate_perplexity(decoder, tokenizer, whole, {});
+  EXPECT_EQ(in_pieces.nats, at_once.nats);
+  EXPECT_EQ(in_pieces.words, at_once.words);
+  EXPECT_EQ(in_pieces.documents, at_once.documents);
+}
+
+TEST(Perplexity, CountsWordsBytesAndDocumentsOfTheText) {
+  const Documents documents;
+  auto source = documents.source();
+  const auto result = evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), source, {});
+  EXPECT_EQ(result.documents, 3);
+  EXPECT_EQ(result.bytes, static_cast<int64_t>(kFirst.size() + kSecond.size() + kThird.size()));
+  // "It was the best of times, it was the worst of times — and so on.": a no-break space separates like any other.
+  EXPECT_EQ(result.words, 16 + 1 + 12);
+}
+
+TEST(Perplexity, IsOneSumSeenPerTokenWordAndByte) {
+  const Documents documents;
+  auto source = documents.source();
+  const auto result = evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), source, {});
+  const auto log_of = [](double perplexity, int64_t units) {
+    return std::log(perplexity) * static_cast<double>(units);
+  };
+  EXPECT_NEAR(log_of(result.token_perplexity(), result.tokens), result.nats, 1e-12 * result.nats);
+  EXPECT_NEAR(log_of(result.word_perplexity(), result.words), result.nats, 1e-12 * result.nats);
+  EXPECT_NEAR(log_of(result.byte_perplexity(), result.bytes), result.nats, 1e-12 * result.nats);
+  EXPECT_NEAR(std::exp2(result.bits_per_byte()), result.byte_perplexity(), 1e-12 * result.byte_perplexity());
+}
+
+TEST(Perplexity, IsTheVocabularyForAModelThatKnowsNothing) {
+  auto decoder = tiny_decoder();
+  {
+    const torch::NoGradGuard no_gradients;
+    for (auto& parameter : decoder->parameters()) parameter.zero_();
+  }
+  const Documents documents;
+  auto source = documents.source();
+  const auto result = evaluate_perplexity(decoder, tiny_tokenizer(), source, {});
+  // Every loss is log(259) rounded to float32, which moves the exponential by at most log(259) 2^-24 of itself.
+  const double expected = static_cast<double>(kTinyVocab);
+  EXPECT_NEAR(result.token_perplexity(), expected, expected * std::log(expected) * 0x1p-24);
+}
+
+TEST(Perplexity, IsOneForAModelThatKnowsTheText) {
+  const auto decoder = chain_decoder({{258, 'a'}, {'a', 'b'}, {'b', 'a'}});
+  const Documents documents;
+  auto source = documents.text("abababab");
+  // 258 other tokens at exp(-sqrt(260)) of the likeliest; a float32 loss is the difference of two numbers near 16.
+  const double expected = 1 + 258 * std::exp(-std::sqrt(260.0));
+  const auto result = evaluate_perplexity(decoder, tiny_tokenizer(), source, {});
+  EXPECT_NEAR(result.token_perplexity(), expected, 16 * 0x1p-23);
+}
+
+TEST(Perplexity, TakesSpecialTokensInATextAsText) {
+  const Documents documents;
+  auto source = documents.text("<|endoftext|>");
+  EXPECT_EQ(evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), source, {}).tokens, 13);
+}
+
+TEST(Perplexity, PredictsTheFirstTokenOnlyBehindAnEndOfText) {
+  const Documents documents;
+  const auto evaluate = [&](bool end_of_text, const std::string& content) {
+    auto source = documents.text(content);
+    return evaluate_perplexity(tiny_decoder(), tiny_tokenizer(end_of_text), source, {});
+  };
+  EXPECT_EQ(evaluate(true, "abc").tokens, 3);
+  EXPECT_EQ(evaluate(false, "abc").tokens, 2);
+  EXPECT_EQ(evaluate(false, "abc").bytes, 3);
+  EXPECT_EQ(evaluate(true, "a").tokens, 1);
+  EXPECT_THROW(evaluate(false, "a"), InputError);
+}
+
+TEST(Perplexity, SaysItsConvention) {
+  const Documents documents;
+  const auto expect = [&](bool end_of_text, const PerplexityOptions& options, const std::vector<std::string>& parts) {
+    auto source = documents.source();
+    const auto decoder = tiny_decoder(/*context=*/200);
+    const auto result = evaluate_perplexity(decoder, tiny_tokenizer(end_of_text), source, options);
+    for (const auto& part : parts)
+      EXPECT_NE(result.convention().find(part), std::string::npos) << part << " in " << result.convention();
+  };
+  expect(true, {}, {"windows of 200 tokens every 200", "no document is longer", "<|endoftext|> opens"});
+  expect(false, {16, 0}, {"16 tokens every 16", "from one token", "first token is not predicted"});
+  expect(true, {16, 4}, {"from 13 to 16 tokens"});
+}
+
+TEST(Perplexity, HasNoFigurePerWordForATextOfWhiteSpace) {
+  const Documents documents;
+  auto source = documents.text(" \n\t ");
+  const auto result = evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), source, {});
+  EXPECT_EQ(result.words, 0);
+  EXPECT_TRUE(std::isnan(result.word_perplexity()));
+  EXPECT_GT(result.byte_perplexity(), 1);
+}
+
+TEST(Perplexity, RejectsWindowsAndStridesOutOfRange) {
+  const Documents documents;
+  for (const auto& options : {PerplexityOptions{65, 0}, {-1, 0}, {16, 17}, {16, -1}, {0, 65}}) {
+    auto source = documents.source();
+    EXPECT_THROW(evaluate_perplexity(tiny_decoder(/*context=*/64), tiny_tokenizer(), source, options), InputError);
+  }
+}
+
+TEST(Perplexity, RejectsTextThatIsEmptyOrNotUtf8) {
+  const Documents documents;
+  auto empty = documents.text("");
+  EXPECT_THROW(evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), empty, {}), InputError);
+  auto latin1 = documents.text("caf\xE9 noir");
+  EXPECT_THROW(evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), latin1, {}), InputError);
+}
+
+TEST(Perplexity, RejectsATokenizerWithIdsThatTheModelLacks) {
+  const Documents documents;
+  auto source = documents.text("xyz");
+  EXPECT_THROW(evaluate_perplexity(tiny_decoder(64, /*vocab_size=*/100), tiny_tokenizer(), source, {}), InputError);
+}
+
+TEST(Perplexity, FailsWhenALossIsNotFinite) {
+  auto decoder = tiny_decoder();
+  {
+    const torch::NoGradGuard no_gradients;
+    decoder->norm->weight.fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  const Documents documents;
+  auto source = documents.source();
+  EXPECT_THROW(evaluate_perplexity(decoder, tiny_tokenizer(), source, {}), FailedError);
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,247 @@
+// Generation with the cache against generation without, where it ends, and what it refuses.
+#include "prism/generation/generate.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/core/utf8.h"
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+constexpr int32_t kEnd = 258;
+
+GenerateOptions greedy(int64_t tokens) {
+  GenerateOptions options;
+  options.max_new_tokens = tokens;
+  options.sampler = {.temperature = 0, .top_k = 0, .top_p = 1, .seed = 1};
+  return options;
+}
+
+torch::Tensor row_of(const std::vector<int32_t>& ids) {
+  return torch::tensor(std::vector<int64_t>(ids.begin(), ids.end())).unsqueeze(0);
+}
+
+/// Logits [V] behind the whole of `ids`, without a cache.
+torch::Tensor plain_logits(Decoder& decoder, const std::vector<int32_t>& ids) {
+  const auto hidden = decoder(row_of(ids), ForwardContext{});
+  return decoder->logits(hidden).select(1, hidden.size(1) - 1).flatten();
+}
+
+/// Both paths add up the same at most 64 products (d_model, or keys) a value in another order, in 3 layers; logits here
+/// are below 20. A dropped key moves them by far more, see the test of it.
+constexpr double kTolerance = 64 * 0x1p-23 * 20;
+
+TEST(Generate, ChoosesTheTokensOfWholePassesWithoutACache) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder();
+  const auto tokenizer = tiny_tokenizer();
+  auto options = greedy(40);
+  options.ignore_end_of_text = true;
+  const auto result = generate(decoder, tokenizer, "And then the", options);
+
+  std::vector<int32_t> ids = tokenizer.encode("And then the");
+  EXPECT_EQ(result.prompt_ids, ids);
+  std::vector<int32_t> expected;
+  for (int i = 0; i < 40; ++i) {
+    const auto logits = plain_logits(decoder, ids);
+    const auto two = std::get<0>(logits.topk(2));
+    // Otherwise rounding could choose, and the comparison would say nothing.
+    ASSERT_GT((two[0] - two[1]).item<double>(), kTolerance);
+    ids.push_back(static_cast<int32_t>(logits.argmax().item<int64_t>()));
+    expected.push_back(ids.back());
+  }
+  EXPECT_EQ(result.ids, expected);
+  EXPECT_EQ(result.text, replace_invalid_utf8(tokenizer.decode(expected)));
+  EXPECT_GT(std::set<int32_t>(expected.begin(), expected.end()).size(), 3U) << "a model that says one thing only";
+}
+
+TEST(Generate, ComputesTheSameLogitsStepByStepAndADroppedPositionWouldShow) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder();
+  const auto ids = tiny_tokenizer().encode("Some words that the model has never seen");
+  const auto whole = decoder->logits(decoder(row_of(ids), ForwardContext{})).squeeze(0);
+  const auto last = static_cast<int64_t>(ids.size()) - 1;
+
+  const auto difference = [&](bool drop) {
+    KvCache cache(decoder->config().layers, 1, 64, torch::kFloat);
+    ForwardContext context;
+    context.cache = &cache;
+    double largest = 0;
+    for (int64_t t = 0; t <= last; ++t) {
+      if (drop && t == last) cache.truncate(t - 1);
+      const auto hidden = decoder(row_of({ids[static_cast<size_t>(t)]}), context);
+      const auto step = (decoder->logits(hidden).flatten() - whole[t]).abs().max().item<double>();
+      largest = std::max(largest, step);
+    }
+    return largest;
+  };
+  EXPECT_LT(whole.abs().max().item<double>(), 20.0);
+  EXPECT_LT(difference(false), kTolerance);
+  EXPECT_GT(difference(true), 10 * kTolerance);
+}
+
+TEST(Generate, WorksInBfloat16) {
+  auto decoder = tiny_decoder();
+  decoder->set_compute_type(torch::kBFloat16);
+  auto options = greedy(5);
+  options.ignore_end_of_text = true;
+  EXPECT_EQ(generate(decoder, tiny_tokenizer(), "abc", options).ids.size(), 5U);
+}
+
+TEST(Generate, RepeatsATextForASeedAndChangesItForAnother) {
+  auto decoder = tiny_decoder();
+  GenerateOptions options;
+  options.max_new_tokens = 30;
+  options.ignore_end_of_text = true;
+  options.sampler.temperature = 2;
+  const auto text = [&](int64_t seed) {
+    options.sampler.seed = seed;
+    return generate(decoder, tiny_tokenizer(), "abc", options).text;
+  };
+  EXPECT_EQ(text(1), text(1));
+  EXPECT_NE(text(1), text(2));
+}
+
+TEST(Generate, EndsAtTheEndOfTextAndLeavesItOut) {
+  const auto decoder = chain_decoder({{'a', 'b'}, {'b', 'c'}, {'c', kEnd}, {kEnd, 'x'}});
+  const auto result = generate(decoder, tiny_tokenizer(), "a", greedy(10));
+  EXPECT_EQ(result.text, "bc");
+  EXPECT_EQ(result.ids, (std::vector<int32_t>{'b', 'c'}));
+  EXPECT_EQ(result.finish, FinishReason::end_of_text);
+}
+
+TEST(Generate, GoesOnBehindTheEndOfTextIfAskedTo) {
+  const auto decoder = chain_decoder({{'a', kEnd}, {kEnd, 'x'}});
+  auto options = greedy(3);
+  options.ignore_end_of_text = true;
+  const auto result = generate(decoder, tiny_tokenizer(), "a", options);
+  EXPECT_EQ(result.text, "<|endoftext|>xx");
+  EXPECT_EQ(result.finish, FinishReason::length);
+}
+
+TEST(Generate, MakesAsManyTokensAsAskedForAndNoMore) {
+  const auto decoder = chain_decoder({{'a', 'b'}, {'b', 'a'}});
+  for (const int64_t tokens : {1, 2, 7}) {
+    const auto result = generate(decoder, tiny_tokenizer(), "a", greedy(tokens));
+    EXPECT_EQ(static_cast<int64_t>(result.ids.size()), tokens);
+    EXPECT_EQ(result.decode_steps, tokens - 1);
+    EXPECT_EQ(result.text, std::string("bababab").substr(0, static_cast<size_t>(tokens)));
+    EXPECT_EQ(result.finish, FinishReason::length);
+  }
+}
+
+TEST(Generate, StartsADocumentForAnEmptyPrompt) {
+  const auto decoder = chain_decoder({{kEnd, 'h'}, {'h', 'i'}, {'i', kEnd}});
+  const auto result = generate(decoder, tiny_tokenizer(), "", greedy(9));
+  EXPECT_EQ(result.prompt_ids, (std::vector<int32_t>{kEnd}));
+  EXPECT_EQ(result.text, "hi");
+  EXPECT_THROW(generate(decoder, tiny_tokenizer(/*end_of_text=*/false), "", greedy(9)), InputError);
+}
+
+TEST(Generate, HandsOutWholeCharactersAndStopsBeforeAStopString) {
+  // a é b | c, the é in two tokens.
+  const auto decoder = chain_decoder({{'a', 0xC3}, {0xC3, 0xA9}, {0xA9, 'b'}, {'b', '|'}, {'|', 'c'}});
+  auto options = greedy(5);
+  options.stop = {"|c"};
+  std::vector<std::string> parts;
+  const auto show = [&](std::string_view text) { parts.emplace_back(text); };
+  const auto result = generate(decoder, tiny_tokenizer(), "a", options, show);
+  EXPECT_EQ(parts, (std::vector<std::string>{"é", "b"}));
+  EXPECT_EQ(result.text, "éb");
+  EXPECT_EQ(result.finish, FinishReason::stop_string);
+  EXPECT_EQ(result.ids.size(), 5U);
+}
+
+TEST(Generate, ReplacesACharacterThatIsCutAtTheEnd) {
+  const auto decoder = chain_decoder({{'a', 0xC3}});
+  std::string shown;
+  const auto result =
+      generate(decoder, tiny_tokenizer(), "a", greedy(1), [&](std::string_view text) { shown += text; });
+  EXPECT_EQ(result.text, "\uFFFD");
+  EXPECT_EQ(shown, result.text);
+}
+
+TEST(Generate, NeverChoosesARowBeyondTheTokenizersIds) {
+  // 259 logits; the tokenizer without <|endoftext|> knows 258 ids, and the model wants the 259th.
+  const auto decoder = chain_decoder({{'a', kEnd}});
+  const auto result = generate(decoder, tiny_tokenizer(/*end_of_text=*/false), "a", greedy(1));
+  ASSERT_EQ(result.ids.size(), 1U);
+  EXPECT_EQ(result.ids[0], 0);  // all others are equal
+}
+
+TEST(Generate, FillsTheContextToItsLastToken) {
+  const auto decoder = chain_decoder({{'a', 'b'}, {'b', 'a'}}, /*context=*/8);
+  EXPECT_EQ(generate(decoder, tiny_tokenizer(), "aba", greedy(5)).text, "babab");
+  // Left open, it is what the context has room for.
+  EXPECT_EQ(generate(decoder, tiny_tokenizer(), "aba", greedy(0)).ids.size(), 5U);
+}
+
+std::string refusal(const Decoder& decoder, std::string_view prompt, const GenerateOptions& options) {
+  try {
+    generate(decoder, tiny_tokenizer(), prompt, options);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Generate, RefusesWhatTheContextCannotHoldAndNamesTheNumbers) {
+  const auto decoder = chain_decoder({}, /*context=*/8);
+  const auto expect = [&](std::string_view prompt, int64_t tokens, const std::vector<std::string>& parts) {
+    const std::string message = refusal(decoder, prompt, greedy(tokens));
+    for (const auto& part : parts) EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
+  };
+  expect("123456789", 1, {"context of 8 tokens", "found 9 tokens", "at most 7"});
+  expect("12345678", 0, {"context of 8 tokens", "found 8 tokens", "at most 7"});
+  expect("12345", 4, {"context of 8 tokens", "5 + 4 = 9", "at most 3 new"});
+}
+
+TEST(Generate, RejectsBadOptionsAndPromptsThatAreNotUtf8) {
+  const auto decoder = chain_decoder({});
+  EXPECT_NE(refusal(decoder, "ab\xFF!", greedy(1)).find("0xFF at offset 2"), std::string::npos);
+  EXPECT_NE(refusal(decoder, "a", greedy(-1)), "");
+  auto options = greedy(1);
+  options.stop = {""};
+  EXPECT_NE(refusal(decoder, "a", options), "");
+  options = greedy(1);
+  options.sampler.top_p = 0;
+  EXPECT_NE(refusal(decoder, "a", options), "");
+}
+
+TEST(Generate, RefusesATokenizerWithIdsThatTheModelLacks) {
+  EXPECT_NE(refusal(tiny_decoder(64, /*vocab_size=*/100), "xyz", greedy(1)), "");
+}
+
+TEST(Generate, FailsWhenTheModelGivesNoNumbers) {
+  auto decoder = tiny_decoder();
+  {
+    const torch::NoGradGuard no_gradients;
+    decoder->norm->weight.fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  EXPECT_THROW(generate(decoder, tiny_tokenizer(), "abc", greedy(1)), FailedError);
+}
+
+TEST(Generate, KeepsWhatItHasWhenASignalComes) {
+  // The caught signal stays known to its process, so the test needs one of its own.
+  testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto interrupted = [] {
+    catch_stop_signals();
+    const auto decoder = chain_decoder({{'a', 'b'}, {'b', 'c'}, {'c', 'd'}});
+    const auto result = generate(decoder, tiny_tokenizer(), "a", greedy(20), [](std::string_view text) {
+      if (text == "c") std::raise(SIGINT);
+    });
+    std::_Exit(result.text == "bc" && result.finish == FinishReason::interrupted ? 0 : 1);
+  };
+  EXPECT_EXIT(interrupted(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,91 @@
+// Small models and a small tokenizer, made in memory.
+#pragma once
+
+#include <ATen/Functions.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "prism/core/fields.h"
+#include "prism/models/decoder.h"
+#include "prism/tokenizer/byte_alphabet.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+/// Ids 0-255 are the bytes, 256 is "th", 257 " th", 258 <|endoftext|> if `end_of_text`.
+inline Tokenizer tiny_tokenizer(bool end_of_text = true) {
+  Json vocab = Json::object();
+  for (int byte = 0; byte < 256; ++byte) vocab[byte_character(static_cast<uint8_t>(byte))] = byte;
+  vocab["th"] = 256;
+  vocab[spell_bytes(" th")] = 257;
+  Json added = Json::array();
+  if (end_of_text) {
+    added.push_back({{"id", 258},
+                     {"content", "<|endoftext|>"},
+                     {"single_word", false},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"normalized", false},
+                     {"special", true}});
+  }
+  const Json merges = {"t h", spell_bytes(" ") + " th"};
+  const Json json = {
+      {"version", "1.0"},
+      {"added_tokens", added},
+      {"pre_tokenizer",
+       {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}}},
+      {"decoder", {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}}};
+  return Tokenizer::from_json(json.dump(), "tiny tokenizer");
+}
+
+constexpr int64_t kTinyVocab = 259;
+
+inline Decoder make_decoder(ModelConfig config) {
+  expand_shorthand(config);
+  complete(config);
+  Decoder decoder(config);
+  decoder->initialise(3);
+  return decoder;
+}
+
+/// Random weights, wide enough for logits that differ; layers of different head counts and shared key/value heads.
+inline Decoder tiny_decoder(int64_t context = 64, int64_t vocab_size = kTinyVocab) {
+  ModelConfig config;
+  config.vocab_size = vocab_size;
+  config.d_model = 48;
+  config.context = context;
+  config.schedule = "2x1,4x1,6x1";
+  config.kv_schedule = "1x1,4x1,2x1";
+  config.ffn_width = 40;
+  config.init_std = 0.3;
+  return make_decoder(config);
+}
+
+/// A model that says each token's successor with certainty, whatever came before: `next` by id, else the token itself.
+inline Decoder chain_decoder(const std::map<int32_t, int32_t>& next, int64_t context = 64) {
+  ModelConfig config;
+  config.vocab_size = kTinyVocab;
+  config.d_model = 260;
+  config.context = context;
+  config.tied = false;
+  config.schedule = "1x1";
+  config.ffn_width = 2;
+  Decoder decoder = make_decoder(config);
+  const torch::NoGradGuard no_gradients;
+  for (auto& parameter : decoder->named_parameters()) {
+    if (parameter.value().dim() == 2) parameter.value().zero_();
+  }
+  // The layers add nothing, so the head sees the last token's own direction.
+  for (int32_t id = 0; id < kTinyVocab; ++id) {
+    const auto row = next.find(id);
+    decoder->embedding->weight[id][id].fill_(1.0);
+    decoder->head->weight[row == next.end() ? id : row->second][id].fill_(1.0);
+  }
+  return decoder;
+}
+
+}  // namespace prism
