@@ -1,0 +1,174 @@
+// config.json: Llama's fields where all layers are equal, one entry per layer where they are not.
+#include <algorithm>
+
+#include "prism/checkpoint/model_folder.h"
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "config.json";
+
+/// What transformers calls the fields of one layer.
+Json layer_to_json(const LayerConfig& layer) {
+  return {{"num_attention_heads", layer.heads},   {"num_key_value_heads", layer.kv_heads}, {"head_dim", layer.head_dim},
+          {"intermediate_size", layer.ffn.width}, {"rope_theta", layer.rotary.base},       {"rope_scaling", nullptr}};
+}
+
+Json scaling_to_json(const RotaryConfig& rotary) {
+  if (rotary.scaling == "none") return nullptr;
+  return {{"rope_type", rotary.scaling}, {"factor", rotary.factor}};
+}
+
+Json full_layer_to_json(const LayerConfig& layer) {
+  Json json = layer_to_json(layer);
+  json["rope_scaling"] = scaling_to_json(layer.rotary);
+  return json;
+}
+
+bool all_equal(const std::vector<LayerConfig>& layers) {
+  return std::all_of(layers.begin(), layers.end(),
+                     [&](const LayerConfig& layer) { return equal_fields(layer, layers.back()); });
+}
+
+/// Reads typed members and says which is missing or of the wrong type.
+class MemberReader {
+ public:
+  MemberReader(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
+    PRISM_CHECK(json.is_object(), kOperation, "expected an object in {}; found {}.", source_, json.type_name());
+  }
+
+  bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
+
+  template <class T>
+  T get(const char* name) const {
+    PRISM_CHECK(has(name), kOperation, "expected \"{}\" in {}; found none.", name, source_);
+    T value{};
+    detail::scalar_from_json(value, json_[name], fmt::format("{}: {}", source_, name));
+    return value;
+  }
+
+  template <class T>
+  T get(const char* name, T otherwise) const {
+    return has(name) ? get<T>(name) : otherwise;
+  }
+
+  /// A member that prism supports with one value only.
+  template <class T>
+  void expect(const char* name, T only) const {
+    const T found = get<T>(name, only);
+    PRISM_CHECK(found == only, kOperation, "{}: expected {} = {}; found {}; prism has no other yet.", source_, name,
+                only, found);
+  }
+
+ private:
+  const Json& json_;
+  std::string source_;
+};
+
+RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
+  // transformers 5 nests the base with the scaling, 4 keeps them apart.
+  const char* nested =
+      json.contains("rope_parameters") && json["rope_parameters"].is_object() ? "rope_parameters" : "rope_scaling";
+  RotaryConfig rotary;
+  rotary.base = MemberReader(json, source).get<double>("rope_theta", rotary.base);
+  if (!json.contains(nested) || json[nested].is_null()) return rotary;
+  const MemberReader members(json[nested], source + ": " + nested);
+  rotary.base = members.get<double>("rope_theta", rotary.base);
+  const auto type = members.get<std::string>("rope_type", members.get<std::string>("type", "default"));
+  if (type == "default") return rotary;
+  PRISM_CHECK(type == "linear", kOperation, "{}: expected rope_type default or linear; found \"{}\".", source, type);
+  rotary.scaling = "linear";
+  rotary.factor = members.get<double>("factor");
+  return rotary;
+}
+
+LayerConfig layer_from_json(const Json& json, const std::string& source) {
+  const MemberReader members(json, source);
+  LayerConfig layer;
+  layer.heads = members.get<int64_t>("num_attention_heads");
+  layer.kv_heads = members.get<int64_t>("num_key_value_heads", layer.heads);
+  layer.head_dim = members.get<int64_t>("head_dim", 0);
+  layer.ffn.width = members.get<int64_t>("intermediate_size");
+  layer.rotary = rotary_from_json(json, source);
+  return layer;
+}
+
+}  // namespace
+
+Json config_to_json(const ModelConfig& config, int64_t end_of_text) {
+  const bool uniform = all_equal(config.layers);
+  Json json = {{"architectures", {uniform ? "LlamaForCausalLM" : "PrismForCausalLM"}},
+               {"model_type", uniform ? "llama" : "prism"},
+               {"prism_format", 1},
+               {"vocab_size", config.vocab_size},
+               {"hidden_size", config.d_model},
+               {"num_hidden_layers", static_cast<int64_t>(config.layers.size())},
+               {"max_position_embeddings", config.context},
+               {"tie_word_embeddings", config.tied},
+               {"hidden_act", "silu"},
+               {"attention_bias", false},
+               {"mlp_bias", false},
+               {"rms_norm_eps", config.norm_eps},
+               {"initializer_range", config.init_std},
+               {"base_heads", config.base_heads},
+               {"allow_any", config.allow_any},
+               {"dtype", "float32"},
+               {"torch_dtype", "float32"},
+               {"use_cache", true}};
+  json["bos_token_id"] = end_of_text < 0 ? Json(nullptr) : Json(end_of_text);
+  json["eos_token_id"] = json["bos_token_id"];
+  if (uniform) {
+    json.update(full_layer_to_json(config.layers.back()));
+    const auto& rotary = config.layers.back().rotary;
+    json["rope_parameters"] = {{"rope_type", rotary.scaling == "none" ? "default" : rotary.scaling},
+                               {"rope_theta", rotary.base}};
+    if (rotary.scaling != "none") json["rope_parameters"]["factor"] = rotary.factor;
+  } else {
+    // No scalar that would be true of one layer only: a reader that knows no layers must fail, not misread.
+    Json& layers = json["per_layer_config"] = Json::object();
+    for (size_t i = 0; i < config.layers.size(); ++i) layers[std::to_string(i)] = full_layer_to_json(config.layers[i]);
+  }
+  return json;
+}
+
+ModelConfig config_from_json(const Json& json, const std::string& source) {
+  const MemberReader members(json, source);
+  const auto type = members.get<std::string>("model_type");
+  PRISM_CHECK(type == "llama" || type == "prism", kOperation, "{}: expected model_type llama or prism; found \"{}\".",
+              source, type);
+  members.expect<std::string>("hidden_act", "silu");
+  members.expect<bool>("attention_bias", false);
+  members.expect<bool>("mlp_bias", false);
+  members.expect<int64_t>("prism_format", 1);
+
+  ModelConfig config;
+  config.vocab_size = members.get<int64_t>("vocab_size");
+  config.d_model = members.get<int64_t>("hidden_size");
+  config.context = members.get<int64_t>("max_position_embeddings");
+  config.tied = members.get<bool>("tie_word_embeddings", false);
+  config.norm_eps = members.get<double>("rms_norm_eps", config.norm_eps);
+  config.init_std = members.get<double>("initializer_range", config.init_std);
+  config.base_heads = members.get<int64_t>("base_heads", 0);
+  config.allow_any = members.get<bool>("allow_any", false);
+  const auto layers = members.get<int64_t>("num_hidden_layers");
+  PRISM_CHECK(layers > 0 && layers <= 4096, kOperation, "{}: expected num_hidden_layers within 1-4096; found {}.",
+              source, layers);
+  if (type == "llama") {
+    config.layers.assign(static_cast<size_t>(layers), layer_from_json(json, source));
+  } else {
+    PRISM_CHECK(json.contains("per_layer_config") && json["per_layer_config"].size() == static_cast<size_t>(layers),
+                kOperation, "{}: expected per_layer_config with {} layers; found {}.", source, layers,
+                json.contains("per_layer_config") ? json["per_layer_config"].size() : 0);
+    for (int64_t i = 0; i < layers; ++i) {
+      const auto key = std::to_string(i);
+      PRISM_CHECK(json["per_layer_config"].contains(key), kOperation,
+                  "{}: expected layer {} in per_layer_config; found none.", source, i);
+      config.layers.push_back(layer_from_json(json["per_layer_config"][key], fmt::format("{}, layer {}", source, i)));
+    }
+  }
+  complete(config);
+  return config;
+}
+
+}  // namespace prism

@@ -1,0 +1,82 @@
+#include "prism/checkpoint/model_folder.h"
+
+#include "prism/checkpoint/run_state.h"
+#include "prism/checkpoint/weight_map.h"
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "model";
+
+std::string pretty(const Json& json) {
+  return json.dump(2) + "\n";
+}
+
+/// What transformers needs beside tokenizer.json to choose and call the tokenizer.
+Json tokenizer_config(const Tokenizer& tokenizer, const ModelConfig& config) {
+  Json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+               {"model_max_length", config.context},
+               {"clean_up_tokenization_spaces", false}};
+  if (const auto end = tokenizer.end_of_text()) {
+    const std::string text(tokenizer.bytes(*end));
+    json["bos_token"] = json["eos_token"] = text;
+  }
+  return json;
+}
+
+Json generation_config(int64_t end_of_text) {
+  Json json = {{"_from_model_config", true}, {"do_sample", false}};
+  if (end_of_text >= 0) json["bos_token_id"] = json["eos_token_id"] = end_of_text;
+  return json;
+}
+
+}  // namespace
+
+fs::path find_model_folder(const fs::path& path) {
+  if (fs::exists(path / "config.json")) return path;
+  if (const auto last = last_checkpoint(path)) return *last;
+  throw InputError(kOperation,
+                   fmt::format("expected a model folder (with config.json) or a run with a checkpoint at {}; found {}.",
+                               path.string(), fs::exists(path) ? "neither" : "nothing"));
+}
+
+ModelConfig load_config(const fs::path& path) {
+  const auto file = find_model_folder(path) / "config.json";
+  return config_from_json(read_json(file.string()), file.string());
+}
+
+void load_weights(Decoder decoder, const fs::path& safetensors) {
+  read_tensors(SafetensorsReader(safetensors), llama_weights(decoder));
+}
+
+ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
+  ModelFolder model;
+  model.folder = find_model_folder(path);
+  model.decoder = Decoder(load_config(model.folder));
+  load_weights(model.decoder, model.folder / "model.safetensors");
+  model.decoder->set_compute_type(compute_type);
+  model.decoder->eval();
+  if (fs::exists(model.folder / "tokenizer.json")) {
+    model.tokenizer = Tokenizer::load(model.folder);
+    PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, kOperation,
+                "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
+                "another model.",
+                model.folder.string(), model.decoder->config().vocab_size, model.tokenizer->vocab_size());
+  }
+  return model;
+}
+
+void save_model(const fs::path& folder, Decoder decoder, const Tokenizer* tokenizer) {
+  const int64_t end_of_text = tokenizer != nullptr ? tokenizer->end_of_text().value_or(-1) : -1;
+  write_tensors(folder / "model.safetensors", llama_weights(decoder));
+  write_file(folder / "config.json", pretty(config_to_json(decoder->config(), end_of_text)));
+  write_file(folder / "generation_config.json", pretty(generation_config(end_of_text)));
+  if (tokenizer == nullptr) return;
+  tokenizer->save(folder / "tokenizer.json");
+  write_file(folder / "tokenizer_config.json", pretty(tokenizer_config(*tokenizer, decoder->config())));
+}
+
+}  // namespace prism

@@ -1,0 +1,111 @@
+#include "prism/checkpoint/run_state.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string prefix_of(CheckpointKind kind) {
+  switch (kind) {
+    case CheckpointKind::step:
+      return "step-";
+    case CheckpointKind::best:
+      return "best-";
+    case CheckpointKind::weights:
+      return "weights-";
+  }
+  throw InternalError("checkpoint", "a kind without a name");
+}
+
+/// Deletes a checkpoint so that a half-deleted one never carries its name.
+void discard(const fs::path& checkpoint) {
+  const fs::path away = checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".discarded.tmp");
+  fs::remove_all(away);
+  fs::rename(checkpoint, away);
+  fs::remove_all(away);
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(fs::path run) : folder_(std::move(run) / "checkpoints") {}
+
+fs::path CheckpointStore::path(CheckpointKind kind, int64_t step) const {
+  return folder_ / fmt::format("{}{:08}", prefix_of(kind), step);
+}
+
+void CheckpointStore::save(CheckpointKind kind, int64_t step, const std::function<void(const fs::path&)>& write) {
+  make_folder(folder_);
+  const fs::path final_path = path(kind, step);
+  const fs::path temporary = folder_ / fmt::format(".{}{:08}.tmp", prefix_of(kind), step);
+  fs::remove_all(temporary);  // of a process that was killed
+  make_folder(temporary);
+  try {
+    write(temporary);
+    sync_folder(temporary);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(temporary, ignored);
+    throw;
+  }
+  if (fs::exists(final_path)) discard(final_path);
+  std::error_code code;
+  fs::rename(temporary, final_path, code);
+  if (code)
+    throw FailedError("checkpoint",
+                      fmt::format("expected to name {}; found: {}.", final_path.string(), code.message()));
+  sync_folder(folder_);
+}
+
+void CheckpointStore::prune(CheckpointKind kind, int64_t keep) {
+  const auto all = steps(kind);
+  for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) discard(path(kind, all[i]));
+}
+
+std::vector<int64_t> CheckpointStore::steps(CheckpointKind kind) const {
+  const std::string prefix = prefix_of(kind);
+  std::vector<int64_t> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    int64_t step = 0;
+    const auto [end, code] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
+    if (code == std::errc() && end == name.data() + name.size()) found.push_back(step);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::optional<fs::path> last_checkpoint(const fs::path& run) {
+  const CheckpointStore store(run);
+  const auto steps = store.steps(CheckpointKind::step);
+  if (steps.empty()) return std::nullopt;
+  return store.path(CheckpointKind::step, steps.back());
+}
+
+void save_run_state(const fs::path& folder, const RunState& state, const std::vector<NamedTensor>& optimizer) {
+  write_tensors(folder / "optimizer.safetensors", optimizer);
+  write_file(folder / "state.json", fields_to_json(state).dump(2) + "\n");
+}
+
+RunState load_run_state(const fs::path& folder) {
+  const auto file = folder / "state.json";
+  auto state = fields_from_json<RunState>(read_json(file.string()), file.string());
+  PRISM_CHECK(state.prism_format == 1, "checkpoint", "{}: expected prism_format 1; found {}.", file.string(),
+              state.prism_format);
+  return state;
+}
+
+void load_optimizer(const fs::path& folder, const std::vector<NamedTensor>& optimizer) {
+  read_tensors(SafetensorsReader(folder / "optimizer.safetensors"), optimizer);
+}
+
+}  // namespace prism

@@ -1,0 +1,79 @@
+// The checkpoints of a run: model folders with the state that lets training go on bit for bit.
+//
+//   run/checkpoints/step-00000120      model, optimizer.safetensors, state.json: what --resume continues from
+//   run/checkpoints/best-00000080      model only: the lowest validation loss so far
+//   run/checkpoints/weights-00000064   model only: the steps that the recipe asked for
+//
+// A checkpoint is written under a temporary name, flushed, and renamed: under its own name it is always whole.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/checkpoint/tensor_file.h"
+#include "prism/core/fields.h"
+
+namespace prism {
+
+/// Everything about a run that is not a tensor.
+struct RunState {
+  int64_t prism_format = 1;
+  int64_t step = 0, tokens = 0;
+  int64_t windows = 0;        ///< position of the loader
+  int64_t records_bytes = 0;  ///< length of records.jsonl
+  double seconds = 0, step_seconds = 0;
+  double loss_sum = 0;  ///< of the steps since the last train record
+  int64_t loss_count = 0;
+  double best_val_loss = -1;  ///< -1: none yet
+  double last_val_loss = -1;
+  std::string data_fingerprint;  ///< of the tokenizer that made the shards, and their size
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("prism_format", prism_format, "version of this file's layout");
+    v("step", step, "optimizer steps done");
+    v("tokens", tokens, "tokens trained on");
+    v("windows", windows, "windows that the loader has handed out");
+    v("records_bytes", records_bytes, "length of records.jsonl");
+    v("seconds", seconds, "wall-clock time of the run so far");
+    v("step_seconds", step_seconds, "of it in training steps, without evaluation and checkpoints");
+    v("loss_sum", loss_sum, "losses since the last train record, summed");
+    v("loss_count", loss_count, "how many they are");
+    v("best_val_loss", best_val_loss, "lowest validation loss, nats; -1: none yet");
+    v("last_val_loss", last_val_loss, "latest validation loss, nats; -1: none yet");
+    v("data_fingerprint", data_fingerprint, "of the token shards");
+  }
+};
+
+enum class CheckpointKind { step, best, weights };
+
+/// The checkpoints of one run folder.
+class CheckpointStore {
+ public:
+  explicit CheckpointStore(std::filesystem::path run);
+
+  /// Fills a new checkpoint through `write(folder)` and gives it its name when all is on the disk; one of the same kind
+  /// and step is replaced. @throws FailedError (disk full): what was there stays.
+  void save(CheckpointKind kind, int64_t step, const std::function<void(const std::filesystem::path&)>& write);
+  /// Deletes the oldest of a kind beyond the `keep` newest.
+  void prune(CheckpointKind kind, int64_t keep);
+  /// Steps of the whole checkpoints of a kind, ascending.
+  std::vector<int64_t> steps(CheckpointKind kind) const;
+  std::filesystem::path path(CheckpointKind kind, int64_t step) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+/// The newest checkpoint of a run that training can go on from, if the folder has any.
+std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path& run);
+
+void save_run_state(const std::filesystem::path& folder, const RunState& state,
+                    const std::vector<NamedTensor>& optimizer);
+/// @throws InputError for a missing or damaged file: names it, and the checkpoint before it as the way out.
+RunState load_run_state(const std::filesystem::path& folder);
+void load_optimizer(const std::filesystem::path& folder, const std::vector<NamedTensor>& optimizer);
+
+}  // namespace prism

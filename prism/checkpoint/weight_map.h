@@ -1,0 +1,13 @@
+// Which tensor of a model folder is which part of a decoder: one table per family of names.
+#pragma once
+
+#include "prism/checkpoint/tensor_file.h"
+#include "prism/models/decoder.h"
+
+namespace prism {
+
+/// Llama's names. Fused weights appear as views of their rows (q, k, v; gate, up), so the table serves saving and
+/// loading.
+std::vector<NamedTensor> llama_weights(Decoder decoder);
+
+}  // namespace prism
