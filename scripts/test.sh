@@ -27,11 +27,13 @@ jobs=$(env -u OMP_NUM_THREADS nproc)
 status=0
 
 run_tests() {  # PRESET CTEST_ARGUMENT...: results in build/PRESET/tests.xml
-  local preset=$1
-  shift
-  rm -f "build/$preset/tests.xml"
-  ctest --test-dir "build/$preset" --output-on-failure --progress -j "$jobs" --output-junit tests.xml "$@" < /dev/null ||
-    status=1
+  local run=(ctest --test-dir "build/$1" --output-on-failure -j "$jobs" --output-junit tests.xml "${@:2}")
+  rm -f "build/$1/tests.xml"
+  if [ -t 1 ]; then
+    "${run[@]}" --progress  # one line, rewritten
+  else
+    "${run[@]}" | sed -E '/^ +Start +[0-9]+: /d; /^ *[0-9]+\/[0-9]+ Test .* Passed +[0-9.]+ sec$/d'
+  fi < /dev/null || status=1
 }
 
 echo "$(seconds_since "$began") s before the first test"

@@ -86,7 +86,7 @@ TEST(Random, BelowAHugeBoundHasNoModuloBias) {
   constexpr int kDraws = 30000;
   for (int i = 0; i < kDraws; ++i) low += random.below(3 * kThird) < kThird ? 1 : 0;
   // Binomial with p = 1/3: standard deviation 82; half of all would be 5000 away.
-  EXPECT_NEAR(low, kDraws / 3, 5 * 82);
+  EXPECT_NEAR(low, kDraws / 3.0, 5 * 82);
 }
 
 TEST(Random, StreamsAndSeedsShareNoDraws) {

@@ -105,7 +105,7 @@ TEST(RecordWriter, RefusesAFileThatIsShorterThanTheCheckpointSays) {
   const auto path = folder.path() / "r";
   write_file(path, "{\"step\":1}\n");
   try {
-    RecordWriter(path, 12);
+    const RecordWriter writer(path, 12);
     FAIL() << "a file that lost records was accepted";
   } catch (const InputError& error) {
     EXPECT_EQ(

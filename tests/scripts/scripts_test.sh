@@ -75,7 +75,7 @@ slow_wheels_without_network_say_so() {
   expect "no stamp on what is not whole" [ ! -e "$folder/.venv/wheels" ]
 }
 
-a_half_made_venv_is_made_again() {
+slow_half_made_venv_is_made_again() {
   mkdir -p "$folder/.venv/bin"
   touch "$folder/.venv/bin/python"
   run 'install_wheels() { echo "${wheels[*]}" > .venv/wheels; }
