@@ -27,7 +27,7 @@ std::string prefix_of(CheckpointKind kind) {
 
 /// Deletes a checkpoint so that a half-deleted one never carries its name.
 void discard(const fs::path& checkpoint) {
-  const fs::path away = checkpoint.parent_path() / ("." + checkpoint.filename().string() + ".discarded.tmp");
+  const fs::path away = checkpoint.parent_path() / fmt::format(".{}.discarded.tmp", checkpoint.filename().string());
   fs::remove_all(away);
   fs::rename(checkpoint, away);
   fs::remove_all(away);

@@ -86,6 +86,10 @@ void sync_folder(const fs::path& path) {
 }
 
 AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  // A rename would put a plain file in the place of a device or a pipe.
+  PRISM_CHECK(!fs::exists(path_) || fs::is_regular_file(path_), "write",
+              "expected a file or a free name at {}; found {}; choose another.", path_.string(),
+              fs::is_directory(path_) ? "a folder" : "a device or pipe");
   temporary_ = path_;
   temporary_ += fmt::format(".{}.tmp", ::getpid());
   file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

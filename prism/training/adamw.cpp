@@ -47,7 +47,11 @@ void AdamW::step(double learning_rate, double norm) {
     at::_fused_adamw_(group.weights, gradients, group.mean, group.square, /*max_exp_avg_sqs=*/{}, group.steps,
                       learning_rate, options_.beta1, options_.beta2, group.weight_decay, options_.epsilon,
                       /*amsgrad=*/false, /*maximize=*/false, divisor);
-    for (auto& weight : group.weights) weight.mutable_grad().reset();
+    for (auto& weight : group.weights) {
+      // The fused kernel writes behind autograd's back; whoever caches a copy of the weight goes by its version.
+      weight.unsafeGetTensorImpl()->bump_version();
+      weight.mutable_grad().reset();
+    }
   }
 }
 

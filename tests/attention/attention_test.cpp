@@ -1,0 +1,143 @@
+#include "prism/attention/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+TEST(Rotary, TurnsPairJByItsAngleTimesThePosition) {
+  const auto angles = rotary_angles({.base = 100}, 4);
+  EXPECT_DOUBLE_EQ(angles[0].item<double>(), 1.0);
+  EXPECT_DOUBLE_EQ(angles[1].item<double>(), 0.1);
+  RotaryCache cache;
+  const auto table = cache.rows({.base = 100}, 4, 3, 2);
+  EXPECT_FLOAT_EQ(table.cos[0][1].item<float>(), std::cos(0.3f));
+  EXPECT_FLOAT_EQ(table.sin[1][0].item<float>(), std::sin(4.0f));
+}
+
+TEST(Rotary, ScalesPositionsLinearly) {
+  const auto plain = rotary_angles({}, 64), scaled = rotary_angles({.scaling = "linear", .factor = 4}, 64);
+  EXPECT_TRUE(torch::allclose(plain / 4, scaled));
+}
+
+TEST(Rotary, SharesOneTableBetweenLayersThatTurnAlike) {
+  RotaryCache cache;
+  for (const int64_t width : {256, 128, 64, 256, 64}) cache.rows({}, width, 0, 10);
+  EXPECT_EQ(cache.tables(), 3u);
+  cache.rows({.base = 5e5}, 64, 0, 10);
+  EXPECT_EQ(cache.tables(), 4u);
+}
+
+TEST(Rotary, GivesEachPositionItsRow) {
+  RotaryCache cache;
+  const auto positions = torch::tensor({{0, 1, 0}, {5, 6, 700}}, torch::kLong);
+  const auto table = cache.rows({}, 8, positions);
+  EXPECT_TRUE(torch::equal(table.cos[1][2], cache.rows({}, 8, 700, 1).cos[0]));
+  EXPECT_TRUE(torch::equal(table.sin[0][2], cache.rows({}, 8, 0, 1).sin[0]));
+}
+
+TEST(Rotary, RejectsWhatItCannotTurnBy) {
+  EXPECT_THROW(rotary_angles({}, 7), InputError);
+  EXPECT_THROW(rotary_angles({.base = 0}, 8), InputError);
+  EXPECT_THROW(rotary_angles({.scaling = "dynamic"}, 8), InputError);
+}
+
+TEST(PositionsInDocuments, StartAgainAtZeroWithEveryDocument) {
+  const auto documents = torch::tensor({{0, 0, 1, 1, 1, 4}, {2, 2, 2, 2, 2, 2}}, torch::kInt);
+  const auto expected = torch::tensor({{0, 1, 0, 1, 2, 0}, {0, 1, 2, 3, 4, 5}}, torch::kLong);
+  EXPECT_TRUE(torch::equal(positions_in_documents(documents), expected));
+}
+
+LayerConfig layer(int64_t heads, int64_t kv_heads, int64_t head_dim) {
+  return {heads, kv_heads, head_dim, {}, {.kind = "swiglu", .width = 16}};
+}
+
+Attention make_attention(int64_t heads, int64_t kv_heads, int64_t head_dim) {
+  torch::manual_seed(1);
+  Attention attention(24, layer(heads, kv_heads, head_dim), 0, std::make_shared<RotaryCache>());
+  torch::NoGradGuard no_gradients;
+  for (auto& parameter : attention->parameters()) parameter.normal_(0, 0.3);
+  return attention;
+}
+
+TEST(Attention, SeesNoLaterPosition) {
+  auto attention = make_attention(4, 2, 6);
+  auto x = torch::randn({2, 9, 24});
+  const auto before = attention(x, {});
+  x.select(1, 5).normal_();
+  const auto after = attention(x, {});
+  EXPECT_TRUE(torch::equal(before.narrow(1, 0, 5), after.narrow(1, 0, 5)));
+  EXPECT_FALSE(torch::allclose(before.narrow(1, 5, 4), after.narrow(1, 5, 4)));
+}
+
+TEST(Attention, WithACacheEqualsOneCallOverTheWholeText) {
+  for (const auto& [heads, kv_heads, head_dim] :
+       {std::tuple<int64_t, int64_t, int64_t>{4, 2, 6}, {1, 1, 24}, {3, 1, 16}}) {
+    auto attention = make_attention(heads, kv_heads, head_dim);
+    torch::NoGradGuard no_gradients;
+    const auto x = torch::randn({2, 9, 24});
+    const auto whole = attention(x, {});
+    KvCache cache({layer(heads, kv_heads, head_dim)}, 2, 9, torch::kFloat);
+    ForwardContext context;
+    context.cache = &cache;
+    std::vector<torch::Tensor> parts;
+    for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 4}, {4, 1}, {5, 3}, {8, 1}}) {
+      parts.push_back(attention(x.narrow(1, first, count), context));
+      cache.advance(count);
+    }
+    EXPECT_TRUE(torch::allclose(torch::cat(parts, 1), whole, 1e-4, 1e-5));
+  }
+}
+
+TEST(Attention, InsideADocumentEqualsTheDocumentAlone) {
+  auto attention = make_attention(4, 2, 6);
+  torch::NoGradGuard no_gradients;
+  const auto x = torch::randn({1, 9, 24});
+  ForwardContext context;
+  context.documents_BT = torch::tensor({{0, 0, 0, 0, 1, 1, 1, 1, 1}}, torch::kInt);
+  context.positions_BT = positions_in_documents(context.documents_BT);
+  const auto packed = attention(x, context);
+  EXPECT_TRUE(torch::allclose(packed.narrow(1, 4, 5), attention(x.narrow(1, 4, 5), {}), 1e-4, 1e-5));
+  EXPECT_FALSE(torch::allclose(packed.narrow(1, 4, 5), attention(x, {}).narrow(1, 4, 5), 1e-2, 1e-2));
+}
+
+TEST(Attention, WithPaddingEqualsTheShorterText) {
+  auto attention = make_attention(4, 4, 6);
+  torch::NoGradGuard no_gradients;
+  const auto x = torch::randn({2, 7, 24});
+  ForwardContext context;
+  context.lengths_B = torch::tensor({7, 3}, torch::kInt);
+  const auto padded = attention(x, context);
+  EXPECT_TRUE(
+      torch::allclose(padded[1].narrow(0, 0, 3), attention(x.narrow(0, 1, 1).narrow(1, 0, 3), {})[0], 1e-4, 1e-5));
+}
+
+TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {
+  EXPECT_THROW(Attention(24, layer(4, 3, 6), 0, std::make_shared<RotaryCache>()), InputError);
+  auto attention = make_attention(4, 2, 6);
+  KvCache cache({layer(4, 2, 6)}, 1, 4, torch::kFloat);
+  ForwardContext context;
+  context.cache = &cache;
+  context.documents_BT = torch::zeros({1, 2}, torch::kInt);
+  EXPECT_THROW(attention(torch::randn({1, 2, 24}), context), InputError);
+}
+
+TEST(KvCache, CountsBytesLayerByLayerAndRefusesToOverflow) {
+  const std::vector<LayerConfig> layers = {layer(2, 1, 12), layer(4, 4, 6)};
+  EXPECT_EQ(kv_cache_bytes(layers, 10, 2), 10 * 2 * (2 * 12 + 2 * 24));
+  KvCache cache(layers, 1, 3, torch::kFloat);
+  cache.append(0, torch::zeros({1, 1, 2, 12}), torch::zeros({1, 1, 2, 12}));
+  cache.append(1, torch::zeros({1, 4, 2, 6}), torch::zeros({1, 4, 2, 6}));
+  cache.advance(2);
+  EXPECT_THROW(cache.append(0, torch::zeros({1, 1, 2, 12}), torch::zeros({1, 1, 2, 12})), InputError);
+  cache.truncate(1);
+  EXPECT_EQ(cache.append(0, torch::zeros({1, 1, 2, 12}), torch::zeros({1, 1, 2, 12})).k_BGSD.size(2), 3);
+  EXPECT_THROW(cache.truncate(2), InputError);
+}
+
+}  // namespace
+}  // namespace prism

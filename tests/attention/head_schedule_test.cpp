@@ -1,0 +1,70 @@
+#include "prism/attention/head_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+std::string message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(HeadSchedule, ReadsStagesListsAndMixtures) {
+  EXPECT_EQ(parse_head_schedule("3x2,6x1,12"), (HeadSchedule{3, 3, 6, 12}));
+  EXPECT_EQ(parse_head_schedule("3, 3, 6 ,12"), (HeadSchedule{3, 3, 6, 12}));
+  EXPECT_EQ(format_head_schedule({3, 3, 6, 12}), "3x2,6x1,12x1");
+  EXPECT_EQ(parse_head_schedule(format_head_schedule({2, 4, 4, 2})), (HeadSchedule{2, 4, 4, 2}));
+}
+
+TEST(HeadSchedule, RejectsTextThatDoesNotRead) {
+  for (const char* text : {"", "3x", "x3", "3x2,", "a", "3x-1", "0x2", "3.5x2", "3x2;6x2", "1x99999999999999999999"})
+    EXPECT_NE(message([&] { parse_head_schedule(text); }), "") << text;
+}
+
+TEST(HeadSchedule, RejectsHeadsThatDoNotDivideTheModelAndNamesTheNearest) {
+  EXPECT_EQ(message([] {
+              check_head_schedule({3, 5}, 768, 0, false);
+            }),
+            "[head_schedule] layer 1 has 5 heads, but d_model = 768 is not divisible by 5; the nearest counts that fit "
+            "are 4 and 6.");
+  EXPECT_NE(message([] { check_head_schedule({800}, 768, 0, true); }), "")
+      << "more heads than features, also under allow_any";
+}
+
+TEST(HeadSchedule, RejectsALayerWithFewerHeadsThanTheOneBefore) {
+  EXPECT_NE(message([] {
+              check_head_schedule({3, 8, 6, 12}, 768, 0, false);
+            }).find("layer 2 has 6 heads, fewer than the 8 of layer 1"),
+            std::string::npos);
+  check_head_schedule({3, 8, 6, 12}, 768, 0, true);
+}
+
+TEST(HeadSchedule, RejectsAnEndThatIsNotTheBase) {
+  EXPECT_NE(message([] { check_head_schedule({3, 6}, 768, 12, false); }), "");
+  check_head_schedule({3, 6}, 768, 12, true);
+  check_head_schedule({3, 12}, 768, 12, false);
+}
+
+TEST(HeadSchedule, WarnsWhereTheGuidelinesAreMissed) {
+  EXPECT_TRUE(head_schedule_warnings(parse_head_schedule("3x2,6x2,8x2,12x6"), 768).empty());
+  EXPECT_TRUE(head_schedule_warnings(parse_head_schedule("12x12"), 768).empty());
+  // C5: a stage of one layer, 384 wide.
+  const auto c5 = head_schedule_warnings(parse_head_schedule("2x1,12x11"), 768);
+  ASSERT_EQ(c5.size(), 2u);
+  EXPECT_NE(c5[0].find("1 layer long"), std::string::npos);
+  EXPECT_NE(c5[1].find("384 wide"), std::string::npos);
+  const auto c1 = head_schedule_warnings(parse_head_schedule("3x6,6x1,12x5"), 768);
+  EXPECT_EQ(c1.size(), 3u) << "a stage too long, one too short, less than half at the base";
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,182 @@
+#include "prism/checkpoint/model_folder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "prism/checkpoint/run_state.h"
+#include "prism/checkpoint/weight_map.h"
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ModelFolderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("prism-model-" + std::to_string(::getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+};
+
+ModelConfig config_of(const std::string& schedule, bool tied = true) {
+  ModelConfig config;
+  config.vocab_size = 20;
+  config.d_model = 16;
+  config.context = 8;
+  config.tied = tied;
+  config.schedule = schedule;
+  config.ffn_width = 12;
+  config.allow_any = true;
+  expand_shorthand(config);
+  complete(config);
+  return config;
+}
+
+Decoder make_decoder(const ModelConfig& config) {
+  Decoder decoder(config);
+  decoder->initialise(4);
+  return decoder;
+}
+
+TEST_F(ModelFolderTest, SurvivesSavingAndLoadingBitForBit) {
+  for (const bool tied : {true, false}) {
+    auto config = config_of("1x1,2x1,4x1", tied);
+    config.layers.back().kv_heads = 2;
+    auto decoder = make_decoder(config);
+    save_model(folder_, decoder, nullptr);
+    auto model = load_model(folder_, torch::kFloat);
+    EXPECT_TRUE(equal_fields(model.decoder->config(), config));
+    const auto before = decoder->named_parameters(), after = model.decoder->named_parameters();
+    ASSERT_EQ(before.size(), after.size());
+    for (const auto& parameter : before)
+      EXPECT_TRUE(torch::equal(parameter.value(), after[parameter.key()])) << parameter.key();
+    EXPECT_FALSE(model.tokenizer.has_value());
+  }
+}
+
+TEST_F(ModelFolderTest, IsAValidLlamaWhereTheLayersAreEqual) {
+  const auto json = config_to_json(config_of("4x2"), 7);
+  EXPECT_EQ(json["model_type"], "llama");
+  EXPECT_EQ(json["num_attention_heads"], 4);
+  EXPECT_EQ(json["head_dim"], 4);
+  EXPECT_EQ(json["intermediate_size"], 12);
+  EXPECT_EQ(json["eos_token_id"], 7);
+  EXPECT_EQ(json["rope_parameters"]["rope_theta"], 10000.0);
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : llama_weights(make_decoder(config_of("4x1")))) names.push_back(name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "model.embed_tokens.weight", "model.layers.0.input_layernorm.weight",
+                "model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
+                "model.layers.0.self_attn.v_proj.weight", "model.layers.0.self_attn.o_proj.weight",
+                "model.layers.0.post_attention_layernorm.weight", "model.layers.0.mlp.gate_proj.weight",
+                "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.down_proj.weight", "model.norm.weight"}));
+}
+
+TEST_F(ModelFolderTest, NamesNoHeadCountThatIsTrueOfOneLayerOnly) {
+  const auto json = config_to_json(config_of("1x1,2x1"), -1);
+  EXPECT_EQ(json["model_type"], "prism");
+  EXPECT_FALSE(json.contains("num_attention_heads"));
+  EXPECT_FALSE(json.contains("head_dim"));
+  EXPECT_EQ(json["per_layer_config"]["0"]["num_attention_heads"], 1);
+  EXPECT_EQ(json["per_layer_config"]["1"]["head_dim"], 8);
+  EXPECT_TRUE(json["eos_token_id"].is_null());
+}
+
+TEST_F(ModelFolderTest, ReadsBothSpellingsOfTheRotaryBase) {
+  auto json = config_to_json(config_of("4x2"), -1);
+  json.erase("rope_theta");
+  json["rope_parameters"]["rope_theta"] = 5e5;
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.base, 5e5);
+  json.erase("rope_parameters");
+  json["rope_theta"] = 1e6;
+  json["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.base, 1e6);
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.factor, 2.0);
+}
+
+TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
+  const auto good = config_to_json(config_of("1x1,2x1"), -1);
+  const auto refused = [&](auto change) {
+    auto json = good;
+    change(json);
+    EXPECT_THROW(config_from_json(json, "test"), InputError) << json.dump();
+  };
+  refused([](Json& j) { j["model_type"] = "gpt2"; });
+  refused([](Json& j) { j["hidden_act"] = "gelu"; });
+  refused([](Json& j) { j["attention_bias"] = true; });
+  refused([](Json& j) { j["prism_format"] = 2; });
+  refused([](Json& j) { j.erase("hidden_size"); });
+  refused([](Json& j) { j["hidden_size"] = "16"; });
+  refused([](Json& j) { j["num_hidden_layers"] = 3; });
+  refused([](Json& j) { j["num_hidden_layers"] = 1000000000000; });
+  refused([](Json& j) { j["per_layer_config"].erase("1"); });
+  refused([](Json& j) { j["per_layer_config"]["1"]["num_key_value_heads"] = 3; });
+  refused([](Json& j) { j["per_layer_config"]["1"]["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}}; });
+}
+
+TEST_F(ModelFolderTest, RefusesTensorsOfAnotherShapeMissingOrLeftOver) {
+  auto small = make_decoder(config_of("2x1")), large = make_decoder(config_of("2x2"));
+  save_model(folder_, small, nullptr);
+  EXPECT_THROW(load_weights(large, folder_ / "model.safetensors"), InputError);
+  save_model(folder_, large, nullptr);
+  EXPECT_THROW(load_weights(small, folder_ / "model.safetensors"), InputError);
+  auto wider = config_of("2x2");
+  wider.layers.back().ffn.width = 14;
+  try {
+    load_weights(make_decoder(wider), folder_ / "model.safetensors");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("model.layers.1.mlp.gate_proj.weight: expected [14, 16]"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(ModelFolderTest, IsFoundThroughItsRunAndRefusedWhereThereIsNone) {
+  EXPECT_THROW(find_model_folder(folder_), InputError);
+  CheckpointStore store(folder_);
+  for (const int64_t step : {9, 10})
+    store.save(CheckpointKind::step, step, [](const fs::path& path) { write_file(path / "config.json", "{}"); });
+  store.save(CheckpointKind::best, 99, [](const fs::path& path) { write_file(path / "config.json", "{}"); });
+  EXPECT_EQ(find_model_folder(folder_).filename(), "step-00000010");
+}
+
+TEST_F(ModelFolderTest, CheckpointsAppearWholeOrNotAtAllAndAreThinnedOut) {
+  CheckpointStore store(folder_);
+  const auto write = [](const fs::path& path) { write_file(path / "config.json", "{}"); };
+  for (int64_t step = 1; step <= 4; ++step) store.save(CheckpointKind::step, step, write);
+  EXPECT_THROW(store.save(CheckpointKind::step, 5,
+                          [&](const fs::path& path) {
+                            write(path);
+                            throw FailedError("write", "the disk is full");
+                          }),
+               FailedError);
+  EXPECT_EQ(store.steps(CheckpointKind::step), (std::vector<int64_t>{1, 2, 3, 4}));
+  store.prune(CheckpointKind::step, 2);
+  EXPECT_EQ(store.steps(CheckpointKind::step), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "checkpoints"), {}), 2) << "nothing temporary is left";
+}
+
+TEST_F(ModelFolderTest, RunStateSurvivesToTheLastBit) {
+  RunState state;
+  state.step = 7;
+  state.loss_sum = 1.0 / 3;
+  state.best_val_loss = 5.123456789012345;
+  const std::vector<NamedTensor> moments = {{"a.mean", torch::randn({3, 2})}, {"a.square", torch::rand({3, 2})}};
+  save_run_state(folder_, state, moments);
+  EXPECT_TRUE(equal_fields(load_run_state(folder_), state));
+  const std::vector<NamedTensor> targets = {{"a.mean", torch::zeros({3, 2})}, {"a.square", torch::zeros({3, 2})}};
+  load_optimizer(folder_, targets);
+  EXPECT_TRUE(torch::equal(targets[0].tensor, moments[0].tensor) && torch::equal(targets[1].tensor, moments[1].tensor));
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,318 @@
+// Every command as a user meets it: its help, its result, and one sentence for every wrong input.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/process.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+Outcome run(const std::vector<std::string>& words, const std::string& input = "") {
+  return run_prism(words, Workshop::folder(), input);
+}
+
+/// A finished run, made once.
+const std::string& trained() {
+  static const std::string name = [] {
+    const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "trained", "--threads", "1"});
+    if (outcome.status != 0) throw std::runtime_error(outcome.err);
+    return std::string("trained");
+  }();
+  return name;
+}
+
+fs::path last_checkpoint() {
+  return Workshop::folder() / trained() / "checkpoints/step-00000016";
+}
+
+/// One sentence in brackets-operation form with the words expected in it, and no trace of a stack.
+void expect_sentence(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.status, status) << outcome.err;
+  EXPECT_TRUE(outcome.err.find('[') != std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("frame #"), std::string::npos) << outcome.err;
+  for (const auto& part : parts)
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << "no \"" << part << "\" in: " << outcome.err;
+}
+
+TEST(Help, OfEveryCommandNamesItsOptionsAndExitStatus) {
+  const auto top = run({"--help"});
+  EXPECT_EQ(top.status, 0);
+  for (const std::string command : {"train", "generate", "eval", "info", "report", "tokenizer", "tokenize"}) {
+    EXPECT_NE(top.out.find("  " + command + " "), std::string::npos) << command;
+    const auto help = run({command, "--help"});
+    EXPECT_EQ(help.status, 0) << command;
+    EXPECT_NE(help.out.find("--"), std::string::npos) << command;
+    EXPECT_NE(help.out.find("Exit status"), std::string::npos) << command;
+    EXPECT_EQ(help.err, "") << command;
+  }
+  EXPECT_NE(run({"train", "--help"}).out.find("train.checkpoint_every_tokens"), std::string::npos);
+}
+
+TEST(Command, UnknownIsAnsweredWithTheNearest) {
+  expect_sentence(run({"trian"}), 2, {"did you mean train?"});
+  EXPECT_EQ(run({}).status, 2);
+  expect_sentence(run({"info", "recipe.json", "--jsno"}), 2, {"--jsno"});
+}
+
+TEST(Train, WritesRecordsCheckpointsAndTheWholeRecipe) {
+  const auto folder = Workshop::folder() / trained();
+  const auto recipe = Json::parse(read_text(folder / "recipe.json"));
+  EXPECT_EQ(recipe["model"]["layers"].size(), 2u);
+  EXPECT_EQ(recipe["model"]["schedule"], "");
+  EXPECT_EQ(recipe["model"]["vocab_size"], 300);
+  for (const char* name :
+       {"step-00000012", "step-00000016", "weights-00000001", "weights-00000008", "weights-00000016"})
+    EXPECT_TRUE(fs::exists(folder / "checkpoints" / name / "config.json")) << name;
+  EXPECT_FALSE(fs::exists(folder / "checkpoints/step-00000008")) << "only the last two are kept";
+  std::map<std::string, int> kinds;
+  std::ifstream file(folder / "records.jsonl");
+  double first_loss = 0, last_loss = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = Json::parse(line);
+    ++kinds[json["kind"]];
+    if (json["kind"] == "train") (first_loss == 0 ? first_loss : last_loss) = json["loss"].get<double>();
+  }
+  EXPECT_EQ(kinds, (std::map<std::string, int>{{"run", 1}, {"train", 6}, {"eval", 2}, {"sample", 1}, {"end", 1}}));
+  EXPECT_LT(last_loss, first_loss - 0.2);
+}
+
+TEST(Train, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
+  const auto words = [](const std::string& out, const std::string& seed) {
+    return std::vector<std::string>{"train", "--recipe", "recipe.json", "--out", out, "--threads", "1", "--seed", seed};
+  };
+  ASSERT_EQ(run(words("seed3", "3")).status, 0);
+  ASSERT_EQ(run(words("seed4", "4")).status, 0);
+  const auto weights = [&](const std::string& out) {
+    return read_text(Workshop::folder() / out / "checkpoints/step-00000016/model.safetensors");
+  };
+  EXPECT_TRUE(weights("seed3") == read_text(last_checkpoint() / "model.safetensors"));
+  EXPECT_FALSE(weights("seed3") == weights("seed4"));
+}
+
+TEST(Train, WithDocumentMaskDiffers) {
+  const auto outcome =
+      run({"train", "--recipe", "recipe.json", "--out", "masked", "--data.document_mask", "on", "--threads", "1"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_FALSE(read_text(Workshop::folder() / "masked/checkpoints/step-00000016/model.safetensors") ==
+               read_text(last_checkpoint() / "model.safetensors"));
+}
+
+TEST(TrainInput, ThatIsWrongGetsASentence) {
+  const auto train = [](std::vector<std::string> more) {
+    std::vector<std::string> words = {"train", "--recipe", "recipe.json", "--out", "never"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  expect_sentence(train({"--train.learning_rat", "1"}), 2, {"train has no field", "did you mean \"learning_rate\"?"});
+  expect_sentence(train({"--set", "model.layers[7].heads=1"}), 2, {"0-1"});
+  expect_sentence(train({"--train.tokens", "many"}), 2, {"train.tokens", "whole number"});
+  expect_sentence(train({"--train.tokens"}), 2, {"value after --train.tokens"});
+  expect_sentence(train({"--train.tokens", "0"}), 2, {"train.tokens", "at least 1"});
+  expect_sentence(train({"--train.save_steps", "often"}), 2, {"save_steps"});
+  expect_sentence(train({"--train.dtype", "float8"}), 2, {"float8"});
+  expect_sentence(train({"--model.schedule", "3x1,2x1"}), 2, {"32 is not divisible by 3", "2 and 4"});
+  expect_sentence(train({"--model.schedule", "2x1,1x1"}), 2, {"fewer than the 2 of layer 0", "allow_any"});
+  expect_sentence(train({"--model.vocab_size", "100"}), 2, {"vocab_size", "300"});
+  expect_sentence(train({"--model.context", "100000"}), 2, {"context"});
+  expect_sentence(train({"--data.folder", "nowhere"}), 2, {"nowhere", "prism tokenize"});
+  expect_sentence(train({"--data.folder", ""}), 2, {"data.folder"});
+  expect_sentence(run({"train"}), 2, {"--recipe"});
+  expect_sentence(run({"train", "--recipe", "none.json"}), 2, {"none.json"});
+  expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "without --resume"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "never/recipe.json"));
+}
+
+TEST(TrainRecipe, WithAnUnknownFieldOrBothFormsIsRefused) {
+  write_text(Workshop::folder() / "odd.json", R"({"model": {"d_modle": 32}})");
+  expect_sentence(run({"train", "--recipe", "odd.json"}), 2, {"d_modle", "d_model"});
+  write_text(Workshop::folder() / "odd.json",
+             R"({"model": {"d_model": 32, "schedule": "2x2", "layers": [{"heads": 2}]}})");
+  expect_sentence(run({"train", "--recipe", "odd.json"}), 2, {"found both"});
+  write_text(Workshop::folder() / "odd.json", "{");
+  expect_sentence(run({"train", "--recipe", "odd.json"}), 2, {"odd.json", "JSON"});
+}
+
+TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", trained()}), 2, {"--resume"});
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "data"}), 2, {"empty folder"});
+  write_text(Workshop::folder() / "plain", "x");
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain/run"}), 1, {"plain"});
+  expect_sentence(run({"train", "--out", trained(), "--resume", "--train.tokens", "9k"}), 2, {"keeps its recipe"});
+
+  const auto& shop = Workshop::folder();
+  TemporaryFolder other;  // streams of the first process
+  const pid_t first =
+      start_prism({"train", "--recipe", (shop / "recipe.json").string(), "--out", (shop / "busy").string(),
+                   "--data.folder", (shop / "data").string(), "--train.tokens", "100M", "--threads", "1"},
+                  other.path());
+  while (!fs::exists(shop / "busy/recipe.json")) ::usleep(10000);
+  const auto second = run({"train", "--out", "busy", "--resume"});
+  ::kill(first, SIGKILL);
+  wait_for(first, other.path());
+  expect_sentence(second, 1, {"process " + std::to_string(first)});
+}
+
+TEST(TrainDisk, ThatIsFullLeavesTheLastCheckpointWhole) {
+  const auto& shop = Workshop::folder();
+  ASSERT_EQ(
+      run({"train", "--recipe", "recipe.json", "--out", "full", "--threads", "1", "--train.tokens", "1024"}).status, 0);
+  // Files may not grow beyond 20 kB from now on: the records fit, weights do not.
+  const auto outcome =
+      run_prism({"train", "--recipe", "recipe.json", "--out", "full2", "--threads", "1"}, shop, "", [] {
+        const struct rlimit limit { 20000, 20000 };
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        ::signal(SIGXFSZ, SIG_IGN);
+      });
+  expect_sentence(outcome, 1, {"free some space"});
+  for (const auto& entry : fs::recursive_directory_iterator(shop / "full2"))
+    EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
+  EXPECT_EQ(run({"train", "--out", "full2", "--resume", "--threads", "1"}).status, 0)
+      << "goes on when there is space again";
+}
+
+TEST(TrainLoss, ThatIsNotFiniteStopsTheRunNamingStepAndCheckpoint) {
+  const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "diverged", "--threads", "1",
+                            "--train.learning_rate", "1e30", "--train.warmup_share", "0", "--train.adamw.clip", "0"});
+  expect_sentence(outcome, 1, {"finite loss", "at step", "windows", "checkpoint"});
+}
+
+TEST(Checkpoint, WithAMissingOrCutFileIsRefusedByName) {
+  const auto& shop = Workshop::folder();
+  trained();
+  for (const char* file : {"model.safetensors", "optimizer.safetensors", "state.json", "config.json"}) {
+    const auto copy = shop / "damaged";
+    fs::remove_all(copy);
+    fs::copy(shop / "trained", copy, fs::copy_options::recursive);
+    const auto path = copy / "checkpoints/step-00000016" / file;
+    fs::resize_file(path, fs::file_size(path) / 2);
+    const auto cut = file == std::string("config.json")
+                         ? run({"info", "damaged"})
+                         : run({"train", "--out", "damaged", "--resume", "--threads", "1"});
+    expect_sentence(cut, 2, {file});
+    fs::remove(path);
+    const auto missing = file == std::string("config.json")
+                             ? run({"info", "damaged/checkpoints/step-00000016"})
+                             : run({"train", "--out", "damaged", "--resume", "--threads", "1"});
+    expect_sentence(missing, 2, {file});
+  }
+}
+
+TEST(Shards, ThatAreCutOrForeignAreRefused) {
+  const auto& shop = Workshop::folder();
+  const auto copy = [&](const char* name) {
+    fs::remove_all(shop / name);
+    fs::copy(shop / "data", shop / name, fs::copy_options::recursive);
+    return shop / name / "train_000000.bin";
+  };
+  auto shard = copy("cut");
+  fs::resize_file(shard, fs::file_size(shard) - 2);
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "never", "--data.folder", "cut"}), 2,
+                  {"train_000000.bin"});
+  shard = copy("foreign");
+  std::fstream(shard, std::ios::in | std::ios::out | std::ios::binary).write("GGUF", 4);
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "never", "--data.folder", "foreign"}), 2,
+                  {"train_000000.bin"});
+}
+
+TEST(Info, AgreesWithItselfAsJson) {
+  const auto json = Json::parse(run({"info", trained(), "--json"}).out);
+  EXPECT_EQ(json["layers"].size(), 2u);
+  EXPECT_EQ(json["schedule"], "1x1,2x1");
+  const auto text = run({"info", trained()});
+  EXPECT_NE(text.out.find(std::to_string(json["parameters"].get<int64_t>())), std::string::npos);
+  EXPECT_EQ(run({"info", "recipe.json", "--vocab-size", "300", "--json"}).out, run({"info", trained(), "--json"}).out);
+  expect_sentence(run({"info", "recipe.json"}), 2, {"--vocab-size"});
+  expect_sentence(run({"info", "data"}), 2, {"config.json"});
+}
+
+TEST(Generate, ContinuesAPromptAndRepeatsWithTheSeed) {
+  const auto words = [](const std::string& seed) {
+    return std::vector<std::string>{"generate", trained(), "The river", "--max-new-tokens", "8", "--temperature",
+                                    "1",        "--seed",  seed,        "--threads",        "1"};
+  };
+  const auto first = run(words("5"));
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_FALSE(first.out.empty());
+  EXPECT_EQ(run(words("5")).out, first.out);
+  EXPECT_NE(run(words("6")).out, first.out);
+}
+
+TEST(GenerateInput, ThatIsWrongGetsASentence) {
+  std::string longer;
+  for (int i = 0; i < 100; ++i) longer += "The river sings. ";
+  expect_sentence(run({"generate", trained(), longer}), 2, {"32"});
+  expect_sentence(run({"generate", trained(), "The", "--max-new-tokens", "1000"}), 2, {"32", "1000"});
+  expect_sentence(run({"generate", "nowhere", "The"}), 2, {"nowhere"});
+  expect_sentence(run({"generate", trained(), "The", "--temperature", "-1"}), 2, {"temperature"});
+  expect_sentence(run({"generate", trained(), "The", "--top-p", "2"}), 2, {"top"});
+  expect_sentence(run({"generate", trained(), "\xff\xfe"}), 2, {"UTF-8"});
+}
+
+TEST(GenerateTokenizer, OfAnotherModelIsRefused) {
+  const auto& shop = Workshop::folder();
+  ASSERT_EQ(run({"tokenizer", "train", "text.txt", "--vocab-size", "320", "--out", "larger"}).status, 0);
+  trained();
+  fs::remove_all(shop / "mixed");
+  fs::copy(last_checkpoint(), shop / "mixed");
+  fs::copy_file(shop / "larger/tokenizer.json", shop / "mixed/tokenizer.json", fs::copy_options::overwrite_existing);
+  expect_sentence(run({"generate", "mixed", "The"}), 2, {"300", "another model"});
+}
+
+TEST(Eval, ReportsPerplexitiesThatAgreeWithOneAnother) {
+  const auto outcome = run({"eval", trained(), "--task", "perplexity", "text.txt", "--json", "--threads", "1"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = Json::parse(outcome.out);
+  EXPECT_NE(outcome.out.find("window"), std::string::npos) << "the convention stands with the figure";
+  EXPECT_GT(json.dump().size(), 50u);
+  const auto text = run({"eval", trained(), "--task", "perplexity", "text.txt", "--threads", "1"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_NE(text.out.find("window"), std::string::npos);
+}
+
+TEST(EvalInput, ThatIsWrongGetsASentence) {
+  write_text(Workshop::folder() / "empty.txt", "");
+  write_text(Workshop::folder() / "binary.txt", "abc \xff\xfe def");
+  expect_sentence(run({"eval", trained(), "--task", "perplexity", "empty.txt"}), 2, {"empty"});
+  expect_sentence(run({"eval", trained(), "--task", "perplexity", "binary.txt"}), 2, {"UTF-8", "binary.txt"});
+  expect_sentence(run({"eval", trained(), "--task", "perplexty", "text.txt"}), 2, {"perplexity"});
+  expect_sentence(run({"eval", trained(), "--task", "perplexity", "none.txt"}), 2, {"none.txt"});
+}
+
+TEST(TokenizeInput, ThatIsWrongGetsASentence) {
+  write_text(Workshop::folder() / "empty.txt", "");
+  write_text(Workshop::folder() / "binary.txt", "abc \xff\xfe def");
+  const auto tokenize = [](const std::string& file, const std::string& out) {
+    return run({"tokenize", file, "--tokenizer", "tokenizer", "--out", out});
+  };
+  expect_sentence(tokenize("empty.txt", "t1"), 2, {"empty"});
+  expect_sentence(tokenize("binary.txt", "t1"), 2, {"UTF-8", "binary.txt"});
+  expect_sentence(tokenize("text.txt", "data"), 2, {"data", "--force"});
+  expect_sentence(tokenize("text.txt", "plain/data"), 1, {"plain"});
+  expect_sentence(run({"tokenize", "text.txt", "--tokenizer", "nowhere", "--out", "t1"}), 2, {"nowhere"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "t1/data.json"));
+}
+
+TEST(Report, WritesOnePageAndATable) {
+  const auto outcome = run({"report", trained(), "--out", "page.html", "--markdown", "page.md"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(read_text(Workshop::folder() / "page.html").find("<svg"), std::string::npos);
+  EXPECT_NE(read_text(Workshop::folder() / "page.md").find("1x1,2x1"), std::string::npos);
+}
+
+TEST(ReportInput, ThatIsWrongGetsASentence) {
+  trained();
+  expect_sentence(run({"report", "data"}), 2, {"records.jsonl"});
+  expect_sentence(run({"report", trained(), "--baseline", "none"}), 2, {"none"});
+  expect_sentence(run({"report", trained(), "--out", "data"}), 2, {"data"});
+  expect_sentence(run({"report", trained(), "--out", "/dev/null"}), 2, {"/dev/null"});
+  expect_sentence(run({"report", trained(), "--out", "trained/records.jsonl"}), 2, {"records.jsonl"});
+}
+
+}  // namespace
+}  // namespace prism

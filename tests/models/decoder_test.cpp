@@ -1,0 +1,247 @@
+#include "prism/models/decoder.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/models/cost.h"
+
+namespace prism {
+namespace {
+
+ModelConfig config_of(const std::string& schedule, int64_t d_model = 48, int64_t vocab_size = 50,
+                      int64_t ffn_width = 64) {
+  ModelConfig config;
+  config.vocab_size = vocab_size;
+  config.d_model = d_model;
+  config.context = 32;
+  config.schedule = schedule;
+  config.ffn_width = ffn_width;
+  config.allow_any = true;
+  expand_shorthand(config);
+  complete(config);
+  return config;
+}
+
+ModelConfig paper_size(const std::string& schedule, int64_t d_model, int64_t ffn_width) {
+  auto config = config_of(schedule, d_model, 50304, ffn_width);
+  config.context = 1024;
+  return config;
+}
+
+std::string message(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ModelCost, GivesThePapersSizes) {
+  EXPECT_NEAR(static_cast<double>(model_cost(paper_size("12x12", 768, 2048)).parameters), 123.6e6, 0.05e6);
+  EXPECT_NEAR(static_cast<double>(model_cost(paper_size("16x24", 1024, 2730)).parameters), 353.5e6, 0.05e6);
+  EXPECT_NEAR(static_cast<double>(model_cost(paper_size("16x24", 1536, 4096)).parameters), 756.8e6, 0.05e6);
+}
+
+TEST(ModelCost, IsTheSameToTheLastDigitForEveryScheduleOfASize) {
+  const auto uniform = model_cost(paper_size("12x12", 768, 2048));
+  for (const char* schedule : {"3x2,6x2,8x2,12x6", "3x6,12x6", "6x3,8x3,12x6", "4x3,8x3,12x6", "3x2,8x2,6x2,12x6",
+                               "2x1,12x11", "3x3,6x3,12x6", "2x2,3x1,6x1,8x2,12x6"}) {
+    const auto cost = model_cost(paper_size(schedule, 768, 2048));
+    EXPECT_EQ(cost.parameters, uniform.parameters) << schedule;
+    EXPECT_EQ(cost.flops_per_token, uniform.flops_per_token) << schedule;
+    EXPECT_EQ(cost.kv_bytes_per_token, uniform.kv_bytes_per_token) << schedule;
+  }
+}
+
+TEST(ModelCost, CountsWhatTheDecoderHolds) {
+  for (const bool tied : {true, false}) {
+    auto config = config_of("2x1,4x2");
+    config.tied = tied;
+    config.layers.back().kv_heads = 2;
+    config.layers.back().ffn.width = 30;
+    Decoder decoder(config);
+    int64_t held = 0;
+    for (const auto& parameter : decoder->parameters()) held += parameter.numel();
+    EXPECT_EQ(model_cost(config).parameters, held);
+  }
+}
+
+TEST(ModelConfig, RefusesShorthandTogetherWithLayersAndNeither) {
+  auto both = config_of("2x1,4x2");
+  both.schedule = "4x3";
+  EXPECT_NE(message([&] { expand_shorthand(both); }).find("found both"), std::string::npos);
+  ModelConfig neither;
+  EXPECT_NE(message([&] { expand_shorthand(neither); }).find("found neither"), std::string::npos);
+}
+
+TEST(ModelConfig, LetsLayersBeOverriddenAfterExpansion) {
+  ModelConfig config;
+  config.vocab_size = 10;
+  config.d_model = 48;
+  config.schedule = "4x3";
+  config.ffn_width = 8;
+  expand_shorthand(config);
+  set_field(config, "layers[0-1].heads", "2");
+  complete(config);
+  EXPECT_EQ(format_head_schedule(heads_of(config)), "2x2,4x1");
+  EXPECT_EQ(config.layers[1].head_dim, 24);
+  EXPECT_EQ(config.layers[1].kv_heads, 2);
+}
+
+TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
+  const auto rejects = [](auto change) {
+    auto config = config_of("4x2");
+    change(config);
+    return message([&] { complete(config); });
+  };
+  EXPECT_NE(rejects([](ModelConfig& c) { c.vocab_size = 0; }), "");
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.clear(); }), "");
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().kv_heads = 3; }).find("kv_heads"), std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().ffn.width = 0; }).find("ffn.width"), std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
+              c.allow_any = false;
+              c.layers.back().heads = c.layers.back().kv_heads = 2;
+              c.layers.back().head_dim = 0;
+            }).find("never falls"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
+              for (auto& layer : c.layers) layer.heads = layer.kv_heads = 16, layer.head_dim = 0;
+            }).find("even width"),
+            std::string::npos);
+}
+
+Decoder make_decoder(const ModelConfig& config, torch::ScalarType type = torch::kFloat) {
+  Decoder decoder(config);
+  decoder->initialise(3);
+  decoder->set_compute_type(type);
+  return decoder;
+}
+
+torch::Tensor tokens(int64_t rows, int64_t count) {
+  torch::manual_seed(5);
+  return torch::randint(0, 50, {rows, count}, torch::kLong);
+}
+
+TEST(Decoder, StartsNearTheLossOfAUniformGuess) {
+  auto decoder = make_decoder(config_of("2x1,4x2"));
+  const auto text = tokens(2, 17);
+  const auto loss = decoder->loss(decoder(text.narrow(1, 0, 16).contiguous(), {}), text.narrow(1, 1, 16));
+  EXPECT_NEAR(loss.item<double>(), std::log(50.0), 0.1);
+}
+
+TEST(Decoder, InitialisesResidualProjectionsSmallerAndByNameAlone) {
+  auto config = config_of("4x8", 256);
+  auto decoder = make_decoder(config);
+  // 256 x 256 values: the deviation's own deviation is 0.3%.
+  EXPECT_NEAR(decoder->blocks[2]->attention->out->weight.std().item<double>(), 0.02 / 4, 0.02 / 4 * 0.02);
+  EXPECT_NEAR(decoder->blocks[2]->attention->qkv->weight.std().item<double>(), 0.02, 0.02 * 0.02);
+  auto other = make_decoder(config_of("1x4,4x4", 256));
+  EXPECT_TRUE(torch::equal(decoder->blocks[0]->attention->qkv->weight, other->blocks[0]->attention->qkv->weight));
+  EXPECT_FALSE(torch::equal(decoder->blocks[0]->attention->qkv->weight, decoder->blocks[1]->attention->qkv->weight));
+}
+
+TEST(Decoder, GivesTheSameLogitsWithACacheAsWithout) {
+  auto decoder = make_decoder(config_of("1x1,2x1,4x2"));
+  torch::NoGradGuard no_gradients;
+  const auto text = tokens(2, 12);
+  const auto whole = decoder->logits(decoder(text, {}));
+  KvCache cache(decoder->config().layers, 2, 12, torch::kFloat);
+  ForwardContext context;
+  context.cache = &cache;
+  decoder(text.narrow(1, 0, 7).contiguous(), context);
+  torch::Tensor last;
+  for (int64_t t = 7; t < 12; ++t) last = decoder->logits(decoder(text.narrow(1, t, 1).contiguous(), context));
+  EXPECT_TRUE(torch::allclose(last.squeeze(1), whole.select(1, 11), 1e-4, 1e-5));
+}
+
+TEST(Decoder, TokenLossesAverageToTheLossAndMatchTheLogits) {
+  for (const bool tied : {true, false}) {
+    auto config = config_of("2x1,4x2");
+    config.tied = tied;
+    auto decoder = make_decoder(config);
+    torch::NoGradGuard no_gradients;
+    const auto text = tokens(2, 17);
+    const auto input = text.narrow(1, 0, 16).contiguous(), labels = text.narrow(1, 1, 16).contiguous();
+    const auto hidden = decoder(input, {});
+    const auto losses = decoder->token_losses(hidden, labels);
+    const auto expected = at::cross_entropy_loss(decoder->logits(hidden).flatten(0, 1), labels.flatten());
+    EXPECT_NEAR(losses.mean().item<double>(), expected.item<double>(), 1e-5);
+    EXPECT_NEAR(decoder->loss(hidden, labels).item<double>(), expected.item<double>(), 1e-5);
+  }
+}
+
+/// A few derivatives of the whole model against central differences, in float64.
+TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
+  auto config = config_of("1x1,2x1");
+  config.layers.back().kv_heads = 1;
+  auto decoder = make_decoder(config);
+  decoder->to(torch::kDouble);
+  decoder->set_compute_type(torch::kDouble);
+  const auto text = tokens(2, 9);
+  const auto loss = [&] { return decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), {}), text.narrow(1, 1, 8)); };
+  loss().backward();
+  torch::NoGradGuard no_gradients;
+  for (auto& parameter : decoder->named_parameters()) {
+    auto values = parameter.value().view({-1});
+    for (const int64_t i : {int64_t{0}, values.numel() / 2, values.numel() - 1}) {
+      const double value = values[i].item<double>(), step = 1e-5;
+      values[i] = value + step;
+      const double above = loss().item<double>();
+      values[i] = value - step;
+      const double below = loss().item<double>();
+      values[i] = value;
+      EXPECT_NEAR(parameter.value().grad().view({-1})[i].item<double>(), (above - below) / (2 * step), 1e-7)
+          << parameter.key() << " " << i;
+    }
+  }
+}
+
+TEST(Decoder, InBfloat16FollowsFloat32) {
+  auto config = config_of("1x1,2x1,4x2", 64);
+  auto decoder = make_decoder(config);
+  const auto text = tokens(4, 17);
+  const auto input = text.narrow(1, 0, 16).contiguous(), labels = text.narrow(1, 1, 16).contiguous();
+  const auto run = [&](torch::ScalarType type) {
+    decoder->set_compute_type(type);
+    decoder->zero_grad();
+    const auto loss = decoder->loss(decoder(input, {}), labels);
+    loss.backward();
+    return std::pair{loss.item<double>(), decoder->blocks[1]->attention->qkv->weight.grad().clone()};
+  };
+  const auto [loss32, gradient32] = run(torch::kFloat);
+  const auto [loss16, gradient16] = run(torch::kBFloat16);
+  EXPECT_EQ(gradient16.scalar_type(), torch::kFloat);
+  EXPECT_NEAR(loss16, loss32, 0.01);
+  // Eight bits of mantissa through a few products: a few per cent of the gradient's norm.
+  EXPECT_LT((gradient16 - gradient32).norm().item<double>(), 0.05 * gradient32.norm().item<double>());
+}
+
+TEST(Decoder, KeepsDocumentsApart) {
+  auto decoder = make_decoder(config_of("1x1,4x2"));
+  torch::NoGradGuard no_gradients;
+  const auto text = tokens(1, 10);
+  ForwardContext context;
+  context.documents_BT = torch::tensor({{0, 0, 0, 0, 1, 1, 1, 1, 1, 1}}, torch::kInt);
+  context.positions_BT = positions_in_documents(context.documents_BT);
+  const auto packed = decoder->logits(decoder(text, context));
+  const auto alone = decoder->logits(decoder(text.narrow(1, 4, 6).contiguous(), {}));
+  EXPECT_TRUE(torch::allclose(packed.narrow(1, 4, 6), alone, 1e-4, 1e-5));
+}
+
+TEST(Decoder, RejectsForeignTokensAndTextBeyondTheContext) {
+  auto decoder = make_decoder(config_of("4x1"));
+  EXPECT_NE(message([&] {
+              decoder(torch::full({1, 2}, 50, torch::kLong), ForwardContext{});
+            }).find("0-49"),
+            std::string::npos);
+  EXPECT_NE(message([&] { decoder(tokens(1, 33), ForwardContext{}); }).find("at most 32 positions"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace prism
