@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "prism/checkpoint/model_folder.h"
@@ -95,13 +97,18 @@ void print_json(const Words& words, const PerplexityResult& result, const std::s
                      {"stride", result.stride},
                      {"opening", result.opening},
                      {"dtype", dtype},
-                     {"convention", result.convention()},
+                     {"conventions", result.conventions()},
                      {"seconds", seconds}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+void print_row(std::string_view name, const std::string& value) {
+  fmt::print("{:<18}{}\n", name, value);
+}
+
 void print_figure(const char* name, double value) {
-  fmt::print("{:<18}{}\n", name, std::isnan(value) ? "none" : fmt::format("{:.4f}", value));
+  if (std::isnan(value)) return print_row(name, "none");
+  print_row(name, value < 1e6 ? fmt::format("{:.4f}", value) : fmt::format("{:.4e}", value));
 }
 
 void print_table(const PerplexityResult& result, const std::string& dtype, double seconds) {
@@ -109,11 +116,15 @@ void print_table(const PerplexityResult& result, const std::string& dtype, doubl
   print_figure("word perplexity", result.word_perplexity());
   print_figure("byte perplexity", result.byte_perplexity());
   print_figure("bits per byte", result.bits_per_byte());
-  fmt::print("{:<18}{} tokens, {} words, {} bytes in {} documents, {} windows\n", "over", result.tokens, result.words,
-             result.bytes, result.documents, result.windows);
-  fmt::print("{:<18}{}\n", "convention", result.convention());
-  fmt::print("{:<18}{}, {}, {} tokens/s\n", "computed in", dtype, short_duration(seconds),
-             short_number(static_cast<double>(result.tokens) / seconds));
+  print_row("tokens", fmt::to_string(result.tokens));
+  print_row("words", fmt::to_string(result.words));
+  print_row("bytes", fmt::to_string(result.bytes));
+  print_row("documents", fmt::to_string(result.documents));
+  print_row("windows", fmt::to_string(result.windows));
+  print_row("computed in", fmt::format("{}, {}, {} tokens/s", dtype, short_duration(seconds),
+                                       short_number(static_cast<double>(result.tokens) / seconds)));
+  const char* name = "convention";
+  for (const auto& rule : result.conventions()) print_row(std::exchange(name, ""), rule);
 }
 
 void run_perplexity(const Words& words, const ModelFolder& model) {

@@ -66,7 +66,7 @@ void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
       ->capture_default_str();
   app.add_option("--seed", options.sampler.seed, "equal seeds give equal texts")->type_name("N")->capture_default_str();
   app.add_option("--stop", words.stop,
-                 R"(stop before this text, \n, \t, \r, \\ and \xHH stand for themselves; repeat for more)")
+                 R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; repeat for more)")
       ->type_name("TEXT")
       ->expected(1);
   app.add_flag("--ignore-eos", options.ignore_end_of_text, "go on behind the end-of-text token");

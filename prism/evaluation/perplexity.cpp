@@ -87,7 +87,7 @@ TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer) {
   }
   text.words = words.words();
   PRISM_CHECK(!text.lengths.empty(), kOperation,
-              "expected text; found none, and {} empty documents; name a file with text in it.",
+              "expected text; found none (empty documents: {}); name a file with text in it.",
               source.empty_documents());
   return text;
 }
@@ -167,18 +167,19 @@ double PerplexityResult::bits_per_byte() const {
   return nats / (static_cast<double>(bytes) * std::numbers::ln2);
 }
 
-std::string PerplexityResult::convention() const {
-  std::string text = fmt::format("windows of {} tokens every {}, each token predicted once", window, stride);
+std::vector<std::string> PerplexityResult::conventions() const {
+  std::string cutting = fmt::format("windows of {} tokens every {}, each token predicted once", window, stride);
   if (!cut) {
-    text += " (no document is longer than a window)";
+    cutting += " (no document is longer than a window)";
   } else if (stride == window) {
-    text += " (the first of a window from one token, the last from all)";
+    cutting += " (the first of a window from one token, the last from all)";
   } else {
-    text += fmt::format(" (behind a document's first window, from {} to {} tokens)", window - stride + 1, window);
+    cutting += fmt::format(" (behind a document's first window, from {} to {} tokens)", window - stride + 1, window);
   }
-  text += opening.empty() ? "; a document's first token is not predicted"
-                          : fmt::format("; {} opens every document", opening);
-  return text + "; words are what white space separates; bytes are those of the text in UTF-8";
+  return {cutting,
+          opening.empty() ? "a document's first token is not predicted"
+                          : fmt::format("{} opens every document and is not predicted", opening),
+          "words are what white space separates; bytes are those of the text in UTF-8"};
 }
 
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,

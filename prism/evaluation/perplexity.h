@@ -2,12 +2,13 @@
 //
 //   TextSource text({"novels.txt.xz"}, {});
 //   PerplexityResult result = evaluate_perplexity(model.decoder, *model.tokenizer, text, {.window = 1024});
-//   fmt::print("{} ({})\n", result.byte_perplexity(), result.convention());
+//   fmt::print("{} ({})\n", result.byte_perplexity(), fmt::join(result.conventions(), "; "));
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "prism/data/text_source.h"
 #include "prism/models/decoder.h"
@@ -45,8 +46,8 @@ struct PerplexityResult {
   double word_perplexity() const;
   double byte_perplexity() const;
   double bits_per_byte() const;
-  /// The rules behind the figures, to be shown with them.
-  std::string convention() const;
+  /// The rules behind the figures, one sentence each, to be shown with them.
+  std::vector<std::string> conventions() const;
 };
 
 struct PerplexityProgress {

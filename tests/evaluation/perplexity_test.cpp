@@ -220,8 +220,9 @@ TEST(Perplexity, SaysItsConvention) {
     auto source = documents.source();
     const auto decoder = tiny_decoder(/*context=*/200);
     const auto result = evaluate_perplexity(decoder, tiny_tokenizer(end_of_text), source, options);
-    for (const auto& part : parts)
-      EXPECT_NE(result.convention().find(part), std::string::npos) << part << " in " << result.convention();
+    std::string text;
+    for (const auto& rule : result.conventions()) text += rule + "\n";
+    for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   };
   expect(true, {}, {"windows of 200 tokens every 200", "no document is longer", "<|endoftext|> opens"});
   expect(false, {16, 0}, {"16 tokens every 16", "from one token", "first token is not predicted"});

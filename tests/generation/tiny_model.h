@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 
 #include <array>
 #include <cstdint>
@@ -45,6 +46,7 @@ inline Tokenizer tiny_tokenizer(bool end_of_text = true) {
 constexpr int64_t kTinyVocab = 259;
 
 inline Decoder make_decoder(ModelConfig config) {
+  at::set_num_threads(1);  // products this small only make a team of threads wait for each other
   expand_shorthand(config);
   complete(config);
   Decoder decoder(config);
