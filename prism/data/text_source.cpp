@@ -393,10 +393,9 @@ std::string parse_separator(std::string_view typed) {
       separator += static_cast<char>(high * 16 + low);
       i += 2;
     } else {
-      throw InputError(kOperation,
-                       fmt::format("expected the escapes \\n, \\r, \\t, \\\\ or \\xHH in the separator; found "
-                                   "\"{}\".",
-                                   typed));
+      throw InputError(kOperation, fmt::format("expected the escapes \\n, \\r, \\t, \\\\ or \\xHH; found "
+                                               "\"{}\".",
+                                               typed));
     }
   }
   return separator;
