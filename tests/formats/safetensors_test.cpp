@@ -261,7 +261,7 @@ TEST_F(Safetensors, RefuseOrAcceptMutatedBytesButNeverReadOutsideTheFile) {
   const std::string bytes = write_valid();
   Random random(1);
   int refused = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     std::string mutated = bytes;
     for (uint64_t change = random.below(4) + 1; change > 0; --change) {
       const size_t at = random.below(mutated.size());
@@ -282,8 +282,8 @@ TEST_F(Safetensors, RefuseOrAcceptMutatedBytesButNeverReadOutsideTheFile) {
                      }) != "no error";
     refused += bad;
   }
-  EXPECT_GT(refused, 1000);
-  EXPECT_LT(refused, 3000);
+  EXPECT_GT(refused, 300);
+  EXPECT_LT(refused, 1000);
 }
 
 }  // namespace

@@ -120,7 +120,7 @@ TEST_F(TokenShards, RefuseOrAcceptMutatedBytesButNeverReadOutsideTheFile) {
   const std::string bytes = write({1, 2, 3, 4, 5}, 100);
   Random random(2);
   int refused = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     std::string mutated = bytes;
     mutated[random.below(2) ? random.below(12) : random.below(mutated.size())] = static_cast<char>(random.below(256));
     if (random.below(4) == 0) mutated.resize(random.below(mutated.size() + 1));
@@ -132,8 +132,8 @@ TEST_F(TokenShards, RefuseOrAcceptMutatedBytesButNeverReadOutsideTheFile) {
                  EXPECT_LE(sum, 5 * 65535);
                }) != "no error";
   }
-  EXPECT_GT(refused, 1000);
-  EXPECT_LT(refused, 3000);
+  EXPECT_GT(refused, 300);
+  EXPECT_LT(refused, 1000);
 }
 
 }  // namespace
