@@ -34,11 +34,14 @@ class TokenShards : public testing::Test {
     return read_file(path());
   }
 
+  /// Not write_file(): hundreds of flushes to the disk are slow.
+  void put_bytes(const std::string& bytes) { std::ofstream(path(), std::ios::binary) << bytes; }
+
   /// The message for a shard whose header begins so.
   std::string refusal(const std::vector<int32_t>& header, size_t data_bytes) {
     std::string bytes(1024 + data_bytes, '\0');
     std::memcpy(bytes.data(), header.data(), header.size() * sizeof(int32_t));
-    write_file(path(), bytes);
+    put_bytes(bytes);
     return message([&] { TokenShard shard(path()); });
   }
 
@@ -111,7 +114,7 @@ TEST_F(TokenShards, RefuseAWrongMagicVersionOrCount) {
 TEST_F(TokenShards, RefuseEveryTruncation) {
   const std::string bytes = write({1, 2, 3, 4, 5}, 100);
   for (size_t size = 0; size < bytes.size(); size += size < 1020 ? 51 : 1) {
-    write_file(path(), bytes.substr(0, size));
+    put_bytes(bytes.substr(0, size));
     EXPECT_NE(message([&] { TokenShard shard(path()); }), "no error") << size;
   }
 }
@@ -124,7 +127,7 @@ TEST_F(TokenShards, RefuseOrAcceptMutatedBytesButNeverReadOutsideTheFile) {
     std::string mutated = bytes;
     mutated[random.below(2) ? random.below(12) : random.below(mutated.size())] = static_cast<char>(random.below(256));
     if (random.below(4) == 0) mutated.resize(random.below(mutated.size() + 1));
-    std::ofstream(path(), std::ios::binary) << mutated;
+    put_bytes(mutated);
     refused += message([&] {
                  const TokenShard shard(path());
                  int64_t sum = 0;
