@@ -83,6 +83,7 @@ class Tokenize : public testing::Test {
  protected:
   std::string put(const std::string& name, const std::string& bytes) {
     fs::create_directories((folder_.path() / name).parent_path());
+    fs::remove(folder_.path() / name);  // writing over a file waits for the disk on ext4
     std::ofstream(folder_.path() / name, std::ios::binary) << bytes;
     return (folder_.path() / name).string();
   }

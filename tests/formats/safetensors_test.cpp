@@ -59,8 +59,11 @@ class Safetensors : public testing::Test {
     return read_file(path());
   }
 
-  /// Not write_file(): hundreds of flushes to the disk are slow.
-  void put_bytes(const std::string& bytes) { std::ofstream(path(), std::ios::binary) << bytes; }
+  /// Not write_file(), nor over the old file: hundreds of flushes to the disk are slow.
+  void put_bytes(const std::string& bytes) {
+    std::filesystem::remove(path());
+    std::ofstream(path(), std::ios::binary) << bytes;
+  }
   void put(const std::string& header, const std::string& data = "") { put_bytes(file_bytes(header, data)); }
   SafetensorsReader read() { return SafetensorsReader(path()); }
 

@@ -34,8 +34,11 @@ class TokenShards : public testing::Test {
     return read_file(path());
   }
 
-  /// Not write_file(): hundreds of flushes to the disk are slow.
-  void put_bytes(const std::string& bytes) { std::ofstream(path(), std::ios::binary) << bytes; }
+  /// Not write_file(), nor over the old file: hundreds of flushes to the disk are slow.
+  void put_bytes(const std::string& bytes) {
+    std::filesystem::remove(path());
+    std::ofstream(path(), std::ios::binary) << bytes;
+  }
 
   /// The message for a shard whose header begins so.
   std::string refusal(const std::vector<int32_t>& header, size_t data_bytes) {
