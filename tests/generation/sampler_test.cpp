@@ -3,10 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 
 #include "prism/core/error.h"
@@ -103,12 +101,16 @@ TEST(Sampler, DrawsTheFewestTokensThatReachTopP) {
 }
 
 TEST(Sampler, FindsTopPBeyondThePortionItSortsFirst) {
-  // 300 tokens of equal probability: ids 0-179 reach 0.6 of it.
-  const std::vector<float> logits(300, 0.25F);
-  Sampler sampler({.temperature = 1, .top_k = 0, .top_p = 0.5999, .seed = 4});
-  int32_t highest = 0;
-  for (int i = 0; i < 5000; ++i) highest = std::max(highest, sampler.pick(logits));
-  EXPECT_EQ(highest, 179);  // missed with probability (1 - 1/180)^5000 = 8e-13
+  // 300 tokens of nearly equal probability, in no order: the 180 likeliest reach 0.6 of it.
+  std::vector<float> logits;
+  std::set<int32_t> expected;
+  for (int32_t id = 0; id < 300; ++id) {
+    const int32_t rank = id * 77 % 300;  // 77 and 300 have no common divisor: every rank once
+    logits.push_back(-1e-7F * static_cast<float>(rank));
+    if (rank < 180) expected.insert(id);
+  }
+  // One of them is missed in 3000 draws with probability 180 (1 - 1/180)^3000 = 1e-5.
+  EXPECT_EQ(drawn_ids({.temperature = 1, .top_k = 0, .top_p = 0.5999, .seed = 4}, logits), expected);
 }
 
 TEST(Sampler, AppliesTheTemperatureBeforeTopP) {

@@ -60,6 +60,7 @@ TEST(TextStream, ShowsWhatOnlyLookedLikeAStopString) {
 
 TEST(TextStream, StopsAtTheEarliestOfSeveralStopStrings) {
   EXPECT_EQ(show({"one two three"}, {"three", "w"}), (Parts{"one t", ""}));
+  EXPECT_EQ(show({"one two three"}, {"w", "three"}), (Parts{"one t", ""}));
   EXPECT_EQ(show({"one two three"}, {"wo", "two"}), (Parts{"one ", ""}));
 }
 
