@@ -64,7 +64,7 @@ Json measure(const std::string& name, int64_t steps, int threads, const std::str
   std::vector<double> seconds;
   for (int64_t i = 0; i < steps; ++i) {
     const Timer timer;
-    decoder->loss(decoder(tokens, {}), labels).backward();
+    decoder->loss(decoder(tokens, ForwardContext{}), labels).backward();
     optimizer.step(3e-4, optimizer.gradient_norm());
     seconds.push_back(timer.seconds());
   }

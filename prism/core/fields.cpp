@@ -36,7 +36,7 @@ std::string expand_suffix(std::string_view text) {
 int64_t parse_index(std::string_view text, std::string_view path) {
   int64_t value = 0;
   const auto [next, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  PRISM_CHECK(code == std::errc() && next == text.data() + text.size() && value >= 0, "recipe",
+  PRISM_CHECK(code == std::errc() && next == text.data() + text.size() && value >= 0, "fields",
               "{}: expected [index] or [first-last]; found [{}].", path, text);
   return value;
 }
@@ -50,14 +50,14 @@ std::string shown(const Json& json) {
 }  // namespace
 
 void fail_type(const std::string& path, std::string_view expected, const Json& found) {
-  throw InputError("recipe", fmt::format("{}: expected {}; found {}.", path, expected, shown(found)));
+  throw InputError("fields", fmt::format("{}: expected {}; found {}.", path, expected, shown(found)));
 }
 
 void fail_unknown(const std::string& owner, const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest_name(name, known);
   const std::string where =
-      owner.empty() || owner == "." ? "the top level" : (owner[0] == '.' ? owner.substr(1) : owner);
-  throw InputError("recipe", fmt::format("{} has no field \"{}\"; {}", where, name,
+      owner.empty() ? "the top level" : owner;
+  throw InputError("fields", fmt::format("{} has no field \"{}\"; {}", where, name,
                                          near.empty() ? fmt::format("it has {}.", join_names(known))
                                                       : fmt::format("did you mean \"{}\"?", near)));
 }
@@ -102,7 +102,7 @@ PathStep split_path(std::string_view path) {
   std::string_view head = path.substr(0, dot);
   if (dot != std::string_view::npos) step.rest = path.substr(dot + 1);
   if (const size_t bracket = head.find('['); bracket != std::string_view::npos) {
-    PRISM_CHECK(head.back() == ']', "recipe", "{}: expected a closing ]; found none.", path);
+    PRISM_CHECK(head.back() == ']', "fields", "{}: expected a closing ]; found none.", path);
     const std::string_view range = head.substr(bracket + 1, head.size() - bracket - 2);
     const size_t dash = range.find('-');
     step.indexed = true;

@@ -161,12 +161,12 @@ struct PathSetter {
     found = true;
     if (!step.indexed) return set_value(value, step.rest, text, path);
     if constexpr (IsVector<T>::value) {
-      PRISM_CHECK(step.first <= step.last && step.last < static_cast<int64_t>(value.size()), "recipe",
+      PRISM_CHECK(step.first <= step.last && step.last < static_cast<int64_t>(value.size()), "fields",
                   "{}: expected indices within 0-{}; found {}-{}.", path, static_cast<int64_t>(value.size()) - 1,
                   step.first, step.last);
       for (int64_t i = step.first; i <= step.last; ++i) set_value(value[static_cast<size_t>(i)], step.rest, text, path);
     } else {
-      throw InputError("recipe", fmt::format("{}: {} is no list, leave out [...].", path, name));
+      throw InputError("fields", fmt::format("{}: {} is no list, leave out [...].", path, name));
     }
   }
 };
@@ -177,9 +177,10 @@ void set_value(T& value, const std::string& rest, std::string_view text, const s
     if (rest.empty()) return from_json(value, json_from_text(text, false), path);
     PathSetter setter{split_path(rest), text, path, false, {}};
     value.visit(setter);
-    if (!setter.found) fail_unknown(path.substr(0, path.size() - rest.size() - 1), setter.step.name, setter.known);
+    const std::string owner = rest.size() < path.size() ? path.substr(0, path.size() - rest.size() - 1) : "";
+    if (!setter.found) fail_unknown(owner, setter.step.name, setter.known);
   } else {
-    PRISM_CHECK(rest.empty(), "recipe", "{}: expected a field; \".{}\" goes below a plain value.", path, rest);
+    PRISM_CHECK(rest.empty(), "fields", "{}: expected a field; \".{}\" goes below a plain value.", path, rest);
     from_json(value, json_from_text(text, std::is_same_v<T, std::string>), path);
   }
 }
@@ -235,9 +236,7 @@ T fields_from_json(const Json& json, const std::string& owner) {
 /// @throws InputError as read_fields.
 template <class T>
 void set_field(T& value, const std::string& path, std::string_view text) {
-  // A dot in front, so that messages can cut the unknown name off whatever its depth.
-  const std::string rooted = "." + path;
-  detail::set_value(value, path, text, rooted);
+  detail::set_value(value, path, text, path);
 }
 
 /// The leaf fields of a T with their defaults, for help texts.

@@ -67,9 +67,9 @@ Attention make_attention(int64_t heads, int64_t kv_heads, int64_t head_dim) {
 TEST(Attention, SeesNoLaterPosition) {
   auto attention = make_attention(4, 2, 6);
   auto x = torch::randn({2, 9, 24});
-  const auto before = attention(x, {});
+  const auto before = attention(x, ForwardContext{});
   x.select(1, 5).normal_();
-  const auto after = attention(x, {});
+  const auto after = attention(x, ForwardContext{});
   EXPECT_TRUE(torch::equal(before.narrow(1, 0, 5), after.narrow(1, 0, 5)));
   EXPECT_FALSE(torch::allclose(before.narrow(1, 5, 4), after.narrow(1, 5, 4)));
 }
@@ -80,7 +80,7 @@ TEST(Attention, WithACacheEqualsOneCallOverTheWholeText) {
     auto attention = make_attention(heads, kv_heads, head_dim);
     torch::NoGradGuard no_gradients;
     const auto x = torch::randn({2, 9, 24});
-    const auto whole = attention(x, {});
+    const auto whole = attention(x, ForwardContext{});
     KvCache cache({layer(heads, kv_heads, head_dim)}, 2, 9, torch::kFloat);
     ForwardContext context;
     context.cache = &cache;
@@ -101,8 +101,8 @@ TEST(Attention, InsideADocumentEqualsTheDocumentAlone) {
   context.documents_BT = torch::tensor({{0, 0, 0, 0, 1, 1, 1, 1, 1}}, torch::kInt);
   context.positions_BT = positions_in_documents(context.documents_BT);
   const auto packed = attention(x, context);
-  EXPECT_TRUE(torch::allclose(packed.narrow(1, 4, 5), attention(x.narrow(1, 4, 5), {}), 1e-4, 1e-5));
-  EXPECT_FALSE(torch::allclose(packed.narrow(1, 4, 5), attention(x, {}).narrow(1, 4, 5), 1e-2, 1e-2));
+  EXPECT_TRUE(torch::allclose(packed.narrow(1, 4, 5), attention(x.narrow(1, 4, 5), ForwardContext{}), 1e-4, 1e-5));
+  EXPECT_FALSE(torch::allclose(packed.narrow(1, 4, 5), attention(x, ForwardContext{}).narrow(1, 4, 5), 1e-2, 1e-2));
 }
 
 TEST(Attention, WithPaddingEqualsTheShorterText) {
@@ -113,7 +113,7 @@ TEST(Attention, WithPaddingEqualsTheShorterText) {
   context.lengths_B = torch::tensor({7, 3}, torch::kInt);
   const auto padded = attention(x, context);
   EXPECT_TRUE(
-      torch::allclose(padded[1].narrow(0, 0, 3), attention(x.narrow(0, 1, 1).narrow(1, 0, 3), {})[0], 1e-4, 1e-5));
+      torch::allclose(padded[1].narrow(0, 0, 3), attention(x.narrow(0, 1, 1).narrow(1, 0, 3), ForwardContext{})[0], 1e-4, 1e-5));
 }
 
 TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {

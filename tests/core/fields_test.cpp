@@ -51,14 +51,14 @@ TEST(Fields, SurviveARoundTripThroughJson) {
 
 TEST(Fields, NameTheNearestKnownFieldForAnUnknownOne) {
   EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"one": {"haeds": 3}})", "test"), "recipe"); }),
-            "[recipe] recipe.one has no field \"haeds\"; did you mean \"heads\"?");
+            "[fields] recipe.one has no field \"haeds\"; did you mean \"heads\"?");
 }
 
 TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
   EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": "3"}]})", "test"), "model"); }),
-            "[recipe] model.layers[0].heads: expected a whole number; found \"3\".");
+            "[fields] model.layers[0].heads: expected a whole number; found \"3\".");
   EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": 2.5}]})", "test"), "model"); }),
-            "[recipe] model.layers[0].heads: expected a whole number; found 2.5.");
+            "[fields] model.layers[0].heads: expected a whole number; found 2.5.");
 }
 
 TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
@@ -82,9 +82,9 @@ TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
 TEST(Fields, RejectPathsThatLeadNowhere) {
   Outer a;
   EXPECT_EQ(message([&] { set_field(a, "one.haeds", "3"); }),
-            "[recipe] one has no field \"haeds\"; did you mean \"heads\"?");
+            "[fields] one has no field \"haeds\"; did you mean \"heads\"?");
   EXPECT_EQ(message([&] { set_field(a, "layers[0-3].heads", "3"); }),
-            "[recipe] .layers[0-3].heads: expected indices within 0-2; found 0-3.");
+            "[fields] layers[0-3].heads: expected indices within 0-2; found 0-3.");
   EXPECT_NE(message([&] { set_field(a, "name.x", "3"); }), "no error");
   EXPECT_NE(message([&] { set_field(a, "layers[x].heads", "3"); }), "no error");
   EXPECT_NE(message([&] { set_field(a, "one[0].heads", "3"); }), "no error");

@@ -131,7 +131,7 @@ torch::Tensor tokens(int64_t rows, int64_t count) {
 TEST(Decoder, StartsNearTheLossOfAUniformGuess) {
   auto decoder = make_decoder(config_of("2x1,4x2"));
   const auto text = tokens(2, 17);
-  const auto loss = decoder->loss(decoder(text.narrow(1, 0, 16).contiguous(), {}), text.narrow(1, 1, 16));
+  const auto loss = decoder->loss(decoder(text.narrow(1, 0, 16).contiguous(), ForwardContext{}), text.narrow(1, 1, 16));
   EXPECT_NEAR(loss.item<double>(), std::log(50.0), 0.1);
 }
 
@@ -150,7 +150,7 @@ TEST(Decoder, GivesTheSameLogitsWithACacheAsWithout) {
   auto decoder = make_decoder(config_of("1x1,2x1,4x2"));
   torch::NoGradGuard no_gradients;
   const auto text = tokens(2, 12);
-  const auto whole = decoder->logits(decoder(text, {}));
+  const auto whole = decoder->logits(decoder(text, ForwardContext{}));
   KvCache cache(decoder->config().layers, 2, 12, torch::kFloat);
   ForwardContext context;
   context.cache = &cache;
@@ -168,7 +168,7 @@ TEST(Decoder, TokenLossesAverageToTheLossAndMatchTheLogits) {
     torch::NoGradGuard no_gradients;
     const auto text = tokens(2, 17);
     const auto input = text.narrow(1, 0, 16).contiguous(), labels = text.narrow(1, 1, 16).contiguous();
-    const auto hidden = decoder(input, {});
+    const auto hidden = decoder(input, ForwardContext{});
     const auto losses = decoder->token_losses(hidden, labels);
     const auto expected = at::cross_entropy_loss(decoder->logits(hidden).flatten(0, 1), labels.flatten());
     EXPECT_NEAR(losses.mean().item<double>(), expected.item<double>(), 1e-5);
@@ -184,7 +184,7 @@ TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
   decoder->to(torch::kDouble);
   decoder->set_compute_type(torch::kDouble);
   const auto text = tokens(2, 9);
-  const auto loss = [&] { return decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), {}), text.narrow(1, 1, 8)); };
+  const auto loss = [&] { return decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8)); };
   loss().backward();
   torch::NoGradGuard no_gradients;
   for (auto& parameter : decoder->named_parameters()) {
@@ -210,7 +210,7 @@ TEST(Decoder, InBfloat16FollowsFloat32) {
   const auto run = [&](torch::ScalarType type) {
     decoder->set_compute_type(type);
     decoder->zero_grad();
-    const auto loss = decoder->loss(decoder(input, {}), labels);
+    const auto loss = decoder->loss(decoder(input, ForwardContext{}), labels);
     loss.backward();
     return std::pair{loss.item<double>(), decoder->blocks[1]->attention->qkv->weight.grad().clone()};
   };
@@ -230,7 +230,7 @@ TEST(Decoder, KeepsDocumentsApart) {
   context.documents_BT = torch::tensor({{0, 0, 0, 0, 1, 1, 1, 1, 1, 1}}, torch::kInt);
   context.positions_BT = positions_in_documents(context.documents_BT);
   const auto packed = decoder->logits(decoder(text, context));
-  const auto alone = decoder->logits(decoder(text.narrow(1, 4, 6).contiguous(), {}));
+  const auto alone = decoder->logits(decoder(text.narrow(1, 4, 6).contiguous(), ForwardContext{}));
   EXPECT_TRUE(torch::allclose(packed.narrow(1, 4, 6), alone, 1e-4, 1e-5));
 }
 
