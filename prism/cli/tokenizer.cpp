@@ -319,7 +319,7 @@ int run_decode(const Arguments& arguments) {
 struct Summary {
   std::vector<int32_t> special;
   int64_t word_starts = 0;
-  int32_t longest = 0;
+  int32_t longest = 0;  ///< of those that are not special
 };
 
 Summary summarize(const Tokenizer& tokenizer) {
@@ -328,7 +328,8 @@ Summary summarize(const Tokenizer& tokenizer) {
   for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     if (tokenizer.is_special(id)) {
       summary.special.push_back(id);
-    } else if (tokenizer.bytes(id).size() > tokenizer.bytes(summary.longest).size()) {
+    } else if (tokenizer.is_special(summary.longest) ||
+               tokenizer.bytes(id).size() > tokenizer.bytes(summary.longest).size()) {
       summary.longest = id;
     }
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "prism/core/error.h"
+
 namespace prism {
 namespace {
 
@@ -78,6 +80,8 @@ void BpeModel::encode_short(std::string_view piece, std::vector<int32_t>& ids) c
 }
 
 void BpeModel::encode_long(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const {
+  PRISM_CHECK(piece.size() <= INT32_MAX, "tokenizer",
+              "expected pieces of text below 2 GiB; found one of {} bytes; cut the text.", piece.size());
   // Position i holds the token that starts at byte i, or -1 once it was swallowed by its left neighbour; ranks[i] is
   // the rank of merging it with the next one, so that a heap entry is valid as long as it agrees with ranks.
   const auto size = static_cast<int32_t>(piece.size());

@@ -33,7 +33,7 @@ class BpeModel {
   BpeModel(const std::array<int32_t, 256>& byte_ids, const std::vector<Merge>& merges);
 
   /// Appends the ids of `piece`. Time: square of the length up to 64 bytes, n log n above.
-  /// @param piece  any bytes, below 2 GiB.
+  /// @throws InputError for a piece of 2 GiB or more.
   void encode(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const;
 
   int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }

@@ -1,4 +1,4 @@
-"""Writes unicode_classes.inc: which code points Hugging Face's tokenizers take for letters, numbers, white space, words.
+"""Writes unicode_classes.inc: what Hugging Face's tokenizers take for letters, numbers, white space and words.
 
 The classes are asked of the library itself, so that prism's scanners cut text exactly as it does whatever Unicode
 version the C++ side's regular expressions know: \\p{L}, \\p{N} and \\s through its pre-tokenizers (Oniguruma), "word"

@@ -22,11 +22,12 @@ LLAMA3 = (
     r"\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 DOCUMENTS = [
-    "The keeper of the lighthouse counted the ships. There were three ships in the morning, thirty in the evening, and\n"
-    "three hundred and thirty-three in the book he kept. \"They're late,\" he said; \"they'll be here by 1887, or '88.\"\n"
-    "The keeper's lamp was the brightest lamp on the coast. He lit the lamp, he cleaned the lamp, he slept by the lamp.\n"
+    "The keeper of the lighthouse counted the ships. There were three ships in the morning, thirty in the evening,\n"
+    "and three hundred and thirty-three in the book he kept. \"They're late,\" he said; \"they'll be here by 1887, or\n"
+    "'88.\" The keeper's lamp was the brightest lamp on the coast. He lit the lamp, he cleaned the lamp, he slept by\n"
+    "the lamp.\n"
     "    def light(lamp):\n        return lamp + 1\n    while lamp < 1000:\n        lamp = light(lamp)\n",
-    "Der Wärter zählte die Schiffe. L'été, le gardien comptait les bateaux. Смотритель считал корабли, считал корабли.\n"
+    "Der Wärter zählte die Schiffe. L'été, le gardien comptait les bateaux. Смотритель считал корабли, считал.\n"
     "灯台守は船を数えた。灯台守は船を数えた。등대지기는 배를 세었다. حارس المنارة يعد السفن.\n",
     "aaaa aaa aa a abababab abab ab bababa\t\tx\t\ty  z   z\r\n\r\nthe end of the end\n",
 ]
@@ -39,8 +40,10 @@ FLAGS = [
     AddedToken("été", special=False, lstrip=True, normalized=True),
     AddedToken("\n\n\n", special=False, normalized=False),
 ]
+# fmt: off
 HOSTILE = [
-    "", " ", "  ", "\n", " \n", "\n ", "\t\t", "\r\n", "a", " a", "  a", "a  ", "a b", "a  b", "a   b\n", "\n\n a", "\x00", "a\x00b",
+    "", " ", "  ", "\n", " \n", "\n ", "\t\t", "\r\n", "a", " a", "  a", "a  ", "a b", "a  b", "a   b\n",
+    "\n\n a", "\x00", "a\x00b",
     "the lamp", "The LAMP'S they'll THEY'LL I'd've he'S 'ſ 'sſ s's ''s 'll'", "can't won't o'clock rock'n'roll",
     "1", "12", "123", "1234", "12345678", "3.14159", "½ Ⅷ ٣٤٥ 一二三", "a1b22c333", " 1 22  333",
     "<|endoftext|>", "a<|endoftext|>b", " <|endoftext|> ", "<|endoftext|><|endoftext|>", "<|endoftext", "endoftext|>",
@@ -50,8 +53,10 @@ HOSTILE = [
     "…!?.,;:-_—", " …!?", "!\n!\r\n !\n\n", "a!\n\nb", "x\u0085y\u00a0z\u1680\u2003\u2028\u2029\u202f\u205f\u3000w",
     "\u180e \u200b\u200d\ufeff", "e\u0301 é ñ n\u0303", "ﬁ ß İ ı Ǆ ŉ", "\U0001f642\U0001f3fd\u200d\u2642\ufe0f",
     "日本語テキスト", "灯台守は船", "корабли, корабли!", "السفن ١٢٣", "ไทย हिन्दी 한국어", "\U0001d400\U0001d7d8\U000e0041",
-    "\u1c89\ua7cb\U000105c0\U00010d40\U000116d0\U0002ebf0", "\U0010ffff\ue000\ufffe\uffff", "a" * 300, "ab" * 200, " " * 300 + "x",
-    "\n" * 100 + "x", "é" * 100, "灯" * 90, "0123456789" * 20, "!?" * 80, "xyzzyQ xyzzyQ", "the the the the", "aaaaaaaab" * 9,
+    "\u1c89\ua7cb\U000105c0\U00010d40\U000116d0\U0002ebf0", "\U0010ffff\ue000\ufffe\uffff",
+    "a" * 300, "ab" * 200, " " * 300 + "x",
+    "\n" * 100 + "x", "é" * 100, "灯" * 90, "0123456789" * 20, "!?" * 80,
+    "xyzzyQ xyzzyQ", "the the the the", "aaaaaaaab" * 9,
     "def f(x):\n    return x  # 1000 lamps\n\n\n\n", "https://example.org/a?b=c&d=%20e", "\\u00e9 \\n {\"a\": [1, 2]}",
 ]
 
@@ -64,7 +69,8 @@ def hostile_at_random(count):
     code_points = [c for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
     for _ in range(count):
         length = pick.choice([2, 5, 12, 30])
-        yield "".join(pick.choice(pool) if pick.random() < 0.9 else chr(pick.choice(code_points)) for _ in range(length))
+        drawn = (pick.choice(pool) if pick.random() < 0.9 else chr(pick.choice(code_points)) for _ in range(length))
+        yield "".join(drawn)
 
 
 def train(pre_tokenizer, vocab_size, min_frequency):
@@ -88,7 +94,8 @@ def make_tokenizers():
     gpt2 = train(byte_level, 400, 2)
     gpt2.add_tokens(FLAGS)
 
-    llama3 = json.loads(train(pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(LLAMA3), "isolated"), bare]), 420, 0).to_str())
+    split = pre_tokenizers.Split(Regex(LLAMA3), "isolated")
+    llama3 = json.loads(train(pre_tokenizers.Sequence([split, bare]), 420, 0).to_str())
     llama3["model"]["ignore_merges"] = True
     llama3["model"]["vocab"]["ĠxyzzyQ"] = 420
     llama3 = Tokenizer.from_str(json.dumps(llama3))
