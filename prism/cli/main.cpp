@@ -31,7 +31,8 @@ constexpr std::array kCommands = {
 };
 
 void print_help() {
-  fmt::print("usage: prism COMMAND [options]\n\nTransformers whose attention is not uniform: train, evaluate, generate.\n\n");
+  fmt::print(
+      "usage: prism COMMAND [options]\n\nTransformers whose attention is not uniform: train, evaluate, generate.\n\n");
   for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print("\n`prism COMMAND --help` explains each. Exit status: 0 done, 1 failed, 2 wrong input.\n");
 }
@@ -41,7 +42,8 @@ int run(const Arguments& words) {
     print_help();
     return words.empty() ? 2 : 0;
   }
-  const auto* command = std::find_if(kCommands.begin(), kCommands.end(), [&](const auto& row) { return words[0] == row.name; });
+  const auto* command =
+      std::find_if(kCommands.begin(), kCommands.end(), [&](const auto& row) { return words[0] == row.name; });
   if (command == kCommands.end()) {
     std::vector<std::string> names;
     for (const auto& row : kCommands) names.emplace_back(row.name);

@@ -8,8 +8,8 @@
 //   TrainOptions options = fields_from_json<TrainOptions>(json, "recipe.train");   // unknown names are errors
 //   set_field(options, "learning_rate", "3e-4");                                    // what a flag does
 //
-// A member is bool, int64_t, double, std::string, another struct with visit(), a std::vector of those, or Json where the
-// value may be of more than one kind ("log" or a list).
+// A member is bool, int64_t, double, std::string, another struct with visit(), a std::vector of those, or Json where
+// the value may be of more than one kind ("log" or a list).
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,9 @@ void scalar_from_json(bool& value, const Json& json, const std::string& path);
 void scalar_from_json(int64_t& value, const Json& json, const std::string& path);
 void scalar_from_json(double& value, const Json& json, const std::string& path);
 void scalar_from_json(std::string& value, const Json& json, const std::string& path);
-inline void scalar_from_json(Json& value, const Json& json, const std::string&) { value = json; }
+inline void scalar_from_json(Json& value, const Json& json, const std::string&) {
+  value = json;
+}
 
 /// The JSON meant by a flag's text, read as T would want it: `4M` is 4000000 for numbers, text needs no quotes.
 Json json_from_text(std::string_view text, bool wants_text);
