@@ -93,9 +93,9 @@ class Tokenizer::Impl {
 };
 
 void Tokenizer::Impl::read_tokens(const std::string& source) {
-  int32_t largest = -1;
-  for (const auto& entry : file.vocab) largest = std::max(largest, entry.id);
-  for (const auto& token : file.added) largest = std::max(largest, token.id);
+  int64_t largest = -1;
+  for (const auto& entry : file.vocab) largest = std::max<int64_t>(largest, entry.id);
+  for (const auto& token : file.added) largest = std::max<int64_t>(largest, token.id);
   bytes.resize(static_cast<size_t>(largest + 1));
   special.resize(bytes.size());
   model_ids.reserve(file.vocab.size());

@@ -49,10 +49,42 @@ TEST(Pretokenizer, ScansAsTheRegularExpressionsMatch) {
   const std::vector<uint32_t> code_points = agreed_code_points();
   // Of 1.1 million; the others were assigned after Unicode 14, or are U+180E.
   ASSERT_GT(code_points.size(), 1'095'000u);
-  const std::vector<std::string> pool = {"'",    "s",  "S",  "t",    "re",     "VE",     "ll",     "d",  "m",
-                                         "ſ",    " ",  "  ", "\n",   "\r\n",   "\t",     "\x0b",   "1",  "23",
-                                         "½",    "٣",  "é",  "日本", "\u00a0", "\u3000", "\u0301", "!",  "?.",
-                                         "🙂", "\0", "_",  "x",    "Ω",      "\u2028", "\u0085", "'ſ", "K"};
+  const std::vector<std::string> pool = {"'",
+                                         "s",
+                                         "S",
+                                         "t",
+                                         "re",
+                                         "VE",
+                                         "ll",
+                                         "d",
+                                         "m",
+                                         "ſ",
+                                         " ",
+                                         "  ",
+                                         "\n",
+                                         "\r\n",
+                                         "\t",
+                                         "\x0b",
+                                         "1",
+                                         "23",
+                                         "½",
+                                         "٣",
+                                         "é",
+                                         "日本",
+                                         "\u00a0",
+                                         "\u3000",
+                                         "\u0301",
+                                         "!",
+                                         "?.",
+                                         "🙂",
+                                         std::string(1, '\0'),
+                                         "_",
+                                         "x",
+                                         "Ω",
+                                         "\u2028",
+                                         "\u0085",
+                                         "'ſ",
+                                         "K"};
   const struct { std::string_view pattern; } rows[] = {{kGpt2Pattern}, {kLlama3Pattern}, {kQwen2Pattern}};
   for (const auto& [pattern] : rows) {
     const Pretokenizer scanner = Pretokenizer::from_pattern(std::string(pattern)), regex = by_regex(pattern);

@@ -143,7 +143,7 @@ TEST(Train, RefusesAVocabularySmallerThanBytesAndSpecialTokens) {
   TrainOptions options;
   options.vocab_size = 257;
   EXPECT_NO_THROW(train_bpe(supply({"ab"}), options, 1));
-  options.special_tokens.push_back("<|pad|>");
+  options.special_tokens.emplace_back("<|pad|>");
   const std::string message = message_of([&] { train_bpe(supply({"ab"}), options, 1); });
   EXPECT_NE(message.find("at least 258"), std::string::npos) << message;
 }

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Compares prism with the programs others wrote for the same work: the same results, and how fast each is. The processes
+# alternate, and what counts is the ratio of medians: other work on the machine slows both.
+#
+#   scripts/check_peers.sh                     every peer
+#   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; further words go to scripts/peers/tokenizers.py
+#
+# The peers live in .venv-peers, made here; PRISM_PEERS_PYTHON names a Python that has them already. PRISM_PROGRAM names
+# a built prism to compare, else scripts/setup.sh builds one. Texts come from PRISM_DATA, ../shared/data by default.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+ensure_peers() {  # PACKAGE==VERSION...: sets $python
+  if [ -n "${PRISM_PEERS_PYTHON:-}" ]; then
+    python=$PRISM_PEERS_PYTHON
+    return
+  fi
+  python=.venv-peers/bin/python
+  [ -x $python ] || step "peers: new .venv-peers" python3 -m venv .venv-peers ||
+    fail check_peers "expected python3 -m venv to make .venv-peers; found: $(tail -n 1 "$log"); install python3-venv."
+  local installed
+  installed=$($python -m pip freeze --disable-pip-version-check 2> /dev/null)
+  for package in "$@"; do
+    grep -qxF "$package" <<< "$installed" && continue
+    step "peers: $package" "$python" -m pip install --disable-pip-version-check --no-input "$package" ||
+      fail check_peers "expected pip to install $package; found: $(tail -n 1 "$log"); connect the network, run again."
+  done
+}
+
+ensure_program() {  # sets $program
+  program=${PRISM_PROGRAM:-}
+  if [ -n "$program" ]; then
+    [ -x "$program" ] ||
+      fail check_peers "expected PRISM_PROGRAM to name a program; found $program; unset it to build one."
+    return
+  fi
+  scripts/setup.sh
+  program=build/release/bin/prism
+}
+
+peer_tokenizers() {  # WORD...
+  ensure_peers tokenizers==0.23.3
+  ensure_program
+  "$python" scripts/peers/tokenizers.py --prism "$program" "$@"
+}
+
+peers=(tokenizers)
+
+case "${1:-}" in
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+esac
+mkdir -p build
+log=build/check_peers.log
+: > "$log"
+if [ -z "${PRISM_DATA:-}" ] && [ -d ../shared/data ]; then PRISM_DATA=$(cd ../shared/data && pwd); fi
+[ -d "${PRISM_DATA:-}" ] ||
+  fail check_peers "expected the folder of large data; found ${PRISM_DATA:-none}; name it in PRISM_DATA."
+export PRISM_DATA
+
+if [ $# -eq 0 ]; then
+  for peer in "${peers[@]}"; do "peer_$peer"; done
+  exit
+fi
+peer=$1
+shift
+[[ " ${peers[*]} " == *" $peer "* ]] ||
+  { echo "[check_peers] expected one of: ${peers[*]}; found \"$peer\"; see check_peers.sh --help." >&2; exit 2; }
+"peer_$peer" "$@"

@@ -1,0 +1,208 @@
+"""Compares `prism tokenizer` with Hugging Face tokenizers 0.23.3: equal ids, equal training, and the speed of both.
+
+    scripts/check_peers.sh tokenizers [--rounds N] [--threads 1 2] [--megabytes N] [--skip-speed]
+
+Ids: GPT-2's tokenizer, Llama 3's, and one that prism trained and both load, on novels and on hostile Unicode (random
+code points among spaces, apostrophes, digits, special tokens). Training: equal vocabulary and merges on the novels.
+Speed: each measurement is a process of its own, prism and its peer in turn; "ratio" is the peer's median seconds over
+prism's.
+
+- Encoding counts the encoding alone, of documents in memory, with cold caches: encode_batch and encode_batch_fast (the
+  same without offsets) there, `encode --time` here. One tokenizer, the documents spread over the threads.
+- Training counts everything from text to tokenizer; prism's figure includes reading the file, the peer's text is in
+  memory.
+
+Exit status 0 if all ids and merges are equal and, unless --skip-speed, no ratio is below 1.
+"""
+
+import argparse
+import json
+import lzma
+import os
+import pathlib
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+# The script's own name would hide the library.
+sys.path = [folder for folder in sys.path if pathlib.Path(folder or ".").resolve() != pathlib.Path(__file__).parent]
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
+
+DOCUMENT_CHARACTERS = 16384
+VOCAB_SIZE = 16384
+
+
+def novels(data, megabytes):
+    """The first bytes of the training novels, cut into documents at paragraphs."""
+    with lzma.open(data / "gutenberg_novels/train.txt.xz") as file:
+        text = file.read(megabytes * 1_000_000).decode("utf-8", errors="ignore")
+    documents, start = [], 0
+    while start < len(text):
+        end = text.find("\n\n", start + DOCUMENT_CHARACTERS)
+        end = len(text) if end < 0 else end + 2
+        documents.append(text[start:end])
+        start = end
+    return documents
+
+
+def hostile_texts(count):
+    pick = random.Random(11)
+    pool = list("'sSſtTrReEvVmMlLdD  \n\r\t\x0b\x85\xa0\u3000\u180e\u2028\u200b\u200d1٣½Ⅷé日本ß🙂🏽<|>,.!?_-#\x00\u0301")
+    pool += ["<|endoftext|>", "<|eot_id|>", "'ll", "'RE", "\r\n", "\n\n", "   ", "don't", " the", "2024"]
+    code_points = [c for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
+    texts = []
+    for _ in range(count):
+        length = pick.choice([1, 3, 10, 40, 200])
+        texts.append(
+            "".join(pick.choice(pool) if pick.random() < 0.8 else chr(pick.choice(code_points)) for _ in range(length))
+        )
+    return texts
+
+
+def write_rows(path, texts):
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+
+
+def prism_ids(prism, tokenizer, rows, *flags):
+    command = [prism, "tokenizer", "encode", "--tokenizer", tokenizer, "--file", rows, "--json", *flags]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [json.loads(line)["ids"] for line in output.splitlines()]
+
+
+def check_ids(name, prism, file, texts, rows):
+    """Whether both give the same ids, with special tokens parsed and as text."""
+    tokenizer = Tokenizer.from_file(str(file))
+    equal = True
+    for flags in ([], ["--no-special"]):
+        tokenizer.encode_special_tokens = bool(flags)
+        expected = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        found = prism_ids(prism, file, rows, *flags)
+        wrong = [i for i, ids in enumerate(expected) if i >= len(found) or ids != found[i]]
+        equal = equal and not wrong and len(found) == len(expected)
+        verdict = f"{len(wrong)} differ, first {texts[wrong[0]][:60]!r}" if wrong else "all equal"
+        counts = f"{sum(map(len, expected)):,} tokens in {len(texts):,} documents"
+        print(f"ids, {name}{' as text' if flags else ''}: {counts}, {verdict}", flush=True)
+    return equal
+
+
+def train_peer(texts):
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCAB_SIZE,
+        min_frequency=2,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def train_prism(prism, rows, out, threads):
+    command = [prism, "tokenizer", "train", rows, "--vocab-size", str(VOCAB_SIZE), "--out", out, "--force", "--json"]
+    command += ["--threads", str(threads)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return json.loads(output)["seconds"]
+
+
+def check_training(prism, texts, rows, out):
+    train_prism(prism, rows, out, 2)
+    expected = json.loads(train_peer(texts).to_str())["model"]
+    found = json.loads(Tokenizer.from_file(str(out)).to_str())["model"]
+    equal = expected["vocab"] == found["vocab"] and expected["merges"] == found["merges"]
+    print(f"training: {len(found['merges']):,} merges, {'all equal' if equal else 'DIFFERENT'}", flush=True)
+    return equal
+
+
+def measure_peer(what, rows, tokenizer_file):
+    """Run in a process of its own, whose environment says how many threads."""
+    texts = [json.loads(line)["text"] for line in pathlib.Path(rows).read_text().splitlines()]
+    if what == "train":
+        start = time.perf_counter()
+        train_peer(texts)
+    else:
+        tokenizer = Tokenizer.from_file(tokenizer_file)
+        start = time.perf_counter()
+        getattr(tokenizer, what)(texts, add_special_tokens=False)
+    print(time.perf_counter() - start)
+
+
+def peer_seconds(what, rows, tokenizer_file, threads):
+    environment = dict(os.environ, RAYON_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="true")
+    command = [sys.executable, __file__, "--measure", what, str(rows), str(tokenizer_file)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
+
+
+def prism_encode_seconds(prism, rows, tokenizer_file, threads):
+    command = [prism, "tokenizer", "encode", "--tokenizer", tokenizer_file, "--file", rows, "--time"]
+    command += ["--threads", str(threads)]
+    result = subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return float(re.search(r"in ([0-9.]+) s", result.stderr).group(1))
+
+
+def compare_speed(prism, rows, megabytes, tokenizer_file, out, thread_counts, rounds):
+    slowest = float("inf")
+    print(f"\n{'work':<26} {'threads':>7} {'prism':>10} {'peer':>10} {'ratio':>7}   seconds, medians of {rounds}")
+    for threads in thread_counts:
+        work = {
+            "encode_batch": lambda: prism_encode_seconds(prism, rows, tokenizer_file, threads),
+            "encode_batch_fast": lambda: prism_encode_seconds(prism, rows, tokenizer_file, threads),
+            "train": lambda: train_prism(prism, rows, out, threads),
+        }
+        for what, run_prism in work.items():
+            pairs = [(run_prism(), peer_seconds(what, rows, tokenizer_file, threads)) for _ in range(rounds)]
+            mine, theirs = (statistics.median(column) for column in zip(*pairs))
+            slowest = min(slowest, theirs / mine)
+            speed = f"{megabytes / mine:.1f} MB/s against {megabytes / theirs:.1f} MB/s"
+            print(f"{what:<26} {threads:>7} {mine:>10.3f} {theirs:>10.3f} {theirs / mine:>6.1f}x   {speed}", flush=True)
+    return slowest
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prism", help="the program")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--megabytes", type=int, default=20)
+    parser.add_argument("--skip-speed", action="store_true")
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        return measure_peer(*arguments.measure)
+
+    data = pathlib.Path(os.environ["PRISM_DATA"])
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        sets = {"novels": novels(data, arguments.megabytes), "hostile Unicode": hostile_texts(4000)}
+        files = {name: folder / f"{name.split()[0]}.jsonl" for name in sets}
+        for name, texts in sets.items():
+            write_rows(files[name], texts)
+        equal = check_training(arguments.prism, sets["novels"], files["novels"], folder / "trained.json")
+        for published in ("gpt2", "llama3"):
+            packed = data / "tokenizers" / published / "tokenizer.json.xz"
+            (folder / f"{published}.json").write_bytes(lzma.open(packed).read())
+        for tokenizer in ("gpt2", "llama3", "trained"):
+            for name, texts in sets.items():
+                file = folder / f"{tokenizer}.json"
+                equal &= check_ids(f"{tokenizer} on {name}", arguments.prism, file, texts, files[name])
+        slowest = float("inf")
+        if not arguments.skip_speed:
+            slowest = compare_speed(
+                arguments.prism,
+                files["novels"],
+                sum(len(text.encode()) for text in sets["novels"]) / 1e6,
+                folder / "gpt2.json",
+                folder / "again.json",
+                arguments.threads,
+                arguments.rounds,
+            )
+    return 0 if equal and slowest >= 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
