@@ -63,8 +63,8 @@ TEST(AdamW, MakesCopiesOfTheWeightsStale) {
 }
 
 TEST(AdamW, RejectsOptionsThatNoUpdateCanUse) {
-  EXPECT_THROW(AdamW({}, {.beta1 = 1.0}), InputError);
-  EXPECT_THROW(AdamW({}, {.clip = -1}), InputError);
+  EXPECT_THROW(AdamW(torch::OrderedDict<std::string, torch::Tensor>(), {.beta1 = 1.0}), InputError);
+  EXPECT_THROW(AdamW(torch::OrderedDict<std::string, torch::Tensor>(), {.clip = -1}), InputError);
 }
 
 TEST(CosineLearningRate, RisesLinearlyAndEndsAtItsShare) {
