@@ -27,10 +27,10 @@ log=build/setup.log
 
 start_log() {  # NAME: from now on steps write to build/NAME.log; waits for another script that sets up this folder
   mkdir -p build || fail "$1" "expected to write into $PWD; found that it is not writable; use a copy of your own."
-  log=build/$1.log
-  : > "$log"
   exec 9> build/.lock
   flock -n 9 || { echo "another script is setting up this folder; waiting for it"; flock 9; }
+  log=build/$1.log
+  : > "$log"  # only now: it may have been the other script's
   # ccache stops the compiler when it cannot write its cache.
   if [ ! -w "${HOME:-/nonexistent}" ]; then export CCACHE_DIR=$PWD/build/ccache; fi
 }
