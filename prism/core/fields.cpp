@@ -55,8 +55,7 @@ void fail_type(const std::string& path, std::string_view expected, const Json& f
 
 void fail_unknown(const std::string& owner, const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest_name(name, known);
-  const std::string where =
-      owner.empty() ? "the top level" : owner;
+  const std::string where = owner.empty() ? "the top level" : owner;
   throw InputError("fields", fmt::format("{} has no field \"{}\"; {}", where, name,
                                          near.empty() ? fmt::format("it has {}.", join_names(known))
                                                       : fmt::format("did you mean \"{}\"?", near)));

@@ -112,8 +112,8 @@ TEST(Attention, WithPaddingEqualsTheShorterText) {
   ForwardContext context;
   context.lengths_B = torch::tensor({7, 3}, torch::kInt);
   const auto padded = attention(x, context);
-  EXPECT_TRUE(
-      torch::allclose(padded[1].narrow(0, 0, 3), attention(x.narrow(0, 1, 1).narrow(1, 0, 3), ForwardContext{})[0], 1e-4, 1e-5));
+  EXPECT_TRUE(torch::allclose(padded[1].narrow(0, 0, 3),
+                              attention(x.narrow(0, 1, 1).narrow(1, 0, 3), ForwardContext{})[0], 1e-4, 1e-5));
 }
 
 TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {

@@ -184,7 +184,9 @@ TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
   decoder->to(torch::kDouble);
   decoder->set_compute_type(torch::kDouble);
   const auto text = tokens(2, 9);
-  const auto loss = [&] { return decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8)); };
+  const auto loss = [&] {
+    return decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8));
+  };
   loss().backward();
   torch::NoGradGuard no_gradients;
   for (auto& parameter : decoder->named_parameters()) {
