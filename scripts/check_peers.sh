@@ -3,7 +3,8 @@
 # alternate, and what counts is the ratio of medians: other work on the machine slows both.
 #
 #   scripts/check_peers.sh                     every peer
-#   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; further words go to scripts/peers/tokenizers.py
+#   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; further words go to benchmarks/peers/tokenizers.py
+#   scripts/check_peers.sh training [...]      PyTorch, the same models; further words go to benchmarks/peers/training.py
 #
 # The peers live in .venv-peers, made here; PRISM_PEERS_PYTHON names a Python that has them already. PRISM_PROGRAM names
 # a built prism to compare, else scripts/setup.sh builds one. Texts come from PRISM_DATA, ../shared/data by default.
@@ -40,13 +41,21 @@ ensure_program() {  # sets $program
 peer_tokenizers() {  # WORD...
   ensure_peers tokenizers==0.23.3
   ensure_program
-  "$python" scripts/peers/tokenizers.py --prism "$program" "$@"
+  "$python" benchmarks/peers/tokenizers.py --prism "$program" "$@"
 }
 
-peers=(tokenizers)
+peer_training() {  # WORD...
+  ensure_peers torch==2.15.0 numpy
+  [ -n "${PRISM_PROGRAM:-}" ] || scripts/setup.sh
+  local bench
+  bench=$(dirname "${PRISM_PROGRAM:-build/release/bin/prism}")/bench_training
+  "$python" benchmarks/peers/training.py --bench "$bench" --python "$python" "$@"
+}
+
+peers=(tokenizers training)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log
