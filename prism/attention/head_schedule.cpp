@@ -73,7 +73,9 @@ std::string format_head_schedule(const HeadSchedule& schedule) {
 void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t base, bool allow_any) {
   PRISM_CHECK(!schedule.empty(), kOperation, "expected at least one layer; found none.");
   for (size_t layer = 0; layer < schedule.size(); ++layer) {
-    PRISM_CHECK(schedule[layer] > 0 && d_model % schedule[layer] == 0, kOperation,
+    PRISM_CHECK(schedule[layer] > 0, kOperation, "layer {}: expected at least 1 head; found {}.", layer,
+                schedule[layer]);
+    PRISM_CHECK(d_model % schedule[layer] == 0, kOperation,
                 "layer {} has {} heads, but d_model = {} is not divisible by {}; {}.", layer, schedule[layer], d_model,
                 schedule[layer], nearest_divisors(schedule[layer], d_model));
   }
@@ -94,10 +96,9 @@ std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, in
   const auto stages = stages_of(schedule);
   if (stages.size() < 2) return warnings;
   for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    if (stages[i].layers < 2 || stages[i].layers > 4)
-      warnings.push_back(
-          fmt::format("the stage of {} heads at layer {} is {} layer{} long; stages of 2 to 4 layers did best",
-                      stages[i].heads, stages[i].first_layer, stages[i].layers, stages[i].layers == 1 ? "" : "s"));
+    if (stages[i].layers < 2)
+      warnings.push_back(fmt::format("the stage of {} heads at layer {} is one layer long; at least 2 to 4 did best",
+                                     stages[i].heads, stages[i].first_layer));
   }
   const auto layers = static_cast<int64_t>(schedule.size());
   if (2 * stages.back().layers < layers)
@@ -107,10 +108,6 @@ std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, in
   if (width != 128 && width != 256)
     warnings.push_back(fmt::format("the first stage's heads are {} wide; 128 or 256 did best", width));
   return warnings;
-}
-
-bool is_uniform(const HeadSchedule& schedule) {
-  return std::all_of(schedule.begin(), schedule.end(), [&](int64_t heads) { return heads == schedule.back(); });
 }
 
 }  // namespace prism

@@ -1,7 +1,7 @@
 // Head schedules: how many attention heads each layer has. Integers only, no tensors.
 //
 //   HeadSchedule schedule = parse_head_schedule("3x2,6x2,8x2,12x6");        // heads x layers: 12 layers
-//   check_head_schedule(schedule, /*d_model=*/768, /*allow_any=*/false);
+//   check_head_schedule(schedule, /*d_model=*/768, /*base=*/12, /*allow_any=*/false);
 //   for (const auto& warning : head_schedule_warnings(schedule, 768)) ...
 #pragma once
 
@@ -26,9 +26,7 @@ std::string format_head_schedule(const HeadSchedule& schedule);
 ///
 ///   (i) h_l divides d_model;  (ii) h_l >= h_(l-1);  (iii) h_L = h_base.
 ///
-/// @param base       h_base, the head count of the uniform model of the same size; 0: the largest of the schedule, so
-/// that
-///                   the rule says that no layer has more heads than the last.
+/// @param base       h_base, the head count of the uniform model of the same size; 0: whatever the last layer has.
 /// @param allow_any  lifts (ii) and (iii), for ablations.
 /// @throws InputError naming the layer, what it has, and the nearest counts that fit.
 /// Source: arXiv 2606.27449, section 2.1.
@@ -38,8 +36,5 @@ void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t 
 /// the layers at the base, a first stage of width 128 or 256. Empty for a uniform schedule. Source: arXiv 2606.27449,
 /// sections 2.2 and 2.3.
 std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t d_model);
-
-/// Whether all layers have the same number of heads.
-bool is_uniform(const HeadSchedule& schedule);
 
 }  // namespace prism

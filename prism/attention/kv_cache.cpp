@@ -22,6 +22,8 @@ KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch
   const int64_t tokens = k_BGTD.size(2), end = length_ + tokens;
   PRISM_CHECK(end <= capacity_, "kv_cache",
               "expected at most {} positions; found {}; make the cache longer or the text shorter.", capacity_, end);
+  PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_BGTD.requires_grad(), "kv_cache",
+               "keys that need gradients, in a cache");
   auto& store = layers_.at(layer);
   store.k_BGSD.narrow(2, length_, tokens).copy_(k_BGTD);
   store.v_BGSD.narrow(2, length_, tokens).copy_(v_BGTD);

@@ -24,7 +24,6 @@ class KvCache {
   void truncate(int64_t length);
 
   int64_t length() const { return length_; }
-  int64_t capacity() const { return capacity_; }
 
  private:
   struct Layer {

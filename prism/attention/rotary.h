@@ -15,7 +15,7 @@ struct RotaryConfig {
   double factor = 1;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("base", base, "theta of the slowest pair; larger turns slower");
+    v("base", base, "b in theta_j = b^(-2j / D); larger turns slower");
     v("scaling", scaling, "none, or linear: positions divided by factor");
     v("factor", factor, "of linear scaling; 1 leaves positions as they are");
   }

@@ -9,21 +9,16 @@ namespace {
 
 constexpr const char* kOperation = "config.json";
 
-/// What transformers calls the fields of one layer.
-Json layer_to_json(const LayerConfig& layer) {
-  return {{"num_attention_heads", layer.heads},   {"num_key_value_heads", layer.kv_heads}, {"head_dim", layer.head_dim},
-          {"intermediate_size", layer.ffn.width}, {"rope_theta", layer.rotary.base},       {"rope_scaling", nullptr}};
-}
-
 Json scaling_to_json(const RotaryConfig& rotary) {
   if (rotary.scaling == "none") return nullptr;
   return {{"rope_type", rotary.scaling}, {"factor", rotary.factor}};
 }
 
-Json full_layer_to_json(const LayerConfig& layer) {
-  Json json = layer_to_json(layer);
-  json["rope_scaling"] = scaling_to_json(layer.rotary);
-  return json;
+/// What transformers calls the fields of one layer.
+Json layer_to_json(const LayerConfig& layer) {
+  return {{"num_attention_heads", layer.heads}, {"num_key_value_heads", layer.kv_heads},
+          {"head_dim", layer.head_dim},         {"intermediate_size", layer.ffn.width},
+          {"rope_theta", layer.rotary.base},    {"rope_scaling", scaling_to_json(layer.rotary)}};
 }
 
 bool all_equal(const std::vector<LayerConfig>& layers) {
@@ -119,7 +114,7 @@ Json config_to_json(const ModelConfig& config, int64_t end_of_text) {
   json["bos_token_id"] = end_of_text < 0 ? Json(nullptr) : Json(end_of_text);
   json["eos_token_id"] = json["bos_token_id"];
   if (uniform) {
-    json.update(full_layer_to_json(config.layers.back()));
+    json.update(layer_to_json(config.layers.back()));
     const auto& rotary = config.layers.back().rotary;
     json["rope_parameters"] = {{"rope_type", rotary.scaling == "none" ? "default" : rotary.scaling},
                                {"rope_theta", rotary.base}};
@@ -127,7 +122,7 @@ Json config_to_json(const ModelConfig& config, int64_t end_of_text) {
   } else {
     // No scalar that would be true of one layer only: a reader that knows no layers must fail, not misread.
     Json& layers = json["per_layer_config"] = Json::object();
-    for (size_t i = 0; i < config.layers.size(); ++i) layers[std::to_string(i)] = full_layer_to_json(config.layers[i]);
+    for (size_t i = 0; i < config.layers.size(); ++i) layers[std::to_string(i)] = layer_to_json(config.layers[i]);
   }
   return json;
 }
@@ -147,7 +142,7 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   config.d_model = members.get<int64_t>("hidden_size");
   config.context = members.get<int64_t>("max_position_embeddings");
   config.tied = members.get<bool>("tie_word_embeddings", false);
-  config.norm_eps = members.get<double>("rms_norm_eps", config.norm_eps);
+  config.norm_eps = members.get<double>("rms_norm_eps", 1e-6);  // what transformers takes for a Llama without it
   config.init_std = members.get<double>("initializer_range", config.init_std);
   config.base_heads = members.get<int64_t>("base_heads", 0);
   config.allow_any = members.get<bool>("allow_any", false);

@@ -27,6 +27,7 @@ std::string prefix_of(CheckpointKind kind) {
 
 /// Deletes a checkpoint so that a half-deleted one never carries its name.
 void discard(const fs::path& checkpoint) {
+  // A kill between here and the rename that follows costs this checkpoint; training from the one before makes it again.
   const fs::path away = checkpoint.parent_path() / fmt::format(".{}.discarded.tmp", checkpoint.filename().string());
   fs::remove_all(away);
   fs::rename(checkpoint, away);
@@ -39,6 +40,14 @@ CheckpointStore::CheckpointStore(fs::path run) : folder_(std::move(run) / "check
 
 fs::path CheckpointStore::path(CheckpointKind kind, int64_t step) const {
   return folder_ / fmt::format("{}{:08}", prefix_of(kind), step);
+}
+
+void CheckpointStore::sweep() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.') && name.ends_with(".tmp")) fs::remove_all(entry.path(), ignored);
+  }
 }
 
 void CheckpointStore::save(CheckpointKind kind, int64_t step, const std::function<void(const fs::path&)>& write) {

@@ -30,6 +30,8 @@ struct RunState {
   double best_val_loss = -1;  ///< -1: none yet
   double last_val_loss = -1;
   std::string data_fingerprint;  ///< of the tokenizer that made the shards, and their size
+  std::string dtype;             ///< what `auto` stood for when the run began
+  int64_t threads = 0;           ///< library products may add up in another order with another number
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's layout");
@@ -44,6 +46,8 @@ struct RunState {
     v("best_val_loss", best_val_loss, "lowest validation loss, nats; -1: none yet");
     v("last_val_loss", last_val_loss, "latest validation loss, nats; -1: none yet");
     v("data_fingerprint", data_fingerprint, "of the token shards");
+    v("dtype", dtype, "of matmuls");
+    v("threads", threads, "that the run began with");
   }
 };
 
@@ -54,6 +58,8 @@ class CheckpointStore {
  public:
   explicit CheckpointStore(std::filesystem::path run);
 
+  /// Deletes what a killed process left under temporary names. Only for who holds the run's lock.
+  void sweep();
   /// Fills a new checkpoint through `write(folder)` and gives it its name when all is on the disk; one of the same kind
   /// and step is replaced. @throws FailedError (disk full): what was there stays.
   void save(CheckpointKind kind, int64_t step, const std::function<void(const std::filesystem::path&)>& write);
@@ -72,7 +78,7 @@ std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path
 
 void save_run_state(const std::filesystem::path& folder, const RunState& state,
                     const std::vector<NamedTensor>& optimizer);
-/// @throws InputError for a missing or damaged file: names it, and the checkpoint before it as the way out.
+/// @throws InputError for a missing or damaged file.
 RunState load_run_state(const std::filesystem::path& folder);
 void load_optimizer(const std::filesystem::path& folder, const std::vector<NamedTensor>& optimizer);
 

@@ -60,7 +60,7 @@ int run_train(const Arguments& arguments) {
   int threads = 0;
   bool resume = false, json = false;
   CLI::App app("Trains a model by a recipe, or goes on with a run.", "prism train");
-  app.add_option("--recipe", recipe_file, "what to train, e.g. configs/prism_small.json");
+  app.add_option("--recipe", recipe_file, "what to train, e.g. configs/head_schedules/small_prism.json");
   app.add_option("--out", out, "folder of the run: records, checkpoints, the recipe as run  [runs/<recipe>]");
   app.add_option("--set", sets, "FIELD=VALUE: override one recipe field, as --FIELD VALUE does")
       ->allow_extra_args(false);

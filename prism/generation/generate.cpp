@@ -71,6 +71,13 @@ std::string finish_name(FinishReason reason) {
   throw InternalError(kOperation, "unknown reason to finish.");
 }
 
+void check_generation(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt,
+                      const GenerateOptions& options) {
+  const auto prompt_tokens = static_cast<int64_t>(encode_prompt(tokenizer, prompt).size());
+  new_token_limit(options.max_new_tokens, prompt_tokens, config.context);
+  const Sampler checked(options.sampler);
+}
+
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text) {
   const torch::NoGradGuard no_gradients;
@@ -106,7 +113,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
       break;
     }
     if (static_cast<int64_t>(result.ids.size()) == limit) break;
-    if (stop_signal() != 0) {
+    if (options.heed_signals && stop_signal() != 0) {
       result.finish = FinishReason::interrupted;
       break;
     }

@@ -25,12 +25,14 @@ constexpr int64_t kDefaultNewTokens = 128;
 struct GenerateOptions {
   int64_t max_new_tokens = 0;
   bool ignore_end_of_text = false;
+  bool heed_signals = true;
   std::vector<std::string> stop;
   SamplerOptions sampler;
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens, "stop after so many tokens; 0: 128, or what the context has room for");
     v("ignore_end_of_text", ignore_end_of_text, "go on behind the end-of-text token");
+    v("heed_signals", heed_signals, "stop early at SIGINT or SIGTERM");
     v("stop", stop, "stop before the first of these strings");
     v("sampler", sampler, "how the next token is chosen");
   }
@@ -60,6 +62,10 @@ struct Generation {
     return decode_steps == 0 ? 0.0 : static_cast<double>(decode_steps) / decode_seconds;
   }
 };
+
+/// Throws what generate() would throw before its first token.
+void check_generation(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt,
+                      const GenerateOptions& options);
 
 /// Continues `prompt`.
 ///

@@ -111,6 +111,7 @@ KeyValues gather_pages(const KeyValues& kv) {
 }
 
 torch::Tensor visible_keys(const AttentionInput& input) {
+  PRISM_ASSERT(!input.kv.page_table_BN.defined(), kOperation, "visible keys of paged input");
   const auto& q = input.q_BTHD;
   const int64_t batch = q.size(0), queries = q.size(1), keys = input.kv.k_BGSD.size(2);
   const auto longs = torch::TensorOptions(torch::kLong).device(q.device());

@@ -71,7 +71,7 @@ AttentionBackend choose_backend(const AttentionInput& input);
 AttentionBackend find_backend(const std::string& name);
 std::string backend_name(AttentionBackend backend);
 
-/// Which keys a query may see: lengths, causality, documents and block mask in one.
+/// Which keys a query may see: lengths, causality, documents and block mask in one. Not for paged input (gather_pages).
 /// @return bool, broadcastable to [B, H, T, S]; undefined if every query sees every key.
 torch::Tensor visible_keys(const AttentionInput& input);
 

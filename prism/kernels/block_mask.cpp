@@ -16,8 +16,10 @@ torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& firs
   const auto long_options = torch::TensorOptions(torch::kLong).device(indices.device());
 
   const auto listed = torch::arange(width, long_options) < mask.counts_BHM.unsqueeze(-1);
-  PRISM_CHECK(torch::where(listed, indices, 0).lt(key_blocks).all().item<bool>(), "block_mask",
-              "expected block indices below {} for {} keys; found a larger one.", key_blocks, keys);
+  const auto [lowest, highest] = torch::where(listed, indices, 0).aminmax();
+  PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < key_blocks, "block_mask",
+              "expected block indices within 0-{} for {} keys; found {}-{}.", key_blocks - 1, keys,
+              lowest.item<int64_t>(), highest.item<int64_t>());
   // Entries past the count go to a column of their own, which is cut off.
   const auto column = torch::where(listed, indices.to(torch::kLong), key_blocks);
   auto kept_BHMK = torch::zeros({batch, heads, rows, key_blocks + 1}, long_options.dtype(torch::kBool));

@@ -2,7 +2,7 @@
 //
 //   AdamW optimizer(decoder->named_parameters(), {.weight_decay = 0.1});
 //   loss.backward();
-//   double norm = optimizer.step(learning_rate);   // clips, updates, clears the gradients
+//   optimizer.step(learning_rate, optimizer.gradient_norm());   // clips, updates, clears the gradients
 #pragma once
 
 #include <torch/nn/module.h>

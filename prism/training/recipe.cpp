@@ -40,7 +40,12 @@ void check_train_options(const TrainOptions& options) {
   at_least("eval_every_tokens", static_cast<double>(options.eval_every_tokens), 0);
   at_least("eval_tokens", static_cast<double>(options.eval_tokens), 0);
   at_least("checkpoint_every_tokens", static_cast<double>(options.checkpoint_every_tokens), 0);
-  at_least("sample_tokens", static_cast<double>(options.sample_tokens), 0);
+  at_least("sample_tokens", static_cast<double>(options.sample_tokens), 1);
+  at_least("sample_temperature", options.sample_temperature, 0);
+  for (const auto& [name, value] :
+       {std::pair{"tokens", options.tokens}, {"batch_rows", options.batch_rows}, {"accumulate", options.accumulate}})
+    PRISM_CHECK(value <= int64_t{1} << (name == std::string_view("tokens") ? 50 : 20), "recipe",
+                "train.{}: expected less; found {}.", name, value);
   for (const auto& [name, share] :
        {std::pair{"final_share", options.final_share}, {"warmup_share", options.warmup_share}})
     PRISM_CHECK(share >= 0 && share <= 1, "recipe", "train.{}: expected a share within 0-1; found {}.", name, share);
@@ -56,6 +61,9 @@ std::vector<int64_t> save_steps(const Json& value, int64_t total) {
   PRISM_CHECK(value.is_array(), "recipe", "train.save_steps: expected none, log or a list of steps; found {}.",
               value.dump());
   read_fields(steps, value, "train.save_steps");
+  for (const int64_t step : steps)
+    PRISM_CHECK(step >= 1, "recipe", "train.save_steps: expected steps of at least 1; found {}.", step);
+  std::erase_if(steps, [&](int64_t step) { return step > total; });
   std::sort(steps.begin(), steps.end());
   return steps;
 }

@@ -1,7 +1,7 @@
 // A recipe: everything that decides a training run, read from JSON, overridden by flags, saved whole with the run.
 //
-//   Recipe recipe = load_recipe("configs/s0_small_prism.json", {{"train.tokens", "4M"}, {"model.layers[0-3].heads",
-//   "3"}});
+//   Recipe recipe = load_recipe("configs/head_schedules/small_prism.json", {{"train.tokens", "4M"},
+//   {"model.layers[0-3].heads", "3"}});
 #pragma once
 
 #include <filesystem>

@@ -9,7 +9,6 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
-#include "prism/generation/generate.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/models/cost.h"
@@ -61,6 +60,8 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   open_data();
   complete(recipe_.model);
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
+  check_samples();
+  checkpoints_.sweep();
 
   decoder_ = Decoder(recipe_.model);
   decoder_->initialise(static_cast<uint64_t>(recipe_.seed));
@@ -74,6 +75,8 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
     restore();
   } else {
     state_.data_fingerprint = fingerprint_of(*train_data_);
+    state_.dtype = compute_type_name(decoder_->compute_type());
+    state_.threads = threads_;
     write_file(run_ / "recipe.json", fields_to_json(recipe_).dump(2) + "\n");
     records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", 0);
     write_run_record();
@@ -149,14 +152,28 @@ void Trainer::write_run_record() {
 
 void Trainer::restore() {
   const auto folder = *last_checkpoint(run_);
-  state_ = load_run_state(folder);
+  try {
+    state_ = load_run_state(folder);
+    load_weights(decoder_, folder / "model.safetensors");
+    load_optimizer(folder, optimizer_->state());
+  } catch (const InputError& error) {
+    throw InputError(
+        kOperation,
+        fmt::format("expected a whole checkpoint in {}; found {} Delete that folder to go on from the one before.",
+                    folder.string(), error.what()));
+  }
   const auto fingerprint = fingerprint_of(*train_data_);
   PRISM_CHECK(
       state_.data_fingerprint == fingerprint, kOperation,
       "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
       state_.data_fingerprint, fingerprint, recipe_.data.folder);
-  load_weights(decoder_, folder / "model.safetensors");
-  load_optimizer(folder, optimizer_->state());
+  const auto dtype = compute_type_name(decoder_->compute_type());
+  PRISM_CHECK(state_.dtype == dtype, kOperation,
+              "expected {}, in which the run began; found that auto means {} here; resume it on such a CPU.",
+              state_.dtype, dtype);
+  if (state_.threads != threads_)
+    fmt::print(stderr, "note: the run began with {} threads; with {} its last digits may differ\n", state_.threads,
+               threads_);
   optimizer_->set_steps(state_.step);
   loader_->seek(state_.windows);
   records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", state_.records_bytes);
@@ -272,6 +289,10 @@ void Trainer::save_what_is_due() {
 void Trainer::evaluate() {
   const auto [loss, tokens] =
       validation_loss(decoder_, *valid_data_, recipe_.train.batch_rows, recipe_.train.eval_tokens);
+  if (!std::isfinite(loss))
+    throw FailedError(kOperation,
+                      fmt::format("expected a finite validation loss; found {} at step {}; lower train.learning_rate.",
+                                  loss, state_.step));
   state_.last_val_loss = loss;
   Json json = record("eval");
   json.update({{"val_loss", loss}, {"val_tokens", tokens}});
@@ -282,13 +303,26 @@ void Trainer::evaluate() {
   checkpoints_.prune(CheckpointKind::best, 1);
 }
 
+GenerateOptions Trainer::sample_options() const {
+  GenerateOptions options;
+  options.max_new_tokens = recipe_.train.sample_tokens;
+  options.heed_signals = false;  // a sample cut short would stand in the records for ever
+  options.sampler.temperature = recipe_.train.sample_temperature;
+  options.sampler.seed = recipe_.seed;
+  return options;
+}
+
+/// Before the first step: a prompt that does not fit must not be found out after the last.
+void Trainer::check_samples() const {
+  if (!tokenizer_) return;
+  for (const auto& prompt : recipe_.train.sample_prompts)
+    check_generation(recipe_.model, *tokenizer_, prompt, sample_options());
+}
+
 void Trainer::record_samples() {
   if (!tokenizer_) return;
+  const auto options = sample_options();
   for (const auto& prompt : recipe_.train.sample_prompts) {
-    GenerateOptions options;
-    options.max_new_tokens = recipe_.train.sample_tokens;
-    options.sampler.temperature = recipe_.train.sample_temperature;
-    options.sampler.seed = recipe_.seed;
     Json json = record("sample");
     json.update({{"prompt", prompt}, {"text", generate(decoder_, *tokenizer_, prompt, options).text}});
     records_->write(json);

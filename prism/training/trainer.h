@@ -14,6 +14,7 @@
 #include "prism/core/progress.h"
 #include "prism/core/records.h"
 #include "prism/data/loader.h"
+#include "prism/generation/generate.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
 #include "prism/training/recipe.h"
@@ -30,10 +31,10 @@ struct TrainResult {
 
 class Trainer {
  public:
-  /// @param recipe   model shorthand expanded; vocab_size 0 takes the data's. Ignored parts of it: none.
-  /// @param run      the run's folder; `fresh` wants it absent or empty, `resume` wants a run with a checkpoint, whose
-  /// own
-  ///                 recipe.json counts.
+  /// @param recipe   shorthand expanded; vocab_size 0 takes the data's. To resume: the run's own recipe.json.
+  /// @param run      the run's folder: absent or empty for `fresh`, one with a recipe.json for `resume`, which goes on
+  /// from its
+  ///                 last checkpoint, or starts again where it has none.
   /// @param threads  of the process, for the run's record and the CPU's limit.
   /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.
   Trainer(Recipe recipe, std::filesystem::path run, int threads, Start start);
@@ -48,6 +49,8 @@ class Trainer {
  private:
   void open_data();
   void write_run_record();
+  void check_samples() const;
+  GenerateOptions sample_options() const;
   void restore();
   void train_step();
   double forward_backward();

@@ -114,6 +114,7 @@ TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   refused([](Json& j) { j["attention_bias"] = true; });
   refused([](Json& j) { j["prism_format"] = 2; });
   refused([](Json& j) { j.erase("hidden_size"); });
+  refused([](Json& j) { j["per_layer_config"]["0"]["num_attention_heads"] = 0; });
   refused([](Json& j) { j["hidden_size"] = "16"; });
   refused([](Json& j) { j["num_hidden_layers"] = 3; });
   refused([](Json& j) { j["num_hidden_layers"] = 1000000000000; });

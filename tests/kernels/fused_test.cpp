@@ -142,6 +142,24 @@ TEST(HeadCrossEntropy, HasTheGradientsOfFiniteDifferences) {
                   weight);
 }
 
+TEST(HeadCrossEntropy, ScalesBothGradientsAlikeInBfloat16) {
+  torch::manual_seed(10);
+  const auto values = torch::randn({6, 8}).to(torch::kBFloat16);
+  const auto weight_values = torch::randn({9, 8});
+  const auto labels = torch::tensor({0, 1, 2, 3, 4, 5}, torch::kLong);
+  const auto gradients = [&](double scale) {
+    auto hidden = values.clone().requires_grad_(true), weight = weight_values.clone().requires_grad_(true);
+    (head_cross_entropy(hidden, weight, weight.detach().to(torch::kBFloat16), labels) * scale).backward();
+    return std::pair{hidden.grad().to(torch::kDouble), weight.grad().to(torch::kDouble)};
+  };
+  // A third is no bfloat16 number: rounded first, it would shrink every element by 0.2%, while rounding after averages
+  // out.
+  const auto [whole, weight_whole] = gradients(1.0);
+  const auto [third, weight_third] = gradients(1.0 / 3);
+  EXPECT_NEAR((third.abs().sum() / whole.abs().sum()).item<double>() * 3, 1.0, 8e-4);
+  EXPECT_NEAR((weight_third.abs().sum() / weight_whole.abs().sum()).item<double>() * 3, 1.0, 1e-6);
+}
+
 TEST(HeadCrossEntropy, IsZeroWithoutAnyLabel) {
   auto hidden = torch::randn({2, 3}).requires_grad_(true);
   const auto weight = torch::randn({7, 3});

@@ -83,6 +83,8 @@ TEST(SaveSteps, AreNoneOrPowersOfTwoOrAList) {
   EXPECT_TRUE(save_steps("none", 100).empty());
   EXPECT_EQ(save_steps("log", 9), (std::vector<int64_t>{1, 2, 4, 8}));
   EXPECT_EQ(save_steps(Json::parse("[30, 10]"), 100), (std::vector<int64_t>{10, 30}));
+  EXPECT_EQ(save_steps(Json::parse("[5, 101]"), 100), (std::vector<int64_t>{5}));
+  EXPECT_THROW(save_steps(Json::parse("[0]"), 100), InputError);
   EXPECT_THROW(save_steps("sometimes", 100), InputError);
   EXPECT_THROW(save_steps(Json::parse("[\"a\"]"), 100), InputError);
 }

@@ -1,0 +1,18 @@
+#include "prism/attention/forward_context.h"
+
+#include <ATen/Functions.h>
+
+namespace prism {
+
+torch::Tensor positions_in_documents(const torch::Tensor& documents_BT) {
+  // Distance to the last place at or before t where a document starts.
+  const auto index_T = at::arange(documents_BT.size(1), torch::kLong);
+  const auto starts_BT = at::ones_like(documents_BT, torch::kBool);
+  starts_BT.narrow(1, 1, documents_BT.size(1) - 1)
+      .copy_(
+          documents_BT.narrow(1, 1, documents_BT.size(1) - 1).ne(documents_BT.narrow(1, 0, documents_BT.size(1) - 1)));
+  const auto start_BT = std::get<0>(at::cummax(at::where(starts_BT, index_T, 0), 1));
+  return index_T - start_BT;
+}
+
+}  // namespace prism
