@@ -107,7 +107,13 @@ void save_run_state(const fs::path& folder, const RunState& state, const std::ve
 
 RunState load_run_state(const fs::path& folder) {
   const auto file = folder / "state.json";
-  auto state = fields_from_json<RunState>(read_json(file.string()), file.string());
+  const Json json = read_json(file.string());
+  auto state = fields_from_json<RunState>(json, file.string());
+  const Json known = fields_to_json(state);
+  for (const auto& [name, value] : known.items())
+    PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none.", file.string(), name);
+  for (const int64_t count : {state.step, state.tokens, state.windows, state.records_bytes, state.loss_count})
+    PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}.", file.string(), count);
   PRISM_CHECK(state.prism_format == 1, "checkpoint", "{}: expected prism_format 1; found {}.", file.string(),
               state.prism_format);
   return state;

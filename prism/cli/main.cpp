@@ -1,10 +1,13 @@
 // prism: a table of commands. The library throws; this is the one place that prints a failure and exits.
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <new>
 #include <string>
 
 #include "prism/cli/command.h"
@@ -64,8 +67,16 @@ int main(int count, char** words) {
   } catch (const prism::InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     status = 2;
+  } catch (const c10::Error& error) {
+    // LibTorch's own message has a line for each frame of the stack.
+    const std::string whole = error.what_without_backtrace();
+    fmt::print(stderr, "[torch] expected an operation to succeed; found: {}\n", whole.substr(0, whole.find('\n')));
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "[prism] expected enough memory; found too little; choose smaller sizes.\n");
+  } catch (const std::filesystem::filesystem_error& error) {
+    fmt::print(stderr, "[files] expected to reach {}; found: {}.\n", error.path1().string(), error.code().message());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    fmt::print(stderr, "[prism] {}\n", error.what());
   }
   // Results that did not reach their file are a failure, not a success.
   if (std::fflush(stdout) != 0 && status == 0) {

@@ -1,7 +1,7 @@
 // The kinds of failure and the two checks that raise them.
 //
-//   PRISM_CHECK(d_model % heads == 0, "head_schedule", "expected a divisor of {}; found {}; try {}", d_model, heads,
-//   near);
+//   PRISM_CHECK(d_model % heads == 0, "head_schedule",
+//               "expected a divisor of {}; found {}; try {}", d_model, heads, near);
 //
 // The library throws; only cli/ prints the sentence and turns the kind into an exit status.
 #pragma once

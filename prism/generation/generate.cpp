@@ -38,9 +38,9 @@ int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, int64_t context) 
               "{}: this model has no rule for sliding its context.",
               context, prompt_tokens, context - 1);
   PRISM_CHECK(wanted <= room, kOperation,
-              "expected prompt and new tokens within the model's context of {} tokens; found {} + {} = {}; ask for at "
+              "expected prompt and new tokens within the model's context of {} tokens; found {} + {}; ask for at "
               "most {} new tokens or shorten the prompt: this model has no rule for sliding its context.",
-              context, prompt_tokens, wanted, prompt_tokens + wanted, room);
+              context, prompt_tokens, wanted, room);
   return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
 }
 

@@ -9,6 +9,8 @@ namespace prism {
 namespace {
 
 constexpr const char* kOperation = "model";
+/// Far beyond any model, and small enough that products of two sizes cannot overflow.
+constexpr int64_t kLargest = int64_t{1} << 24;
 
 void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
   PRISM_CHECK(layer.heads > 0, kOperation, "layer {}: expected at least 1 head; found {}.", index, layer.heads);
@@ -61,9 +63,18 @@ void complete(ModelConfig& config) {
   PRISM_CHECK(config.vocab_size > 0 && config.d_model > 0 && config.context > 0, kOperation,
               "expected positive vocab_size, d_model and context; found {}, {} and {}.", config.vocab_size,
               config.d_model, config.context);
+  PRISM_CHECK(config.vocab_size <= kLargest && config.d_model <= kLargest && config.context <= kLargest, kOperation,
+              "expected vocab_size, d_model and context up to {}; found {}, {} and {}.", kLargest, config.vocab_size,
+              config.d_model, config.context);
   PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, kOperation,
               "expected positive norm_eps and init_std; found {} and {}.", config.norm_eps, config.init_std);
   PRISM_CHECK(!config.layers.empty(), kOperation, "expected at least one layer; found none.");
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const auto& layer = config.layers[i];
+    for (const int64_t size : {layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width})
+      PRISM_CHECK(size >= 0 && size <= kLargest, kOperation, "layer {}: expected sizes within 0-{}; found {}.", i,
+                  kLargest, size);
+  }
   // The rules are about models whose heads split d_model; another geometry is free.
   const bool split = std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {
     return layer.head_dim == 0 || layer.heads * layer.head_dim == config.d_model;

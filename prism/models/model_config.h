@@ -1,9 +1,8 @@
 // What a model is: sizes that all layers share, and the list of layers.
 //
-//   ModelConfig config = fields_from_json<ModelConfig>(json, "model");   // {"d_model": 768, "schedule":
-//   "3x2,6x2,8x2,12x6", ...} expand_shorthand(config);                                            // schedule ->
-//   layers; overrides of layers go here complete(config);                                                    // zeros
-//   filled, everything checked
+//   auto config = fields_from_json<ModelConfig>(json, "model");  // {"d_model": 768, "schedule": "3x2,6x2,12x8", ...}
+//   expand_shorthand(config);                                    // schedule -> layers; then overrides of layers
+//   complete(config);                                            // zeros filled, everything checked
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "prism/attention/head_schedule.h"
@@ -59,6 +60,10 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   check_train_options(recipe_.train);
   open_data();
   complete(recipe_.model);
+  PRISM_CHECK(step_tokens() <= std::max(recipe_.train.tokens, recipe_.model.context), kOperation,
+              "expected a step (batch_rows x accumulate x context) of at most train.tokens, {}; found {}; make the "
+              "batch smaller.",
+              recipe_.train.tokens, step_tokens());
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
   check_samples();
   checkpoints_.sweep();

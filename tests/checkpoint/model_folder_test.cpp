@@ -174,6 +174,13 @@ TEST_F(ModelFolderTest, RunStateSurvivesToTheLastBit) {
   const std::vector<NamedTensor> moments = {{"a.mean", torch::randn({3, 2})}, {"a.square", torch::rand({3, 2})}};
   save_run_state(folder_, state, moments);
   EXPECT_TRUE(equal_fields(load_run_state(folder_), state));
+  for (const auto& change : {Json{{"step", nullptr}}, Json{{"step", -1}}}) {
+    auto json = fields_to_json(state);
+    json.update(change);
+    if (json["step"].is_null()) json.erase("step");
+    write_file(folder_ / "state.json", json.dump());
+    EXPECT_THROW(load_run_state(folder_), InputError);
+  }
   const std::vector<NamedTensor> targets = {{"a.mean", torch::zeros({3, 2})}, {"a.square", torch::zeros({3, 2})}};
   load_optimizer(folder_, targets);
   EXPECT_TRUE(torch::equal(targets[0].tensor, moments[0].tensor) && torch::equal(targets[1].tensor, moments[1].tensor));

@@ -120,6 +120,8 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(train({"--train.sample_temperature", "-1"}), 2, {"sample_temperature"});
   expect_sentence(train({"--train.batch_rows", "1000000000000"}), 2, {"batch_rows"});
   expect_sentence(train({"--train.save_steps", "[0]"}), 2, {"save_steps"});
+  expect_sentence(train({"--train.batch_rows", "1000"}), 2, {"at most train.tokens"});
+  expect_sentence(train({"--model.d_model", "1000000000000"}), 2, {"d_model"});
   expect_sentence(train({"--model.layers[0].heads", "0"}), 2, {"layer 0", "at least 1 head"});
   expect_sentence(train({"--model.schedule", "3x1,2x1"}), 2, {"32 is not divisible by 3", "2 and 4"});
   expect_sentence(train({"--model.schedule", "2x1,1x1"}), 2, {"fewer than the 2 of layer 0", "allow_any"});
