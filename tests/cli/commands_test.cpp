@@ -294,6 +294,7 @@ TEST(EvalInput, ThatIsWrongGetsASentence) {
 TEST(TokenizeInput, ThatIsWrongGetsASentence) {
   write_text(Workshop::folder() / "empty.txt", "");
   write_text(Workshop::folder() / "binary.txt", "abc \xff\xfe def");
+  write_text(Workshop::folder() / "plain", "x");
   const auto tokenize = [](const std::string& file, const std::string& out) {
     return run({"tokenize", file, "--tokenizer", "tokenizer", "--out", out});
   };
