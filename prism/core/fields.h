@@ -2,8 +2,8 @@
 //
 //   struct TrainOptions {
 //     double learning_rate = 6e-4;
-//     template <class Visitor> void visit(Visitor& v) { v("learning_rate", learning_rate, "peak, reached after
-//     warm-up"); }
+//     template <class Visitor>
+//     void visit(Visitor& v) { v("learning_rate", learning_rate, "peak, after the warm-up"); }
 //   };
 //   TrainOptions options = fields_from_json<TrainOptions>(json, "recipe.train");   // unknown names are errors
 //   set_field(options, "learning_rate", "3e-4");                                    // what a flag does

@@ -253,7 +253,7 @@ TEST_F(Texts, NameFileAndOffsetOfBytesThatAreNotUtf8) {
   EXPECT_EQ(read({path}, options), Documents{text + "\xC3(" + text});
   options.invalid_utf8 = "replace";
   EXPECT_EQ(read({path}, options), Documents{text + "\xEF\xBF\xBD(" + text});
-  EXPECT_CONTAINS(refusal({put("wide.txt", "\xFF\xFEh\0i\0")}), "UTF-16");
+  EXPECT_CONTAINS(refusal({put("wide.txt", std::string("\xFF\xFEh\0i\0", 6))}), "UTF-16");
 }
 
 TEST_F(Texts, NameTheLineOfABadRow) {

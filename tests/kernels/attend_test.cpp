@@ -28,6 +28,34 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
              << c10::toString(c.type);
 }
 
+/// Lists that differ by sequence, head and row: block n of a row is kept unless (row + head + batch + n) % 3 == 1, and
+/// block 0 always.
+BlockMask make_block_mask(const Case& c) {
+  const int64_t size = 4, blocks = (c.keys + size - 1) / size, rows = blocks + 1;
+  BlockMask mask;
+  mask.query_block_size = mask.key_block_size = size;
+  mask.counts_BHM = torch::zeros({c.batch, c.heads, rows}, torch::kInt);
+  mask.indices_BHMN =
+      torch::full({c.batch, c.heads, rows, blocks}, -7, torch::kInt);  // beyond the counts anything may stand
+  for (int64_t b = 0; b < c.batch; ++b)
+    for (int64_t h = 0; h < c.heads; ++h)
+      for (int64_t m = 0; m < rows; ++m) {
+        int count = 0;
+        for (int64_t n = 0; n < blocks; ++n)
+          if (n == 0 || (m + h + b + n) % 3 != 1) mask.indices_BHMN[b][h][m][count++] = n;
+        mask.counts_BHM[b][h][m] = count;
+      }
+  return mask;
+}
+
+/// Whether the lists keep key s for the query at an absolute position.
+bool block_kept(const BlockMask& mask, int64_t b, int64_t h, int64_t position, int64_t first_query, int64_t s) {
+  const int64_t row = position / mask.query_block_size - first_query / mask.query_block_size;
+  for (int i = 0; i < mask.counts_BHM[b][h][row].item<int>(); ++i)
+    if (mask.indices_BHMN[b][h][row][i].item<int>() == s / mask.key_block_size) return true;
+  return false;
+}
+
 AttentionInput make_input(const Case& c) {
   torch::manual_seed(1);
   // Queries, keys and values as slices of one fused product, as the decoder hands them over.
@@ -44,12 +72,7 @@ AttentionInput make_input(const Case& c) {
   if (c.documents)
     input.documents_BS = torch::arange(c.keys, torch::kInt).floor_divide(3).expand({c.batch, c.keys}).contiguous();
   if (c.kept) input.kept_heads_BH = (torch::arange(c.batch * c.heads).view({c.batch, c.heads}) % 3).ne(0);
-  if (c.blocks) {
-    const int64_t size = 4, rows = (c.keys + size - 1) / size + 1;
-    input.block_mask.query_block_size = input.block_mask.key_block_size = size;
-    input.block_mask.counts_BHM = torch::ones({c.batch, c.heads, rows}, torch::kInt);
-    input.block_mask.indices_BHMN = torch::zeros({c.batch, c.heads, rows, 2}, torch::kInt);
-  }
+  if (c.blocks) input.block_mask = make_block_mask(c);
   return input;
 }
 
@@ -85,8 +108,9 @@ Truth loop_over_everything(const AttentionInput& input) {
               input.documents_BS[b][s].item<int>() !=
                   input.documents_BS[b][std::clamp<int64_t>(position, 0, keys - 1)].item<int>())
             continue;
-          // The mask of make_input keeps key block 0 alone.
-          if (input.block_mask.defined() && s / input.block_mask.key_block_size != 0) continue;
+          const int64_t first_query = input.first_query.value_or(kv_length - q_length);
+          if (input.block_mask.defined() && !block_kept(input.block_mask, b, h, first_query + t, first_query, s))
+            continue;
           double score = 0;
           for (int64_t d = 0; d < head_dim; ++d) score += Q[b][t][h][d] * K[b][g][s][d];
           const double weight = std::exp(score * scale);
@@ -162,7 +186,14 @@ std::vector<Case> cases() {
     list.push_back({.queries = 4, .keys = 10, .documents = true, .type = type});
     list.push_back({.queries = 10, .keys = 10, .causality = Causality::full, .documents = true, .type = type});
     list.push_back({.queries = 9, .keys = 9, .lengths = true, .documents = true, .kept = true, .type = type});
-    list.push_back({.queries = 70, .keys = 70, .heads = 2, .groups = 1, .head_dim = 24, .blocks = true, .type = type});
+    list.push_back({.queries = 30, .keys = 30, .heads = 2, .groups = 1, .head_dim = 24, .blocks = true, .type = type});
+    list.push_back({.queries = 9,
+                    .keys = 30,
+                    .heads = 3,
+                    .groups = 1,
+                    .head_dim = 8,
+                    .blocks = true,
+                    .type = type});  // rows begin inside a block
   }
   return list;
 }
@@ -226,6 +257,29 @@ TEST(AttendPages, GiveTheSameAsWholeKeysAndValues) {
   input.kv = {pages(input.kv.k_BGSD), pages(input.kv.v_BGSE), torch::tensor({{3, 1}, {0, 2}}, torch::kInt)};
   for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch})
     EXPECT_TRUE(torch::allclose(attend(input, backend).out_BTHE, whole.out_BTHE, 1e-5, 1e-6));
+}
+
+TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
+  const Case c{.batch = 1, .queries = 22, .keys = 22, .heads = 2, .groups = 1, .blocks = true};
+  const auto whole = make_input(c);
+  const auto expected = attend(whole, AttentionBackend::reference).out_BTHE;
+  for (const int64_t cut : {4, 6, 15}) {
+    auto part = whole;
+    part.q_BTHD = whole.q_BTHD.narrow(1, cut, 22 - cut);
+    // The mask of the later part begins with the row that holds its first query.
+    const int64_t row = cut / whole.block_mask.query_block_size;
+    part.block_mask.counts_BHM = whole.block_mask.counts_BHM.narrow(2, row, whole.block_mask.counts_BHM.size(2) - row);
+    part.block_mask.indices_BHMN =
+        whole.block_mask.indices_BHMN.narrow(2, row, whole.block_mask.indices_BHMN.size(2) - row);
+    for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch}) {
+      EXPECT_TRUE(torch::allclose(attend(part, backend).out_BTHE, expected.narrow(1, cut, 22 - cut), 1e-4, 1e-5))
+          << cut;
+      part.first_query = cut;
+    }
+  }
+  auto negative = whole;
+  negative.block_mask.indices_BHMN = torch::full_like(whole.block_mask.indices_BHMN, -1);
+  EXPECT_THROW(attend(negative), InputError);
 }
 
 TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
