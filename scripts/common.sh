@@ -17,7 +17,7 @@ build_packages=(
   gnuplot-nox xz-utils zstd gzip bible-kjv
 )
 # shellcheck disable=SC2034
-lint_packages=(git clang-format-14 clang-tidy-14 shellcheck)
+lint_packages=(git clang-format-14 clang-tidy-14 libomp-14-dev shellcheck)  # libomp: clang cannot read GCC's omp.h
 # All that a CPU program needs of the wheel's dependencies: libtorch_cpu.so links the CUDA run time and CUPTI, nothing more.
 wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 disk_needed_mb=4000     # wheels 1.2 GB plus their download, two build folders, packages

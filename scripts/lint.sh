@@ -101,10 +101,9 @@ changed_sources() {
 compiled() { grep -Fx -f <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/lint/compile_commands.json) || true; }
 
 check_tidy() {  # SOURCE...
-  # GCC's warning options that clang does not know are no fault; omp.h is GCC's, behind all headers of clang's own.
+  # GCC's warning options that clang does not know are no fault.
   printf '%s\n' "$@" | xargs -d '\n' -P "$(build_jobs)" -n 1 \
-    clang-tidy-14 -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \
-    --extra-arg="-idirafter$(g++ -print-file-name=include)"
+    clang-tidy-14 -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option
 }
 
 start_log lint
