@@ -12,6 +12,7 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
+#include "prism/cli/compute_options.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/names.h"
@@ -39,11 +40,11 @@ the default --stride they stand side by side; a smaller one gives every token mo
 )";
 
 struct Words {
-  std::string model, task = "perplexity", dtype = "auto";
+  std::string model, task = "perplexity";
   std::vector<std::string> files;
   PerplexityOptions perplexity;
   TextOptions text;
-  int threads = 0;
+  ComputeOptions compute;
   bool json = false;
 };
 
@@ -69,13 +70,7 @@ void add_options(CLI::App& app, Words& words) {
       ->type_name("NAME")
       ->capture_default_str();
   app.add_flag("--json", words.json, "print one JSON object instead of the table");
-  app.add_option("--dtype", words.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
-      ->type_name("TYPE")
-      ->capture_default_str();
-  app.add_option("--threads", words.threads, "0: as many as there are cores")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  add_compute_options(app, words.compute);
 }
 
 void print_json(const Words& words, const PerplexityResult& result, const std::string& dtype, double seconds) {
@@ -160,15 +155,10 @@ int run_eval(const Arguments& arguments) {
   Words words;
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  const int threads = thread_limit(words.threads).threads;
-  set_up_process(threads);
-  at::set_num_threads(threads);
+  start_compute(words.compute.threads);
 
   const Task task = find_task(words.task);
-  const ModelFolder model = load_model(words.model, find_compute_type(words.dtype));
-  PRISM_CHECK(model.tokenizer.has_value(), "eval",
-              "expected a tokenizer.json in {}; found none; copy that of the model's training text there.",
-              model.folder.string());
+  const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
   catch_stop_signals();
   task(words, model);
   return 0;

@@ -13,6 +13,7 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
+#include "prism/cli/compute_options.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
@@ -37,9 +38,9 @@ end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file 
 )";
 
 struct Words {
-  std::string model, prompt, prompt_file, dtype = "auto";
+  std::string model, prompt, prompt_file;
   std::vector<std::string> stop;
-  int threads = 0;
+  ComputeOptions compute;
   bool no_stream = false, echo = false, json = false;
 };
 
@@ -73,13 +74,7 @@ void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
   app.add_flag("--echo", words.echo, "print the prompt in front of its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text when it is complete");
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
-  app.add_option("--dtype", words.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
-      ->type_name("TYPE")
-      ->capture_default_str();
-  app.add_option("--threads", words.threads, "0: as many as there are cores")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  add_compute_options(app, words.compute);
 }
 
 std::string read_prompt(const Words& words) {
@@ -146,18 +141,12 @@ int run_generate(const Arguments& arguments) {
   GenerateOptions options;
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;
-  const int threads = thread_limit(words.threads).threads;
-  set_up_process(threads);
-  at::set_num_threads(threads);
+  start_compute(words.compute.threads);
   for (const auto& stop : words.stop) options.stop.push_back(parse_separator(stop));
   const Sampler check_before_loading(options.sampler);
 
-  const torch::ScalarType type = find_compute_type(words.dtype);
   const std::string prompt = read_prompt(words);
-  const ModelFolder model = load_model(words.model, type);
-  PRISM_CHECK(model.tokenizer.has_value(), "generate",
-              "expected a tokenizer.json in {}; found none; copy that of the model's training text there.",
-              model.folder.string());
+  const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
   catch_stop_signals();
   // The prompt is echoed with the first text, when it is known to be sound.
   std::string echo = words.echo ? prompt : "";
@@ -167,7 +156,7 @@ int run_generate(const Arguments& arguments) {
   };
   const auto result = generate(model.decoder, *model.tokenizer, prompt, options, show);
   if (words.json) {
-    print_json(words, options, prompt, result, type);
+    print_json(words, options, prompt, result, model.decoder->compute_type());
   } else {
     print_now(echo + (stream ? "" : result.text) + "\n");
     print_speeds(result);

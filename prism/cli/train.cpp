@@ -1,9 +1,8 @@
 // prism train: a recipe and its overrides in, a run folder out.
-#include <ATen/Parallel.h>
-
 #include <filesystem>
 
 #include "prism/cli/command.h"
+#include "prism/cli/compute_options.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
@@ -71,9 +70,7 @@ int run_train(const Arguments& arguments) {
   app.footer(fields_help());
   if (!parse(app, arguments)) return 0;
 
-  const int used_threads = thread_limit(threads).threads;
-  set_up_process(used_threads);
-  at::set_num_threads(used_threads);
+  const int used_threads = start_compute(threads);
   const auto overrides = overrides_from(app.remaining(), sets);
   PRISM_CHECK(resume ? !out.empty() : !recipe_file.empty(), kOperation,
               "expected {}; found none; see prism train --help.",

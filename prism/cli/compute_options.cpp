@@ -1,0 +1,37 @@
+#include "prism/cli/compute_options.h"
+
+#include <ATen/Parallel.h>
+
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/kernels/compute_type.h"
+
+namespace prism {
+
+void add_compute_options(CLI::App& app, ComputeOptions& options) {
+  app.add_option("--dtype", options.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "0: as many as there are cores")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
+int start_compute(int requested) {
+  const int threads = thread_limit(requested).threads;
+  set_up_process(threads);
+  at::set_num_threads(threads);
+  return threads;
+}
+
+ModelFolder load_model_with_tokenizer(const std::string& path, const ComputeOptions& options,
+                                      const std::string& operation) {
+  ModelFolder model = load_model(path, find_compute_type(options.dtype));
+  PRISM_CHECK(model.tokenizer.has_value(), operation,
+              "expected a tokenizer.json in {}; found none; copy that of the model's training text there.",
+              model.folder.string());
+  return model;
+}
+
+}  // namespace prism
