@@ -25,6 +25,12 @@ void remove_dataset(const fs::path& folder) {
   for (const fs::path& file : dataset_files(folder)) fs::remove(file);
 }
 
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) paths.push_back(entry.path());
+  return paths;
+}
+
 }  // namespace
 
 StagedFolder::StagedFolder(const fs::path& folder, bool force) : folder_(folder), staging_(folder / ".partial") {
@@ -52,16 +58,14 @@ StagedFolder::~StagedFolder() {
 void StagedFolder::publish() {
   const fs::path unfinished = folder_ / kUnfinishedName;
   try {
-    if (fs::exists(unfinished)) {
+    if (fs::exists(unfinished)) {  // emptied, not removed: a rename may replace an empty folder in one step
       remove_dataset(folder_);
-      fs::remove_all(unfinished);
+      for (const fs::path& path : entries(unfinished)) fs::remove_all(path);
     }
     fs::rename(staging_, unfinished);
     published_ = true;
     remove_dataset(folder_);
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(unfinished)) files.push_back(entry.path());
-    for (const fs::path& file : files) fs::rename(file, folder_ / file.filename());
+    for (const fs::path& file : entries(unfinished)) fs::rename(file, folder_ / file.filename());
     sync_folder(folder_);
     fs::remove(unfinished);
     sync_folder(folder_);
