@@ -97,7 +97,7 @@ int main(int count, char** words) {
   app.add_option("--dtype", dtype, "auto, bfloat16 or float32");
   CLI11_PARSE(app, count, words);
   const int used = prism::thread_limit(threads).threads;
-  prism::set_up_process(used);
+  prism::set_up_process();
   at::set_num_threads(used);
   try {
     fmt::print("{}\n", prism::measure(name, steps, used, dtype).dump());

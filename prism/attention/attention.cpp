@@ -24,9 +24,9 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardCo
       context.positions_BT.defined()
           ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
           : rotary_->rows(config_.rotary, config_.head_dim, context.cache ? context.cache->length() : 0, tokens);
-  auto fused_BTND = qkv(x_BTD).view({batch, tokens, heads + 2 * kv_heads, config_.head_dim});
-  fused_BTND = rotate_heads(fused_BTND, table.cos, table.sin, heads + kv_heads);
-  const auto parts = fused_BTND.split_with_sizes({heads, kv_heads, kv_heads}, 2);
+  const auto fused_BTF = rotate_heads(qkv(x_BTD), table.cos, table.sin, heads + kv_heads);
+  const auto parts = fused_BTF.view({batch, tokens, heads + 2 * kv_heads, config_.head_dim})
+                         .split_with_sizes({heads, kv_heads, kv_heads}, 2);
 
   AttentionInput input;
   input.q_BTHD = parts[0];

@@ -49,6 +49,10 @@ ModelConfig load_config(const fs::path& path) {
 }
 
 void load_weights(Decoder decoder, const fs::path& safetensors) {
+  const fs::path index = safetensors.string() + ".index.json";
+  PRISM_CHECK(fs::exists(safetensors) || !fs::exists(index), kOperation,
+              "expected the weights in one file, {}; found several, listed in {}; merge them into one.",
+              safetensors.string(), index.string());
   read_tensors(SafetensorsReader(safetensors), llama_weights(decoder));
 }
 

@@ -29,7 +29,7 @@ struct RunState {
   int64_t loss_count = 0;
   double best_val_loss = -1;  ///< -1: none yet
   double last_val_loss = -1;
-  std::string data_fingerprint;  ///< of the tokenizer that made the shards, and their size
+  std::string data_fingerprint;  ///< of the tokenizer that made the shards, their size and tokens
   std::string dtype;             ///< what `auto` stood for when the run began
   int64_t threads = 0;           ///< library products may add up in another order with another number
   template <class Visitor>

@@ -6,6 +6,13 @@
 
 namespace prism {
 
+void add_threads_option(CLI::App& app, int& threads, const std::string& what) {
+  app.add_option("--threads", threads, what + "; 0: as many as this process may use")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+}
+
 bool parse(CLI::App& app, const Arguments& arguments) {
   const std::string footer = app.get_footer();
   app.footer(footer + (footer.empty() ? "" : "\n") + "Exit status: 0 done, 1 failed, 2 wrong input.");

@@ -17,6 +17,9 @@ namespace prism {
 /// The words after the command's name.
 using Arguments = std::vector<std::string>;
 
+/// Adds --threads, from 0 (as many as the process may use, core/machine.h) to 1024.
+void add_threads_option(CLI::App& app, int& threads, const std::string& what = "threads");
+
 /// Parses. Returns false after printing help. @throws InputError for words that do not fit.
 bool parse(CLI::App& app, const Arguments& arguments);
 

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "prism/cli/command.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/kernels/compute_type.h"
@@ -12,15 +13,12 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
   app.add_option("--dtype", options.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
       ->type_name("TYPE")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "0: as many as there are cores")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
+  add_threads_option(app, options.threads);
 }
 
 int start_compute(int requested) {
   const int threads = thread_limit(requested).threads;
-  set_up_process(threads);
+  set_up_process();
   at::set_num_threads(threads);
   return threads;
 }

@@ -1,5 +1,4 @@
 // prism eval: measure a model by a task.
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,7 +13,6 @@
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/core/error.h"
-#include "prism/core/machine.h"
 #include "prism/core/names.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"

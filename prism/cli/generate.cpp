@@ -1,12 +1,9 @@
 // prism generate: continue a text with a model.
 #include "prism/generation/generate.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +13,6 @@
 #include "prism/cli/compute_options.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
-#include "prism/core/machine.h"
 #include "prism/core/stop.h"
 #include "prism/data/text_source.h"
 #include "prism/kernels/compute_type.h"
@@ -82,7 +78,7 @@ std::string read_prompt(const Words& words) {
   if (!words.prompt_file.empty()) {
     prompt = read_file(words.prompt_file);
   } else if (words.prompt == "-") {
-    prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+    prompt = read_standard_input();
   } else {
     return words.prompt;
   }

@@ -60,9 +60,11 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
   }
   row("head", config.tied ? "the embedding" : "", cost.head_parameters + config.d_model,
       2 * config.vocab_size * config.d_model, 0);
-  row("total", fmt::format("{:.1f}M", static_cast<double>(cost.parameters) / 1e6), cost.parameters,
-      cost.flops_per_token, cost.kv_bytes_per_token);
-  fmt::print("\nFLOPs: forward, per token of a full causal context; training takes three times that. KV: bfloat16.\n");
+  row("total", "", cost.parameters, cost.flops_per_token, cost.kv_bytes_per_token);
+  fmt::print(
+      "\n{:.1f}M parameters. FLOPs: forward, per token of a full causal context; training takes three times that. "
+      "KV: bfloat16.\n",
+      static_cast<double>(cost.parameters) / 1e6);
   for (const auto& warning : head_schedule_warnings(heads_of(config), config.d_model))
     fmt::print("note: {}\n", warning);
 }

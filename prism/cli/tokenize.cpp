@@ -79,9 +79,9 @@ void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options)
   if (summary.skipped_files > 0)
     fmt::print(stderr, "note: {} files in folders left out for their ending.\n", summary.skipped_files);
   if (info.valid_documents == 0 && options.valid_share > 0)
-    fmt::print(stderr,
-               "note: one document gives no validation split; name a file with --valid, or split this one with "
-               "--separator.\n");
+    fmt::print(stderr, "note: {}one document gives no validation split; name a file with --valid, or {}.\n",
+               options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",
+               options.text.separator.empty() ? "split this one with --separator" : "try another separator");
   if (info.valid_tokens > info.train_tokens)
     fmt::print(stderr, "note: validation is larger than training; name its files with --valid.\n");
 }
@@ -101,7 +101,7 @@ void add_options(CLI::App& app, Words& words, TokenizeOptions& options) {
   app.add_option("--invalid-utf8", options.text.invalid_utf8, "error, keep or replace")->capture_default_str();
   app.add_option("--shard-tokens", words.shard_tokens, "tokens a shard; k, M, G are powers of 1000")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "threads that encode; 0: all cores")->capture_default_str();
+  add_threads_option(app, options.threads, "threads that encode");
   app.add_option("--seed", options.seed, "chooses the validation documents")->capture_default_str();
   app.add_flag("--force", options.force, "replace the dataset in --out");
   app.add_flag("--json", words.json, "print the summary as one JSON object");

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <iostream>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -55,6 +54,7 @@ struct TrainCommand {
 
 /// Where the tokenizer goes: a name that ends in .json is the file, any other is a folder.
 std::filesystem::path output_file(const TrainCommand& command) {
+  PRISM_CHECK(!command.out.empty(), "tokenizer train", "expected a name after --out; found an empty one.");
   std::filesystem::path path = command.out;
   if (path.extension() != ".json" || std::filesystem::is_directory(path)) path /= "tokenizer.json";
   PRISM_CHECK(command.force || !std::filesystem::exists(path), "tokenizer train",
@@ -117,14 +117,14 @@ int run_train_tokenizer(const Arguments& arguments) {
   app.add_option("--field", command.text.field, "member of a .jsonl row that holds its text")->capture_default_str();
   app.add_option("--format", command.text.format, "txt, jsonl or auto (by the file's ending)")->capture_default_str();
   app.add_option("--invalid-utf8", command.text.invalid_utf8, "error, keep or replace")->capture_default_str();
-  app.add_option("--threads", command.threads, "threads that count words; default: all this process may use");
+  add_threads_option(app, command.threads, "threads that count words");
   app.add_flag("--force", command.force, "replace an existing file");
   app.add_flag("--json", command.json, "print the result as JSON");
   if (!parse(app, arguments)) return 0;
 
   const auto path = output_file(command);
   TextSource source(command.files, command.text);
-  if (path.has_parent_path()) make_folder(path.parent_path());
+  const MadeFolder folder(std::filesystem::absolute(path).parent_path());
   { const AtomicFile probe(path); }  // a folder that cannot be written to is found before the work, not after it
   TrainReport report(source);
   const Timer timer;
@@ -260,7 +260,7 @@ int run_encode(const Arguments& arguments) {
       ->excludes(ids);
   app.add_flag("--json", command.json, "print one object a document");
   app.add_flag("--no-special", command.no_special, "text that spells a special token stays text");
-  app.add_option("--threads", command.threads, "documents encoded at once; default: all this process may use");
+  add_threads_option(app, command.threads, "documents encoded at once");
   app.add_flag("--time", command.time, "say on standard error how long the encoding alone took");
   if (!parse(app, arguments)) return 0;
 
@@ -307,7 +307,7 @@ int run_decode(const Arguments& arguments) {
   const Tokenizer tokenizer = Tokenizer::load(path);
   std::vector<int32_t> ids;
   for (const auto& word : words) append_ids(word, ids);
-  if (words.empty()) append_ids(std::string(std::istreambuf_iterator<char>(std::cin), {}), ids);
+  if (words.empty()) append_ids(read_standard_input(), ids);
   PRISM_CHECK(!ids.empty(), "tokenizer decode", "expected token ids; found none.");
   print(tokenizer.decode(ids, skip_special));
   if (isatty(STDOUT_FILENO) != 0) print("\n");  // a prompt of its own line for people, the exact bytes for programs

@@ -3,7 +3,6 @@
 
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
-#include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/training/trainer.h"
@@ -64,7 +63,7 @@ int run_train(const Arguments& arguments) {
   app.add_option("--set", sets, "FIELD=VALUE: override one recipe field, as --FIELD VALUE does")
       ->allow_extra_args(false);
   app.add_flag("--resume", resume, "go on with the run in --out from its last checkpoint");
-  app.add_option("--threads", threads, "threads  [all the process may use]")->check(CLI::PositiveNumber);
+  add_threads_option(app, threads);
   app.add_flag("--json", json, "print the result as one JSON object");
   app.allow_extras();
   app.footer(fields_help());
@@ -79,12 +78,7 @@ int run_train(const Arguments& arguments) {
       !resume || (recipe_file.empty() && overrides.empty()), kOperation,
       "expected --out and --resume alone, a run keeps its recipe; found other fields; start a new run to change them.");
   if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
-  if (resume) {
-    recipe_file = (std::filesystem::path(out) / "recipe.json").string();
-    PRISM_CHECK(std::filesystem::exists(recipe_file), kOperation,
-                "expected a run to resume at {}; found no recipe.json; start it without --resume.", out);
-  }
-  auto recipe = load_recipe(recipe_file, overrides);
+  auto recipe = resume ? load_run_recipe(out) : load_recipe(recipe_file, overrides);
 
   catch_stop_signals();
   Trainer trainer(std::move(recipe), out, used_threads, resume ? Start::resume : Start::fresh);

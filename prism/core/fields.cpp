@@ -116,6 +116,7 @@ PathStep split_path(std::string_view path) {
 }  // namespace detail
 
 Json parse_json(std::string_view text, std::string_view source) {
+  PRISM_CHECK(!text.empty(), "json", "expected JSON in {}; found nothing.", source);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

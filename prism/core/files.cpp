@@ -32,7 +32,7 @@ std::string reason(int code) {
   throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", path.string(), reason(code)));
 }
 
-Descriptor open_regular(const fs::path& path, size_t* size) {
+Descriptor open_readable(const fs::path& path, size_t* size) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) fail_read(path, errno);
   struct stat status {};
@@ -40,6 +40,21 @@ Descriptor open_regular(const fs::path& path, size_t* size) {
   if (S_ISDIR(status.st_mode)) fail_read(path, EISDIR);
   *size = static_cast<size_t>(status.st_size);
   return file;
+}
+
+/// Not trusting st_size: pipes and /proc say 0.
+std::string read_to_end(int file, const fs::path& path) {
+  std::string bytes;
+  char buffer[1 << 16];
+  for (;;) {
+    const ssize_t count = ::read(file, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_read(path, errno);
+    if (count == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(count));
+    PRISM_CHECK(bytes.size() <= kMostBytesRead, "read", "{}: expected at most {} bytes; found more; is it a device?",
+                path.string(), kMostBytesRead);
+  }
 }
 
 }  // namespace
@@ -51,18 +66,12 @@ void Descriptor::close() {
 
 std::string read_file(const fs::path& path) {
   size_t size = 0;
-  const Descriptor file = open_regular(path, &size);
-  std::string bytes;
-  // Not trusting st_size: pipes and /proc say 0.
-  bytes.reserve(size + 1);
-  char buffer[1 << 16];
-  for (;;) {
-    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_read(path, errno);
-    if (count == 0) return bytes;
-    bytes.append(buffer, static_cast<size_t>(count));
-  }
+  const Descriptor file = open_readable(path, &size);
+  return read_to_end(file.get(), path);
+}
+
+std::string read_standard_input() {
+  return read_to_end(STDIN_FILENO, "standard input");
 }
 
 void write_file(const fs::path& path, std::string_view bytes) {
@@ -78,6 +87,17 @@ void make_folder(const fs::path& path) {
     throw FailedError("make_folder", fmt::format("expected to make the folder {}; found: {}; choose another place.",
                                                  path.string(), code ? code.message() : "a file of that name"));
   }
+}
+
+MadeFolder::MadeFolder(fs::path path) : path_(fs::absolute(path).lexically_normal()) {
+  if (!path_.has_filename()) path_ = path_.parent_path();  // a slash at the end
+  for (fs::path at = path_; !fs::exists(at); at = at.parent_path()) ++made_;
+  make_folder(path_);
+}
+
+MadeFolder::~MadeFolder() {
+  std::error_code code;
+  for (; made_ > 0 && fs::remove(path_, code); --made_) path_ = path_.parent_path();
 }
 
 void sync_folder(const fs::path& path) {
@@ -131,7 +151,7 @@ void AtomicFile::commit() {
 }
 
 MappedFile::MappedFile(const fs::path& path) {
-  const Descriptor file = open_regular(path, &size_);
+  const Descriptor file = open_readable(path, &size_);
   if (size_ == 0) return;
   data_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
   if (data_ == MAP_FAILED) {

@@ -31,14 +31,38 @@ class Descriptor {
   int value_;
 };
 
-/// The file's bytes. @throws InputError if it cannot be read, with the system's reason.
+/// The file's bytes. @throws InputError if it cannot be read, with the system's reason, or never ends (kMostBytesRead).
 std::string read_file(const std::filesystem::path& path);
+
+/// Standard input to its end. @throws as read_file.
+std::string read_standard_input();
+
+/// What is read whole (texts of people, JSON, tokenizers) is smaller than this; weights and tokens are mapped.
+constexpr size_t kMostBytesRead = size_t{1} << 28;
 
 /// Writes all of `bytes` to `path`, atomically. @throws FailedError (disk full, not writable): `path` is as before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// Makes the folder and its parents. @throws FailedError with the system's reason.
 void make_folder(const std::filesystem::path& path);
+
+/// A folder for results that may never come: makes it and its parents; destroyed, it removes again what it made and is
+/// still empty.
+class MadeFolder {
+ public:
+  /// @throws FailedError with the system's reason.
+  explicit MadeFolder(std::filesystem::path path);
+  ~MadeFolder();
+  MadeFolder(const MadeFolder&) = delete;
+  MadeFolder& operator=(const MadeFolder&) = delete;
+
+  /// Whether the folder was not there before.
+  bool is_new() const { return made_ > 0; }
+
+ private:
+  std::filesystem::path path_;
+  int made_ = 0;  ///< the folder itself, its parent, ... that were not there
+};
 
 /// Flushes a folder's entries (after a rename) to the disk.
 void sync_folder(const std::filesystem::path& path);

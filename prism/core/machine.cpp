@@ -15,11 +15,12 @@
 namespace prism {
 namespace {
 
-int affinity_cores() {
+/// The logical processors that this process may run on.
+cpu_set_t affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) CPU_SET(0, &set);
+  return set;
 }
 
 /// Cores that the nearest cgroup's quota pays for, rounded down; 0 when there is no quota.
@@ -35,14 +36,14 @@ int quota_cores() {
   return std::max(1, static_cast<int>(std::floor(quota / period)));
 }
 
-/// Distinct (socket, core) pairs; 0 when the system does not say.
-int physical_cores() {
+/// Distinct (socket, core) pairs of the logical processors in `set`; one whose place the system does not say is a core.
+int physical_cores(const cpu_set_t& set) {
   std::set<std::pair<int, int>> cores;
-  for (int cpu = 0;; ++cpu) {
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
     const std::string base = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-    int core = 0, package = 0;
-    if (!(std::ifstream(base + "core_id") >> core)) break;
-    std::ifstream(base + "physical_package_id") >> package;
+    int core = cpu, package = -1;
+    if (std::ifstream(base + "core_id") >> core) std::ifstream(base + "physical_package_id") >> package;
     cores.emplace(package, core);
   }
   return static_cast<int>(cores.size());
@@ -54,14 +55,14 @@ ThreadLimit thread_limit(int requested) {
   if (requested > 0) return {requested, "--threads"};
   if (const char* text = std::getenv("OMP_NUM_THREADS"); text != nullptr && std::atoi(text) > 0)
     return {std::atoi(text), "OMP_NUM_THREADS"};
-  ThreadLimit limit{affinity_cores(), "affinity"};
-  if (const int cores = physical_cores(); cores > 0 && cores < limit.threads) limit = {cores, "physical cores"};
+  const cpu_set_t set = affinity();
+  ThreadLimit limit{CPU_COUNT(&set), "affinity"};
+  if (const int cores = physical_cores(set); cores < limit.threads) limit = {cores, "physical cores"};
   if (const int cores = quota_cores(); cores > 0 && cores < limit.threads) limit = {cores, "cgroup quota"};
   return limit;
 }
 
-void set_up_process(int threads) {
-  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
+void set_up_process() {
   ::setenv("MKL_CBWR", "AUTO,STRICT", 0);
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);

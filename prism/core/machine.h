@@ -12,12 +12,13 @@ struct ThreadLimit {
   std::string reason;  ///< "affinity", "cgroup quota", "physical cores", "OMP_NUM_THREADS" or "--threads"
 };
 
-/// min(affinity, cgroup CPU quota, physical cores); OMP_NUM_THREADS wins over that, `requested` (if > 0) over both.
+/// min(affinity, physical cores within it, cgroup CPU quota); OMP_NUM_THREADS wins over that, `requested` (if > 0) over
+/// both.
 ThreadLimit thread_limit(int requested = 0);
 
-/// Sets what libraries read once: OMP_NUM_THREADS, MKL_CBWR (equal bits whatever the alignment of a buffer), malloc
+/// Sets what libraries read once: MKL_CBWR (equal bits whatever the alignment of a buffer), malloc
 /// thresholds (a freed buffer stays mapped: page faults cost more than many kernels). Call it first in main().
-void set_up_process(int threads);
+void set_up_process();
 
 /// The processor's own name, "unknown" where the system does not say.
 std::string cpu_name();

@@ -110,6 +110,17 @@ void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
   }
 }
 
+uint64_t TokenDataset::fingerprint() const {
+  constexpr int64_t kStretches = 64, kLength = 512;
+  uint64_t hash = mix64(static_cast<uint64_t>(size()));
+  std::vector<int64_t> tokens(static_cast<size_t>(std::min(kLength, size())));
+  for (int64_t i = 0; i < kStretches; ++i) {
+    read((size() - static_cast<int64_t>(tokens.size())) / (kStretches - 1) * i, tokens);
+    for (const int64_t token : tokens) hash = mix64(hash + static_cast<uint64_t>(token));
+  }
+  return hash;
+}
+
 WindowLoader::WindowLoader(const TokenDataset& data, WindowOptions options, int64_t end_of_text)
     : data_(data), options_(options), end_of_text_(end_of_text) {
   PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, kOperation,

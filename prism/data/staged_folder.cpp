@@ -33,9 +33,8 @@ std::vector<fs::path> entries(const fs::path& folder) {
 
 }  // namespace
 
-StagedFolder::StagedFolder(const fs::path& folder, bool force) : folder_(folder), staging_(folder / ".partial") {
-  made_folder_ = !fs::exists(folder_);
-  make_folder(folder_);
+StagedFolder::StagedFolder(const fs::path& folder, bool force)
+    : folder_(folder), staging_(folder / ".partial"), made_folder_(folder) {
   lock_.emplace(folder_, kOperation);
   const bool used = !dataset_files(folder_).empty() || fs::exists(folder_ / kUnfinishedName);
   PRISM_CHECK(!used || force, kOperation,
@@ -50,9 +49,7 @@ StagedFolder::StagedFolder(const fs::path& folder, bool force) : folder_(folder)
 StagedFolder::~StagedFolder() {
   std::error_code ignored;
   fs::remove_all(staging_, ignored);
-  if (!made_folder_ || published_) return;
-  fs::remove(folder_ / ".lock", ignored);
-  fs::remove(folder_, ignored);
+  if (made_folder_.is_new() && !published_) fs::remove(folder_ / ".lock", ignored);
 }
 
 void StagedFolder::publish() {

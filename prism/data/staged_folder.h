@@ -31,7 +31,8 @@ class StagedFolder {
 
  private:
   std::filesystem::path folder_, staging_;
-  bool made_folder_ = false, published_ = false;
+  MadeFolder made_folder_;
+  bool published_ = false;
   std::optional<FolderLock> lock_;
 };
 

@@ -314,8 +314,9 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
   fs::recursive_directory_iterator walk(folder, code);
   for (; !code && walk != fs::recursive_directory_iterator(); walk.increment(code)) {
     const bool hidden = walk->path().filename().string().starts_with(".");
-    if (hidden && walk->is_directory()) walk.disable_recursion_pending();
-    if (!hidden && walk->is_regular_file()) paths.push_back(walk->path().string());
+    std::error_code dangling;  // a link to nothing, or to itself, is no file
+    if (hidden && walk->is_directory(dangling)) walk.disable_recursion_pending();
+    if (!hidden && walk->is_regular_file(dangling)) paths.push_back(walk->path().string());
   }
   PRISM_CHECK(!code, kOperation, "expected to list the folder {}; found: {}.", folder, code.message());
   std::sort(paths.begin(), paths.end());

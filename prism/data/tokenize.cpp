@@ -39,8 +39,13 @@ void check_options(const std::vector<std::string>& inputs, const TokenizeOptions
               "expected a validation share from 0 to below 1; found {}.", options.valid_share);
   PRISM_CHECK(options.shard_tokens >= 1 && options.shard_tokens <= kMaxShardTokens, kOperation,
               "expected 1 to {} tokens a shard; found {}.", kMaxShardTokens, options.shard_tokens);
-  PRISM_CHECK(options.threads >= 0 && options.threads <= 4096, kOperation,
-              "expected 0 (all cores) to 4096 threads; found {}.", options.threads);
+  PRISM_CHECK(options.threads >= 0, kOperation, "expected 0 threads (all there are) or more; found {}.",
+              options.threads);
+}
+
+/// Leaves by an exception, which removes what is staged.
+void heed_stop_signal() {
+  if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; nothing was written.");
 }
 
 /// A file that is read for validation must not be trained on.
@@ -49,6 +54,8 @@ void leave_out(std::vector<TextFile>& files, const std::vector<TextFile>& exclud
   std::set<std::string> names;
   for (const TextFile& file : excluded) names.insert(name(file));
   std::erase_if(files, [&](const TextFile& file) { return names.count(name(file)) > 0; });
+  PRISM_CHECK(!files.empty(), kOperation,
+              "expected text to train on; found only files that --valid names too; leave them out of one of the two.");
 }
 
 /// Reads the training files, then the validation files, and says for every document where it belongs.
@@ -66,7 +73,6 @@ class SplitReader {
   }
 
   std::optional<Portion> next() {
-    if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; nothing was written.");
     Portion portion;
     for (size_t bytes = 0; bytes < kPortionBytes;) {
       std::optional<EncodedPiece> piece = next_piece();
@@ -112,6 +118,7 @@ class SplitWriter {
     tokens_ += static_cast<int64_t>(tokens.size());
     while (!tokens.empty()) {
       if (shard_ == nullptr) {
+        heed_stop_signal();  // small shards may be many
         const auto path = folder_ / fmt::format("{}_{:06}.bin", split_, shards_++);
         shard_ = std::make_unique<TokenShardWriter>(path, vocab_size_);
       }
@@ -225,8 +232,9 @@ TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vect
                                         for (EncodedPiece& piece : portion.pieces)
                                           piece.tokens = tokenizer.encode(piece.document.text, SpecialTokens::as_text);
                                       },
-                                      thread_limit(static_cast<int>(options.threads)).threads);
+                                      thread_limit(options.threads).threads);
     while (const std::optional<Portion> portion = pipeline.next()) {
+      heed_stop_signal();
       for (const EncodedPiece& piece : portion->pieces) writer.write(piece);
       empty_documents = portion->empty_documents;
       if (on_progress) on_progress({portion->bytes_read, bytes_total, writer.documents(), writer.tokens()});

@@ -19,14 +19,14 @@ namespace prism {
 struct TokenizeOptions {
   TextOptions text;
   double valid_share = 0.01;
-  int64_t shard_tokens = 100'000'000, threads = 0, seed = 1;
+  int64_t shard_tokens = 100'000'000, seed = 1;
+  int threads = 0;  ///< that encode; 0: all this process may use
   bool force = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("text", text, "how the files are read");
     v("valid_share", valid_share, "share of the documents that goes to validation, 0 (none) to below 1");
     v("shard_tokens", shard_tokens, "tokens a shard, at most 2147483647");
-    v("threads", threads, "threads that encode; 0: all cores");
     v("seed", seed, "chooses the validation documents");
     v("force", force, "replace a dataset that is already there");
   }

@@ -12,6 +12,6 @@ struct PeakSpeed {
 
 /// Runs the loop for about `milliseconds` on `threads` threads and returns the best slice.
 /// @param bfloat16  the limit of bfloat16 products with float32 sums where the CPU has them, else that of float32.
-PeakSpeed measure_peak(int threads, bool bfloat16, double milliseconds = 60);
+PeakSpeed measure_peak(int threads, bool bfloat16, double milliseconds = 150);
 
 }  // namespace prism

@@ -14,6 +14,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
+constexpr const char* kOperation = "rotate_heads";
+
 struct Shape {
   int64_t positions, heads, rotated, width, table_positions;
 };
@@ -43,7 +45,8 @@ void rotate_rows(const T* in, T* out, const float* cos, const float* sin, float 
 /// @param direction  1 forward, -1 to undo (the transposed rotation, which the gradient needs).
 void rotate_into(const Tensor& in, const Tensor& out, const Tensor& cos, const Tensor& sin, int64_t rotated,
                  float direction) {
-  const Shape shape{in.size(0) * in.size(1), in.size(2), rotated, in.size(3), cos.numel() / cos.size(-1)};
+  const int64_t width = 2 * cos.size(-1);
+  const Shape shape{in.size(0) * in.size(1), in.size(2) / width, rotated, width, cos.numel() / cos.size(-1)};
   at::parallel_for(0, shape.positions, 16, [&](int64_t first, int64_t last) {
     const float *c = cos.const_data_ptr<float>(), *s = sin.const_data_ptr<float>();
     if (in.scalar_type() == torch::kBFloat16) {
@@ -84,32 +87,39 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
   }
 };
 
-void check(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rotated) {
-  PRISM_CHECK(x.dim() == 4 && x.size(3) % 2 == 0 && rotated <= x.size(2), "rotate_heads",
-              "expected [B, T, N, D] with an even D and at most N heads to rotate; found {} axes, D = {}.", x.dim(),
-              x.size(-1));
+/// @return heads of a position. @throws InputError where the shapes contradict each other.
+int64_t check(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rotated) {
+  PRISM_CHECK(cos.dim() >= 2 && cos.sizes() == sin.sizes() && cos.scalar_type() == torch::kFloat &&
+                  cos.is_contiguous() && sin.is_contiguous(),
+              kOperation, "expected two float32 tables of one shape, [T, D/2] or [B, T, D/2]; found {} and {}.",
+              c10::str(cos.sizes()), c10::str(sin.sizes()));
+  const int64_t width = 2 * cos.size(-1);
+  PRISM_CHECK(x.dim() == 3 && x.size(2) % width == 0 && rotated <= x.size(2) / width, kOperation,
+              "expected [B, T, N D] with heads of D = {} and at least {} of them to rotate; found {}.", width, rotated,
+              c10::str(x.sizes()));
   const int64_t rows = cos.dim() == 3 ? x.size(0) * x.size(1) : x.size(1);
-  PRISM_CHECK(cos.sizes() == sin.sizes() && cos.size(-1) * 2 == x.size(3) && cos.numel() / cos.size(-1) == rows &&
-                  cos.scalar_type() == torch::kFloat && cos.is_contiguous() && sin.is_contiguous(),
-              "rotate_heads", "expected float32 tables for {} positions of width {}; found {} of {}.", rows,
-              x.size(3) / 2, cos.numel() / cos.size(-1), cos.size(-1));
+  PRISM_CHECK(cos.numel() / cos.size(-1) == rows, kOperation, "expected tables for {} positions; found {}.", rows,
+              cos.numel() / cos.size(-1));
+  return x.size(2) / width;
 }
 
 }  // namespace
 
-Tensor rotate_heads(const Tensor& x_BTND, const Tensor& cos, const Tensor& sin, int64_t rotated_heads) {
-  check(x_BTND, cos, sin, rotated_heads);
-  if (!x_BTND.device().is_cpu()) return rotate_heads_plain(x_BTND, cos, sin, rotated_heads);
-  return RotateFunction::apply(x_BTND.contiguous(), cos, sin, rotated_heads);
+Tensor rotate_heads(const Tensor& x_BTF, const Tensor& cos, const Tensor& sin, int64_t rotated_heads) {
+  check(x_BTF, cos, sin, rotated_heads);
+  if (!x_BTF.device().is_cpu()) return rotate_heads_plain(x_BTF, cos, sin, rotated_heads);
+  return RotateFunction::apply(x_BTF.contiguous(), cos, sin, rotated_heads);
 }
 
-Tensor rotate_heads_plain(const Tensor& x_BTND, const Tensor& cos, const Tensor& sin, int64_t rotated_heads) {
-  const auto wide = x_BTND.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
+Tensor rotate_heads_plain(const Tensor& x_BTF, const Tensor& cos, const Tensor& sin, int64_t rotated_heads) {
+  const int64_t heads = check(x_BTF, cos, sin, rotated_heads);
+  const auto x_BTND = x_BTF.unflatten(2, {heads, -1});
+  const auto wide = x_BTF.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
   const auto halves = x_BTND.narrow(2, 0, rotated_heads).to(wide).chunk(2, -1);
   const auto c = cos.to(wide).unsqueeze(-2), s = sin.to(wide).unsqueeze(-2);
   const auto turned =
-      torch::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, -1).to(x_BTND.scalar_type());
-  return torch::cat({turned, x_BTND.narrow(2, rotated_heads, x_BTND.size(2) - rotated_heads)}, 2);
+      torch::cat({halves[0] * c - halves[1] * s, halves[1] * c + halves[0] * s}, -1).to(x_BTF.scalar_type());
+  return torch::cat({turned, x_BTND.narrow(2, rotated_heads, heads - rotated_heads)}, 2).flatten(2);
 }
 
 }  // namespace prism

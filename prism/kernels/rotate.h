@@ -11,17 +11,19 @@ namespace prism {
 ///
 /// Half-split pairs, as Llama checkpoints have them. The arithmetic is float32 (float64 for float64), rounded once.
 ///
-/// @param x_BTND     [B, T, N, D] contiguous, bfloat16, float32 or float64; overwritten where no copy is needed.
-/// @param cos, sin   [T, D/2] or [B, T, D/2] float32, contiguous.
+/// @param x_BTF      [B, T, F = N D] contiguous, bfloat16, float32 or float64; overwritten where no copy is needed. Not
+/// a
+///                   view of another tensor, for which autograd would copy both ways.
+/// @param cos, sin   [T, D/2] or [B, T, D/2] float32, contiguous; their width says what D is.
 /// @return           x's memory, rotated; gradients flow to x.
-/// @throws InputError for an odd D or tables that do not fit.
+/// @throws InputError for tables that do not fit.
 /// Source: arXiv 2104.09864. Differs: pairs are half a head apart, not neighbours; the same up to a permutation of
 /// rows.
-torch::Tensor rotate_heads(const torch::Tensor& x_BTND, const torch::Tensor& cos, const torch::Tensor& sin,
+torch::Tensor rotate_heads(const torch::Tensor& x_BTF, const torch::Tensor& cos, const torch::Tensor& sin,
                            int64_t rotated_heads);
 
 /// The same from elementary tensor operations; the truth for tests.
-torch::Tensor rotate_heads_plain(const torch::Tensor& x_BTND, const torch::Tensor& cos, const torch::Tensor& sin,
+torch::Tensor rotate_heads_plain(const torch::Tensor& x_BTF, const torch::Tensor& cos, const torch::Tensor& sin,
                                  int64_t rotated_heads);
 
 }  // namespace prism

@@ -110,6 +110,7 @@ Pretokenizer Pretokenizer::from_pattern(const std::string& pattern) {
 }
 
 std::string Pretokenizer::json_for_pattern(const std::string& pattern) {
+  PRISM_CHECK(!pattern.empty(), "tokenizer", "expected a pattern: gpt2, llama3 or a regular expression; found none.");
   const std::string byte_level = R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":)";
   if (pattern == "gpt2") return byte_level + "true}";
   const std::string regex = pattern == "llama3" ? std::string(kLlama3Pattern) : pattern;

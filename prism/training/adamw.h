@@ -31,7 +31,7 @@ struct AdamWOptions {
 class AdamW {
  public:
   /// @param parameters  names key the state in checkpoints; those with two axes decay.
-  /// @throws InputError for betas outside [0, 1), or a negative epsilon, decay or clip.
+  /// @throws InputError for betas outside [0, 1), an epsilon of 0, or a negative decay or clip.
   AdamW(const torch::OrderedDict<std::string, torch::Tensor>& parameters, AdamWOptions options);
 
   /// Norm of all gradients together.

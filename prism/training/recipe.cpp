@@ -26,6 +26,14 @@ Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override
   return recipe;
 }
 
+Recipe load_run_recipe(const std::filesystem::path& run) {
+  const auto file = run / kRunRecipeName;
+  PRISM_CHECK(std::filesystem::exists(file), "recipe",
+              "expected a run to resume at {}; found {}; name the folder of a run, or start one with --recipe FILE.",
+              run.string(), std::filesystem::exists(run) ? fmt::format("no {}", kRunRecipeName) : "nothing");
+  return load_recipe(file, {});
+}
+
 void check_train_options(const TrainOptions& options) {
   const auto at_least = [](const char* name, double value, double least) {
     PRISM_CHECK(value >= least, "recipe", "train.{}: expected at least {}; found {}.", name, least, value);

@@ -86,6 +86,12 @@ using Override = std::pair<std::string, std::string>;
 /// @throws InputError naming unknown fields and values of the wrong type.
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides);
 
+/// Where a run keeps its recipe, as it ran.
+constexpr const char* kRunRecipeName = "recipe.json";
+
+/// The recipe of a run that was begun in `run`. @throws InputError if there is none.
+Recipe load_run_recipe(const std::filesystem::path& run);
+
 /// @throws InputError for numbers that no training can use.
 void check_train_options(const TrainOptions& options);
 

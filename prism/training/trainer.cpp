@@ -13,6 +13,7 @@
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/models/cost.h"
+#include "prism/training/batch.h"
 #include "prism/training/learning_rate.h"
 #include "prism/training/validation.h"
 
@@ -25,14 +26,8 @@ constexpr const char* kOperation = "train";
 
 /// Makes or checks the folder before it is locked.
 fs::path claim_folder(const fs::path& run, Start start) {
-  const auto holds = [&](const char* name) { return fs::exists(run / name); };
-  if (start == Start::resume) {
-    PRISM_CHECK(holds("recipe.json"), kOperation,
-                "expected a run to resume at {}; found {}; start it without --resume.", run.string(),
-                fs::exists(run) ? "no recipe.json" : "nothing");
-    return run;
-  }
-  PRISM_CHECK(!holds("recipe.json"), kOperation,
+  if (start == Start::resume) return run;
+  PRISM_CHECK(!fs::exists(run / kRunRecipeName), kOperation,
               "expected an unused folder; found a run in {}; go on with it by --resume, or choose another --out.",
               run.string());
   make_folder(run);
@@ -46,7 +41,8 @@ fs::path claim_folder(const fs::path& run, Start start) {
 
 /// Names the tokens that a run was trained on, so that a resumed run notices other ones.
 std::string fingerprint_of(const TokenDataset& data) {
-  return fmt::format("{}-{}", data.info() ? data.info()->tokenizer_fingerprint : "unknown", data.size());
+  return fmt::format("{}-{}-{:016x}", data.info() ? data.info()->tokenizer_fingerprint : "unknown", data.size(),
+                     data.fingerprint());
 }
 
 }  // namespace
@@ -82,7 +78,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
     state_.data_fingerprint = fingerprint_of(*train_data_);
     state_.dtype = compute_type_name(decoder_->compute_type());
     state_.threads = threads_;
-    write_file(run_ / "recipe.json", fields_to_json(recipe_).dump(2) + "\n");
+    write_file(run_ / kRunRecipeName, fields_to_json(recipe_).dump(2) + "\n");
     records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", 0);
     write_run_record();
   }

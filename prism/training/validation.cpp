@@ -1,14 +1,8 @@
 #include "prism/training/validation.h"
 
-namespace prism {
+#include "prism/training/batch.h"
 
-BatchTensors::BatchTensors(Batch& batch)
-    : tokens_BT(torch::from_blob(batch.tokens.data(), {batch.rows, batch.context}, torch::kLong)),
-      labels_BT(torch::from_blob(batch.labels.data(), {batch.rows, batch.context}, torch::kLong)) {
-  if (batch.documents.empty()) return;
-  context.documents_BT = torch::from_blob(batch.documents.data(), {batch.rows, batch.context}, torch::kInt);
-  context.positions_BT = positions_in_documents(context.documents_BT);
-}
+namespace prism {
 
 ValidationLoss validation_loss(Decoder decoder, const TokenDataset& data, int64_t rows, int64_t tokens) {
   torch::NoGradGuard no_gradients;

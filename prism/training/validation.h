@@ -1,17 +1,10 @@
-// Batches as tensors, and the loss over a validation split.
+// The loss over a validation split.
 #pragma once
 
 #include "prism/data/loader.h"
 #include "prism/models/decoder.h"
 
 namespace prism {
-
-/// Views of a batch's tokens, labels and documents; valid while the batch is.
-struct BatchTensors {
-  explicit BatchTensors(Batch& batch);
-  torch::Tensor tokens_BT, labels_BT;  ///< int64
-  ForwardContext context;              ///< documents and the positions inside them, if the batch has documents
-};
 
 struct ValidationLoss {
   double loss = 0;  ///< nats per token

@@ -5,18 +5,10 @@
 #include <functional>
 
 #include "prism/core/error.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 namespace {
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(HeadSchedule, ReadsStagesListsAndMixtures) {
   EXPECT_EQ(parse_head_schedule("3x2,6x1,12"), (HeadSchedule{3, 3, 6, 12}));
@@ -27,29 +19,29 @@ TEST(HeadSchedule, ReadsStagesListsAndMixtures) {
 
 TEST(HeadSchedule, RejectsTextThatDoesNotRead) {
   for (const char* text : {"", "3x", "x3", "3x2,", "a", "3x-1", "0x2", "3.5x2", "3x2;6x2", "1x99999999999999999999"})
-    EXPECT_NE(message([&] { parse_head_schedule(text); }), "") << text;
+    EXPECT_NE(message_of([&] { parse_head_schedule(text); }), "") << text;
 }
 
 TEST(HeadSchedule, RejectsHeadsThatDoNotDivideTheModelAndNamesTheNearest) {
-  EXPECT_EQ(message([] {
+  EXPECT_EQ(message_of([] {
               check_head_schedule({3, 5}, 768, 0, false);
             }),
             "[head_schedule] layer 1 has 5 heads, but d_model = 768 is not divisible by 5; the nearest counts that fit "
             "are 4 and 6.");
-  EXPECT_NE(message([] { check_head_schedule({800}, 768, 0, true); }), "")
+  EXPECT_NE(message_of([] { check_head_schedule({800}, 768, 0, true); }), "")
       << "more heads than features, also under allow_any";
 }
 
 TEST(HeadSchedule, RejectsLayersWithoutHeads) {
-  EXPECT_NE(message([] {
+  EXPECT_NE(message_of([] {
               check_head_schedule({4, 0}, 768, 0, true);
             }).find("layer 1: expected at least 1 head; found 0"),
             std::string::npos);
-  EXPECT_NE(message([] { check_head_schedule({-4}, 768, 0, true); }), "");
+  EXPECT_NE(message_of([] { check_head_schedule({-4}, 768, 0, true); }), "");
 }
 
 TEST(HeadSchedule, RejectsALayerWithFewerHeadsThanTheOneBefore) {
-  EXPECT_NE(message([] {
+  EXPECT_NE(message_of([] {
               check_head_schedule({3, 8, 6, 12}, 768, 0, false);
             }).find("layer 2 has 6 heads, fewer than the 8 of layer 1"),
             std::string::npos);
@@ -57,7 +49,7 @@ TEST(HeadSchedule, RejectsALayerWithFewerHeadsThanTheOneBefore) {
 }
 
 TEST(HeadSchedule, RejectsAnEndThatIsNotTheBase) {
-  EXPECT_NE(message([] { check_head_schedule({3, 6}, 768, 12, false); }), "");
+  EXPECT_NE(message_of([] { check_head_schedule({3, 6}, 768, 12, false); }), "");
   check_head_schedule({3, 6}, 768, 12, true);
   check_head_schedule({3, 12}, 768, 12, false);
 }

@@ -1,12 +1,12 @@
 #include "prism/checkpoint/model_folder.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "tests/core/temporary_folder.h"
 
 namespace prism {
 namespace {
@@ -15,14 +15,8 @@ namespace fs = std::filesystem;
 
 class ModelFolderTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("prism-model-" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  fs::path folder_;
+  const TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 ModelConfig config_of(const std::string& schedule, bool tied = true) {

@@ -131,7 +131,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(train({"--data.folder", ""}), 2, {"data.folder"});
   expect_sentence(run({"train"}), 2, {"--recipe"});
   expect_sentence(run({"train", "--recipe", "none.json"}), 2, {"none.json"});
-  expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "without --resume"});
+  expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "--recipe"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "never/recipe.json"));
 }
 
@@ -227,6 +227,57 @@ TEST(Shards, ThatAreCutOrForeignAreRefused) {
                   {"train_000000.bin"});
 }
 
+TEST(TokenizeCommand, StopsAtASignalWhateverTheSizeOfItsShards) {
+  const auto& shop = Workshop::folder();
+  const TemporaryFolder own;
+  const pid_t child = start_prism({"tokenize", (shop / "text.txt").string(), "--tokenizer",
+                                   (shop / "tokenizer").string(), "--shard-tokens", "1", "--out", "out"},
+                                  own.path());
+  while (!fs::exists(own.path() / "out/.partial/train_000001.bin")) ::usleep(1000);
+  ::kill(child, SIGTERM);
+  expect_sentence(wait_for(child, own.path()), 1, {"stopped by a signal"});
+  EXPECT_FALSE(fs::exists(own.path() / "out"));
+}
+
+TEST(TrainData, MayBeShardsFromElsewhereWithoutDataJsonOrTokenizer) {
+  const auto& shop = Workshop::folder();
+  fs::create_directories(shop / "published");
+  fs::copy_file(shop / "data/train_000000.bin", shop / "published/fineweb_train_000000.bin");
+  fs::copy_file(shop / "data/valid_000000.bin", shop / "published/fineweb_val_000000.bin");
+  const std::vector<std::string> words = {
+      "train", "--recipe", "recipe.json",           "--out", "foreign-data",   "--threads",
+      "1",     "--set",    "data.folder=published", "--set", "train.tokens=1k"};
+  expect_sentence(run(words), 2, {"vocab_size"});
+  auto sized = words;
+  sized.insert(sized.end(), {"--model.vocab_size", "300"});
+  const auto outcome = run(sized);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("validation loss"), std::string::npos) << outcome.out;
+  sized.back() = "200";  // fewer than the shards' tokens
+  sized[4] = "too-few";
+  expect_sentence(run(sized), 2, {"0-199"});
+}
+
+TEST(Resume, NeedsTheRunAndItsTokensAsTheyWere) {
+  const auto& shop = Workshop::folder();
+  expect_sentence(run({"train", "--out", "no-run", "--resume"}), 2, {"no-run", "nothing", "--recipe"});
+  fs::create_directories(shop / "bare");
+  expect_sentence(run({"train", "--out", "bare", "--resume"}), 2, {"no recipe.json"});
+
+  fs::copy(shop / "data", shop / "changed", fs::copy_options::recursive);
+  ASSERT_EQ(run({"train", "--recipe", "recipe.json", "--out", "moved", "--threads", "1", "--data.folder", "changed",
+                 "--train.tokens", "1024"})
+                .status,
+            0);
+  const auto shard = shop / "changed/train_000000.bin";
+  std::string bytes = read_text(shard);
+  std::reverse(bytes.begin() + 1024, bytes.end());  // as many tokens, others
+  for (size_t i = 1024; i + 1 < bytes.size(); i += 2) std::swap(bytes[i], bytes[i + 1]);
+  write_text(shard, bytes);
+  expect_sentence(run({"train", "--out", "moved", "--resume", "--threads", "1"}), 2,
+                  {"tokens that the run began with"});
+}
+
 TEST(Info, AgreesWithItselfAsJson) {
   const auto json = Json::parse(run({"info", trained(), "--json"}).out);
   EXPECT_EQ(json["layers"].size(), 2u);
@@ -258,6 +309,8 @@ TEST(GenerateInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"generate", "nowhere", "The"}), 2, {"nowhere"});
   expect_sentence(run({"generate", trained(), "The", "--temperature", "-1"}), 2, {"temperature"});
   expect_sentence(run({"generate", trained(), "The", "--top-p", "2"}), 2, {"top"});
+  expect_sentence(run({"generate", trained(), "The", "--threads", "-1"}), 2, {"--threads"});
+  expect_sentence(run({"generate", trained(), "--prompt-file", "/dev/zero"}), 2, {"/dev/zero", "device"});
   expect_sentence(run({"generate", trained(), "\xff\xfe"}), 2, {"UTF-8"});
 }
 

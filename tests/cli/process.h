@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/temporary_folder.h"
+
 namespace prism {
 
 inline const std::string kProgram = std::string(PRISM_BINARY_DIR) + "/bin/prism";
@@ -67,23 +69,6 @@ inline Outcome run_prism(const std::vector<std::string>& words, const std::files
   write_text(folder / "stdin.txt", input);
   return wait_for(start_prism(words, folder, prepare), folder);
 }
-
-/// A folder of its own under the system's temporary one, removed at the end.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "prism-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// A small corpus, tokenizer, token shards and recipe, made once by the program itself.
 class Workshop {

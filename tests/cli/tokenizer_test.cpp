@@ -122,7 +122,10 @@ TEST_F(TokenizerCommand, RefusesTrainingInputThatCannotBe) {
   expect_refused(run({"train", "text.txt"}), 2, {"--out"});
   write_text(path("bytes.txt"), "a\xFF");
   expect_refused(run({"train", "bytes.txt", "--out", "x"}), 2, {"bytes.txt"});
-  EXPECT_FALSE(std::filesystem::exists(path("x/tokenizer.json")));
+  expect_refused(run({"train", "text.txt", "--pattern", "", "--out", "x"}), 2, {"pattern"});
+  expect_refused(run({"train", "text.txt", "--threads", "-1", "--out", "x"}), 2, {"--threads"});
+  expect_refused(run({"train", "text.txt", "--out", ""}), 2, {"--out"});
+  EXPECT_FALSE(std::filesystem::exists(path("x"))) << "nothing is left of a failure";
 }
 
 TEST_F(TokenizerCommand, RefusesAnOutputThatCannotBeWrittenBeforeItTrains) {

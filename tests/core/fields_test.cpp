@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/core/message_of.h"
+
 namespace prism {
 namespace {
 
@@ -31,15 +33,6 @@ struct Outer {
   }
 };
 
-std::string message(auto&& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Fields, SurviveARoundTripThroughJson) {
   Outer a;
   a.layers[1].heads = 7;
@@ -50,14 +43,14 @@ TEST(Fields, SurviveARoundTripThroughJson) {
 }
 
 TEST(Fields, NameTheNearestKnownFieldForAnUnknownOne) {
-  EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"one": {"haeds": 3}})", "test"), "recipe"); }),
+  EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"one": {"haeds": 3}})", "test"), "recipe"); }),
             "[fields] recipe.one has no field \"haeds\"; did you mean \"heads\"?");
 }
 
 TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
-  EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": "3"}]})", "test"), "model"); }),
+  EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": "3"}]})", "test"), "model"); }),
             "[fields] model.layers[0].heads: expected a whole number; found \"3\".");
-  EXPECT_EQ(message([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": 2.5}]})", "test"), "model"); }),
+  EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": 2.5}]})", "test"), "model"); }),
             "[fields] model.layers[0].heads: expected a whole number; found 2.5.");
 }
 
@@ -81,13 +74,18 @@ TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
 
 TEST(Fields, RejectPathsThatLeadNowhere) {
   Outer a;
-  EXPECT_EQ(message([&] { set_field(a, "one.haeds", "3"); }),
+  EXPECT_EQ(message_of([&] { set_field(a, "one.haeds", "3"); }),
             "[fields] one has no field \"haeds\"; did you mean \"heads\"?");
-  EXPECT_EQ(message([&] { set_field(a, "layers[0-3].heads", "3"); }),
+  EXPECT_EQ(message_of([&] { set_field(a, "layers[0-3].heads", "3"); }),
             "[fields] layers[0-3].heads: expected indices within 0-2; found 0-3.");
-  EXPECT_NE(message([&] { set_field(a, "name.x", "3"); }), "no error");
-  EXPECT_NE(message([&] { set_field(a, "layers[x].heads", "3"); }), "no error");
-  EXPECT_NE(message([&] { set_field(a, "one[0].heads", "3"); }), "no error");
+  EXPECT_NE(message_of([&] { set_field(a, "name.x", "3"); }), "");
+  EXPECT_NE(message_of([&] { set_field(a, "layers[x].heads", "3"); }), "");
+  EXPECT_NE(message_of([&] { set_field(a, "one[0].heads", "3"); }), "");
+}
+
+TEST(Json, ThatIsCutOrEmptyIsNamedWithItsFault) {
+  EXPECT_REFUSED(parse_json("", "a.json"), "expected JSON in a.json; found nothing");
+  EXPECT_REFUSED(parse_json("{\"a\": 1", "a.json"), "at byte 8 of 7");
 }
 
 TEST(Fields, DescribeEveryLeafWithItsDefault) {

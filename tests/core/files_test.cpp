@@ -12,6 +12,7 @@
 
 #include "prism/core/error.h"
 #include "tests/core/child_process.h"
+#include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {
@@ -27,16 +28,6 @@ std::string all_bytes(size_t size) {
 }
 
 /// The sentence of the E that `action` throws.
-template <class E>
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const E& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Files, GiveBackTheBytesWritten) {
   const TemporaryFolder folder;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{65536}, size_t{300001}}) {
@@ -59,6 +50,10 @@ TEST(Files, ThatCannotBeReadAreNamedWithTheReason) {
   EXPECT_NE(read(folder.path()).find("found: Is a directory."), std::string::npos);
   write_file(folder.path() / "file", "x");
   EXPECT_NE(read(folder.path() / "file" / "below").find("found: Not a directory."), std::string::npos);
+}
+
+TEST(Files, ThatNeverEndAreRefused) {
+  EXPECT_REFUSED(read_file("/dev/zero"), "/dev/zero");
 }
 
 TEST(Files, AreNotWrittenWhereThereIsNoFolder) {
@@ -98,6 +93,25 @@ TEST(MakeFolder, NamesTheFileInItsWay) {
   EXPECT_NE(message_of<FailedError>([&] { make_folder(folder.path() / "a" / "b"); }).find("Not a directory"),
             std::string::npos);
   EXPECT_EQ(read_file(folder.path() / "a"), "x");
+}
+
+TEST(MadeFolder, IsRemovedWithItsNewParentsUnlessSomethingIsInIt) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.path() / "there");
+  {
+    const MadeFolder made(folder.path() / "there" / "a" / "b" / "");
+    EXPECT_TRUE(made.is_new());
+    EXPECT_TRUE(fs::is_directory(folder.path() / "there/a/b"));
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "there/a"));
+  { const MadeFolder found(folder.path() / "there"); }
+  EXPECT_TRUE(fs::is_directory(folder.path() / "there")) << "it was there before";
+  {
+    const MadeFolder made(folder.path() / "there/a/b");
+    write_file(folder.path() / "there/a/kept", "x");
+  }
+  EXPECT_FALSE(fs::exists(folder.path() / "there/a/b"));
+  EXPECT_TRUE(fs::exists(folder.path() / "there/a/kept"));
 }
 
 TEST(AtomicFile, LeavesNothingWhenItIsNotCommitted) {

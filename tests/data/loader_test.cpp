@@ -6,21 +6,13 @@
 #include <set>
 
 #include "prism/core/error.h"
+#include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {
 namespace {
 
 constexpr int32_t kEnd = 0;
-
-std::string message(auto&& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 class Loader : public testing::Test {
  protected:
@@ -148,7 +140,7 @@ TEST_F(Loader, ContinuesFromASavedPositionWithTheSameBatches) {
     EXPECT_EQ(a.tokens, b.tokens);
     EXPECT_EQ(a.labels, b.labels);
   }
-  EXPECT_NE(message([&] { resumed.seek(-1); }), "no error");
+  EXPECT_NE(message_of([&] { resumed.seek(-1); }), "");
 }
 
 TEST_F(Loader, EndsAfterOnePassInOrderWithoutShuffling) {
@@ -166,16 +158,17 @@ TEST_F(Loader, BeginsADocumentAtEveryEndOfTextToken) {
   const Batch batch = loader.next();
   EXPECT_EQ(batch.tokens, (std::vector<int64_t>{kEnd, 5, 6, kEnd, 7, kEnd, kEnd, 8}));
   EXPECT_EQ(batch.documents, (std::vector<int32_t>{0, 0, 0, 1, 0, 1, 2, 2}));
-  EXPECT_NE(message([&] { WindowLoader(data, {.context = 4, .document_mask = true}, -1); }).find("document_mask"),
+  EXPECT_NE(message_of([&] { WindowLoader(data, {.context = 4, .document_mask = true}, -1); }).find("document_mask"),
             std::string::npos);
 }
 
 TEST_F(Loader, RefusesDataShorterThanAWindow) {
   const TokenDataset data = number({4});
-  EXPECT_NE(message([&] { WindowLoader(data, {.context = 4}, -1); }).find("context + 1 = 5 tokens"), std::string::npos);
-  EXPECT_EQ(message([&] { WindowLoader(data, {.context = 3}, -1); }), "no error");
-  EXPECT_NE(message([&] { WindowLoader(data, {.context = 0}, -1); }), "no error");
-  EXPECT_NE(message([&] { WindowLoader(number({0}), {.context = 1}, -1); }), "no error");
+  EXPECT_NE(message_of([&] { WindowLoader(data, {.context = 4}, -1); }).find("context + 1 = 5 tokens"),
+            std::string::npos);
+  EXPECT_EQ(message_of([&] { WindowLoader(data, {.context = 3}, -1); }), "");
+  EXPECT_NE(message_of([&] { WindowLoader(data, {.context = 0}, -1); }), "");
+  EXPECT_NE(message_of([&] { WindowLoader(number({0}), {.context = 1}, -1); }), "");
 }
 
 TEST_F(Loader, FindsPublishedShardsByTheWordsOfTheirNames) {
@@ -194,15 +187,16 @@ TEST_F(Loader, FindsPublishedShardsByTheWordsOfTheirNames) {
 }
 
 TEST_F(Loader, RefusesAFolderWithoutShards) {
-  EXPECT_NE(message([&] { TokenDataset(folder_.path(), "train"); }).find("found none"), std::string::npos);
-  EXPECT_NE(message([&] { TokenDataset(folder_.path() / "absent", "train"); }).find("found none"), std::string::npos);
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("found none"), std::string::npos);
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path() / "absent", "train"); }).find("found none"),
+            std::string::npos);
 }
 
 TEST_F(Loader, RefusesADamagedShardByName) {
   number({5, 5});
   const auto path = folder_.path() / "train_000001.bin";
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  EXPECT_NE(message([&] { TokenDataset(folder_.path(), "train"); }).find("train_000001.bin"), std::string::npos);
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("train_000001.bin"), std::string::npos);
 }
 
 TEST_F(Loader, RefusesShardsThatContradictDataJson) {
@@ -210,14 +204,14 @@ TEST_F(Loader, RefusesShardsThatContradictDataJson) {
   put_info(100000, -1, 10);
   EXPECT_EQ(TokenDataset(folder_.path(), "train").info()->train_tokens, 10);
   std::filesystem::remove(folder_.path() / "train_000001.bin");
-  EXPECT_NE(message([&] { TokenDataset(folder_.path(), "train"); }).find("expected 10 train tokens"),
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("expected 10 train tokens"),
             std::string::npos);
   put_info(100000, -1, 5, 2);
-  EXPECT_NE(message([&] { TokenDataset(folder_.path(), "train"); }).find("prism_format 1"), std::string::npos);
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("prism_format 1"), std::string::npos);
   put_info(10, 10, 5);
-  EXPECT_NE(message([&] { TokenDataset(folder_.path(), "train"); }).find("end-of-text"), std::string::npos);
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("end-of-text"), std::string::npos);
   write_file(folder_.path() / "data.json", "{");
-  EXPECT_NE(message([&] { TokenDataset(folder_.path(), "train"); }), "no error");
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }), "");
 }
 
 TEST_F(Loader, RefusesTokensOutsideTheVocabularyWhenTheyAreRead) {
@@ -226,7 +220,7 @@ TEST_F(Loader, RefusesTokensOutsideTheVocabularyWhenTheyAreRead) {
   const TokenDataset data(folder_.path(), "train");
   std::vector<int64_t> tokens(9);
   data.read(0, tokens);
-  EXPECT_NE(message([&] { data.read(1, tokens); }).find("found 10 at position 9"), std::string::npos);
+  EXPECT_NE(message_of([&] { data.read(1, tokens); }).find("found 10 at position 9"), std::string::npos);
   EXPECT_THROW(data.read(2, tokens), InternalError);
   EXPECT_THROW(data.read(-1, tokens), InternalError);
 }
@@ -234,7 +228,18 @@ TEST_F(Loader, RefusesTokensOutsideTheVocabularyWhenTheyAreRead) {
 TEST_F(Loader, RefusesADatasetWhoseWritingWasCutOff) {
   number({5});
   std::filesystem::create_directory(folder_.path() / kUnfinishedName);
-  EXPECT_NE(message([&] { TokenDataset(folder_.path(), "train"); }).find("cut off"), std::string::npos);
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("cut off"), std::string::npos);
+}
+
+TEST_F(Loader, KnowsOtherTokensOfTheSameNumberByTheirFingerprint) {
+  const uint64_t first = number({3000, 2000}).fingerprint();
+  EXPECT_EQ(number({3000, 2000}).fingerprint(), first);
+  std::vector<int32_t> others(2000, 7);
+  put("train_000001.bin", others);
+  EXPECT_NE(TokenDataset(folder_.path(), "train").fingerprint(), first);
+  put("train_000001.bin", {});
+  put("train_000000.bin", {5});
+  EXPECT_NE(TokenDataset(folder_.path(), "train").fingerprint(), 0u) << "a single token";
 }
 
 TEST_F(Loader, ReadsAcrossShards) {

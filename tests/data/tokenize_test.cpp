@@ -16,6 +16,7 @@
 #include "prism/core/stop.h"
 #include "prism/tokenizer/byte_alphabet.h"
 #include "tests/core/child_process.h"
+#include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {
@@ -24,21 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int32_t kEnd = 256;
-
-std::string message(auto&& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-#define EXPECT_CONTAINS(text, words)                                                            \
-  do {                                                                                          \
-    const std::string found = text;                                                             \
-    EXPECT_NE(found.find(words), std::string::npos) << "expected " << words << " in " << found; \
-  } while (false)
 
 /// One id a byte, in the order of the alphabet, with GPT-2's pattern; 256 ends a text if `end_of_text`.
 Tokenizer byte_tokenizer(bool end_of_text = true) {
@@ -178,7 +164,7 @@ TEST_F(Tokenize, WritesTheSameFilesWhateverTheThreads) {
   options.shard_tokens = 1'000'000;
   options.text.piece_bytes = 1 << 16;
   std::map<std::string, std::string> first;
-  for (const int64_t threads : {1, 2, 5}) {
+  for (const int threads : {1, 2, 5}) {
     options.threads = threads;
     run({input, novel}, options);
     if (threads == 1) first = contents();
@@ -230,9 +216,9 @@ TEST_F(Tokenize, TakesNamedFilesForValidationAndNotForTraining) {
   EXPECT_EQ(documents("train"), std::vector<std::string>{"train"});
   EXPECT_EQ(documents("valid"), std::vector<std::string>{"valid"});
   EXPECT_EQ(summary.info.valid_bytes, 5);
-  EXPECT_CONTAINS(message([&] { tokenize({valid}, {valid}, tokenizer_, folder_.path() / "other", {}); }),
+  EXPECT_CONTAINS(message_of([&] { tokenize({valid}, {valid}, tokenizer_, folder_.path() / "other", {}); }),
                   "text to train on");
-  EXPECT_CONTAINS(message([&] { tokenize({train}, {put("e.txt", "")}, tokenizer_, folder_.path() / "other", {}); }),
+  EXPECT_CONTAINS(message_of([&] { tokenize({train}, {put("e.txt", "")}, tokenizer_, folder_.path() / "other", {}); }),
                   "text in the --valid files");
 }
 
@@ -246,28 +232,28 @@ TEST_F(Tokenize, NeedsNoEndOfTextToken) {
 
 TEST_F(Tokenize, RefusesTextWithoutContentAndLeavesNoFolder) {
   const std::string empty = put("empty.txt", "");
-  EXPECT_CONTAINS(message([&] { run({empty}); }), "found 1 empty documents");
-  EXPECT_CONTAINS(message([&] {
+  EXPECT_CONTAINS(message_of([&] { run({empty}); }), "found 1 empty documents");
+  EXPECT_CONTAINS(message_of([&] {
                     run({empty, put("rows.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n")});
                   }),
                   "found 3 empty documents");
-  EXPECT_CONTAINS(message([&] { run({put("bad.txt", "ok \xFF")}); }), "byte offset 3");
-  EXPECT_CONTAINS(message([&] { run({}); }), "at least one file");
+  EXPECT_CONTAINS(message_of([&] { run({put("bad.txt", "ok \xFF")}); }), "byte offset 3");
+  EXPECT_CONTAINS(message_of([&] { run({}); }), "at least one file");
   EXPECT_FALSE(fs::exists(out()));
 }
 
 TEST_F(Tokenize, RefusesOptionsOutOfRange) {
   const std::string input = put("a.txt", "text");
-  EXPECT_CONTAINS(message([&] { run({input}, share(1)); }), "validation share");
-  EXPECT_CONTAINS(message([&] { run({input}, share(-0.1)); }), "validation share");
+  EXPECT_CONTAINS(message_of([&] { run({input}, share(1)); }), "validation share");
+  EXPECT_CONTAINS(message_of([&] { run({input}, share(-0.1)); }), "validation share");
   TokenizeOptions options;
   options.shard_tokens = int64_t{1} << 31;
-  EXPECT_CONTAINS(message([&] { run({input}, options); }), "2147483647 tokens a shard");
+  EXPECT_CONTAINS(message_of([&] { run({input}, options); }), "2147483647 tokens a shard");
   options.shard_tokens = 0;
-  EXPECT_NE(message([&] { run({input}, options); }), "no error");
+  EXPECT_NE(message_of([&] { run({input}, options); }), "");
   options = {};
   options.threads = -1;
-  EXPECT_CONTAINS(message([&] { run({input}, options); }), "threads");
+  EXPECT_CONTAINS(message_of([&] { run({input}, options); }), "threads");
   EXPECT_FALSE(fs::exists(out()));
 }
 
@@ -275,11 +261,11 @@ TEST_F(Tokenize, RefusesAFolderThatHoldsADatasetAndKeepsItWhenItFails) {
   const std::string a = put("a.txt", "old text"), bad = put("bad.txt", "new \xFF"), b = put("b.txt", "new");
   run({a}, share(0));
   const auto before = contents();
-  EXPECT_CONTAINS(message([&] { run({b}); }), "--force");
+  EXPECT_CONTAINS(message_of([&] { run({b}); }), "--force");
   EXPECT_EQ(contents(), before);
   TokenizeOptions options = share(0);
   options.force = true;
-  EXPECT_CONTAINS(message([&] { run({bad}, options); }), "UTF-8");
+  EXPECT_CONTAINS(message_of([&] { run({bad}, options); }), "UTF-8");
   EXPECT_EQ(contents(), before);
   run({b}, options);
   EXPECT_EQ(documents("train"), std::vector<std::string>{"new"});
@@ -302,7 +288,7 @@ TEST_F(Tokenize, DoesNotOverwriteAnotherTokenizer) {
   byte_tokenizer(false).save(out() / "tokenizer.json");
   const auto before = contents();
   const std::string input = put("a.txt", "text");
-  EXPECT_CONTAINS(message([&] { run({input}, share(0)); }), "no other tokenizer");
+  EXPECT_CONTAINS(message_of([&] { run({input}, share(0)); }), "no other tokenizer");
   EXPECT_EQ(contents(), before);
   tokenizer_.save(out() / "tokenizer.json");
   run({input}, share(0));
@@ -400,10 +386,15 @@ TEST_F(Tokenize, LeavesTheOldDatasetOrTheNewOneOrNoneThatIsAcceptedWhenKilled) {
   EXPECT_FALSE(fs::exists(out() / ".partial"));
 }
 
+TEST_F(Tokenize, RefusesToTrainOnNothingButValidationFiles) {
+  const std::string file = put("a.txt", "text");
+  EXPECT_REFUSED(tokenize({file}, {file}, tokenizer_, out(), {}), "only files that --valid names too");
+}
+
 TEST_F(Tokenize, AcceptsAFolderInWhichAFirstRunWasKilled) {
   fs::create_directories(out() / ".partial");
   put("out/.partial/train_000000.bin.123.tmp", "left");
-  EXPECT_CONTAINS(message([&] { documents("train"); }), "found none");
+  EXPECT_CONTAINS(message_of([&] { documents("train"); }), "found none");
   run({put("a.txt", "text")}, share(0));
   EXPECT_EQ(documents("train"), std::vector<std::string>{"text"});
   EXPECT_EQ(contents().size(), 3u);

@@ -11,6 +11,7 @@
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/core/utf8.h"
+#include "tests/core/message_of.h"
 #include "tests/generation/tiny_model.h"
 
 namespace prism {
@@ -185,12 +186,7 @@ TEST(Generate, FillsTheContextToItsLastToken) {
 }
 
 std::string refusal(const Decoder& decoder, std::string_view prompt, const GenerateOptions& options) {
-  try {
-    generate(decoder, tiny_tokenizer(), prompt, options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of([&] { generate(decoder, tiny_tokenizer(), prompt, options); });
 }
 
 TEST(Generate, RefusesWhatTheContextCannotHoldAndNamesTheNumbers) {

@@ -9,6 +9,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/models/cost.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 namespace {
@@ -31,15 +32,6 @@ ModelConfig paper_size(const std::string& schedule, int64_t d_model, int64_t ffn
   auto config = config_of(schedule, d_model, 50304, ffn_width);
   config.context = 1024;
   return config;
-}
-
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(ModelCost, GivesThePapersSizes) {
@@ -75,9 +67,9 @@ TEST(ModelCost, CountsWhatTheDecoderHolds) {
 TEST(ModelConfig, RefusesShorthandTogetherWithLayersAndNeither) {
   auto both = config_of("2x1,4x2");
   both.schedule = "4x3";
-  EXPECT_NE(message([&] { expand_shorthand(both); }).find("found both"), std::string::npos);
+  EXPECT_NE(message_of([&] { expand_shorthand(both); }).find("found both"), std::string::npos);
   ModelConfig neither;
-  EXPECT_NE(message([&] { expand_shorthand(neither); }).find("found neither"), std::string::npos);
+  EXPECT_NE(message_of([&] { expand_shorthand(neither); }).find("found neither"), std::string::npos);
 }
 
 TEST(ModelConfig, LetsLayersBeOverriddenAfterExpansion) {
@@ -98,7 +90,7 @@ TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
   const auto rejects = [](auto change) {
     auto config = config_of("4x2");
     change(config);
-    return message([&] { complete(config); });
+    return message_of([&] { complete(config); });
   };
   EXPECT_NE(rejects([](ModelConfig& c) { c.vocab_size = 0; }), "");
   EXPECT_NE(rejects([](ModelConfig& c) { c.layers.clear(); }), "");
@@ -238,11 +230,12 @@ TEST(Decoder, KeepsDocumentsApart) {
 
 TEST(Decoder, RejectsForeignTokensAndTextBeyondTheContext) {
   auto decoder = make_decoder(config_of("4x1"));
-  EXPECT_NE(message([&] {
+  EXPECT_NE(message_of([&] {
               decoder(torch::full({1, 2}, 50, torch::kLong), ForwardContext{});
             }).find("0-49"),
             std::string::npos);
-  EXPECT_NE(message([&] { decoder(tokens(1, 33), ForwardContext{}); }).find("at most 32 positions"), std::string::npos);
+  EXPECT_NE(message_of([&] { decoder(tokens(1, 33), ForwardContext{}); }).find("at most 32 positions"),
+            std::string::npos);
 }
 
 }  // namespace

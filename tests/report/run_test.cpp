@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "prism/core/error.h"
+#include "tests/core/message_of.h"
 #include "tests/report/run_folder.h"
 
 namespace prism {
@@ -10,12 +11,7 @@ namespace {
 
 /// The message of the InputError that reading the folder throws; empty if it throws none.
 std::string refusal(const std::filesystem::path& folder) {
-  try {
-    read_run(folder);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of([&] { read_run(folder); });
 }
 
 TEST(ReadRun, TakesEveryFieldFromRecordsAndRecipe) {

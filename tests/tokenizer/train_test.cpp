@@ -6,6 +6,7 @@
 
 #include "prism/core/error.h"
 #include "prism/tokenizer/scanner.h"
+#include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 #include "tests/tokenizer/tokenizer_helpers.h"
 
@@ -41,15 +42,6 @@ std::vector<std::string> made_up_documents() {
     }
   }
   return documents;
-}
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
 }
 
 TEST(Train, LearnsHuggingFacesMerges) {

@@ -63,8 +63,10 @@ TEST(AdamW, MakesCopiesOfTheWeightsStale) {
 }
 
 TEST(AdamW, RejectsOptionsThatNoUpdateCanUse) {
-  EXPECT_THROW(AdamW(torch::OrderedDict<std::string, torch::Tensor>(), {.beta1 = 1.0}), InputError);
-  EXPECT_THROW(AdamW(torch::OrderedDict<std::string, torch::Tensor>(), {.clip = -1}), InputError);
+  const torch::OrderedDict<std::string, torch::Tensor> none;
+  EXPECT_THROW(AdamW(none, {.beta1 = 1.0}), InputError);
+  EXPECT_THROW(AdamW(none, {.epsilon = 0}), InputError);
+  EXPECT_THROW(AdamW(none, {.clip = -1}), InputError);
 }
 
 TEST(CosineLearningRate, RisesLinearlyAndEndsAtItsShare) {

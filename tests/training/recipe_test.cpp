@@ -1,12 +1,11 @@
 #include "prism/training/recipe.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <fstream>
 
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/models/cost.h"
+#include "tests/core/temporary_folder.h"
 
 namespace prism {
 namespace {
@@ -48,15 +47,11 @@ TEST(Configs, OfOneSizeCostTheSameToTheLastDigit) {
 
 class RecipeFile {
  public:
-  explicit RecipeFile(const std::string& text)
-      : path_(fs::temp_directory_path() / ("prism-recipe-" + std::to_string(::getpid()) + ".json")) {
-    std::ofstream(path_) << text;
-  }
-  ~RecipeFile() { fs::remove(path_); }
-  const fs::path& path() const { return path_; }
+  explicit RecipeFile(const std::string& text) { write_file(path(), text); }
+  fs::path path() const { return folder_.path() / "recipe.json"; }
 
  private:
-  fs::path path_;
+  TemporaryFolder folder_;
 };
 
 TEST(Recipe, AppliesOverridesOfLayersAfterTheShorthandAndOthersBefore) {

@@ -1,0 +1,16 @@
+// A batch of the loader as tensors.
+#pragma once
+
+#include "prism/attention/forward_context.h"
+#include "prism/data/loader.h"
+
+namespace prism {
+
+/// Views of a batch's tokens, labels and documents; valid while the batch is.
+struct BatchTensors {
+  explicit BatchTensors(Batch& batch);
+  torch::Tensor tokens_BT, labels_BT;  ///< int64
+  ForwardContext context;              ///< documents and the positions inside them, if the batch has documents
+};
+
+}  // namespace prism
