@@ -70,8 +70,9 @@ Json measure(const std::string& name, int64_t steps, int threads, const std::str
   }
   const double first = seconds.front();
   seconds.erase(seconds.begin(), seconds.begin() + 2);
-  std::nth_element(seconds.begin(), seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end());
-  const double tokens_per_s = static_cast<double>(c.rows * c.context) / seconds[seconds.size() / 2];
+  std::sort(seconds.begin(), seconds.end());
+  const double median = (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
+  const double tokens_per_s = static_cast<double>(c.rows * c.context) / median;
   const auto cost = model_cost(config);
   const auto peak = measure_peak(threads, decoder->compute_type() == torch::kBFloat16);
   return {{"case", name},

@@ -22,7 +22,7 @@ prism=build/release/bin/prism
 runs=runs/novels
 records=docs/results/head-schedules
 mkdir -p $runs $records
-[ -d $runs/tokenizer ] || $prism tokenizer train "$novels/train.txt.xz" --vocab-size 8192 --out $runs/tokenizer
+[ -f $runs/tokenizer/tokenizer.json ] || $prism tokenizer train "$novels/train.txt.xz" --vocab-size 8192 --out $runs/tokenizer
 [ -f $runs/data/data.json ] || $prism tokenize "$novels/train.txt.xz" --valid "$novels/valid.txt.xz" --separator '\n\n\n\n' \
   --tokenizer $runs/tokenizer --out $runs/data
 

@@ -19,8 +19,16 @@ for path in "$@"; do
     echo "[demo] expected a readable file or folder; found none at $path; name .txt or .jsonl files." >&2
     exit 2
   fi
+  if [[ $(realpath "$path")/ == "$PWD"/demo/* ]]; then
+    echo "[demo] expected files outside demo/, which is replaced; found $path; move it." >&2
+    exit 2
+  fi
   inputs+=("$path")
 done
+if [ -e demo ] && [ ! -e demo/.made-by-demo ]; then
+  echo "[demo] expected demo/ to be absent or made by this script; found something else there; move it." >&2
+  exit 2
+fi
 
 began=$(now)
 scripts/setup.sh
@@ -29,6 +37,7 @@ prism=build/release/bin/prism
 
 rm -rf demo
 mkdir demo
+touch demo/.made-by-demo
 if [ ${#inputs[@]} -eq 0 ]; then
   # One verse a line, its reference cut off; three empty lines before each chapter, which is a document.
   bible -f gen1:1-rev22:21 |
@@ -38,7 +47,11 @@ if [ ${#inputs[@]} -eq 0 ]; then
 fi
 
 $prism tokenizer train "${inputs[@]}" --vocab-size 4096 --out demo/tokenizer
-$prism tokenize "${inputs[@]}" --tokenizer demo/tokenizer --separator '\n\n\n\n' --valid-share 0.05 --out demo/data
+# Validation needs two documents at least: what three empty lines do not split is split at one, or at every line.
+for separator in '\n\n\n\n' '\n\n' '\n'; do
+  $prism tokenize "${inputs[@]}" --tokenizer demo/tokenizer --separator "$separator" --valid-share 0.05 --out demo/data --force
+  ! ls demo/data/valid_*.bin > /dev/null 2>&1 || break
+done
 for schedule in uniform progressive; do
   $prism train --recipe configs/demo/$schedule.json --out demo/$schedule
 done

@@ -70,15 +70,15 @@ std::string format_head_schedule(const HeadSchedule& schedule) {
   return text;
 }
 
+void check_head_divides(int64_t heads, size_t layer, int64_t d_model) {
+  PRISM_CHECK(heads > 0, kOperation, "layer {}: expected at least 1 head; found {}.", layer, heads);
+  PRISM_CHECK(d_model % heads == 0, kOperation, "layer {} has {} heads, but d_model = {} is not divisible by {}; {}.",
+              layer, heads, d_model, heads, nearest_divisors(heads, d_model));
+}
+
 void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t base, bool allow_any) {
   PRISM_CHECK(!schedule.empty(), kOperation, "expected at least one layer; found none.");
-  for (size_t layer = 0; layer < schedule.size(); ++layer) {
-    PRISM_CHECK(schedule[layer] > 0, kOperation, "layer {}: expected at least 1 head; found {}.", layer,
-                schedule[layer]);
-    PRISM_CHECK(d_model % schedule[layer] == 0, kOperation,
-                "layer {} has {} heads, but d_model = {} is not divisible by {}; {}.", layer, schedule[layer], d_model,
-                schedule[layer], nearest_divisors(schedule[layer], d_model));
-  }
+  for (size_t layer = 0; layer < schedule.size(); ++layer) check_head_divides(schedule[layer], layer, d_model);
   if (allow_any) return;
   for (size_t layer = 1; layer < schedule.size(); ++layer) {
     PRISM_CHECK(
@@ -91,22 +91,24 @@ void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t 
               base);
 }
 
-std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t d_model) {
+std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base, int64_t first_width) {
   std::vector<std::string> warnings;
   const auto stages = stages_of(schedule);
   if (stages.size() < 2) return warnings;
-  for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    if (stages[i].layers < 2)
-      warnings.push_back(fmt::format("the stage of {} heads at layer {} is one layer long; at least 2 to 4 did best",
-                                     stages[i].heads, stages[i].first_layer));
+  if (base == 0) base = schedule.back();
+  for (const auto& stage : stages) {
+    if (stage.layers < 2 && stage.heads != base)
+      warnings.push_back(fmt::format("the stage of {} heads at layer {} is one layer long; the guideline is 2 or more",
+                                     stage.heads, stage.first_layer));
   }
+  const int64_t at_base = std::count(schedule.begin(), schedule.end(), base);
   const auto layers = static_cast<int64_t>(schedule.size());
-  if (2 * stages.back().layers < layers)
-    warnings.push_back(fmt::format("{} of {} layers have the base count of {} heads; at least half did best",
-                                   stages.back().layers, layers, stages.back().heads));
-  const int64_t width = d_model / stages.front().heads;
-  if (width != 128 && width != 256)
-    warnings.push_back(fmt::format("the first stage's heads are {} wide; 128 or 256 did best", width));
+  if (2 * at_base < layers)
+    warnings.push_back(fmt::format("{} of {} layers have the base count of {} heads; the guideline is half or more",
+                                   at_base, layers, base));
+  if (first_width != 128 && first_width != 256)
+    warnings.push_back(
+        fmt::format("the first stage's heads are {} wide; 128 or 256 fit the tiles of GPUs", first_width));
   return warnings;
 }
 

@@ -2,7 +2,7 @@
 //
 //   HeadSchedule schedule = parse_head_schedule("3x2,6x2,8x2,12x6");        // heads x layers: 12 layers
 //   check_head_schedule(schedule, /*d_model=*/768, /*base=*/12, /*allow_any=*/false);
-//   for (const auto& warning : head_schedule_warnings(schedule, 768)) ...
+//   for (const auto& warning : head_schedule_warnings(schedule, 12, 256)) ...
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,9 @@ HeadSchedule parse_head_schedule(std::string_view text);
 /// The short form: "3x2,6x2,12x8".
 std::string format_head_schedule(const HeadSchedule& schedule);
 
+/// @throws InputError unless `heads` divides d_model: names the layer and the nearest counts that fit.
+void check_head_divides(int64_t heads, size_t layer, int64_t d_model);
+
 /// The rules of a progressive head schedule (h_1..h_L):
 ///
 ///   (i) h_l divides d_model;  (ii) h_l >= h_(l-1);  (iii) h_L = h_base.
@@ -32,9 +35,12 @@ std::string format_head_schedule(const HeadSchedule& schedule);
 /// Source: arXiv 2606.27449, section 2.1.
 void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t base, bool allow_any);
 
-/// The guidelines that the schedule misses, a sentence each: stages of 2 to 4 layers before the base, at least half of
-/// the layers at the base, a first stage of width 128 or 256. Empty for a uniform schedule. Source: arXiv 2606.27449,
-/// sections 2.2 and 2.3.
-std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t d_model);
+/// The guidelines that the schedule misses, a sentence each: stages of at least 2 layers before the base, at least half
+/// of the layers at the base, a first stage of width 128 or 256. Empty for a uniform schedule.
+///
+/// @param base         h_base; 0: whatever the last layer has.
+/// @param first_width  head width of the first layer.
+/// Source: arXiv 2606.27449, sections 2.2 and 2.3.
+std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base, int64_t first_width);
 
 }  // namespace prism

@@ -11,6 +11,9 @@
 
 namespace prism {
 
+/// Bytes of keys and values for `tokens` positions over all layers.
+int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
+
 class KvCache {
  public:
   KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type);

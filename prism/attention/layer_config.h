@@ -23,7 +23,4 @@ struct LayerConfig {
   }
 };
 
-/// Bytes of keys and values for `tokens` positions over all layers.
-int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
-
 }  // namespace prism

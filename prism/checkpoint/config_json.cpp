@@ -1,13 +1,19 @@
 // config.json: Llama's fields where all layers are equal, one entry per layer where they are not.
+#include "prism/checkpoint/config_json.h"
+
 #include <algorithm>
 
-#include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
 
 namespace prism {
 namespace {
 
 constexpr const char* kOperation = "config.json";
+constexpr const char* kFingerprint = "tokenizer_fingerprint";
+
+std::string fingerprint_text(const Tokenizer& tokenizer) {
+  return fmt::format("{:016x}", tokenizer.fingerprint());
+}
 
 Json scaling_to_json(const RotaryConfig& rotary) {
   if (rotary.scaling == "none") return nullptr;
@@ -39,7 +45,7 @@ class MemberReader {
   T get(const char* name) const {
     PRISM_CHECK(has(name), kOperation, "expected \"{}\" in {}; found none.", name, source_);
     T value{};
-    detail::scalar_from_json(value, json_[name], fmt::format("{}: {}", source_, name));
+    read_fields(value, json_[name], fmt::format("{}: {}", source_, name));
     return value;
   }
 
@@ -91,7 +97,8 @@ LayerConfig layer_from_json(const Json& json, const std::string& source) {
 
 }  // namespace
 
-Json config_to_json(const ModelConfig& config, int64_t end_of_text) {
+Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
+  const auto end_of_text = tokenizer != nullptr ? tokenizer->end_of_text() : std::nullopt;
   const bool uniform = all_equal(config.layers);
   Json json = {{"architectures", {uniform ? "LlamaForCausalLM" : "PrismForCausalLM"}},
                {"model_type", uniform ? "llama" : "prism"},
@@ -111,8 +118,8 @@ Json config_to_json(const ModelConfig& config, int64_t end_of_text) {
                {"dtype", "float32"},
                {"torch_dtype", "float32"},
                {"use_cache", true}};
-  json["bos_token_id"] = end_of_text < 0 ? Json(nullptr) : Json(end_of_text);
-  json["eos_token_id"] = json["bos_token_id"];
+  json["bos_token_id"] = json["eos_token_id"] = end_of_text ? Json(*end_of_text) : Json(nullptr);
+  if (tokenizer != nullptr) json[kFingerprint] = fingerprint_text(*tokenizer);
   if (uniform) {
     json.update(layer_to_json(config.layers.back()));
     const auto& rotary = config.layers.back().rotary;
@@ -164,6 +171,13 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   }
   complete(config);
   return config;
+}
+
+void check_tokenizer(const Json& json, const Tokenizer& tokenizer, const std::string& source) {
+  const auto expected = MemberReader(json, source).get<std::string>(kFingerprint, fingerprint_text(tokenizer));
+  PRISM_CHECK(fingerprint_text(tokenizer) == expected, kOperation,
+              "{}: expected the tokenizer of this model, {}; found {}; it belongs to another model.", source, expected,
+              fingerprint_text(tokenizer));
 }
 
 }  // namespace prism

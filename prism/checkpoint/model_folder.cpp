@@ -1,5 +1,6 @@
 #include "prism/checkpoint/model_folder.h"
 
+#include "prism/checkpoint/config_json.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
@@ -12,7 +13,7 @@ namespace fs = std::filesystem;
 constexpr const char* kOperation = "model";
 
 std::string pretty(const Json& json) {
-  return json.dump(2) + "\n";
+  return to_text(json, 2) + "\n";
 }
 
 /// What transformers needs beside tokenizer.json to choose and call the tokenizer.
@@ -27,9 +28,10 @@ Json tokenizer_config(const Tokenizer& tokenizer, const ModelConfig& config) {
   return json;
 }
 
-Json generation_config(int64_t end_of_text) {
+Json generation_config(const Tokenizer* tokenizer) {
   Json json = {{"_from_model_config", true}, {"do_sample", false}};
-  if (end_of_text >= 0) json["bos_token_id"] = json["eos_token_id"] = end_of_text;
+  if (tokenizer != nullptr && tokenizer->end_of_text())
+    json["bos_token_id"] = json["eos_token_id"] = *tokenizer->end_of_text();
   return json;
 }
 
@@ -69,15 +71,16 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
                 "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
                 "another model.",
                 model.folder.string(), model.decoder->config().vocab_size, model.tokenizer->vocab_size());
+    const auto config_file = (model.folder / "config.json").string();
+    check_tokenizer(read_json(config_file), *model.tokenizer, config_file);
   }
   return model;
 }
 
 void save_model(const fs::path& folder, Decoder decoder, const Tokenizer* tokenizer) {
-  const int64_t end_of_text = tokenizer != nullptr ? tokenizer->end_of_text().value_or(-1) : -1;
   write_tensors(folder / "model.safetensors", llama_weights(decoder));
-  write_file(folder / "config.json", pretty(config_to_json(decoder->config(), end_of_text)));
-  write_file(folder / "generation_config.json", pretty(generation_config(end_of_text)));
+  write_file(folder / "config.json", pretty(config_to_json(decoder->config(), tokenizer)));
+  write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
   if (tokenizer == nullptr) return;
   tokenizer->save(folder / "tokenizer.json");
   write_file(folder / "tokenizer_config.json", pretty(tokenizer_config(*tokenizer, decoder->config())));

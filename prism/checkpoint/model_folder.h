@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "prism/core/fields.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
 
@@ -20,12 +19,6 @@ struct ModelFolder {
   Decoder decoder{nullptr};
   std::optional<Tokenizer> tokenizer;  ///< absent if the folder has none
 };
-
-/// The config.json of a model: Llama's where the layers are equal, else `model_type` "prism" with `per_layer_config`.
-/// @param end_of_text  id that opens and closes documents, or -1.
-Json config_to_json(const ModelConfig& config, int64_t end_of_text);
-/// The config that a config.json describes, complete. @throws InputError naming what is missing or not supported.
-ModelConfig config_from_json(const Json& json, const std::string& source);
 
 /// The model folder meant by a path: itself, or the last checkpoint of a run folder. @throws InputError if it is
 /// neither.

@@ -102,7 +102,7 @@ std::optional<fs::path> last_checkpoint(const fs::path& run) {
 
 void save_run_state(const fs::path& folder, const RunState& state, const std::vector<NamedTensor>& optimizer) {
   write_tensors(folder / "optimizer.safetensors", optimizer);
-  write_file(folder / "state.json", fields_to_json(state).dump(2) + "\n");
+  write_file(folder / "state.json", to_text(fields_to_json(state), 2) + "\n");
 }
 
 RunState load_run_state(const fs::path& folder) {

@@ -22,8 +22,9 @@ namespace prism {
 struct RunState {
   int64_t prism_format = 1;
   int64_t step = 0, tokens = 0;
-  int64_t windows = 0;        ///< position of the loader
-  int64_t records_bytes = 0;  ///< length of records.jsonl
+  bool duties_pending = false;  ///< stopped between the step and the validation that was due behind it
+  int64_t windows = 0;          ///< position of the loader
+  int64_t records_bytes = 0;    ///< length of records.jsonl
   double seconds = 0, step_seconds = 0;
   double loss_sum = 0;  ///< of the steps since the last train record
   int64_t loss_count = 0;
@@ -37,6 +38,7 @@ struct RunState {
     v("prism_format", prism_format, "version of this file's layout");
     v("step", step, "optimizer steps done");
     v("tokens", tokens, "tokens trained on");
+    v("duties_pending", duties_pending, "whether the last step's validation, samples and checkpoint are still to come");
     v("windows", windows, "windows that the loader has handed out");
     v("records_bytes", records_bytes, "length of records.jsonl");
     v("seconds", seconds, "wall-clock time of the run so far");

@@ -12,6 +12,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
+#include "prism/cli/field_options.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 #include "prism/core/progress.h"
@@ -50,23 +51,8 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
   app.add_option("FILE", words.files, "files, folders, or - for standard input")->required();
   app.add_option("--task", words.task, "what to measure")->type_name("NAME")->capture_default_str();
-  app.add_option("--window", words.perplexity.window, "tokens that the model reads at once; 0: its context")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--stride", words.perplexity.stride, "tokens from one window's start to the next's; 0: the window")
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--format", words.text.format, "txt, jsonl, or auto: by the ending; standard input is txt")
-      ->type_name("NAME")
-      ->capture_default_str();
-  app.add_option("--field", words.text.field, "member of a .jsonl row that holds the text")
-      ->type_name("NAME")
-      ->capture_default_str();
-  app.add_option("--separator", words.text.separator, R"(between the documents of a .txt; \n, \t, \r, \\, \xHH)")
-      ->type_name("TEXT");
-  app.add_option("--invalid-utf8", words.text.invalid_utf8, "error, keep or replace")
-      ->type_name("NAME")
-      ->capture_default_str();
+  add_fields(app, words.perplexity);
+  add_fields(app, words.text, {{"piece_bytes", ""}});
   app.add_flag("--json", words.json, "print one JSON object instead of the table");
   add_compute_options(app, words.compute);
 }
@@ -92,7 +78,7 @@ void print_json(const Words& words, const PerplexityResult& result, const std::s
                      {"dtype", dtype},
                      {"conventions", result.conventions()},
                      {"seconds", seconds}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", to_text(json));
 }
 
 void print_row(std::string_view name, const std::string& value) {

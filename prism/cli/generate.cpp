@@ -11,6 +11,8 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
+#include "prism/cli/field_options.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
@@ -35,7 +37,6 @@ end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file 
 
 struct Words {
   std::string model, prompt, prompt_file;
-  std::vector<std::string> stop;
   ComputeOptions compute;
   bool no_stream = false, echo = false, json = false;
 };
@@ -46,27 +47,7 @@ void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
   app.add_option("--prompt-file", words.prompt_file, "a file that holds the prompt")
       ->type_name("FILE")
       ->excludes(prompt);
-  app.add_option("--max-new-tokens", options.max_new_tokens,
-                 fmt::format("stop after so many tokens; 0: {}, or fewer where the context ends", kDefaultNewTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--temperature", options.sampler.temperature,
-                 "below 1 sharpens the model's choice, above 1 flattens it; 0: always the likeliest token")
-      ->type_name("X")
-      ->capture_default_str();
-  app.add_option("--top-k", options.sampler.top_k, "choose among this many likeliest tokens; 0: among all")
-      ->type_name("K")
-      ->capture_default_str();
-  app.add_option("--top-p", options.sampler.top_p,
-                 "choose among the likeliest tokens that together reach this probability; 1: among all")
-      ->type_name("P")
-      ->capture_default_str();
-  app.add_option("--seed", options.sampler.seed, "equal seeds give equal texts")->type_name("N")->capture_default_str();
-  app.add_option("--stop", words.stop,
-                 R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; repeat for more)")
-      ->type_name("TEXT")
-      ->expected(1);
-  app.add_flag("--ignore-eos", options.ignore_end_of_text, "go on behind the end-of-text token");
+  add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}});
   app.add_flag("--echo", words.echo, "print the prompt in front of its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text when it is complete");
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
@@ -106,7 +87,7 @@ void print_json(const Words& words, const GenerateOptions& options, const std::s
                      {"sampler", fields_to_json(options.sampler)},
                      {"dtype", compute_type_name(type)},
                      {"ids", result.ids}};
-  print_now(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  print_now(to_text(json) + "\n");
 }
 
 const char* finish_words(FinishReason reason) {
@@ -124,9 +105,9 @@ const char* finish_words(FinishReason reason) {
 }
 
 void print_speeds(const Generation& result) {
-  fmt::print(stderr, "prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n",
-             result.prompt_ids.size(), result.prompt_tokens_per_second(), result.ids.size(),
-             result.decode_tokens_per_second(), finish_words(result.finish));
+  say("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n", result.prompt_ids.size(),
+      result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
+      finish_words(result.finish));
 }
 
 }  // namespace
@@ -138,7 +119,7 @@ int run_generate(const Arguments& arguments) {
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;
   start_compute(words.compute.threads);
-  for (const auto& stop : words.stop) options.stop.push_back(parse_separator(stop));
+  for (auto& stop : options.stop) stop = parse_separator(stop);
   const Sampler check_before_loading(options.sampler);
 
   const std::string prompt = read_prompt(words);

@@ -65,8 +65,7 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
       "\n{:.1f}M parameters. FLOPs: forward, per token of a full causal context; training takes three times that. "
       "KV: bfloat16.\n",
       static_cast<double>(cost.parameters) / 1e6);
-  for (const auto& warning : head_schedule_warnings(heads_of(config), config.d_model))
-    fmt::print("note: {}\n", warning);
+  for (const auto& warning : schedule_warnings(config)) fmt::print("note: {}\n", warning);
 }
 
 }  // namespace
@@ -83,7 +82,7 @@ int run_info(const Arguments& arguments) {
   const auto config = config_of(path, vocab_size);
   const auto cost = model_cost(config);
   if (json) {
-    fmt::print("{}\n", to_json(config, cost).dump());
+    fmt::print("{}\n", to_text(to_json(config, cost)));
   } else {
     print_table(config, cost);
   }

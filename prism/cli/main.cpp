@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "prism/cli/command.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 
@@ -61,26 +63,28 @@ int run(const Arguments& words) {
 }  // namespace prism
 
 int main(int count, char** words) {
+  prism::open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is reported by who writes it
   int status = 1;
   try {
     status = prism::run(prism::Arguments(words + 1, words + count));
   } catch (const prism::InputError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    prism::say("{}\n", error.what());
     status = 2;
   } catch (const c10::Error& error) {
     // LibTorch's own message has a line for each frame of the stack.
     const std::string whole = error.what_without_backtrace();
-    fmt::print(stderr, "[torch] expected an operation to succeed; found: {}\n", whole.substr(0, whole.find('\n')));
+    prism::say("[torch] expected an operation to succeed; found: {}\n", whole.substr(0, whole.find('\n')));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "[prism] expected enough memory; found too little; choose smaller sizes.\n");
+    prism::say("[prism] expected enough memory; found too little; choose smaller sizes.\n");
   } catch (const std::filesystem::filesystem_error& error) {
-    fmt::print(stderr, "[files] expected to reach {}; found: {}.\n", error.path1().string(), error.code().message());
+    prism::say("[files] expected to reach {}; found: {}.\n", error.path1().string(), error.code().message());
   } catch (const std::exception& error) {
-    fmt::print(stderr, "[prism] {}\n", error.what());
+    prism::say("[prism] {}\n", error.what());
   }
   // Results that did not reach their file are a failure, not a success.
   if (std::fflush(stdout) != 0 && status == 0) {
-    fmt::print(stderr, "[prism] expected to write the results to standard output; found: it is closed or full.\n");
+    prism::say("[prism] expected to write the results to standard output; found: it is closed or full.\n");
     status = 1;
   }
   return status;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "prism/cli/command.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/report/compare.h"
@@ -80,13 +81,13 @@ int run_report(const Arguments& arguments) {
   write_target(out, report_html(comparison, options, &problems));
   if (markdown == "-") {
     fmt::print("{}", report_markdown(comparison, options));
-    fmt::print(stderr, "{}\n", out);
+    say("{}\n", out);
   } else {
     if (!markdown.empty()) write_target(markdown, report_markdown(comparison, options));
     fmt::print("{}\n{}\n", table_text(results_table(comparison)), out);
   }
-  for (const auto& remark : comparison.remarks) fmt::print(stderr, "{}\n", remark);
-  for (const auto& problem : problems) fmt::print(stderr, "{}\n", problem);
+  for (const auto& remark : comparison.remarks) say("{}\n", remark);
+  for (const auto& problem : problems) say("{}\n", problem);
   return 0;
 }
 

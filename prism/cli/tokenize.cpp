@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "prism/cli/command.h"
+#include "prism/cli/field_options.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
@@ -29,7 +31,6 @@ The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.
 struct Words {
   std::vector<std::string> inputs, valid;
   std::string tokenizer, out;
-  std::string shard_tokens = "100M";
   bool json = false;
 };
 
@@ -55,7 +56,7 @@ void print_json(const TokenizeSummary& summary, const Words& words, double secon
       {"empty_documents", summary.empty_documents},
       {"skipped_files", summary.skipped_files},
       {"seconds", seconds}};
-  fmt::print("{}\n", json.dump());
+  fmt::print("{}\n", to_text(json));
 }
 
 void print_split(const char* name, int64_t documents, int64_t tokens, int64_t bytes, int64_t shards) {
@@ -74,16 +75,15 @@ void print_table(const TokenizeSummary& summary, const Words& words, double seco
 void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options) {
   const DatasetInfo& info = summary.info;
   if (info.end_of_text < 0)
-    fmt::print(stderr, "note: the tokenizer has no end-of-text token, so documents follow one another unmarked.\n");
-  if (summary.empty_documents > 0) fmt::print(stderr, "note: {} empty documents left out.\n", summary.empty_documents);
-  if (summary.skipped_files > 0)
-    fmt::print(stderr, "note: {} files in folders left out for their ending.\n", summary.skipped_files);
+    say("note: the tokenizer has no end-of-text token, so documents follow one another unmarked.\n");
+  if (summary.empty_documents > 0) say("note: {} empty documents left out.\n", summary.empty_documents);
+  if (summary.skipped_files > 0) say("note: {} files in folders left out for their ending.\n", summary.skipped_files);
   if (info.valid_documents == 0 && options.valid_share > 0)
-    fmt::print(stderr, "note: {}one document gives no validation split; name a file with --valid, or {}.\n",
-               options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",
-               options.text.separator.empty() ? "split this one with --separator" : "try another separator");
+    say("note: {}one document gives no validation split; name a file with --valid, or {}.\n",
+        options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",
+        options.text.separator.empty() ? "split this one with --separator" : "try another separator");
   if (info.valid_tokens > info.train_tokens)
-    fmt::print(stderr, "note: validation is larger than training; name its files with --valid.\n");
+    say("note: validation is larger than training; name its files with --valid.\n");
 }
 
 void add_options(CLI::App& app, Words& words, TokenizeOptions& options) {
@@ -91,19 +91,9 @@ void add_options(CLI::App& app, Words& words, TokenizeOptions& options) {
   app.add_option("--tokenizer", words.tokenizer, "a tokenizer.json or a folder that holds one")->required();
   app.add_option("--out", words.out, "folder for the shards")->required();
   auto* valid = app.add_option("--valid", words.valid, "validation files or folders, instead of a share");
-  app.add_option("--valid-share", options.valid_share, "share of the documents that goes to validation")
-      ->capture_default_str()
-      ->excludes(valid);
-  app.add_option("--format", options.text.format, "txt, jsonl, or auto: by the ending; standard input is txt")
-      ->capture_default_str();
-  app.add_option("--field", options.text.field, "member of a .jsonl row that holds the text")->capture_default_str();
-  app.add_option("--separator", options.text.separator, R"(between the documents of a .txt; \n, \t, \r, \\, \xHH)");
-  app.add_option("--invalid-utf8", options.text.invalid_utf8, "error, keep or replace")->capture_default_str();
-  app.add_option("--shard-tokens", words.shard_tokens, "tokens a shard; k, M, G are powers of 1000")
-      ->capture_default_str();
+  add_fields(app, options, {{"piece_bytes", ""}});
+  app.get_option("--valid-share")->excludes(valid);
   add_threads_option(app, options.threads, "threads that encode");
-  app.add_option("--seed", options.seed, "chooses the validation documents")->capture_default_str();
-  app.add_flag("--force", options.force, "replace the dataset in --out");
   app.add_flag("--json", words.json, "print the summary as one JSON object");
 }
 
@@ -115,7 +105,6 @@ int run_tokenize(const Arguments& arguments) {
   TokenizeOptions options;
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;
-  set_field(options, "shard_tokens", words.shard_tokens);
 
   catch_stop_signals();
   const Timer timer;

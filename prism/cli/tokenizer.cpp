@@ -15,8 +15,9 @@
 #include <thread>
 
 #include "prism/cli/command.h"
+#include "prism/cli/field_options.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
-#include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/names.h"
@@ -38,13 +39,13 @@ void print(std::string_view text) {
 
 /// A token for people: control characters and ill-formed bytes made visible, in double quotes.
 std::string shown(std::string_view bytes) {
-  return Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return to_text(Json(bytes));
 }
 
 // train
 
 struct TrainCommand {
-  TrainOptions options;
+  BpeTrainOptions options;
   TextOptions text;
   std::vector<std::string> files;
   std::string out;
@@ -87,8 +88,8 @@ class TrainReport {
 
 void print_trained(const Tokenizer& tokenizer, const TrainCommand& command, const std::string& path, double seconds) {
   if (tokenizer.vocab_size() < command.options.vocab_size) {
-    fmt::print(stderr, "note: {} of {} tokens; no further pair occurs {} times in this text.\n", tokenizer.vocab_size(),
-               command.options.vocab_size, std::max<int64_t>(command.options.min_frequency, 1));
+    say("note: {} of {} tokens; no further pair occurs {} times in this text.\n", tokenizer.vocab_size(),
+        command.options.vocab_size, std::max<int64_t>(command.options.min_frequency, 1));
   }
   if (command.json) {
     const Json result = {{"path", path},
@@ -96,7 +97,7 @@ void print_trained(const Tokenizer& tokenizer, const TrainCommand& command, cons
                          {"merges", tokenizer.merge_count()},
                          {"fingerprint", fmt::format("{:016x}", tokenizer.fingerprint())},
                          {"seconds", seconds}};
-    print(result.dump() + "\n");
+    print(to_text(result) + "\n");
   } else {
     print(fmt::format("{}: {} tokens, {} merges\n", path, tokenizer.vocab_size(), tokenizer.merge_count()));
   }
@@ -108,15 +109,8 @@ int run_train_tokenizer(const Arguments& arguments) {
   app.add_option("FILES", command.files, "text: .txt, .jsonl, also .gz, .xz, .zst; folders; - for standard input")
       ->required();
   app.add_option("--out", command.out, "tokenizer.json to write, or the folder for it")->required();
-  app.add_option("--vocab-size", command.options.vocab_size, "tokens in all")->capture_default_str();
-  app.add_option("--min-frequency", command.options.min_frequency, "rarer pairs are not merged")->capture_default_str();
-  app.add_option("--special", command.options.special_tokens, "special token, may be repeated; they get the first ids")
-      ->allow_extra_args(false)
-      ->capture_default_str();
-  app.add_option("--pattern", command.options.pattern, "gpt2, llama3 or a regular expression")->capture_default_str();
-  app.add_option("--field", command.text.field, "member of a .jsonl row that holds its text")->capture_default_str();
-  app.add_option("--format", command.text.format, "txt, jsonl or auto (by the file's ending)")->capture_default_str();
-  app.add_option("--invalid-utf8", command.text.invalid_utf8, "error, keep or replace")->capture_default_str();
+  add_fields(app, command.options, {{"special_tokens", "special"}});
+  add_fields(app, command.text, {{"piece_bytes", ""}});
   add_threads_option(app, command.threads, "threads that count words");
   app.add_flag("--force", command.force, "replace an existing file");
   app.add_flag("--json", command.json, "print the result as JSON");
@@ -241,8 +235,8 @@ void encode_source(const Tokenizer& tokenizer, const EncodeCommand& command, Spe
   PRISM_CHECK(bytes > 0, "tokenizer encode", "expected text; found none in {}.",
               command.file.empty() ? "standard input" : command.file);
   if (command.time) {
-    fmt::print(stderr, "encoded {} bytes to {} tokens in {:.6f} s with {} thread{}, reading and printing apart\n",
-               bytes, tokens, seconds, threads, threads == 1 ? "" : "s");
+    say("encoded {} bytes to {} tokens in {:.6f} s with {} thread{}, reading and printing apart\n", bytes, tokens,
+        seconds, threads, threads == 1 ? "" : "s");
   }
 }
 
@@ -253,8 +247,7 @@ int run_encode(const Arguments& arguments) {
   app.add_option("--tokenizer", command.tokenizer, "tokenizer.json, or a folder that holds one")->required();
   auto* text = app.add_option("TEXT", command.text, "the text itself; without it and --file: standard input");
   app.add_option("--file", command.file, ".txt or .jsonl, also .gz, .xz, .zst; - for standard input")->excludes(text);
-  app.add_option("--field", command.source.field, "member of a .jsonl row that holds its text")->capture_default_str();
-  app.add_option("--format", command.source.format, "txt, jsonl or auto (by the file's ending)")->capture_default_str();
+  add_fields(app, command.source, {{"piece_bytes", ""}});
   auto* ids = app.add_flag("--ids", command.ids, "print ids (the default)");
   app.add_flag("--tokens", command.tokens, "print a token a line: its id and its bytes; with --json a list of texts")
       ->excludes(ids);
@@ -272,7 +265,7 @@ int run_encode(const Arguments& arguments) {
   }
   PRISM_CHECK(!command.text.empty(), "tokenizer encode", "expected text; found an empty one.");
   if (std::filesystem::exists(command.text))
-    fmt::print(stderr, "note: these are the ids of the words \"{0}\"; --file {0} encodes the file.\n", command.text);
+    say("note: these are the ids of the words \"{0}\"; --file {0} encodes the file.\n", command.text);
   EncodeOutput(tokenizer, command).write(tokenizer.encode(command.text, special), /*first=*/true, /*last=*/true);
   return 0;
 }
@@ -383,7 +376,7 @@ int run_tokenizer_info(const Arguments& arguments) {
   const Tokenizer tokenizer = Tokenizer::load(path);
   const Summary summary = summarize(tokenizer);
   if (json) {
-    print(info_json(tokenizer, path, summary).dump() + "\n");
+    print(to_text(info_json(tokenizer, path, summary)) + "\n");
   } else {
     print_info(tokenizer, summary);
   }

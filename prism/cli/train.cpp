@@ -3,6 +3,7 @@
 
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
+#include "prism/core/console.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/training/trainer.h"
@@ -44,10 +45,9 @@ std::string fields_help() {
 
 void print_plan(const Trainer& trainer, const std::string& out) {
   const auto heads = heads_of(trainer.recipe().model);
-  for (const auto& warning : head_schedule_warnings(heads, trainer.recipe().model.d_model))
-    fmt::print(stderr, "note: {}\n", warning);
-  fmt::print(stderr, "train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads),
-             out);
+  for (const auto& warning : schedule_warnings(trainer.recipe().model)) say("note: {}\n", warning);
+  for (const auto& note : trainer.notes()) say("note: {}\n", note);
+  say("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
 }
 
 }  // namespace
@@ -85,12 +85,11 @@ int run_train(const Arguments& arguments) {
   print_plan(trainer, out);
   const auto result = trainer.run();
   if (json) {
-    fmt::print("{}\n", Json{{"run", out},
-                            {"finished", result.finished},
-                            {"step", result.step},
-                            {"tokens", result.tokens},
-                            {"val_loss", result.val_loss}}
-                           .dump());
+    fmt::print("{}\n", to_text({{"run", out},
+                                {"finished", result.finished},
+                                {"step", result.step},
+                                {"tokens", result.tokens},
+                                {"val_loss", result.val_loss}}));
   } else if (result.finished) {
     fmt::print("{}: {} steps, {} tokens{}\n", out, result.step, result.tokens,
                result.val_loss < 0 ? "" : fmt::format(", validation loss {:.4f}", result.val_loss));

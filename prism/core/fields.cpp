@@ -42,7 +42,7 @@ int64_t parse_index(std::string_view text, std::string_view path) {
 }
 
 std::string shown(const Json& json) {
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = to_text(json);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
 }
@@ -115,14 +115,32 @@ PathStep split_path(std::string_view path) {
 
 }  // namespace detail
 
-Json parse_json(std::string_view text, std::string_view source) {
+void detail::fail_parse(std::string_view source, size_t byte, size_t size) {
+  throw InputError("json", fmt::format("expected JSON in {}; found a fault at byte {} of {}.", source, byte, size));
+}
+
+void detail::check_json_text(std::string_view text, std::string_view source) {
+  constexpr int kDeepest = 100;
   PRISM_CHECK(!text.empty(), "json", "expected JSON in {}; found nothing.", source);
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw InputError(
-        "json", fmt::format("expected JSON in {}; found a fault at byte {} of {}.", source, error.byte, text.size()));
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '[' || c == '{')) {
+      PRISM_CHECK(++depth <= kDeepest, "json", "expected JSON in {}; found more than {} levels in one another.", source,
+                  kDeepest);
+    } else if (!quoted && (c == ']' || c == '}')) {
+      --depth;
+    }
   }
+}
+
+std::string to_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 Json read_json(const std::string& path) {

@@ -256,8 +256,30 @@ bool equal_fields(const T& a, const T& b) {
   return fields_to_json(a) == fields_to_json(b);
 }
 
-/// Parses text as JSON. @throws InputError naming `source` and the place of the fault.
-Json parse_json(std::string_view text, std::string_view source);
+namespace detail {
+[[noreturn]] void fail_parse(std::string_view source, size_t byte, size_t size);
+/// @throws InputError for nothing, or nesting so deep that copies and printing, which recurse, would run out of stack.
+void check_json_text(std::string_view text, std::string_view source);
+}  // namespace detail
+
+/// Parses text as JSON.
+/// @tparam Value  Json, or nlohmann::json for objects of very many members.
+/// @throws InputError naming `source` and the place of the fault.
+template <class Value = Json>
+Value parse_json(std::string_view text, std::string_view source) {
+  detail::check_json_text(text, source);
+  try {
+    return Value::parse(text);
+  } catch (const typename Value::parse_error& error) {
+    detail::fail_parse(source, error.byte, text.size());
+  } catch (const typename Value::exception&) {
+    throw InputError("json", fmt::format("expected JSON in {}; found a number beyond all range; mend it.", source));
+  }
+}
+
+/// JSON as text; bytes that are not UTF-8, in names of files for instance, become replacement characters.
+/// @param indent  spaces a level; -1: one line.
+std::string to_text(const Json& json, int indent = -1);
 /// Reads and parses a file. @throws InputError.
 Json read_json(const std::string& path);
 

@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kTemporaryEnding = ".tmp";
+
 std::string reason(int code) {
   return std::strerror(code);
 }
@@ -26,10 +28,6 @@ std::string reason(int code) {
   throw FailedError("write", fmt::format("expected to write {}; found: {}; {}.", path.string(), reason(code),
                                          full ? "free some space and run again, nothing that was there is lost"
                                               : "choose another place or mend its permissions"));
-}
-
-[[noreturn]] void fail_read(const fs::path& path, int code) {
-  throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", path.string(), reason(code)));
 }
 
 Descriptor open_readable(const fs::path& path, size_t* size) {
@@ -58,6 +56,10 @@ std::string read_to_end(int file, const fs::path& path) {
 }
 
 }  // namespace
+
+void fail_read(const fs::path& path, int code) {
+  throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", path.string(), reason(code)));
+}
 
 void Descriptor::close() {
   if (value_ >= 0) ::close(value_);
@@ -89,6 +91,17 @@ void make_folder(const fs::path& path) {
   }
 }
 
+bool is_temporary_of(const fs::path& file, const fs::path& path) {
+  const std::string name = file.filename().string(), start = path.filename().string() + ".";
+  return name.starts_with(start) && name.ends_with(kTemporaryEnding);
+}
+
+void remove_temporaries(const fs::path& path) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path.parent_path(), ignored))
+    if (is_temporary_of(entry.path(), path)) fs::remove(entry.path(), ignored);
+}
+
 MadeFolder::MadeFolder(fs::path path) : path_(fs::absolute(path).lexically_normal()) {
   if (!path_.has_filename()) path_ = path_.parent_path();  // a slash at the end
   for (fs::path at = path_; !fs::exists(at); at = at.parent_path()) ++made_;
@@ -111,7 +124,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
               "expected a file or a free name at {}; found {}; choose another.", path_.string(),
               fs::is_directory(path_) ? "a folder" : "a device or pipe");
   temporary_ = path_;
-  temporary_ += fmt::format(".{}.tmp", ::getpid());
+  temporary_ += fmt::format(".{}{}", ::getpid(), kTemporaryEnding);
   file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file_.get() < 0) fail_write(path_, errno);
 }

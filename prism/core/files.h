@@ -40,8 +40,16 @@ std::string read_standard_input();
 /// What is read whole (texts of people, JSON, tokenizers) is smaller than this; weights and tokens are mapped.
 constexpr size_t kMostBytesRead = size_t{1} << 28;
 
+/// Throws what read_file() throws for the system's error `code`.
+[[noreturn]] void fail_read(const std::filesystem::path& path, int code);
+
 /// Writes all of `bytes` to `path`, atomically. @throws FailedError (disk full, not writable): `path` is as before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
+
+/// Deletes what writers of `path` left that were killed. Only for who holds the folder's lock.
+void remove_temporaries(const std::filesystem::path& path);
+/// Whether `file` is what such a writer left.
+bool is_temporary_of(const std::filesystem::path& file, const std::filesystem::path& path);
 
 /// Makes the folder and its parents. @throws FailedError with the system's reason.
 void make_folder(const std::filesystem::path& path);

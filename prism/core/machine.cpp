@@ -3,11 +3,14 @@
 #include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,17 +26,38 @@ cpu_set_t affinity() {
   return set;
 }
 
-/// Cores that the nearest cgroup's quota pays for, rounded down; 0 when there is no quota.
-int quota_cores() {
-  double quota = 0, period = 0;
+namespace fs = std::filesystem;
+
+/// The share of one core, or more, that a cgroup's folder allows; infinite without a quota.
+double quota_of(const fs::path& group) {
+  double quota = -1, period = 0;
   std::string word;
-  if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file >> word >> period) {
+  if (std::ifstream file(group / "cpu.max"); file >> word >> period) {
     if (word != "max") quota = std::atof(word.c_str());
-  } else if (std::ifstream v1("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"); v1 >> quota) {
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+  } else if (std::ifstream v1(group / "cpu.cfs_quota_us"); v1 >> quota) {
+    std::ifstream(group / "cpu.cfs_period_us") >> period;
   }
-  if (quota <= 0 || period <= 0) return 0;
-  return std::max(1, static_cast<int>(std::floor(quota / period)));
+  return quota > 0 && period > 0 ? quota / period : std::numeric_limits<double>::infinity();
+}
+
+/// Cores that the quotas of this process's cgroups pay for, rounded down; 0 when there is none.
+int quota_cores() {
+  double cores = std::numeric_limits<double>::infinity();
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    // "0::/user.slice/a.scope", or "4:cpu,cpuacct:/a" in version 1.
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+    const fs::path root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
+    // Every group above counts too, up to the mount's root, which in a container is the container's own.
+    for (fs::path group = line.substr(second + 1);; group = group.parent_path()) {
+      cores = std::min(cores, quota_of(root / group.relative_path()));
+      if (group == group.parent_path()) break;
+    }
+  }
+  return std::isinf(cores) ? 0 : std::max(1, static_cast<int>(std::floor(cores)));
 }
 
 /// Distinct (socket, core) pairs of the logical processors in `set`; one whose place the system does not say is a core.
@@ -77,6 +101,15 @@ std::string cpu_name() {
     if (start != std::string::npos) return line.substr(start);
   }
   return "unknown";
+}
+
+int64_t total_memory_bytes() {
+  auto bytes = static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGE_SIZE);
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    int64_t limit = 0;
+    if (std::ifstream(path) >> limit && limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
 }
 
 int64_t peak_memory_bytes() {

@@ -23,6 +23,9 @@ void set_up_process();
 /// The processor's own name, "unknown" where the system does not say.
 std::string cpu_name();
 
+/// Memory that the machine has, or that this process's cgroup may use, in bytes.
+int64_t total_memory_bytes();
+
 /// Peak resident memory of this process so far, in bytes.
 int64_t peak_memory_bytes();
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "prism/core/console.h"
+
 namespace prism {
 namespace {
 
@@ -36,14 +38,13 @@ void Progress::update(int64_t done, std::string_view detail) {
   line += fmt::format("{}{} {}{}/s", short_number(static_cast<double>(done)), unit_, short_number(rate), unit_);
   if (total_ > 0 && rate > 0) line += fmt::format(" ETA {}", short_duration(static_cast<double>(total_ - done) / rate));
   if (!detail.empty()) line += fmt::format(" | {}", detail);
-  fmt::print(stderr, "{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ ? "" : "\n");
-  std::fflush(stderr);
+  say("{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ ? "" : "\n");
   shown_ = terminal_;
 }
 
 void Progress::note(std::string_view line) {
   clear();
-  fmt::print(stderr, "{}\n", line);
+  say("{}\n", line);
 }
 
 void Progress::finish(std::string_view line) {
@@ -51,7 +52,7 @@ void Progress::finish(std::string_view line) {
 }
 
 void Progress::clear() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) say("\r\033[K");
   shown_ = false;
 }
 

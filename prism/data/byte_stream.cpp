@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/stop.h"
 #include "prism/data/zstd_frames.h"
 
@@ -47,14 +48,11 @@ const PackingRow* row_by_ending(std::string_view name) {
   return nullptr;
 }
 
-[[noreturn]] void fail_read(const std::string& name, int code) {
-  throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", name, std::strerror(code)));
-}
-
 /// An open file, its first bytes looked at before they are handed out, and everything that passes counted.
 struct RawFile {
   std::string name;
   int descriptor = -1;
+  const std::atomic<bool>* cancelled = nullptr;
   std::string head;  ///< read already, not handed out yet
   int64_t consumed = 0;
   ZstdFrames frames;
@@ -70,8 +68,11 @@ struct RawFile {
       descriptor, POLLIN, 0
     };
     constexpr int kPatience_ms = 200;
-    while (::poll(&request, 1, kPatience_ms) == 0) {
-      if (stop_signal() != 0) throw FailedError("read", fmt::format("stopped while waiting for more of {}.", name));
+    for (;;) {
+      const int ready = ::poll(&request, 1, kPatience_ms);
+      if (ready > 0 || (ready < 0 && errno != EINTR)) return;  // read() says what is wrong
+      if (stop_signal() != 0 || (cancelled != nullptr && *cancelled))
+        throw FailedError("read", fmt::format("stopped while waiting for more of {}.", name));
     }
   }
 
@@ -127,7 +128,8 @@ class RawSource {
 
 class ByteStream::Impl {
  public:
-  explicit Impl(const std::string& path) {
+  Impl(const std::string& path, const std::atomic<bool>* cancelled) {
+    file_.cancelled = cancelled;
     const bool standard_input = path == "-";
     file_.name = standard_input ? "standard input" : path;
     file_.descriptor = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -184,7 +186,8 @@ class ByteStream::Impl {
   int64_t delivered_ = 0;
 };
 
-ByteStream::ByteStream(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+ByteStream::ByteStream(const std::string& path, const std::atomic<bool>* cancelled)
+    : impl_(std::make_unique<Impl>(path, cancelled)) {}
 ByteStream::~ByteStream() = default;
 
 size_t ByteStream::read(char* out, size_t size) {

@@ -4,6 +4,7 @@
 //   while (size_t count = stream.read(buffer, sizeof buffer)) ...
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,15 +14,16 @@ namespace prism {
 
 class ByteStream {
  public:
+  /// @param cancelled  if not null, another thread may set it: read() then waits no longer.
   /// @throws InputError if the file cannot be opened, or is named as packed and is not.
-  explicit ByteStream(const std::string& path);
+  explicit ByteStream(const std::string& path, const std::atomic<bool>* cancelled = nullptr);
   ~ByteStream();
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
   /// Up to `size` bytes; 0 only at the end.
   /// @throws InputError for a packed stream that is damaged or cut short, FailedError when SIGINT or SIGTERM comes
-  ///         while it waits for more (core/stop.h).
+  ///         (core/stop.h) or `cancelled` is set while it waits for more.
   size_t read(char* out, size_t size);
 
   /// Bytes taken from the file itself so far: what progress over its size counts.

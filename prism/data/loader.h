@@ -89,9 +89,10 @@ struct WindowOptions {
   bool shuffle = true;         ///< off: windows in order, once (evaluation); the last batch has fewer rows, then 0
 };
 
-/// Windows of context + 1 tokens at multiples of `context`, so that every token is a label once an epoch; each epoch is
-/// a seeded permutation of them, whatever the batch. Position n is a function of (data, options, n) alone. The last
-/// size % context tokens, fewer than a window, are left out. Refers to `data`, which must outlive it.
+/// Windows of context + 1 tokens at multiples of `context`, so that every token but the first is a label once an epoch;
+/// each epoch is a seeded permutation of them, whatever the batch. Position n is a function of (data, options, n)
+/// alone. The last (size - 1) % context tokens, fewer than a window, are left out. Refers to `data`, which must outlive
+/// it.
 class WindowLoader {
  public:
   /// @param end_of_text  id that opens a document, for the mask; -1: none.

@@ -12,9 +12,12 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "prism/core/error.h"
 
 namespace prism {
 
@@ -24,21 +27,21 @@ class OrderedPipeline {
   /// @param read     the next item or nothing; called from one thread.
   /// @param work     changes an item; called from `threads` threads at once.
   /// @param threads  at least 1. At most 4 items a thread are in flight, which bounds the memory.
+  /// @throws FailedError if the system starts no more threads.
   OrderedPipeline(std::function<std::optional<Item>()> read, std::function<void(Item&)> work, int threads)
       : read_(std::move(read)), work_(std::move(work)), most_(4 * static_cast<size_t>(threads)) {
-    threads_.emplace_back([this] { read_all(); });
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work_all(); });
+    try {
+      threads_.emplace_back([this] { read_all(); });
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work_all(); });
+    } catch (const std::system_error& error) {
+      stop_and_join();
+      throw FailedError("threads", fmt::format("expected to start {} threads; found: {}; choose fewer by --threads.",
+                                               threads + 1, error.code().message()));
+    }
   }
 
   /// Items not handed over yet are dropped.
-  ~OrderedPipeline() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~OrderedPipeline() { stop_and_join(); }
 
   OrderedPipeline(const OrderedPipeline&) = delete;
   OrderedPipeline& operator=(const OrderedPipeline&) = delete;
@@ -63,6 +66,15 @@ class OrderedPipeline {
     std::exception_ptr failure;
     bool done = false;
   };
+
+  void stop_and_join() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
 
   void read_all() {
     for (;;) {

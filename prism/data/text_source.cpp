@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -65,7 +66,7 @@ bool may_cut(std::string_view text, size_t at) {
 /// The unpacked bytes of one file, with as much of them in memory as is asked for.
 class TextBuffer {
  public:
-  explicit TextBuffer(const std::string& path) : stream_(path) {
+  TextBuffer(const std::string& path, const std::atomic<bool>* cancelled) : stream_(path, cancelled) {
     fill(kByteOrderMark.size());
     if (view().starts_with(kByteOrderMark)) drop(kByteOrderMark.size());
   }
@@ -140,7 +141,8 @@ class Utf8Check {
 /// The documents of one file.
 class Reader {
  public:
-  explicit Reader(const TextFile& file) : path_(file.path == "-" ? "standard input" : file.path), buffer_(file.path) {}
+  Reader(const TextFile& file, const std::atomic<bool>* cancelled)
+      : path_(file.path == "-" ? "standard input" : file.path), buffer_(file.path, cancelled) {}
   virtual ~Reader() = default;
   virtual std::optional<Document> next() = 0;
   int64_t consumed() const { return buffer_.consumed(); }
@@ -154,8 +156,9 @@ class Reader {
 
 class PlainReader : public Reader {
  public:
-  PlainReader(const TextFile& file, const TextOptions& options, std::string separator)
-      : Reader(file),
+  PlainReader(const TextFile& file, const TextOptions& options, std::string separator,
+              const std::atomic<bool>* cancelled)
+      : Reader(file, cancelled),
         separator_(std::move(separator)),
         check_(options.invalid_utf8),
         piece_bytes_(static_cast<size_t>(options.piece_bytes)) {}
@@ -213,8 +216,8 @@ class PlainReader : public Reader {
 
 class RowReader : public Reader {
  public:
-  RowReader(const TextFile& file, const TextOptions& options)
-      : Reader(file),
+  RowReader(const TextFile& file, const TextOptions& options, const std::atomic<bool>* cancelled)
+      : Reader(file, cancelled),
         field_(options.field),
         check_(options.invalid_utf8),
         piece_bytes_(static_cast<size_t>(options.piece_bytes)) {}
@@ -444,21 +447,23 @@ class TextSource::Impl {
     return total;
   }
 
+  void cancel() { cancelled_ = true; }
   int64_t bytes_read() const { return bytes_before_ + (reader_ ? reader_->consumed() : 0); }
   int64_t empty_documents() const { return empty_before_ + (reader_ ? reader_->empty_documents() : 0); }
 
  private:
   void open(const TextFile& file) {
     if (file.rows) {
-      reader_ = std::make_unique<RowReader>(file, options_);
+      reader_ = std::make_unique<RowReader>(file, options_, &cancelled_);
     } else {
-      reader_ = std::make_unique<PlainReader>(file, options_, separator_);
+      reader_ = std::make_unique<PlainReader>(file, options_, separator_, &cancelled_);
     }
   }
 
   std::vector<TextFile> files_;
   TextOptions options_;
   std::string separator_;
+  std::atomic<bool> cancelled_ = false;
   std::unique_ptr<Reader> reader_;
   size_t next_file_ = 0;
   int64_t bytes_before_ = 0, empty_before_ = 0;
@@ -474,6 +479,10 @@ TextSource& TextSource::operator=(TextSource&&) noexcept = default;
 
 std::optional<Document> TextSource::next() {
   return impl_->next();
+}
+
+void TextSource::cancel() {
+  impl_->cancel();
 }
 
 int64_t TextSource::bytes_total() const {

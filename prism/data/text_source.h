@@ -23,7 +23,8 @@ struct TextOptions {
   void visit(Visitor& v) {
     v("format", format, "txt, jsonl, or auto: by the file's ending, standard input is txt");
     v("field", field, "the member of a .jsonl row that holds its text");
-    v("separator", separator, "what stands between the documents of a .txt, e.g. \\n\\n\\n\\n; empty: a file is one");
+    v("separator", separator,
+      R"(what stands between the documents of a .txt, e.g. \n\n\n\n; \r, \t, \\ and \xHH as in C; empty: a file is one)");
     v("invalid_utf8", invalid_utf8, "text that is not UTF-8: error, keep (its bytes) or replace (by U+FFFD)");
     v("piece_bytes", piece_bytes, "longer documents are handed on in pieces of about this size");
   }
@@ -81,6 +82,9 @@ class TextSource {
   /// @throws InputError naming file and place: bytes that are not UTF-8 (with invalid_utf8 = error), a row that is no
   ///         JSON object or lacks the field, a packed stream that is damaged or cut short, a file that cannot be read.
   std::optional<Document> next();
+
+  /// From any thread: a next() that waits for more of a pipe gives up with a FailedError.
+  void cancel();
 
   /// Size of all files as they lie on the disk; 0 when standard input is one of them.
   int64_t bytes_total() const;

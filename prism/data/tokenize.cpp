@@ -86,6 +86,12 @@ class SplitReader {
     return portion;
   }
 
+  /// From any thread.
+  void cancel() {
+    train_.cancel();
+    valid_.cancel();
+  }
+
  private:
   std::optional<EncodedPiece> next_piece() {
     if (auto document = train_.next()) {
@@ -106,6 +112,18 @@ class SplitReader {
   TextSource train_, valid_;
   uint64_t documents_ = 0;
   bool in_valid_ = false, ended_ = false;
+};
+
+/// Whatever ends its scope, the reader waits no longer for input that may never come.
+class CancelAtEnd {
+ public:
+  explicit CancelAtEnd(SplitReader& reader) : reader_(reader) {}
+  ~CancelAtEnd() { reader_.cancel(); }
+  CancelAtEnd(const CancelAtEnd&) = delete;
+  CancelAtEnd& operator=(const CancelAtEnd&) = delete;
+
+ private:
+  SplitReader& reader_;
 };
 
 /// The shards of one split, each closed when it is full.
@@ -233,6 +251,7 @@ TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vect
                                           piece.tokens = tokenizer.encode(piece.document.text, SpecialTokens::as_text);
                                       },
                                       thread_limit(options.threads).threads);
+    const CancelAtEnd cancel(reader);  // before the pipeline joins its threads
     while (const std::optional<Portion> portion = pipeline.next()) {
       heed_stop_signal();
       for (const EncodedPiece& piece : portion->pieces) writer.write(piece);
@@ -245,7 +264,7 @@ TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vect
   summary.empty_documents = empty_documents;
   summary.skipped_files = skipped + skipped_valid;
   tokenizer.save(folder.staging() / kTokenizerName);
-  write_file(folder.staging() / kDatasetInfoName, fields_to_json(summary.info).dump(2) + "\n");
+  write_file(folder.staging() / kDatasetInfoName, to_text(fields_to_json(summary.info), 2) + "\n");
   folder.publish();
   return summary;
 }

@@ -26,7 +26,7 @@ struct TokenizeOptions {
   void visit(Visitor& v) {
     v("text", text, "how the files are read");
     v("valid_share", valid_share, "share of the documents that goes to validation, 0 (none) to below 1");
-    v("shard_tokens", shard_tokens, "tokens a shard, at most 2147483647");
+    v("shard_tokens", shard_tokens, "tokens a shard, at most 2147483647; may end in k or M");
     v("seed", seed, "chooses the validation documents");
     v("force", force, "replace a dataset that is already there");
   }

@@ -30,10 +30,10 @@ struct GenerateOptions {
   SamplerOptions sampler;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("max_new_tokens", max_new_tokens, "stop after so many tokens; 0: 128, or what the context has room for");
+    v("max_new_tokens", max_new_tokens, "stop after so many tokens; 0: 128, or fewer where the context ends");
     v("ignore_end_of_text", ignore_end_of_text, "go on behind the end-of-text token");
     v("heed_signals", heed_signals, "stop early at SIGINT or SIGTERM");
-    v("stop", stop, "stop before the first of these strings");
+    v("stop", stop, R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; may be repeated)");
     v("sampler", sampler, "how the next token is chosen");
   }
 };

@@ -1,8 +1,6 @@
 #include "prism/kernels/attend.h"
 
-#include <map>
-
-#include "prism/core/names.h"
+#include "prism/core/error.h"
 
 namespace prism {
 namespace {
@@ -19,6 +17,25 @@ void check_vector(const torch::Tensor& lengths, int64_t batch, const char* name)
       kOperation, "{}: expected int32 [{}]; found {}.", name, batch, shape_text(lengths));
 }
 
+/// A check for each thing that the header promises and a backend relies on.
+void check_dense_rows(const torch::Tensor& tensor, const char* name) {
+  PRISM_CHECK(tensor.size(-1) <= 1 || tensor.stride(-1) == 1, kOperation,
+              "{}: expected a dense last axis; found stride {}; make it contiguous.", name, tensor.stride(-1));
+}
+
+void check_pages(const KeyValues& kv, int64_t batch) {
+  PRISM_CHECK(
+      kv.page_table_BN.dim() == 2 && kv.page_table_BN.size(0) == batch && kv.page_table_BN.scalar_type() == torch::kInt,
+      kOperation, "page table: expected int32 [{}, pages]; found {}.", batch, shape_text(kv.page_table_BN));
+  PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), kOperation,
+              "expected paged keys and values without gradients; gather them first.");
+  if (kv.page_table_BN.numel() == 0) return;
+  const auto [lowest, highest] = kv.page_table_BN.aminmax();
+  PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), kOperation,
+              "page table: expected pages within 0-{}; found {}-{}.", kv.k_BGSD.size(0) - 1, lowest.item<int>(),
+              highest.item<int>());
+}
+
 void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t head_dim) {
   PRISM_CHECK(
       kv.k_BGSD.dim() == 4 && kv.v_BGSE.dim() == 4 && kv.k_BGSD.sizes().slice(0, 3) == kv.v_BGSE.sizes().slice(0, 3),
@@ -26,6 +43,8 @@ void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t
       shape_text(kv.v_BGSE));
   PRISM_CHECK(kv.k_BGSD.size(3) == head_dim, kOperation, "expected keys as wide as queries, {}; found {}.", head_dim,
               kv.k_BGSD.size(3));
+  check_dense_rows(kv.k_BGSD, "k");
+  check_dense_rows(kv.v_BGSE, "v");
   const int64_t groups = kv.k_BGSD.size(1);
   PRISM_CHECK(groups > 0 && heads % groups == 0, kOperation,
               "expected query heads in equal groups; found {} for {} key heads.", heads, groups);
@@ -34,16 +53,13 @@ void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t
                 kv.k_BGSD.size(0));
     return;
   }
-  PRISM_CHECK(
-      kv.page_table_BN.dim() == 2 && kv.page_table_BN.size(0) == batch && kv.page_table_BN.scalar_type() == torch::kInt,
-      kOperation, "page table: expected int32 [{}, pages]; found {}.", batch, shape_text(kv.page_table_BN));
-  PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), kOperation,
-              "expected paged keys and values without gradients; gather them first.");
+  check_pages(kv, batch);
 }
 
 void check_input(const AttentionInput& input) {
   const auto& q = input.q_BTHD;
   PRISM_CHECK(q.dim() == 4, kOperation, "expected q [B, T, H, D]; found {}.", shape_text(q));
+  check_dense_rows(q, "q");
   const int64_t batch = q.size(0), heads = q.size(2);
   check_key_values(input.kv, batch, heads, q.size(3));
   check_vector(input.q_lengths_B, batch, "q_lengths");
@@ -54,21 +70,17 @@ void check_input(const AttentionInput& input) {
       kOperation, "expected q, k and v of one floating type; found {}, {} and {}.", c10::toString(type),
       c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
   const auto& documents = input.documents_BS;
-  PRISM_CHECK(
-      !documents.defined() || (documents.dim() == 2 && documents.size(0) == batch &&
-                               (input.kv.page_table_BN.defined() || documents.size(1) == input.kv.k_BGSD.size(2))),
-      kOperation, "documents: expected [B, S]; found {}.", shape_text(documents));
+  const int64_t pages = input.kv.page_table_BN.defined() ? input.kv.page_table_BN.size(1) : 1;
+  const int64_t keys = pages * input.kv.k_BGSD.size(2);
+  PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),
+              kOperation, "documents: expected [{}, {}]; found {}.", batch, keys, shape_text(documents));
   const auto& kept = input.kept_heads_BH;
   PRISM_CHECK(!kept.defined() || (kept.dim() == 2 && kept.size(0) == batch && kept.size(1) == heads &&
                                   kept.scalar_type() == torch::kBool),
               kOperation, "kept heads: expected bool [{}, {}]; found {}.", batch, heads, shape_text(kept));
-}
-
-const std::map<std::string, AttentionBackend>& backends() {
-  static const std::map<std::string, AttentionBackend> table = {{"automatic", AttentionBackend::automatic},
-                                                                {"reference", AttentionBackend::reference},
-                                                                {"torch", AttentionBackend::torch}};
-  return table;
+  const auto& blocks = input.block_mask.counts_BHM;
+  PRISM_CHECK(!blocks.defined() || (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) == heads),
+              kOperation, "block mask: expected counts [{}, {}, rows]; found {}.", batch, heads, shape_text(blocks));
 }
 
 }  // namespace
@@ -85,16 +97,6 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
 
 AttentionBackend choose_backend(const AttentionInput& input) {
   return torch_backend_serves(input) ? AttentionBackend::torch : AttentionBackend::reference;
-}
-
-AttentionBackend find_backend(const std::string& name) {
-  return find_by_name(backends(), name, kOperation, "attention backend");
-}
-
-std::string backend_name(AttentionBackend backend) {
-  for (const auto& [name, value] : backends())
-    if (value == backend) return name;
-  throw InternalError(kOperation, "a backend without a name");
 }
 
 KeyValues gather_pages(const KeyValues& kv) {
@@ -139,7 +141,7 @@ torch::Tensor visible_keys(const AttentionInput& input) {
   if (!input.block_mask.defined()) return visible_BTS.defined() ? visible_BTS.unsqueeze(1) : visible_BTS;
 
   const auto first_B = input.first_query ? torch::full({batch}, *input.first_query, longs) : shift_B;
-  const auto blocks_BHTS = expand_block_mask(input.block_mask, first_B.clamp_min(0), queries, keys);
+  const auto blocks_BHTS = expand_block_mask(input.block_mask, first_B.clamp_min(0), q_lengths_B, queries, keys);
   return visible_BTS.defined() ? visible_BTS.unsqueeze(1) & blocks_BHTS : blocks_BHTS;
 }
 

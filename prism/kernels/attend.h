@@ -9,7 +9,6 @@
 #include <torch/types.h>
 
 #include <optional>
-#include <string>
 
 #include "prism/kernels/block_mask.h"
 
@@ -38,7 +37,8 @@ struct AttentionInput {
   torch::Tensor documents_BS;
   torch::Tensor kept_heads_BH;  ///< bool: heads that are computed, the others give zeros; undefined: all
   BlockMask block_mask;         ///< key blocks that are computed; undefined: all
-  /// Absolute position of the first query, to which the block mask's rows are anchored; absent: kv_length - q_length.
+  /// Absolute position of the first query, to which the block mask's rows are anchored; absent: kv_length - q_length,
+  /// or 0 if that is negative.
   std::optional<int64_t> first_query;
   Causality causality = Causality::causal;
   std::optional<double> scale;  ///< absent: 1 / sqrt(D)
@@ -67,9 +67,6 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend = A
 
 /// The backend that `automatic` stands for.
 AttentionBackend choose_backend(const AttentionInput& input);
-/// "automatic", "reference", "torch". @throws InputError naming the known ones.
-AttentionBackend find_backend(const std::string& name);
-std::string backend_name(AttentionBackend backend);
 
 /// Which keys a query may see: lengths, causality, documents and block mask in one. Not for paged input (gather_pages).
 /// @return bool, broadcastable to [B, H, T, S]; undefined if every query sees every key.

@@ -22,8 +22,9 @@ struct BlockMask {
 
 /// The mask as booleans [B, H, T, S], for the reference path and for tests.
 /// @param first_query_B  int64 [B], absolute position of each sequence's first query.
+/// @param q_lengths_B    int64 [B], queries of each sequence; those beyond need no row of the mask and get any.
 /// @throws InputError for shapes that contradict each other or indices outside the keys.
-torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& first_query_B, int64_t queries,
-                                int64_t keys);
+torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& first_query_B,
+                                const torch::Tensor& q_lengths_B, int64_t queries, int64_t keys);
 
 }  // namespace prism

@@ -1,5 +1,10 @@
 #include "prism/models/cost.h"
 
+#include "prism/attention/kv_cache.h"
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/core/progress.h"
+
 namespace prism {
 namespace {
 
@@ -28,6 +33,14 @@ ModelCost model_cost(const ModelConfig& config) {
     cost.kv_bytes_per_token += cost.layers.back().kv_bytes_per_token;
   }
   return cost;
+}
+
+void check_memory(const ModelConfig& config, int64_t bytes) {
+  const double needed = static_cast<double>(bytes) * static_cast<double>(model_cost(config).parameters);
+  const auto total = static_cast<double>(total_memory_bytes());
+  PRISM_CHECK(needed < total, "model",
+              "expected parameters that fit into memory, {}B; found {}B of them; choose a smaller model.",
+              short_number(total), short_number(needed));
 }
 
 }  // namespace prism

@@ -11,7 +11,8 @@ namespace prism {
 struct LayerCost {
   int64_t parameters = 0;
   /// Of one token in a forward pass over a full context: 2 per weight of a matmul, and 2 H D (T + 1) for the causal
-  /// products q k^T and p v, whose queries see (T + 1) / 2 keys on average. Norms and activations are not counted.
+  /// products q k^T and p v, whose queries see (T + 1) / 2 keys on average. Norms, activations, rotation
+  /// and softmax are not counted; the last alone depends on the number of heads.
   int64_t flops_per_token = 0;
   int64_t kv_bytes_per_token = 0;  ///< bfloat16
 };
@@ -27,5 +28,9 @@ struct ModelCost {
 
 /// @param config  complete.
 ModelCost model_cost(const ModelConfig& config);
+
+/// What the system would otherwise answer by killing the process.
+/// @param bytes  that each parameter will take. @throws InputError if all of them together do not fit into memory.
+void check_memory(const ModelConfig& config, int64_t bytes);
 
 }  // namespace prism

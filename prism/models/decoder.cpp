@@ -7,10 +7,12 @@
 #include "prism/core/error.h"
 #include "prism/kernels/cross_entropy.h"
 #include "prism/layers/initialise.h"
+#include "prism/models/cost.h"
 
 namespace prism {
 
 DecoderImpl::DecoderImpl(ModelConfig config) : config_(std::move(config)) {
+  check_memory(config_, sizeof(float));
   const auto rotary = std::make_shared<RotaryCache>();
   embedding = register_module("embedding", Embedding(config_.vocab_size, config_.d_model));
   for (size_t i = 0; i < config_.layers.size(); ++i)

@@ -16,9 +16,12 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
   PRISM_CHECK(layer.heads > 0, kOperation, "layer {}: expected at least 1 head; found {}.", index, layer.heads);
   if (layer.kv_heads == 0) layer.kv_heads = layer.heads;
   if (layer.head_dim == 0) {
-    check_head_schedule({layer.heads}, d_model, 0, true);
+    check_head_divides(layer.heads, index, d_model);
     layer.head_dim = d_model / layer.heads;
   }
+  PRISM_CHECK(layer.heads * layer.head_dim <= kLargest, kOperation,
+              "layer {}: expected heads that are at most {} wide together; found {} of width {}.", index, kLargest,
+              layer.heads, layer.head_dim);
   PRISM_CHECK(layer.head_dim > 0 && layer.head_dim % 2 == 0, kOperation,
               "layer {}: expected heads of even width, rotary turns pairs; found {}; choose another head count.", index,
               layer.head_dim);
@@ -35,6 +38,10 @@ HeadSchedule heads_of(const ModelConfig& config) {
   HeadSchedule heads;
   for (const auto& layer : config.layers) heads.push_back(layer.heads);
   return heads;
+}
+
+std::vector<std::string> schedule_warnings(const ModelConfig& config) {
+  return head_schedule_warnings(heads_of(config), config.base_heads, config.layers.front().head_dim);
 }
 
 void expand_shorthand(ModelConfig& config) {

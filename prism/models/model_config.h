@@ -48,6 +48,9 @@ struct ModelConfig {
 /// Heads of each layer.
 HeadSchedule heads_of(const ModelConfig& config);
 
+/// head_schedule_warnings() of a complete config.
+std::vector<std::string> schedule_warnings(const ModelConfig& config);
+
 /// Replaces the shorthand by the list of layers, whose head_dim and kv_heads stay 0 until complete().
 /// @throws InputError if both are given, or neither, or the shorthand does not read.
 void expand_shorthand(ModelConfig& config);

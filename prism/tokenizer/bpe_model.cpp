@@ -6,15 +6,12 @@
 #include <functional>
 
 #include "prism/core/error.h"
+#include "prism/tokenizer/token_pair.h"
 
 namespace prism {
 namespace {
 
 constexpr size_t kShortBytes = 64;
-
-uint64_t pack(int32_t left, int32_t right) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-}
 
 size_t hash_pair(uint64_t pair, int shift) {
   return static_cast<size_t>(((pair ^ (pair >> 29)) * 0x9E3779B97F4A7C15u) >> shift);
@@ -29,7 +26,7 @@ BpeModel::BpeModel(const std::array<int32_t, 256>& byte_ids, const std::vector<M
   rules_.assign(size_t{1} << bits, Rule{});
   for (size_t rank = 0; rank < merges.size(); ++rank) {
     const auto& merge = merges[rank];
-    const uint64_t pair = pack(merge.left, merge.right);
+    const uint64_t pair = pack_pair(merge.left, merge.right);
     size_t slot = hash_pair(pair, shift_);
     while (rules_[slot].pair != UINT64_MAX && rules_[slot].pair != pair) slot = (slot + 1) & (rules_.size() - 1);
     rules_[slot] = {pair, static_cast<uint32_t>(rank), merge.result};
@@ -37,7 +34,7 @@ BpeModel::BpeModel(const std::array<int32_t, 256>& byte_ids, const std::vector<M
 }
 
 const BpeModel::Rule& BpeModel::find(int32_t left, int32_t right) const {
-  const uint64_t pair = pack(left, right);
+  const uint64_t pair = pack_pair(left, right);
   size_t slot = hash_pair(pair, shift_);
   while (rules_[slot].pair != pair && rules_[slot].pair != UINT64_MAX) slot = (slot + 1) & (rules_.size() - 1);
   return rules_[slot];  // an empty slot has kNoRank

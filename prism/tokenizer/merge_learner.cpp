@@ -4,15 +4,12 @@
 #include <unordered_set>
 
 #include "prism/tokenizer/byte_alphabet.h"
+#include "prism/tokenizer/token_pair.h"
 
 namespace prism {
 namespace {
 
 constexpr uint32_t kEmpty = UINT32_MAX;
-
-uint64_t pack(int32_t left, int32_t right) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
-}
 
 size_t hash_pair(uint64_t pair) {
   const uint64_t mixed = pair * 0x9E3779B97F4A7C15u;
@@ -38,7 +35,7 @@ MergeLearner::MergeLearner(const WordCounts& words, const std::vector<std::strin
   for (size_t word = 0; word < begins_.size(); ++word) {
     const int32_t* tokens = tokens_.data() + begins_[word];
     for (size_t i = 0; i + 1 < lengths_[word]; ++i)
-      change(pack(tokens[i], tokens[i + 1]), counts_[word], static_cast<uint32_t>(word));
+      change(pack_pair(tokens[i], tokens[i + 1]), counts_[word], static_cast<uint32_t>(word));
   }
   queue_touched();
 }
@@ -123,12 +120,12 @@ void MergeLearner::join_in_word(uint32_t word, int32_t left, int32_t right, int3
     }
     // The neighbour before is already what it became in this pass, the one after is still what it was.
     if (kept > 0) {
-      change(pack(tokens[kept - 1], left), -count, word);
-      change(pack(tokens[kept - 1], joined), count, word);
+      change(pack_pair(tokens[kept - 1], left), -count, word);
+      change(pack_pair(tokens[kept - 1], joined), count, word);
     }
     if (i + 2 < length) {
-      change(pack(right, tokens[i + 2]), -count, word);
-      change(pack(joined, tokens[i + 2]), count, word);
+      change(pack_pair(right, tokens[i + 2]), -count, word);
+      change(pack_pair(joined, tokens[i + 2]), count, word);
     }
     tokens[kept++] = joined;
     ++i;
@@ -142,7 +139,7 @@ std::vector<std::pair<std::string, std::string>> MergeLearner::merges() const {
   std::vector<std::pair<std::string, std::string>> result;
   for (auto merge = merges_.rbegin(); merge != merges_.rend(); ++merge) {
     const auto [left, right] = *merge;
-    if (seen.insert(pack(left, right)).second)
+    if (seen.insert(pack_pair(left, right)).second)
       result.emplace_back(spellings_[static_cast<size_t>(left)], spellings_[static_cast<size_t>(right)]);
   }
   std::reverse(result.begin(), result.end());

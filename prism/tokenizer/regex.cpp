@@ -23,7 +23,7 @@ Regex::Regex(const std::string& pattern, std::string_view source) : pattern_(pat
   int code = 0;
   size_t offset = 0;
   code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                            PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &offset, nullptr),
+                            PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset, nullptr),
               pcre2_code_free);
   PRISM_CHECK(code_ != nullptr, "tokenizer",
               "{}: expected a regular expression; found \"{}\", in which at offset {} {}.", source, pattern, offset,

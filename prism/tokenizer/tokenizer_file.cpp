@@ -3,21 +3,12 @@
 #include <algorithm>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 
 namespace prism {
 namespace {
 
 using nlohmann::json;
-
-json parse_text(std::string_view text, const std::string& source) {
-  // Not Json: its objects are lists, in which the vocabulary's members would be sought one by one.
-  try {
-    return json::parse(text);
-  } catch (const json::parse_error& error) {
-    throw InputError("tokenizer", fmt::format("{}: expected JSON; found a fault at byte {} of {}.", source, error.byte,
-                                              text.size()));
-  }
-}
 
 const json& member(const json& object, const char* name, json::value_t type, const std::string& source) {
   const auto found = object.find(name);
@@ -144,7 +135,8 @@ std::string join_rows(const Rows& rows, const char* indent, Text text) {
 }  // namespace
 
 TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& source) {
-  json root = parse_text(text, source);
+  // Not Json: its objects are lists, in which the vocabulary's members would be sought one by one.
+  auto root = parse_json<json>(text, source);
   PRISM_CHECK(root.is_object(), "tokenizer", "{}: expected an object; found {}.", source, root.type_name());
   const json& model = member(root, "model", json::value_t::object, source);
   check_model(model, source);

@@ -17,7 +17,7 @@ using Phase = TrainProgress::Phase;
 
 constexpr int64_t kStepsBetweenReports = 64;
 
-void check(const TrainOptions& options, int threads) {
+void check(const BpeTrainOptions& options, int threads) {
   const auto smallest = static_cast<int64_t>(256 + options.special_tokens.size());
   PRISM_CHECK(options.vocab_size >= smallest, "train_bpe",
               "expected a vocab_size of at least {} (256 bytes and {} special tokens); found {}.", smallest,
@@ -36,7 +36,7 @@ void check(const TrainOptions& options, int threads) {
   }
 }
 
-TokenizerFile make_file(const MergeLearner& learner, const TrainOptions& options) {
+TokenizerFile make_file(const MergeLearner& learner, const BpeTrainOptions& options) {
   TokenizerFile file;
   const auto& spellings = learner.spellings();
   for (size_t id = 0; id < spellings.size(); ++id) file.vocab.push_back({static_cast<int32_t>(id), spellings[id]});
@@ -58,7 +58,7 @@ TokenizerFile make_file(const MergeLearner& learner, const TrainOptions& options
 
 }  // namespace
 
-Tokenizer train_bpe(const TextSupply& source, const TrainOptions& options, int threads,
+Tokenizer train_bpe(const TextSupply& source, const BpeTrainOptions& options, int threads,
                     const std::function<void(const TrainProgress&)>& progress) {
   check(options, threads);
   const auto report = [&](Phase phase, int64_t done, int64_t total) {

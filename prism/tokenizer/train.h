@@ -1,6 +1,6 @@
 // Learns a byte-level BPE tokenizer from text.
 //
-//   TrainOptions options;  options.vocab_size = 16384;
+//   BpeTrainOptions options;  options.vocab_size = 16384;
 //   Tokenizer tokenizer = train_bpe([&](std::string& text) { return reader.next(text); }, options, threads);
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace prism {
 
-struct TrainOptions {
+struct BpeTrainOptions {
   int64_t vocab_size = 32768;
   int64_t min_frequency = 2;
   std::vector<std::string> special_tokens = {"<|endoftext|>"};
@@ -23,7 +23,7 @@ struct TrainOptions {
   void visit(Visitor& v) {
     v("vocab_size", vocab_size, "tokens in all: special ones, the 256 bytes, and one for each merge");
     v("min_frequency", min_frequency, "a pair that occurs less often is not merged; 0 and 1 merge all");
-    v("special_tokens", special_tokens, "get the first ids; text that spells one becomes it");
+    v("special_tokens", special_tokens, "special tokens, which get the first ids; text that spells one becomes it; may be repeated");
     v("pattern", pattern, "how text is cut before merging: gpt2, llama3 or a regular expression");
   }
 };
@@ -53,7 +53,7 @@ struct TrainProgress {
 /// @throws InputError for no text, a vocabulary smaller than 256 + special tokens, special tokens that are empty,
 /// doubled
 ///         or not UTF-8, a pattern that does not compile; whatever `source` throws.
-Tokenizer train_bpe(const TextSupply& source, const TrainOptions& options, int threads,
+Tokenizer train_bpe(const TextSupply& source, const BpeTrainOptions& options, int threads,
                     const std::function<void(const TrainProgress&)>& progress = {});
 
 }  // namespace prism

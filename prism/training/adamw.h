@@ -27,7 +27,8 @@ struct AdamWOptions {
 };
 
 /// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), with m^, v^
-/// corrected for their start at zero. Source: arXiv 1711.05101.
+/// corrected for their start at zero. Source: arXiv 1711.05101; as in PyTorch,
+/// the decay is scaled by the whole learning rate.
 class AdamW {
  public:
   /// @param parameters  names key the state in checkpoints; those with two axes decay.

@@ -52,7 +52,8 @@ void check_train_options(const TrainOptions& options) {
   at_least("sample_temperature", options.sample_temperature, 0);
   for (const auto& [name, value] :
        {std::pair{"tokens", options.tokens}, {"batch_rows", options.batch_rows}, {"accumulate", options.accumulate}})
-    PRISM_CHECK(value <= int64_t{1} << (name == std::string_view("tokens") ? 50 : 20), "recipe",
+    // Small enough that the tokens of a step cannot overflow.
+    PRISM_CHECK(value <= int64_t{1} << (name == std::string_view("tokens") ? 50 : 16), "recipe",
                 "train.{}: expected less; found {}.", name, value);
   for (const auto& [name, share] :
        {std::pair{"final_share", options.final_share}, {"warmup_share", options.warmup_share}})

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "prism/attention/head_schedule.h"
 #include "prism/checkpoint/model_folder.h"
@@ -32,17 +33,17 @@ fs::path claim_folder(const fs::path& run, Start start) {
               run.string());
   make_folder(run);
   for (const auto& entry : fs::directory_iterator(run)) {
-    PRISM_CHECK(entry.path().filename() == ".lock", kOperation,
-                "expected an empty folder; found {} in {}; choose another --out.", entry.path().filename().string(),
-                run.string());
+    const bool ours = entry.path().filename() == ".lock" || is_temporary_of(entry.path(), run / kRunRecipeName);
+    PRISM_CHECK(ours, kOperation, "expected an empty folder; found {} in {}; choose another --out.",
+                entry.path().filename().string(), run.string());
   }
   return run;
 }
 
-/// Names the tokens that a run was trained on, so that a resumed run notices other ones.
-std::string fingerprint_of(const TokenDataset& data) {
-  return fmt::format("{}-{}-{:016x}", data.info() ? data.info()->tokenizer_fingerprint : "unknown", data.size(),
-                     data.fingerprint());
+/// Names the tokens that a run is trained and validated on, so that a resumed run notices other ones.
+std::string fingerprint_of(const TokenDataset& train, const TokenDataset* valid) {
+  return fmt::format("{}-{}-{:016x}-{:016x}", train.info() ? train.info()->tokenizer_fingerprint : "unknown",
+                     train.size(), train.fingerprint(), valid != nullptr ? valid->fingerprint() : 0);
 }
 
 }  // namespace
@@ -63,7 +64,9 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
   check_samples();
   checkpoints_.sweep();
+  remove_temporaries(run_ / kRunRecipeName);
 
+  check_memory(recipe_.model, 16);  // float32 weight, gradient and two moments
   decoder_ = Decoder(recipe_.model);
   decoder_->initialise(static_cast<uint64_t>(recipe_.seed));
   decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
@@ -75,10 +78,10 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   if (start == Start::resume && last) {
     restore();
   } else {
-    state_.data_fingerprint = fingerprint_of(*train_data_);
+    state_.data_fingerprint = fingerprint_of(*train_data_, valid_data_.get());
     state_.dtype = compute_type_name(decoder_->compute_type());
     state_.threads = threads_;
-    write_file(run_ / kRunRecipeName, fields_to_json(recipe_).dump(2) + "\n");
+    write_file(run_ / kRunRecipeName, to_text(fields_to_json(recipe_), 2) + "\n");
     records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", 0);
     write_run_record();
   }
@@ -97,8 +100,8 @@ void Trainer::open_data() {
               "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
               needed, recipe_.model.vocab_size);
   const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
-  const WindowOptions options{recipe_.model.context, recipe_.train.batch_rows, recipe_.seed, recipe_.data.document_mask,
-                              true};
+  WindowOptions options{recipe_.model.context, recipe_.train.batch_rows, recipe_.seed, recipe_.data.document_mask,
+                        true};
   loader_ = std::make_unique<WindowLoader>(*train_data_, options, end_of_text);
   if (find_shards(folder, "valid").empty()) return;
   valid_data_ = std::make_unique<TokenDataset>(folder, "valid");
@@ -106,6 +109,8 @@ void Trainer::open_data() {
               "expected more than {} validation tokens, one context; found {} in {}; give prism tokenize a larger "
               "--valid-share.",
               recipe_.model.context, valid_data_->size(), folder.string());
+  options.shuffle = false;
+  valid_windows_ = std::make_unique<WindowLoader>(*valid_data_, options, end_of_text);
 }
 
 int64_t Trainer::step_tokens() const {
@@ -163,7 +168,14 @@ void Trainer::restore() {
         fmt::format("expected a whole checkpoint in {}; found {} Delete that folder to go on from the one before.",
                     folder.string(), error.what()));
   }
-  const auto fingerprint = fingerprint_of(*train_data_);
+  const int64_t step_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
+  PRISM_CHECK(state_.step <= total_steps() && state_.tokens == state_.step * step_tokens() &&
+                  state_.windows == state_.step * step_windows,
+              kOperation,
+              "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; delete "
+              "that folder to go on from the one before.",
+              total_steps(), step_tokens(), state_.step, state_.tokens, state_.windows, folder.string());
+  const auto fingerprint = fingerprint_of(*train_data_, valid_data_.get());
   PRISM_CHECK(
       state_.data_fingerprint == fingerprint, kOperation,
       "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
@@ -173,10 +185,11 @@ void Trainer::restore() {
               "expected {}, in which the run began; found that auto means {} here; resume it on such a CPU.",
               state_.dtype, dtype);
   if (state_.threads != threads_)
-    fmt::print(stderr, "note: the run began with {} threads; with {} its last digits may differ\n", state_.threads,
-               threads_);
+    notes_.push_back(
+        fmt::format("the run began with {} threads; with {} its last digits may differ", state_.threads, threads_));
   optimizer_->set_steps(state_.step);
   loader_->seek(state_.windows);
+  prune_due_ = true;
   records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", state_.records_bytes);
 }
 
@@ -185,19 +198,14 @@ TrainResult Trainer::run() {
   timer_.restart();
   logged_tokens_ = state_.tokens;
   logged_seconds_ = state_.step_seconds;
-  if (state_.step == total_steps()) {
+  if (state_.step == total_steps() && !state_.duties_pending) {
     progress_->finish(fmt::format("train: {} is done, {} steps", run_.string(), state_.step));
     return {true, state_.step, state_.tokens, state_.last_val_loss};
   }
-  while (state_.step < total_steps()) {
-    if (stop_signal() != 0) {
-      if (last_checkpoint(run_) != checkpoints_.path(CheckpointKind::step, state_.step)) save_checkpoint();
-      progress_->finish(fmt::format("train: stopped at step {}, saved; go on with: prism train --out {} --resume",
-                                    state_.step, run_.string()));
-      return {false, state_.step, state_.tokens, state_.last_val_loss};
-    }
-    train_step();
+  while (state_.step < total_steps() || state_.duties_pending) {
+    if (stop_signal() != 0 || !advance()) return stop();
   }
+  checkpoints_.prune(CheckpointKind::step, recipe_.train.keep_last);
   progress_->finish(fmt::format(
       "train: {} steps, {} tokens in {}, {:.0f} tokens/s, loss {}", state_.step,
       short_number(static_cast<double>(state_.tokens)), short_duration(state_.seconds + timer_.seconds()),
@@ -206,13 +214,33 @@ TrainResult Trainer::run() {
   return {true, state_.step, state_.tokens, state_.last_val_loss};
 }
 
-void Trainer::train_step() {
+TrainResult Trainer::stop() {
+  if (last_checkpoint(run_) != checkpoints_.path(CheckpointKind::step, state_.step)) save_checkpoint();
+  progress_->finish(fmt::format("train: stopped at step {}, saved; go on with: prism train --out {} --resume",
+                                state_.step, run_.string()));
+  return {false, state_.step, state_.tokens, state_.last_val_loss};
+}
+
+bool Trainer::advance() {
+  if (!state_.duties_pending && !train_step()) return false;
+  state_.duties_pending = true;
+  return do_duties();
+}
+
+bool Trainer::train_step() {
   const Timer timer;
   const auto& train = recipe_.train;
   const int64_t first_window = loader_->position();
-  const double loss = forward_backward();
+  const auto loss = forward_backward();
+  if (!loss) {
+    loader_->seek(first_window);
+    decoder_->zero_grad();
+    return false;
+  }
   const double norm = optimizer_->gradient_norm();
-  if (!std::isfinite(loss) || !std::isfinite(norm)) fail_not_finite(loss, norm, first_window);
+  if (!std::isfinite(*loss) || !std::isfinite(norm)) fail_not_finite(*loss, norm, first_window);
+  // Only now are the weights of the checkpoint before this step known to be good.
+  if (std::exchange(prune_due_, false)) checkpoints_.prune(CheckpointKind::step, train.keep_last);
 
   const double total = static_cast<double>(total_steps() * step_tokens());
   const double warmup = train.warmup_tokens > 0 ? static_cast<double>(train.warmup_tokens) : train.warmup_share * total;
@@ -223,36 +251,55 @@ void Trainer::train_step() {
   state_.tokens += step_tokens();
   state_.windows = loader_->position();
   state_.step_seconds += timer.seconds();
-  state_.loss_sum += loss;
+  state_.loss_sum += *loss;
   ++state_.loss_count;
-  progress_->update(state_.tokens,
-                    fmt::format("step {} | loss {:.3f} | {:.0f}% of the CPU", state_.step, loss, 100 * peak_share()));
+  last_loss_ = *loss;
+  show_progress(state_.tokens);
   if (state_.step % train.log_steps == 0 || state_.step == total_steps()) record_training(norm, learning_rate);
-  save_what_is_due();
+  return true;
 }
 
-double Trainer::forward_backward() {
-  const int64_t accumulate = recipe_.train.accumulate;
+std::optional<double> Trainer::forward_backward() {
+  const auto& train = recipe_.train;
   double sum = 0;
-  for (int64_t i = 0; i < accumulate; ++i) {
+  for (int64_t i = 0; i < train.accumulate; ++i) {
+    if (i > 0 && stop_signal() != 0) return std::nullopt;
     Batch batch = loader_->next();
     const BatchTensors tensors(batch);
     const auto loss = decoder_->loss(decoder_(tensors.tokens_BT, tensors.context), tensors.labels_BT);
     sum += loss.item<double>();
-    (loss / static_cast<double>(accumulate)).backward();
+    (loss / static_cast<double>(train.accumulate)).backward();
+    if (i + 1 < train.accumulate) show_progress(state_.tokens + (i + 1) * train.batch_rows * recipe_.model.context);
   }
-  return sum / static_cast<double>(accumulate);
+  return sum / static_cast<double>(train.accumulate);
+}
+
+void Trainer::show_progress(int64_t tokens) {
+  if (last_loss_ == 0) return progress_->update(tokens, fmt::format("step {}", state_.step + 1));
+  progress_->update(
+      tokens, fmt::format("step {} | loss {:.3f} | {:.0f}% of the CPU", state_.step, last_loss_, 100 * peak_share()));
+}
+
+std::string Trainer::way_back() const {
+  auto steps = checkpoints_.steps(CheckpointKind::step);
+  std::string newest;
+  if (!steps.empty() && steps.back() >= state_.step) {
+    newest = checkpoints_.path(CheckpointKind::step, steps.back()).string();
+    steps.pop_back();
+  }
+  const std::string good =
+      steps.empty() ? "there is no checkpoint known to be good"
+                    : "the last good checkpoint is " + checkpoints_.path(CheckpointKind::step, steps.back()).string();
+  return newest.empty() ? good : fmt::format("{} (delete {} to resume from before it)", good, newest);
 }
 
 void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) const {
-  const auto last = last_checkpoint(run_);
   throw FailedError(
       kOperation,
       fmt::format(
           "expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data; {}; "
           "lower train.learning_rate or lengthen the warm-up.",
-          loss, norm, state_.step + 1, first_window, loader_->position() - 1,
-          last ? "the last good checkpoint is " + last->string() : "there is no checkpoint yet"));
+          loss, norm, state_.step + 1, first_window, loader_->position() - 1, way_back()));
 }
 
 double Trainer::peak_share() const {
@@ -275,33 +322,40 @@ void Trainer::record_training(double norm, double learning_rate) {
   state_.loss_count = 0;
 }
 
-void Trainer::save_what_is_due() {
+bool Trainer::do_duties() {
   const auto& train = recipe_.train;
   const bool last = state_.step == total_steps();
-  if (valid_data_ && (last || due(train.eval_every_tokens))) evaluate();
+  if (valid_data_ && (last || due(train.eval_every_tokens)) && !evaluate()) return false;
   if (std::binary_search(save_steps_.begin(), save_steps_.end(), state_.step)) save_weights(CheckpointKind::weights);
   if (last) {
     record_samples();
     record_end();
   }
+  state_.duties_pending = false;
   if (last || due(train.checkpoint_every_tokens)) save_checkpoint();
+  return true;
 }
 
-void Trainer::evaluate() {
-  const auto [loss, tokens] =
-      validation_loss(decoder_, *valid_data_, recipe_.train.batch_rows, recipe_.train.eval_tokens);
+bool Trainer::evaluate() {
+  const auto validation = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens);
+  if (!validation) return false;
+  const auto [loss, tokens] = *validation;
   if (!std::isfinite(loss))
-    throw FailedError(kOperation,
-                      fmt::format("expected a finite validation loss; found {} at step {}; lower train.learning_rate.",
-                                  loss, state_.step));
+    throw FailedError(
+        kOperation,
+        fmt::format(
+            "expected a finite validation loss; found {} after step {}, windows up to {} of the data; {}; lower "
+            "train.learning_rate or lengthen the warm-up.",
+            loss, state_.step, state_.windows - 1, way_back()));
   state_.last_val_loss = loss;
   Json json = record("eval");
   json.update({{"val_loss", loss}, {"val_tokens", tokens}});
   records_->write(json);
-  if (state_.best_val_loss >= 0 && loss >= state_.best_val_loss) return;
+  if (state_.best_val_loss >= 0 && loss >= state_.best_val_loss) return true;
   state_.best_val_loss = loss;
   save_weights(CheckpointKind::best);
   checkpoints_.prune(CheckpointKind::best, 1);
+  return true;
 }
 
 GenerateOptions Trainer::sample_options() const {
@@ -347,7 +401,8 @@ void Trainer::save_checkpoint() {
     save_model(folder, decoder_, tokenizer_ ? &*tokenizer_ : nullptr);
     save_run_state(folder, state, optimizer_->state());
   });
-  checkpoints_.prune(CheckpointKind::step, recipe_.train.keep_last);
+  checkpoints_.prune(CheckpointKind::step, recipe_.train.keep_last + 1);
+  prune_due_ = true;
 }
 
 void Trainer::save_weights(CheckpointKind kind) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "prism/checkpoint/run_state.h"
@@ -45,6 +46,8 @@ class Trainer {
 
   const Recipe& recipe() const { return recipe_; }
   Decoder decoder() const { return decoder_; }
+  /// What the user should know before it runs.
+  const std::vector<std::string>& notes() const { return notes_; }
 
  private:
   void open_data();
@@ -52,11 +55,20 @@ class Trainer {
   void check_samples() const;
   GenerateOptions sample_options() const;
   void restore();
-  void train_step();
-  double forward_backward();
+  /// Saves what is done so far, for --resume.
+  TrainResult stop();
+  /// One step with what is due behind it. False: stopped by a signal, between two things that resume() can go on with.
+  bool advance();
+  bool train_step();
+  /// The mean loss over the step's batches; nothing if a signal came between two of them.
+  std::optional<double> forward_backward();
+  void show_progress(int64_t tokens);
+  /// For messages: which checkpoint is known to be good, because a finite loss followed it.
+  std::string way_back() const;
   [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window) const;
-  void save_what_is_due();
-  void evaluate();
+  /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
+  bool do_duties();
+  bool evaluate();
   void record_training(double norm, double learning_rate);
   void record_samples();
   void record_end();
@@ -75,7 +87,7 @@ class Trainer {
   int threads_;
   FolderLock lock_;
   std::unique_ptr<TokenDataset> train_data_, valid_data_;
-  std::unique_ptr<WindowLoader> loader_;
+  std::unique_ptr<WindowLoader> loader_, valid_windows_;
   std::optional<Tokenizer> tokenizer_;
   Decoder decoder_{nullptr};
   std::unique_ptr<AdamW> optimizer_;
@@ -86,8 +98,10 @@ class Trainer {
   RunState state_;
   Timer timer_;
   double peak_gflops_ = 0, flops_per_token_ = 0;
-  double logged_seconds_ = 0;
+  double logged_seconds_ = 0, last_loss_ = 0;
   int64_t logged_tokens_ = 0;
+  bool prune_due_ = false;  ///< a checkpoint was saved that no finite loss has followed yet
+  std::vector<std::string> notes_;
 };
 
 }  // namespace prism

@@ -1,18 +1,17 @@
 #include "prism/training/validation.h"
 
+#include "prism/core/stop.h"
 #include "prism/training/batch.h"
 
 namespace prism {
 
-ValidationLoss validation_loss(Decoder decoder, const TokenDataset& data, int64_t rows, int64_t tokens) {
+std::optional<ValidationLoss> validation_loss(Decoder decoder, WindowLoader windows, int64_t tokens) {
   torch::NoGradGuard no_gradients;
-  const int64_t context = decoder->config().context;
-  WindowLoader loader(data, {.context = context, .rows = rows, .seed = 0, .document_mask = false, .shuffle = false},
-                      -1);
   ValidationLoss result;
   double sum = 0;
-  while (loader.position() < loader.windows_per_epoch() && (tokens == 0 || result.tokens < tokens)) {
-    Batch batch = loader.next();
+  while (windows.position() < windows.windows_per_epoch() && (tokens == 0 || result.tokens < tokens)) {
+    if (stop_signal() != 0) return std::nullopt;
+    Batch batch = windows.next();
     const BatchTensors tensors(batch);
     sum += decoder->token_losses(decoder(tensors.tokens_BT, tensors.context), tensors.labels_BT)
                .sum(torch::kDouble)

@@ -11,10 +11,10 @@ struct ValidationLoss {
   int64_t tokens = 0;
 };
 
-/// Mean loss over whole windows of the model's context, in order, each token predicted once; without a document mask,
-/// so that models trained with and without one are comparable.
-/// @param rows    windows of a forward pass.
-/// @param tokens  stop after so many, rounded up to whole batches; 0: all.
-ValidationLoss validation_loss(Decoder decoder, const TokenDataset& data, int64_t rows, int64_t tokens);
+/// Mean loss over the windows of `windows`, from where it stands, each token predicted once.
+/// @param windows  unshuffled; with the document mask that the model was trained with.
+/// @param tokens   stop after so many, rounded up to whole batches; 0: all.
+/// @return         nothing if a stop signal came (core/stop.h).
+std::optional<ValidationLoss> validation_loss(Decoder decoder, WindowLoader windows, int64_t tokens);
 
 }  // namespace prism

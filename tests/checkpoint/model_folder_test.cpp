@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "prism/checkpoint/config_json.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/tokenizer/train.h"
+#include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {
@@ -33,6 +36,15 @@ ModelConfig config_of(const std::string& schedule, bool tied = true) {
   return config;
 }
 
+Tokenizer tokenizer_of(const std::string& text) {
+  bool read = false;
+  const auto supply = [&](std::string& to) {
+    to = text;
+    return !std::exchange(read, true);
+  };
+  return train_bpe(supply, {.vocab_size = 260}, 1);
+}
+
 Decoder make_decoder(const ModelConfig& config) {
   Decoder decoder(config);
   decoder->initialise(4);
@@ -56,12 +68,16 @@ TEST_F(ModelFolderTest, SurvivesSavingAndLoadingBitForBit) {
 }
 
 TEST_F(ModelFolderTest, IsAValidLlamaWhereTheLayersAreEqual) {
-  const auto json = config_to_json(config_of("4x2"), 7);
+  const auto tokenizer = tokenizer_of("some text");
+  const auto json = config_to_json(config_of("4x2"), &tokenizer);
   EXPECT_EQ(json["model_type"], "llama");
   EXPECT_EQ(json["num_attention_heads"], 4);
   EXPECT_EQ(json["head_dim"], 4);
   EXPECT_EQ(json["intermediate_size"], 12);
-  EXPECT_EQ(json["eos_token_id"], 7);
+  EXPECT_EQ(json["eos_token_id"], 0);
+  check_tokenizer(json, tokenizer, "test");
+  EXPECT_REFUSED(check_tokenizer(json, tokenizer_of("other words, other words"), "test"), "another model");
+  check_tokenizer(config_to_json(config_of("4x2"), nullptr), tokenizer, "a folder that names none");
   EXPECT_EQ(json["rope_parameters"]["rope_theta"], 10000.0);
   std::vector<std::string> names;
   for (const auto& [name, tensor] : llama_weights(make_decoder(config_of("4x1")))) names.push_back(name);
@@ -75,7 +91,7 @@ TEST_F(ModelFolderTest, IsAValidLlamaWhereTheLayersAreEqual) {
 }
 
 TEST_F(ModelFolderTest, NamesNoHeadCountThatIsTrueOfOneLayerOnly) {
-  const auto json = config_to_json(config_of("1x1,2x1"), -1);
+  const auto json = config_to_json(config_of("1x1,2x1"), nullptr);
   EXPECT_EQ(json["model_type"], "prism");
   EXPECT_FALSE(json.contains("num_attention_heads"));
   EXPECT_FALSE(json.contains("head_dim"));
@@ -85,7 +101,7 @@ TEST_F(ModelFolderTest, NamesNoHeadCountThatIsTrueOfOneLayerOnly) {
 }
 
 TEST_F(ModelFolderTest, ReadsBothSpellingsOfTheRotaryBase) {
-  auto json = config_to_json(config_of("4x2"), -1);
+  auto json = config_to_json(config_of("4x2"), nullptr);
   json.erase("rope_theta");
   json["rope_parameters"]["rope_theta"] = 5e5;
   EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.base, 5e5);
@@ -97,7 +113,7 @@ TEST_F(ModelFolderTest, ReadsBothSpellingsOfTheRotaryBase) {
 }
 
 TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
-  const auto good = config_to_json(config_of("1x1,2x1"), -1);
+  const auto good = config_to_json(config_of("1x1,2x1"), nullptr);
   const auto refused = [&](auto change) {
     auto json = good;
     change(json);

@@ -124,6 +124,10 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(train({"--model.d_model", "1000000000000"}), 2, {"d_model"});
   expect_sentence(train({"--model.layers[0].heads", "0"}), 2, {"layer 0", "at least 1 head"});
   expect_sentence(train({"--model.schedule", "3x1,2x1"}), 2, {"32 is not divisible by 3", "2 and 4"});
+  expect_sentence(train({"--model.layers[0].head_dim", "16", "--model.layers[1].heads", "5"}), 2,
+                  {"layer 1 has 5 heads"});
+  expect_sentence(train({"--model.layers[0].head_dim", "16000000"}), 2, {"memory", "smaller"});
+  expect_sentence(train({"--model.layers[1].head_dim", "16000000"}), 2, {"layer 1", "wide together"});
   expect_sentence(train({"--model.schedule", "2x1,1x1"}), 2, {"fewer than the 2 of layer 0", "allow_any"});
   expect_sentence(train({"--model.vocab_size", "100"}), 2, {"vocab_size", "300"});
   expect_sentence(train({"--model.context", "100000"}), 2, {"context"});
@@ -174,13 +178,45 @@ TEST(TrainDisk, ThatIsFullLeavesTheLastCheckpointWhole) {
       run_prism({"train", "--recipe", "recipe.json", "--out", "full2", "--threads", "1"}, shop, "", [] {
         const struct rlimit limit { 20000, 20000 };
         ::setrlimit(RLIMIT_FSIZE, &limit);
-        ::signal(SIGXFSZ, SIG_IGN);
       });
   expect_sentence(outcome, 1, {"free some space"});
   for (const auto& entry : fs::recursive_directory_iterator(shop / "full2"))
     EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
   EXPECT_EQ(run({"train", "--out", "full2", "--resume", "--threads", "1"}).status, 0)
       << "goes on when there is space again";
+}
+
+TEST(StandardError, ThatIsFullOrClosedStopsNothing) {
+  const auto& shop = Workshop::folder();
+  const std::vector<std::string> words = {"train", "--recipe",       "recipe.json", "--threads",
+                                          "1",     "--train.tokens", "1024"};
+  const auto into = [&](const std::string& out) {
+    auto all = words;
+    all.insert(all.end(), {"--out", out});
+    return all;
+  };
+  const auto full = [] { ::dup2(::open("/dev/full", O_WRONLY), STDERR_FILENO); };
+  EXPECT_EQ(run_prism(into("unheard"), shop, "", full).status, 0);
+  EXPECT_EQ(run_prism({"info", "nowhere"}, shop, "", full).status, 2);
+  EXPECT_EQ(run_prism(into("closed"), shop, "", [] { ::close(STDERR_FILENO); }).status, 0);
+  for (const char* file : {".lock", "recipe.json", "records.jsonl"})
+    EXPECT_EQ(read_text(shop / "closed" / file).find("tokens/s, loss"), std::string::npos) << file;
+}
+
+TEST(TrainName, MayHoldBytesThatAreNoText) {
+  EXPECT_EQ(run({"train", "--recipe", "recipe.json", "--out", "odd-name", "--threads", "1", "--train.tokens", "1024",
+                 "--name", "a\xff", "--json"})
+                .status,
+            0);
+}
+
+TEST(TrainFolder, ThatAKilledStartLeftIsTaken) {
+  fs::create_directories(Workshop::folder() / "killed-start");
+  write_text(Workshop::folder() / "killed-start/recipe.json.123.tmp", "{");
+  const auto outcome =
+      run({"train", "--recipe", "recipe.json", "--out", "killed-start", "--threads", "1", "--train.tokens", "1024"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "killed-start/recipe.json.123.tmp"));
 }
 
 TEST(TrainLoss, ThatIsNotFiniteStopsTheRunNamingStepAndCheckpoint) {
@@ -208,6 +244,18 @@ TEST(Checkpoint, WithAMissingOrCutFileIsRefusedByName) {
                              : run({"train", "--out", "damaged", "--resume", "--threads", "1"});
     expect_sentence(missing, 2, {file});
   }
+}
+
+TEST(Checkpoint, WithTheStateOfAnotherRunIsRefused) {
+  const auto& shop = Workshop::folder();
+  trained();
+  fs::copy(shop / "trained", shop / "foreign-state", fs::copy_options::recursive);
+  const auto file = shop / "foreign-state/checkpoints/step-00000016/state.json";
+  auto state = Json::parse(read_text(file));
+  state["step"] = 999;
+  write_text(file, state.dump());
+  expect_sentence(run({"train", "--out", "foreign-state", "--resume", "--threads", "1"}), 2,
+                  {"999", "state of this run"});
 }
 
 TEST(Shards, ThatAreCutOrForeignAreRefused) {
@@ -273,9 +321,13 @@ TEST(Resume, NeedsTheRunAndItsTokensAsTheyWere) {
   std::string bytes = read_text(shard);
   std::reverse(bytes.begin() + 1024, bytes.end());  // as many tokens, others
   for (size_t i = 1024; i + 1 < bytes.size(); i += 2) std::swap(bytes[i], bytes[i + 1]);
+  const std::string before = read_text(shard);
   write_text(shard, bytes);
-  expect_sentence(run({"train", "--out", "moved", "--resume", "--threads", "1"}), 2,
-                  {"tokens that the run began with"});
+  const std::vector<std::string> resume = {"train", "--out", "moved", "--resume", "--threads", "1"};
+  expect_sentence(run(resume), 2, {"tokens that the run began with"});
+  write_text(shard, before);
+  fs::remove(shop / "changed/valid_000000.bin");
+  expect_sentence(run(resume), 2, {"tokens that the run began with"});
 }
 
 TEST(Info, AgreesWithItselfAsJson) {
@@ -322,6 +374,13 @@ TEST(GenerateTokenizer, OfAnotherModelIsRefused) {
   fs::copy(last_checkpoint(), shop / "mixed");
   fs::copy_file(shop / "larger/tokenizer.json", shop / "mixed/tokenizer.json", fs::copy_options::overwrite_existing);
   expect_sentence(run({"generate", "mixed", "The"}), 2, {"300", "another model"});
+  write_text(shop / "other.txt",
+             "zebras quiz foxes, zebras jump; foxes quiz zebras, foxes jump. " + read_text(shop / "text.txt"));
+  ASSERT_EQ(
+      run({"tokenizer", "train", "other.txt", "--vocab-size", "300", "--out", "equal", "--special", "<|x|>"}).status,
+      0);
+  fs::copy_file(shop / "equal/tokenizer.json", shop / "mixed/tokenizer.json", fs::copy_options::overwrite_existing);
+  expect_sentence(run({"generate", "mixed", "The"}), 2, {"tokenizer of this model", "another model"});
 }
 
 TEST(Eval, ReportsPerplexitiesThatAgreeWithOneAnother) {
@@ -333,6 +392,25 @@ TEST(Eval, ReportsPerplexitiesThatAgreeWithOneAnother) {
   const auto text = run({"eval", trained(), "--task", "perplexity", "text.txt", "--threads", "1"});
   EXPECT_EQ(text.status, 0);
   EXPECT_NE(text.out.find("window"), std::string::npos);
+}
+
+TEST(Eval, OfASilentPipeStopsAtASignal) {
+  const auto& shop = Workshop::folder();
+  trained();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const TemporaryFolder own;
+  const pid_t child = start_prism({"eval", (shop / "trained").string(), "--task", "perplexity", "-", "--threads", "1"},
+                                  own.path(), [&] {
+                                    ::dup2(ends[0], STDIN_FILENO);
+                                    ::close(ends[1]);
+                                  });
+  ::usleep(1500000);
+  ::kill(child, SIGTERM);
+  const auto outcome = wait_for(child, own.path());
+  ::close(ends[0]);
+  ::close(ends[1]);
+  EXPECT_TRUE(outcome.status == 1 || outcome.status == 128 + SIGTERM) << outcome.status << outcome.err;
 }
 
 TEST(EvalInput, ThatIsWrongGetsASentence) {

@@ -42,25 +42,72 @@ void expect_equal_runs(const fs::path& a, const fs::path& b) {
   EXPECT_EQ(timeless_records(a), timeless_records(b));
 }
 
-std::vector<std::string> train(const std::string& out, const std::string& tokens) {
-  return {"train", "--recipe", "recipe.json", "--out", out, "--threads", "1", "--train.tokens", tokens};
+std::vector<std::string> train(const std::string& out, const std::string& tokens, const std::string& threads = "1") {
+  return {"train", "--recipe", "recipe.json", "--out", out, "--threads", threads, "--train.tokens", tokens};
 }
 
-TEST(Resume, AfterATermSignalEqualsTheUninterruptedRun) {
+std::vector<std::string> resume(const std::string& out, const std::string& threads = "1") {
+  return {"train", "--out", out, "--resume", "--threads", threads};
+}
+
+class ResumeThreads : public testing::TestWithParam<const char*> {};
+
+TEST_P(ResumeThreads, AfterATermSignalEqualsTheUninterruptedRun) {
   const auto& shop = Workshop::folder();
-  ASSERT_EQ(run_prism(train("whole", "60k"), shop).status, 0);
-  const pid_t child = start_prism(train("stopped", "60k"), shop);
+  ASSERT_EQ(run_prism(train("whole", "60k", GetParam()), shop).status, 0);
+  const pid_t child = start_prism(train("stopped", "60k", GetParam()), shop);
   while (!fs::exists(shop / "stopped/checkpoints")) ::usleep(10000);
   ::kill(child, SIGTERM);
   const auto stopped = wait_for(child, shop);
   EXPECT_EQ(stopped.status, 1);
   EXPECT_NE(stopped.err.find("prism train --out stopped --resume"), std::string::npos) << stopped.err;
-  const auto resumed = run_prism({"train", "--out", "stopped", "--resume", "--threads", "1"}, shop);
+  const auto resumed = run_prism(resume("stopped", GetParam()), shop);
   EXPECT_EQ(resumed.status, 0) << resumed.err;
   expect_equal_runs(shop / "whole", shop / "stopped");
-  const auto again = run_prism({"train", "--out", "stopped", "--resume", "--threads", "1"}, shop);
+  const auto again = run_prism(resume("stopped", GetParam()), shop);
   EXPECT_EQ(again.status, 0) << "resuming a finished run changes nothing";
   expect_equal_runs(shop / "whole", shop / "stopped");
+}
+
+INSTANTIATE_TEST_SUITE_P(OneAndTwo, ResumeThreads, testing::Values("1", "2"));
+
+TEST(Resume, AfterTermSignalsInValidationEqualsTheUninterruptedRun) {
+  const auto& shop = Workshop::folder();
+  // Validation after every step takes most of the time, so that most signals come in it.
+  const auto begin = [&](const std::string& out) {
+    auto words = train(out, "10k");
+    words.insert(words.end(), {"--train.eval_every_tokens", "1", "--train.log_steps", "1"});
+    return words;
+  };
+  ASSERT_EQ(run_prism(begin("validated"), shop).status, 0);
+  std::mt19937 random(7);
+  int stops = 0;
+  for (int attempt = 0; attempt < 60; ++attempt) {
+    const pid_t child = start_prism(attempt == 0 ? begin("interrupted") : resume("interrupted"), shop);
+    while (!fs::exists(shop / "interrupted/recipe.json")) ::usleep(1000);
+    ::usleep(200000 + random() % 200000);
+    ::kill(child, SIGTERM);
+    const auto outcome = wait_for(child, shop);
+    if (outcome.status == 0) break;
+    ASSERT_TRUE(outcome.status == 1 || outcome.status == 128 + SIGTERM) << outcome.err;  // before or after it listens
+    stops += outcome.status == 1;
+  }
+  EXPECT_GT(stops, 0);
+  EXPECT_EQ(run_prism(resume("interrupted"), shop).status, 0);
+  expect_equal_runs(shop / "validated", shop / "interrupted");
+}
+
+TEST(Resume, ASignalStopsAStepBetweenItsBatches) {
+  const auto& shop = Workshop::folder();
+  auto words = train("huge-step", "100M");
+  words.insert(words.end(), {"--train.accumulate", "60000"});  // minutes for a single step
+  const pid_t child = start_prism(words, shop);
+  while (!fs::exists(shop / "huge-step/records.jsonl")) ::usleep(10000);
+  ::usleep(300000);
+  ::kill(child, SIGTERM);
+  const auto outcome = wait_for(child, shop);
+  EXPECT_EQ(outcome.status, 1) << outcome.err;
+  EXPECT_NE(outcome.err.find("stopped at step 0, saved"), std::string::npos) << outcome.err;
 }
 
 TEST(SlowResume, AfterTwentyKillsEqualsTheUninterruptedRun) {
@@ -71,10 +118,7 @@ TEST(SlowResume, AfterTwentyKillsEqualsTheUninterruptedRun) {
   int kills = 0;
   for (int attempt = 0; kills < 20 && attempt < 60; ++attempt) {
     const bool begun = fs::exists(shop / "killed/recipe.json");
-    const pid_t child =
-        start_prism(begun ? std::vector<std::string>{"train", "--out", "killed", "--resume", "--threads", "1"}
-                          : train("killed", tokens),
-                    shop);
+    const pid_t child = start_prism(begun ? resume("killed") : train("killed", tokens), shop);
     // From before the first line of main() to a few checkpoints on.
     ::usleep(100000 + random() % 900000);
     ::kill(child, SIGKILL);
@@ -84,7 +128,7 @@ TEST(SlowResume, AfterTwentyKillsEqualsTheUninterruptedRun) {
     ++kills;
   }
   EXPECT_EQ(kills, 20) << "the run ended before it was killed often enough";
-  const auto last = run_prism({"train", "--out", "killed", "--resume", "--threads", "1"}, shop);
+  const auto last = run_prism(resume("killed"), shop);
   ASSERT_EQ(last.status, 0) << last.err;
   expect_equal_runs(shop / "unkilled", shop / "killed");
 }

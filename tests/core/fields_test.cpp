@@ -86,6 +86,15 @@ TEST(Fields, RejectPathsThatLeadNowhere) {
 TEST(Json, ThatIsCutOrEmptyIsNamedWithItsFault) {
   EXPECT_REFUSED(parse_json("", "a.json"), "expected JSON in a.json; found nothing");
   EXPECT_REFUSED(parse_json("{\"a\": 1", "a.json"), "at byte 8 of 7");
+  EXPECT_REFUSED(parse_json("[1e999]", "a.json"), "a number beyond all range");
+  EXPECT_REFUSED(parse_json(std::string(1'000'000, '['), "a.json"), "more than 100 levels");
+  EXPECT_EQ(parse_json(R"({"a": "[[\"{"})", "a.json")["a"], "[[\"{");
+  std::string brackets(200, '[');
+  EXPECT_EQ(parse_json("[\"" + brackets + "\"]", "a.json").size(), 1u) << "brackets in text are text";
+}
+
+TEST(Json, OfBytesThatAreNoTextIsPrintedAllTheSame) {
+  EXPECT_EQ(to_text(Json{{"name", "a\xFF"}}), "{\"name\":\"a\xEF\xBF\xBD\"}");
 }
 
 TEST(Fields, DescribeEveryLeafWithItsDefault) {

@@ -194,6 +194,7 @@ std::vector<Case> cases() {
                     .head_dim = 8,
                     .blocks = true,
                     .type = type});  // rows begin inside a block
+    list.push_back({.queries = 9, .keys = 30, .lengths = true, .blocks = true, .type = type});
   }
   return list;
 }
@@ -300,7 +301,27 @@ TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
     i.kv.page_table_BN = torch::zeros({2, 1}, torch::kInt);
     i.kv.k_BGSD = i.kv.k_BGSD.clone().requires_grad_(true);
   });
-  EXPECT_THROW(find_backend("flas"), InputError);
+  expect_rejected([](auto& i) { i.kv.page_table_BN = torch::full({2, 1}, 2, torch::kInt); });
+  expect_rejected([](auto& i) { i.kv.page_table_BN = torch::full({2, 1}, -1, torch::kInt); });
+  expect_rejected([](auto& i) {
+    i.kv.page_table_BN = torch::zeros({2, 2}, torch::kInt);
+    i.documents_BS = torch::zeros({2, 7}, torch::kInt);  // of one page
+  });
+  expect_rejected([](auto& i) { i.kv.v_BGSE = torch::randn({2, 2, 8, 7}).transpose(2, 3); });
+  const auto mask = make_block_mask({});
+  expect_rejected([&](auto& i) {
+    i.block_mask = mask;
+    i.block_mask.key_block_size = 0;
+  });
+  expect_rejected([&](auto& i) {
+    i.block_mask = mask;
+    i.block_mask.counts_BHM = mask.counts_BHM + 9;
+  });
+  expect_rejected([&](auto& i) {
+    i.block_mask = mask;
+    i.block_mask.counts_BHM = mask.counts_BHM.narrow(1, 0, 3);
+    i.block_mask.indices_BHMN = mask.indices_BHMN.narrow(1, 0, 3);
+  });
 }
 
 TEST(AttendBackend, FallsBackToTheReferenceForOtherValueWidths) {

@@ -167,6 +167,48 @@ TEST(HeadCrossEntropy, IsZeroWithoutAnyLabel) {
   EXPECT_EQ(hidden.grad().abs().max().item<float>(), 0.0f);
 }
 
+TEST(FusedKernels, ExceedTheirTolerancesWhenOneElementIsWrong) {
+  torch::manual_seed(11);
+  const auto wrong = [](const Tensor& x) {
+    auto copy = x.clone();
+    copy.flatten()[x.numel() / 2] += 0.02;
+    return copy;
+  };
+  const auto x = torch::randn({2, 65, 48}), weight = torch::randn({48});
+  const double largest = rms_norm_plain(x, weight, 1e-5, torch::kFloat).abs().max().item<double>();
+  EXPECT_GT(
+      max_difference(rms_norm(x, weight, 1e-5, torch::kFloat), rms_norm_plain(wrong(x), weight, 1e-5, torch::kFloat)),
+      4 * 0x1p-23 * largest);
+  const auto [cos, sin] = tables({65, 4});
+  EXPECT_GT(max_difference(rotate_heads(x.clone(), cos, sin, 6), rotate_heads_plain(wrong(x), cos, sin, 6)),
+            0x1p-21 * x.abs().max().item<double>());
+  EXPECT_GT(max_difference(rotate_heads(x.clone(), cos, wrong(sin), 6), rotate_heads_plain(x, cos, sin, 6)),
+            0x1p-21 * x.abs().max().item<double>());
+  const auto gate_up = torch::randn({3, 10}, torch::kDouble);
+  EXPECT_GT(max_difference(swiglu(gate_up), swiglu_plain(wrong(gate_up))), 1e-15);
+  const auto hidden = torch::randn({40, 3}), head = torch::randn({50, 3});
+  const auto labels = torch::randint(0, 50, {40}, torch::kLong);
+  EXPECT_GT(std::abs(head_cross_entropy(wrong(hidden), head, head, labels).item<double>() -
+                     head_cross_entropy_plain(hidden, head, labels).item<double>()),
+            1e-5);
+}
+
+TEST(RmsNorm, HasGradientsForBfloat16OutputCloseToThoseOfFloat) {
+  torch::manual_seed(12);
+  const auto values = torch::randn({70, 48}), gain = torch::randn({48});
+  const auto gradients = [&](torch::ScalarType type) {
+    auto x = values.clone().requires_grad_(true), weight = gain.clone().requires_grad_(true);
+    (rms_norm(x, weight, 1e-5, type).to(torch::kFloat) * values.roll(1, 0)).sum().backward();
+    return std::pair{x.grad(), weight.grad()};
+  };
+  const auto [dx, dweight] = gradients(torch::kFloat);
+  const auto [dx_half, dweight_half] = gradients(torch::kBFloat16);
+  // The incoming gradient is rounded to bfloat16 once: 2^-9 of each term, here of sums over 48 and 70 terms.
+  EXPECT_LE(max_difference(dx, dx_half), 0x1p-9 * 48 * values.abs().max().item<double>());
+  EXPECT_LE(max_difference(dweight, dweight_half), 0x1p-9 * values.pow(2).sum(0).max().item<double>() * 2);
+  EXPECT_GT(max_difference(dweight, dweight_half), 0) << "it was rounded";
+}
+
 TEST(Peak, GrowsWithTheInstructionAndIsPlausible) {
   const auto peak = measure_peak(1, false, 20);
   EXPECT_GT(peak.gflops, 1.0);

@@ -162,6 +162,20 @@ XML
   expect "what was not built" grep -qE '^FAILED .*a_NOT_BUILT$' "$folder/output"
 }
 
+the_demo_deletes_nothing_it_did_not_make() {
+  mkdir "$folder/demo"
+  echo text > "$folder/demo/mine.txt"
+  for words in demo/mine.txt ""; do
+    status=0
+    # shellcheck disable=SC2086  # no word at all is one of the two
+    (cd "$folder" && scripts/demo.sh $words) > "$folder/output" 2> "$folder/errors" || status=$?
+    output=$(cat "$folder/output") errors=$(cat "$folder/errors")
+    expect "exit status 2" [ "$status" -eq 2 ]
+    expect "one line of errors" [ "$(wc -l < "$folder/errors")" -eq 1 ]
+    expect "the file to be there still" [ -s "$folder/demo/mine.txt" ]
+  done
+}
+
 a_run_without_a_report_counts_as_a_failure() {
   run 'scripts/count_tests.py --status 0 none.xml'
   expect "a failure" [ "$(tail -n 1 "$folder/output")" = "0 passed, 1 failed, 0 skipped" ]

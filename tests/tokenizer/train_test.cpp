@@ -24,7 +24,7 @@ TextSupply supply(std::vector<std::string> texts) {
   };
 }
 
-json train_json(const std::vector<std::string>& texts, const TrainOptions& options, int threads = 1) {
+json train_json(const std::vector<std::string>& texts, const BpeTrainOptions& options, int threads = 1) {
   const TemporaryFolder folder;
   train_bpe(supply(texts), options, threads).save(folder.path() / "tokenizer.json");
   return json::parse(read_file(folder.path() / "tokenizer.json"));
@@ -54,7 +54,7 @@ TEST(Train, LearnsHuggingFacesMerges) {
     json expected = fixture_json(row.fixture)["model"];
     expected["vocab"].erase("ĠxyzzyQ");  // the fixture's extra token
     for (auto& merge : expected["merges"]) merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
-    TrainOptions options;
+    BpeTrainOptions options;
     options.vocab_size = row.vocab_size;
     options.min_frequency = row.min_frequency;
     options.pattern = row.pattern;
@@ -66,7 +66,7 @@ TEST(Train, LearnsHuggingFacesMerges) {
 
 TEST(Train, GivesTheSameFileForAnyNumberOfThreadsAndOrderOfDocuments) {
   auto documents = made_up_documents();
-  TrainOptions options;
+  BpeTrainOptions options;
   options.vocab_size = 700;
   const json one = train_json(documents, options, 1);
   EXPECT_EQ(one["model"]["vocab"].size(), 700u);
@@ -80,16 +80,16 @@ TEST(Train, CutsLongTextsForItsThreadsWithoutChangingTheResult) {
   while (text.size() < (size_t{5} << 20)) {
     for (const auto& document : made_up_documents()) text += document;
   }
-  TrainOptions options;
+  BpeTrainOptions options;
   options.vocab_size = 600;
   // An equal pattern that is not recognised is never cut.
-  TrainOptions whole = options;
+  BpeTrainOptions whole = options;
   whole.pattern = "(?:" + std::string(kGpt2Pattern) + ")";
   EXPECT_EQ(train_json({text}, options, 2)["model"], train_json({text}, whole, 1)["model"]);
 }
 
 TEST(Train, PutsSpecialTokensFirstAndFindsThemInText) {
-  TrainOptions options;
+  BpeTrainOptions options;
   options.vocab_size = 300;
   options.special_tokens = {"<|endoftext|>", "<|user|>"};
   const Tokenizer tokenizer = train_bpe(supply(fixture_documents()), options, 1);
@@ -102,7 +102,7 @@ TEST(Train, PutsSpecialTokensFirstAndFindsThemInText) {
 }
 
 TEST(Train, StopsWhereNoPairIsFrequentEnough) {
-  TrainOptions options;
+  BpeTrainOptions options;
   options.vocab_size = 1000;
   options.min_frequency = 3;
   // "ab" occurs four times, " ab" three times, "cd" and " cd" twice.
@@ -112,7 +112,7 @@ TEST(Train, StopsWhereNoPairIsFrequentEnough) {
 }
 
 TEST(Train, BreaksTiesTowardsTheSmallerIds) {
-  TrainOptions options;
+  BpeTrainOptions options;
   options.min_frequency = 1;
   options.vocab_size = 257 + 1;
   const json merges = train_json({"zy\nba\nab"}, options)["model"]["merges"];
@@ -120,7 +120,7 @@ TEST(Train, BreaksTiesTowardsTheSmallerIds) {
 }
 
 TEST(Train, LearnsNothingFromIllFormedBytes) {
-  TrainOptions options;
+  BpeTrainOptions options;
   options.vocab_size = 300;
   const json clean = train_json({"the lamp", " the lamp"}, options);
   EXPECT_EQ(train_json({"the lamp\xFF\xFE the lamp\xE7\x81"}, options), clean);
@@ -132,7 +132,7 @@ TEST(Train, RefusesEmptyText) {
 }
 
 TEST(Train, RefusesAVocabularySmallerThanBytesAndSpecialTokens) {
-  TrainOptions options;
+  BpeTrainOptions options;
   options.vocab_size = 257;
   EXPECT_NO_THROW(train_bpe(supply({"ab"}), options, 1));
   options.special_tokens.emplace_back("<|pad|>");
@@ -141,8 +141,8 @@ TEST(Train, RefusesAVocabularySmallerThanBytesAndSpecialTokens) {
 }
 
 TEST(Train, RefusesOptionsThatMakeNoSense) {
-  const auto refused = [](const std::function<void(TrainOptions&)>& change, int threads = 1) {
-    TrainOptions options;
+  const auto refused = [](const std::function<void(BpeTrainOptions&)>& change, int threads = 1) {
+    BpeTrainOptions options;
     change(options);
     return message_of([&] { train_bpe(supply({"text"}), options, threads); });
   };
@@ -166,7 +166,7 @@ TEST(Train, PassesOnWhatTheSourceThrows) {
 }
 
 TEST(Train, PassesOnWhatAThreadThrows) {
-  TrainOptions options;
+  BpeTrainOptions options;
   options.pattern = "(a+)+[bc]";  // backtracks without end
   const std::vector<std::string> texts(50, std::string(60, 'a'));
   EXPECT_NE(message_of([&] { train_bpe(supply(texts), options, 2); }).find("backtracking"), std::string::npos);

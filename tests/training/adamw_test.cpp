@@ -75,6 +75,7 @@ TEST(CosineLearningRate, RisesLinearlyAndEndsAtItsShare) {
   EXPECT_NEAR(cosine_learning_rate(1e-3, 0.1, 55, 10, 100), 5.5e-4, 1e-12);
   EXPECT_NEAR(cosine_learning_rate(1e-3, 0.1, 100, 10, 100), 1e-4, 1e-12);
   EXPECT_NEAR(cosine_learning_rate(1e-3, 0.1, 120, 10, 100), 1e-4, 1e-12);
+  EXPECT_DOUBLE_EQ(cosine_learning_rate(1e-3, 0.1, 100, 100, 100), 1e-3) << "warm-up alone";
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// What is said to people beside a command's results: lines on standard error that nothing depends on.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace prism {
+
+/// Writes to standard error and flushes. Where that is closed or full the text is lost and the work goes on.
+void print_error_stream(std::string_view text) noexcept;
+
+/// print_error_stream() of a formatted text.
+template <class... Values>
+void say(fmt::format_string<Values...> format, Values&&... values) {
+  print_error_stream(fmt::format(format, std::forward<Values>(values)...));
+}
+
+/// Opens /dev/null in the place of standard streams that are closed, so that no file of ours gets their numbers and
+/// their text. Call it first in main().
+void open_standard_streams() noexcept;
+
+}  // namespace prism
