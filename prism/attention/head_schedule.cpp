@@ -91,7 +91,8 @@ void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t 
               base);
 }
 
-std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base, int64_t first_width) {
+std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base,
+                                                const std::vector<int64_t>& head_dims) {
   std::vector<std::string> warnings;
   const auto stages = stages_of(schedule);
   if (stages.size() < 2) return warnings;
@@ -106,6 +107,7 @@ std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, in
   if (2 * at_base < layers)
     warnings.push_back(fmt::format("{} of {} layers have the base count of {} heads; the guideline is half or more",
                                    at_base, layers, base));
+  const int64_t first_width = head_dims.at(static_cast<size_t>(stages.front().first_layer));
   if (first_width != 128 && first_width != 256)
     warnings.push_back(
         fmt::format("the first stage's heads are {} wide; 128 or 256 fit the tiles of GPUs", first_width));

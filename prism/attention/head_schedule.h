@@ -2,7 +2,7 @@
 //
 //   HeadSchedule schedule = parse_head_schedule("3x2,6x2,8x2,12x6");        // heads x layers: 12 layers
 //   check_head_schedule(schedule, /*d_model=*/768, /*base=*/12, /*allow_any=*/false);
-//   for (const auto& warning : head_schedule_warnings(schedule, 12, 256)) ...
+//   for (const auto& warning : head_schedule_warnings(schedule, 12, head_dims)) ...
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,10 @@ void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t 
 /// The guidelines that the schedule misses, a sentence each: stages of at least 2 layers before the base, at least half
 /// of the layers at the base, a first stage of width 128 or 256. Empty for a uniform schedule.
 ///
-/// @param base         h_base; 0: whatever the last layer has.
-/// @param first_width  head width of the first layer.
+/// @param base       h_base; 0: whatever the last layer has.
+/// @param head_dims  width of a head, layer by layer.
 /// Source: arXiv 2606.27449, sections 2.2 and 2.3.
-std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base, int64_t first_width);
+std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base,
+                                                const std::vector<int64_t>& head_dims);
 
 }  // namespace prism

@@ -41,7 +41,9 @@ HeadSchedule heads_of(const ModelConfig& config) {
 }
 
 std::vector<std::string> schedule_warnings(const ModelConfig& config) {
-  return head_schedule_warnings(heads_of(config), config.base_heads, config.layers.front().head_dim);
+  std::vector<int64_t> head_dims;
+  for (const auto& layer : config.layers) head_dims.push_back(layer.head_dim);
+  return head_schedule_warnings(heads_of(config), config.base_heads, head_dims);
 }
 
 void expand_shorthand(ModelConfig& config) {

@@ -55,16 +55,22 @@ TEST(HeadSchedule, RejectsAnEndThatIsNotTheBase) {
 }
 
 TEST(HeadSchedule, WarnsWhereTheGuidelinesAreMissed) {
-  EXPECT_TRUE(head_schedule_warnings(parse_head_schedule("3x2,6x2,8x2,12x6"), 12, 256).empty());
-  EXPECT_TRUE(head_schedule_warnings(parse_head_schedule("12x12"), 12, 64).empty());
+  const auto warnings = [](const char* text, int64_t d_model, int64_t base = 0) {
+    const auto schedule = parse_head_schedule(text);
+    std::vector<int64_t> head_dims;
+    for (const int64_t heads : schedule) head_dims.push_back(d_model / heads);
+    return head_schedule_warnings(schedule, base, head_dims);
+  };
+  EXPECT_TRUE(warnings("3x2,6x2,8x2,12x6", 768, 12).empty());
+  EXPECT_TRUE(warnings("12x12", 768, 12).empty());
   // C5: a stage of one layer, 384 wide.
-  const auto c5 = head_schedule_warnings(parse_head_schedule("2x1,12x11"), 12, 384);
+  const auto c5 = warnings("2x1,12x11", 768, 12);
   ASSERT_EQ(c5.size(), 2u);
   EXPECT_NE(c5[0].find("one layer long"), std::string::npos);
   EXPECT_NE(c5[1].find("384 wide"), std::string::npos);
-  const auto c1 = head_schedule_warnings(parse_head_schedule("3x6,6x1,12x5"), 12, 256);
+  const auto c1 = warnings("3x6,6x1,12x5", 768, 12);
   EXPECT_EQ(c1.size(), 2u) << "a stage too short, less than half at the base";
-  EXPECT_TRUE(head_schedule_warnings(parse_head_schedule("12x4,6x2,12x2"), 0, 128).empty()) << "6 of 8 at the base";
+  EXPECT_TRUE(warnings("12x4,6x2,12x2", 1536).empty()) << "6 of 8 at the base";
 }
 
 }  // namespace
