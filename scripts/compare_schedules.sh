@@ -55,4 +55,5 @@ for schedule in uniform prism; do
     if grep -qs '"kind":"end"' "$record/records.jsonl"; then finished+=("$record"); fi
   done
 done
-$prism report "${finished[@]}" --title "Head schedules on English novels, 4M tokens" --out $runs/report.html --markdown $records.md
+$prism report "${finished[@]}" --title "Head schedules on English novels, 4M tokens" --out $runs/report.html --markdown $runs/report.md
+{ cat $runs/report.md; echo; cat $records/notes.md; } > $records.md
