@@ -8,7 +8,6 @@ if(NOT status EQUAL 0 OR NOT EXISTS "${PRISM_TORCH_ROOT}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "[cmake] expected the torch wheel in ${PRISM_PYTHON}'s packages; found none; run scripts/setup.sh first.")
 endif()
 
-find_package(OpenMP REQUIRED COMPONENTS CXX)
 # The wheel carries headers of another fmt than the one that is linked: the system's must be found first. A folder of its
 # own, because compilers move the system's include folder behind all others.
 find_path(PRISM_FMT_INCLUDE fmt/format.h REQUIRED NO_CMAKE_PATH)

@@ -23,6 +23,7 @@ RANKS = {
     "cli": 8,
 }
 WITHOUT_TORCH = {"core", "tokenizer", "formats", "report", "data"}
+PARTS_WITHOUT_TORCH = ("prism/kernels/flash/",)
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
@@ -48,8 +49,8 @@ def faults_in(path, text, exists):
             continue
         where, (quote, name) = f"{path}:{number}", found.groups()
         if TORCH.match(name):
-            if folder in WITHOUT_TORCH:
-                faults.append(f"{where}: {folder}/ is a folder without torch; found {name}.")
+            if folder in WITHOUT_TORCH or path.startswith(PARTS_WITHOUT_TORCH):
+                faults.append(f"{where}: {os.path.dirname(path)}/ is a folder without torch; found {name}.")
         elif name.startswith("prism/"):
             other = folder_of(name)
             if other not in RANKS:
@@ -94,6 +95,7 @@ def self_test():
         ("prism/data/a.cpp", "#include <torch/types.h>\n", "without torch"),
         ("prism/report/a.cpp", "#include <ATen/ATen.h>\n", "without torch"),
         ("prism/tokenizer/a.cpp", '#include <c10/util/Half.h>\n', "without torch"),
+        ("prism/kernels/flash/a.cpp", '#include <ATen/Parallel.h>\n', "without torch"),
         ("prism/models/a.cpp", '#include "b.h"\n', "FOLDER"),
         ("prism/models/a.cpp", '#include "prism/models/missing.h"\n', "a file of prism"),
         ("prism/models/a.cpp", '#include "prism/widgets/b.h"\n', "has a rank"),

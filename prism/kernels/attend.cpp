@@ -89,6 +89,13 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
   check_input(input);
   if (backend == AttentionBackend::automatic) backend = choose_backend(input);
   if (backend == AttentionBackend::reference) return attend_reference(input);
+  if (backend == AttentionBackend::flash) {
+    PRISM_CHECK(
+        flash_backend_serves(input), kOperation,
+        "expected bfloat16, float32 or float16 on the CPU, widths in steps of 8 up to 512 and no block mask for "
+        "the flash backend; found another input; use reference or torch.");
+    return attend_flash(input);
+  }
   PRISM_CHECK(torch_backend_serves(input), kOperation,
               "expected values as wide as keys on the CPU for the torch backend; found width {} for {}; use reference.",
               input.kv.v_BGSE.size(3), input.q_BTHD.size(3));
@@ -96,6 +103,7 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
 }
 
 AttentionBackend choose_backend(const AttentionInput& input) {
+  if (flash_backend_serves(input)) return AttentionBackend::flash;
   return torch_backend_serves(input) ? AttentionBackend::torch : AttentionBackend::reference;
 }
 

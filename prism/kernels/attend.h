@@ -46,13 +46,15 @@ struct AttentionInput {
 
 struct AttentionOutput {
   torch::Tensor out_BTHE;  ///< q's dtype; zero where a query sees no key, or its head is not kept
-  torch::Tensor
-      lse_BHT;  ///< float32 (float64 for float64 inputs): log sum exp of the scaled scores; -inf where no key is seen
+  /// float32 (float64 for float64 inputs): log sum exp of the scaled scores; -inf where no key is seen, or the head is
+  /// not kept. No gradient flows through it.
+  torch::Tensor lse_BHT;
 };
 
 enum class AttentionBackend {
   automatic,
   reference,  ///< explicit scores; the oracle
+  flash,      ///< prism's own kernels for the CPU (kernels/flash)
   torch,      ///< LibTorch's scaled_dot_product_attention
 };
 
@@ -74,6 +76,11 @@ torch::Tensor visible_keys(const AttentionInput& input);
 
 /// The explicit path. @param probabilities_BHTS  if not null, receives the softmax, for analyses.
 AttentionOutput attend_reference(const AttentionInput& input, torch::Tensor* probabilities_BHTS = nullptr);
+
+/// prism's flash attention. Serves inputs for which flash_backend_serves(): bfloat16, float32 or float16 (which is
+/// computed in float32) on a CPU with AVX2 or better, widths in steps of 8 up to 512, a positive scale, no block mask.
+AttentionOutput attend_flash(const AttentionInput& input);
+bool flash_backend_serves(const AttentionInput& input);
 
 /// LibTorch's SDPA on the CPU. Serves inputs for which torch_backend_serves().
 AttentionOutput attend_torch(const AttentionInput& input);

@@ -25,13 +25,17 @@ AttentionOutput attend_reference(const AttentionInput& given, torch::Tensor* pro
   if (visible.defined())
     scores_BHTS = scores_BHTS.masked_fill(visible.logical_not(), -std::numeric_limits<double>::infinity());
 
-  const auto lse_BHT = at::logsumexp(scores_BHTS.detach(), -1);
+  auto lse_BHT = at::logsumexp(scores_BHTS.detach(), -1);
   // A row without keys has only -inf scores, whose softmax is not a number: it gives zeros.
   const auto empty_BHT1 = lse_BHT.isneginf().unsqueeze(-1);
   const auto weights_BHTS = at::softmax(scores_BHTS.masked_fill(empty_BHT1, 0.0), -1).masked_fill(empty_BHT1, 0.0);
   auto out_BHTE = at::matmul(weights_BHTS.view({batch, groups, heads / groups, queries, keys}), v_BG1SE)
                       .view({batch, heads, queries, value_dim});
-  if (input.kept_heads_BH.defined()) out_BHTE = out_BHTE * input.kept_heads_BH.view({batch, heads, 1, 1});
+  if (input.kept_heads_BH.defined()) {
+    const auto kept_BH11 = input.kept_heads_BH.view({batch, heads, 1, 1});
+    out_BHTE = out_BHTE * kept_BH11;
+    lse_BHT = lse_BHT.masked_fill(kept_BH11.squeeze(-1).logical_not(), -std::numeric_limits<double>::infinity());
+  }
   if (probabilities_BHTS != nullptr) *probabilities_BHTS = weights_BHTS;
   return {out_BHTE.transpose(1, 2).to(q.scalar_type()), lse_BHT};
 }

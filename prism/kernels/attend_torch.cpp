@@ -60,7 +60,11 @@ AttentionOutput attend_torch(const AttentionInput& given) {
     lse_BHT = lse_BHT.masked_fill(empty_BHT1.squeeze(-1), -std::numeric_limits<double>::infinity());
   }
   auto out_BTHE = out_BHTE.transpose(1, 2);
-  if (input.kept_heads_BH.defined()) out_BTHE = out_BTHE * input.kept_heads_BH.view({q.size(0), 1, q.size(2), 1});
+  if (input.kept_heads_BH.defined()) {
+    out_BTHE = out_BTHE * input.kept_heads_BH.view({q.size(0), 1, q.size(2), 1});
+    lse_BHT =
+        lse_BHT.masked_fill(input.kept_heads_BH.logical_not().unsqueeze(-1), -std::numeric_limits<double>::infinity());
+  }
   return {out_BTHE, lse_BHT};
 }
 

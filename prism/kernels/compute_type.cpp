@@ -2,12 +2,13 @@
 
 #include "prism/core/error.h"
 #include "prism/core/names.h"
+#include "prism/kernels/flash/isa.h"
 
 namespace prism {
 
 torch::ScalarType find_compute_type(const std::string& name) {
-  static const std::map<std::string, torch::ScalarType> table = {
-      {"auto", __builtin_cpu_supports("avx512bf16") ? torch::kBFloat16 : torch::kFloat},
+  const std::map<std::string, torch::ScalarType> table = {
+      {"auto", current_isa() == Isa::avx512_bf16 ? torch::kBFloat16 : torch::kFloat},
       {"bfloat16", torch::kBFloat16},
       {"float32", torch::kFloat}};
   return find_by_name(table, name, "dtype", "dtype of matrix products");

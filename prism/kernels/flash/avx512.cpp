@@ -1,0 +1,14 @@
+// Compiled for AVX-512 without bfloat16 products: bfloat16 tensors are widened as they are packed.
+#include "prism/kernels/flash/operand_avx512.h"
+#include "prism/kernels/flash/table.h"
+
+namespace prism::flash {
+namespace {
+
+struct Single : SingleFloat32 {};
+
+}  // namespace
+
+const Kernels kAvx512 = make_kernels<Single, Single>("AVX-512");
+
+}  // namespace prism::flash

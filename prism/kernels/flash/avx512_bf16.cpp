@@ -1,0 +1,16 @@
+// Compiled for AVX512-BF16: products of bfloat16 pairs.
+#include "prism/kernels/flash/operand_avx512.h"
+#include "prism/kernels/flash/table.h"
+
+namespace prism::flash {
+namespace {
+
+// Types of this file alone, so that no function compiled for this instruction set is linked into another.
+struct Half : PairsOfBfloat16 {};
+struct Single : SingleFloat32 {};
+
+}  // namespace
+
+const Kernels kAvx512Bf16 = make_kernels<Half, Single>("AVX512-BF16");
+
+}  // namespace prism::flash

@@ -1,0 +1,63 @@
+// Flash attention on raw memory, without torch: what each instruction set offers, and what it is asked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace prism::flash {
+
+enum class Type { bfloat16, float32 };
+
+/// Rows of a [batch, head, row, width] tensor; strides in elements, the last axis dense.
+struct Matrix {
+  void* data = nullptr;
+  int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
+};
+
+/// Query rows [first, end) of one head: what one thread does at a time.
+struct Task {
+  int64_t batch, head, first, end;
+};
+
+// B batch, T queries, S keys, H heads, G key/value heads, D key width, E value width
+struct Problem {
+  Type type = Type::float32;
+  int64_t batch = 0, queries = 0, keys = 0, heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
+  float scale = 1;                        ///< above 0
+  const int32_t* first_key_BT = nullptr;  ///< a query sees the keys [first, end); none where end <= first
+  const int32_t* end_key_BT = nullptr;
+  const bool* kept_heads_BH = nullptr;  ///< null: all; the others give zeros
+  int threads = 1;
+};
+
+struct Forward : Problem {
+  Matrix q, k, v, out;           ///< rows of D, D, E, E
+  float* lse_BHT = nullptr;      ///< log sum exp of scaled scores; -inf where nothing is seen
+  std::byte* scratch = nullptr;  ///< forward_scratch() bytes from a 64-byte boundary
+  const Task* tasks = nullptr;   ///< plan()
+  int64_t task_count = 0;
+};
+
+struct Backward : Problem {
+  Matrix q, k, v, out, d_out;      ///< as in the forward pass; the gradient of out
+  Matrix dq, dk, dv;               ///< written
+  const float* lse_BHT = nullptr;  ///< of the forward pass
+  std::byte* scratch = nullptr;    ///< backward_scratch() bytes from a 64-byte boundary
+};
+
+/// The functions of one instruction set. Results depend on the shape and the values alone, not on the threads.
+struct Kernels {
+  const char* name;
+  size_t (*forward_scratch)(const Problem&);
+  void (*forward)(const Forward&);
+  size_t (*backward_scratch)(const Problem&);
+  void (*backward)(const Backward&);
+};
+
+/// Blocks of query rows of all kept heads, those that see most keys first, so that no thread begins a long one last.
+std::vector<Task> plan(const Problem& problem);
+
+extern const Kernels kAvx512Bf16, kAvx512, kAvx2;
+
+}  // namespace prism::flash

@@ -1,0 +1,228 @@
+// Flash attention, forward: strips of query rows against tiles of keys, in one pass over the keys.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "prism/kernels/flash/exp2.h"
+#include "prism/kernels/flash/flash.h"
+#include "prism/kernels/flash/tile.h"
+
+namespace prism::flash {
+
+/// Keys whose scores are in memory at once: two strips of scores and weights fit the first-level cache.
+constexpr int64_t kKeyTile = 256;
+constexpr int64_t kMostWidth = 512;
+constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+
+/// Scratch of one thread.
+template <class Op>
+struct ForwardScratch {
+  alignas(64) float scores[Op::kTileRows * kKeyTile];
+  alignas(64) float out[Op::kTileRows * kMostWidth];
+  alignas(64) typename Op::Element weights[Op::kTileRows * kKeyTile];
+  alignas(64) typename Op::Element queries[Op::kTileRows * kMostWidth];
+};
+
+/// One key/value head, packed.
+template <class Op>
+struct PackedHead {
+  typename Op::Element *keys, *values;  ///< pack_transposed(); pack_rows() of each tile of keys, one behind the other
+  int64_t count, key_dim, value_dim;
+
+  typename Op::Element* value_tile(int64_t first) const { return values + first * Panels<Op>::padded(value_dim); }
+};
+
+/// Up to kTileRows query rows of one head.
+template <class Storage>
+struct QueryStrip {
+  const Storage* queries;
+  Storage* out;
+  int64_t query_stride, out_stride;
+  float* lse;
+  const int32_t *first_key, *end_key;  ///< what each row sees: [first, end)
+  int rows;
+};
+
+/// Turns a row of scores s into weights 2^(c (s - m)), m the largest score so far, and adds them up.
+/// @param begin, end  the scores that count; the others give 0.
+/// @return            what the row's sums so far are to be multiplied by.
+template <class Op>
+PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin, int64_t end, float c, float* largest,
+                                    float* total, typename Op::Element* weights) {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  begin = begin > 0 ? begin : 0;
+  end = end < width ? end : width;
+  if (begin >= end) {
+    for (int64_t i = 0; i < width; ++i) weights[i] = 0;
+    return 1.0f;
+  }
+  for (int64_t i = 0; i < begin; ++i) scores[i] = kNone;
+  for (int64_t i = end; i < width; ++i) scores[i] = kNone;
+  auto top = Op::set(kNone);
+  for (int64_t i = 0; i < width; i += Op::kLanes) top = Op::max(top, Op::load(scores + i));
+  const float tile_largest = Op::largest(top), now = *largest > tile_largest ? *largest : tile_largest;
+  const auto factor = Op::set(c), shift = Op::set(-c * now);
+  auto sum_a = Op::zero(), sum_b = Op::zero();
+  for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {
+    const auto a = exp2<Op>(Op::fma(Op::load(scores + i), factor, shift));
+    const auto b = exp2<Op>(Op::fma(Op::load(scores + i + Op::kLanes), factor, shift));
+    sum_a = Op::add(sum_a, a);
+    sum_b = Op::add(sum_b, b);
+    Op::store_elements(weights + i, a, b);
+  }
+  const float past = ::exp2f(c * (*largest - now));
+  *total = *total * past + Op::sum(Op::add(sum_a, sum_b));
+  *largest = now;
+  return past;
+}
+
+template <class Op, class Storage>
+void load_queries(const QueryStrip<Storage>& strip, int64_t dim, typename Op::Element* to) {
+  for (int r = 0; r < strip.rows; ++r)
+    for (int64_t i = 0; i < dim; i += Op::kLanes * Op::kPair)
+      Op::store_inner(to + r * dim + i, Op::load_inner(strip.queries + r * strip.query_stride + i, dim - i), dim - i);
+}
+
+template <class Op, class Storage>
+void write_rows(const QueryStrip<Storage>& strip, int64_t dim, const float* sums, const float* largest,
+                const float* total, float c) {
+  for (int r = 0; r < strip.rows; ++r) {
+    const auto factor = Op::set(total[r] == 0 ? 0.0f : 1.0f / total[r]);
+    for (int64_t i = 0; i < dim; i += Op::kLanes)
+      Op::store_units(strip.out + r * strip.out_stride + i,
+                      Op::mul(Op::load(sums + r * Panels<Op>::padded(dim) + i), factor), dim - i);
+    strip.lse[r] =
+        total[r] == 0 ? -std::numeric_limits<float>::infinity() : (largest[r] * c + ::log2f(total[r])) * kLn2;
+  }
+}
+
+/// softmax(scale q k^T) v of a strip.
+template <class Op, class Storage>
+void attend_strip(const PackedHead<Op>& head, const QueryStrip<Storage>& strip, float scale,
+                  ForwardScratch<Op>& scratch) {
+  using P = Panels<Op>;
+  const float c = scale * kLog2E;
+  const int64_t out_stride = P::padded(head.value_dim);
+  float largest[Op::kTileRows], total[Op::kTileRows] = {}, past[Op::kTileRows];
+  int64_t low = head.count, high = 0;
+  for (int r = 0; r < strip.rows; ++r) {
+    largest[r] = -std::numeric_limits<float>::infinity();
+    if (strip.end_key[r] <= strip.first_key[r]) continue;
+    low = strip.first_key[r] < low ? strip.first_key[r] : low;
+    high = strip.end_key[r] > high ? strip.end_key[r] : high;
+  }
+  for (int64_t i = 0; i < strip.rows * out_stride; i += Op::kLanes) Op::store(scratch.out + i, Op::zero());
+  load_queries<Op>(strip, head.key_dim, scratch.queries);
+
+  for (int64_t tile = low / kKeyTile * kKeyTile; tile < high; tile += kKeyTile) {
+    const int64_t end = high < tile + kKeyTile ? high : tile + kKeyTile;
+    const int64_t from = low > tile ? (low - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
+    for (int64_t first = begin; first < end; first += P::kWidth)
+      multiply<Op>(scratch.queries, head.key_dim, strip.rows, head.keys + P::offset(head.key_dim, first),
+                   P::vectors(head.count, first), P::steps(head.key_dim), [&](int r, int v, auto sum) {
+                     Op::store(scratch.scores + r * kKeyTile + first - tile + v * Op::kLanes, sum);
+                   });
+    constexpr int64_t kTwo = 2 * Op::kLanes;
+    const int64_t width = (end - begin + kTwo - 1) / kTwo * kTwo;
+    for (int r = 0; r < strip.rows; ++r)
+      past[r] = soften_row<Op>(scratch.scores + r * kKeyTile + from, width, strip.first_key[r] - begin,
+                               strip.end_key[r] - begin, c, &largest[r], &total[r], scratch.weights + r * kKeyTile);
+    const int64_t in_tile = head.count - tile < kKeyTile ? head.count - tile : kKeyTile;
+    for (int64_t first = 0; first < head.value_dim; first += P::kWidth) {
+      const int vectors = P::vectors(head.value_dim, first);
+      const auto* panel = head.value_tile(tile) + P::offset(in_tile, first) + from * vectors * Op::kLanes;
+      multiply<Op>(scratch.weights, kKeyTile, strip.rows, panel, vectors, P::steps(end - begin),
+                   [&](int r, int v, auto sum) {
+                     float* at = scratch.out + r * out_stride + first + v * Op::kLanes;
+                     Op::store(at, Op::fma(Op::load(at), Op::set(past[r]), sum));
+                   });
+    }
+  }
+  write_rows<Op>(strip, head.value_dim, scratch.out, largest, total, c);
+}
+
+/// Where the packed heads lie in the scratch memory.
+template <class Op>
+struct ForwardLayout {
+  int64_t keys, values;  ///< elements of one head
+
+  explicit ForwardLayout(const Problem& p)
+      : keys(round(Panels<Op>::size(p.key_dim, p.keys))), values(round(Panels<Op>::size(p.keys, p.value_dim))) {}
+
+  size_t bytes(const Problem& p) const {
+    return static_cast<size_t>(p.batch * p.kv_heads * (keys + values)) * sizeof(typename Op::Element);
+  }
+  PackedHead<Op> head(const Forward& f, int64_t batch, int64_t kv_head) const {
+    auto* base = reinterpret_cast<typename Op::Element*>(f.scratch) + (batch * f.kv_heads + kv_head) * (keys + values);
+    return {base, base + keys, f.keys, f.key_dim, f.value_dim};
+  }
+
+ private:
+  static int64_t round(int64_t elements) { return (elements + 31) / 32 * 32; }
+};
+
+template <class Storage>
+PRISM_FORCE_INLINE Storage* row_of(const Matrix& m, int64_t batch, int64_t head, int64_t row) {
+  return static_cast<Storage*>(m.data) + batch * m.batch_stride + head * m.head_stride + row * m.row_stride;
+}
+
+template <class Op, class Storage>
+void pack_heads(const Forward& f, const ForwardLayout<Op>& layout) {
+  const int64_t tiles = (f.keys + kKeyTile - 1) / kKeyTile, count = f.batch * f.kv_heads * tiles;
+#pragma omp parallel for num_threads(f.threads) schedule(dynamic)
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t first = i % tiles * kKeyTile, head = i / tiles % f.kv_heads, batch = i / tiles / f.kv_heads;
+    const int64_t rows = f.keys - first < kKeyTile ? f.keys - first : kKeyTile;
+    const PackedHead<Op> packed = layout.head(f, batch, head);
+    pack_transposed<Op>(row_of<Storage>(f.k, batch, head, first), f.k.row_stride, rows, f.key_dim,
+                        packed.keys + Panels<Op>::offset(f.key_dim, first));
+    pack_rows<Op>(row_of<Storage>(f.v, batch, head, first), f.v.row_stride, rows, f.value_dim,
+                  packed.value_tile(first));
+  }
+}
+
+PRISM_FORCE_INLINE bool keeps(const Problem& p, int64_t batch, int64_t head) {
+  return p.kept_heads_BH == nullptr || p.kept_heads_BH[batch * p.heads + head];
+}
+
+/// What a head that is not kept gives.
+template <class Storage>
+PRISM_FORCE_INLINE void clear_rows(const Forward& f, const Task& task) {
+  for (int64_t t = task.first; t < task.end; ++t) {
+    Storage* out = row_of<Storage>(f.out, task.batch, task.head, t);
+    for (int64_t e = 0; e < f.value_dim; ++e) out[e] = 0;
+    f.lse_BHT[(task.batch * f.heads + task.head) * f.queries + t] = -std::numeric_limits<float>::infinity();
+  }
+}
+
+template <class Op, class Storage>
+void run_forward(const Forward& f) {
+  const ForwardLayout<Op> layout(f);
+  pack_heads<Op, Storage>(f, layout);
+#pragma omp parallel for num_threads(f.threads) schedule(dynamic)
+  for (int64_t i = 0; i < f.task_count; ++i) {
+    const Task& task = f.tasks[i];
+    if (!keeps(f, task.batch, task.head)) {
+      clear_rows<Storage>(f, task);
+      continue;
+    }
+    ForwardScratch<Op> scratch;
+    const auto head = layout.head(f, task.batch, task.head * f.kv_heads / f.heads);
+    for (int64_t t = task.first; t < task.end; t += Op::kTileRows) {
+      const int64_t seen = task.batch * f.queries + t, left = task.end - t;
+      const QueryStrip<Storage> strip{row_of<Storage>(f.q, task.batch, task.head, t),
+                                      row_of<Storage>(f.out, task.batch, task.head, t),
+                                      f.q.row_stride,
+                                      f.out.row_stride,
+                                      f.lse_BHT + (task.batch * f.heads + task.head) * f.queries + t,
+                                      f.first_key_BT + seen,
+                                      f.end_key_BT + seen,
+                                      left < Op::kTileRows ? static_cast<int>(left) : Op::kTileRows};
+      attend_strip<Op>(head, strip, f.scale, scratch);
+    }
+  }
+}
+
+}  // namespace prism::flash

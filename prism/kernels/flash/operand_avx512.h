@@ -1,0 +1,82 @@
+// What goes into products on AVX-512: pairs of bfloat16, or single float32.
+//
+// An operand type O says what an Element is, how many neighbours along the inner axis make one step of a product
+// (kPair), and how rows become steps. A "unit" is the 32 bits of one step and one column.
+#pragma once
+
+#include "prism/kernels/flash/vector_avx512.h"
+
+namespace prism::flash {
+
+/// c += a0 b0 + a1 b1 in float32: needs AVX512-BF16.
+struct PairsOfBfloat16 : Avx512 {
+  using Element = uint16_t;
+  static constexpr int kPair = 2;
+  static constexpr int kExpDegree = 4;
+
+  static PRISM_FORCE_INLINE Vector step(Vector c, Vector a, Vector b) {
+    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+  }
+  /// One unit in every lane.
+  static PRISM_FORCE_INLINE Vector broadcast(const Element* p) {
+    int32_t bits;
+    __builtin_memcpy(&bits, p, sizeof bits);
+    return _mm512_castsi512_ps(_mm512_set1_epi32(bits));
+  }
+  static PRISM_FORCE_INLINE Vector load_step(const Element* p) { return _mm512_loadu_ps(p); }
+  /// Two vectors of float32 as 32 elements in their order.
+  static PRISM_FORCE_INLINE void store_elements(Element* p, Vector low, Vector high) {
+    _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+  }
+  /// Two rows of sixteen float32 as sixteen units.
+  static PRISM_FORCE_INLINE void store_pairs(Element* p, Vector even, Vector odd) {
+    const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                           21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    _mm512_storeu_si512(p, _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(odd, even)));
+  }
+  /// Sixteen units of a row, of which `count` elements are there; the others are 0.
+  static PRISM_FORCE_INLINE Vector load_inner(const uint16_t* p, int64_t count) {
+    return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask32(count), p));
+  }
+  static PRISM_FORCE_INLINE void store_inner(Element* p, Vector units, int64_t count) {
+    _mm512_mask_storeu_epi16(p, mask32(count), _mm512_castps_si512(units));
+  }
+  /// Units of two rows, sixteen columns of which `count` are there; no second row: zeros.
+  static PRISM_FORCE_INLINE Vector interleave(const uint16_t* even, const uint16_t* odd, int64_t count) {
+    const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask(count), even));
+    const __m512i high =
+        odd == nullptr ? _mm512_setzero_si512() : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask(count), odd));
+    return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+  }
+
+ private:
+  static PRISM_FORCE_INLINE __mmask32 mask32(int64_t count) {
+    return count >= 32 ? __mmask32(0xFFFFFFFF) : __mmask32((uint64_t{1} << (count > 0 ? count : 0)) - 1);
+  }
+};
+
+struct SingleFloat32 : Avx512 {
+  using Element = float;
+  static constexpr int kPair = 1;
+  static constexpr int kExpDegree = 5;
+
+  static PRISM_FORCE_INLINE Vector step(Vector c, Vector a, Vector b) { return fma(a, b, c); }
+  static PRISM_FORCE_INLINE Vector broadcast(const Element* p) { return set(*p); }
+  static PRISM_FORCE_INLINE Vector load_step(const Element* p) { return load(p); }
+  static PRISM_FORCE_INLINE void store_elements(Element* p, Vector low, Vector high) {
+    store(p, low);
+    store(p + kLanes, high);
+  }
+  static PRISM_FORCE_INLINE void store_pairs(Element* p, Vector row, Vector) { store(p, row); }
+  template <class Storage>
+  static PRISM_FORCE_INLINE Vector load_inner(const Storage* p, int64_t count) {
+    return load_units(p, count);
+  }
+  static PRISM_FORCE_INLINE void store_inner(Element* p, Vector units, int64_t count) { store_units(p, units, count); }
+  template <class Storage>
+  static PRISM_FORCE_INLINE Vector interleave(const Storage* row, const Storage*, int64_t count) {
+    return load_units(row, count);
+  }
+};
+
+}  // namespace prism::flash

@@ -1,0 +1,122 @@
+// Products of small matrices whose right side is packed in panels: the inner loops of flash attention.
+//
+// A panel holds kTileColumns vectors of columns (the last panel of a matrix may hold fewer). Inside a panel, step after
+// step along the inner axis, the columns lie side by side; with pairs, a step is two neighbouring inner indices.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "prism/kernels/flash/force_inline.h"
+
+namespace prism::flash {
+
+template <class Op>
+struct Panels {
+  static constexpr int64_t kWidth = Op::kLanes * Op::kTileColumns;
+
+  static int64_t steps(int64_t inner) { return (inner + Op::kPair - 1) / Op::kPair; }
+  /// Vectors of columns in the panel that starts at column `first` of `columns`.
+  static int vectors(int64_t columns, int64_t first) {
+    const int64_t left = columns - first;
+    return left >= kWidth ? Op::kTileColumns : static_cast<int>((left + Op::kLanes - 1) / Op::kLanes);
+  }
+  /// Columns with those that fill up the last vector.
+  static int64_t padded(int64_t columns) { return (columns + Op::kLanes - 1) / Op::kLanes * Op::kLanes; }
+  /// Elements of a whole packed matrix.
+  static int64_t size(int64_t inner, int64_t columns) { return steps(inner) * Op::kPair * padded(columns); }
+  /// Where the panel of column `first` starts, `first` a multiple of kWidth.
+  static int64_t offset(int64_t inner, int64_t first) { return steps(inner) * Op::kPair * first; }
+};
+
+/// sums[r][c] += a row r (a_stride elements apart) times the panel's columns, over `steps` steps.
+template <class Op, int Rows, int Columns>
+PRISM_FORCE_INLINE void multiply_panel(const typename Op::Element* a, int64_t a_stride,
+                                       const typename Op::Element* panel, int64_t steps,
+                                       typename Op::Vector (&sums)[Rows][Columns]) {
+  for (int64_t s = 0; s < steps; ++s) {
+    typename Op::Vector b[Columns];
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; ++c) b[c] = Op::load_step(panel + (s * Columns + c) * Op::kLanes * Op::kPair);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const auto x = Op::broadcast(a + r * a_stride + s * Op::kPair);
+#pragma GCC unroll 8
+      for (int c = 0; c < Columns; ++c) sums[r][c] = Op::step(sums[r][c], x, b[c]);
+    }
+  }
+}
+
+/// Calls f(integral constant of `value`), `value` from 1 to Most: loops of known length stay in registers.
+template <int Most, class F>
+PRISM_FORCE_INLINE void with_known(int value, F&& f) {
+  if constexpr (Most > 1) {
+    if (value < Most) return with_known<Most - 1>(value, f);
+  }
+  f(std::integral_constant<int, Most>());
+}
+
+/// Up to kTileRows rows times a panel; `store(row, vector of columns, sum)` says what becomes of each sum.
+/// @param vectors  of columns that the panel has.
+template <class Op, class Store>
+PRISM_FORCE_INLINE void multiply(const typename Op::Element* a, int64_t a_stride, int rows,
+                                 const typename Op::Element* panel, int vectors, int64_t steps, Store&& store) {
+  with_known<Op::kTileRows>(rows, [&](auto known_rows) {
+    with_known<Op::kTileColumns>(vectors, [&](auto known_columns) {
+      constexpr int kRows = known_rows(), kColumns = known_columns();
+      typename Op::Vector sums[kRows][kColumns] = {};
+      multiply_panel<Op>(a, a_stride, panel, steps, sums);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 8
+        for (int v = 0; v < kColumns; ++v) store(r, v, sums[r][v]);
+    });
+  });
+}
+
+/// Packs columns that lie as rows of `inner` values in memory (keys for q k^T): panel columns = rows.
+/// @param rows  how many there are; those that fill up the last vector are zeros.
+template <class Op, class Storage>
+void pack_transposed(const Storage* source, int64_t stride, int64_t rows, int64_t inner, typename Op::Element* packed) {
+  using P = Panels<Op>;
+  const int64_t steps = P::steps(inner);
+  for (int64_t first = 0; first < rows; first += P::kWidth) {
+    const int vectors = P::vectors(rows, first);
+    for (int v = 0; v < vectors; ++v) {
+      for (int64_t s = 0; s < steps; s += Op::kLanes) {
+        typename Op::Vector block[Op::kLanes];
+        for (int i = 0; i < Op::kLanes; ++i) {
+          const int64_t row = first + v * Op::kLanes + i;
+          block[i] =
+              row < rows ? Op::load_inner(source + row * stride + s * Op::kPair, inner - s * Op::kPair) : Op::zero();
+        }
+        Op::transpose(block);
+        for (int i = 0; i < Op::kLanes && s + i < steps; ++i) {
+          auto* to = packed + P::offset(inner, first) + ((s + i) * vectors + v) * Op::kLanes * Op::kPair;
+          Op::store(reinterpret_cast<float*>(to), block[i]);
+        }
+      }
+    }
+  }
+}
+
+/// Packs a matrix as it lies (values for p v): inner index = row, `columns` values a row.
+template <class Op, class Storage>
+void pack_rows(const Storage* source, int64_t stride, int64_t rows, int64_t columns, typename Op::Element* packed) {
+  using P = Panels<Op>;
+  for (int64_t first = 0; first < columns; first += P::kWidth) {
+    const int vectors = P::vectors(columns, first);
+    for (int64_t s = 0; s < P::steps(rows); ++s) {
+      const Storage* even = source + s * Op::kPair * stride;
+      const Storage* odd = s * Op::kPair + 1 < rows ? even + stride : nullptr;
+      for (int v = 0; v < vectors; ++v) {
+        const int64_t at = first + v * Op::kLanes;
+        auto* to = packed + P::offset(rows, first) + (s * vectors + v) * Op::kLanes * Op::kPair;
+        Op::store(reinterpret_cast<float*>(to),
+                  Op::interleave(even + at, odd == nullptr ? nullptr : odd + at, columns - at));
+      }
+    }
+  }
+}
+
+}  // namespace prism::flash

@@ -1,0 +1,81 @@
+// Vectors of sixteen float32: what the flash kernels are written in, for AVX-512.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "prism/kernels/flash/force_inline.h"
+
+namespace prism::flash {
+
+struct Avx512 {
+  using Vector = __m512;
+  static constexpr int kLanes = 16;
+  static constexpr int kTileRows = 6, kTileColumns = 4;  ///< 24 sums, 4 operands, 1 broadcast: of 32 registers
+
+  static PRISM_FORCE_INLINE Vector zero() { return _mm512_setzero_ps(); }
+  static PRISM_FORCE_INLINE Vector set(float x) { return _mm512_set1_ps(x); }
+  static PRISM_FORCE_INLINE Vector load(const float* p) { return _mm512_loadu_ps(p); }
+  static PRISM_FORCE_INLINE void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
+  static PRISM_FORCE_INLINE Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+  static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+  static PRISM_FORCE_INLINE Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+  static PRISM_FORCE_INLINE Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+  static PRISM_FORCE_INLINE float sum(Vector x) { return _mm512_reduce_add_ps(x); }
+  static PRISM_FORCE_INLINE float largest(Vector x) { return _mm512_reduce_max_ps(x); }
+
+  /// 2^floor(x) p, exact but for the rounding of tiny results; 0 at x = -inf.
+  static PRISM_FORCE_INLINE Vector scale(Vector p, Vector x) { return _mm512_scalef_ps(p, x); }
+  /// x - floor(x); 0 at x = -inf.
+  static PRISM_FORCE_INLINE Vector fraction(Vector x) { return _mm512_reduce_ps(x, 0x09); }
+
+  /// The first `count` of sixteen float32, the others 0.
+  static PRISM_FORCE_INLINE Vector load_units(const float* p, int64_t count) {
+    return _mm512_maskz_loadu_ps(mask(count), p);
+  }
+  /// Single bfloat16, widened.
+  static PRISM_FORCE_INLINE Vector load_units(const uint16_t* p, int64_t count) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask(count), p)), 16));
+  }
+  static PRISM_FORCE_INLINE void store_units(float* p, Vector x, int64_t count) {
+    _mm512_mask_storeu_ps(p, mask(count), x);
+  }
+  /// Rounded to the nearest bfloat16, ties to even; a NaN stays one.
+  static PRISM_FORCE_INLINE void store_units(uint16_t* p, Vector x, int64_t count) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    _mm256_mask_storeu_epi16(p, mask(count), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+  }
+
+  /// Rows become columns.
+  static PRISM_FORCE_INLINE void transpose(Vector (&rows)[kLanes]) {
+    Vector t[16];
+    for (int i = 0; i < 16; i += 4) {
+      const Vector a = _mm512_unpacklo_ps(rows[i], rows[i + 1]), b = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+      const Vector c = _mm512_unpacklo_ps(rows[i + 2], rows[i + 3]), d = _mm512_unpackhi_ps(rows[i + 2], rows[i + 3]);
+      t[i] = _mm512_shuffle_ps(a, c, 0x44);
+      t[i + 1] = _mm512_shuffle_ps(a, c, 0xEE);
+      t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+      t[i + 3] = _mm512_shuffle_ps(b, d, 0xEE);
+    }
+    for (int i = 0; i < 4; ++i) {
+      const Vector a = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88), b = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xDD);
+      const Vector c = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
+      const Vector d = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xDD);
+      rows[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+      rows[i + 8] = _mm512_shuffle_f32x4(a, c, 0xDD);
+      rows[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+      rows[i + 12] = _mm512_shuffle_f32x4(b, d, 0xDD);
+    }
+  }
+
+  static PRISM_FORCE_INLINE __mmask16 mask(int64_t count) {
+    return count >= 16 ? __mmask16(0xFFFF) : __mmask16((1u << (count > 0 ? count : 0)) - 1);
+  }
+};
+
+}  // namespace prism::flash
