@@ -20,7 +20,8 @@ RANKS = {
     "checkpoint": 5, "analysis": 5, "generation": 5,
     "evaluation": 6, "serving": 6,
     "training": 7,
-    "cli": 8,
+    "bench": 8,
+    "cli": 9,
 }
 WITHOUT_TORCH = {"core", "tokenizer", "formats", "report", "data"}
 PARTS_WITHOUT_TORCH = ("prism/kernels/flash/",)

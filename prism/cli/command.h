@@ -24,6 +24,7 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what = "
 bool parse(CLI::App& app, const Arguments& arguments);
 
 /// One function per command, in the file of its name; each returns the exit status.
+int run_bench(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_info(const Arguments& arguments);

@@ -11,6 +11,8 @@ namespace prism::flash {
 /// Query rows of one key/value head: all queries of all its heads.
 constexpr int64_t kMostDecodeRows = 8;
 constexpr int64_t kDecodeChunk = 512;
+/// Rows from what is read to what is asked for.
+constexpr int64_t kAhead = 32;
 
 PRISM_FORCE_INLINE bool decodes(const Problem& p) {
   return p.queries * (p.heads / p.kv_heads) <= kMostDecodeRows;
@@ -40,16 +42,71 @@ template <class Op, class Storage>
 PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* query, const Storage* keys,
                                                   int64_t stride, int64_t count, int64_t dim) {
   typename Op::Vector sums[Op::kLanes];
+  constexpr int64_t kStep = Op::kLanes * Op::kPair;
+#pragma GCC unroll 16
   for (int64_t j = 0; j < Op::kLanes; ++j) {
     sums[j] = Op::zero();
     if (j >= count) continue;
-    for (int64_t i = 0; i < dim; i += Op::kLanes * Op::kPair)
+    int64_t i = 0;
+    for (; i + kStep <= dim; i += kStep)
+      sums[j] = Op::step(sums[j], Op::load_step(query + i), Op::load_inner(keys + j * stride + i, kStep));
+    if (i < dim)
       sums[j] = Op::step(sums[j], Op::load_inner(query + i, dim - i), Op::load_inner(keys + j * stride + i, dim - i));
   }
   Op::transpose(sums);
   for (int64_t step = 1; step < Op::kLanes; step *= 2)
     for (int64_t j = 0; j + step < Op::kLanes; j += 2 * step) sums[j] = Op::add(sums[j], sums[j + step]);
   return sums[0];
+}
+
+/// Asks for rows that are read soon: the processor's own look-ahead ends at every page.
+template <class Storage>
+PRISM_FORCE_INLINE void prefetch_rows(const Storage* rows, int64_t stride, int64_t count, int64_t dim) {
+  constexpr int64_t kLine = 64 / sizeof(Storage);
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t i = 0; i < dim; i += kLine) __builtin_prefetch(rows + row * stride + i);
+}
+
+/// Weighted sums of `count` values, two vectors of columns at a time; what is left of the columns one by one.
+template <class Op, int Rows, class Storage>
+PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const Storage* values, int64_t stride,
+                                   int64_t count, int64_t dim, float* out, int64_t out_stride) {
+  int64_t i = 0;
+  for (; i + 2 * Op::kLanes <= dim; i += 2 * Op::kLanes) {
+    typename Op::Vector sums[Rows][2] = {}, units[2];
+    int64_t j = 0;
+    for (; j + Op::kPair <= count; j += Op::kPair) {
+      const Storage* even = values + j * stride + i;
+      __builtin_prefetch(even + kAhead * stride);
+      __builtin_prefetch(even + (kAhead + 1) * stride);
+      Op::interleave(even, even + stride, units);
+#pragma GCC unroll 8
+      for (int row = 0; row < Rows; ++row) {
+        const auto weight = Op::broadcast(weights + row * kDecodeChunk + j);
+        sums[row][0] = Op::step(sums[row][0], weight, units[0]);
+        sums[row][1] = Op::step(sums[row][1], weight, units[1]);
+      }
+    }
+    for (int row = 0; row < Rows; ++row)
+      for (int v = 0; v < 2; ++v) {
+        if (j < count)  // a last key without a partner
+          sums[row][v] = Op::step(sums[row][v], Op::broadcast(weights + row * kDecodeChunk + j),
+                                  Op::interleave(values + j * stride + i + v * Op::kLanes,
+                                                 static_cast<const Storage*>(nullptr), Op::kLanes));
+        Op::store(out + row * out_stride + i + v * Op::kLanes, sums[row][v]);
+      }
+  }
+  for (; i < dim; i += Op::kLanes) {
+    typename Op::Vector sums[Rows] = {};
+    for (int64_t j = 0; j < count; j += Op::kPair) {
+      const Storage* even = values + j * stride + i;
+      const auto units = Op::interleave(even, j + 1 < count ? even + stride : nullptr, dim - i);
+#pragma GCC unroll 8
+      for (int row = 0; row < Rows; ++row)
+        sums[row] = Op::step(sums[row], Op::broadcast(weights + row * kDecodeChunk + j), units);
+    }
+    for (int row = 0; row < Rows; ++row) Op::store(out + row * out_stride + i, sums[row]);
+  }
 }
 
 /// One chunk of keys of one key/value head.
@@ -74,22 +131,17 @@ void decode_chunk(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
     const QueryStrip<Storage> strip{row_of<Storage>(f.q, batch, head, t), nullptr, 0, 0, nullptr, nullptr, nullptr, 1};
     load_queries<Op>(strip, f.key_dim, query);
     const Storage* keys = row_of<Storage>(f.k, batch, kv_head, first);
-    for (int64_t j = 0; j < count; j += Op::kLanes)
+    for (int64_t j = 0; j < count; j += Op::kLanes) {
+      if (row == 0) prefetch_rows(keys + (j + kAhead) * f.k.row_stride, f.k.row_stride, Op::kLanes, f.key_dim);
       Op::store(scores + j, score_keys<Op>(query, keys + j * f.k.row_stride, f.k.row_stride, count - j, f.key_dim));
+    }
     soften_row<Op>(scores, width, begin, end < count ? end : count, f.scale * kLog2E, &largest, &total, weights[row]);
   }
-  const Storage* values = row_of<Storage>(f.v, batch, kv_head, first);
-  for (int64_t i = 0; i < f.value_dim; i += Op::kLanes) {
-    typename Op::Vector sums[kMostDecodeRows] = {};
-    for (int64_t j = 0; j < count; j += Op::kPair) {
-      const Storage* even = values + j * f.v.row_stride + i;
-      const auto pair = Op::interleave(even, j + 1 < count ? even + f.v.row_stride : nullptr, f.value_dim - i);
-      for (int64_t row = 0; row < layout.rows; ++row)
-        sums[row] = Op::step(sums[row], Op::broadcast(weights[row] + j), pair);
-    }
-    for (int64_t row = 0; row < layout.rows; ++row)
-      Op::store(layout.partial(f, batch, kv_head, chunk, row) + i, sums[row]);
-  }
+  with_known<kMostDecodeRows>(static_cast<int>(layout.rows), [&](auto rows) {
+    float* sums = layout.partial(f, batch, kv_head, chunk, 0);
+    add_values<Op, rows()>(weights[0], row_of<Storage>(f.v, batch, kv_head, first), f.v.row_stride, count, f.value_dim,
+                           sums, layout.row_floats);
+  });
 }
 
 /// The chunks of one query row, by their maxima: out = sum_c 2^(c (m_c - m)) out_c / sum_c 2^(c (m_c - m)) l_c.

@@ -109,6 +109,11 @@ struct Avx2Float32 {
   static PRISM_FORCE_INLINE Vector interleave(const Storage* row, const Storage*, int64_t count) {
     return load_units(row, count);
   }
+  template <class Storage>
+  static PRISM_FORCE_INLINE void interleave(const Storage* row, const Storage*, Vector (&units)[2]) {
+    units[0] = load_units(row, kLanes);
+    units[1] = load_units(row + kLanes, kLanes);
+  }
 
  private:
   /// The second operand decides where one is NaN, so that a NaN stays.

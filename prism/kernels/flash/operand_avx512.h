@@ -48,6 +48,15 @@ struct PairsOfBfloat16 : Avx512 {
         odd == nullptr ? _mm512_setzero_si512() : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask(count), odd));
     return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
   }
+  /// Units of two rows, the first 2 kLanes columns.
+  static PRISM_FORCE_INLINE void interleave(const uint16_t* even, const uint16_t* odd, Vector (&units)[2]) {
+    const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
+                                         5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+    const __m512i high = _mm512_add_epi16(low, _mm512_set1_epi16(16));
+    const __m512i a = _mm512_loadu_si512(even), b = _mm512_loadu_si512(odd);
+    units[0] = _mm512_castsi512_ps(_mm512_permutex2var_epi16(a, low, b));
+    units[1] = _mm512_castsi512_ps(_mm512_permutex2var_epi16(a, high, b));
+  }
 
  private:
   static PRISM_FORCE_INLINE __mmask32 mask32(int64_t count) {
@@ -76,6 +85,11 @@ struct SingleFloat32 : Avx512 {
   template <class Storage>
   static PRISM_FORCE_INLINE Vector interleave(const Storage* row, const Storage*, int64_t count) {
     return load_units(row, count);
+  }
+  template <class Storage>
+  static PRISM_FORCE_INLINE void interleave(const Storage* row, const Storage*, Vector (&units)[2]) {
+    units[0] = load_units(row, kLanes);
+    units[1] = load_units(row + kLanes, kLanes);
   }
 };
 

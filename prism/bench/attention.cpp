@@ -1,0 +1,164 @@
+#include "prism/bench/attention.h"
+
+#include <ATen/Functions.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include <algorithm>
+
+#include "prism/kernels/attend.h"
+#include "prism/kernels/peak.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "bench";
+
+torch::ScalarType find_dtype(const std::string& name) {
+  static const std::map<std::string, torch::ScalarType> table = {{"bf16", torch::kBFloat16}, {"f32", torch::kFloat}};
+  return find_by_name(table, name, kOperation, "dtype");
+}
+
+AttentionShape checked(AttentionShape shape) {
+  if (shape.keys == 0) shape.keys = shape.tokens;
+  for (const int64_t size : {shape.batch, shape.heads, shape.kv_heads, shape.tokens, shape.head_dim})
+    PRISM_CHECK(size > 0 && size <= 1 << 24, kOperation, "expected sizes within 1-{}; found {}.", 1 << 24, size);
+  PRISM_CHECK(shape.heads % shape.kv_heads == 0, kOperation, "expected kv_heads that divide {} heads; found {}.",
+              shape.heads, shape.kv_heads);
+  PRISM_CHECK(shape.keys >= shape.tokens, kOperation, "expected at least as many keys as the {} tokens; found {}.",
+              shape.tokens, shape.keys);
+  PRISM_CHECK(shape.lengths == "full" || shape.lengths == "ragged", kOperation,
+              "expected lengths full or ragged; found \"{}\".", shape.lengths);
+  return shape;
+}
+
+/// Queries and keys of sequence b.
+std::pair<int64_t, int64_t> lengths_of(const AttentionShape& shape, int64_t b) {
+  if (shape.lengths == "full") return {shape.tokens, shape.keys};
+  const auto part = [&](int64_t all) { return std::max<int64_t>(1, all * (b + 1) / shape.batch); };
+  return {part(shape.tokens), std::max(part(shape.keys), part(shape.tokens))};
+}
+
+/// Pairs of a query and a key that it sees, over sequences and heads.
+double visible_pairs(const AttentionShape& shape) {
+  double pairs = 0;
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    const auto [queries, keys] = lengths_of(shape, b);
+    pairs +=
+        static_cast<double>(queries) * (static_cast<double>(keys - queries) + (static_cast<double>(queries) + 1) / 2);
+  }
+  return pairs * static_cast<double>(shape.heads);
+}
+
+/// Queries, keys and values as slices of one fused product where they are equally many, as the decoder hands them over.
+AttentionInput make_input(const AttentionShape& s, torch::ScalarType type, bool gradients) {
+  const auto random = [&](int64_t rows, int64_t heads) {
+    return torch::randn({s.batch, rows, heads, s.head_dim}).to(type);
+  };
+  const auto q_BTHD = random(s.tokens, s.heads), kv = random(s.keys, 2 * s.kv_heads);
+  AttentionInput input;
+  input.q_BTHD = q_BTHD.requires_grad_(gradients);
+  input.kv.k_BGSD = kv.narrow(2, 0, s.kv_heads).transpose(1, 2).detach().requires_grad_(gradients);
+  input.kv.v_BGSE = kv.narrow(2, s.kv_heads, s.kv_heads).transpose(1, 2).detach().requires_grad_(gradients);
+  if (s.lengths == "full") return input;
+  std::vector<int32_t> queries, keys;
+  for (int64_t b = 0; b < s.batch; ++b) {
+    queries.push_back(static_cast<int32_t>(lengths_of(s, b).first));
+    keys.push_back(static_cast<int32_t>(lengths_of(s, b).second));
+  }
+  input.q_lengths_B = torch::tensor(queries, torch::kInt);
+  input.kv_lengths_B = torch::tensor(keys, torch::kInt);
+  return input;
+}
+
+/// Keys and values as a cache holds them: a head's positions one behind the other.
+AttentionInput as_cached(AttentionInput input) {
+  input.kv.k_BGSD = input.kv.k_BGSD.contiguous();
+  input.kv.v_BGSE = input.kv.v_BGSE.contiguous();
+  return input;
+}
+
+/// What a user of LibTorch would call: its causal flag where that is right, else a mask.
+torch::Tensor call_sdpa(const AttentionInput& input, const std::optional<torch::Tensor>& mask, bool causal) {
+  const bool grouped = input.kv.k_BGSD.size(1) != input.q_BTHD.size(2);
+  return at::scaled_dot_product_attention(input.q_BTHD.transpose(1, 2), input.kv.k_BGSD, input.kv.v_BGSE, mask, 0.0,
+                                          causal, std::nullopt, grouped);
+}
+
+void backward(const torch::Tensor& out, const AttentionInput& input, const torch::Tensor& gradient) {
+  for (const auto& leaf : {input.q_BTHD, input.kv.k_BGSD, input.kv.v_BGSE}) leaf.mutable_grad().reset();
+  out.backward(gradient);
+}
+
+AttentionTiming make_row(const AttentionShape& s, const AttentionBench& bench, const Medians& medians) {
+  AttentionTiming row;
+  row.pass = bench.pass;
+  row.dtype = bench.dtype;
+  row.batch = s.batch;
+  row.heads = s.heads;
+  row.kv_heads = s.kv_heads;
+  row.tokens = s.tokens;
+  row.keys = s.keys;
+  row.head_dim = s.head_dim;
+  row.prism_ms = medians.prism_ms;
+  row.peer_ms = medians.peer_ms;
+  row.ratio = medians.ratio();
+  return row;
+}
+
+}  // namespace
+
+AttentionTiming bench_attention(const AttentionShape& given, const AttentionBench& bench) {
+  const AttentionShape shape = checked(given);
+  const auto type = find_dtype(bench.dtype);
+  PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward", kOperation,
+              "expected the pass forward or forward_backward; found \"{}\".", bench.pass);
+  const bool gradients = bench.pass == "forward_backward";
+  const torch::AutoGradMode mode(gradients);
+  torch::manual_seed(1);
+  const auto input = make_input(shape, type, gradients);
+  const auto gradient = torch::randn({shape.batch, shape.tokens, shape.heads, shape.head_dim}).to(type);
+  // Square and full: the flag. One query of full length sees everything. Else a mask of its own.
+  const bool plain = shape.lengths == "full" && (shape.tokens == shape.keys || shape.tokens == 1);
+  const auto mask = plain ? std::optional<torch::Tensor>() : visible_keys(input);
+  const auto ours = [&] {
+    const auto out_BTHE = attend(input).out_BTHE;
+    if (gradients) backward(out_BTHE, input, gradient);
+  };
+  const auto theirs = [&] {
+    const auto out_BHTE = call_sdpa(input, mask, plain && shape.tokens > 1);
+    if (gradients) backward(out_BHTE, input, gradient.transpose(1, 2));
+  };
+  AttentionTiming row = make_row(shape, bench, take_turns(ours, theirs, bench.rounds));
+  const double flops = visible_pairs(shape) * static_cast<double>(shape.head_dim) * (gradients ? 14 : 4);
+  row.peak_share = flops / (row.prism_ms * 1e-3) / (measure_peak(bench.threads, type == torch::kBFloat16).gflops * 1e9);
+  return row;
+}
+
+AttentionTiming bench_decode(const AttentionShape& given, const AttentionBench& bench, int64_t distinct_bytes) {
+  const AttentionShape shape = checked(given);
+  const auto type = find_dtype(bench.dtype);
+  const torch::NoGradGuard no_gradients;
+  torch::manual_seed(1);
+  const int64_t call_bytes =
+      2 * shape.batch * shape.kv_heads * shape.keys * shape.head_dim * static_cast<int64_t>(c10::elementSize(type));
+  std::vector<AttentionInput> inputs;
+  for (int64_t bytes = 0; bytes < distinct_bytes || inputs.size() < 2; bytes += call_bytes)
+    inputs.push_back(as_cached(make_input(shape, type, false)));
+  size_t next = 0, next_peer = 0;
+  // A round is one pass over all of them, so that every call finds its keys and values in memory alone.
+  const auto ours = [&] {
+    for (size_t i = 0; i < inputs.size(); ++i) attend(inputs[next++ % inputs.size()]);
+  };
+  const auto theirs = [&] {
+    for (size_t i = 0; i < inputs.size(); ++i) call_sdpa(inputs[next_peer++ % inputs.size()], std::nullopt, false);
+  };
+  auto medians = take_turns(ours, theirs, bench.rounds);
+  medians.prism_ms /= static_cast<double>(inputs.size());
+  medians.peer_ms /= static_cast<double>(inputs.size());
+  AttentionTiming row = make_row(shape, bench, medians);
+  row.bench = row.pass = "decode";
+  row.peak_share = static_cast<double>(call_bytes) / (row.prism_ms * 1e-3) / read_bandwidth(bench.threads);
+  return row;
+}
+
+}  // namespace prism

@@ -1,0 +1,69 @@
+// The speed of attend() against LibTorch's scaled_dot_product_attention, shape by shape, in one process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "prism/bench/measure.h"
+#include "prism/core/fields.h"
+
+namespace prism {
+
+// B batch, H query heads, G key/value heads, T queries, S keys, D head width
+struct AttentionShape {
+  int64_t batch = 1, heads = 12, kv_heads = 12, tokens = 1024, keys = 0, head_dim = 64;
+  std::string lengths = "full";
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("batch", batch, "sequences");
+    v("heads", heads, "query heads");
+    v("kv_heads", kv_heads, "key/value heads, a divisor of heads");
+    v("tokens", tokens, "queries");
+    v("keys", keys, "keys, at least as many; 0: as many as queries");
+    v("head_dim", head_dim, "width of a head");
+    v("lengths", lengths, "full, or ragged: sequence b of B has (b + 1) / B of the tokens and keys");
+  }
+};
+
+/// One line of a table, or of JSON.
+struct AttentionTiming {
+  std::string bench = "attention", pass, dtype;
+  int64_t batch = 0, heads = 0, kv_heads = 0, tokens = 0, keys = 0, head_dim = 0;
+  double prism_ms = 0;
+  std::string peer = "sdpa";
+  double peer_ms = 0, ratio = 0, peak_share = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("bench", bench, "attention or decode");
+    v("pass", pass, "forward, forward_backward or decode");
+    v("dtype", dtype, "bf16 or f32");
+    v("batch", batch, "sequences");
+    v("heads", heads, "query heads");
+    v("kv_heads", kv_heads, "key/value heads");
+    v("tokens", tokens, "queries");
+    v("keys", keys, "keys");
+    v("head_dim", head_dim, "width of a head");
+    v("prism_ms", prism_ms, "median milliseconds of attend()");
+    v("peer", peer, "what it is compared with");
+    v("peer_ms", peer_ms, "its median milliseconds");
+    v("ratio", ratio, "peer_ms / prism_ms");
+    v("peak_share", peak_share, "of the CPU's limit: of its products, or when decoding of its memory");
+  }
+};
+
+struct AttentionBench {
+  std::string dtype = "bf16", pass = "forward";
+  int64_t rounds = 5;
+  int threads = 1;
+};
+
+/// Causal attention of one shape. FLOPs: 4 D for each pair of a query and a key that it sees, 14 D with the backward
+/// pass. @throws InputError for a shape or name that makes no sense.
+AttentionTiming bench_attention(const AttentionShape& shape, const AttentionBench& bench);
+
+/// One query a sequence over shape.keys keys, each call over other keys, so that none is in a cache.
+/// @param distinct_bytes  of keys and values that the calls cycle through.
+AttentionTiming bench_decode(const AttentionShape& shape, const AttentionBench& bench, int64_t distinct_bytes);
+
+}  // namespace prism

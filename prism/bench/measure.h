@@ -1,0 +1,21 @@
+// Two programs that take turns, so that whatever slows the machine slows both.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace prism {
+
+/// Milliseconds of one call.
+struct Medians {
+  double prism_ms = 0, peer_ms = 0;
+  double ratio() const { return peer_ms / prism_ms; }
+};
+
+/// Calls both once without counting, then in turn `rounds` times each, and takes the medians.
+Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds);
+
+/// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.
+double read_bandwidth(int threads);
+
+}  // namespace prism
