@@ -43,7 +43,7 @@ void expect_sentence(const Outcome& outcome, int status, const std::vector<std::
 TEST(Help, OfEveryCommandNamesItsOptionsAndExitStatus) {
   const auto top = run({"--help"});
   EXPECT_EQ(top.status, 0);
-  for (const std::string command : {"train", "generate", "eval", "info", "report", "tokenizer", "tokenize"}) {
+  for (const std::string command : {"train", "generate", "eval", "info", "bench", "report", "tokenizer", "tokenize"}) {
     EXPECT_NE(top.out.find("  " + command + " "), std::string::npos) << command;
     const auto help = run({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;
@@ -339,6 +339,39 @@ TEST(Info, AgreesWithItselfAsJson) {
   EXPECT_EQ(run({"info", "recipe.json", "--vocab-size", "300", "--json"}).out, run({"info", trained(), "--json"}).out);
   expect_sentence(run({"info", "recipe.json"}), 2, {"--vocab-size"});
   expect_sentence(run({"info", "data"}), 2, {"config.json"});
+}
+
+TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
+  const auto outcome =
+      run({"bench", "attention", "--tokens", "32", "48", "--head-dims", "8", "--d-model", "16", "--passes", "forward",
+           "forward_backward", "--dtypes", "f32", "--rounds", "1", "--threads", "1", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  int rows = 0;
+  for (std::string line; std::getline(lines, line); ++rows) {
+    const auto row = Json::parse(line);
+    EXPECT_EQ(row["bench"], "attention");
+    EXPECT_EQ(row["heads"], 2);
+    EXPECT_GT(row["prism_ms"].get<double>(), 0);
+    EXPECT_NEAR(row["ratio"].get<double>(), row["peer_ms"].get<double>() / row["prism_ms"].get<double>(), 1e-9);
+  }
+  EXPECT_EQ(rows, 4);
+  write_text(Workshop::folder() / "shapes.json", R"([{"batch": 2, "heads": 4, "kv_heads": 2, "tokens": 5, "keys": 19,
+    "head_dim": 24, "lengths": "ragged"}])");
+  EXPECT_EQ(run({"bench", "attention", "--shapes", "shapes.json", "--rounds", "1"}).status, 0);
+}
+
+TEST(BenchInput, ThatIsWrongGetsASentence) {
+  expect_sentence(run({"bench", "atention"}), 2, {"attention"});
+  expect_sentence(run({"bench", "attention", "--head-dims", "7"}), 2, {"768", "7"});
+  expect_sentence(run({"bench", "attention", "--dtypes", "bf17"}), 2, {"bf16"});
+  expect_sentence(run({"bench", "attention", "--passes", "sideways"}), 2, {"forward_backward"});
+  expect_sentence(run({"bench", "attention", "--tokens", "0"}), 2, {"sizes"});
+  write_text(Workshop::folder() / "shapes.json", R"([{"haeds": 4}])");
+  expect_sentence(run({"bench", "attention", "--shapes", "shapes.json"}), 2, {"haeds", "heads"});
+  ::setenv("PRISM_ISA", "mmx", 1);
+  expect_sentence(run({"bench", "attention", "--tokens", "8", "--rounds", "1"}), 2, {"mmx", "avx2"});
+  ::unsetenv("PRISM_ISA");
 }
 
 TEST(Generate, ContinuesAPromptAndRepeatsWithTheSeed) {
