@@ -91,7 +91,7 @@ changed_sources() {
         if [ -f "${file%.h}.cpp" ]; then
           echo "${file%.h}.cpp"
         else
-          grep -rlF --include='*.cpp' "#include \"$file\"" prism tests | sort | head -n 1
+          { grep -rlF --include='*.cpp' "#include \"$file\"" prism tests || true; } | sort | sed -n 1p
         fi ;;
     esac
   done | awk '!seen[$0]++'

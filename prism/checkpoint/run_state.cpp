@@ -36,7 +36,7 @@ void discard(const fs::path& checkpoint) {
 
 }  // namespace
 
-CheckpointStore::CheckpointStore(fs::path run) : folder_(std::move(run) / "checkpoints") {}
+CheckpointStore::CheckpointStore(const fs::path& run) : folder_(run / "checkpoints") {}
 
 fs::path CheckpointStore::path(CheckpointKind kind, int64_t step) const {
   return folder_ / fmt::format("{}{:08}", prefix_of(kind), step);

@@ -58,7 +58,7 @@ enum class CheckpointKind { step, best, weights };
 /// The checkpoints of one run folder.
 class CheckpointStore {
  public:
-  explicit CheckpointStore(std::filesystem::path run);
+  explicit CheckpointStore(const std::filesystem::path& run);
 
   /// Deletes what a killed process left under temporary names. Only for who holds the run's lock.
   void sweep();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "prism/kernels/attend.h"
 #include "prism/kernels/flash/isa.h"
@@ -83,9 +84,10 @@ flash::Problem problem_of(const Tensor& q_BTHD, const Tensor& k_BGSD, const Tens
 /// Memory from a 64-byte boundary, and what owns it.
 std::pair<std::byte*, Tensor> make_scratch(size_t bytes) {
   constexpr size_t kBoundary = 64;
-  Tensor owner = at::empty({static_cast<int64_t>(bytes + kBoundary)}, torch::kByte);
-  const auto at = reinterpret_cast<uintptr_t>(owner.data_ptr());
-  return {reinterpret_cast<std::byte*>((at + kBoundary - 1) / kBoundary * kBoundary), owner};
+  size_t space = bytes + kBoundary;
+  Tensor owner = at::empty({static_cast<int64_t>(space)}, torch::kByte);
+  void* start = owner.data_ptr();
+  return {static_cast<std::byte*>(std::align(kBoundary, bytes, start, space)), owner};
 }
 
 struct FlashFunction : torch::autograd::Function<FlashFunction> {
