@@ -9,8 +9,8 @@
 #include <ATen/Parallel.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 
+#include "prism/bench/measure.h"
 #include "prism/core/fields.h"
 #include "prism/core/machine.h"
 #include "prism/core/timer.h"
@@ -70,9 +70,7 @@ Json measure(const std::string& name, int64_t steps, int threads, const std::str
   }
   const double first = seconds.front();
   seconds.erase(seconds.begin(), seconds.begin() + 2);
-  std::sort(seconds.begin(), seconds.end());
-  const double median = (seconds[(seconds.size() - 1) / 2] + seconds[seconds.size() / 2]) / 2;
-  const double tokens_per_s = static_cast<double>(c.rows * c.context) / median;
+  const double tokens_per_s = static_cast<double>(c.rows * c.context) / median(seconds);
   const auto cost = model_cost(config);
   const auto peak = measure_peak(threads, decoder->compute_type() == torch::kBFloat16);
   return {{"case", name},

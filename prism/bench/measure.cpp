@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "prism/core/timer.h"
 
@@ -16,13 +15,12 @@ double milliseconds(const std::function<void()>& call) {
   return timer.seconds() * 1e3;
 }
 
-/// The mean of the middle two where there are two.
+}  // namespace
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
-
-}  // namespace
 
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds) {
   prism();

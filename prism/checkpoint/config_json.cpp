@@ -11,10 +11,6 @@ namespace {
 constexpr const char* kOperation = "config.json";
 constexpr const char* kFingerprint = "tokenizer_fingerprint";
 
-std::string fingerprint_text(const Tokenizer& tokenizer) {
-  return fmt::format("{:016x}", tokenizer.fingerprint());
-}
-
 Json scaling_to_json(const RotaryConfig& rotary) {
   if (rotary.scaling == "none") return nullptr;
   return {{"rope_type", rotary.scaling}, {"factor", rotary.factor}};
@@ -119,7 +115,7 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
                {"torch_dtype", "float32"},
                {"use_cache", true}};
   json["bos_token_id"] = json["eos_token_id"] = end_of_text ? Json(*end_of_text) : Json(nullptr);
-  if (tokenizer != nullptr) json[kFingerprint] = fingerprint_text(*tokenizer);
+  if (tokenizer != nullptr) json[kFingerprint] = tokenizer->fingerprint_text();
   if (uniform) {
     json.update(layer_to_json(config.layers.back()));
     const auto& rotary = config.layers.back().rotary;
@@ -174,10 +170,10 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
 }
 
 void check_tokenizer(const Json& json, const Tokenizer& tokenizer, const std::string& source) {
-  const auto expected = MemberReader(json, source).get<std::string>(kFingerprint, fingerprint_text(tokenizer));
-  PRISM_CHECK(fingerprint_text(tokenizer) == expected, kOperation,
+  const auto expected = MemberReader(json, source).get<std::string>(kFingerprint, tokenizer.fingerprint_text());
+  PRISM_CHECK(tokenizer.fingerprint_text() == expected, kOperation,
               "{}: expected the tokenizer of this model, {}; found {}; it belongs to another model.", source, expected,
-              fingerprint_text(tokenizer));
+              tokenizer.fingerprint_text());
 }
 
 }  // namespace prism

@@ -8,7 +8,6 @@
 #include "prism/bench/attention.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
-#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 
@@ -29,7 +28,7 @@ when decoding of what a plain loop reads from memory.
 struct Words {
   std::vector<int64_t> tokens = {1024, 4096}, head_dims = {64, 128, 256};
   std::vector<std::string> dtypes = {"bf16"}, passes = {"forward"};
-  int64_t d_model = 768, batch = 1, kv_groups = 1, keys = 8192, rounds = 5;
+  int64_t d_model = 768, batch = 1, keys = 8192, rounds = 5;
   std::string shapes;
   int threads = 0;
   bool json = false;

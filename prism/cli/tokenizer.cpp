@@ -95,7 +95,7 @@ void print_trained(const Tokenizer& tokenizer, const TrainCommand& command, cons
     const Json result = {{"path", path},
                          {"vocab_size", tokenizer.vocab_size()},
                          {"merges", tokenizer.merge_count()},
-                         {"fingerprint", fmt::format("{:016x}", tokenizer.fingerprint())},
+                         {"fingerprint", tokenizer.fingerprint_text()},
                          {"seconds", seconds}};
     print(to_text(result) + "\n");
   } else {
@@ -344,7 +344,7 @@ Json info_json(const Tokenizer& tokenizer, const std::string& path, const Summar
            {{"id", summary.longest},
             {"bytes", tokenizer.bytes(summary.longest).size()},
             {"text", replace_invalid_utf8(tokenizer.bytes(summary.longest))}}},
-          {"fingerprint", fmt::format("{:016x}", tokenizer.fingerprint())}};
+          {"fingerprint", tokenizer.fingerprint_text()}};
 }
 
 void print_info(const Tokenizer& tokenizer, const Summary& summary) {
@@ -362,7 +362,7 @@ void print_info(const Tokenizer& tokenizer, const Summary& summary) {
                     100.0 * static_cast<double>(summary.word_starts) / static_cast<double>(tokenizer.vocab_size())));
   print(fmt::format("longest token   {} bytes, {} ({})\n", tokenizer.bytes(summary.longest).size(),
                     shown(tokenizer.bytes(summary.longest)), summary.longest));
-  print(fmt::format("fingerprint     {:016x}\n", tokenizer.fingerprint()));
+  print(fmt::format("fingerprint     {}\n", tokenizer.fingerprint_text()));
 }
 
 int run_tokenizer_info(const Arguments& arguments) {

@@ -171,7 +171,7 @@ class DatasetWriter {
         valid_(folder, "valid", tokenizer.vocab_size(), shard_tokens) {
     info_.vocab_size = tokenizer.vocab_size();
     info_.end_of_text = tokenizer.end_of_text().value_or(-1);
-    info_.tokenizer_fingerprint = fmt::format("{:016x}", tokenizer.fingerprint());
+    info_.tokenizer_fingerprint = tokenizer.fingerprint_text();
   }
 
   void write(const EncodedPiece& piece) {

@@ -93,8 +93,7 @@ std::pair<std::byte*, Tensor> make_scratch(size_t bytes) {
 struct FlashFunction : torch::autograd::Function<FlashFunction> {
   static variable_list forward(AutogradContext* context, const Variable& q_BTHD, const Variable& k_BGSD,
                                const Variable& v_BGSE, const Visible& seen, double scale) {
-    flash::Forward f;
-    static_cast<flash::Problem&>(f) = problem_of(q_BTHD, k_BGSD, v_BGSE, seen, scale);
+    flash::Forward f(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, scale));
     const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
     const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
     const auto& kernels = *flash_kernels(current_isa());
@@ -120,9 +119,8 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     const auto saved = context->get_saved_variables();
     const auto &q_BTHD = saved[0], &k_BGSD = saved[1], &v_BGSE = saved[2], &out_BTHE = saved[3], &lse_BHT = saved[4];
     const Tensor d_out = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
-    flash::Backward b;
     const Visible seen{saved[5], saved[6], context->saved_data["kept"].toTensor()};
-    static_cast<flash::Problem&>(b) = problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble());
+    flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
     const auto& kernels = *flash_kernels(current_isa());
     const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
     const Tensor dq = at::empty(q_BTHD.sizes(), q_BTHD.options());

@@ -334,6 +334,10 @@ uint64_t Tokenizer::fingerprint() const {
   return hash.value();
 }
 
+std::string Tokenizer::fingerprint_text() const {
+  return fmt::format("{:016x}", fingerprint());
+}
+
 int64_t Tokenizer::merge_count() const {
   return static_cast<int64_t>(impl_->file.merges.size());
 }

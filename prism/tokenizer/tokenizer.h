@@ -64,6 +64,8 @@ class Tokenizer {
 
   /// Equal for tokenizers that give every text the same ids: a hash over vocabulary, merges, pattern, added tokens.
   uint64_t fingerprint() const;
+  /// The same in hexadecimal, as files and messages hold it.
+  std::string fingerprint_text() const;
 
   /// Number of merge rules.
   int64_t merge_count() const;

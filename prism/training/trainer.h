@@ -33,9 +33,8 @@ struct TrainResult {
 class Trainer {
  public:
   /// @param recipe   shorthand expanded; vocab_size 0 takes the data's. To resume: the run's own recipe.json.
-  /// @param run      the run's folder: absent or empty for `fresh`, one with a recipe.json for `resume`, which goes on
-  /// from its
-  ///                 last checkpoint, or starts again where it has none.
+  /// @param run      the run's folder: absent or empty for `fresh`, one with a recipe.json for `resume`, which goes
+  ///                 on from its last checkpoint, or starts again where it has none.
   /// @param threads  of the process, for the run's record and the CPU's limit.
   /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.
   Trainer(Recipe recipe, std::filesystem::path run, int threads, Start start);
@@ -57,7 +56,7 @@ class Trainer {
   void restore();
   /// Saves what is done so far, for --resume.
   TrainResult stop();
-  /// One step with what is due behind it. False: stopped by a signal, between two things that resume() can go on with.
+  /// One step with what is due behind it. False: stopped by a signal, between two things that --resume can go on with.
   bool advance();
   bool train_step();
   /// The mean loss over the step's batches; nothing if a signal came between two of them.

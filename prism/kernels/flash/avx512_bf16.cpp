@@ -1,5 +1,6 @@
 // Compiled for AVX512-BF16: products of bfloat16 pairs.
-#include "prism/kernels/flash/operand_avx512.h"
+#include "prism/kernels/flash/operand.h"
+#include "prism/kernels/flash/operand_avx512_bf16.h"
 #include "prism/kernels/flash/table.h"
 
 namespace prism::flash {
@@ -7,7 +8,7 @@ namespace {
 
 // Types of this file alone, so that no function compiled for this instruction set is linked into another.
 struct Half : PairsOfBfloat16 {};
-struct Single : SingleFloat32 {};
+struct Single : SingleFloat32<Avx512> {};
 
 }  // namespace
 

@@ -121,12 +121,11 @@ class BackwardTask {
     for (int64_t tile = chunk_; tile < l_.tiles; tile += l_.chunks) run_tile(tile * l_.tile);
     if (l_.chunks > 1) return;
     for (int64_t h = 0; h < l_.group; ++h)
-      for (int64_t t = 0; t < b_.queries; ++t) write_dq(b_, l_, batch_, head(h), t, dq_row(h, t));
+      for (int64_t t = 0; t < b_.queries; ++t) write_dq(b_, batch_, head(h), t, dq_row(h, t));
   }
 
   /// @param sums  a row of query gradients, changed to their storage type.
-  static void write_dq(const Backward& b, const BackwardLayout<Op>&, int64_t batch, int64_t head, int64_t t,
-                       const float* sums) {
+  static void write_dq(const Backward& b, int64_t batch, int64_t head, int64_t t, const float* sums) {
     Storage* to = row_of<Storage>(b.dq, batch, head, t);
     for (int64_t i = 0; i < b.key_dim; i += Op::kLanes) Op::store_units(to + i, Op::load(sums + i), b.key_dim - i);
   }
@@ -147,8 +146,9 @@ class BackwardTask {
 
   /// Queries and gradients of a head as elements, as they lie and transposed, and what belongs to each row.
   void prepare(int64_t h) {
-    copy_rows(b_.q, h, b_.key_dim, queries(h));
-    copy_rows(b_.d_out, h, b_.value_dim, gradients(h));
+    copy_rows<Op>(row_of<Storage>(b_.q, batch_, head(h), 0), b_.q.row_stride, b_.queries, b_.key_dim, queries(h));
+    copy_rows<Op>(row_of<Storage>(b_.d_out, batch_, head(h), 0), b_.d_out.row_stride, b_.queries, b_.value_dim,
+                  gradients(h));
     transpose_rows(b_.q, h, b_.key_dim, queries_t(h));
     transpose_rows(b_.d_out, h, b_.value_dim, gradients_t(h));
     const float* lse = b_.lse_BHT + (batch_ * b_.heads + head(h)) * b_.queries;
@@ -160,14 +160,6 @@ class BackwardTask {
         sum = Op::fma(Op::load_units(out + i, b_.value_dim - i), Op::load_units(d_out + i, b_.value_dim - i), sum);
       at<float>(l_.delta)[h * b_.queries + t] = Op::sum(sum);
       at<float>(l_.lse2)[h * b_.queries + t] = lse[t] * kLog2E;
-    }
-  }
-
-  void copy_rows(const Matrix& m, int64_t h, int64_t dim, Element* to) {
-    for (int64_t t = 0; t < b_.queries; ++t) {
-      const Storage* row = row_of<Storage>(m, batch_, head(h), t);
-      for (int64_t i = 0; i < dim; i += Op::kLanes * Op::kPair)
-        Op::store_inner(to + t * dim + i, Op::load_inner(row + i, dim - i), dim - i);
     }
   }
 
@@ -322,7 +314,7 @@ void reduce_dq(const Backward& b, const BackwardLayout<Op>& layout) {
       for (int64_t i = 0; i < layout.key_width; i += Op::kLanes)
         Op::store(sums + i, Op::add(Op::load(sums + i), Op::load(more + i)));
     }
-    BackwardTask<Op, Storage>::write_dq(b, layout, batch, head, t, sums);
+    BackwardTask<Op, Storage>::write_dq(b, batch, head, t, sums);
   }
 }
 

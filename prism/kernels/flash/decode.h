@@ -128,8 +128,7 @@ void decode_chunk(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
     for (int64_t i = 0; i < padded; i += Op::kLanes) Op::store(sums + i, Op::zero());
     const int64_t begin = f.first_key_BT[batch * f.queries + t] - first,
                   end = f.end_key_BT[batch * f.queries + t] - first;
-    const QueryStrip<Storage> strip{row_of<Storage>(f.q, batch, head, t), nullptr, 0, 0, nullptr, nullptr, nullptr, 1};
-    load_queries<Op>(strip, f.key_dim, query);
+    copy_rows<Op>(row_of<Storage>(f.q, batch, head, t), 0, 1, f.key_dim, query);
     const Storage* keys = row_of<Storage>(f.k, batch, kv_head, first);
     for (int64_t j = 0; j < count; j += Op::kLanes) {
       if (row == 0) prefetch_rows(keys + (j + kAhead) * f.k.row_stride, f.k.row_stride, Op::kLanes, f.key_dim);
@@ -161,15 +160,8 @@ void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
     merged[padded] = largest;
     merged[padded + 1] = a * merged[padded + 1] + b * more[padded + 1];
   }
-  const QueryStrip<Storage> strip{nullptr,
-                                  row_of<Storage>(f.out, batch, head, t),
-                                  0,
-                                  f.out.row_stride,
-                                  f.lse_BHT + (batch * f.heads + head) * f.queries + t,
-                                  nullptr,
-                                  nullptr,
-                                  1};
-  write_rows<Op>(strip, f.value_dim, merged, merged + padded, merged + padded + 1, c);
+  write_row<Op>(row_of<Storage>(f.out, batch, head, t), f.lse_BHT + (batch * f.heads + head) * f.queries + t,
+                f.value_dim, merged, merged[padded], merged[padded + 1], c);
 }
 
 template <class Op, class Storage>

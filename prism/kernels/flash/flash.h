@@ -32,6 +32,8 @@ struct Problem {
 };
 
 struct Forward : Problem {
+  explicit Forward(const Problem& problem) : Problem(problem) {}
+
   Matrix q, k, v, out;           ///< rows of D, D, E, E
   float* lse_BHT = nullptr;      ///< log sum exp of scaled scores; -inf where nothing is seen
   std::byte* scratch = nullptr;  ///< forward_scratch() bytes from a 64-byte boundary
@@ -40,6 +42,8 @@ struct Forward : Problem {
 };
 
 struct Backward : Problem {
+  explicit Backward(const Problem& problem) : Problem(problem) {}
+
   Matrix q, k, v, out, d_out;      ///< as in the forward pass; the gradient of out
   Matrix dq, dk, dv;               ///< written
   const float* lse_BHT = nullptr;  ///< of the forward pass

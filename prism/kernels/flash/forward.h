@@ -78,24 +78,20 @@ PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin,
   return past;
 }
 
+/// Rows of a tensor as elements, one behind the other.
 template <class Op, class Storage>
-void load_queries(const QueryStrip<Storage>& strip, int64_t dim, typename Op::Element* to) {
-  for (int r = 0; r < strip.rows; ++r)
+void copy_rows(const Storage* rows, int64_t stride, int64_t count, int64_t dim, typename Op::Element* to) {
+  for (int64_t r = 0; r < count; ++r)
     for (int64_t i = 0; i < dim; i += Op::kLanes * Op::kPair)
-      Op::store_inner(to + r * dim + i, Op::load_inner(strip.queries + r * strip.query_stride + i, dim - i), dim - i);
+      Op::store_inner(to + r * dim + i, Op::load_inner(rows + r * stride + i, dim - i), dim - i);
 }
 
+/// out = sums / total and lse of one row; zeros and -inf where nothing was seen.
 template <class Op, class Storage>
-void write_rows(const QueryStrip<Storage>& strip, int64_t dim, const float* sums, const float* largest,
-                const float* total, float c) {
-  for (int r = 0; r < strip.rows; ++r) {
-    const auto factor = Op::set(total[r] == 0 ? 0.0f : 1.0f / total[r]);
-    for (int64_t i = 0; i < dim; i += Op::kLanes)
-      Op::store_units(strip.out + r * strip.out_stride + i,
-                      Op::mul(Op::load(sums + r * Panels<Op>::padded(dim) + i), factor), dim - i);
-    strip.lse[r] =
-        total[r] == 0 ? -std::numeric_limits<float>::infinity() : (largest[r] * c + ::log2f(total[r])) * kLn2;
-  }
+void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float largest, float total, float c) {
+  const auto factor = Op::set(total == 0 ? 0.0f : 1.0f / total);
+  for (int64_t i = 0; i < dim; i += Op::kLanes) Op::store_units(out + i, Op::mul(Op::load(sums + i), factor), dim - i);
+  *lse = total == 0 ? -std::numeric_limits<float>::infinity() : (largest * c + ::log2f(total)) * kLn2;
 }
 
 /// softmax(scale q k^T) v of a strip.
@@ -114,7 +110,7 @@ void attend_strip(const PackedHead<Op>& head, const QueryStrip<Storage>& strip, 
     high = strip.end_key[r] > high ? strip.end_key[r] : high;
   }
   for (int64_t i = 0; i < strip.rows * out_stride; i += Op::kLanes) Op::store(scratch.out + i, Op::zero());
-  load_queries<Op>(strip, head.key_dim, scratch.queries);
+  copy_rows<Op>(strip.queries, strip.query_stride, strip.rows, head.key_dim, scratch.queries);
 
   for (int64_t tile = low / kKeyTile * kKeyTile; tile < high; tile += kKeyTile) {
     const int64_t end = high < tile + kKeyTile ? high : tile + kKeyTile;
@@ -140,7 +136,9 @@ void attend_strip(const PackedHead<Op>& head, const QueryStrip<Storage>& strip, 
                    });
     }
   }
-  write_rows<Op>(strip, head.value_dim, scratch.out, largest, total, c);
+  for (int r = 0; r < strip.rows; ++r)
+    write_row<Op>(strip.out + r * strip.out_stride, strip.lse + r, head.value_dim, scratch.out + r * out_stride,
+                  largest[r], total[r], c);
 }
 
 /// Where the packed heads lie in the scratch memory.

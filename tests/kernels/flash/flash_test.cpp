@@ -140,8 +140,7 @@ class FlashRun {
   }
 
   void run(const flash::Kernels& kernels) {
-    flash::Forward f;
-    static_cast<flash::Problem&>(f) = problem_;
+    flash::Forward f(problem_);
     const auto tasks = flash::plan(f);
     const auto scratch = make_scratch(std::max(kernels.forward_scratch(f), kernels.backward_scratch(f)));
     f.q = t_.q.matrix(), f.k = t_.k.matrix(), f.v = t_.v.matrix(), f.out = t_.out.matrix();
@@ -150,8 +149,7 @@ class FlashRun {
     f.tasks = tasks.data();
     f.task_count = static_cast<int64_t>(tasks.size());
     kernels.forward(f);
-    flash::Backward b;
-    static_cast<flash::Problem&>(b) = problem_;
+    flash::Backward b(problem_);
     b.q = f.q, b.k = f.k, b.v = f.v, b.out = f.out, b.d_out = t_.d_out.matrix();
     b.dq = t_.dq.matrix(), b.dk = t_.dk.matrix(), b.dv = t_.dv.matrix();
     b.lse_BHT = t_.lse.data();

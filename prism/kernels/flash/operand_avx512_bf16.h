@@ -1,7 +1,4 @@
-// What goes into products on AVX-512: pairs of bfloat16, or single float32.
-//
-// An operand type O says what an Element is, how many neighbours along the inner axis make one step of a product
-// (kPair), and how rows become steps. A "unit" is the 32 bits of one step and one column.
+// Pairs of bfloat16 as what goes into products (operand.h): AVX512-BF16.
 #pragma once
 
 #include "prism/kernels/flash/vector_avx512.h"
@@ -61,35 +58,6 @@ struct PairsOfBfloat16 : Avx512 {
  private:
   static PRISM_FORCE_INLINE __mmask32 mask32(int64_t count) {
     return count >= 32 ? __mmask32(0xFFFFFFFF) : __mmask32((uint64_t{1} << (count > 0 ? count : 0)) - 1);
-  }
-};
-
-struct SingleFloat32 : Avx512 {
-  using Element = float;
-  static constexpr int kPair = 1;
-  static constexpr int kExpDegree = 5;
-
-  static PRISM_FORCE_INLINE Vector step(Vector c, Vector a, Vector b) { return fma(a, b, c); }
-  static PRISM_FORCE_INLINE Vector broadcast(const Element* p) { return set(*p); }
-  static PRISM_FORCE_INLINE Vector load_step(const Element* p) { return load(p); }
-  static PRISM_FORCE_INLINE void store_elements(Element* p, Vector low, Vector high) {
-    store(p, low);
-    store(p + kLanes, high);
-  }
-  static PRISM_FORCE_INLINE void store_pairs(Element* p, Vector row, Vector) { store(p, row); }
-  template <class Storage>
-  static PRISM_FORCE_INLINE Vector load_inner(const Storage* p, int64_t count) {
-    return load_units(p, count);
-  }
-  static PRISM_FORCE_INLINE void store_inner(Element* p, Vector units, int64_t count) { store_units(p, units, count); }
-  template <class Storage>
-  static PRISM_FORCE_INLINE Vector interleave(const Storage* row, const Storage*, int64_t count) {
-    return load_units(row, count);
-  }
-  template <class Storage>
-  static PRISM_FORCE_INLINE void interleave(const Storage* row, const Storage*, Vector (&units)[2]) {
-    units[0] = load_units(row, kLanes);
-    units[1] = load_units(row + kLanes, kLanes);
   }
 };
 

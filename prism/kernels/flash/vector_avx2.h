@@ -1,4 +1,4 @@
-// Vectors of eight float32, and single float32 as what goes into products: AVX2 with FMA.
+// Vectors of eight float32: what the flash kernels are written in, for AVX2 with FMA.
 #pragma once
 
 #include <immintrin.h>
@@ -9,12 +9,10 @@
 
 namespace prism::flash {
 
-struct Avx2Float32 {
+struct Avx2 {
   using Vector = __m256;
-  using Element = float;
   static constexpr int kLanes = 8;
   static constexpr int kTileRows = 6, kTileColumns = 2;  ///< 12 sums, 2 operands, 1 broadcast: of 16 registers
-  static constexpr int kPair = 1, kExpDegree = 5;
 
   static PRISM_FORCE_INLINE Vector zero() { return _mm256_setzero_ps(); }
   static PRISM_FORCE_INLINE Vector set(float x) { return _mm256_set1_ps(x); }
@@ -90,29 +88,6 @@ struct Avx2Float32 {
       rows[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
       rows[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
     }
-  }
-
-  static PRISM_FORCE_INLINE Vector step(Vector c, Vector a, Vector b) { return fma(a, b, c); }
-  static PRISM_FORCE_INLINE Vector broadcast(const Element* p) { return set(*p); }
-  static PRISM_FORCE_INLINE Vector load_step(const Element* p) { return load(p); }
-  static PRISM_FORCE_INLINE void store_elements(Element* p, Vector low, Vector high) {
-    store(p, low);
-    store(p + kLanes, high);
-  }
-  static PRISM_FORCE_INLINE void store_pairs(Element* p, Vector row, Vector) { store(p, row); }
-  template <class Storage>
-  static PRISM_FORCE_INLINE Vector load_inner(const Storage* p, int64_t count) {
-    return load_units(p, count);
-  }
-  static PRISM_FORCE_INLINE void store_inner(Element* p, Vector units, int64_t count) { store_units(p, units, count); }
-  template <class Storage>
-  static PRISM_FORCE_INLINE Vector interleave(const Storage* row, const Storage*, int64_t count) {
-    return load_units(row, count);
-  }
-  template <class Storage>
-  static PRISM_FORCE_INLINE void interleave(const Storage* row, const Storage*, Vector (&units)[2]) {
-    units[0] = load_units(row, kLanes);
-    units[1] = load_units(row + kLanes, kLanes);
   }
 
  private:
