@@ -10,9 +10,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "prism/bench/measure.h"
 #include "prism/core/fields.h"
 #include "prism/core/machine.h"
+#include "prism/core/statistics.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"

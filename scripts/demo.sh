@@ -50,8 +50,14 @@ $prism tokenizer train "${inputs[@]}" --vocab-size 4096 --out demo/tokenizer
 # Validation needs two documents at least: what three empty lines do not split is split at one, or at every line.
 for separator in '\n\n\n\n' '\n\n' '\n'; do
   $prism tokenize "${inputs[@]}" --tokenizer demo/tokenizer --separator "$separator" --valid-share 0.05 --out demo/data --force
-  ! ls demo/data/valid_*.bin > /dev/null 2>&1 || break
+  # Validation takes windows of 256 tokens and the one that follows.
+  valid=$(sed -n 's/.*"valid_tokens": *\([0-9]*\).*/\1/p' demo/data/data.json)
+  [ "$valid" -le 256 ] || break
 done
+if [ "$valid" -le 256 ]; then
+  echo "[demo] expected text enough for training and validation; found $valid tokens for validation; name more text." >&2
+  exit 2
+fi
 for schedule in uniform progressive; do
   $prism train --recipe configs/demo/$schedule.json --out demo/$schedule
 done

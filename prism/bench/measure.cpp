@@ -3,7 +3,9 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "prism/core/statistics.h"
 #include "prism/core/timer.h"
 
 namespace prism {
@@ -16,11 +18,6 @@ double milliseconds(const std::function<void()>& call) {
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
 
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds) {
   prism();

@@ -16,9 +16,6 @@ struct Medians {
 /// Calls both once without counting, then in turn `rounds` times each, and takes the medians.
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds);
 
-/// The mean of the middle two where there are two. @param values  at least one.
-double median(std::vector<double> values);
-
 /// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.
 double read_bandwidth(int threads);
 

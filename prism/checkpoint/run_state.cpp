@@ -1,9 +1,11 @@
 #include "prism/checkpoint/run_state.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -27,11 +29,27 @@ std::string prefix_of(CheckpointKind kind) {
 
 /// Deletes a checkpoint so that a half-deleted one never carries its name.
 void discard(const fs::path& checkpoint) {
-  // A kill between here and the rename that follows costs this checkpoint; training from the one before makes it again.
   const fs::path away = checkpoint.parent_path() / fmt::format(".{}.discarded.tmp", checkpoint.filename().string());
   fs::remove_all(away);
   fs::rename(checkpoint, away);
   fs::remove_all(away);
+}
+
+/// Gives a whole checkpoint its name. One that has the name already keeps it until the moment in which they change
+/// places, where the file system can do that.
+void publish(const fs::path& temporary, const fs::path& name) {
+  if (fs::exists(name)) {
+    if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) == 0) {
+      fs::remove_all(temporary);
+      return;
+    }
+    discard(name);
+  }
+  std::error_code code;
+  fs::rename(temporary, name, code);
+  if (code)
+    throw FailedError("checkpoint", fmt::format("expected to name {}; found: {}; mend the folder and resume the run.",
+                                                name.string(), code.message()));
 }
 
 }  // namespace
@@ -51,7 +69,10 @@ void CheckpointStore::sweep() {
 }
 
 void CheckpointStore::save(CheckpointKind kind, int64_t step, const std::function<void(const fs::path&)>& write) {
-  make_folder(folder_);
+  if (!fs::exists(folder_)) {
+    make_folder(folder_);
+    sync_folder(folder_.parent_path());
+  }
   const fs::path final_path = path(kind, step);
   const fs::path temporary = folder_ / fmt::format(".{}{:08}.tmp", prefix_of(kind), step);
   fs::remove_all(temporary);  // of a process that was killed
@@ -64,18 +85,18 @@ void CheckpointStore::save(CheckpointKind kind, int64_t step, const std::functio
     fs::remove_all(temporary, ignored);
     throw;
   }
-  if (fs::exists(final_path)) discard(final_path);
-  std::error_code code;
-  fs::rename(temporary, final_path, code);
-  if (code)
-    throw FailedError("checkpoint",
-                      fmt::format("expected to name {}; found: {}.", final_path.string(), code.message()));
+  publish(temporary, final_path);
   sync_folder(folder_);
 }
 
 void CheckpointStore::prune(CheckpointKind kind, int64_t keep) {
   const auto all = steps(kind);
   for (size_t i = 0; i + static_cast<size_t>(keep) < all.size(); ++i) discard(path(kind, all[i]));
+}
+
+void CheckpointStore::discard_after(CheckpointKind kind, int64_t step) {
+  for (const int64_t found : steps(kind))
+    if (found > step) discard(path(kind, found));
 }
 
 std::vector<int64_t> CheckpointStore::steps(CheckpointKind kind) const {

@@ -22,9 +22,9 @@ namespace prism {
 struct RunState {
   int64_t prism_format = 1;
   int64_t step = 0, tokens = 0;
-  bool duties_pending = false;  ///< stopped between the step and the validation that was due behind it
-  int64_t windows = 0;          ///< position of the loader
-  int64_t records_bytes = 0;    ///< length of records.jsonl
+  bool evaluation_pending = false;  ///< stopped between the step and the validation that was due behind it
+  int64_t windows = 0;              ///< position of the loader
+  int64_t records_bytes = 0;        ///< length of records.jsonl
   double seconds = 0, step_seconds = 0;
   double loss_sum = 0;  ///< of the steps since the last train record
   int64_t loss_count = 0;
@@ -32,13 +32,15 @@ struct RunState {
   double last_val_loss = -1;
   std::string data_fingerprint;  ///< of the tokenizer that made the shards, their size and tokens
   std::string dtype;             ///< what `auto` stood for when the run began
+  std::string isa;               ///< instruction set of the kernels that the run began with
   int64_t threads = 0;           ///< library products may add up in another order with another number
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's layout");
     v("step", step, "optimizer steps done");
     v("tokens", tokens, "tokens trained on");
-    v("duties_pending", duties_pending, "whether the last step's validation, samples and checkpoint are still to come");
+    v("evaluation_pending", evaluation_pending,
+      "whether the last step's validation, samples and checkpoint are still to come");
     v("windows", windows, "windows that the loader has handed out");
     v("records_bytes", records_bytes, "length of records.jsonl");
     v("seconds", seconds, "wall-clock time of the run so far");
@@ -49,6 +51,7 @@ struct RunState {
     v("last_val_loss", last_val_loss, "latest validation loss, nats; -1: none yet");
     v("data_fingerprint", data_fingerprint, "of the token shards");
     v("dtype", dtype, "of matmuls");
+    v("isa", isa, "instruction set of the kernels that the run began with");
     v("threads", threads, "that the run began with");
   }
 };
@@ -67,6 +70,8 @@ class CheckpointStore {
   void save(CheckpointKind kind, int64_t step, const std::function<void(const std::filesystem::path&)>& write);
   /// Deletes the oldest of a kind beyond the `keep` newest.
   void prune(CheckpointKind kind, int64_t keep);
+  /// Deletes those of a kind that lie behind `step`.
+  void discard_after(CheckpointKind kind, int64_t step);
   /// Steps of the whole checkpoints of a kind, ascending.
   std::vector<int64_t> steps(CheckpointKind kind) const;
   std::filesystem::path path(CheckpointKind kind, int64_t step) const;

@@ -11,11 +11,15 @@ namespace {
 
 /// A recipe file, a model folder or a run.
 ModelConfig config_of(const std::string& path, int64_t vocab_size) {
-  if (std::filesystem::is_directory(path)) return load_config(path);
+  if (std::filesystem::is_directory(path)) {
+    PRISM_CHECK(vocab_size == 0, "info", "expected --vocab-size with a recipe only; found the folder {}; leave it out.",
+                path);
+    return load_config(path);
+  }
   auto config = load_recipe(path, {}).model;
   if (vocab_size > 0) config.vocab_size = vocab_size;
-  PRISM_CHECK(config.vocab_size > 0, "info", "{} leaves vocab_size to the data's tokenizer; give --vocab-size N.",
-              path);
+  PRISM_CHECK(config.vocab_size > 0, "info",
+              "expected a vocab_size in {}; found that it is left to the data's tokenizer; give --vocab-size N.", path);
   complete(config);
   return config;
 }

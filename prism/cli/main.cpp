@@ -40,13 +40,19 @@ void print_help() {
   fmt::print(
       "usage: prism COMMAND [options]\n\nTransformers whose attention is not uniform: train, evaluate, generate.\n\n");
   for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
-  fmt::print("\n`prism COMMAND --help` explains each. Exit status: 0 done, 1 failed, 2 wrong input.\n");
+  fmt::print(
+      "\n`prism COMMAND --help` explains each, `prism --version` says which this is. Exit status: 0 done, 1 failed, 2 "
+      "wrong input.\n");
 }
 
 int run(const Arguments& words) {
   if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     print_help();
     return words.empty() ? 2 : 0;
+  }
+  if (words[0] == "--version") {
+    fmt::print("prism {}\n", PRISM_VERSION);
+    return 0;
   }
   const auto* command =
       std::find_if(kCommands.begin(), kCommands.end(), [&](const auto& row) { return words[0] == row.name; });
@@ -79,7 +85,8 @@ int main(int count, char** words) {
   } catch (const std::bad_alloc&) {
     prism::say("[prism] expected enough memory; found too little; choose smaller sizes.\n");
   } catch (const std::filesystem::filesystem_error& error) {
-    prism::say("[files] expected to reach {}; found: {}.\n", error.path1().string(), error.code().message());
+    prism::say("[files] expected to reach {}; found: {}; check that it is there and may be used.\n",
+               error.path1().string(), error.code().message());
   } catch (const std::exception& error) {
     prism::say("[prism] {}\n", error.what());
   }

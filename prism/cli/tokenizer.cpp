@@ -162,7 +162,12 @@ std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer, const s
   };
   {
     std::vector<std::jthread> team;
-    for (int i = 1; i < threads && static_cast<size_t>(i) < documents.size(); ++i) team.emplace_back(work);
+    try {
+      for (int i = 1; i < threads && static_cast<size_t>(i) < documents.size(); ++i) team.emplace_back(work);
+    } catch (const std::system_error& error) {
+      next = documents.size();
+      fail_to_start_threads(threads, error);
+    }
     work();
   }
   if (failure) std::rethrow_exception(failure);
@@ -243,6 +248,7 @@ void encode_source(const Tokenizer& tokenizer, const EncodeCommand& command, Spe
 int run_encode(const Arguments& arguments) {
   EncodeCommand command;
   command.source.invalid_utf8 = "keep";
+  command.source.raw = true;
   CLI::App app("turn text into token ids, a document a line", "prism tokenizer encode");
   app.add_option("--tokenizer", command.tokenizer, "tokenizer.json, or a folder that holds one")->required();
   auto* text = app.add_option("TEXT", command.text, "the text itself; without it and --file: standard input");

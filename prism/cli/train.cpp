@@ -1,9 +1,12 @@
 // prism train: a recipe and its overrides in, a run folder out.
+#include <algorithm>
 #include <filesystem>
 
+#include "prism/checkpoint/run_state.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/core/console.h"
+#include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/training/trainer.h"
@@ -50,6 +53,42 @@ void print_plan(const Trainer& trainer, const std::string& out) {
   say("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
 }
 
+/// The recipe of the run to resume. What is given again on the command line has to be what the run began with.
+Recipe recipe_to_resume(const std::string& out, const std::string& recipe_file,
+                        const std::vector<Override>& overrides) {
+  auto recipe = load_run_recipe(out);
+  if (recipe_file.empty()) {
+    PRISM_CHECK(
+        overrides.empty(), kOperation,
+        "expected --out and --resume, and --recipe before other fields; found {} alone; leave it out, a run keeps "
+        "its recipe.",
+        overrides[0].first);
+    return recipe;
+  }
+  auto given = load_recipe(recipe_file, overrides);
+  if (given.model.vocab_size == 0) given.model.vocab_size = recipe.model.vocab_size;  // the data's
+  complete(given.model);
+  for (const auto& change : Json::diff(fields_to_json(recipe), fields_to_json(given))) {
+    const std::string field = change["path"].get<std::string>().substr(1);
+    throw InputError(kOperation, fmt::format("expected the recipe that {} began with; found another value of {}; leave "
+                                             "--recipe and its fields out, or start a new run.",
+                                             out, field));
+  }
+  return recipe;
+}
+
+/// As many threads as the run began with, for the same bits, unless something else is asked for.
+int threads_to_resume(const std::string& out, int requested) {
+  const auto last = last_checkpoint(out);
+  const auto limit = thread_limit(requested);
+  if (!last || requested > 0 || limit.reason == "OMP_NUM_THREADS") return requested;
+  try {
+    return std::min(limit.threads, static_cast<int>(load_run_state(*last).threads));
+  } catch (const InputError&) {
+    return requested;  // the trainer says what is wrong with the checkpoint
+  }
+}
+
 }  // namespace
 
 int run_train(const Arguments& arguments) {
@@ -62,23 +101,21 @@ int run_train(const Arguments& arguments) {
   app.add_option("--out", out, "folder of the run: records, checkpoints, the recipe as run  [runs/<recipe>]");
   app.add_option("--set", sets, "FIELD=VALUE: override one recipe field, as --FIELD VALUE does")
       ->allow_extra_args(false);
-  app.add_flag("--resume", resume, "go on with the run in --out from its last checkpoint");
+  app.add_flag("--resume", resume,
+               "go on with the run in --out from its last checkpoint, with its recipe and as many threads");
   add_threads_option(app, threads);
   app.add_flag("--json", json, "print the result as one JSON object");
   app.allow_extras();
   app.footer(fields_help());
   if (!parse(app, arguments)) return 0;
 
-  const int used_threads = start_compute(threads);
   const auto overrides = overrides_from(app.remaining(), sets);
-  PRISM_CHECK(resume ? !out.empty() : !recipe_file.empty(), kOperation,
+  PRISM_CHECK(!recipe_file.empty() || (resume && !out.empty()), kOperation,
               "expected {}; found none; see prism train --help.",
               resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");
-  PRISM_CHECK(
-      !resume || (recipe_file.empty() && overrides.empty()), kOperation,
-      "expected --out and --resume alone, a run keeps its recipe; found other fields; start a new run to change them.");
   if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
-  auto recipe = resume ? load_run_recipe(out) : load_recipe(recipe_file, overrides);
+  auto recipe = resume ? recipe_to_resume(out, recipe_file, overrides) : load_recipe(recipe_file, overrides);
+  const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads);
 
   catch_stop_signals();
   Trainer trainer(std::move(recipe), out, used_threads, resume ? Start::resume : Start::fresh);

@@ -3,14 +3,25 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
+#include <ctime>
 
 namespace prism {
 
 void print_error_stream(std::string_view text) noexcept {
+  // Whoever read the text may be gone, as the tee of a pipeline after Ctrl-C: that must not end the work.
+  sigset_t broken_pipe, before;
+  ::sigemptyset(&broken_pipe);
+  ::sigaddset(&broken_pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
   std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  if (std::fflush(stderr) != 0 || std::ferror(stderr) != 0) {
+    const std::timespec now{};
+    ::sigtimedwait(&broken_pipe, nullptr, &now);
+  }
   std::clearerr(stderr);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void open_standard_streams() noexcept {

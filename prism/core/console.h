@@ -8,7 +8,8 @@
 
 namespace prism {
 
-/// Writes to standard error and flushes. Where that is closed or full the text is lost and the work goes on.
+/// Writes to standard error and flushes. Where that is closed, full or a pipe that nobody reads, the text is lost and
+/// the work goes on.
 void print_error_stream(std::string_view text) noexcept;
 
 /// print_error_stream() of a formatted text.

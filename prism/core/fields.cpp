@@ -30,7 +30,10 @@ std::string expand_suffix(std::string_view text) {
   const char* end = text.data() + text.size() - 1;
   const auto [next, code] = std::from_chars(text.data(), end, value);
   if (code != std::errc() || next != end) return std::string(text);
-  return fmt::format("{}", value * factor);
+  value *= factor;
+  // 2.01M is 2010000, whatever 2.01 is in binary.
+  const double whole = std::nearbyint(value);
+  return fmt::format("{}", std::abs(value - whole) <= 1e-9 * std::abs(value) ? whole : value);
 }
 
 int64_t parse_index(std::string_view text, std::string_view path) {

@@ -58,7 +58,9 @@ std::string read_to_end(int file, const fs::path& path) {
 }  // namespace
 
 void fail_read(const fs::path& path, int code) {
-  throw InputError("read", fmt::format("expected a readable file at {}; found: {}.", path.string(), reason(code)));
+  throw InputError("read",
+                   fmt::format("expected a readable file at {}; found: {}; name another, or mend its permissions.",
+                               path.string(), reason(code)));
 }
 
 void Descriptor::close() {

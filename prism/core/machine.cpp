@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include "prism/core/error.h"
+
 namespace prism {
 namespace {
 
@@ -84,6 +86,11 @@ ThreadLimit thread_limit(int requested) {
   if (const int cores = physical_cores(set); cores < limit.threads) limit = {cores, "physical cores"};
   if (const int cores = quota_cores(); cores > 0 && cores < limit.threads) limit = {cores, "cgroup quota"};
   return limit;
+}
+
+void fail_to_start_threads(int threads, const std::system_error& error) {
+  throw FailedError("threads", fmt::format("expected to start {} threads; found: {}; choose fewer by --threads.",
+                                           threads, error.code().message()));
 }
 
 void set_up_process() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <system_error>
 
 namespace prism {
 
@@ -15,6 +16,9 @@ struct ThreadLimit {
 /// min(affinity, physical cores within it, cgroup CPU quota); OMP_NUM_THREADS wins over that, `requested` (if > 0) over
 /// both.
 ThreadLimit thread_limit(int requested = 0);
+
+/// For who starts threads. @throws FailedError that says how many were asked for, and what the system answered.
+[[noreturn]] void fail_to_start_threads(int threads, const std::system_error& error);
 
 /// Sets what libraries read once: MKL_CBWR (equal bits whatever the alignment of a buffer), malloc
 /// thresholds (a freed buffer stays mapped: page faults cost more than many kernels). Call it first in main().

@@ -16,6 +16,9 @@ namespace prism {
 /// (distance above a third of the longer name, and at least 2 allowed).
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
+/// `text` as a shell takes it for one word: in single quotes where it holds more than letters, digits and ._/+=:,@-.
+std::string shell_word(const std::string& text);
+
 /// "a, b and c".
 std::string join_names(const std::vector<std::string>& names);
 

@@ -22,9 +22,6 @@ class Random {
   /// Uniform in [0, bound), bound at least 1, without modulo bias.
   uint64_t below(uint64_t bound);
 
-  uint64_t draws() const { return draws_; }
-  void set_draws(uint64_t draws) { draws_ = draws; }
-
  private:
   uint64_t key_;
   uint64_t draws_ = 0;

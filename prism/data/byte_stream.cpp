@@ -128,17 +128,17 @@ class RawSource {
 
 class ByteStream::Impl {
  public:
-  Impl(const std::string& path, const std::atomic<bool>* cancelled) {
+  Impl(const std::string& path, Unpack unpacked, const std::atomic<bool>* cancelled) {
     file_.cancelled = cancelled;
     const bool standard_input = path == "-";
     file_.name = standard_input ? "standard input" : path;
     file_.descriptor = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file_.descriptor < 0) fail_read(path, errno);
     file_.read_head();
-    for (const PackingRow& row : kPackings) {
-      if (file_.head.starts_with(row.magic)) packing_ = &row;
-    }
     const PackingRow* named = row_by_ending(path);
+    for (const PackingRow& row : kPackings) {
+      if (file_.head.starts_with(row.magic) && (unpacked == Unpack::by_content || named != nullptr)) packing_ = &row;
+    }
     PRISM_CHECK(named == nullptr || packing_ != nullptr || file_.head.empty(), "read",
                 "{}: expected bytes packed by {}, as its name says; found others; fetch it again or rename it.", path,
                 named->name);
@@ -186,8 +186,8 @@ class ByteStream::Impl {
   int64_t delivered_ = 0;
 };
 
-ByteStream::ByteStream(const std::string& path, const std::atomic<bool>* cancelled)
-    : impl_(std::make_unique<Impl>(path, cancelled)) {}
+ByteStream::ByteStream(const std::string& path, Unpack unpack, const std::atomic<bool>* cancelled)
+    : impl_(std::make_unique<Impl>(path, unpack, cancelled)) {}
 ByteStream::~ByteStream() = default;
 
 size_t ByteStream::read(char* out, size_t size) {

@@ -12,11 +12,15 @@
 
 namespace prism {
 
+/// What is unpacked: any file that begins like one of the three, or only one whose name ends like it too.
+enum class Unpack { by_content, by_name };
+
 class ByteStream {
  public:
   /// @param cancelled  if not null, another thread may set it: read() then waits no longer.
   /// @throws InputError if the file cannot be opened, or is named as packed and is not.
-  explicit ByteStream(const std::string& path, const std::atomic<bool>* cancelled = nullptr);
+  explicit ByteStream(const std::string& path, Unpack unpack = Unpack::by_content,
+                      const std::atomic<bool>* cancelled = nullptr);
   ~ByteStream();
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;

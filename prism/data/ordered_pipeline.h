@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/core/error.h"
+#include "prism/core/machine.h"
 
 namespace prism {
 
@@ -35,8 +35,7 @@ class OrderedPipeline {
       for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work_all(); });
     } catch (const std::system_error& error) {
       stop_and_join();
-      throw FailedError("threads", fmt::format("expected to start {} threads; found: {}; choose fewer by --threads.",
-                                               threads + 1, error.code().message()));
+      fail_to_start_threads(threads + 1, error);
     }
   }
 

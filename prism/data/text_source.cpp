@@ -66,7 +66,10 @@ bool may_cut(std::string_view text, size_t at) {
 /// The unpacked bytes of one file, with as much of them in memory as is asked for.
 class TextBuffer {
  public:
-  TextBuffer(const std::string& path, const std::atomic<bool>* cancelled) : stream_(path, cancelled) {
+  /// @param raw  as TextOptions has it.
+  TextBuffer(const std::string& path, bool raw, const std::atomic<bool>* cancelled)
+      : stream_(path, raw ? Unpack::by_name : Unpack::by_content, cancelled) {
+    if (raw) return;
     fill(kByteOrderMark.size());
     if (view().starts_with(kByteOrderMark)) drop(kByteOrderMark.size());
   }
@@ -141,8 +144,8 @@ class Utf8Check {
 /// The documents of one file.
 class Reader {
  public:
-  Reader(const TextFile& file, const std::atomic<bool>* cancelled)
-      : path_(file.path == "-" ? "standard input" : file.path), buffer_(file.path, cancelled) {}
+  Reader(const TextFile& file, bool raw, const std::atomic<bool>* cancelled)
+      : path_(file.path == "-" ? "standard input" : file.path), buffer_(file.path, raw, cancelled) {}
   virtual ~Reader() = default;
   virtual std::optional<Document> next() = 0;
   int64_t consumed() const { return buffer_.consumed(); }
@@ -158,7 +161,7 @@ class PlainReader : public Reader {
  public:
   PlainReader(const TextFile& file, const TextOptions& options, std::string separator,
               const std::atomic<bool>* cancelled)
-      : Reader(file, cancelled),
+      : Reader(file, options.raw, cancelled),
         separator_(std::move(separator)),
         check_(options.invalid_utf8),
         piece_bytes_(static_cast<size_t>(options.piece_bytes)) {}
@@ -217,7 +220,7 @@ class PlainReader : public Reader {
 class RowReader : public Reader {
  public:
   RowReader(const TextFile& file, const TextOptions& options, const std::atomic<bool>* cancelled)
-      : Reader(file, cancelled),
+      : Reader(file, options.raw, cancelled),
         field_(options.field),
         check_(options.invalid_utf8),
         piece_bytes_(static_cast<size_t>(options.piece_bytes)) {}

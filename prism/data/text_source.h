@@ -19,6 +19,8 @@ namespace prism {
 struct TextOptions {
   std::string format = "auto", field = "text", separator, invalid_utf8 = "error";
   int64_t piece_bytes = 1 << 20;
+  /// Bytes as they are: only a file whose name says so is unpacked, and a byte-order mark is text. Not a field.
+  bool raw = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("format", format, "txt, jsonl, or auto: by the file's ending, standard input is txt");

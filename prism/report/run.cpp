@@ -9,6 +9,7 @@
 #include "prism/core/fields.h"
 #include "prism/core/names.h"
 #include "prism/core/records.h"
+#include "prism/core/statistics.h"
 
 namespace prism {
 namespace {
@@ -77,13 +78,6 @@ class Record {
   const fs::path& path_;
   size_t number_;
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 void add_point(std::vector<CurvePoint>& curve, int64_t tokens, std::optional<double> loss) {
   if (!loss || !std::isfinite(*loss)) return;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "prism/core/error.h"
+#include "prism/core/machine.h"
 #include "prism/core/utf8.h"
 
 namespace prism {
@@ -152,7 +153,11 @@ WordCounts count_words(const TextSupply& source, const Pretokenizer& pretokenize
   int64_t bytes = 0;
   {
     const Closing closing{queue};
-    for (int i = 0; i < threads; ++i) workers.emplace_back(queue, pretokenizer);
+    try {
+      for (int i = 0; i < threads; ++i) workers.emplace_back(queue, pretokenizer);
+    } catch (const std::system_error& error) {
+      fail_to_start_threads(threads, error);
+    }
     bool open = true;
     for (std::string text; open && source(text);) {
       bytes += static_cast<int64_t>(text.size());

@@ -10,8 +10,10 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
+#include "prism/core/names.h"
 #include "prism/core/stop.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/kernels/flash/isa.h"
 #include "prism/kernels/peak.h"
 #include "prism/models/cost.h"
 #include "prism/training/batch.h"
@@ -78,11 +80,15 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   if (start == Start::resume && last) {
     restore();
   } else {
+    if (start == Start::resume)
+      notes_.push_back(fmt::format("{} has no checkpoint to go on from; it starts again at step 0", run_.string()));
     state_.data_fingerprint = fingerprint_of(*train_data_, valid_data_.get());
     state_.dtype = compute_type_name(decoder_->compute_type());
+    state_.isa = isa_name(current_isa());
     state_.threads = threads_;
     write_file(run_ / kRunRecipeName, to_text(fields_to_json(recipe_), 2) + "\n");
     records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", 0);
+    sync_folder(run_);
     write_run_record();
   }
 }
@@ -94,6 +100,11 @@ void Trainer::open_data() {
   train_data_ = std::make_unique<TokenDataset>(folder, "train");
   const auto& info = train_data_->info();
   if (fs::exists(folder / "tokenizer.json")) tokenizer_ = Tokenizer::load(folder);
+  PRISM_CHECK(
+      !info || !tokenizer_ || info->tokenizer_fingerprint == tokenizer_->fingerprint_text(), kOperation,
+      "expected the tokenizer that made the shards of {} ({}); found another tokenizer.json ({}); restore it, or "
+      "run prism tokenize again.",
+      folder.string(), info->tokenizer_fingerprint, tokenizer_->fingerprint_text());
   const int64_t needed = info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0;
   if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = needed;
   PRISM_CHECK(recipe_.model.vocab_size >= needed, kOperation,
@@ -103,7 +114,13 @@ void Trainer::open_data() {
   WindowOptions options{recipe_.model.context, recipe_.train.batch_rows, recipe_.seed, recipe_.data.document_mask,
                         true};
   loader_ = std::make_unique<WindowLoader>(*train_data_, options, end_of_text);
-  if (find_shards(folder, "valid").empty()) return;
+  if (find_shards(folder, "valid").empty()) {
+    PRISM_CHECK(!info || info->valid_tokens == 0, kOperation,
+                "expected the validation shards that data.json speaks of; found none in {}; restore them, or run prism "
+                "tokenize again.",
+                folder.string());
+    return;
+  }
   valid_data_ = std::make_unique<TokenDataset>(folder, "valid");
   PRISM_CHECK(valid_data_->size() > recipe_.model.context, kOperation,
               "expected more than {} validation tokens, one context; found {} in {}; give prism tokenize a larger "
@@ -150,6 +167,8 @@ void Trainer::write_run_record() {
                {"seed", recipe_.seed},
                {"total_tokens", total_steps() * step_tokens()},
                {"dtype", compute_type_name(decoder_->compute_type())},
+               {"version", PRISM_VERSION},
+               {"isa", isa_name(current_isa())},
                {"threads", threads_},
                {"cpu", cpu_name()},
                {"peak_gflops", peak_gflops_}});
@@ -163,18 +182,16 @@ void Trainer::restore() {
     load_weights(decoder_, folder / "model.safetensors");
     load_optimizer(folder, optimizer_->state());
   } catch (const InputError& error) {
-    throw InputError(
-        kOperation,
-        fmt::format("expected a whole checkpoint in {}; found {} Delete that folder to go on from the one before.",
-                    folder.string(), error.what()));
+    throw InputError(kOperation, fmt::format("expected a whole checkpoint in {}; found a damaged one ({}); {}.",
+                                             folder.string(), error.what(), way_round_last()));
   }
   const int64_t step_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
   PRISM_CHECK(state_.step <= total_steps() && state_.tokens == state_.step * step_tokens() &&
                   state_.windows == state_.step * step_windows,
               kOperation,
-              "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; delete "
-              "that folder to go on from the one before.",
-              total_steps(), step_tokens(), state_.step, state_.tokens, state_.windows, folder.string());
+              "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; {}.",
+              total_steps(), step_tokens(), state_.step, state_.tokens, state_.windows, folder.string(),
+              way_round_last());
   const auto fingerprint = fingerprint_of(*train_data_, valid_data_.get());
   PRISM_CHECK(
       state_.data_fingerprint == fingerprint, kOperation,
@@ -187,6 +204,11 @@ void Trainer::restore() {
   if (state_.threads != threads_)
     notes_.push_back(
         fmt::format("the run began with {} threads; with {} its last digits may differ", state_.threads, threads_));
+  if (state_.isa != isa_name(current_isa()))
+    notes_.push_back(fmt::format("the run began with kernels for {}; with those for {} its last digits may differ",
+                                 state_.isa, isa_name(current_isa())));
+  // What an abandoned future left behind must not pass for this run's.
+  for (const auto kind : {CheckpointKind::best, CheckpointKind::weights}) checkpoints_.discard_after(kind, state_.step);
   optimizer_->set_steps(state_.step);
   loader_->seek(state_.windows);
   prune_due_ = true;
@@ -198,11 +220,11 @@ TrainResult Trainer::run() {
   timer_.restart();
   logged_tokens_ = state_.tokens;
   logged_seconds_ = state_.step_seconds;
-  if (state_.step == total_steps() && !state_.duties_pending) {
+  if (state_.step == total_steps() && !state_.evaluation_pending) {
     progress_->finish(fmt::format("train: {} is done, {} steps", run_.string(), state_.step));
     return {true, state_.step, state_.tokens, state_.last_val_loss};
   }
-  while (state_.step < total_steps() || state_.duties_pending) {
+  while (state_.step < total_steps() || state_.evaluation_pending) {
     if (stop_signal() != 0 || !advance()) return stop();
   }
   checkpoints_.prune(CheckpointKind::step, recipe_.train.keep_last);
@@ -217,14 +239,14 @@ TrainResult Trainer::run() {
 TrainResult Trainer::stop() {
   if (last_checkpoint(run_) != checkpoints_.path(CheckpointKind::step, state_.step)) save_checkpoint();
   progress_->finish(fmt::format("train: stopped at step {}, saved; go on with: prism train --out {} --resume",
-                                state_.step, run_.string()));
+                                state_.step, shell_word(run_.string())));
   return {false, state_.step, state_.tokens, state_.last_val_loss};
 }
 
 bool Trainer::advance() {
-  if (!state_.duties_pending && !train_step()) return false;
-  state_.duties_pending = true;
-  return do_duties();
+  if (!state_.evaluation_pending && !train_step()) return false;
+  state_.evaluation_pending = true;
+  return finish_step();
 }
 
 bool Trainer::train_step() {
@@ -280,6 +302,11 @@ void Trainer::show_progress(int64_t tokens) {
       tokens, fmt::format("step {} | loss {:.3f} | {:.0f}% of the CPU", state_.step, last_loss_, 100 * peak_share()));
 }
 
+std::string Trainer::way_round_last() const {
+  return checkpoints_.steps(CheckpointKind::step).size() > 1 ? "delete that folder to go on from the one before"
+                                                             : "it is the only one, so start a new run";
+}
+
 std::string Trainer::way_back() const {
   auto steps = checkpoints_.steps(CheckpointKind::step);
   std::string newest;
@@ -322,7 +349,7 @@ void Trainer::record_training(double norm, double learning_rate) {
   state_.loss_count = 0;
 }
 
-bool Trainer::do_duties() {
+bool Trainer::finish_step() {
   const auto& train = recipe_.train;
   const bool last = state_.step == total_steps();
   if (valid_data_ && (last || due(train.eval_every_tokens)) && !evaluate()) return false;
@@ -331,7 +358,7 @@ bool Trainer::do_duties() {
     record_samples();
     record_end();
   }
-  state_.duties_pending = false;
+  state_.evaluation_pending = false;
   if (last || due(train.checkpoint_every_tokens)) save_checkpoint();
   return true;
 }

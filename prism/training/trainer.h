@@ -34,7 +34,7 @@ class Trainer {
  public:
   /// @param recipe   shorthand expanded; vocab_size 0 takes the data's. To resume: the run's own recipe.json.
   /// @param run      the run's folder: absent or empty for `fresh`, one with a recipe.json for `resume`, which goes
-  ///                 on from its last checkpoint, or starts again where it has none.
+  ///                 on from its last checkpoint, or starts again where it has none and notes() say so.
   /// @param threads  of the process, for the run's record and the CPU's limit.
   /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.
   Trainer(Recipe recipe, std::filesystem::path run, int threads, Start start);
@@ -62,11 +62,13 @@ class Trainer {
   /// The mean loss over the step's batches; nothing if a signal came between two of them.
   std::optional<double> forward_backward();
   void show_progress(int64_t tokens);
+  /// For messages: what to do about a last checkpoint that cannot be used.
+  std::string way_round_last() const;
   /// For messages: which checkpoint is known to be good, because a finite loss followed it.
   std::string way_back() const;
   [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window) const;
   /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
-  bool do_duties();
+  bool finish_step();
   bool evaluate();
   void record_training(double norm, double learning_rate);
   void record_samples();

@@ -7,12 +7,6 @@
 namespace prism {
 namespace {
 
-TEST(Median, IsTheMiddleOrTheMeanOfTheMiddleTwo) {
-  EXPECT_EQ(median({3, 1, 2}), 2);
-  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
-  EXPECT_EQ(median({7}), 7);
-}
-
 TEST(TakeTurns, AlternatesAfterOneCallOfEachThatDoesNotCount) {
   std::string calls;
   const auto medians = take_turns([&] { calls += 'a'; }, [&] { calls += 'b'; }, 3);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -203,6 +204,25 @@ TEST(StandardError, ThatIsFullOrClosedStopsNothing) {
     EXPECT_EQ(read_text(shop / "closed" / file).find("tokens/s, loss"), std::string::npos) << file;
 }
 
+TEST(StandardError, ThatNobodyReadsAnyMoreDoesNotKeepASignalFromSaving) {
+  // Ctrl-C in `prism train 2>&1 | tee log` ends the tee too.
+  const auto& shop = Workshop::folder();
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t child = start_prism(
+      {"train", "--recipe", "recipe.json", "--threads", "1", "--train.tokens", "100M", "--out", "unread"}, shop, [&] {
+        ::dup2(ends[1], STDERR_FILENO);
+        ::close(ends[0]);
+        ::close(ends[1]);
+      });
+  ::close(ends[1]);
+  ::close(ends[0]);
+  while (!fs::exists(shop / "unread/checkpoints")) ::usleep(10000);
+  ::kill(child, SIGTERM);
+  EXPECT_EQ(wait_for(child, shop).status, 1);
+  EXPECT_EQ(read_text(shop / "unread/records.jsonl").back(), '\n');
+}
+
 TEST(TrainName, MayHoldBytesThatAreNoText) {
   EXPECT_EQ(run({"train", "--recipe", "recipe.json", "--out", "odd-name", "--threads", "1", "--train.tokens", "1024",
                  "--name", "a\xff", "--json"})
@@ -223,6 +243,61 @@ TEST(TrainLoss, ThatIsNotFiniteStopsTheRunNamingStepAndCheckpoint) {
   const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "diverged", "--threads", "1",
                             "--train.learning_rate", "1e30", "--train.warmup_share", "0", "--train.adamw.clip", "0"});
   expect_sentence(outcome, 1, {"finite loss", "at step", "windows", "checkpoint"});
+}
+
+TEST(TrainTokenizer, OtherThanTheOneThatMadeTheShardsIsRefused) {
+  const auto& shop = Workshop::folder();
+  fs::remove_all(shop / "swapped");
+  fs::copy(shop / "data", shop / "swapped");
+  ASSERT_EQ(run({"tokenizer", "train", "text.txt", "--vocab-size", "290", "--out", "smaller"}).status, 0);
+  fs::copy_file(shop / "smaller/tokenizer.json", shop / "swapped/tokenizer.json", fs::copy_options::overwrite_existing);
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--data.folder", "swapped", "--out", "never"}), 2,
+                  {"tokenizer that made the shards", "prism tokenize again"});
+}
+
+TEST(TrainData, WithoutTheValidationShardsItSpeaksOfIsRefused) {
+  const auto& shop = Workshop::folder();
+  fs::remove_all(shop / "halved");
+  fs::copy(shop / "data", shop / "halved");
+  fs::remove(shop / "halved/valid_000000.bin");
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--data.folder", "halved", "--out", "never"}), 2,
+                  {"validation shards", "halved"});
+}
+
+TEST(ResumeCommand, MayRepeatTheRecipeButNotChangeIt) {
+  const auto resume = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"train", "--recipe", "recipe.json", "--out", trained(), "--resume"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  EXPECT_EQ(resume({"--threads", "1"}).status, 0);
+  EXPECT_EQ(resume({"--train.tokens", "4096"}).status, 0) << "and with as many threads as the run began with";
+  expect_sentence(resume({"--train.tokens", "8192"}), 2, {"train/tokens", "start a new run"});
+  expect_sentence(resume({"--model.schedule", "2x2"}), 2, {"model/layers"});
+  expect_sentence(run({"train", "--out", trained(), "--resume", "--seed", "4"}), 2, {"seed", "keeps its recipe"});
+}
+
+TEST(ResumeCommand, GoesOnWithTheThreadsThatTheRunBeganWith) {
+  const auto& shop = Workshop::folder();
+  ASSERT_EQ(run({"train", "--recipe", "recipe.json", "--out", "one thread", "--threads", "1"}).status, 0);
+  fs::remove_all(shop / "one thread/checkpoints/step-00000016");
+  const auto outcome =
+      run_prism({"train", "--out", "one thread", "--resume"}, shop, "", [] { ::unsetenv("OMP_NUM_THREADS"); });
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("its last digits may differ"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(read_text(shop / "one thread/checkpoints/step-00000016/model.safetensors") ==
+              read_text(last_checkpoint() / "model.safetensors"));
+}
+
+TEST(ResumeCommand, SaysWhenItStartsAgain) {
+  const auto& shop = Workshop::folder();
+  trained();
+  fs::remove_all(shop / "bare");
+  fs::copy(shop / "trained", shop / "bare", fs::copy_options::recursive);
+  fs::remove_all(shop / "bare/checkpoints");
+  const auto outcome = run({"train", "--out", "bare", "--resume", "--threads", "1"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.err.find("starts again at step 0"), std::string::npos) << outcome.err;
 }
 
 TEST(Checkpoint, WithAMissingOrCutFileIsRefusedByName) {
@@ -327,7 +402,7 @@ TEST(Resume, NeedsTheRunAndItsTokensAsTheyWere) {
   expect_sentence(run(resume), 2, {"tokens that the run began with"});
   write_text(shard, before);
   fs::remove(shop / "changed/valid_000000.bin");
-  expect_sentence(run(resume), 2, {"tokens that the run began with"});
+  expect_sentence(run(resume), 2, {"validation shards"});
 }
 
 TEST(Info, AgreesWithItselfAsJson) {
@@ -421,7 +496,13 @@ TEST(Eval, ReportsPerplexitiesThatAgreeWithOneAnother) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = Json::parse(outcome.out);
   EXPECT_NE(outcome.out.find("window"), std::string::npos) << "the convention stands with the figure";
-  EXPECT_GT(json.dump().size(), 50u);
+  const auto number = [&](const char* name) { return json[name].get<double>(); };
+  EXPECT_NEAR(number("token_perplexity"), std::exp(number("nats") / number("tokens")),
+              1e-9 * number("token_perplexity"));
+  EXPECT_NEAR(number("word_perplexity"), std::exp(number("nats") / number("words")), 1e-9 * number("word_perplexity"));
+  EXPECT_NEAR(number("byte_perplexity"), std::exp(number("nats") / number("bytes")), 1e-9 * number("byte_perplexity"));
+  EXPECT_NEAR(number("bits_per_byte"), number("nats") / number("bytes") / std::log(2.0), 1e-9);
+  EXPECT_EQ(number("bytes"), static_cast<double>(fs::file_size(Workshop::folder() / "text.txt")));
   const auto text = run({"eval", trained(), "--task", "perplexity", "text.txt", "--threads", "1"});
   EXPECT_EQ(text.status, 0);
   EXPECT_NE(text.out.find("window"), std::string::npos);

@@ -26,15 +26,17 @@ std::vector<std::string> timeless_records(const fs::path& run) {
   return lines;
 }
 
-fs::path last_checkpoint_of(const fs::path& run) {
+/// Empty where there is none.
+fs::path newest_checkpoint_of(const fs::path& run) {
   fs::path last;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints"))
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", none))
     if (entry.path().filename().string().starts_with("step-") && entry.path() > last) last = entry.path();
   return last;
 }
 
 void expect_equal_runs(const fs::path& a, const fs::path& b) {
-  const auto checkpoint_a = last_checkpoint_of(a), checkpoint_b = last_checkpoint_of(b);
+  const auto checkpoint_a = newest_checkpoint_of(a), checkpoint_b = newest_checkpoint_of(b);
   EXPECT_EQ(checkpoint_a.filename(), checkpoint_b.filename());
   for (const char* file : {"model.safetensors", "optimizer.safetensors", "config.json", "tokenizer.json"})
     EXPECT_TRUE(read_text(checkpoint_a / file) == read_text(checkpoint_b / file)) << file;
@@ -115,19 +117,27 @@ TEST(SlowResume, AfterTwentyKillsEqualsTheUninterruptedRun) {
   const std::string tokens = "600k";
   ASSERT_EQ(run_prism(train("unkilled", tokens), shop).status, 0);
   std::mt19937 random(20);
-  int kills = 0;
+  int kills = 0, behind_new_checkpoints = 0;
   for (int attempt = 0; kills < 20 && attempt < 60; ++attempt) {
     const bool begun = fs::exists(shop / "killed/recipe.json");
+    const fs::path before = newest_checkpoint_of(shop / "killed");
     const pid_t child = start_prism(begun ? resume("killed") : train("killed", tokens), shop);
-    // From before the first line of main() to a few checkpoints on.
-    ::usleep(100000 + random() % 900000);
+    // Every other time at any moment from before the first line of main() on; else some time behind a new checkpoint.
+    if (attempt % 2 == 0) {
+      ::usleep(100000 + random() % 900000);
+    } else {
+      for (int wait = 0; wait < 6000 && newest_checkpoint_of(shop / "killed") == before; ++wait) ::usleep(10000);
+      ::usleep(random() % 200000);
+    }
     ::kill(child, SIGKILL);
+    behind_new_checkpoints += newest_checkpoint_of(shop / "killed") != before;
     const auto outcome = wait_for(child, shop);
     if (outcome.status == 0) break;
     ASSERT_EQ(outcome.status, 128 + SIGKILL) << outcome.err;
     ++kills;
   }
   EXPECT_EQ(kills, 20) << "the run ended before it was killed often enough";
+  EXPECT_GE(behind_new_checkpoints, 10);
   const auto last = run_prism(resume("killed"), shop);
   ASSERT_EQ(last.status, 0) << last.err;
   expect_equal_runs(shop / "unkilled", shop / "killed");

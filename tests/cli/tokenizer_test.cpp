@@ -81,6 +81,15 @@ TEST_F(TokenizerCommand, BringsBytesThatAreNoTextThroughAPipe) {
   for (int i = 0; i < 600; ++i) bytes += static_cast<char>(i * 7);
   const auto ids = run({"encode", "--tokenizer", "made"}, bytes);
   EXPECT_EQ(run({"decode", "--tokenizer", "made"}, ids.out).out, bytes);
+  // What elsewhere says how a file is packed or written is here bytes like all others.
+  using namespace std::string_literals;
+  for (const auto& start : {"\xEF\xBB\xBF"s, "\x1F\x8B\x08"s, "\xFD\x37zXZ\0"s, "\x28\xB5\x2F\xFD"s}) {
+    const std::string text = start + "The lamp";
+    EXPECT_EQ(run({"decode", "--tokenizer", "made"}, run({"encode", "--tokenizer", "made"}, text).out).out, text);
+    write_text(path("start.txt"), text);
+    const auto from_file = run({"encode", "--tokenizer", "made", "--file", "start.txt"});
+    EXPECT_EQ(run({"decode", "--tokenizer", "made"}, from_file.out).out, text);
+  }
 }
 
 TEST_F(TokenizerCommand, PrintsOneObjectADocument) {

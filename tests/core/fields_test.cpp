@@ -58,6 +58,10 @@ TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
   Outer a;
   set_field(a, "layers[0-1].heads", "3");
   set_field(a, "layers[2].base", "500k");
+  set_field(a, "one.heads", "2.01M");  // in binary 2009999.9999999998
+  EXPECT_EQ(a.one.heads, 2010000);
+  set_field(a, "one.heads", "1.005k");
+  EXPECT_EQ(a.one.heads, 1005);
   set_field(a, "one.heads", "4M");
   set_field(a, "name", "12");
   set_field(a, "tied", "off");
@@ -70,6 +74,11 @@ TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
   EXPECT_EQ(a.name, "12");
   EXPECT_FALSE(a.tied);
   EXPECT_EQ(a.steps, (std::vector<int64_t>{5, 6}));
+}
+
+TEST(Fields, RejectSuffixedNumbersThatAreNotWhole) {
+  Outer a;
+  EXPECT_REFUSED(set_field(a, "one.heads", "1.0005k"), "whole number");
 }
 
 TEST(Fields, RejectPathsThatLeadNowhere) {

@@ -45,11 +45,12 @@ TEST(Files, WithoutASizeAreReadToTheirEnd) {
 TEST(Files, ThatCannotBeReadAreNamedWithTheReason) {
   const TemporaryFolder folder;
   const auto read = [&](const fs::path& path) { return message_of<InputError>([&] { read_file(path); }); };
-  EXPECT_EQ(read(folder.path() / "none"), "[read] expected a readable file at " + (folder.path() / "none").string() +
-                                              "; found: No such file or directory.");
-  EXPECT_NE(read(folder.path()).find("found: Is a directory."), std::string::npos);
+  EXPECT_EQ(read(folder.path() / "none"),
+            "[read] expected a readable file at " + (folder.path() / "none").string() +
+                "; found: No such file or directory; name another, or mend its permissions.");
+  EXPECT_NE(read(folder.path()).find("found: Is a directory;"), std::string::npos);
   write_file(folder.path() / "file", "x");
-  EXPECT_NE(read(folder.path() / "file" / "below").find("found: Not a directory."), std::string::npos);
+  EXPECT_NE(read(folder.path() / "file" / "below").find("found: Not a directory;"), std::string::npos);
 }
 
 TEST(Files, ThatNeverEndAreRefused) {

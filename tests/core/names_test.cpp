@@ -34,6 +34,13 @@ TEST(Names, AreJoinedAsInASentence) {
   EXPECT_EQ(join_names({"a", "b", "c"}), "a, b and c");
 }
 
+TEST(ShellWord, IsQuotedOnlyWhereAShellWouldTakeItApart) {
+  EXPECT_EQ(shell_word("runs/a-1.b"), "runs/a-1.b");
+  EXPECT_EQ(shell_word("my run"), "'my run'");
+  EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(Names, AreFoundInATableOrAnsweredWithTheKnownOnes) {
   const std::map<std::string, int> table = {{"reference", 1}, {"torch", 2}};
   EXPECT_EQ(find_by_name(table, "torch", "attend", "backend"), 2);

@@ -36,14 +36,6 @@ TEST(Random, DrawsAreTheSameOnEveryMachine) {
   }
 }
 
-TEST(Random, ContinuesFromTheNumberOfDraws) {
-  Random random(3, 4);
-  for (int i = 0; i < 1000; ++i) random.below(3 + static_cast<uint64_t>(i) % 7);
-  Random resumed(3, 4);
-  resumed.set_draws(random.draws());
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(resumed.next(), random.next());
-}
-
 TEST(Random, UniformFillsTheUnitIntervalEvenly) {
   Random random(5);
   constexpr int kDraws = 100000;

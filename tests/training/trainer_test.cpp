@@ -1,0 +1,192 @@
+// What a run computes: accumulation, validation, the best weights, the schedule of the learning rate.
+#include "prism/training/trainer.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prism/core/random.h"
+#include "prism/formats/token_shard.h"
+#include "prism/training/validation.h"
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kVocabulary = 40, kContext = 16;
+
+class Run : public testing::Test {
+ protected:
+  Run() {
+    put("train_000000.bin", 4000, 1);
+    put("valid_000000.bin", 500, 2);
+  }
+
+  /// Tokens of which each is the one before plus 1 or 2, so that there is something to learn.
+  void put(const std::string& name, size_t count, uint64_t seed) {
+    Random random(seed);
+    std::vector<int32_t> tokens(count, 0);
+    for (size_t i = 1; i < count; ++i)
+      tokens[i] = static_cast<int32_t>((static_cast<uint64_t>(tokens[i - 1]) + 1 + random.below(2)) % kVocabulary);
+    make_folder(folder_.path() / "data");
+    TokenShardWriter writer(folder_.path() / "data" / name, kVocabulary);
+    writer.write(tokens);
+    writer.commit();
+  }
+
+  Recipe recipe() const {
+    Recipe r;
+    r.name = "run";
+    r.model.vocab_size = kVocabulary;
+    r.model.d_model = 16;
+    r.model.context = kContext;
+    r.model.schedule = "1x1,2x1";
+    r.model.ffn_width = 24;
+    expand_shorthand(r.model);
+    r.data.folder = (folder_.path() / "data").string();
+    r.train.tokens = 64 * kContext;
+    r.train.batch_rows = 8;
+    r.train.learning_rate = 1e-2;
+    r.train.dtype = "float32";
+    r.train.log_steps = 1;
+    return r;
+  }
+
+  /// Trains `r` into a new folder and returns its records.
+  std::vector<Json> train(const Recipe& r, const std::string& name) {
+    Trainer trainer(r, folder_.path() / name, 1, Start::fresh);
+    decoder_ = trainer.decoder();
+    EXPECT_TRUE(trainer.run().finished);
+    return read_records(folder_.path() / name / "records.jsonl");
+  }
+
+  static std::vector<double> values(const std::vector<Json>& records, const char* kind, const char* field) {
+    std::vector<double> found;
+    for (const auto& record : records)
+      if (record["kind"] == kind) found.push_back(record[field].get<double>());
+    return found;
+  }
+
+  std::vector<std::string> checkpoints(const std::string& run, const std::string& prefix) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder_.path() / run / "checkpoints"))
+      if (entry.path().filename().string().starts_with(prefix)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  TemporaryFolder folder_;
+  Decoder decoder_{nullptr};
+};
+
+TEST_F(Run, AccumulatesSmallBatchesToTheGradientOfALargeOne) {
+  auto whole = recipe(), parts = recipe();
+  parts.train.batch_rows = 2;
+  parts.train.accumulate = 4;
+  const auto one = train(whole, "whole"), four = train(parts, "parts");
+  const auto losses = values(one, "train", "loss"), others = values(four, "train", "loss");
+  const auto norms = values(one, "train", "grad_norm"), other_norms = values(four, "train", "grad_norm");
+  ASSERT_EQ(losses.size(), 8u);
+  ASSERT_EQ(others.size(), 8u);
+  // float32, in another order of sums, through eight steps.
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i], others[i], 2e-5 * losses[i]) << i;
+    EXPECT_NEAR(norms[i], other_norms[i], 2e-4 * norms[i]) << i;
+  }
+  EXPECT_LT(losses.back(), losses[0] - 0.1);
+}
+
+TEST_F(Run, ValidatesWithTheMeanOverEveryTokenOfTheSplit) {
+  const auto records = train(recipe(), "validated");
+  const auto eval = values(records, "eval", "val_loss");
+  ASSERT_EQ(eval.size(), 1u);
+  // A window at a time, by the definition.
+  const TokenDataset data(folder_.path() / "data", "valid");
+  const int64_t windows = (data.size() - 1) / kContext;
+  std::vector<int64_t> tokens(static_cast<size_t>(windows * kContext + 1));
+  data.read(0, tokens);
+  const torch::NoGradGuard no_gradients;
+  double sum = 0;
+  for (int64_t w = 0; w < windows; ++w) {
+    const auto row = torch::from_blob(tokens.data() + w * kContext, {1, kContext + 1}, torch::kLong).clone();
+    const auto logits = decoder_->logits(decoder_(row.narrow(1, 0, kContext), ForwardContext{})).to(torch::kDouble);
+    const auto chosen = logits.log_softmax(-1).gather(2, row.narrow(1, 1, kContext).unsqueeze(2));
+    sum -= chosen.sum().item<double>();
+  }
+  EXPECT_NEAR(eval[0], sum / static_cast<double>(windows * kContext), 1e-5);
+  EXPECT_EQ(values(records, "eval", "val_tokens")[0], static_cast<double>(windows * kContext));
+}
+
+TEST_F(Run, ValidatesOnAsManyTokensAsItIsToldInWholeBatches) {
+  auto r = recipe();
+  r.train.eval_tokens = 100;
+  EXPECT_EQ(values(train(r, "some"), "eval", "val_tokens"), (std::vector<double>{8 * kContext}));
+}
+
+TEST_F(Run, KeepsTheWeightsOfTheLowestValidationLoss) {
+  auto r = recipe();
+  r.train.eval_every_tokens = 8 * kContext;
+  r.train.learning_rate = 3;  // too much: the loss goes up, as the rate does
+  r.train.warmup_share = 0.99;
+  const auto records = train(r, "best");
+  const auto losses = values(records, "eval", "val_loss");
+  ASSERT_EQ(losses.size(), 8u);
+  const auto lowest = std::min_element(losses.begin(), losses.end()) - losses.begin() + 1;
+  ASSERT_LT(lowest, 8) << "the last step was the best one, which shows nothing";
+  EXPECT_EQ(checkpoints("best", "best-"), (std::vector<std::string>{fmt::format("best-{:08}", lowest)}));
+  EXPECT_EQ(values(records, "end", "best_val_loss")[0], losses[static_cast<size_t>(lowest - 1)]);
+}
+
+TEST_F(Run, WarmsUpOverTokensWhereTheyAreGiven) {
+  auto r = recipe();
+  r.train.warmup_share = 0.9;
+  r.train.warmup_tokens = 2 * 8 * kContext;
+  const auto rates = values(train(r, "warm"), "train", "learning_rate");
+  EXPECT_NEAR(rates[0], 0.5e-2, 1e-12);
+  EXPECT_NEAR(rates[1], 1e-2, 1e-12);
+  EXPECT_LT(rates[2], 1e-2);
+}
+
+TEST_F(Run, ForgetsWhatLiesBehindTheCheckpointItGoesOnFrom) {
+  auto r = recipe();
+  r.train.eval_every_tokens = 8 * kContext;
+  r.train.checkpoint_every_tokens = 8 * kContext;
+  r.train.keep_last = 20;
+  train(r, "whole");
+  fs::copy(folder_.path() / "whole", folder_.path() / "cut", fs::copy_options::recursive);
+  for (const auto& name : checkpoints("cut", "step-"))
+    if (name > "step-00000003") fs::remove_all(folder_.path() / "cut/checkpoints" / name);
+  // The best of an abandoned future, which must not pass for this run's.
+  fs::rename(folder_.path() / "cut/checkpoints" / checkpoints("cut", "best-")[0],
+             folder_.path() / "cut/checkpoints/best-00000099");
+  {
+    Trainer resumed(load_run_recipe(folder_.path() / "cut"), folder_.path() / "cut", 1, Start::resume);
+    EXPECT_TRUE(checkpoints("cut", "best-").empty());
+    EXPECT_TRUE(resumed.run().finished);
+  }
+  EXPECT_EQ(checkpoints("cut", "best-"), checkpoints("whole", "best-"));
+}
+
+TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
+  auto r = recipe();
+  r.train.checkpoint_every_tokens = 8 * kContext;
+  r.train.adamw.clip = 0;
+  r.train.warmup_share = 0.9;
+  r.train.adamw.weight_decay = 10;
+  r.train.learning_rate = 30;
+  const auto message = message_of<FailedError>([&] { train(r, "diverged"); });
+  const auto names = checkpoints("diverged", "step-");
+  const size_t at = message.find("the last good checkpoint is ");
+  ASSERT_NE(at, std::string::npos) << message;
+  bool named = false;
+  for (const auto& name : names) named = named || message.find(name, at) != std::string::npos;
+  EXPECT_TRUE(named) << message;
+}
+
+}  // namespace
+}  // namespace prism
