@@ -46,10 +46,8 @@ peer_tokenizers() {  # WORD...
 
 peer_training() {  # WORD...
   ensure_peers torch==2.15.0 numpy
-  [ -n "${PRISM_PROGRAM:-}" ] || scripts/setup.sh
-  local bench
-  bench=$(dirname "${PRISM_PROGRAM:-build/release/bin/prism}")/bench_training
-  "$python" benchmarks/peers/training.py --bench "$bench" --python "$python" "$@"
+  ensure_program
+  "$python" benchmarks/peers/training.py --prism "$program" --python "$python" "$@"
 }
 
 peers=(tokenizers training)

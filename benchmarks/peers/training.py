@@ -1,6 +1,6 @@
 """Training speed of prism against PyTorch in eager mode and, with --compile, compiled: one process a run, alternating.
 
-    python training.py --bench build/release/bin/bench_training --python PEER_PYTHON --cases tiny small --repeats 3
+    python training.py --prism build/release/bin/prism --python PEER_PYTHON --cases tiny small --repeats 3
 
 Prints one line a case and peer: medians of tokens/s, their ratio (prism / peer), and peak memory of both. The peer is
 train_gpt.py beside this file, with torch of the Python named; both sides run in bfloat16 on --threads threads.
@@ -26,11 +26,11 @@ def run(command, threads):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--bench", required=True, help="prism's bench_training")
+    parser.add_argument("--prism", required=True, help="the program")
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch")
     parser.add_argument("--cases", nargs="+", default=["tiny", "small"])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=6, help="two of them do not count: at least 3")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--compile", action="store_true", help="also the compiled peer")
     args = parser.parse_args()
@@ -38,18 +38,21 @@ def main():
     modes = {"eager": []} | ({"compiled": ["--compile"]} if args.compile else {})
     print(f"{'case':<14} {'peer':<9} {'prism tok/s':>11} {'peer tok/s':>11} {'ratio':>6} {'prism MiB':>10} {'peer MiB':>9}")
     for case in args.cases:
-        common = ["--case", case, "--steps", str(args.steps), "--threads", str(args.threads)]
+        ours_words = [args.prism, "bench", "training", case, "--peer", "none", "--dtype", "bfloat16", "--json",
+                      "--steps", str(args.steps - 2), "--threads", str(args.threads)]
+        theirs_words = [args.python, str(HERE / "train_gpt.py"), "--case", case, "--bf16", "--steps", str(args.steps),
+                        "--threads", str(args.threads)]
         prism = []
         peers = {mode: [] for mode in modes}
         for _ in range(args.repeats):
-            prism.append(run([args.bench, *common, "--dtype", "bfloat16"], args.threads))
+            prism.append(run(ours_words, args.threads))
             for mode, flags in modes.items():
-                peers[mode].append(run([args.python, str(HERE / "train_gpt.py"), *common, "--bf16", *flags], args.threads))
+                peers[mode].append(run([*theirs_words, *flags], args.threads))
         ours = statistics.median(r["tokens_per_s"] for r in prism)
         for mode, results in peers.items():
             theirs = statistics.median(r["tokens_per_s"] for r in results)
             print(f"{case:<14} {mode:<9} {ours:>11.1f} {theirs:>11.1f} {ours / theirs:>6.2f} "
-                  f"{max(r['peak_rss_mb'] for r in prism):>10} {min(r['peak_rss_mb'] for r in results):>9}", flush=True)
+                  f"{max(r['peak_memory_bytes'] for r in prism) >> 20:>10} {min(r['peak_rss_mb'] for r in results):>9}", flush=True)
 
 
 if __name__ == "__main__":

@@ -20,12 +20,12 @@ double milliseconds(const std::function<void()>& call) {
 }  // namespace
 
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds) {
-  prism();
-  peer();
   std::vector<double> ours, theirs;
-  for (int64_t i = 0; i < rounds; ++i) {
-    ours.push_back(milliseconds(prism));
-    theirs.push_back(milliseconds(peer));
+  for (int64_t i = 0; i < 1 + rounds; ++i) {
+    const double ms = milliseconds(prism), peer_ms = peer ? milliseconds(peer) : 0;
+    if (i == 0) continue;
+    ours.push_back(ms);
+    theirs.push_back(peer_ms);
   }
   return {median(ours), median(theirs)};
 }

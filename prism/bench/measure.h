@@ -14,6 +14,7 @@ struct Medians {
 };
 
 /// Calls both once without counting, then in turn `rounds` times each, and takes the medians.
+/// @param peer  may be empty: its median is 0 then.
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds);
 
 /// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.

@@ -1,4 +1,4 @@
-// prism bench: how fast attention is, against LibTorch's and against the CPU's limit.
+// prism bench: how fast attention and training steps are, against LibTorch's and against the CPU's limit.
 #include <fmt/format.h>
 
 #include <map>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "prism/bench/attention.h"
+#include "prism/bench/training.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/core/error.h"
@@ -15,7 +16,8 @@ namespace prism {
 namespace {
 
 constexpr const char* kExamples = R"(
-prism and its peer, LibTorch's scaled_dot_product_attention, take turns in one process; figures are medians. A ratio above
+prism and its peer, LibTorch's scaled_dot_product_attention or for training the same model on LibTorch's operations, take
+turns in one process; figures are medians. A ratio above
 1 says how many times faster prism is. The share is that of the CPU's limit: of what a register-only loop computes, or
 when decoding of what a plain loop reads from memory.
 
@@ -23,6 +25,8 @@ when decoding of what a plain loop reads from memory.
   prism bench attention --passes forward_backward --tokens 512 1024 --json
   prism bench attention --shapes shapes.json --rounds 15         # a list of {"batch": 2, "heads": 12, "tokens": 77, ...}
   prism bench decode --keys 8192
+  prism bench training small --by-operation                      # against the same model on LibTorch's operations
+  prism bench training small-prism --peer small                  # one schedule against another
 )";
 
 struct Words {
@@ -102,6 +106,71 @@ int run_attention(const Arguments& arguments, bool decode) {
   return 0;
 }
 
+struct TrainingWords {
+  std::vector<std::string> cases = {"tiny", "small"};
+  TrainingBench bench;
+  int threads = 0;
+  bool by_operation = false, json = false;
+};
+
+void print_row(const TrainingTiming& row, bool json) {
+  if (json) {
+    fmt::print("{}\n", to_text(fields_to_json(row)));
+  } else {
+    fmt::print("{:<14}{:<10}{:>9.1f}M{:>4} x {:<6}{:>11.1f}  {:<14}{:>11.1f}{:>7.2f}{:>10.0f}{:>7.0f}%{:>8} MiB\n",
+               row.name, row.dtype, static_cast<double>(row.parameters) * 1e-6, row.batch, row.tokens, row.prism_ms,
+               row.peer, row.peer_ms, row.ratio, row.tokens_per_s, 100 * row.peak_share, row.peak_memory_bytes >> 20);
+  }
+  std::fflush(stdout);
+}
+
+void print_operations(const TrainingCase& measured, const TrainingBench& bench, bool json) {
+  const auto operations = profile_training(measured, bench);
+  double total = 0;
+  for (const auto& time : operations) total += time.ms;
+  if (!json) fmt::print("\n{:<44}{:>8}{:>11}{:>8}\n", measured.name + ", a step", "calls", "ms", "share");
+  for (const auto& time : operations) {
+    if (json) {
+      fmt::print("{}\n", to_text({{"bench", "operation"},
+                                  {"case", measured.name},
+                                  {"operation", time.operation},
+                                  {"calls", time.calls},
+                                  {"ms", time.ms},
+                                  {"share", time.ms / total}}));
+    } else if (time.ms >= 1e-3 * total) {
+      fmt::print("{:<44}{:>8}{:>11.2f}{:>7.1f}%\n", time.operation, time.calls, time.ms, 100 * time.ms / total);
+    }
+  }
+}
+
+int run_bench_training(const Arguments& arguments) {
+  TrainingWords words;
+  CLI::App app(std::string("training steps\n") + kExamples, "prism bench training");
+  app.add_option("CASE", words.cases, "tiny, small, small-prism, 357m-2layers")->capture_default_str();
+  app.add_option("--peer", words.bench.peer, "libtorch: the same model on LibTorch's operations; another case; or none")
+      ->capture_default_str();
+  app.add_option("--steps", words.bench.steps, "that count; two come before them")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--dtype", words.bench.dtype, "of matrix products: auto, bfloat16 or float32")->capture_default_str();
+  app.add_flag("--by-operation", words.by_operation, "then show where the time of a step goes");
+  add_threads_option(app, words.threads);
+  app.add_flag("--json", words.json, "one JSON object a line");
+  if (!parse(app, arguments)) return 0;
+  words.bench.threads = start_compute(words.threads);
+  std::vector<TrainingCase> cases;
+  for (const auto& name : words.cases) cases.push_back(find_training_case(name));
+  check_peer(words.bench.peer);
+  if (!words.json)
+    fmt::print("{:<14}{:<10}{:>10}{:>13}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
+               "rows x tokens", "prism ms", "peer", "peer ms", "ratio", "tokens/s", "share", "memory");
+  for (const auto& measured : cases) {
+    print_row(bench_training(measured, words.bench), words.json);
+    if (words.by_operation) print_operations(measured, words.bench, words.json);
+  }
+  return 0;
+}
+
 int run_bench_attention(const Arguments& arguments) {
   return run_attention(arguments, false);
 }
@@ -113,11 +182,12 @@ int run_bench_decode(const Arguments& arguments) {
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
-  static const std::map<std::string, int (*)(const Arguments&)> benches = {{"attention", run_bench_attention},
-                                                                           {"decode", run_bench_decode}};
+  static const std::map<std::string, int (*)(const Arguments&)> benches = {
+      {"attention", run_bench_attention}, {"decode", run_bench_decode}, {"training", run_bench_training}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
-    fmt::print("usage: prism bench attention|decode [options]\n{}\nExit status: 0 done, 1 failed, 2 wrong input.\n",
-               kExamples);
+    fmt::print(
+        "usage: prism bench attention|decode|training [options]\n{}\nExit status: 0 done, 1 failed, 2 wrong input.\n",
+        kExamples);
     return arguments.empty() ? 2 : 0;
   }
   return find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));

@@ -1,8 +1,14 @@
 // prism info: what a recipe or model costs, layer by layer.
 #include <filesystem>
 
+#include "prism/bench/measure.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
+#include "prism/cli/compute_options.h"
+#include "prism/core/machine.h"
+#include "prism/core/progress.h"
+#include "prism/kernels/peak.h"
+#include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/training/recipe.h"
 
@@ -72,17 +78,57 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
   for (const auto& warning : schedule_warnings(config)) fmt::print("note: {}\n", warning);
 }
 
+/// What prism finds on this machine, and what the machine can do at best.
+void print_machine(int requested, bool json) {
+  const auto limit = thread_limit(requested);
+  start_compute(requested);
+  const auto half = measure_peak(limit.threads, true), single = measure_peak(limit.threads, false);
+  const double bandwidth = read_bandwidth(limit.threads) * 1e-9;
+  const std::string isa = isa_name(current_isa());
+  if (json) {
+    fmt::print("{}\n", to_text({{"cpu", cpu_name()},
+                                {"isa", isa},
+                                {"threads", limit.threads},
+                                {"threads_bound_by", limit.reason},
+                                {"memory_bytes", total_memory_bytes()},
+                                {"bfloat16_gflops", half.gflops},
+                                {"bfloat16_instruction", half.instruction},
+                                {"float32_gflops", single.gflops},
+                                {"float32_instruction", single.instruction},
+                                {"read_gb_per_s", bandwidth}}));
+    return;
+  }
+  fmt::print("processor        {}\n", cpu_name());
+  fmt::print("kernels for      {}\n", isa);
+  fmt::print("threads          {}, bound by {}\n", limit.threads, limit.reason);
+  fmt::print("memory           {}B\n", short_number(static_cast<double>(total_memory_bytes())));
+  fmt::print("bfloat16 limit   {:.0f} GFLOP/s ({})\n", half.gflops, half.instruction);
+  fmt::print("float32 limit    {:.0f} GFLOP/s ({})\n", single.gflops, single.instruction);
+  fmt::print("memory reads     {:.1f} GB/s\n", bandwidth);
+}
+
 }  // namespace
 
 int run_info(const Arguments& arguments) {
   std::string path;
   int64_t vocab_size = 0;
-  bool json = false;
-  CLI::App app("Shows heads, widths, parameters, FLOPs and cache of a model, layer by layer.", "prism info");
-  app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder or a run")->required();
+  int threads = 0;
+  bool json = false, machine = false;
+  CLI::App app(
+      "Shows heads, widths, parameters, FLOPs and cache of a model, layer by layer; or what this machine can do.",
+      "prism info");
+  app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder or a run");
+  app.add_flag("--machine", machine, "instruction set, threads and what bounds them, measured limits");
+  add_threads_option(app, threads, "threads of --machine");
   app.add_option("--vocab-size", vocab_size, "for recipes that leave it to the tokenizer")->check(CLI::PositiveNumber);
   app.add_flag("--json", json, "one JSON object: parameters, flops_per_token, layers, ...");
   if (!parse(app, arguments)) return 0;
+  PRISM_CHECK(machine != !path.empty(), "info", "expected a MODEL or --machine; found {}; see prism info --help.",
+              machine ? "both" : "neither");
+  if (machine) {
+    print_machine(threads, json);
+    return 0;
+  }
   const auto config = config_of(path, vocab_size);
   const auto cost = model_cost(config);
   if (json) {

@@ -30,7 +30,7 @@ constexpr std::array kCommands = {
     Command{"generate", "continue a text with a model", run_generate},
     Command{"eval", "measure a model on a text", run_eval},
     Command{"info", "parameters, FLOPs and cache of a recipe or model, layer by layer", run_info},
-    Command{"bench", "how fast attention is here, against LibTorch's", run_bench},
+    Command{"bench", "how fast attention and training are here, against LibTorch's", run_bench},
     Command{"report", "one page that compares runs", run_report},
     Command{"tokenizer", "train, inspect and apply a tokenizer", run_tokenizer},
     Command{"tokenize", "turn text files into token shards", run_tokenize},

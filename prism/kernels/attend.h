@@ -70,6 +70,14 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend = A
 /// The backend that `automatic` stands for.
 AttentionBackend choose_backend(const AttentionInput& input);
 
+/// Attention over all keys from attention over two disjoint sets of them:
+///
+///   lse = log(e^lse_a + e^lse_b),  out = e^(lse_a - lse) out_a + e^(lse_b - lse) out_b
+///
+/// Zeros and -inf where neither saw a key. Computed in lse's dtype, without gradients.
+/// @throws InputError for outputs of different shapes or dtypes.
+AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput& b);
+
 /// Which keys a query may see: lengths, causality, documents and block mask in one. Not for paged input (gather_pages).
 /// @return bool, broadcastable to [B, H, T, S]; undefined if every query sees every key.
 torch::Tensor visible_keys(const AttentionInput& input);

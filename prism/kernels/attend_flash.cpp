@@ -2,6 +2,7 @@
 // processor's instruction set do the rest.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <memory>
 
 #include "prism/kernels/attend.h"
-#include "prism/kernels/flash/isa.h"
+#include "prism/kernels/flash/flash.h"
 
 namespace prism {
 namespace {
@@ -93,10 +94,11 @@ std::pair<std::byte*, Tensor> make_scratch(size_t bytes) {
 struct FlashFunction : torch::autograd::Function<FlashFunction> {
   static variable_list forward(AutogradContext* context, const Variable& q_BTHD, const Variable& k_BGSD,
                                const Variable& v_BGSE, const Visible& seen, double scale) {
+    RECORD_FUNCTION("prism::attend", {});
     flash::Forward f(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, scale));
     const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
     const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
-    const auto& kernels = *flash_kernels(current_isa());
+    const auto& kernels = *flash::kernels_of(current_isa());
     const auto [scratch, owner] = make_scratch(kernels.forward_scratch(f));
     const auto tasks = flash::plan(f);
     f.q = matrix_of(q_BTHD, 2, 1);
@@ -116,12 +118,13 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
+    RECORD_FUNCTION("prism::attend_backward", {});
     const auto saved = context->get_saved_variables();
     const auto &q_BTHD = saved[0], &k_BGSD = saved[1], &v_BGSE = saved[2], &out_BTHE = saved[3], &lse_BHT = saved[4];
     const Tensor d_out = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
     const Visible seen{saved[5], saved[6], context->saved_data["kept"].toTensor()};
     flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
-    const auto& kernels = *flash_kernels(current_isa());
+    const auto& kernels = *flash::kernels_of(current_isa());
     const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
     const Tensor dq = at::empty(q_BTHD.sizes(), q_BTHD.options());
     // Token-major as queries are, so that the gradient of fused queries, keys and values is put together by rows.
@@ -149,7 +152,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
 bool flash_backend_serves(const AttentionInput& input) {
   const auto type = input.q_BTHD.scalar_type();
   const int64_t key_dim = input.q_BTHD.size(3), value_dim = input.kv.v_BGSE.size(3);
-  return input.q_BTHD.device().is_cpu() && flash_kernels(current_isa()) != nullptr &&
+  return input.q_BTHD.device().is_cpu() && flash::kernels_of(current_isa()) != nullptr &&
          (type == torch::kBFloat16 || type == torch::kFloat || type == torch::kHalf) && key_dim % 8 == 0 &&
          value_dim % 8 == 0 && key_dim <= kWidest && value_dim <= kWidest && input.q_BTHD.numel() > 0 &&
          input.kv.k_BGSD.numel() > 0 && input.kv.v_BGSE.numel() > 0 && input.scale.value_or(1) > 0 &&

@@ -2,7 +2,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/names.h"
-#include "prism/kernels/flash/isa.h"
+#include "prism/kernels/simd/isa.h"
 
 namespace prism {
 

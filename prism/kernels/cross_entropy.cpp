@@ -1,11 +1,12 @@
-// v1: LibTorch operations on chunks of about 32 MiB of float32 logits.
+// Logits in chunks of about 64 MiB; the row kernels turn them into their own gradient in place.
 #include "prism/kernels/cross_entropy.h"
 
 #include <ATen/Functions.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/nn/functional/loss.h>
 
 #include "prism/core/error.h"
+#include "prism/kernels/row_kernels.h"
 
 namespace prism {
 namespace {
@@ -15,88 +16,123 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr int64_t kChunkValues = int64_t{8} << 20;
+constexpr int64_t kChunkBytes = int64_t{64} << 20;
 
-int64_t chunk_rows(int64_t vocab_size) {
-  return std::max<int64_t>(16, kChunkValues / vocab_size / 16 * 16);
+/// Calls `work(first row, number of rows)` for every chunk; all but the last are equally long.
+template <class Work>
+void for_each_chunk(int64_t rows, int64_t row_bytes, Work work) {
+  const int64_t most = std::max<int64_t>(16, kChunkBytes / row_bytes / 16 * 16), chunks = (rows + most - 1) / most;
+  const int64_t step = chunks == 0 ? 0 : ((rows + chunks - 1) / chunks + 15) / 16 * 16;
+  for (int64_t first = 0; first < rows; first += step) work(first, std::min(step, rows - first));
 }
 
-/// Calls `work(first row, number of rows)` for every chunk.
-template <class Work>
-void for_each_chunk(int64_t rows, int64_t vocab_size, Work work) {
-  const int64_t step = chunk_rows(vocab_size);
-  for (int64_t first = 0; first < rows; first += step) work(first, std::min(step, rows - first));
+int64_t row_bytes(const Tensor& cast) {
+  return cast.size(0) * static_cast<int64_t>(cast.element_size());
 }
 
 torch::ScalarType wide_type(const Tensor& hidden) {
   return hidden.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
 }
 
-/// Losses of one chunk; `logits` becomes the softmax.
-Tensor losses_and_softmax(Tensor& logits, const Tensor& labels) {
+/// As rows::CrossEntropy has it, from elementary operations.
+Tensor plain_losses(const Tensor& logits_given, const Tensor& labels, std::optional<double> share) {
+  auto logits = logits_given.to(wide_type(logits_given), /*non_blocking=*/false, /*copy=*/true);
   const auto counted = labels.ge(0);
-  const auto picked = logits.gather(1, labels.clamp_min(0).unsqueeze(1)).squeeze(1);
+  const auto indices = labels.clamp_min(0).unsqueeze(1);
+  const auto picked = logits.gather(1, indices).squeeze(1);
   const auto highest = logits.amax(1, /*keepdim=*/true);
   logits.sub_(highest).exp_();
   const auto sum = logits.sum(1, /*keepdim=*/true);
-  logits.div_(sum);
+  if (share) {
+    logits.div_(sum).scatter_add_(1, indices, torch::full({labels.size(0), 1}, -1.0, logits.options()));
+    logits_given.copy_(logits.mul_(*share).masked_fill_(counted.logical_not().unsqueeze(1), 0));
+  }
   return torch::where(counted, (highest + sum.log()).squeeze(1) - picked, 0.0);
+}
+
+/// The losses of the rows of `logits`, which become share (softmax - one-hot) if there is a share.
+Tensor losses_of(const Tensor& logits, const Tensor& labels, std::optional<double> share) {
+  const auto* kernels = row_kernels(logits, logits.scalar_type());
+  if (kernels == nullptr) return plain_losses(logits, labels, share);
+  const auto losses = torch::empty({logits.size(0)}, logits.options().dtype(torch::kFloat));
+  rows::CrossEntropy work;
+  work.type = row_type(logits.scalar_type());
+  work.classes = logits.size(1);
+  work.logits = logits.mutable_data_ptr();
+  work.labels = labels.const_data_ptr<int64_t>();
+  work.losses = losses.mutable_data_ptr<float>();
+  work.gradient = share.has_value();
+  work.share = static_cast<float>(share.value_or(1));
+  for_rows(kernels->cross_entropy, work, logits.size(0), logits.size(1));
+  return losses;
 }
 
 struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunction> {
   static Variable forward(AutogradContext* context, const Variable& hidden, const Variable& weight, const Tensor& cast,
                           const Tensor& labels) {
+    RECORD_FUNCTION("prism::head_cross_entropy", {});
     const bool want_gradients = hidden.requires_grad() || weight.requires_grad();
-    const auto type = wide_type(hidden);
     const auto count = labels.ge(0).sum().item<int64_t>();
     const double share = count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
-    auto total = torch::zeros({}, hidden.options().dtype(type));
+    auto total = torch::zeros({}, hidden.options().dtype(wide_type(hidden)));
     Tensor dhidden, dweight;
-    if (want_gradients) {
-      dhidden = torch::empty_like(hidden);
-      dweight = torch::zeros(weight.sizes(), weight.options().requires_grad(false));
-    }
-    for_each_chunk(hidden.size(0), cast.size(0), [&](int64_t first, int64_t rows) {
+    if (want_gradients) dhidden = torch::empty_like(hidden);
+    for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
       const auto rows_hidden = hidden.narrow(0, first, rows);
-      const auto rows_labels = labels.narrow(0, first, rows);
-      auto logits = at::linear(rows_hidden, cast).to(type);
-      total += losses_and_softmax(logits, rows_labels).sum();
+      const auto logits = at::linear(rows_hidden, cast);
+      total +=
+          losses_of(logits, labels.narrow(0, first, rows), want_gradients ? std::optional(share) : std::nullopt).sum();
       if (!want_gradients) return;
-      // d loss / d logits = (softmax - one-hot) / count, zero in rows that do not count.
-      const auto counted = rows_labels.ge(0).to(type).mul_(share);
-      logits.scatter_add_(1, rows_labels.clamp_min(0).unsqueeze(1), torch::full({rows, 1}, -1.0, logits.options()));
-      const auto dlogits = logits.mul_(counted.unsqueeze(1)).to(hidden.scalar_type());
-      dhidden.narrow(0, first, rows).copy_(at::mm(dlogits, cast));
-      dweight += at::mm(dlogits.t(), rows_hidden);
+      auto rows_dhidden = dhidden.narrow(0, first, rows);
+      at::mm_out(rows_dhidden, logits, cast);
+      const auto product = at::mm(logits.t(), rows_hidden);
+      dweight = dweight.defined() ? dweight.add_(product) : product.to(weight.scalar_type());
     });
+    if (want_gradients && !dweight.defined()) dweight = torch::zeros_like(weight);
     context->save_for_backward({dhidden, dweight});
     return total * share;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
+    RECORD_FUNCTION("prism::head_cross_entropy_backward", {});
     const auto saved = context->get_saved_variables();
     // A number, not a tensor of hidden's dtype: 1/3 in bfloat16 would be off by 0.2% every time.
     const double scale = gradients[0].item<double>();
-    return {saved[0] * scale, saved[1].mul_(scale), Variable(), Variable()};
+    if (scale == 1) return {saved[0], saved[1], Variable(), Variable()};
+    return {saved[0] * scale, saved[1] * scale, Variable(), Variable()};
   }
 };
+
+/// @throws InputError for shapes that contradict each other, or labels outside the vocabulary.
+void check(const char* operation, const Tensor& hidden, const Tensor& cast, const Tensor& labels) {
+  PRISM_CHECK(
+      hidden.dim() == 2 && labels.dim() == 1 && labels.size(0) == hidden.size(0) && cast.size(1) == hidden.size(1),
+      operation, "expected hidden [N, d], weight [V, d] and labels [N]; found {} rows and {} labels.", hidden.size(0),
+      labels.numel());
+  PRISM_CHECK(labels.scalar_type() == torch::kLong, operation, "expected int64 labels; found {}.",
+              c10::toString(labels.scalar_type()));
+  if (labels.numel() == 0) return;
+  const auto [lowest, highest] = labels.aminmax();
+  PRISM_CHECK(lowest.item<int64_t>() >= -1 && highest.item<int64_t>() < cast.size(0), operation,
+              "expected labels within 0-{}, or -1; found {}-{}.", cast.size(0) - 1, lowest.item<int64_t>(),
+              highest.item<int64_t>());
+}
 
 }  // namespace
 
 Tensor head_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& cast, const Tensor& labels) {
-  PRISM_CHECK(
-      hidden.dim() == 2 && labels.dim() == 1 && labels.size(0) == hidden.size(0) && cast.size(1) == hidden.size(1),
-      "head_cross_entropy", "expected hidden [N, d], weight [V, d] and labels [N]; found {} rows and {} labels.",
-      hidden.size(0), labels.numel());
-  return HeadCrossEntropyFunction::apply(hidden, weight, cast, labels);
+  check("head_cross_entropy", hidden, cast, labels);
+  return HeadCrossEntropyFunction::apply(hidden, weight, cast, labels.contiguous());
 }
 
-Tensor head_token_losses(const Tensor& hidden, const Tensor& cast, const Tensor& labels) {
+Tensor head_token_losses(const Tensor& hidden, const Tensor& cast, const Tensor& labels_given) {
+  check("head_token_losses", hidden, cast, labels_given);
   torch::NoGradGuard no_gradients;
   auto losses = torch::empty({hidden.size(0)}, hidden.options().dtype(wide_type(hidden)));
-  for_each_chunk(hidden.size(0), cast.size(0), [&](int64_t first, int64_t rows) {
-    auto logits = at::linear(hidden.narrow(0, first, rows), cast).to(wide_type(hidden));
-    losses.narrow(0, first, rows).copy_(losses_and_softmax(logits, labels.narrow(0, first, rows)));
+  const auto labels = labels_given.contiguous();
+  for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
+    const auto logits = at::linear(hidden.narrow(0, first, rows), cast);
+    losses.narrow(0, first, rows).copy_(losses_of(logits, labels.narrow(0, first, rows), std::nullopt));
   });
   return losses;
 }

@@ -15,6 +15,7 @@ namespace prism {
 /// @param weight  [V, d] what is trained.  @param cast  the same in hidden's dtype.
 /// @param labels  [N] int64 in [0, V), or -1 for rows that do not count.
 /// @return        scalar float32: the mean over the rows that count.
+/// @throws InputError for shapes that contradict each other, or labels outside the vocabulary.
 torch::Tensor head_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& weight, const torch::Tensor& cast,
                                  const torch::Tensor& labels);
 

@@ -1,6 +1,7 @@
 #include "prism/kernels/linear.h"
 
 #include <ATen/Functions.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 namespace prism {
@@ -13,12 +14,14 @@ using torch::autograd::variable_list;
 
 struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight, const Tensor& cast) {
+    RECORD_FUNCTION("prism::linear", {});
     context->save_for_backward({x, cast});
     context->saved_data["type"] = static_cast<int64_t>(weight.scalar_type());
     return at::linear(x, cast);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
+    RECORD_FUNCTION("prism::linear_backward", {});
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &cast = saved[1];
     const auto& dy = gradients[0];

@@ -1,20 +1,29 @@
-// Root-mean-square normalisation with a learned gain, in one pass over memory each way.
+// Root-mean-square normalisation with a learned gain, of a sum that it makes on the way.
 #pragma once
 
 #include <torch/types.h>
 
 namespace prism {
 
-/// y = x / sqrt(mean(x^2) + eps) * weight, over the last axis.
+struct NormedSum {
+  torch::Tensor sum, normed;
+};
+
+/// sum = x + branch,  normed = sum / sqrt(mean(sum^2) + eps) * weight, over the last axis; in one pass over memory each
+/// way.
 ///
 /// @param x       [..., d] float32 or float64 (the residual stream).
+/// @param branch  x's shape, in the dtype `out`; undefined: the sum is x.
 /// @param weight  [d], x's dtype.
-/// @param out     dtype of y: x's, or bfloat16 for matmuls that follow. Statistics are kept in x's dtype.
-/// @throws InputError for other dtypes or widths. Gradients flow to x and weight.
+/// @param out     dtype of `normed`: x's, or bfloat16 for matmuls that follow. Sums and statistics are kept in x's
+/// dtype.
+/// @throws InputError for other dtypes or shapes. Gradients flow to x, branch and weight.
 /// Source: arXiv 1910.07467.
-torch::Tensor rms_norm(const torch::Tensor& x, const torch::Tensor& weight, double eps, torch::ScalarType out);
+NormedSum add_rms_norm(const torch::Tensor& x, const torch::Tensor& branch, const torch::Tensor& weight, double eps,
+                       torch::ScalarType out);
 
 /// The same from elementary tensor operations; the truth for tests.
-torch::Tensor rms_norm_plain(const torch::Tensor& x, const torch::Tensor& weight, double eps, torch::ScalarType out);
+NormedSum add_rms_norm_plain(const torch::Tensor& x, const torch::Tensor& branch, const torch::Tensor& weight,
+                             double eps, torch::ScalarType out);
 
 }  // namespace prism

@@ -1,10 +1,11 @@
-// v1: one pass over fused QKV, in place; the backward pass is the same loop with the angle turned round.
+// One pass over fused QKV, in place; the backward pass is the same loop with the angle turned round.
 #include "prism/kernels/rotate.h"
 
-#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "prism/core/error.h"
+#include "prism/kernels/row_kernels.h"
 
 namespace prism {
 namespace {
@@ -16,55 +17,27 @@ using torch::autograd::variable_list;
 
 constexpr const char* kOperation = "rotate_heads";
 
-struct Shape {
-  int64_t positions, heads, rotated, width, table_positions;
-};
-
-template <class T, class Wide>
-void rotate_rows(const T* in, T* out, const float* cos, const float* sin, float direction, const Shape& shape,
-                 int64_t first, int64_t last) {
-  const int64_t half = shape.width / 2;
-  for (int64_t row = first; row < last; ++row) {
-    const float* c = cos + row % shape.table_positions * half;
-    const float* s = sin + row % shape.table_positions * half;
-    for (int64_t head = 0; head < shape.rotated; ++head) {
-      const int64_t at = (row * shape.heads + head) * shape.width;
-      for (int64_t j = 0; j < half; ++j) {
-        const Wide a = static_cast<Wide>(in[at + j]), b = static_cast<Wide>(in[at + j + half]);
-        const Wide cosine = c[j], sine = direction * s[j];
-        out[at + j] = static_cast<T>(a * cosine - b * sine);
-        out[at + j + half] = static_cast<T>(b * cosine + a * sine);
-      }
-    }
-    if (in == out) continue;
-    const int64_t rest = (row * shape.heads + shape.rotated) * shape.width;
-    std::copy_n(in + rest, (shape.heads - shape.rotated) * shape.width, out + rest);
-  }
-}
-
 /// @param direction  1 forward, -1 to undo (the transposed rotation, which the gradient needs).
 void rotate_into(const Tensor& in, const Tensor& out, const Tensor& cos, const Tensor& sin, int64_t rotated,
                  float direction) {
-  const int64_t width = 2 * cos.size(-1);
-  const Shape shape{in.size(0) * in.size(1), in.size(2) / width, rotated, width, cos.numel() / cos.size(-1)};
-  at::parallel_for(0, shape.positions, 16, [&](int64_t first, int64_t last) {
-    const float *c = cos.const_data_ptr<float>(), *s = sin.const_data_ptr<float>();
-    if (in.scalar_type() == torch::kBFloat16) {
-      rotate_rows<at::BFloat16, float>(in.const_data_ptr<at::BFloat16>(), out.mutable_data_ptr<at::BFloat16>(), c, s,
-                                       direction, shape, first, last);
-    } else if (in.scalar_type() == torch::kFloat) {
-      rotate_rows<float, float>(in.const_data_ptr<float>(), out.mutable_data_ptr<float>(), c, s, direction, shape,
-                                first, last);
-    } else {
-      rotate_rows<double, double>(in.const_data_ptr<double>(), out.mutable_data_ptr<double>(), c, s, direction, shape,
-                                  first, last);
-    }
-  });
+  rows::Rotation work;
+  work.type = row_type(in.scalar_type());
+  work.head_dim = 2 * cos.size(-1);
+  work.heads = in.size(2) / work.head_dim;
+  work.rotated = rotated;
+  work.positions = cos.numel() / cos.size(-1);
+  work.direction = direction;
+  work.cos = cos.const_data_ptr<float>();
+  work.sin = sin.const_data_ptr<float>();
+  work.in = in.const_data_ptr();
+  work.out = out.mutable_data_ptr();
+  for_rows(row_kernels(in, in.scalar_type())->rotate, work, in.size(0) * in.size(1), in.size(2));
 }
 
 struct RotateFunction : torch::autograd::Function<RotateFunction> {
   static Variable forward(AutogradContext* context, const Variable& x, const Tensor& cos, const Tensor& sin,
                           int64_t rotated) {
+    RECORD_FUNCTION("prism::rotate_heads", {});
     context->saved_data["rotated"] = rotated;
     context->save_for_backward({cos, sin});
     // A leaf that needs gradients must keep its value; anything else is an intermediate of our own.
@@ -79,6 +52,7 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
+    RECORD_FUNCTION("prism::rotate_heads_backward", {});
     const auto saved = context->get_saved_variables();
     const auto dy = gradients[0].contiguous();
     auto dx = torch::empty_like(dy);
@@ -107,7 +81,7 @@ int64_t check(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rot
 
 Tensor rotate_heads(const Tensor& x_BTF, const Tensor& cos, const Tensor& sin, int64_t rotated_heads) {
   check(x_BTF, cos, sin, rotated_heads);
-  if (!x_BTF.device().is_cpu()) return rotate_heads_plain(x_BTF, cos, sin, rotated_heads);
+  if (row_kernels(x_BTF, x_BTF.scalar_type()) == nullptr) return rotate_heads_plain(x_BTF, cos, sin, rotated_heads);
   return RotateFunction::apply(x_BTF.contiguous(), cos, sin, rotated_heads);
 }
 

@@ -11,11 +11,12 @@ namespace prism {
 ///
 /// Half-split pairs, as Llama checkpoints have them. The arithmetic is float32 (float64 for float64), rounded once.
 ///
-/// @param x_BTF      [B, T, F = N D] contiguous, bfloat16, float32 or float64; overwritten where no copy is needed. Not
+/// @param x_BTF      [B, T, F = N D] contiguous, bfloat16, float32 or float64; overwritten where a row kernel serves it
+///                   and no copy is needed. Not
 /// a
 ///                   view of another tensor, for which autograd would copy both ways.
 /// @param cos, sin   [T, D/2] or [B, T, D/2] float32, contiguous; their width says what D is.
-/// @return           x's memory, rotated; gradients flow to x.
+/// @return           x, rotated, where it could be in its memory; gradients flow to x.
 /// @throws InputError for tables that do not fit.
 /// Source: arXiv 2104.09864. Differs: pairs are half a head apart, not neighbours; the same up to a permutation of
 /// rows.

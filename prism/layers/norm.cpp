@@ -1,15 +1,13 @@
 #include "prism/layers/norm.h"
 
-#include "prism/kernels/rms_norm.h"
-
 namespace prism {
 
 RmsNormImpl::RmsNormImpl(int64_t width, double eps) : eps_(eps) {
   weight = register_parameter("weight", torch::ones({width}));
 }
 
-torch::Tensor RmsNormImpl::forward(const torch::Tensor& x, torch::ScalarType out) {
-  return rms_norm(x, weight, eps_, out);
+NormedSum RmsNormImpl::forward(const torch::Tensor& x, const torch::Tensor& branch, torch::ScalarType out) {
+  return add_rms_norm(x, branch, weight, eps_, out);
 }
 
 }  // namespace prism

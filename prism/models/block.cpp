@@ -10,9 +10,10 @@ BlockImpl::BlockImpl(int64_t d_model, double norm_eps, const LayerConfig& config
   mlp = register_module("mlp", Mlp(d_model, config.ffn));
 }
 
-torch::Tensor BlockImpl::forward(const torch::Tensor& residual, const ForwardContext& context, torch::ScalarType type) {
-  const auto attended = residual + attention(attention_norm(residual, type), context);
-  return attended + mlp(mlp_norm(attended, type));
+Residual BlockImpl::forward(const Residual& residual, const ForwardContext& context, torch::ScalarType type) {
+  const auto before = attention_norm(residual.stream_BTD, residual.branch_BTD, type);
+  const auto between = mlp_norm(before.sum, attention(before.normed, context), type);
+  return {between.sum, mlp(between.normed)};
 }
 
 }  // namespace prism

@@ -6,13 +6,19 @@
 
 namespace prism {
 
+/// The residual stream, and what is still to be added to it: the next norm does both in one pass.
+struct Residual {
+  torch::Tensor stream_BTD;  ///< float32 (float64 for models of float64)
+  torch::Tensor branch_BTD;  ///< in the dtype of the matmuls; undefined: nothing
+};
+
 class BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
             std::shared_ptr<RotaryCache> rotary);
 
-  /// @param residual  [B, T, d_model] float32.  @param type  dtype of the matmuls.
-  torch::Tensor forward(const torch::Tensor& residual, const ForwardContext& context, torch::ScalarType type);
+  /// @param type  dtype of the matmuls.
+  Residual forward(const Residual& residual, const ForwardContext& context, torch::ScalarType type);
 
   RmsNorm attention_norm{nullptr}, mlp_norm{nullptr};
   Attention attention{nullptr};

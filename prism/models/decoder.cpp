@@ -44,10 +44,10 @@ torch::Tensor DecoderImpl::forward(const torch::Tensor& tokens_BT, const Forward
   PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "decoder",
               "expected token ids within 0-{}; found {}-{}; does the tokenizer belong to this model?",
               config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
-  auto residual = embedding(tokens_BT);
+  Residual residual{embedding(tokens_BT), {}};
   for (auto& block : blocks) residual = block(residual, context, compute_type_);
   if (context.cache != nullptr) context.cache->advance(tokens);
-  return norm(residual, compute_type_);
+  return norm(residual.stream_BTD, residual.branch_BTD, compute_type_).normed;
 }
 
 torch::Tensor DecoderImpl::logits(const torch::Tensor& hidden) {

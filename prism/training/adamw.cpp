@@ -3,6 +3,7 @@
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/stack.h>
+#include <ATen/record_function.h>
 
 #include "prism/core/error.h"
 
@@ -30,6 +31,7 @@ AdamW::AdamW(const torch::OrderedDict<std::string, torch::Tensor>& parameters, A
 }
 
 double AdamW::gradient_norm() const {
+  RECORD_FUNCTION("prism::gradient_norm", {});
   std::vector<torch::Tensor> gradients;
   for (const auto& group : groups_)
     for (const auto& weight : group.weights) gradients.push_back(weight.grad());
@@ -37,6 +39,7 @@ double AdamW::gradient_norm() const {
 }
 
 void AdamW::step(double learning_rate, double norm) {
+  RECORD_FUNCTION("prism::adamw", {});
   torch::NoGradGuard no_gradients;
   set_steps(steps_ + 1);
   // The kernel divides gradients by this as it reads them.

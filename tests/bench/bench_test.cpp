@@ -1,7 +1,11 @@
 // What the measurements measure: turns, medians, shapes. No test times anything.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "prism/bench/attention.h"
+#include "prism/bench/training.h"
+#include "prism/kernels/simd/isa.h"
 #include "tests/core/message_of.h"
 
 namespace prism {
@@ -12,6 +16,54 @@ TEST(TakeTurns, AlternatesAfterOneCallOfEachThatDoesNotCount) {
   const auto medians = take_turns([&] { calls += 'a'; }, [&] { calls += 'b'; }, 3);
   EXPECT_EQ(calls, "abababab");
   EXPECT_GE(medians.prism_ms, 0);
+}
+
+TEST(TakeTurns, GoesAlone) {
+  int calls = 0;
+  EXPECT_EQ(take_turns([&] { ++calls; }, {}, 3).peer_ms, 0);
+  EXPECT_EQ(calls, 4);
+}
+
+TrainingCase one_layer() {
+  TrainingCase tested{"one layer", {}, 2};
+  tested.model.vocab_size = 50;
+  tested.model.d_model = 16;
+  tested.model.context = 8;
+  tested.model.schedule = "2x1";
+  tested.model.ffn_width = 24;
+  expand_shorthand(tested.model);
+  complete(tested.model);
+  return tested;
+}
+
+TEST(BenchTraining, ComparesWithTheSameModelOnLibTorch) {
+  const Isa before = current_isa();
+  const auto row = bench_training(one_layer(), {.dtype = "float32", .peer = "libtorch", .steps = 2, .threads = 1});
+  EXPECT_EQ(current_isa(), before) << "the peer's operations were for the peer alone";
+  EXPECT_EQ(row.tokens, 8);
+  EXPECT_GT(row.prism_ms, 0);
+  EXPECT_DOUBLE_EQ(row.ratio, row.peer_ms / row.prism_ms);
+  EXPECT_NEAR(row.tokens_per_s, 16 / row.prism_ms * 1e3, 1e-6 * row.tokens_per_s);
+  EXPECT_EQ(bench_training(one_layer(), {.dtype = "float32", .peer = "none", .steps = 1}).peer_ms, 0);
+  EXPECT_REFUSED(bench_training(one_layer(), {.peer = "pytorch"}), "libtorch, none or a case");
+  EXPECT_REFUSED(find_training_case("smal"), "did you mean small?");
+}
+
+TEST(BenchTraining, SharesAStepOutToItsOperations) {
+  const auto operations = profile_training(one_layer(), {.dtype = "float32", .steps = 3, .threads = 1});
+  std::map<std::string, OperationTime> times;
+  for (const auto& time : operations) {
+    EXPECT_GE(time.ms, 0) << time.operation;
+    times[time.operation] = time;
+  }
+  EXPECT_EQ(times["prism::adamw"].calls, 1);
+  EXPECT_EQ(times["prism::linear"].calls, 4) << "qkv, out, gate and up, down";
+  EXPECT_EQ(times["prism::linear_backward"].calls, 4);
+  if (current_isa() != Isa::portable) {
+    EXPECT_EQ(times["prism::attend"].calls, 1);
+    EXPECT_EQ(times["prism::add_rms_norm"].calls, 3);
+  }
+  for (size_t i = 1; i < operations.size(); ++i) EXPECT_GE(operations[i - 1].ms, operations[i].ms);
 }
 
 TEST(BenchAttention, NamesTheShapeItMeasured) {

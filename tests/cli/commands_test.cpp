@@ -416,6 +416,18 @@ TEST(Info, AgreesWithItselfAsJson) {
   expect_sentence(run({"info", "data"}), 2, {"config.json"});
 }
 
+TEST(Info, OfTheMachineNamesItsLimits) {
+  const auto outcome = run({"info", "--machine", "--json", "--threads", "1"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = Json::parse(outcome.out);
+  EXPECT_EQ(json["threads"], 1);
+  EXPECT_EQ(json["threads_bound_by"], "--threads");
+  for (const char* limit : {"bfloat16_gflops", "float32_gflops", "read_gb_per_s"}) EXPECT_GT(json[limit], 0) << limit;
+  EXPECT_NE(run({"info", "--machine", "--threads", "1"}).out.find("kernels for"), std::string::npos);
+  expect_sentence(run({"info", "--machine", "recipe.json"}), 2, {"MODEL or --machine", "both"});
+  expect_sentence(run({"info"}), 2, {"MODEL or --machine", "neither"});
+}
+
 TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
   const auto outcome =
       run({"bench", "attention", "--tokens", "32", "48", "--head-dims", "8", "--d-model", "16", "--passes", "forward",
@@ -447,6 +459,9 @@ TEST(BenchInput, ThatIsWrongGetsASentence) {
   ::setenv("PRISM_ISA", "mmx", 1);
   expect_sentence(run({"bench", "attention", "--tokens", "8", "--rounds", "1"}), 2, {"mmx", "avx2"});
   ::unsetenv("PRISM_ISA");
+  expect_sentence(run({"bench", "training", "tiny", "smal"}), 2, {"did you mean small?"});
+  expect_sentence(run({"bench", "training", "tiny", "--peer", "pytorch"}), 2, {"libtorch, none or a case"});
+  expect_sentence(run({"bench", "training", "tiny", "--dtype", "int8", "--peer", "none"}), 2, {"int8"});
 }
 
 TEST(Generate, ContinuesAPromptAndRepeatsWithTheSeed) {

@@ -1,6 +1,10 @@
 // The fused kernels of a block against their plain versions, and their gradients.
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
 
 #include "prism/core/error.h"
 #include "prism/kernels/cross_entropy.h"
@@ -26,30 +30,88 @@ Tensor weighted_sum(const Tensor& y) {
   return (y * torch::randn(y.sizes(), torch::kDouble)).sum();
 }
 
+Tensor rms_norm(const Tensor& x, const Tensor& weight, torch::ScalarType out) {
+  return add_rms_norm(x, {}, weight, 1e-5, out).normed;
+}
+
+Tensor rms_norm_plain(const Tensor& x, const Tensor& weight, torch::ScalarType out) {
+  return add_rms_norm_plain(x, {}, weight, 1e-5, out).normed;
+}
+
 TEST(RmsNorm, EqualsItsPlainVersion) {
   torch::manual_seed(1);
   // 130 rows: more than two of the blocks in which the gain's gradient is summed.
   const auto x = torch::randn({2, 65, 48}) * 3, weight = torch::randn({48});
   // One rounding to float32 in each of x r, r w and r itself: 4 eps of the largest value.
-  const double largest = rms_norm_plain(x, weight, 1e-5, torch::kFloat).abs().max().item<double>();
-  EXPECT_LE(max_difference(rms_norm(x, weight, 1e-5, torch::kFloat), rms_norm_plain(x, weight, 1e-5, torch::kFloat)),
+  const double largest = rms_norm_plain(x, weight, torch::kFloat).abs().max().item<double>();
+  EXPECT_LE(max_difference(rms_norm(x, weight, torch::kFloat), rms_norm_plain(x, weight, torch::kFloat)),
             4 * 0x1p-23 * largest);
-  EXPECT_LE(max_difference(rms_norm(x, weight, 1e-5, torch::kBFloat16), rms_norm_plain(x, weight, 1e-5, torch::kFloat)),
+  EXPECT_LE(max_difference(rms_norm(x, weight, torch::kBFloat16), rms_norm_plain(x, weight, torch::kFloat)),
             0x1p-8 * largest);
+}
+
+TEST(RmsNorm, AddsABranchAndReturnsTheSum) {
+  torch::manual_seed(13);
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const auto x = torch::randn({3, 21}), branch = torch::randn({3, 21}).to(type), weight = torch::randn({21});
+    const auto [sum, normed] = add_rms_norm(x, branch, weight, 1e-5, type);
+    EXPECT_TRUE(torch::equal(sum, x + branch));
+    EXPECT_TRUE(torch::equal(normed, rms_norm(x + branch, weight, type)));
+  }
+  EXPECT_THROW(add_rms_norm(torch::ones({2, 4}), torch::ones({2, 3}), torch::ones({4}), 1e-5, torch::kFloat),
+               InputError);
+  EXPECT_THROW(add_rms_norm(torch::ones({2, 4}), torch::ones({2, 4}), torch::ones({4}), 1e-5, torch::kBFloat16),
+               InputError);
 }
 
 TEST(RmsNorm, HasTheGradientsOfFiniteDifferences) {
   torch::manual_seed(2);
-  const auto x = torch::randn({70, 6}, torch::kDouble), weight = torch::randn({6}, torch::kDouble);
-  expect_gradient([&](const Tensor& moved) { return weighted_sum(rms_norm(moved, weight, 1e-5, torch::kDouble)); }, x);
-  expect_gradient([&](const Tensor& moved) { return weighted_sum(rms_norm(x, moved, 1e-5, torch::kDouble)); }, weight);
+  const auto x = torch::randn({70, 6}, torch::kDouble), branch = torch::randn({70, 6}, torch::kDouble),
+             weight = torch::randn({6}, torch::kDouble);
+  const auto both = [](const Tensor& a, const Tensor& b, const Tensor& w) {
+    const auto [sum, normed] = add_rms_norm(a, b, w, 1e-5, torch::kDouble);
+    return weighted_sum(normed) + weighted_sum(sum * sum);
+  };
+  expect_gradient([&](const Tensor& moved) { return both(moved, branch, weight); }, x);
+  expect_gradient([&](const Tensor& moved) { return both(x, moved, weight); }, branch);
+  expect_gradient([&](const Tensor& moved) { return both(x, branch, moved); }, weight);
+}
+
+/// Gradients of f at `leaves`, for float32 leaves and for the same values in float64.
+using Gradients = std::vector<Tensor>;
+Gradients gradients_of(const std::function<Tensor(const std::vector<Tensor>&)>& f, std::vector<Tensor> leaves,
+                       torch::ScalarType type) {
+  for (auto& leaf : leaves) leaf = leaf.detach().to(type).clone().requires_grad_(true);
+  f(leaves).backward();
+  Gradients gradients;
+  for (const auto& leaf : leaves) gradients.push_back(leaf.grad().to(torch::kDouble));
+  return gradients;
+}
+
+TEST(RmsNorm, HasTheGradientsOfItsPlainVersionInDouble) {
+  torch::manual_seed(14);
+  const std::vector<Tensor> leaves = {torch::randn({130, 37}), torch::randn({130, 37}), torch::randn({37})};
+  for (const bool use_sum : {true, false}) {
+    for (const bool use_normed : {true, false}) {
+      if (!use_sum && !use_normed) continue;
+      const auto f = [&](const std::vector<Tensor>& at) {
+        const auto [sum, normed] = add_rms_norm(at[0], at[1], at[2], 1e-5, at[0].scalar_type());
+        auto total = torch::zeros({}, torch::kDouble);
+        if (use_sum) total = total + weighted_sum(sum);
+        if (use_normed) total = total + weighted_sum(normed);
+        return use_normed ? total : total + at[2].sum();
+      };
+      const auto fast = gradients_of(f, leaves, torch::kFloat), truth = gradients_of(f, leaves, torch::kDouble);
+      // Rows of 37 terms, and 130 of them for the gain: roundings of sums of that many terms of size 10.
+      for (size_t i = 0; i < leaves.size(); ++i) EXPECT_LE(max_difference(fast[i], truth[i]), 130 * 0x1p-24 * 10) << i;
+    }
+  }
 }
 
 TEST(RmsNorm, RejectsAGainOfAnotherWidthAndHalfPrecisionInput) {
-  EXPECT_THROW(rms_norm(torch::ones({2, 4}), torch::ones({5}), 1e-5, torch::kFloat), InputError);
-  EXPECT_THROW(
-      rms_norm(torch::ones({2, 4}, torch::kBFloat16), torch::ones({4}, torch::kBFloat16), 1e-5, torch::kBFloat16),
-      InputError);
+  EXPECT_THROW(rms_norm(torch::ones({2, 4}), torch::ones({5}), torch::kFloat), InputError);
+  EXPECT_THROW(rms_norm(torch::ones({2, 4}, torch::kBFloat16), torch::ones({4}, torch::kBFloat16), torch::kBFloat16),
+               InputError);
 }
 
 std::pair<Tensor, Tensor> tables(at::IntArrayRef shape) {
@@ -59,7 +121,7 @@ std::pair<Tensor, Tensor> tables(at::IntArrayRef shape) {
 
 TEST(RotateHeads, EqualsItsPlainVersionForSharedAndOwnPositions) {
   torch::manual_seed(3);
-  for (const auto type : {torch::kFloat, torch::kBFloat16, torch::kDouble}) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
     const auto x = torch::randn({2, 5, 7 * 8}).to(type);
     for (const auto& [cos, sin] : {tables({5, 4}), tables({2, 5, 4})}) {
       const auto plain = rotate_heads_plain(x, cos, sin, 4);
@@ -98,12 +160,74 @@ TEST(RotateHeads, RejectsTablesThatDoNotFit) {
   EXPECT_THROW(rotate_heads(torch::ones({1, 3, 2 * 5}), torch::ones({3, 2}), torch::ones({3, 2}), 2), InputError);
 }
 
-TEST(Swiglu, EqualsItsPlainVersionAndHasItsGradient) {
+TEST(Swiglu, HasTheGradientOfFiniteDifferences) {
   torch::manual_seed(6);
   const auto x = torch::randn({3, 10}, torch::kDouble);
-  EXPECT_LE(max_difference(swiglu(x), swiglu_plain(x)), 1e-15);
   expect_gradient([](const Tensor& moved) { return weighted_sum(swiglu(moved)); }, x);
   EXPECT_THROW(swiglu(torch::ones({2, 3})), InputError);
+}
+
+TEST(Swiglu, EqualsItsPlainVersionInEveryType) {
+  torch::manual_seed(15);
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const auto x = (torch::randn({7, 2 * 35}) * 20).to(type);
+    const auto truth = swiglu_plain(x.to(torch::kDouble));
+    // Relative: a rounding to bfloat16, or a dozen of float32 and that of the exponential's argument, |gate| 1.25 of
+    // them; absolute where silu underflows.
+    const auto gate = x.to(torch::kDouble).chunk(2, -1)[0].abs();
+    const auto share = type == torch::kBFloat16 ? torch::full_like(gate, 0x1p-8) : (gate * 1.25 + 12) * 0x1p-24;
+    const auto allowed = truth.abs() * share + 1e-30;
+    EXPECT_TRUE(((swiglu(x).to(torch::kDouble) - truth).abs() <= allowed).all().item<bool>());
+  }
+  EXPECT_TRUE(swiglu(torch::tensor({{NAN, 1.0f}})).isnan().all().item<bool>());
+}
+
+TEST(Swiglu, HasTheGradientOfItsPlainVersionInDouble) {
+  torch::manual_seed(16);
+  const auto f = [](const std::vector<Tensor>& at) { return weighted_sum(swiglu(at[0])); };
+  const std::vector<Tensor> leaves = {torch::randn({9, 2 * 35}) * 5};
+  // A dozen roundings of values up to 5 * 15 * 4.
+  EXPECT_LE(max_difference(gradients_of(f, leaves, torch::kFloat)[0], gradients_of(f, leaves, torch::kDouble)[0]),
+            12 * 0x1p-24 * 300);
+}
+
+TEST(RotateHeads, HasTheGradientOfItsPlainVersionInDoubleInPlaceAndNot) {
+  torch::manual_seed(18);
+  const auto [cos, sin] = tables({5, 19});
+  for (const bool leaf : {true, false}) {
+    const auto f = [&, c = cos, s = sin](const std::vector<Tensor>& at) {
+      return weighted_sum(rotate_heads(leaf ? at[0] : at[0] * 1.5, c, s, 2));
+    };
+    const std::vector<Tensor> leaves = {torch::randn({2, 5, 3 * 38})};
+    // Two products and their sum, of values up to 8.
+    EXPECT_LE(max_difference(gradients_of(f, leaves, torch::kFloat)[0], gradients_of(f, leaves, torch::kDouble)[0]),
+              4 * 0x1p-24 * 8);
+  }
+}
+
+/// Outputs and gradients of every fused kernel, of sizes that are shared out to threads.
+std::vector<Tensor> everything_fused(int threads) {
+  const int before = at::get_num_threads();
+  at::set_num_threads(threads);
+  torch::manual_seed(19);
+  const auto leaf = [](at::IntArrayRef shape) { return torch::randn(shape).to(torch::kBFloat16).requires_grad_(true); };
+  const auto x = torch::randn({300, 250}).requires_grad_(true), gain = torch::randn({250}).requires_grad_(true);
+  const auto branch = leaf({300, 250}), gate_up = leaf({300, 500}), heads = leaf({3, 100, 6 * 50});
+  const auto head = torch::randn({900, 250}).requires_grad_(true);
+  const auto labels = torch::randint(0, 900, {300}, torch::kLong);
+  const auto [cos, sin] = tables({100, 25});
+  const auto [sum, normed] = add_rms_norm(x, branch, gain, 1e-5, torch::kBFloat16);
+  const auto gated = swiglu(gate_up), turned = rotate_heads(heads, cos, sin, 4);
+  const auto loss = head_cross_entropy(normed, head, head.detach().to(torch::kBFloat16), labels);
+  (loss + weighted_sum(sum) + weighted_sum(gated) + weighted_sum(turned)).backward();
+  at::set_num_threads(before);
+  return {sum,         normed,        gated,          turned,       loss,       x.grad(),
+          gain.grad(), branch.grad(), gate_up.grad(), heads.grad(), head.grad()};
+}
+
+TEST(FusedKernels, GiveTheSameBitsForEveryNumberOfThreads) {
+  const auto one = everything_fused(1), three = everything_fused(3);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(torch::equal(one[i], three[i])) << i;
 }
 
 TEST(LinearKernel, SendsTheGradientToTheMasterWeight) {
@@ -138,6 +262,24 @@ TEST(HeadCrossEntropy, HasTheGradientsOfFiniteDifferences) {
   expect_gradient([&](const Tensor& moved) { return head_cross_entropy(moved, weight, weight, labels) * 3; }, hidden);
   expect_gradient([&](const Tensor& moved) { return head_cross_entropy(hidden, moved, moved.detach(), labels) * 3; },
                   weight);
+}
+
+TEST(HeadCrossEntropy, HasTheGradientsOfItsPlainVersionInDouble) {
+  torch::manual_seed(17);
+  const auto labels = torch::tensor({0, 66, -1, 2, 2}, torch::kLong);
+  const auto f = [&](const std::vector<Tensor>& at) {
+    return head_cross_entropy(at[0], at[1], at[1].detach(), labels);
+  };
+  const std::vector<Tensor> leaves = {torch::randn({5, 3}), torch::randn({67, 3})};
+  const auto fast = gradients_of(f, leaves, torch::kFloat), truth = gradients_of(f, leaves, torch::kDouble);
+  // Sums of 67 and of 5 terms of at most 3, with the error of the exponential and of its argument, sum |h| |w| 3 2^-24.
+  for (size_t i = 0; i < 2; ++i) EXPECT_LE(max_difference(fast[i], truth[i]), 32 * 0x1p-24 * 3) << i;
+}
+
+TEST(HeadCrossEntropy, RejectsLabelsOutsideTheVocabulary) {
+  const auto hidden = torch::ones({2, 3}), weight = torch::ones({7, 3});
+  EXPECT_THROW(head_cross_entropy(hidden, weight, weight, torch::tensor({1, 7}, torch::kLong)), InputError);
+  EXPECT_THROW(head_token_losses(hidden, weight, torch::tensor({7, 0}, torch::kLong)), InputError);
 }
 
 TEST(HeadCrossEntropy, ScalesBothGradientsAlikeInBfloat16) {
@@ -175,17 +317,20 @@ TEST(FusedKernels, ExceedTheirTolerancesWhenOneElementIsWrong) {
     return copy;
   };
   const auto x = torch::randn({2, 65, 48}), weight = torch::randn({48});
-  const double largest = rms_norm_plain(x, weight, 1e-5, torch::kFloat).abs().max().item<double>();
-  EXPECT_GT(
-      max_difference(rms_norm(x, weight, 1e-5, torch::kFloat), rms_norm_plain(wrong(x), weight, 1e-5, torch::kFloat)),
-      4 * 0x1p-23 * largest);
+  const double largest = rms_norm_plain(x, weight, torch::kFloat).abs().max().item<double>();
+  EXPECT_GT(max_difference(rms_norm(x, weight, torch::kFloat), rms_norm_plain(wrong(x), weight, torch::kFloat)),
+            4 * 0x1p-23 * largest);
   const auto [cos, sin] = tables({65, 4});
   EXPECT_GT(max_difference(rotate_heads(x.clone(), cos, sin, 6), rotate_heads_plain(wrong(x), cos, sin, 6)),
             0x1p-21 * x.abs().max().item<double>());
   EXPECT_GT(max_difference(rotate_heads(x.clone(), cos, wrong(sin), 6), rotate_heads_plain(x, cos, sin, 6)),
             0x1p-21 * x.abs().max().item<double>());
-  const auto gate_up = torch::randn({3, 10}, torch::kDouble);
-  EXPECT_GT(max_difference(swiglu(gate_up), swiglu_plain(wrong(gate_up))), 1e-15);
+  const auto gate_up = torch::randn({3, 10});
+  EXPECT_GT(max_difference(swiglu(gate_up), swiglu_plain(wrong(gate_up))), 20 * 0x1p-24 * 10);
+  const auto branch = torch::randn({2, 65, 48});
+  EXPECT_GT(max_difference(add_rms_norm(x, branch, weight, 1e-5, torch::kFloat).normed,
+                           add_rms_norm_plain(x, wrong(branch), weight, 1e-5, torch::kFloat).normed),
+            4 * 0x1p-23 * largest);
   const auto hidden = torch::randn({40, 3}), head = torch::randn({50, 3});
   const auto labels = torch::randint(0, 50, {40}, torch::kLong);
   EXPECT_GT(std::abs(head_cross_entropy(wrong(hidden), head, head, labels).item<double>() -
@@ -198,7 +343,7 @@ TEST(RmsNorm, HasGradientsForBfloat16OutputCloseToThoseOfFloat) {
   const auto values = torch::randn({70, 48}), gain = torch::randn({48});
   const auto gradients = [&](torch::ScalarType type) {
     auto x = values.clone().requires_grad_(true), weight = gain.clone().requires_grad_(true);
-    (rms_norm(x, weight, 1e-5, type).to(torch::kFloat) * values.roll(1, 0)).sum().backward();
+    (rms_norm(x, weight, type).to(torch::kFloat) * values.roll(1, 0)).sum().backward();
     return std::pair{x.grad(), weight.grad()};
   };
   const auto [dx, dweight] = gradients(torch::kFloat);

@@ -1,12 +1,12 @@
 // Compiled for AVX2 with FMA: bfloat16 tensors are widened as they are packed.
 #include "prism/kernels/flash/operand.h"
 #include "prism/kernels/flash/table.h"
-#include "prism/kernels/flash/vector_avx2.h"
+#include "prism/kernels/simd/vector_avx2.h"
 
 namespace prism::flash {
 namespace {
 
-struct Single : SingleFloat32<Avx2> {};
+struct Single : SingleFloat32<simd::Avx2> {};
 
 }  // namespace
 

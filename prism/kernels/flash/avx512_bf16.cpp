@@ -8,7 +8,7 @@ namespace {
 
 // Types of this file alone, so that no function compiled for this instruction set is linked into another.
 struct Half : PairsOfBfloat16 {};
-struct Single : SingleFloat32<Avx512> {};
+struct Single : SingleFloat32<simd::Avx512> {};
 
 }  // namespace
 

@@ -268,7 +268,7 @@ class BackwardTask {
     const auto shift = Op::set(-at<float>(l_.lse2)[h * b_.queries + t]);
     const auto delta = Op::set(-at<float>(l_.delta)[h * b_.queries + t]), c = Op::set(b_.scale * kLog2E);
     for (int64_t j = 0; j < width; j += Op::kLanes) {
-      const auto p = exp2<Op>(Op::fma(Op::load(scores + j), c, shift));
+      const auto p = simd::exp2<Op>(Op::fma(Op::load(scores + j), c, shift));
       Op::store(scores + j, p);
       Op::store(products + j, Op::mul(p, Op::add(Op::load(products + j), delta)));
     }

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "prism/kernels/simd/isa.h"
+#include "prism/kernels/simd/type.h"
+
 namespace prism::flash {
 
-enum class Type { bfloat16, float32 };
+using simd::Type;
 
 /// Rows of a [batch, head, row, width] tensor; strides in elements, the last axis dense.
 struct Matrix {
@@ -63,5 +66,20 @@ struct Kernels {
 std::vector<Task> plan(const Problem& problem);
 
 extern const Kernels kAvx512Bf16, kAvx512, kAvx2;
+
+/// The kernels of an instruction set; null for portable, which has LibTorch's.
+inline const Kernels* kernels_of(Isa isa) {
+  switch (isa) {
+    case Isa::avx512_bf16:
+      return &kAvx512Bf16;
+    case Isa::avx512:
+      return &kAvx512;
+    case Isa::avx2:
+      return &kAvx2;
+    case Isa::portable:
+      return nullptr;
+  }
+  return nullptr;
+}
 
 }  // namespace prism::flash

@@ -5,16 +5,17 @@
 #include <cmath>
 #include <limits>
 
-#include "prism/kernels/flash/exp2.h"
 #include "prism/kernels/flash/flash.h"
 #include "prism/kernels/flash/tile.h"
+#include "prism/kernels/simd/exp2.h"
 
 namespace prism::flash {
 
 /// Keys whose scores are in memory at once: two strips of scores and weights fit the first-level cache.
 constexpr int64_t kKeyTile = 256;
 constexpr int64_t kMostWidth = 512;
-constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+constexpr float kLn2 = 0.693147180559945309f;
+using simd::kLog2E;
 
 /// Scratch of one thread.
 template <class Op>
@@ -66,8 +67,8 @@ PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin,
   const auto factor = Op::set(c), shift = Op::set(-c * now);
   auto sum_a = Op::zero(), sum_b = Op::zero();
   for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {
-    const auto a = exp2<Op>(Op::fma(Op::load(scores + i), factor, shift));
-    const auto b = exp2<Op>(Op::fma(Op::load(scores + i + Op::kLanes), factor, shift));
+    const auto a = simd::exp2<Op>(Op::fma(Op::load(scores + i), factor, shift));
+    const auto b = simd::exp2<Op>(Op::fma(Op::load(scores + i + Op::kLanes), factor, shift));
     sum_a = Op::add(sum_a, a);
     sum_b = Op::add(sum_b, b);
     Op::store_elements(weights + i, a, b);

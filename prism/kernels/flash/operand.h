@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "prism/kernels/flash/force_inline.h"
+#include "prism/kernels/simd/force_inline.h"
 
 namespace prism::flash {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "prism/kernels/flash/force_inline.h"
+#include "prism/kernels/simd/force_inline.h"
 
 namespace prism::flash {
 

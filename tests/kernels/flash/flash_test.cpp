@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "prism/core/random.h"
-#include "prism/kernels/flash/isa.h"
+#include "prism/kernels/simd/isa.h"
 
 namespace prism {
 namespace {
@@ -294,7 +294,7 @@ void expect_equal(const Case& c, const flash::Kernels& kernels, int threads) {
 std::vector<const flash::Kernels*> all_kernels() {
   std::vector<const flash::Kernels*> list;
   for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16})
-    if (isa <= current_isa()) list.push_back(flash_kernels(isa));
+    if (isa <= current_isa()) list.push_back(flash::kernels_of(isa));
   return list;
 }
 

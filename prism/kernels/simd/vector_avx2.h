@@ -1,13 +1,13 @@
-// Vectors of eight float32: what the flash kernels are written in, for AVX2 with FMA.
+// Vectors of eight float32: what prism's own kernels are written in, for AVX2 with FMA.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-#include "prism/kernels/flash/force_inline.h"
+#include "prism/kernels/simd/force_inline.h"
 
-namespace prism::flash {
+namespace prism::simd {
 
 struct Avx2 {
   using Vector = __m256;
@@ -18,7 +18,14 @@ struct Avx2 {
   static PRISM_FORCE_INLINE Vector set(float x) { return _mm256_set1_ps(x); }
   static PRISM_FORCE_INLINE Vector load(const float* p) { return _mm256_loadu_ps(p); }
   static PRISM_FORCE_INLINE void store(float* p, Vector x) { _mm256_storeu_ps(p, x); }
+  static PRISM_FORCE_INLINE Vector load(const uint16_t* p) {
+    return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static PRISM_FORCE_INLINE void store(uint16_t* p, Vector x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow(x));
+  }
   static PRISM_FORCE_INLINE Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
+  static PRISM_FORCE_INLINE Vector div(Vector a, Vector b) { return _mm256_div_ps(a, b); }
   static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
   static PRISM_FORCE_INLINE Vector fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
   static PRISM_FORCE_INLINE Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
@@ -48,7 +55,7 @@ struct Avx2 {
     return count >= kLanes ? load(p) : _mm256_maskload_ps(p, mask(count));
   }
   static PRISM_FORCE_INLINE Vector load_units(const uint16_t* p, int64_t count) {
-    if (count >= kLanes) return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    if (count >= kLanes) return load(p);
     alignas(16) uint16_t some[kLanes] = {};
     for (int64_t i = 0; i < count; ++i) some[i] = p[i];
     return widen(_mm_load_si128(reinterpret_cast<const __m128i*>(some)));
@@ -56,19 +63,10 @@ struct Avx2 {
   static PRISM_FORCE_INLINE void store_units(float* p, Vector x, int64_t count) {
     count >= kLanes ? store(p, x) : _mm256_maskstore_ps(p, mask(count), x);
   }
-  /// Rounded to the nearest bfloat16, ties to even; a NaN stays one.
   static PRISM_FORCE_INLINE void store_units(uint16_t* p, Vector x, int64_t count) {
-    const __m256i bits = _mm256_castps_si256(x);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
-    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-    const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-    const __m256i high = _mm256_srli_epi32(
-        _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan)), 16);
-    const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
-    if (count >= kLanes) return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+    if (count >= kLanes) return store(p, x);
     alignas(16) uint16_t all[kLanes];
-    _mm_store_si128(reinterpret_cast<__m128i*>(all), packed);
+    store(all, x);
     for (int64_t i = 0; i < count; ++i) p[i] = all[i];
   }
 
@@ -99,9 +97,20 @@ struct Avx2 {
   static PRISM_FORCE_INLINE Vector widen(__m128i x) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
   }
+  /// Rounded to the nearest bfloat16, ties to even; a NaN stays one.
+  static PRISM_FORCE_INLINE __m128i narrow(Vector x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    const __m256i high = _mm256_srli_epi32(
+        _mm256_castps_si256(_mm256_blendv_ps(_mm256_castsi256_ps(rounded), _mm256_castsi256_ps(quiet), nan)), 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
+  }
   static PRISM_FORCE_INLINE __m256i mask(int64_t count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
 };
 
-}  // namespace prism::flash
+}  // namespace prism::simd

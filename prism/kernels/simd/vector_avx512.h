@@ -1,13 +1,13 @@
-// Vectors of sixteen float32: what the flash kernels are written in, for AVX-512.
+// Vectors of sixteen float32: what prism's own kernels are written in, for AVX-512.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-#include "prism/kernels/flash/force_inline.h"
+#include "prism/kernels/simd/force_inline.h"
 
-namespace prism::flash {
+namespace prism::simd {
 
 struct Avx512 {
   using Vector = __m512;
@@ -18,7 +18,14 @@ struct Avx512 {
   static PRISM_FORCE_INLINE Vector set(float x) { return _mm512_set1_ps(x); }
   static PRISM_FORCE_INLINE Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static PRISM_FORCE_INLINE void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
+  static PRISM_FORCE_INLINE Vector load(const uint16_t* p) {
+    return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static PRISM_FORCE_INLINE void store(uint16_t* p, Vector x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(x));
+  }
   static PRISM_FORCE_INLINE Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+  static PRISM_FORCE_INLINE Vector div(Vector a, Vector b) { return _mm512_div_ps(a, b); }
   static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
   static PRISM_FORCE_INLINE Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
   static PRISM_FORCE_INLINE Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
@@ -36,19 +43,13 @@ struct Avx512 {
   }
   /// Single bfloat16, widened.
   static PRISM_FORCE_INLINE Vector load_units(const uint16_t* p, int64_t count) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask(count), p)), 16));
+    return widen(_mm256_maskz_loadu_epi16(mask(count), p));
   }
   static PRISM_FORCE_INLINE void store_units(float* p, Vector x, int64_t count) {
     _mm512_mask_storeu_ps(p, mask(count), x);
   }
-  /// Rounded to the nearest bfloat16, ties to even; a NaN stays one.
   static PRISM_FORCE_INLINE void store_units(uint16_t* p, Vector x, int64_t count) {
-    const __m512i bits = _mm512_castps_si512(x);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
-    _mm256_mask_storeu_epi16(p, mask(count), _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16)));
+    _mm256_mask_storeu_epi16(p, mask(count), narrow(x));
   }
 
   /// Rows become columns.
@@ -76,6 +77,20 @@ struct Avx512 {
   static PRISM_FORCE_INLINE __mmask16 mask(int64_t count) {
     return count >= 16 ? __mmask16(0xFFFF) : __mmask16((1u << (count > 0 ? count : 0)) - 1);
   }
+
+ private:
+  static PRISM_FORCE_INLINE Vector widen(__m256i x) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+  }
+  /// Rounded to the nearest bfloat16, ties to even; a NaN stays one.
+  static PRISM_FORCE_INLINE __m256i narrow(Vector x) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+  }
 };
 
-}  // namespace prism::flash
+}  // namespace prism::simd

@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include "prism/kernels/flash/flash.h"
-
 namespace prism {
 
 enum class Isa { portable, avx2, avx512, avx512_bf16 };
@@ -14,7 +12,17 @@ enum class Isa { portable, avx2, avx512, avx512_bf16 };
 Isa current_isa();
 std::string isa_name(Isa isa);
 
-/// The flash kernels of an instruction set; null for portable, which has LibTorch's.
-const flash::Kernels* flash_kernels(Isa isa);
+/// While it lives, current_isa() is `isa`, for every thread: to compare two in one process.
+class IsaScope {
+ public:
+  /// @throws InputError if this processor lacks it.
+  explicit IsaScope(Isa isa);
+  ~IsaScope();
+  IsaScope(const IsaScope&) = delete;
+  IsaScope& operator=(const IsaScope&) = delete;
+
+ private:
+  int before_;
+};
 
 }  // namespace prism

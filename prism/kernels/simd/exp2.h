@@ -1,12 +1,14 @@
-// 2^x for x <= 0, in vectors: the softmax of flash attention.
+// 2^x in vectors: softmax and sigmoid.
 #pragma once
 
-#include "prism/kernels/flash/force_inline.h"
+#include "prism/kernels/simd/force_inline.h"
 
-namespace prism::flash {
+namespace prism::simd {
 
-/// 2^x = 2^floor(x) p(x - floor(x)). Relative error at most 2.6e-6 (degree 4) or 7.5e-8 and the rounding of six
-/// operations (degree 5); 0 at -inf, NaN at NaN. The coefficients minimise the largest relative error on [0, 1).
+constexpr float kLog2E = 1.44269504088896341f;
+
+/// 2^x = 2^floor(x) p(x - floor(x)), x up to 127. Relative error at most 2.6e-6 (degree 4) or 7.5e-8 and the rounding
+/// of six operations (degree 5); 0 at -inf, NaN at NaN. The coefficients minimise the largest relative error on [0, 1).
 template <class Op>
 PRISM_FORCE_INLINE typename Op::Vector exp2(typename Op::Vector x) {
   const auto f = Op::fraction(x);
@@ -26,4 +28,4 @@ PRISM_FORCE_INLINE typename Op::Vector exp2(typename Op::Vector x) {
   return Op::scale(p, x);
 }
 
-}  // namespace prism::flash
+}  // namespace prism::simd

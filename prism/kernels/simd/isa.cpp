@@ -1,5 +1,6 @@
-#include "prism/kernels/flash/isa.h"
+#include "prism/kernels/simd/isa.h"
 
+#include <atomic>
 #include <cstdlib>
 
 #include "prism/core/error.h"
@@ -14,7 +15,7 @@ const std::map<std::string, Isa>& names() {
   return table;
 }
 
-Isa best_isa() {
+Isa find_best_isa() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::portable;
   for (const bool has : {__builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
                          __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0})
@@ -22,36 +23,40 @@ Isa best_isa() {
   return __builtin_cpu_supports("avx512bf16") ? Isa::avx512_bf16 : Isa::avx512;
 }
 
+Isa best_isa() {
+  static const Isa best = find_best_isa();
+  return best;
+}
+
+Isa checked(Isa isa) {
+  PRISM_CHECK(isa <= best_isa(), "PRISM_ISA",
+              "expected an instruction set that this processor has, up to {}; found {}.", isa_name(best_isa()),
+              isa_name(isa));
+  return isa;
+}
+
+constexpr int kNone = -1;
+std::atomic<int> scoped = kNone;
+
 }  // namespace
 
 Isa current_isa() {
-  static const Isa best = best_isa();
+  if (const int isa = scoped; isa != kNone) return static_cast<Isa>(isa);
   const char* wanted = std::getenv("PRISM_ISA");
-  if (wanted == nullptr || *wanted == '\0') return best;
-  const Isa isa = find_by_name(names(), wanted, "PRISM_ISA", "instruction set");
-  PRISM_CHECK(isa <= best, "PRISM_ISA", "expected an instruction set that this processor has, up to {}; found {}.",
-              isa_name(best), wanted);
-  return isa;
+  if (wanted == nullptr || *wanted == '\0') return best_isa();
+  return checked(find_by_name(names(), wanted, "PRISM_ISA", "instruction set"));
+}
+
+IsaScope::IsaScope(Isa isa) : before_(scoped.exchange(static_cast<int>(checked(isa)))) {}
+
+IsaScope::~IsaScope() {
+  scoped = before_;
 }
 
 std::string isa_name(Isa isa) {
   for (const auto& [name, value] : names())
     if (value == isa) return name;
   throw InternalError("isa", "an instruction set without a name");
-}
-
-const flash::Kernels* flash_kernels(Isa isa) {
-  switch (isa) {
-    case Isa::avx512_bf16:
-      return &flash::kAvx512Bf16;
-    case Isa::avx512:
-      return &flash::kAvx512;
-    case Isa::avx2:
-      return &flash::kAvx2;
-    case Isa::portable:
-      return nullptr;
-  }
-  return nullptr;
 }
 
 }  // namespace prism

@@ -1,0 +1,191 @@
+#include "prism/bench/training.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <unordered_set>
+
+// Needs the containers above, and includes them not.
+#include <torch/csrc/autograd/profiler_kineto.h>
+
+#include "prism/bench/measure.h"
+#include "prism/core/machine.h"
+#include "prism/core/names.h"
+#include "prism/core/timer.h"
+#include "prism/kernels/compute_type.h"
+#include "prism/kernels/peak.h"
+#include "prism/kernels/simd/isa.h"
+#include "prism/models/cost.h"
+#include "prism/models/decoder.h"
+#include "prism/training/adamw.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "bench";
+constexpr int64_t kUncounted = 2;  ///< steps before a profile: they fault memory in and fill caches
+
+/// A model in training.
+class Workload {
+ public:
+  Workload(const TrainingCase& measured, torch::ScalarType type)
+      : decoder_(measured.model),
+        tokens_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)),
+        labels_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)) {
+    decoder_->initialise(0);
+    decoder_->set_compute_type(type);
+    optimizer_ = std::make_unique<AdamW>(decoder_->named_parameters(), AdamWOptions());
+  }
+
+  void step() {
+    decoder_->loss(decoder_(tokens_, ForwardContext{}), labels_).backward();
+    optimizer_->step(3e-4, optimizer_->gradient_norm());
+  }
+
+ private:
+  Decoder decoder_;
+  torch::Tensor tokens_, labels_;
+  std::unique_ptr<AdamW> optimizer_;
+};
+
+std::function<void()> make_peer(const TrainingCase& measured, const TrainingBench& bench, torch::ScalarType type) {
+  if (bench.peer == "none") return {};
+  const bool plain = bench.peer == "libtorch";
+  const auto work = std::make_shared<Workload>(plain ? measured : find_training_case(bench.peer), type);
+  if (!plain) return [work] { work->step(); };
+  return [work] {
+    const IsaScope portable(Isa::portable);
+    work->step();
+  };
+}
+
+/// Adds up the time of each event without that of the events inside it, under the name of the nearest operation of
+/// prism's around it, else under its own.
+std::map<std::string, OperationTime> own_times(const torch::autograd::profiler::ProfilerResult& result) {
+  struct Event {
+    std::string name;
+    uint64_t thread, start, end;
+  };
+  std::vector<Event> events;
+  for (const auto& event : result.events())
+    events.push_back({event.name(), event.startThreadId(), event.startNs(), event.endNs()});
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::tuple(a.thread, a.start, ~a.end) < std::tuple(b.thread, b.start, ~b.end);
+  });
+  constexpr std::string_view kOurs = "prism::";
+  struct Open {
+    uint64_t thread, end;
+    std::string operation;
+  };
+  std::vector<Open> open;
+  std::map<std::string, OperationTime> times;
+  for (const auto& event : events) {
+    while (!open.empty() && (open.back().thread != event.thread || open.back().end <= event.start)) open.pop_back();
+    const bool inside = !open.empty() && open.back().operation.starts_with(kOurs) && !event.name.starts_with(kOurs);
+    const std::string operation = inside ? open.back().operation : event.name;
+    const double ms = static_cast<double>(event.end - event.start) * 1e-6;
+    auto& time = times[operation];
+    time.operation = operation;
+    time.calls += !inside;
+    time.ms += ms;
+    if (!open.empty()) times[open.back().operation].ms -= ms;
+    open.push_back({event.thread, event.end, operation});
+  }
+  return times;
+}
+
+}  // namespace
+
+TrainingCase find_training_case(const std::string& name) {
+  struct Row {
+    int64_t vocab_size, d_model;
+    const char* schedule;
+    int64_t context, ffn_width, rows;
+  };
+  static const std::map<std::string, Row> table = {
+      {"tiny", {8192, 256, "4x6", 256, 688, 16}},
+      {"small", {50304, 768, "12x12", 1024, 2048, 2}},
+      {"small-prism", {50304, 768, "3x2,6x2,8x2,12x6", 1024, 2048, 2}},
+      {"357m-2layers", {32000, 1024, "16x2", 1024, 2730, 4}},
+  };
+  const auto& row = find_by_name(table, name, kOperation, "case");
+  TrainingCase found{name, {}, row.rows};
+  found.model.vocab_size = row.vocab_size;
+  found.model.d_model = row.d_model;
+  found.model.context = row.context;
+  found.model.schedule = row.schedule;
+  found.model.ffn_width = row.ffn_width;
+  expand_shorthand(found.model);
+  complete(found.model);
+  return found;
+}
+
+void check_peer(const std::string& peer) {
+  if (peer == "libtorch" || peer == "none") return;
+  try {
+    find_training_case(peer);
+  } catch (const InputError&) {
+    throw InputError(kOperation,
+                     fmt::format("expected the peer libtorch, none or a case; found \"{}\"; see prism bench "
+                                 "training --help.",
+                                 peer));
+  }
+}
+
+TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench) {
+  PRISM_CHECK(bench.steps > 0, kOperation, "expected at least 1 step; found {}.", bench.steps);
+  check_peer(bench.peer);
+  const auto type = find_compute_type(bench.dtype);
+  torch::manual_seed(0);
+  Workload work(measured, type);
+  const auto peer = make_peer(measured, bench, type);
+  TrainingTiming row;
+  const Timer timer;
+  work.step();
+  row.first_step_s = timer.seconds();
+  if (peer) peer();
+  const auto medians = take_turns([&] { work.step(); }, peer, bench.steps);
+  const auto cost = model_cost(measured.model);
+  row.name = measured.name;
+  row.dtype = compute_type_name(type);
+  row.parameters = cost.parameters;
+  row.batch = measured.rows;
+  row.tokens = measured.model.context;
+  row.prism_ms = medians.prism_ms;
+  row.peer = bench.peer;
+  row.peer_ms = medians.peer_ms;
+  row.ratio = medians.ratio();
+  row.tokens_per_s = static_cast<double>(row.batch * row.tokens) / medians.prism_ms * 1e3;
+  const double flops = row.tokens_per_s * 3 * static_cast<double>(cost.flops_per_token);
+  row.peak_share = flops / (measure_peak(bench.threads, type == torch::kBFloat16).gflops * 1e9);
+  row.peak_memory_bytes = peak_memory_bytes();
+  return row;
+}
+
+std::vector<OperationTime> profile_training(const TrainingCase& measured, const TrainingBench& bench) {
+  namespace profiler = torch::autograd::profiler;
+  torch::manual_seed(0);
+  Workload work(measured, find_compute_type(bench.dtype));
+  for (int64_t step = 0; step < kUncounted; ++step) work.step();
+  const profiler::ProfilerConfig config(profiler::ProfilerState::KINETO);
+  const std::set<profiler::ActivityType> activities = {profiler::ActivityType::CPU};
+  profiler::prepareProfiler(config, activities);
+  profiler::enableProfiler(config, activities);
+  for (int64_t step = 0; step < bench.steps; ++step) work.step();
+  std::vector<OperationTime> list;
+  for (auto& [name, time] : own_times(*profiler::disableProfiler())) {
+    time.ms /= static_cast<double>(bench.steps);
+    time.calls /= bench.steps;
+    list.push_back(time);
+  }
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
+  return list;
+}
+
+}  // namespace prism

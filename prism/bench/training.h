@@ -1,0 +1,75 @@
+// The speed of training steps of one model, and where their time goes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "prism/models/model_config.h"
+
+namespace prism {
+
+/// A model and a batch.
+struct TrainingCase {
+  std::string name;
+  ModelConfig model;  ///< complete
+  int64_t rows = 1;   ///< sequences of `model.context` tokens a step
+};
+
+/// tiny, small, small-prism and 357m-2layers: the cases of benchmarks/peers/train_gpt.py.
+/// @throws InputError for another name.
+TrainingCase find_training_case(const std::string& name);
+
+struct TrainingBench {
+  std::string dtype = "auto";  ///< of matrix products
+  std::string peer = "libtorch";
+  int64_t steps = 8;  ///< counted; two more come before them
+  int threads = 1;
+};
+
+/// One line of a table, or of JSON.
+struct TrainingTiming {
+  std::string bench = "training", name, dtype;
+  int64_t parameters = 0, batch = 0, tokens = 0;
+  double prism_ms = 0;
+  std::string peer;
+  double peer_ms = 0, ratio = 0, tokens_per_s = 0, first_step_s = 0, peak_share = 0;
+  int64_t peak_memory_bytes = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("bench", bench, "training");
+    v("case", name, "the model");
+    v("dtype", dtype, "of matrix products");
+    v("parameters", parameters, "of the model");
+    v("batch", batch, "sequences a step");
+    v("tokens", tokens, "tokens of a sequence");
+    v("prism_ms", prism_ms, "median milliseconds of a step: forward, backward, clipping and AdamW");
+    v("peer", peer, "what it is compared with: libtorch, another case, or none");
+    v("peer_ms", peer_ms, "its median milliseconds; 0: none");
+    v("ratio", ratio, "peer_ms / prism_ms; 0: none");
+    v("tokens_per_s", tokens_per_s, "that prism trains on");
+    v("first_step_s", first_step_s, "seconds of the very first step");
+    v("peak_share", peak_share, "of what the CPU's cores can compute");
+    v("peak_memory_bytes", peak_memory_bytes, "of the process so far, the peer's included");
+  }
+};
+
+/// @throws InputError unless `peer` is libtorch, none or the name of a case.
+void check_peer(const std::string& peer);
+
+/// Steps on random tokens, each one in turn with one of the peer: `libtorch`, the same model on LibTorch's own
+/// operations; the name of another case; or `none`.
+TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench);
+
+/// What one kind of operation takes in a step.
+struct OperationTime {
+  std::string operation;
+  int64_t calls = 0;
+  double ms = 0;  ///< of its own, without operations inside it
+};
+
+/// The operations of a step, the mean over `steps`, the longest first: prism's own by name, and those of LibTorch that
+/// are not part of one.
+std::vector<OperationTime> profile_training(const TrainingCase& measured, const TrainingBench& bench);
+
+}  // namespace prism

@@ -1,0 +1,31 @@
+// Between tensors and the row kernels.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "prism/kernels/rows/rows.h"
+
+namespace prism {
+
+/// The row kernels that serve tensors of `type` on x's device; null: take the plain version.
+inline const rows::Kernels* row_kernels(const torch::Tensor& x, torch::ScalarType type) {
+  const bool served = x.device().is_cpu() && (type == torch::kBFloat16 || type == torch::kFloat);
+  return served ? rows::kernels_of(current_isa()) : nullptr;
+}
+
+inline rows::Type row_type(torch::ScalarType type) {
+  return type == torch::kBFloat16 ? rows::Type::bfloat16 : rows::Type::float32;
+}
+
+/// Calls `kernel(work, first, last)` on all threads, no fewer than about kValues values each.
+template <class Work>
+void for_rows(void (*kernel)(const Work&, int64_t, int64_t), const Work& work, int64_t rows, int64_t width) {
+  constexpr int64_t kValues = 1 << 14;  // below that a second thread costs more than it saves
+  at::parallel_for(0, rows, std::max<int64_t>(1, kValues / std::max<int64_t>(1, width)),
+                   [&](int64_t first, int64_t last) { kernel(work, first, last); });
+}
+
+}  // namespace prism

@@ -1,0 +1,50 @@
+// A loop over the values of a row: whole vectors, then what is left.
+#pragma once
+
+#include <cstdint>
+
+#include "prism/kernels/simd/force_inline.h"
+
+namespace prism::rows {
+
+/// The values [first, first + kLanes) of a row.
+template <class Op>
+struct WholeVector {
+  using Vector = typename Op::Vector;
+  int64_t first;
+
+  template <class Storage>
+  PRISM_FORCE_INLINE Vector load(const Storage* row) const {
+    return Op::load(row + first);
+  }
+  template <class Storage>
+  PRISM_FORCE_INLINE void store(Storage* row, Vector x) const {
+    Op::store(row + first, x);
+  }
+};
+
+/// The last `count` values of a row, fewer than kLanes; what is loaded behind them is 0.
+template <class Op>
+struct PartialVector {
+  using Vector = typename Op::Vector;
+  int64_t first, count;
+
+  template <class Storage>
+  PRISM_FORCE_INLINE Vector load(const Storage* row) const {
+    return Op::load_units(row + first, count);
+  }
+  template <class Storage>
+  PRISM_FORCE_INLINE void store(Storage* row, Vector x) const {
+    Op::store_units(row + first, x, count);
+  }
+};
+
+/// Calls body(part) for every part of `count` values.
+template <class Op, class Body>
+PRISM_FORCE_INLINE void for_each_vector(int64_t count, const Body& body) {
+  int64_t i = 0;
+  for (; i + Op::kLanes <= count; i += Op::kLanes) body(WholeVector<Op>{i});
+  if (i < count) body(PartialVector<Op>{i, count - i});
+}
+
+}  // namespace prism::rows

@@ -1,0 +1,105 @@
+// The memory-bound work between products, row by row on raw memory, without torch: what each instruction set offers.
+//
+// A function does the rows [first, last) on the calling thread; rows are independent of one another but where said. All
+// matrices are dense, row after row. Arithmetic is float32, results are rounded once.
+#pragma once
+
+#include <cstdint>
+
+#include "prism/kernels/simd/isa.h"
+#include "prism/kernels/simd/type.h"
+
+namespace prism::rows {
+
+using simd::Type;
+
+// N rows, d width
+
+/// s = x + branch,  r = 1 / sqrt(mean(s^2) + eps),  y = s r w.
+struct Norm {
+  Type type = Type::float32;  ///< of branch and y
+  int64_t width = 0;
+  float eps = 0;
+  const float *x = nullptr, *weight = nullptr;   ///< [N, d]; [d]
+  const void* branch = nullptr;                  ///< [N, d]; null: s is x
+  float *sum = nullptr, *inverse_rms = nullptr;  ///< s [N, d], not written without a branch; r [N]
+  void* y = nullptr;
+};
+
+/// dx = ds + r (w dy - s r^2 mean(w dy s)),  dbranch the same, rounded,  dw += sum over the rows of dy s r.
+struct NormGradient {
+  Type type = Type::float32;  ///< of dy and dbranch
+  int64_t width = 0;
+  const float *sum = nullptr, *weight = nullptr, *inverse_rms = nullptr;
+  const void* d_y = nullptr;
+  const float* d_sum = nullptr;  ///< what reaches s past the norm; null: nothing
+  float* d_x = nullptr;
+  void* d_branch = nullptr;   ///< null: there was none
+  float* d_weight = nullptr;  ///< [d]
+};
+
+/// y = silu(gate) up, from rows [gate | up] of 2 d values.
+struct Swiglu {
+  Type type = Type::float32;
+  int64_t width = 0;  ///< d
+  const void* x = nullptr;
+  void* y = nullptr;
+};
+
+/// dgate = dy up s (1 + gate (1 - s)),  dup = dy gate s,  with s = 1 / (1 + e^-gate).
+struct SwigluGradient {
+  Type type = Type::float32;
+  int64_t width = 0;
+  const void *x = nullptr, *d_y = nullptr;
+  void* d_x = nullptr;
+};
+
+/// (a, b) -> (a cos - b sin, b cos + a sin) with a, b half a head apart, in the first `rotated` heads of a row.
+struct Rotation {
+  Type type = Type::float32;
+  int64_t heads = 0, rotated = 0, head_dim = 0;
+  int64_t positions = 1;                       ///< rows of the tables; row n takes position n % positions
+  float direction = 1;                         ///< -1 turns back
+  const float *cos = nullptr, *sin = nullptr;  ///< [positions, head_dim / 2]
+  const void* in = nullptr;
+  void* out = nullptr;  ///< may be `in`
+};
+
+/// loss = log sum_v exp(z_v) - z_label; 0 for rows of label -1.
+struct CrossEntropy {
+  Type type = Type::float32;
+  int64_t classes = 0;
+  void* logits = nullptr;           ///< [N, classes]; overwritten by the gradient, if wanted
+  const int64_t* labels = nullptr;  ///< [N]
+  float* losses = nullptr;          ///< [N]
+  bool gradient = false;            ///< share (softmax(z) - one-hot(label)); zeros for label -1
+  float share = 1;
+};
+
+struct Kernels {
+  const char* name;
+  void (*norm)(const Norm&, int64_t first, int64_t last);
+  void (*norm_gradient)(const NormGradient&, int64_t first, int64_t last);
+  void (*swiglu)(const Swiglu&, int64_t first, int64_t last);
+  void (*swiglu_gradient)(const SwigluGradient&, int64_t first, int64_t last);
+  void (*rotate)(const Rotation&, int64_t first, int64_t last);
+  void (*cross_entropy)(const CrossEntropy&, int64_t first, int64_t last);
+};
+
+extern const Kernels kAvx512, kAvx2;
+
+/// The kernels of an instruction set; null for portable, which has LibTorch's operations.
+inline const Kernels* kernels_of(Isa isa) {
+  switch (isa) {
+    case Isa::avx512_bf16:
+    case Isa::avx512:
+      return &kAvx512;
+    case Isa::avx2:
+      return &kAvx2;
+    case Isa::portable:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace prism::rows

@@ -1,0 +1,32 @@
+// The functions of one instruction set, from its vectors.
+#pragma once
+
+#include "prism/kernels/rows/cross_entropy_rows.h"
+#include "prism/kernels/rows/norm_rows.h"
+#include "prism/kernels/rows/rotate_rows.h"
+#include "prism/kernels/rows/swiglu_rows.h"
+
+namespace prism::rows {
+
+/// @tparam Half, Single  the function for bfloat16 and for float32 tensors.
+template <class Work, auto Half, auto Single>
+constexpr auto by_type() {
+  return +[](const Work& work, int64_t first, int64_t last) {
+    (work.type == Type::bfloat16 ? Half : Single)(work, first, last);
+  };
+}
+
+template <class Op>
+constexpr Kernels make_kernels(const char* name) {
+  return {
+      name,
+      by_type<Norm, norm_rows<Op, uint16_t>, norm_rows<Op, float>>(),
+      by_type<NormGradient, norm_gradient_rows<Op, uint16_t>, norm_gradient_rows<Op, float>>(),
+      by_type<Swiglu, swiglu_rows<Op, uint16_t>, swiglu_rows<Op, float>>(),
+      by_type<SwigluGradient, swiglu_gradient_rows<Op, uint16_t>, swiglu_gradient_rows<Op, float>>(),
+      by_type<Rotation, rotate_rows<Op, uint16_t>, rotate_rows<Op, float>>(),
+      by_type<CrossEntropy, cross_entropy_rows<Op, uint16_t>, cross_entropy_rows<Op, float>>(),
+  };
+}
+
+}  // namespace prism::rows

@@ -1,0 +1,320 @@
+// The row kernels of every instruction set against their formulas in double precision, on raw memory.
+#include "prism/kernels/rows/rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "prism/core/random.h"
+
+namespace prism {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+
+std::vector<const rows::Kernels*> kernels_here() {
+  std::vector<const rows::Kernels*> list;
+  for (const Isa isa : {Isa::avx2, Isa::avx512})
+    if (isa <= current_isa()) list.push_back(rows::kernels_of(isa));
+  return list;
+}
+
+/// Values of a tensor of either type.
+class Values {
+ public:
+  Values(rows::Type type, int64_t count) : type_(type), half_(count), single_(count) {}
+  Values(rows::Type type, const std::vector<float>& values) : Values(type, static_cast<int64_t>(values.size())) {
+    for (size_t i = 0; i < values.size(); ++i) set(i, values[i]);
+  }
+
+  void* data() { return type_ == rows::Type::bfloat16 ? static_cast<void*>(half_.data()) : single_.data(); }
+  double operator[](size_t i) const {
+    if (type_ == rows::Type::float32) return single_[i];
+    const uint32_t bits = uint32_t{half_[i]} << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  void set(size_t i, float value) {
+    single_[i] = value;
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    half_[i] = static_cast<uint16_t>(std::isnan(value) ? 0x7FC0 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+  }
+
+ private:
+  rows::Type type_;
+  std::vector<uint16_t> half_;
+  std::vector<float> single_;
+};
+
+std::vector<float> randoms(Random& random, size_t count, double magnitude = 1) {
+  std::vector<float> values(count);
+  for (auto& value : values) value = static_cast<float>(magnitude * (2 * random.uniform() - 1));
+  return values;
+}
+
+/// Half a unit in the last place of the type, as a share.
+double rounding(rows::Type type) {
+  return type == rows::Type::bfloat16 ? 0x1p-9 : 0x1p-24;
+}
+
+constexpr int64_t kRows = 3;
+
+class RowKernels : public testing::TestWithParam<rows::Type> {
+ protected:
+  /// Every kernel at widths around those of whole vectors.
+  template <class Check>
+  void sweep(Check check) {
+    Random random(1);
+    for (const auto* kernels : kernels_here())
+      for (const int64_t width : {2, 6, 8, 14, 16, 18, 30, 32, 34, 64, 66, 250}) {
+        SCOPED_TRACE(testing::Message() << kernels->name << ", width " << width);
+        check(*kernels, width, random);
+      }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Types, RowKernels, testing::Values(rows::Type::bfloat16, rows::Type::float32),
+                         [](const auto& tested) {
+                           return tested.param == rows::Type::bfloat16 ? std::string("bfloat16") : "float32";
+                         });
+
+TEST_P(RowKernels, NormTheSumAndItsGradient) {
+  sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
+    const auto count = static_cast<size_t>(kRows * width);
+    const auto x = randoms(random, count), weight = randoms(random, static_cast<size_t>(width));
+    const auto d_sum = randoms(random, count);
+    Values branch(GetParam(), randoms(random, count)), y(GetParam(), kRows * width);
+    Values d_y(GetParam(), randoms(random, count)), d_branch(GetParam(), kRows * width);
+    std::vector<float> sum(count), inverse(kRows), d_x(count), d_weight(static_cast<size_t>(width), 0.5f);
+    rows::Norm norm;
+    norm.type = GetParam();
+    norm.width = width;
+    norm.eps = 1e-5f;
+    norm.x = x.data();
+    norm.weight = weight.data();
+    norm.branch = branch.data();
+    norm.sum = sum.data();
+    norm.inverse_rms = inverse.data();
+    norm.y = y.data();
+    kernels.norm(norm, 0, 1);
+    kernels.norm(norm, 1, kRows);
+    rows::NormGradient gradient;
+    gradient.type = GetParam();
+    gradient.width = width;
+    gradient.sum = sum.data();
+    gradient.weight = weight.data();
+    gradient.inverse_rms = inverse.data();
+    gradient.d_y = d_y.data();
+    gradient.d_sum = d_sum.data();
+    gradient.d_x = d_x.data();
+    gradient.d_branch = d_branch.data();
+    gradient.d_weight = d_weight.data();
+    kernels.norm_gradient(gradient, 0, 2);
+    kernels.norm_gradient(gradient, 2, kRows);
+
+    // Sums of `width` products and a few roundings after them, of values below 10.
+    const double allowed = static_cast<double>(width + 8) * 0x1p-24 * 10;
+    std::vector<double> d_weight_truth(static_cast<size_t>(width), 0.5);
+    for (int64_t row = 0; row < kRows; ++row) {
+      const auto at = [&](int64_t i) { return static_cast<size_t>(row * width + i); };
+      double squares = 0, dots = 0;
+      for (int64_t i = 0; i < width; ++i) {
+        ASSERT_EQ(sum[at(i)], static_cast<float>(x[at(i)] + branch[at(i)]));
+        squares += double{sum[at(i)]} * sum[at(i)];
+        dots += d_y[at(i)] * weight[static_cast<size_t>(i)] * sum[at(i)];
+      }
+      const double r = 1 / std::sqrt(squares / static_cast<double>(width) + 1e-5);
+      for (int64_t i = 0; i < width; ++i) {
+        const double w = weight[static_cast<size_t>(i)], s = sum[at(i)];
+        const double truth = s * r * w;
+        EXPECT_NEAR(y[at(i)], truth, allowed + std::abs(truth) * 2 * rounding(GetParam()));
+        const double change = d_sum[at(i)] + r * (w * d_y[at(i)] - s * r * r * dots / static_cast<double>(width));
+        // r is up to 1 / sqrt(eps) where a row is short and small: errors grow with it.
+        EXPECT_NEAR(d_x[at(i)], change, allowed * (1 + r * r * r));
+        EXPECT_NEAR(d_branch[at(i)], d_x[at(i)], std::abs(d_x[at(i)]) * 2 * rounding(GetParam()));
+        d_weight_truth[static_cast<size_t>(i)] += d_y[at(i)] * s * r;
+      }
+    }
+    for (size_t i = 0; i < d_weight.size(); ++i) EXPECT_NEAR(d_weight[i], d_weight_truth[i], allowed);
+  });
+}
+
+TEST_P(RowKernels, SwigluAndItsGradient) {
+  sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
+    const auto count = static_cast<size_t>(kRows * width);
+    Values x(GetParam(), randoms(random, 2 * count, 30)), y(GetParam(), kRows * width);
+    Values d_y(GetParam(), randoms(random, count)), d_x(GetParam(), 2 * kRows * width);
+    rows::Swiglu work;
+    work.type = GetParam();
+    work.width = width;
+    work.x = x.data();
+    work.y = y.data();
+    kernels.swiglu(work, 0, 1);
+    kernels.swiglu(work, 1, kRows);
+    rows::SwigluGradient gradient;
+    gradient.type = GetParam();
+    gradient.width = width;
+    gradient.x = x.data();
+    gradient.d_y = d_y.data();
+    gradient.d_x = d_x.data();
+    kernels.swiglu_gradient(gradient, 0, 2);
+    kernels.swiglu_gradient(gradient, 2, kRows);
+    for (int64_t row = 0; row < kRows; ++row)
+      for (int64_t i = 0; i < width; ++i) {
+        const auto at = static_cast<size_t>(row * width + i), to = static_cast<size_t>(row * 2 * width + i);
+        const double gate = x[to], up = x[to + static_cast<size_t>(width)], s = 1 / (1 + std::exp(-gate));
+        // A dozen float32 roundings, the exponent's argument among them (30 times 2^-24), then one to the type.
+        const auto near = [&](double found, double truth, double size) {
+          EXPECT_NEAR(found, truth, size * 48 * 0x1p-24 + std::abs(truth) * 2 * rounding(GetParam()));
+        };
+        near(y[at], gate * s * up, std::abs(gate * s * up));
+        near(d_x[to], d_y[at] * up * s * (1 + gate * (1 - s)), std::abs(d_y[at] * up) * s * (1 + std::abs(gate)));
+        near(d_x[to + static_cast<size_t>(width)], d_y[at] * gate * s, std::abs(d_y[at] * gate * s));
+      }
+  });
+}
+
+TEST_P(RowKernels, SwigluOfExtremes) {
+  for (const auto* kernels : kernels_here()) {
+    Values x(GetParam(), {-1e30f, -kInfinity, 1e30f, kInfinity, kNan, 1, 1, 1, 1, 1}), y(GetParam(), 5);
+    rows::Swiglu work;
+    work.type = GetParam();
+    work.width = 5;
+    work.x = x.data();
+    work.y = y.data();
+    kernels->swiglu(work, 0, 1);
+    EXPECT_NEAR(y[0], 0, 1e-7) << "1e30 * 2^-126";
+    EXPECT_EQ(y[1], -kInfinity) << "-inf * 2^-126";
+    EXPECT_NEAR(y[2] / 1e30, 1, 0.01);
+    EXPECT_TRUE(std::isinf(y[3]));
+    EXPECT_TRUE(std::isnan(y[4]));
+  }
+}
+
+TEST_P(RowKernels, RotateThereAndBack) {
+  sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
+    constexpr int64_t kHeads = 3, kRotated = 2, kPositions = 2;
+    const auto count = static_cast<size_t>(kRows * kHeads * width);
+    const auto angles = randoms(random, static_cast<size_t>(kPositions * width / 2), 3);
+    std::vector<float> cos, sin;
+    for (const float angle : angles) {
+      cos.push_back(std::cos(angle));
+      sin.push_back(std::sin(angle));
+    }
+    Values x(GetParam(), randoms(random, count)), y(GetParam(), kRows * kHeads * width);
+    rows::Rotation work;
+    work.type = GetParam();
+    work.heads = kHeads;
+    work.rotated = kRotated;
+    work.head_dim = width;
+    work.positions = kPositions;
+    work.cos = cos.data();
+    work.sin = sin.data();
+    work.in = x.data();
+    work.out = y.data();
+    kernels.rotate(work, 0, 1);
+    kernels.rotate(work, 1, kRows);
+    for (int64_t row = 0; row < kRows; ++row)
+      for (int64_t head = 0; head < kHeads; ++head)
+        for (int64_t j = 0; j < width / 2; ++j) {
+          const auto a = static_cast<size_t>((row * kHeads + head) * width + j), b = a + static_cast<size_t>(width / 2);
+          const auto angle = static_cast<size_t>(row % kPositions * (width / 2) + j);
+          const double c = head < kRotated ? cos[angle] : 1, s = head < kRotated ? sin[angle] : 0;
+          EXPECT_NEAR(y[a], x[a] * c - x[b] * s, 2 * rounding(GetParam()) * 2);
+          EXPECT_NEAR(y[b], x[b] * c + x[a] * s, 2 * rounding(GetParam()) * 2);
+        }
+    work.in = y.data();
+    work.direction = -1;
+    kernels.rotate(work, 0, kRows);
+    for (size_t i = 0; i < count; ++i) EXPECT_NEAR(y[i], x[i], 4 * rounding(GetParam()) * 2);
+  });
+}
+
+TEST_P(RowKernels, CrossEntropyAndItsGradient) {
+  sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
+    for (const double magnitude : {1.0, 80.0}) {
+      // All logits below zero: what lies behind the last one must not count.
+      auto values = randoms(random, static_cast<size_t>(kRows * width), magnitude);
+      for (auto& value : values) value -= 100;
+      const Values given(GetParam(), values);
+      Values logits(GetParam(), values);
+      const std::vector<int64_t> labels = {width - 1, -1, static_cast<int64_t>(random.below(width))};
+      std::vector<float> losses(kRows, 99);
+      rows::CrossEntropy work;
+      work.type = GetParam();
+      work.classes = width;
+      work.logits = logits.data();
+      work.labels = labels.data();
+      work.losses = losses.data();
+      kernels.cross_entropy(work, 0, kRows);
+      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(logits[i], given[i]) << "no gradient, nothing written";
+      const auto without = losses;
+      work.gradient = true;
+      work.share = 0.25f;
+      kernels.cross_entropy(work, 0, kRows);
+      EXPECT_EQ(without, losses);
+      for (int64_t row = 0; row < kRows; ++row) {
+        const auto at = [&](int64_t i) { return static_cast<size_t>(row * width + i); };
+        const int64_t label = labels[static_cast<size_t>(row)];
+        double sum = 0, largest = -1e300;
+        for (int64_t i = 0; i < width; ++i) largest = std::max(largest, given[at(i)]);
+        for (int64_t i = 0; i < width; ++i) sum += std::exp(given[at(i)] - largest);
+        const double loss = label < 0 ? 0 : largest + std::log(sum) - given[at(label)];
+        // The largest term has the exponent 0; every other has an argument up to 180 with its rounding.
+        const double relative = (180 + static_cast<double>(width)) * 0x1p-24;
+        EXPECT_NEAR(losses[static_cast<size_t>(row)], loss, 2 * relative * (1 + loss));
+        for (int64_t i = 0; i < width; ++i) {
+          const double p = std::exp(given[at(i)] - largest) / sum;
+          const double truth = label < 0 ? 0 : 0.25 * (p - (i == label ? 1 : 0));
+          EXPECT_NEAR(logits[at(i)], truth, relative + std::abs(truth) * 2 * rounding(GetParam()));
+        }
+      }
+    }
+  });
+}
+
+TEST_P(RowKernels, CrossEntropySumsManyClasses) {
+  for (const auto* kernels : kernels_here()) {
+    constexpr int64_t kClasses = 70001;
+    Values logits(GetParam(), std::vector<float>(kClasses, 1.0f));
+    const int64_t label = 7;
+    float loss = 0;
+    rows::CrossEntropy work;
+    work.type = GetParam();
+    work.classes = kClasses;
+    work.logits = logits.data();
+    work.labels = &label;
+    work.losses = &loss;
+    kernels->cross_entropy(work, 0, 1);
+    EXPECT_NEAR(loss, std::log(static_cast<double>(kClasses)), 2e-6) << kernels->name;
+  }
+}
+
+TEST_P(RowKernels, KeepANanInItsRow) {
+  for (const auto* kernels : kernels_here()) {
+    constexpr int64_t kWidth = 40;
+    for (const size_t bad : {size_t{3}, size_t{39}}) {
+      std::vector<float> values(2 * kWidth, 1.0f);
+      values[bad] = kNan;
+      Values logits(GetParam(), values);
+      const std::vector<int64_t> labels = {0, 0};
+      std::vector<float> losses(2);
+      rows::CrossEntropy work;
+      work.type = GetParam();
+      work.classes = kWidth;
+      work.logits = logits.data();
+      work.labels = labels.data();
+      work.losses = losses.data();
+      kernels->cross_entropy(work, 0, 2);
+      EXPECT_TRUE(std::isnan(losses[0])) << kernels->name << " at " << bad;
+      EXPECT_NEAR(losses[1], std::log(40.0), 1e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prism
