@@ -54,7 +54,7 @@ Tensor plain_losses(const Tensor& logits_given, const Tensor& labels, std::optio
 Tensor losses_of(const Tensor& logits, const Tensor& labels, std::optional<double> share) {
   const auto* kernels = row_kernels(logits, logits.scalar_type());
   if (kernels == nullptr) return plain_losses(logits, labels, share);
-  const auto losses = torch::empty({logits.size(0)}, logits.options().dtype(torch::kFloat));
+  auto losses = torch::empty({logits.size(0)}, logits.options().dtype(torch::kFloat));
   rows::CrossEntropy work;
   work.type = row_type(logits.scalar_type());
   work.classes = logits.size(1);

@@ -21,7 +21,7 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
     context->save_for_backward({x});
     auto shape = x.sizes().vec();
     shape.back() /= 2;
-    const auto y = torch::empty(shape, x.options());
+    auto y = torch::empty(shape, x.options());
     rows::Swiglu work;
     work.type = row_type(x.scalar_type());
     work.width = shape.back();
