@@ -58,6 +58,11 @@ std::vector<AttentionShape> shapes_of(const Words& words) {
   return shapes;
 }
 
+void flush_results() {
+  if (std::fflush(stdout) != 0)
+    throw FailedError("bench", "expected to write to standard output; found it closed or full; give it a place.");
+}
+
 void print_row(const AttentionTiming& row, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
@@ -66,7 +71,7 @@ void print_row(const AttentionTiming& row, bool json) {
                row.dtype, row.batch, row.heads, row.kv_heads, row.head_dim, row.tokens, row.keys, row.prism_ms,
                row.peer_ms, row.ratio, 100 * row.peak_share);
   }
-  std::fflush(stdout);
+  flush_results();
 }
 
 int run_attention(const Arguments& arguments, bool decode) {
@@ -121,7 +126,7 @@ void print_row(const TrainingTiming& row, bool json) {
                row.name, row.dtype, static_cast<double>(row.parameters) * 1e-6, row.batch, row.tokens, row.prism_ms,
                row.peer, row.peer_ms, row.ratio, row.tokens_per_s, 100 * row.peak_share, row.peak_memory_bytes >> 20);
   }
-  std::fflush(stdout);
+  flush_results();
 }
 
 void print_operations(const TrainingCase& measured, const TrainingBench& bench, bool json) {

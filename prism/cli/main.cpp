@@ -78,6 +78,8 @@ int main(int count, char** words) {
   } catch (const prism::InputError& error) {
     prism::say("{}\n", error.what());
     status = 2;
+  } catch (const prism::FailedError& error) {
+    prism::say("{}\n", error.what());
   } catch (const c10::Error& error) {
     // LibTorch's own message has a line for each frame of the stack.
     const std::string whole = error.what_without_backtrace();

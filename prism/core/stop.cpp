@@ -1,17 +1,28 @@
 #include "prism/core/stop.h"
 
 #include <csignal>
+#include <ctime>
 
 namespace prism {
 namespace {
 
 volatile std::sig_atomic_t caught = 0;
+volatile std::time_t caught_at = 0;  // seconds, monotonic
+
+std::time_t now() {
+  std::timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec;
+}
 
 void remember(int signal) {
-  if (caught != 0 && signal == SIGINT) {
+  // Two that come together are one wish: a wrapper hands on what the whole group received.
+  constexpr std::time_t kTogether_s = 2;
+  if (caught != 0 && signal == SIGINT && now() - caught_at >= kTogether_s) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
+  if (caught == 0) caught_at = now();
   caught = signal;
 }
 
@@ -24,6 +35,10 @@ void catch_stop_signals() {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  // A terminal that goes away; under nohup it is ignored and stays so.
+  struct sigaction hang_up {};
+  ::sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 int stop_signal() {

@@ -15,11 +15,11 @@ bool is_layer_path(const std::string& path) {
 
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides) {
   auto recipe = fields_from_json<Recipe>(read_json(file.string()), "");
-  PRISM_CHECK(recipe.prism_format == 1, "recipe", "{}: expected prism_format 1; found {}.", file.string(),
-              recipe.prism_format);
-  if (recipe.name.empty()) recipe.name = file.stem().string();
   for (const auto& [path, value] : overrides)
     if (!is_layer_path(path)) set_field(recipe, path, value);
+  PRISM_CHECK(recipe.prism_format == 1, "recipe", "{}: expected prism_format 1; found {}; leave it out.", file.string(),
+              recipe.prism_format);
+  if (recipe.name.empty()) recipe.name = file.stem().string();
   expand_shorthand(recipe.model);
   for (const auto& [path, value] : overrides)
     if (is_layer_path(path)) set_field(recipe, path, value);

@@ -12,7 +12,7 @@ namespace {
 // Each in a process of its own: the flag stays once it is set.
 
 TEST(Stop, RemembersTheSignalAndGoesOn) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     ChildProcess child([signal](const auto&) {
       catch_stop_signals();
       if (stop_signal() != 0) ::_exit(1);
@@ -23,11 +23,34 @@ TEST(Stop, RemembersTheSignalAndGoesOn) {
   }
 }
 
-TEST(Stop, EndsTheProcessAtTheSecondInterrupt) {
+TEST(Stop, TakesTwoSignalsAtOnceForOne) {
   for (const int first : {SIGTERM, SIGINT}) {
     ChildProcess child([first](const auto&) {
       catch_stop_signals();
       std::raise(first);
+      std::raise(SIGINT);
+      ::_exit(stop_signal() == SIGINT ? 0 : 1);
+    });
+    EXPECT_EQ(child.wait(), 0) << first;
+  }
+}
+
+TEST(Stop, LeavesAHangUpIgnored) {
+  ChildProcess child([](const auto&) {
+    std::signal(SIGHUP, SIG_IGN);
+    catch_stop_signals();
+    std::raise(SIGHUP);
+    ::_exit(stop_signal() == 0 ? 0 : 1);
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Stop, EndsTheProcessAtALaterInterrupt) {
+  for (const int first : {SIGTERM, SIGINT}) {
+    ChildProcess child([first](const auto&) {
+      catch_stop_signals();
+      std::raise(first);
+      ::usleep(3100000);
       std::raise(SIGINT);
     });
     EXPECT_EQ(child.wait(), -SIGINT) << first;

@@ -63,6 +63,10 @@ TEST(Recipe, AppliesOverridesOfLayersAfterTheShorthandAndOthersBefore) {
   EXPECT_EQ(recipe.train.tokens, 4000000);
 }
 
+TEST(Recipe, OfAnotherFormatIsRefusedWhereverItIsGiven) {
+  EXPECT_THROW(load_recipe(kConfigs / "demo/uniform.json", {{"prism_format", "2"}}), InputError);
+}
+
 TEST(Recipe, SurvivesBeingSavedAndLoaded) {
   const RecipeFile file(R"({"model": {"d_model": 64, "schedule": "2x2,4x2", "ffn_width": 8, "vocab_size": 9},
                             "train": {"tokens": 1000, "learning_rate": 0.1234567890123, "save_steps": [3, 1]}})");
