@@ -24,6 +24,7 @@ when decoding of what a plain loop reads from memory.
   prism bench attention --tokens 1024 4096 --head-dims 64 128 256 --dtypes bf16 f32
   prism bench attention --passes forward_backward --tokens 512 1024 --json
   prism bench attention --shapes shapes.json --rounds 15         # a list of {"batch": 2, "heads": 12, "tokens": 77, ...}
+  prism bench attention --shapes benchmarks/attention_grid.json --rounds 15
   prism bench decode --keys 8192
   prism bench training small --by-operation                      # against the same model on LibTorch's operations
   prism bench training small-prism --peer small                  # one schedule against another

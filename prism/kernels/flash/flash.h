@@ -69,17 +69,7 @@ extern const Kernels kAvx512Bf16, kAvx512, kAvx2;
 
 /// The kernels of an instruction set; null for portable, which has LibTorch's.
 inline const Kernels* kernels_of(Isa isa) {
-  switch (isa) {
-    case Isa::avx512_bf16:
-      return &kAvx512Bf16;
-    case Isa::avx512:
-      return &kAvx512;
-    case Isa::avx2:
-      return &kAvx2;
-    case Isa::portable:
-      return nullptr;
-  }
-  return nullptr;
+  return choose_kernels(isa, kAvx512Bf16, kAvx512, kAvx2);
 }
 
 }  // namespace prism::flash

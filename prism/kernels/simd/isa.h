@@ -12,6 +12,22 @@ enum class Isa { portable, avx2, avx512, avx512_bf16 };
 Isa current_isa();
 std::string isa_name(Isa isa);
 
+/// The table of functions for `isa`, out of one for each; null for portable, which has LibTorch's operations.
+template <class Kernels>
+const Kernels* choose_kernels(Isa isa, const Kernels& avx512_bf16, const Kernels& avx512, const Kernels& avx2) {
+  switch (isa) {
+    case Isa::avx512_bf16:
+      return &avx512_bf16;
+    case Isa::avx512:
+      return &avx512;
+    case Isa::avx2:
+      return &avx2;
+    case Isa::portable:
+      return nullptr;
+  }
+  return nullptr;
+}
+
 /// While it lives, current_isa() is `isa`, for every thread: to compare two in one process.
 class IsaScope {
  public:
