@@ -7,11 +7,12 @@
 namespace prism {
 
 torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
-  PRISM_CHECK(head_dim > 0 && head_dim % 2 == 0, "rotary", "expected heads of even width; found {}.", head_dim);
-  PRISM_CHECK(config.base > 0 && config.factor > 0, "rotary", "expected a positive base and factor; found {} and {}.",
-              config.base, config.factor);
+  PRISM_CHECK(head_dim > 0 && head_dim % 2 == 0, "rotary",
+              "expected heads of even width; found {}; choose another head count.", head_dim);
+  PRISM_CHECK(config.base > 0 && config.factor > 0, "rotary",
+              "expected a positive base and factor; found {} and {}; raise them.", config.base, config.factor);
   PRISM_CHECK(config.scaling == "none" || config.scaling == "linear", "rotary",
-              "expected scaling none or linear; found \"{}\".", config.scaling);
+              "expected scaling none or linear; found \"{}\"; choose one of them.", config.scaling);
   const double factor = config.scaling == "linear" ? config.factor : 1.0;
   const auto exponent = at::arange(0, head_dim, 2, torch::kDouble) / static_cast<double>(head_dim);
   return at::pow(config.base, -exponent) / factor;

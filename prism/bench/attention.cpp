@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "prism/kernels/attend.h"
-#include "prism/kernels/peak.h"
 
 namespace prism {
 namespace {
@@ -21,13 +20,14 @@ torch::ScalarType find_dtype(const std::string& name) {
 AttentionShape checked(AttentionShape shape) {
   if (shape.keys == 0) shape.keys = shape.tokens;
   for (const int64_t size : {shape.batch, shape.heads, shape.kv_heads, shape.tokens, shape.head_dim})
-    PRISM_CHECK(size > 0 && size <= 1 << 24, kOperation, "expected sizes within 1-{}; found {}.", 1 << 24, size);
-  PRISM_CHECK(shape.heads % shape.kv_heads == 0, kOperation, "expected kv_heads that divide {} heads; found {}.",
-              shape.heads, shape.kv_heads);
-  PRISM_CHECK(shape.keys >= shape.tokens, kOperation, "expected at least as many keys as the {} tokens; found {}.",
-              shape.tokens, shape.keys);
+    PRISM_CHECK(size > 0 && size <= 1 << 24, kOperation, "expected sizes within 1-{}; found {}; change it.", 1 << 24,
+                size);
+  PRISM_CHECK(shape.heads % shape.kv_heads == 0, kOperation,
+              "expected kv_heads that divide {} heads; found {}; choose a divisor.", shape.heads, shape.kv_heads);
+  PRISM_CHECK(shape.keys >= shape.tokens, kOperation,
+              "expected at least as many keys as the {} tokens; found {}; raise it.", shape.tokens, shape.keys);
   PRISM_CHECK(shape.lengths == "full" || shape.lengths == "ragged", kOperation,
-              "expected lengths full or ragged; found \"{}\".", shape.lengths);
+              "expected lengths full or ragged; found \"{}\"; choose one of them.", shape.lengths);
   return shape;
 }
 
@@ -107,11 +107,17 @@ AttentionTiming make_row(const AttentionShape& s, const AttentionBench& bench, c
 
 }  // namespace
 
+void check_attention_bench(const AttentionShape& shape, const AttentionBench& bench) {
+  checked(shape);
+  find_dtype(bench.dtype);
+  PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward", kOperation,
+              "expected the pass forward or forward_backward; found \"{}\"; choose one of them.", bench.pass);
+}
+
 AttentionTiming bench_attention(const AttentionShape& given, const AttentionBench& bench) {
+  check_attention_bench(given, bench);
   const AttentionShape shape = checked(given);
   const auto type = find_dtype(bench.dtype);
-  PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward", kOperation,
-              "expected the pass forward or forward_backward; found \"{}\".", bench.pass);
   const bool gradients = bench.pass == "forward_backward";
   const torch::AutoGradMode mode(gradients);
   torch::manual_seed(1);
@@ -130,7 +136,7 @@ AttentionTiming bench_attention(const AttentionShape& given, const AttentionBenc
   };
   AttentionTiming row = make_row(shape, bench, take_turns(ours, theirs, bench.rounds));
   const double flops = visible_pairs(shape) * static_cast<double>(shape.head_dim) * (gradients ? 14 : 4);
-  row.peak_share = flops / (row.prism_ms * 1e-3) / (measure_peak(bench.threads, type == torch::kBFloat16).gflops * 1e9);
+  row.peak_share = share_of_peak(flops / (row.prism_ms * 1e-3), bench.threads, type);
   return row;
 }
 

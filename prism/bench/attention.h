@@ -58,8 +58,11 @@ struct AttentionBench {
   int threads = 1;
 };
 
+/// @throws InputError for a shape or name that makes no sense.
+void check_attention_bench(const AttentionShape& shape, const AttentionBench& bench);
+
 /// Causal attention of one shape. FLOPs: 4 D for each pair of a query and a key that it sees, 14 D with the backward
-/// pass. @throws InputError for a shape or name that makes no sense.
+/// pass. @throws as check_attention_bench.
 AttentionTiming bench_attention(const AttentionShape& shape, const AttentionBench& bench);
 
 /// One query a sequence over shape.keys keys, each call over other keys, so that none is in a cache.

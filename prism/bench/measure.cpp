@@ -7,6 +7,7 @@
 
 #include "prism/core/statistics.h"
 #include "prism/core/timer.h"
+#include "prism/kernels/peak.h"
 
 namespace prism {
 namespace {
@@ -43,6 +44,10 @@ double read_bandwidth(int threads) {
     best = std::max(best, static_cast<double>(kWords) * sizeof(uint64_t) / timer.seconds());
   }
   return sum == uint64_t{kPasses} * kWords ? best : 0;  // the sum is used, so that it is computed
+}
+
+double share_of_peak(double flops_per_second, int threads, torch::ScalarType type) {
+  return flops_per_second / (measure_peak(threads, type == torch::kBFloat16).gflops * 1e9);
 }
 
 }  // namespace prism

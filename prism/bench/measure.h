@@ -1,6 +1,8 @@
 // Two programs that take turns, so that whatever slows the machine slows both.
 #pragma once
 
+#include <torch/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -19,5 +21,8 @@ Medians take_turns(const std::function<void()>& prism, const std::function<void(
 
 /// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.
 double read_bandwidth(int threads);
+
+/// Of what the CPU can compute in products of that type on that many threads (kernels/peak.h).
+double share_of_peak(double flops_per_second, int threads, torch::ScalarType type);
 
 }  // namespace prism

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,7 +20,6 @@
 #include "prism/core/names.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/compute_type.h"
-#include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
@@ -30,6 +30,22 @@ namespace {
 
 constexpr const char* kOperation = "bench";
 constexpr int64_t kUncounted = 2;  ///< steps before a profile: they fault memory in and fill caches
+
+struct CaseRow {
+  int64_t vocab_size, d_model;
+  const char* schedule;
+  int64_t context, ffn_width, rows;
+};
+
+const std::map<std::string, CaseRow>& cases() {
+  static const std::map<std::string, CaseRow> table = {
+      {"tiny", {8192, 256, "4x6", 256, 688, 16}},
+      {"small", {50304, 768, "12x12", 1024, 2048, 2}},
+      {"small-prism", {50304, 768, "3x2,6x2,8x2,12x6", 1024, 2048, 2}},
+      {"357m-2layers", {32000, 1024, "16x2", 1024, 2730, 4}},
+  };
+  return table;
+}
 
 /// A model in training.
 class Workload {
@@ -103,18 +119,7 @@ std::map<std::string, OperationTime> own_times(const torch::autograd::profiler::
 }  // namespace
 
 TrainingCase find_training_case(const std::string& name) {
-  struct Row {
-    int64_t vocab_size, d_model;
-    const char* schedule;
-    int64_t context, ffn_width, rows;
-  };
-  static const std::map<std::string, Row> table = {
-      {"tiny", {8192, 256, "4x6", 256, 688, 16}},
-      {"small", {50304, 768, "12x12", 1024, 2048, 2}},
-      {"small-prism", {50304, 768, "3x2,6x2,8x2,12x6", 1024, 2048, 2}},
-      {"357m-2layers", {32000, 1024, "16x2", 1024, 2730, 4}},
-  };
-  const auto& row = find_by_name(table, name, kOperation, "case");
+  const auto& row = find_by_name(cases(), name, kOperation, "case");
   TrainingCase found{name, {}, row.rows};
   found.model.vocab_size = row.vocab_size;
   found.model.d_model = row.d_model;
@@ -127,19 +132,12 @@ TrainingCase find_training_case(const std::string& name) {
 }
 
 void check_peer(const std::string& peer) {
-  if (peer == "libtorch" || peer == "none") return;
-  try {
-    find_training_case(peer);
-  } catch (const InputError&) {
-    throw InputError(kOperation,
-                     fmt::format("expected the peer libtorch, none or a case; found \"{}\"; see prism bench "
-                                 "training --help.",
-                                 peer));
-  }
+  PRISM_CHECK(peer == "libtorch" || peer == "none" || cases().contains(peer), kOperation,
+              "expected the peer libtorch, none or a case; found \"{}\"; see prism bench training --help.", peer);
 }
 
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench) {
-  PRISM_CHECK(bench.steps > 0, kOperation, "expected at least 1 step; found {}.", bench.steps);
+  PRISM_CHECK(bench.steps > 0, kOperation, "expected at least 1 step; found {}; raise it.", bench.steps);
   check_peer(bench.peer);
   const auto type = find_compute_type(bench.dtype);
   torch::manual_seed(0);
@@ -163,13 +161,14 @@ TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench&
   row.ratio = medians.ratio();
   row.tokens_per_s = static_cast<double>(row.batch * row.tokens) / medians.prism_ms * 1e3;
   const double flops = row.tokens_per_s * 3 * static_cast<double>(cost.flops_per_token);
-  row.peak_share = flops / (measure_peak(bench.threads, type == torch::kBFloat16).gflops * 1e9);
+  row.peak_share = share_of_peak(flops, bench.threads, type);
   row.peak_memory_bytes = peak_memory_bytes();
   return row;
 }
 
 std::vector<OperationTime> profile_training(const TrainingCase& measured, const TrainingBench& bench) {
   namespace profiler = torch::autograd::profiler;
+  ::setenv("KINETO_LOG_LEVEL", "99", 0);  // else it complains of GPUs that nobody asked for
   torch::manual_seed(0);
   Workload work(measured, find_compute_type(bench.dtype));
   for (int64_t step = 0; step < kUncounted; ++step) work.step();

@@ -61,6 +61,8 @@ fs::path CheckpointStore::path(CheckpointKind kind, int64_t step) const {
 }
 
 void CheckpointStore::sweep() {
+  PRISM_CHECK(!fs::exists(folder_) || fs::is_directory(folder_), "checkpoint",
+              "expected a folder or a free name at {}; found a file; move it away.", folder_.string());
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();

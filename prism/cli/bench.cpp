@@ -11,15 +11,16 @@
 #include "prism/cli/compute_options.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
+#include "prism/kernels/compute_type.h"
 
 namespace prism {
 namespace {
 
 constexpr const char* kExamples = R"(
-prism and its peer, LibTorch's scaled_dot_product_attention or for training the same model on LibTorch's operations, take
-turns in one process; figures are medians. A ratio above
-1 says how many times faster prism is. The share is that of the CPU's limit: of what a register-only loop computes, or
-when decoding of what a plain loop reads from memory.
+prism and its peer, LibTorch's scaled_dot_product_attention or for training the same model on LibTorch's operations,
+take turns in one process; figures are medians. A ratio above 1 says how many times faster prism is. The share is that
+of the CPU's limit: of what a register-only loop computes, or when decoding of what a plain loop reads from memory.
+PRISM_ISA=portable, avx2, avx512 or avx512-bf16 in the environment asks for the kernels of a lesser instruction set.
 
   prism bench attention --tokens 1024 4096 --head-dims 64 128 256 --dtypes bf16 f32
   prism bench attention --passes forward_backward --tokens 512 1024 --json
@@ -43,11 +44,15 @@ std::vector<AttentionShape> shapes_of(const Words& words) {
   std::vector<AttentionShape> shapes;
   if (!words.shapes.empty()) {
     read_fields(shapes, read_json(words.shapes), words.shapes);
+    PRISM_CHECK(!shapes.empty(), "bench", "expected a list of shapes in {}; found an empty one; add a shape.",
+                words.shapes);
     return shapes;
   }
   for (const int64_t dim : words.head_dims)
     for (const int64_t tokens : words.tokens) {
-      PRISM_CHECK(dim > 0 && words.d_model % dim == 0, "bench", "expected head widths that divide {}; found {}.",
+      PRISM_CHECK(dim > 0 && words.d_model % dim == 0, "bench",
+                  "expected head widths that divide {}; found {}; choose "
+                  "another or change --d-model.",
                   words.d_model, dim);
       AttentionShape shape;
       shape.batch = words.batch;
@@ -99,16 +104,19 @@ int run_attention(const Arguments& arguments, bool decode) {
   app.add_flag("--json", words.json, "one JSON object a line");
   if (!parse(app, arguments)) return 0;
   const int threads = start_compute(words.threads);
-  if (!words.json)
-    fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
-               "tokens", "keys", "prism ms", "SDPA ms", "ratio", "share");
+  std::vector<std::pair<AttentionShape, AttentionBench>> rows;
   for (const auto& dtype : words.dtypes)
     for (const auto& pass : words.passes)
       for (AttentionShape shape : shapes_of(words)) {
-        const AttentionBench bench{dtype, pass, words.rounds, threads};
         if (decode) shape.keys = words.keys;
-        print_row(decode ? bench_decode(shape, bench, int64_t{1} << 30) : bench_attention(shape, bench), words.json);
+        rows.push_back({shape, {dtype, pass, words.rounds, threads}});
+        check_attention_bench(shape, rows.back().second);
       }
+  if (!words.json)
+    fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
+               "tokens", "keys", "prism ms", "SDPA ms", "ratio", "share");
+  for (const auto& [shape, bench] : rows)
+    print_row(decode ? bench_decode(shape, bench, int64_t{1} << 30) : bench_attention(shape, bench), words.json);
   return 0;
 }
 
@@ -123,7 +131,7 @@ void print_row(const TrainingTiming& row, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
-    fmt::print("{:<14}{:<10}{:>9.1f}M{:>4} x {:<6}{:>11.1f}  {:<14}{:>11.1f}{:>7.2f}{:>10.0f}{:>7.0f}%{:>8} MiB\n",
+    fmt::print("{:<14}{:<10}{:>9.1f}M{:>5} x {:<6}{:>11.1f}  {:<14}{:>11.1f}{:>7.2f}{:>10.0f}{:>7.0f}%{:>8} MiB\n",
                row.name, row.dtype, static_cast<double>(row.parameters) * 1e-6, row.batch, row.tokens, row.prism_ms,
                row.peer, row.peer_ms, row.ratio, row.tokens_per_s, 100 * row.peak_share, row.peak_memory_bytes >> 20);
   }
@@ -167,8 +175,9 @@ int run_bench_training(const Arguments& arguments) {
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
   check_peer(words.bench.peer);
+  find_compute_type(words.bench.dtype);
   if (!words.json)
-    fmt::print("{:<14}{:<10}{:>10}{:>13}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
+    fmt::print("{:<14}{:<10}{:>10}{:>14}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
                "rows x tokens", "prism ms", "peer", "peer ms", "ratio", "tokens/s", "share", "memory");
   for (const auto& measured : cases) {
     print_row(bench_training(measured, words.bench), words.json);

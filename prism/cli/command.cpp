@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prism/core/error.h"
+#include "prism/core/names.h"
 
 namespace prism {
 
@@ -13,9 +14,26 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what) {
       ->capture_default_str();
 }
 
-bool parse(CLI::App& app, const Arguments& arguments) {
+namespace {
+
+/// For an argument that the command does not have.
+[[noreturn]] void fail_extra(const CLI::App& app) {
+  std::vector<std::string> known;
+  for (const auto* option : app.get_options()) known.push_back(option->get_name());
+  const auto extra = app.remaining();
+  const std::string found = extra.empty() ? "another" : extra.front();
+  const std::string near = nearest_name(found, known);
+  throw InputError(app.get_name(),
+                   fmt::format("expected the options and arguments of {0}; found {1}; {2}", app.get_name(), found,
+                               near.empty() ? fmt::format("see {} --help.", app.get_name())
+                                            : fmt::format("did you mean {}?", near)));
+}
+
+}  // namespace
+
+bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   const std::string footer = app.get_footer();
-  app.footer(footer + (footer.empty() ? "" : "\n") + "Exit status: 0 done, 1 failed, 2 wrong input.");
+  app.footer(footer + (footer.empty() ? "" : "\n") + fmt::format("Exit status: 0 done, {}, 2 wrong input.", failed));
   Arguments reversed(arguments.rbegin(), arguments.rend());  // CLI11 pops from the back
   try {
     app.parse(std::move(reversed));
@@ -24,8 +42,12 @@ bool parse(CLI::App& app, const Arguments& arguments) {
     // Subcommands answer --help for themselves.
     fmt::print("{}", app.help());
     return false;
+  } catch (const CLI::ExtrasError&) {
+    fail_extra(app);
   } catch (const CLI::ParseError& error) {
-    throw InputError(app.get_name(), fmt::format("{}; see {} --help.", error.what(), app.get_name()));
+    throw InputError(app.get_name(), fmt::format("expected options and values as {} --help describes them; found: {}; "
+                                                 "change the command.",
+                                                 app.get_name(), error.what()));
   }
 }
 

@@ -20,8 +20,9 @@ using Arguments = std::vector<std::string>;
 /// Adds --threads, from 0 (as many as the process may use, core/machine.h) to 1024.
 void add_threads_option(CLI::App& app, int& threads, const std::string& what = "threads");
 
-/// Parses. Returns false after printing help. @throws InputError for words that do not fit.
-bool parse(CLI::App& app, const Arguments& arguments);
+/// Parses. Returns false after printing help, which says at its end what `failed` stands for.
+/// @throws InputError for words that do not fit.
+bool parse(CLI::App& app, const Arguments& arguments, const char* failed = "1 failed");
 
 /// One function per command, in the file of its name; each returns the exit status.
 int run_bench(const Arguments& arguments);

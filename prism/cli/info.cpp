@@ -118,7 +118,9 @@ int run_info(const Arguments& arguments) {
       "Shows heads, widths, parameters, FLOPs and cache of a model, layer by layer; or what this machine can do.",
       "prism info");
   app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder or a run");
-  app.add_flag("--machine", machine, "instruction set, threads and what bounds them, measured limits");
+  app.add_flag("--machine", machine,
+               "instruction set (PRISM_ISA in the environment asks for a lesser one), threads and what bounds them, "
+               "measured limits");
   add_threads_option(app, threads, "threads of --machine");
   app.add_option("--vocab-size", vocab_size, "for recipes that leave it to the tokenizer")->check(CLI::PositiveNumber);
   app.add_flag("--json", json, "one JSON object: parameters, flops_per_token, layers, ...");

@@ -46,9 +46,10 @@ std::string fields_help() {
   return text;
 }
 
-void print_plan(const Trainer& trainer, const std::string& out) {
+void print_plan(const Trainer& trainer, const std::string& out, bool resumed) {
   const auto heads = heads_of(trainer.recipe().model);
-  for (const auto& warning : schedule_warnings(trainer.recipe().model)) say("note: {}\n", warning);
+  if (!resumed)
+    for (const auto& warning : schedule_warnings(trainer.recipe().model)) say("note: {}\n", warning);
   for (const auto& note : trainer.notes()) say("note: {}\n", note);
   say("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
 }
@@ -107,26 +108,28 @@ int run_train(const Arguments& arguments) {
   app.add_flag("--json", json, "print the result as one JSON object");
   app.allow_extras();
   app.footer(fields_help());
-  if (!parse(app, arguments)) return 0;
+  if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
 
   const auto overrides = overrides_from(app.remaining(), sets);
   PRISM_CHECK(!recipe_file.empty() || (resume && !out.empty()), kOperation,
               "expected {}; found none; see prism train --help.",
               resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");
+  PRISM_CHECK(!out.empty() || app.count("--out") == 0, kOperation,
+              "expected a folder behind --out; found an empty name; name one or leave --out out.");
   if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
   auto recipe = resume ? recipe_to_resume(out, recipe_file, overrides) : load_recipe(recipe_file, overrides);
   const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads);
 
   catch_stop_signals();
   Trainer trainer(std::move(recipe), out, used_threads, resume ? Start::resume : Start::fresh);
-  print_plan(trainer, out);
+  print_plan(trainer, out, resume);
   const auto result = trainer.run();
   if (json) {
     fmt::print("{}\n", to_text({{"run", out},
                                 {"finished", result.finished},
                                 {"step", result.step},
                                 {"tokens", result.tokens},
-                                {"val_loss", result.val_loss}}));
+                                {"val_loss", result.val_loss < 0 ? Json() : Json(result.val_loss)}}));
   } else if (result.finished) {
     fmt::print("{}: {} steps, {} tokens{}\n", out, result.step, result.tokens,
                result.val_loss < 0 ? "" : fmt::format(", validation loss {:.4f}", result.val_loss));

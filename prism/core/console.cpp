@@ -26,8 +26,9 @@ void print_error_stream(std::string_view text) noexcept {
 
 void open_standard_streams() noexcept {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is taken, which is this one: those below are open by now.
-    if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", stream == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+    // The lowest free number is taken, which is this one: those below are open by now. What is written to a standard
+    // output that cannot be written to is a failure that fflush() reports, and no success into the void.
+    if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 

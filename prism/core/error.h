@@ -18,7 +18,17 @@ namespace prism {
 class Error : public std::runtime_error {
  public:
   Error(std::string_view operation, std::string_view message)
-      : std::runtime_error(fmt::format("[{}] {}", operation, message)) {}
+      : std::runtime_error(fmt::format("[{}] {}", operation, message)), start_(operation.size() + 3) {}
+
+  /// The sentence without its operation and full stop, to stand inside that of whoever asked for the operation.
+  std::string reason() const {
+    std::string text = what() + start_;
+    if (text.ends_with('.')) text.pop_back();
+    return text;
+  }
+
+ private:
+  size_t start_;
 };
 
 /// The caller gave something wrong: a file, a field, a shape. Exit status 2.

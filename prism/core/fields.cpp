@@ -40,7 +40,7 @@ int64_t parse_index(std::string_view text, std::string_view path) {
   int64_t value = 0;
   const auto [next, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   PRISM_CHECK(code == std::errc() && next == text.data() + text.size() && value >= 0, "fields",
-              "{}: expected [index] or [first-last]; found [{}].", path, text);
+              "{}: expected [index] or [first-last]; found [{}]; write for instance [0-3].", path, text);
   return value;
 }
 
@@ -53,15 +53,16 @@ std::string shown(const Json& json) {
 }  // namespace
 
 void fail_type(const std::string& path, std::string_view expected, const Json& found) {
-  throw InputError("fields", fmt::format("{}: expected {}; found {}.", path, expected, shown(found)));
+  throw InputError("fields", fmt::format("{}: expected {}; found {}; change it.", path.empty() ? "the top level" : path,
+                                         expected, shown(found)));
 }
 
 void fail_unknown(const std::string& owner, const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest_name(name, known);
-  const std::string where = owner.empty() ? "the top level" : owner;
-  throw InputError("fields", fmt::format("{} has no field \"{}\"; {}", where, name,
-                                         near.empty() ? fmt::format("it has {}.", join_names(known))
-                                                      : fmt::format("did you mean \"{}\"?", near)));
+  throw InputError(
+      "fields", fmt::format("expected a field of {}; found \"{}\"; {}", owner.empty() ? "the top level" : owner, name,
+                            near.empty() ? fmt::format("it has {}.", join_names(known))
+                                         : fmt::format("did you mean \"{}\"?", near)));
 }
 
 void scalar_from_json(bool& value, const Json& json, const std::string& path) {
@@ -95,7 +96,11 @@ Json json_from_text(std::string_view text, bool wants_text) {
   if (text == "on") return Json(true);
   if (text == "off") return Json(false);
   Json json = Json::parse(expand_suffix(text), nullptr, /*allow_exceptions=*/false);
-  return json.is_discarded() ? Json(std::string(text)) : json;
+  if (!json.is_discarded()) return json;
+  double value = 0;  // ".5" is a number to people, though not to JSON
+  const auto [next, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code == std::errc() && next == text.data() + text.size() && std::isfinite(value)) return Json(value);
+  return Json(std::string(text));
 }
 
 PathStep split_path(std::string_view path) {
@@ -104,7 +109,7 @@ PathStep split_path(std::string_view path) {
   std::string_view head = path.substr(0, dot);
   if (dot != std::string_view::npos) step.rest = path.substr(dot + 1);
   if (const size_t bracket = head.find('['); bracket != std::string_view::npos) {
-    PRISM_CHECK(head.back() == ']', "fields", "{}: expected a closing ]; found none.", path);
+    PRISM_CHECK(head.back() == ']', "fields", "{}: expected a closing ]; found none; add it.", path);
     const std::string_view range = head.substr(bracket + 1, head.size() - bracket - 2);
     const size_t dash = range.find('-');
     step.indexed = true;
@@ -119,12 +124,24 @@ PathStep split_path(std::string_view path) {
 }  // namespace detail
 
 void detail::fail_parse(std::string_view source, size_t byte, size_t size) {
-  throw InputError("json", fmt::format("expected JSON in {}; found a fault at byte {} of {}.", source, byte, size));
+  throw InputError("json", fmt::format("expected JSON in {}; found {}; mend it.", source,
+                                       byte > size ? fmt::format("that it ends too early, after {} bytes", size)
+                                                   : fmt::format("a fault at byte {} of {}", byte, size)));
+}
+
+bool detail::DoubledKeys::operator()(int, Json::parse_event_t event, const Json& parsed) {
+  if (event == Json::parse_event_t::object_start) open_.emplace_back();
+  if (event == Json::parse_event_t::object_end) open_.pop_back();
+  if (event == Json::parse_event_t::key) {
+    PRISM_CHECK(open_.back().insert(parsed.get<std::string>()).second, "json",
+                "expected every member once in {}; found {} twice; leave one out.", source_, to_text(parsed));
+  }
+  return true;
 }
 
 void detail::check_json_text(std::string_view text, std::string_view source) {
   constexpr int kDeepest = 100;
-  PRISM_CHECK(!text.empty(), "json", "expected JSON in {}; found nothing.", source);
+  PRISM_CHECK(!text.empty(), "json", "expected JSON in {}; found nothing; write at least {{}}.", source);
   int depth = 0;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -134,8 +151,8 @@ void detail::check_json_text(std::string_view text, std::string_view source) {
     } else if (c == '"') {
       quoted = !quoted;
     } else if (!quoted && (c == '[' || c == '{')) {
-      PRISM_CHECK(++depth <= kDeepest, "json", "expected JSON in {}; found more than {} levels in one another.", source,
-                  kDeepest);
+      PRISM_CHECK(++depth <= kDeepest, "json",
+                  "expected JSON in {}; found more than {} levels in one another; nest less.", source, kDeepest);
     } else if (!quoted && (c == ']' || c == '}')) {
       --depth;
     }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -164,11 +165,12 @@ struct PathSetter {
     if (!step.indexed) return set_value(value, step.rest, text, path);
     if constexpr (IsVector<T>::value) {
       PRISM_CHECK(step.first <= step.last && step.last < static_cast<int64_t>(value.size()), "fields",
-                  "{}: expected indices within 0-{}; found {}-{}.", path, static_cast<int64_t>(value.size()) - 1,
-                  step.first, step.last);
+                  "{}: expected indices of the {} elements there are, from 0 on; found {}-{}; choose others.", path,
+                  value.size(), step.first, step.last);
       for (int64_t i = step.first; i <= step.last; ++i) set_value(value[static_cast<size_t>(i)], step.rest, text, path);
     } else {
-      throw InputError("fields", fmt::format("{}: {} is no list, leave out [...].", path, name));
+      throw InputError("fields",
+                       fmt::format("{}: expected no [...], {} is not a list; found one; leave it out.", path, name));
     }
   }
 };
@@ -182,7 +184,8 @@ void set_value(T& value, const std::string& rest, std::string_view text, const s
     const std::string owner = rest.size() < path.size() ? path.substr(0, path.size() - rest.size() - 1) : "";
     if (!setter.found) fail_unknown(owner, setter.step.name, setter.known);
   } else {
-    PRISM_CHECK(rest.empty(), "fields", "{}: expected a field; \".{}\" goes below a plain value.", path, rest);
+    PRISM_CHECK(rest.empty(), "fields", "{}: expected a field; found \".{}\" below a plain value; leave that out.",
+                path, rest);
     from_json(value, json_from_text(text, std::is_same_v<T, std::string>), path);
   }
 }
@@ -257,7 +260,20 @@ bool equal_fields(const T& a, const T& b) {
 }
 
 namespace detail {
+/// @param byte  the place of the fault, counted from 1; beyond `size` when the text ends too early.
 [[noreturn]] void fail_parse(std::string_view source, size_t byte, size_t size);
+
+/// Watches a text being parsed. @throws InputError for an object that has a member twice: one of them would be lost.
+class DoubledKeys {
+ public:
+  explicit DoubledKeys(std::string_view source) : source_(source) {}
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed);
+
+ private:
+  std::string_view source_;
+  std::vector<std::set<std::string>> open_;  ///< the members so far of each object around the place
+};
+
 /// @throws InputError for nothing, or nesting so deep that copies and printing, which recurse, would run out of stack.
 void check_json_text(std::string_view text, std::string_view source);
 }  // namespace detail
@@ -269,7 +285,11 @@ template <class Value = Json>
 Value parse_json(std::string_view text, std::string_view source) {
   detail::check_json_text(text, source);
   try {
-    return Value::parse(text);
+    if constexpr (std::is_same_v<Value, Json>) {
+      return Json::parse(text, detail::DoubledKeys(source));
+    } else {
+      return Value::parse(text);
+    }
   } catch (const typename Value::parse_error& error) {
     detail::fail_parse(source, error.byte, text.size());
   } catch (const typename Value::exception&) {

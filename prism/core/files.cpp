@@ -85,12 +85,14 @@ void write_file(const fs::path& path, std::string_view bytes) {
 }
 
 void make_folder(const fs::path& path) {
+  for (fs::path at = path; !at.empty(); at = at.has_relative_path() ? at.parent_path() : fs::path())
+    PRISM_CHECK(!fs::exists(at) || fs::is_directory(at), "make_folder",
+                "expected a folder or a free name at {}; found a file; choose another place.", at.string());
   std::error_code code;
   fs::create_directories(path, code);
-  if (code || !fs::is_directory(path)) {
+  if (code)
     throw FailedError("make_folder", fmt::format("expected to make the folder {}; found: {}; choose another place.",
-                                                 path.string(), code ? code.message() : "a file of that name"));
-  }
+                                                 path.string(), code.message()));
 }
 
 bool is_temporary_of(const fs::path& file, const fs::path& path) {

@@ -51,14 +51,15 @@ void remove_temporaries(const std::filesystem::path& path);
 /// Whether `file` is what such a writer left.
 bool is_temporary_of(const std::filesystem::path& file, const std::filesystem::path& path);
 
-/// Makes the folder and its parents. @throws FailedError with the system's reason.
+/// Makes the folder and its parents.
+/// @throws InputError if a file is in its way; FailedError with the system's reason.
 void make_folder(const std::filesystem::path& path);
 
 /// A folder for results that may never come: makes it and its parents; destroyed, it removes again what it made and is
 /// still empty.
 class MadeFolder {
  public:
-  /// @throws FailedError with the system's reason.
+  /// @throws as make_folder.
   explicit MadeFolder(std::filesystem::path path);
   ~MadeFolder();
   MadeFolder(const MadeFolder&) = delete;

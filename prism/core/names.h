@@ -32,8 +32,10 @@ const Value& find_by_name(const std::map<std::string, Value>& table, const std::
   std::vector<std::string> known;
   for (const auto& [key, value] : table) known.push_back(key);
   const std::string near = nearest_name(name, known);
-  throw InputError(operation, fmt::format("expected a {} out of {}; found \"{}\"{}", what, join_names(known), name,
-                                          near.empty() ? "." : fmt::format("; did you mean {}?", near)));
+  const bool vowel = std::string_view("aeiou").find(what.front()) != std::string_view::npos;
+  throw InputError(
+      operation, fmt::format("expected {} {} out of {}; found \"{}\"; {}", vowel ? "an" : "a", what, join_names(known),
+                             name, near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
 }
 
 }  // namespace prism

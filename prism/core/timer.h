@@ -1,7 +1,8 @@
-// Wall-clock seconds since construction.
+// Wall-clock seconds since construction, and the CPU time of a thread.
 #pragma once
 
 #include <chrono>
+#include <ctime>
 
 namespace prism {
 
@@ -14,5 +15,12 @@ class Timer {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start_ = Clock::now();
 };
+
+/// For how many seconds the calling thread has run; waiting for a core does not count.
+inline double thread_seconds() {
+  std::timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 }  // namespace prism

@@ -28,15 +28,20 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view 
   return {*end_of_text};
 }
 
-/// How many tokens to make at most.
-int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, int64_t context) {
-  const int64_t room = context - prompt_tokens;
-  PRISM_CHECK(wanted >= 0, kOperation, "expected max_new_tokens of at least 1, or 0 for the default; found {}.",
-              wanted);
-  PRISM_CHECK(room > 0, kOperation,
+/// How many tokens the context has room for behind the prompt.
+int64_t room_for(int64_t prompt_tokens, int64_t context) {
+  PRISM_CHECK(prompt_tokens < context, kOperation,
               "expected a prompt shorter than the model's context of {} tokens; found {} tokens; shorten it to at most "
               "{}: this model has no rule for sliding its context.",
               context, prompt_tokens, context - 1);
+  return context - prompt_tokens;
+}
+
+/// How many tokens to make at most.
+int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, int64_t context) {
+  PRISM_CHECK(wanted >= 0, kOperation, "expected max_new_tokens of at least 1, or 0 for the default; found {}.",
+              wanted);
+  const int64_t room = room_for(prompt_tokens, context);
   PRISM_CHECK(wanted <= room, kOperation,
               "expected prompt and new tokens within the model's context of {} tokens; found {} + {}; ask for at "
               "most {} new tokens or shorten the prompt: this model has no rule for sliding its context.",
@@ -71,11 +76,8 @@ std::string finish_name(FinishReason reason) {
   throw InternalError(kOperation, "unknown reason to finish.");
 }
 
-void check_generation(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt,
-                      const GenerateOptions& options) {
-  const auto prompt_tokens = static_cast<int64_t>(encode_prompt(tokenizer, prompt).size());
-  new_token_limit(options.max_new_tokens, prompt_tokens, config.context);
-  const Sampler checked(options.sampler);
+int64_t room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {
+  return room_for(static_cast<int64_t>(encode_prompt(tokenizer, prompt).size()), config.context);
 }
 
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,

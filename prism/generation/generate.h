@@ -63,9 +63,8 @@ struct Generation {
   }
 };
 
-/// Throws what generate() would throw before its first token.
-void check_generation(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt,
-                      const GenerateOptions& options);
+/// How many tokens the model's context has room for behind `prompt`. @throws InputError as generate() for the prompt.
+int64_t room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
 
 /// Continues `prompt`.
 ///

@@ -32,11 +32,12 @@ size_t find_highest(std::span<const float> logits) {
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options), random_(static_cast<uint64_t>(options.seed)) {
   PRISM_CHECK(std::isfinite(options.temperature) && options.temperature >= 0, kOperation,
-              "expected a temperature of at least 0 (0: always the likeliest token); found {}.", options.temperature);
-  PRISM_CHECK(options.top_k >= 0, kOperation, "expected a top_k of at least 1, or 0 for all tokens; found {}.",
-              options.top_k);
+              "expected a temperature of at least 0 (0: always the likeliest token); found {}; raise it.",
+              options.temperature);
+  PRISM_CHECK(options.top_k >= 0, kOperation,
+              "expected a top_k of at least 1, or 0 for all tokens; found {}; raise it.", options.top_k);
   PRISM_CHECK(options.top_p > 0 && options.top_p <= 1, kOperation,
-              "expected a top_p above 0 and up to 1 (1: all tokens); found {}.", options.top_p);
+              "expected a top_p above 0 and up to 1 (1: all tokens); found {}; change it.", options.top_p);
 }
 
 bool Sampler::likelier(const Candidate& a, const Candidate& b) {

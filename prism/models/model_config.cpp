@@ -13,22 +13,24 @@ constexpr const char* kOperation = "model";
 constexpr int64_t kLargest = int64_t{1} << 24;
 
 void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
-  PRISM_CHECK(layer.heads > 0, kOperation, "layer {}: expected at least 1 head; found {}.", index, layer.heads);
+  PRISM_CHECK(layer.heads > 0, kOperation, "layer {}: expected at least 1 head; found {}; raise it.", index,
+              layer.heads);
   if (layer.kv_heads == 0) layer.kv_heads = layer.heads;
   if (layer.head_dim == 0) {
     check_head_divides(layer.heads, index, d_model);
     layer.head_dim = d_model / layer.heads;
   }
   PRISM_CHECK(layer.heads * layer.head_dim <= kLargest, kOperation,
-              "layer {}: expected heads that are at most {} wide together; found {} of width {}.", index, kLargest,
-              layer.heads, layer.head_dim);
+              "layer {}: expected heads that are at most {} wide together; found {} of width {}; lower either.", index,
+              kLargest, layer.heads, layer.head_dim);
   PRISM_CHECK(layer.head_dim > 0 && layer.head_dim % 2 == 0, kOperation,
               "layer {}: expected heads of even width, rotary turns pairs; found {}; choose another head count.", index,
               layer.head_dim);
   PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, kOperation,
-              "layer {}: expected kv_heads that divide its {} heads; found {}.", index, layer.heads, layer.kv_heads);
-  PRISM_CHECK(layer.ffn.width > 0, kOperation, "layer {}: expected ffn.width of at least 1; found {}.", index,
-              layer.ffn.width);
+              "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
+              layer.kv_heads);
+  PRISM_CHECK(layer.ffn.width > 0, kOperation,
+              "layer {}: expected ffn.width of at least 1; found {}; give model.ffn_width.", index, layer.ffn.width);
   rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
 }
 
@@ -58,8 +60,9 @@ void expand_shorthand(ModelConfig& config) {
   const auto heads = parse_head_schedule(config.schedule);
   const auto kv_heads =
       config.kv_schedule.empty() ? HeadSchedule(heads.size(), 0) : parse_head_schedule(config.kv_schedule);
-  PRISM_CHECK(kv_heads.size() == heads.size(), kOperation, "kv_schedule: expected {} layers, as in schedule; found {}.",
-              heads.size(), kv_heads.size());
+  PRISM_CHECK(kv_heads.size() == heads.size(), kOperation,
+              "kv_schedule: expected {} layers, as in schedule; found {}; write as many.", heads.size(),
+              kv_heads.size());
   for (size_t i = 0; i < heads.size(); ++i)
     config.layers.push_back({heads[i], kv_heads[i], 0, config.rotary, {.kind = "swiglu", .width = config.ffn_width}});
   config.schedule.clear();
@@ -70,19 +73,21 @@ void expand_shorthand(ModelConfig& config) {
 
 void complete(ModelConfig& config) {
   PRISM_CHECK(config.vocab_size > 0 && config.d_model > 0 && config.context > 0, kOperation,
-              "expected positive vocab_size, d_model and context; found {}, {} and {}.", config.vocab_size,
+              "expected positive vocab_size, d_model and context; found {}, {} and {}; raise them.", config.vocab_size,
               config.d_model, config.context);
   PRISM_CHECK(config.vocab_size <= kLargest && config.d_model <= kLargest && config.context <= kLargest, kOperation,
-              "expected vocab_size, d_model and context up to {}; found {}, {} and {}.", kLargest, config.vocab_size,
-              config.d_model, config.context);
+              "expected vocab_size, d_model and context up to {}; found {}, {} and {}; lower them.", kLargest,
+              config.vocab_size, config.d_model, config.context);
   PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, kOperation,
-              "expected positive norm_eps and init_std; found {} and {}.", config.norm_eps, config.init_std);
-  PRISM_CHECK(!config.layers.empty(), kOperation, "expected at least one layer; found none.");
+              "expected positive norm_eps and init_std; found {} and {}; raise them.", config.norm_eps,
+              config.init_std);
+  PRISM_CHECK(!config.layers.empty(), kOperation,
+              "expected at least one layer; found none; give a schedule or layers.");
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto& layer = config.layers[i];
     for (const int64_t size : {layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width})
-      PRISM_CHECK(size >= 0 && size <= kLargest, kOperation, "layer {}: expected sizes within 0-{}; found {}.", i,
-                  kLargest, size);
+      PRISM_CHECK(size >= 0 && size <= kLargest, kOperation,
+                  "layer {}: expected sizes within 0-{}; found {}; change it.", i, kLargest, size);
   }
   // The rules are about models whose heads split d_model; another geometry is free.
   const bool split = std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {

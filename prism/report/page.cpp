@@ -59,8 +59,9 @@ class FigureWriter {
       : options_(options), problems_(problems) {}
 
   std::string figure(const Plot& plot, const std::string& title, const std::string& caption, const char* nothing) {
-    return fmt::format("<figure>\n{}<figcaption><b>Figure {}. {}</b> {}</figcaption>\n</figure>\n",
-                       drawing(plot, nothing), ++number_, escape_html(title), escape_html(caption));
+    return fmt::format("<figure{}>\n{}<figcaption><b>Figure {}. {}</b> {}</figcaption>\n</figure>\n",
+                       plot.series.empty() ? " class=\"empty\"" : "", drawing(plot, nothing), ++number_,
+                       escape_html(title), escape_html(caption));
   }
 
  private:

@@ -95,6 +95,7 @@ class RunReader {
     run_.tokens = record.whole("tokens").value_or(run_.tokens);
     run_.seconds = record.number("seconds").value_or(run_.seconds);
     if (kind == "run") add_run(record);
+    if (kind == "run" || kind == "resume") add_machine(record);
     if (kind == "train") add_train(record);
     if (kind == "eval" || kind == "end") add_point(run_.valid, run_.tokens, record.number("val_loss"));
     if (kind == "sample") run_.samples.push_back({run_.tokens, record.text("prompt"), record.text("text")});
@@ -120,14 +121,18 @@ class RunReader {
     if (const std::string name = record.text("name"); !name.empty()) run_.name = name;
     run_.schedule = record.text("schedule");
     run_.dtype = record.text("dtype");
-    run_.cpu = record.text("cpu");
     run_.seed = record.whole("seed");
     run_.parameters = record.whole("parameters");
     run_.flops_per_token = record.whole("flops_per_token");
     run_.total_tokens = record.whole("total_tokens");
+    run_.layers = record.layers();
+  }
+
+  /// A resumed run is where it was resumed last.
+  void add_machine(const Record& record) {
+    run_.cpu = record.text("cpu");
     run_.threads = record.whole("threads");
     run_.peak_gflops = record.number("peak_gflops");
-    run_.layers = record.layers();
   }
 
   void add_train(const Record& record) {

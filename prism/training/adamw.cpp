@@ -9,15 +9,20 @@
 
 namespace prism {
 
-AdamW::AdamW(const torch::OrderedDict<std::string, torch::Tensor>& parameters, AdamWOptions options)
-    : options_(options), groups_(2) {
+void check(const AdamWOptions& options) {
   PRISM_CHECK(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "adamw",
-              "expected betas within [0, 1); found {} and {}.", options.beta1, options.beta2);
+              "expected betas within [0, 1); found {} and {}; change them.", options.beta1, options.beta2);
   PRISM_CHECK(options.epsilon > 0, "adamw",
-              "expected an epsilon above 0, which weights without gradients are divided by; found {}.",
+              "expected an epsilon above 0, which weights without gradients are divided by; found {}; raise it.",
               options.epsilon);
   PRISM_CHECK(options.weight_decay >= 0 && options.clip >= 0, "adamw",
-              "expected weight_decay and clip of at least 0; found {} and {}.", options.weight_decay, options.clip);
+              "expected weight_decay and clip of at least 0; found {} and {}; raise them.", options.weight_decay,
+              options.clip);
+}
+
+AdamW::AdamW(const torch::OrderedDict<std::string, torch::Tensor>& parameters, AdamWOptions options)
+    : options_(options), groups_(2) {
+  check(options);
   groups_[0].weight_decay = options.weight_decay;
   for (const auto& parameter : parameters) {
     auto& group = groups_[parameter.value().dim() >= 2 ? 0 : 1];

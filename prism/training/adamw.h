@@ -26,13 +26,16 @@ struct AdamWOptions {
   }
 };
 
+/// @throws InputError for betas outside [0, 1), an epsilon of 0, or a negative decay or clip.
+void check(const AdamWOptions& options);
+
 /// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), with m^, v^
 /// corrected for their start at zero. Source: arXiv 1711.05101; as in PyTorch,
 /// the decay is scaled by the whole learning rate.
 class AdamW {
  public:
   /// @param parameters  names key the state in checkpoints; those with two axes decay.
-  /// @throws InputError for betas outside [0, 1), an epsilon of 0, or a negative decay or clip.
+  /// @throws as check().
   AdamW(const torch::OrderedDict<std::string, torch::Tensor>& parameters, AdamWOptions options);
 
   /// Norm of all gradients together.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prism/core/error.h"
+#include "prism/kernels/compute_type.h"
 
 namespace prism {
 namespace {
@@ -35,8 +36,10 @@ Recipe load_run_recipe(const std::filesystem::path& run) {
 }
 
 void check_train_options(const TrainOptions& options) {
+  find_compute_type(options.dtype);
+  check(options.adamw);
   const auto at_least = [](const char* name, double value, double least) {
-    PRISM_CHECK(value >= least, "recipe", "train.{}: expected at least {}; found {}.", name, least, value);
+    PRISM_CHECK(value >= least, "recipe", "train.{}: expected at least {}; found {}; raise it.", name, least, value);
   };
   at_least("tokens", static_cast<double>(options.tokens), 1);
   at_least("batch_rows", static_cast<double>(options.batch_rows), 1);
@@ -53,11 +56,12 @@ void check_train_options(const TrainOptions& options) {
   for (const auto& [name, value] :
        {std::pair{"tokens", options.tokens}, {"batch_rows", options.batch_rows}, {"accumulate", options.accumulate}})
     // Small enough that the tokens of a step cannot overflow.
-    PRISM_CHECK(value <= int64_t{1} << (name == std::string_view("tokens") ? 50 : 16), "recipe",
-                "train.{}: expected less; found {}.", name, value);
+    if (const int64_t most = int64_t{1} << (name == std::string_view("tokens") ? 50 : 16); value > most)
+      throw InputError("recipe", fmt::format("train.{}: expected at most {}; found {}; lower it.", name, most, value));
   for (const auto& [name, share] :
        {std::pair{"final_share", options.final_share}, {"warmup_share", options.warmup_share}})
-    PRISM_CHECK(share >= 0 && share <= 1, "recipe", "train.{}: expected a share within 0-1; found {}.", name, share);
+    PRISM_CHECK(share >= 0 && share <= 1, "recipe", "train.{}: expected a share within 0-1; found {}; change it.", name,
+                share);
 }
 
 std::vector<int64_t> save_steps(const Json& value, int64_t total) {
@@ -67,11 +71,12 @@ std::vector<int64_t> save_steps(const Json& value, int64_t total) {
     for (int64_t step = 1; step <= total; step *= 2) steps.push_back(step);
     return steps;
   }
-  PRISM_CHECK(value.is_array(), "recipe", "train.save_steps: expected none, log or a list of steps; found {}.",
-              value.dump());
+  PRISM_CHECK(value.is_array(), "recipe",
+              "train.save_steps: expected none, log or a list of steps; found {}; write for instance [1,2,1000].",
+              to_text(value));
   read_fields(steps, value, "train.save_steps");
   for (const int64_t step : steps)
-    PRISM_CHECK(step >= 1, "recipe", "train.save_steps: expected steps of at least 1; found {}.", step);
+    PRISM_CHECK(step >= 1, "recipe", "train.save_steps: expected steps of at least 1; found {}; leave it out.", step);
   std::erase_if(steps, [&](int64_t step) { return step > total; });
   std::sort(steps.begin(), steps.end());
   return steps;

@@ -54,7 +54,7 @@ struct TrainOptions {
     v("keep_last", keep_last, "checkpoints kept of those to resume from");
     v("save_steps", save_steps, "steps whose weights are kept: none, log (1, 2, 4, 8, ...) or a list");
     v("sample_prompts", sample_prompts, "texts continued at the end, for the report");
-    v("sample_tokens", sample_tokens, "tokens of each continuation");
+    v("sample_tokens", sample_tokens, "tokens of each continuation, fewer where the context ends");
     v("sample_temperature", sample_temperature, "of the continuations; 0: greedy");
   }
 };
@@ -92,7 +92,7 @@ constexpr const char* kRunRecipeName = "recipe.json";
 /// The recipe of a run that was begun in `run`. @throws InputError if there is none.
 Recipe load_run_recipe(const std::filesystem::path& run);
 
-/// @throws InputError for numbers that no training can use.
+/// @throws InputError for numbers and names that no training can use.
 void check_train_options(const TrainOptions& options);
 
 /// The steps of `save_steps` up to `total`. @throws InputError unless none, log or a list of steps.

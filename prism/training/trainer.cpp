@@ -27,19 +27,16 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "train";
 
-/// Makes or checks the folder before it is locked.
-fs::path claim_folder(const fs::path& run, Start start) {
-  if (start == Start::resume) return run;
+void check_unused(const fs::path& run) {
+  if (!fs::is_directory(run)) return;  // make_folder() says what is wrong with a file
   PRISM_CHECK(!fs::exists(run / kRunRecipeName), kOperation,
               "expected an unused folder; found a run in {}; go on with it by --resume, or choose another --out.",
               run.string());
-  make_folder(run);
   for (const auto& entry : fs::directory_iterator(run)) {
     const bool ours = entry.path().filename() == ".lock" || is_temporary_of(entry.path(), run / kRunRecipeName);
     PRISM_CHECK(ours, kOperation, "expected an empty folder; found {} in {}; choose another --out.",
                 entry.path().filename().string(), run.string());
   }
-  return run;
 }
 
 /// Names the tokens that a run is trained and validated on, so that a resumed run notices other ones.
@@ -51,11 +48,9 @@ std::string fingerprint_of(const TokenDataset& train, const TokenDataset* valid)
 }  // namespace
 
 Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
-    : recipe_(std::move(recipe)),
-      run_(claim_folder(run, start)),
-      threads_(threads),
-      lock_(run_, kOperation),
-      checkpoints_(run_) {
+    : recipe_(std::move(recipe)), run_(std::move(run)), threads_(threads), checkpoints_(run_) {
+  PRISM_CHECK(!run_.empty(), kOperation, "expected a folder for the run; found an empty name; name one by --out.");
+  if (start == Start::fresh) check_unused(run_);
   check_train_options(recipe_.train);
   open_data();
   complete(recipe_.model);
@@ -65,10 +60,9 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
               recipe_.train.tokens, step_tokens());
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
   check_samples();
-  checkpoints_.sweep();
-  remove_temporaries(run_ / kRunRecipeName);
-
   check_memory(recipe_.model, 16);  // float32 weight, gradient and two moments
+  claim_folder(start);              // only now: a recipe that is refused leaves nothing behind
+
   decoder_ = Decoder(recipe_.model);
   decoder_->initialise(static_cast<uint64_t>(recipe_.seed));
   decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
@@ -91,6 +85,14 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
     sync_folder(run_);
     write_run_record();
   }
+}
+
+void Trainer::claim_folder(Start start) {
+  if (start == Start::fresh) make_folder(run_);
+  lock_.emplace(run_, kOperation);
+  if (start == Start::fresh) check_unused(run_);  // again: another process may have been faster
+  checkpoints_.sweep();
+  remove_temporaries(run_ / kRunRecipeName);
 }
 
 void Trainer::open_data() {
@@ -166,13 +168,23 @@ void Trainer::write_run_record() {
                {"layers", layers},
                {"seed", recipe_.seed},
                {"total_tokens", total_steps() * step_tokens()},
-               {"dtype", compute_type_name(decoder_->compute_type())},
-               {"version", PRISM_VERSION},
-               {"isa", isa_name(current_isa())},
-               {"threads", threads_},
-               {"cpu", cpu_name()},
-               {"peak_gflops", peak_gflops_}});
+               {"dtype", compute_type_name(decoder_->compute_type())}});
+  json.update(machine());
   records_->write(json);
+}
+
+void Trainer::write_resume_record() {
+  Json json = record("resume");
+  json.update(machine());
+  records_->write(json);
+}
+
+Json Trainer::machine() const {
+  return {{"version", PRISM_VERSION},
+          {"isa", isa_name(current_isa())},
+          {"threads", threads_},
+          {"cpu", cpu_name()},
+          {"peak_gflops", peak_gflops_}};
 }
 
 void Trainer::restore() {
@@ -183,7 +195,7 @@ void Trainer::restore() {
     load_optimizer(folder, optimizer_->state());
   } catch (const InputError& error) {
     throw InputError(kOperation, fmt::format("expected a whole checkpoint in {}; found a damaged one ({}); {}.",
-                                             folder.string(), error.what(), way_round_last()));
+                                             folder.string(), error.reason(), way_round_last()));
   }
   const int64_t step_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
   PRISM_CHECK(state_.step <= total_steps() && state_.tokens == state_.step * step_tokens() &&
@@ -213,6 +225,7 @@ void Trainer::restore() {
   loader_->seek(state_.windows);
   prune_due_ = true;
   records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", state_.records_bytes);
+  if (!done()) write_resume_record();
 }
 
 TrainResult Trainer::run() {
@@ -220,7 +233,7 @@ TrainResult Trainer::run() {
   timer_.restart();
   logged_tokens_ = state_.tokens;
   logged_seconds_ = state_.step_seconds;
-  if (state_.step == total_steps() && !state_.evaluation_pending) {
+  if (done()) {
     progress_->finish(fmt::format("train: {} is done, {} steps", run_.string(), state_.step));
     return {true, state_.step, state_.tokens, state_.last_val_loss};
   }
@@ -385,28 +398,37 @@ bool Trainer::evaluate() {
   return true;
 }
 
-GenerateOptions Trainer::sample_options() const {
+GenerateOptions Trainer::sample_options(const std::string& prompt) const {
   GenerateOptions options;
-  options.max_new_tokens = recipe_.train.sample_tokens;
+  options.max_new_tokens = std::min(recipe_.train.sample_tokens, room_behind(recipe_.model, *tokenizer_, prompt));
   options.heed_signals = false;  // a sample cut short would stand in the records for ever
   options.sampler.temperature = recipe_.train.sample_temperature;
   options.sampler.seed = recipe_.seed;
   return options;
 }
 
-/// Before the first step: a prompt that does not fit must not be found out after the last.
-void Trainer::check_samples() const {
-  if (!tokenizer_) return;
-  for (const auto& prompt : recipe_.train.sample_prompts)
-    check_generation(recipe_.model, *tokenizer_, prompt, sample_options());
+void Trainer::check_samples() {
+  const auto& prompts = recipe_.train.sample_prompts;
+  if (!tokenizer_) {
+    if (!prompts.empty())
+      notes_.push_back(
+          fmt::format("{} has no tokenizer.json, so train.sample_prompts are left out", recipe_.data.folder));
+    return;
+  }
+  for (const auto& prompt : prompts) {
+    try {
+      room_behind(recipe_.model, *tokenizer_, prompt);
+    } catch (const InputError& error) {
+      throw InputError(kOperation, fmt::format("train.sample_prompts: {}.", error.reason()));
+    }
+  }
 }
 
 void Trainer::record_samples() {
   if (!tokenizer_) return;
-  const auto options = sample_options();
   for (const auto& prompt : recipe_.train.sample_prompts) {
     Json json = record("sample");
-    json.update({{"prompt", prompt}, {"text", generate(decoder_, *tokenizer_, prompt, options).text}});
+    json.update({{"prompt", prompt}, {"text", generate(decoder_, *tokenizer_, prompt, sample_options(prompt)).text}});
     records_->write(json);
   }
 }

@@ -49,10 +49,15 @@ class Trainer {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  /// Makes the folder of a fresh run, locks it, and clears away what a killed process left.
+  void claim_folder(Start start);
   void open_data();
   void write_run_record();
-  void check_samples() const;
-  GenerateOptions sample_options() const;
+  /// Before a resumed run goes on: when, and on which machine.
+  void write_resume_record();
+  /// Before the first step: a prompt that does not fit must not be found out after the last.
+  void check_samples();
+  GenerateOptions sample_options(const std::string& prompt) const;
   void restore();
   /// Saves what is done so far, for --resume.
   TrainResult stop();
@@ -78,15 +83,18 @@ class Trainer {
   bool due(int64_t every_tokens) const;
   int64_t step_tokens() const;
   int64_t total_steps() const;
+  bool done() const { return state_.step == total_steps() && !state_.evaluation_pending; }
   double seconds() const { return state_.seconds + timer_.seconds(); }
   /// Of the CPU's limit, over all steps so far.
   double peak_share() const;
   Json record(const char* kind) const;
+  /// What computes, as both kinds of record have it.
+  Json machine() const;
 
   Recipe recipe_;
   std::filesystem::path run_;
   int threads_;
-  FolderLock lock_;
+  std::optional<FolderLock> lock_;
   std::unique_ptr<TokenDataset> train_data_, valid_data_;
   std::unique_ptr<WindowLoader> loader_, valid_windows_;
   std::optional<Tokenizer> tokenizer_;

@@ -26,7 +26,7 @@ TEST(HeadSchedule, RejectsHeadsThatDoNotDivideTheModelAndNamesTheNearest) {
   EXPECT_EQ(message_of([] {
               check_head_schedule({3, 5}, 768, 0, false);
             }),
-            "[head_schedule] layer 1 has 5 heads, but d_model = 768 is not divisible by 5; the nearest counts that fit "
+            "[head_schedule] layer 1: expected heads that divide d_model = 768; found 5; the nearest counts that fit "
             "are 4 and 6.");
   EXPECT_NE(message_of([] { check_head_schedule({800}, 768, 0, true); }), "")
       << "more heads than features, also under allow_any";
@@ -43,7 +43,7 @@ TEST(HeadSchedule, RejectsLayersWithoutHeads) {
 TEST(HeadSchedule, RejectsALayerWithFewerHeadsThanTheOneBefore) {
   EXPECT_NE(message_of([] {
               check_head_schedule({3, 8, 6, 12}, 768, 0, false);
-            }).find("layer 2 has 6 heads, fewer than the 8 of layer 1"),
+            }).find("layer 2: expected at least the 8 heads of layer 1; found 6"),
             std::string::npos);
   check_head_schedule({3, 8, 6, 12}, 768, 0, true);
 }

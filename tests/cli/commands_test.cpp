@@ -110,26 +110,28 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
     words.insert(words.end(), more.begin(), more.end());
     return run(words);
   };
-  expect_sentence(train({"--train.learning_rat", "1"}), 2, {"train has no field", "did you mean \"learning_rate\"?"});
-  expect_sentence(train({"--set", "model.layers[7].heads=1"}), 2, {"0-1"});
+  expect_sentence(train({"--train.learning_rat", "1"}), 2, {"a field of train", "did you mean \"learning_rate\"?"});
+  expect_sentence(train({"--set", "model.layers[7].heads=1"}), 2, {"2 elements", "7-7"});
   expect_sentence(train({"--train.tokens", "many"}), 2, {"train.tokens", "whole number"});
   expect_sentence(train({"--train.tokens"}), 2, {"value after --train.tokens"});
   expect_sentence(train({"--train.tokens", "0"}), 2, {"train.tokens", "at least 1"});
+  expect_sentence(train({"--train.tokens", "1000000000000000000"}), 2, {"train.tokens", "at most 1125899906842624"});
   expect_sentence(train({"--train.save_steps", "often"}), 2, {"save_steps"});
   expect_sentence(train({"--train.dtype", "float8"}), 2, {"float8"});
-  expect_sentence(train({"--train.sample_tokens", "100"}), 2, {"context of 32 tokens"});
+  expect_sentence(train({"--train.sample_prompts", "[\"" + std::string(300, 'q') + "\"]"}), 2,
+                  {"train.sample_prompts", "context of 32 tokens"});
   expect_sentence(train({"--train.sample_temperature", "-1"}), 2, {"sample_temperature"});
   expect_sentence(train({"--train.batch_rows", "1000000000000"}), 2, {"batch_rows"});
   expect_sentence(train({"--train.save_steps", "[0]"}), 2, {"save_steps"});
   expect_sentence(train({"--train.batch_rows", "1000"}), 2, {"at most train.tokens"});
   expect_sentence(train({"--model.d_model", "1000000000000"}), 2, {"d_model"});
   expect_sentence(train({"--model.layers[0].heads", "0"}), 2, {"layer 0", "at least 1 head"});
-  expect_sentence(train({"--model.schedule", "3x1,2x1"}), 2, {"32 is not divisible by 3", "2 and 4"});
+  expect_sentence(train({"--model.schedule", "3x1,2x1"}), 2, {"divide d_model = 32; found 3", "2 and 4"});
   expect_sentence(train({"--model.layers[0].head_dim", "16", "--model.layers[1].heads", "5"}), 2,
-                  {"layer 1 has 5 heads"});
+                  {"layer 1", "found 5"});
   expect_sentence(train({"--model.layers[0].head_dim", "16000000"}), 2, {"memory", "smaller"});
   expect_sentence(train({"--model.layers[1].head_dim", "16000000"}), 2, {"layer 1", "wide together"});
-  expect_sentence(train({"--model.schedule", "2x1,1x1"}), 2, {"fewer than the 2 of layer 0", "allow_any"});
+  expect_sentence(train({"--model.schedule", "2x1,1x1"}), 2, {"at least the 2 heads of layer 0", "allow_any"});
   expect_sentence(train({"--model.vocab_size", "100"}), 2, {"vocab_size", "300"});
   expect_sentence(train({"--model.context", "100000"}), 2, {"context"});
   expect_sentence(train({"--data.folder", "nowhere"}), 2, {"nowhere", "prism tokenize"});
@@ -137,7 +139,8 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"train"}), 2, {"--recipe"});
   expect_sentence(run({"train", "--recipe", "none.json"}), 2, {"none.json"});
   expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "--recipe"});
-  EXPECT_FALSE(fs::exists(Workshop::folder() / "never/recipe.json"));
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", ""}), 2, {"--out", "empty name"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "never")) << "a recipe that is refused leaves nothing";
 }
 
 TEST(TrainRecipe, WithAnUnknownFieldOrBothFormsIsRefused) {
@@ -146,6 +149,8 @@ TEST(TrainRecipe, WithAnUnknownFieldOrBothFormsIsRefused) {
   write_text(Workshop::folder() / "odd.json",
              R"({"model": {"d_model": 32, "schedule": "2x2", "layers": [{"heads": 2}]}})");
   expect_sentence(run({"train", "--recipe", "odd.json"}), 2, {"found both"});
+  write_text(Workshop::folder() / "odd.json", R"({"seed": 1, "model": {"d_model": 32, "d_model": 64}})");
+  expect_sentence(run({"train", "--recipe", "odd.json"}), 2, {"odd.json", "\"d_model\" twice"});
   write_text(Workshop::folder() / "odd.json", "{");
   expect_sentence(run({"train", "--recipe", "odd.json"}), 2, {"odd.json", "JSON"});
 }
@@ -154,7 +159,8 @@ TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", trained()}), 2, {"--resume"});
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "data"}), 2, {"empty folder"});
   write_text(Workshop::folder() / "plain", "x");
-  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain/run"}), 1, {"plain"});
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain/run"}), 2, {"plain", "found a file"});
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain"}), 2, {"plain", "found a file"});
   expect_sentence(run({"train", "--out", trained(), "--resume", "--train.tokens", "9k"}), 2, {"keeps its recipe"});
 
   const auto& shop = Workshop::folder();
@@ -168,6 +174,38 @@ TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
   ::kill(first, SIGKILL);
   wait_for(first, other.path());
   expect_sentence(second, 1, {"process " + std::to_string(first)});
+}
+
+TEST(TrainSamples, EndWithTheContextAndNeedATokenizer) {
+  const auto& shop = Workshop::folder();
+  const auto train = [](const std::string& out, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"train",     "--recipe", "recipe.json",    "--out", out,
+                                      "--threads", "1",        "--train.tokens", "512"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  EXPECT_EQ(train("long-sample", {"--train.sample_tokens", "1000"}).status, 0);
+  EXPECT_NE(read_text(shop / "long-sample/records.jsonl").find("\"kind\":\"sample\""), std::string::npos);
+  fs::create_directories(shop / "bare");
+  for (const auto& entry : fs::directory_iterator(shop / "data"))
+    if (entry.path().extension() == ".bin" || entry.path().filename() == "data.json")
+      fs::copy(entry.path(), shop / "bare" / entry.path().filename());
+  const auto bare = train("bare-run", {"--data.folder", "bare"});
+  EXPECT_EQ(bare.status, 0) << bare.err;
+  EXPECT_NE(bare.err.find("no tokenizer.json, so train.sample_prompts are left out"), std::string::npos) << bare.err;
+}
+
+TEST(TrainFolder, WithAFileForItsCheckpointsIsRefusedBeforeTheFirstStep) {
+  const auto& shop = Workshop::folder();
+  ASSERT_EQ(run({"train", "--recipe", "recipe.json", "--out", "blocked", "--train.tokens", "512"}).status, 0);
+  fs::remove_all(shop / "blocked/checkpoints");
+  write_text(shop / "blocked/checkpoints", "x");
+  expect_sentence(run({"train", "--out", "blocked", "--resume"}), 2, {"blocked/checkpoints", "found a file"});
+}
+
+TEST(Output, ThatIsClosedIsAFailure) {
+  const auto outcome = run_prism({"--version"}, Workshop::folder(), "", [] { ::close(STDOUT_FILENO); });
+  expect_sentence(outcome, 1, {"standard output"});
 }
 
 TEST(TrainDisk, ThatIsFullLeavesTheLastCheckpointWhole) {
@@ -561,7 +599,7 @@ TEST(TokenizeInput, ThatIsWrongGetsASentence) {
   expect_sentence(tokenize("empty.txt", "t1"), 2, {"empty"});
   expect_sentence(tokenize("binary.txt", "t1"), 2, {"UTF-8", "binary.txt"});
   expect_sentence(tokenize("text.txt", "data"), 2, {"data", "--force"});
-  expect_sentence(tokenize("text.txt", "plain/data"), 1, {"plain"});
+  expect_sentence(tokenize("text.txt", "plain/data"), 2, {"plain", "found a file"});
   expect_sentence(run({"tokenize", "text.txt", "--tokenizer", "nowhere", "--out", "t1"}), 2, {"nowhere"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "t1/data.json"));
 }

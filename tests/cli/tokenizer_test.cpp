@@ -140,7 +140,7 @@ TEST_F(TokenizerCommand, RefusesTrainingInputThatCannotBe) {
 TEST_F(TokenizerCommand, RefusesAnOutputThatCannotBeWrittenBeforeItTrains) {
   write_text(path("file"), "");
   const auto outcome = run({"train", "text.txt", "--vocab-size", "275", "--out", "file/under"});
-  expect_refused(outcome, 1, {"file/under"});
+  expect_refused(outcome, 2, {"file", "found a file"});
 }
 
 TEST_F(TokenizerCommand, RefusesToEncodeOrDecodeWhatIsNotThere) {

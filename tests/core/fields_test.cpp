@@ -44,19 +44,21 @@ TEST(Fields, SurviveARoundTripThroughJson) {
 
 TEST(Fields, NameTheNearestKnownFieldForAnUnknownOne) {
   EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"one": {"haeds": 3}})", "test"), "recipe"); }),
-            "[fields] recipe.one has no field \"haeds\"; did you mean \"heads\"?");
+            "[fields] expected a field of recipe.one; found \"haeds\"; did you mean \"heads\"?");
 }
 
 TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
   EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": "3"}]})", "test"), "model"); }),
-            "[fields] model.layers[0].heads: expected a whole number; found \"3\".");
+            "[fields] model.layers[0].heads: expected a whole number; found \"3\"; change it.");
   EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": 2.5}]})", "test"), "model"); }),
-            "[fields] model.layers[0].heads: expected a whole number; found 2.5.");
+            "[fields] model.layers[0].heads: expected a whole number; found 2.5; change it.");
 }
 
 TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
   Outer a;
   set_field(a, "layers[0-1].heads", "3");
+  set_field(a, "layers[2].base", ".5");
+  EXPECT_EQ(a.layers[2].base, 0.5);
   set_field(a, "layers[2].base", "500k");
   set_field(a, "one.heads", "2.01M");  // in binary 2009999.9999999998
   EXPECT_EQ(a.one.heads, 2010000);
@@ -84,9 +86,10 @@ TEST(Fields, RejectSuffixedNumbersThatAreNotWhole) {
 TEST(Fields, RejectPathsThatLeadNowhere) {
   Outer a;
   EXPECT_EQ(message_of([&] { set_field(a, "one.haeds", "3"); }),
-            "[fields] one has no field \"haeds\"; did you mean \"heads\"?");
-  EXPECT_EQ(message_of([&] { set_field(a, "layers[0-3].heads", "3"); }),
-            "[fields] layers[0-3].heads: expected indices within 0-2; found 0-3.");
+            "[fields] expected a field of one; found \"haeds\"; did you mean \"heads\"?");
+  EXPECT_EQ(
+      message_of([&] { set_field(a, "layers[0-3].heads", "3"); }),
+      "[fields] layers[0-3].heads: expected indices of the 3 elements there are, from 0 on; found 0-3; choose others.");
   EXPECT_NE(message_of([&] { set_field(a, "name.x", "3"); }), "");
   EXPECT_NE(message_of([&] { set_field(a, "layers[x].heads", "3"); }), "");
   EXPECT_NE(message_of([&] { set_field(a, "one[0].heads", "3"); }), "");
@@ -94,12 +97,23 @@ TEST(Fields, RejectPathsThatLeadNowhere) {
 
 TEST(Json, ThatIsCutOrEmptyIsNamedWithItsFault) {
   EXPECT_REFUSED(parse_json("", "a.json"), "expected JSON in a.json; found nothing");
-  EXPECT_REFUSED(parse_json("{\"a\": 1", "a.json"), "at byte 8 of 7");
+  EXPECT_REFUSED(parse_json("{\"a\": 1", "a.json"), "ends too early, after 7 bytes");
   EXPECT_REFUSED(parse_json("[1e999]", "a.json"), "a number beyond all range");
   EXPECT_REFUSED(parse_json(std::string(1'000'000, '['), "a.json"), "more than 100 levels");
   EXPECT_EQ(parse_json(R"({"a": "[[\"{"})", "a.json")["a"], "[[\"{");
   std::string brackets(200, '[');
   EXPECT_EQ(parse_json("[\"" + brackets + "\"]", "a.json").size(), 1u) << "brackets in text are text";
+}
+
+TEST(Json, WithAMemberTwiceIsRefusedAtAnyDepth) {
+  EXPECT_REFUSED(parse_json(R"({"a": 1, "b": 2, "a": 3})", "text"), "\"a\" twice");
+  EXPECT_REFUSED(parse_json(R"([{"a": {"c": 1, "c": 1}}])", "text"), "\"c\" twice");
+  EXPECT_EQ(parse_json(R"([{"a": {"a": 1}}, {"a": 2}])", "text").size(), 2u);
+}
+
+TEST(Error, GivesItsReasonWithoutOperationAndFullStop) {
+  EXPECT_EQ(InputError("read", "expected a; found b.").reason(), "expected a; found b");
+  EXPECT_EQ(FailedError("", "no stop").reason(), "no stop");
 }
 
 TEST(Json, OfBytesThatAreNoTextIsPrintedAllTheSame) {

@@ -301,9 +301,9 @@ TEST_F(Tokenize, RefusesAFolderInWhichAnotherProcessWorks) {
   EXPECT_THROW(run({put("a.txt", "text")}), FailedError);
 }
 
-TEST_F(Tokenize, FailsWithoutATraceWhereItMayNotWrite) {
+TEST_F(Tokenize, RefusesAFileForAFolderWithoutATrace) {
   const std::string file = put("file", "no folder");
-  EXPECT_THROW(tokenize({put("a.txt", "text")}, {}, tokenizer_, file, {}), FailedError);
+  EXPECT_THROW(tokenize({put("a.txt", "text")}, {}, tokenizer_, file, {}), InputError);
   EXPECT_EQ(read_file(file), "no folder");
 }
 

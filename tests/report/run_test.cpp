@@ -56,6 +56,17 @@ TEST(ReadRun, TakesEveryFieldFromRecordsAndRecipe) {
   EXPECT_EQ(run.recipe, expected);
 }
 
+TEST(ReadRun, IsOnTheMachineWhereItWasResumedLast) {
+  const RunFolder folder;
+  const prism::Run run = read_run(folder.write(
+      "r", run_lines(
+               {.more = "{\"kind\":\"resume\",\"tokens\":3000,\"threads\":7,\"cpu\":\"Other\",\"peak_gflops\":9}\n"})));
+  EXPECT_EQ(run.threads, 7);
+  EXPECT_EQ(run.cpu, "Other");
+  EXPECT_DOUBLE_EQ(run.peak_gflops.value(), 9);
+  EXPECT_TRUE(run.finished);
+}
+
 TEST(ReadRun, IsUnfinishedWithoutAnEndRecordAndTakesTheMedianRate) {
   const RunFolder folder;
   std::string text = run_lines({.end = false});
