@@ -19,9 +19,15 @@ torch::ScalarType find_dtype(const std::string& name) {
 
 AttentionShape checked(AttentionShape shape) {
   if (shape.keys == 0) shape.keys = shape.tokens;
-  for (const int64_t size : {shape.batch, shape.heads, shape.kv_heads, shape.tokens, shape.head_dim})
-    PRISM_CHECK(size > 0 && size <= 1 << 24, kOperation, "expected sizes within 1-{}; found {}; change it.", 1 << 24,
-                size);
+  if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
+  for (const auto& [name, size] : {std::pair{"batch", shape.batch},
+                                   {"heads", shape.heads},
+                                   {"kv_heads", shape.kv_heads},
+                                   {"tokens", shape.tokens},
+                                   {"keys", shape.keys},
+                                   {"head_dim", shape.head_dim}})
+    PRISM_CHECK(size > 0 && size <= 1 << 24, kOperation, "{}: expected a size within 1-{}; found {}; change it.", name,
+                1 << 24, size);
   PRISM_CHECK(shape.heads % shape.kv_heads == 0, kOperation,
               "expected kv_heads that divide {} heads; found {}; choose a divisor.", shape.heads, shape.kv_heads);
   PRISM_CHECK(shape.keys >= shape.tokens, kOperation,
@@ -107,16 +113,15 @@ AttentionTiming make_row(const AttentionShape& s, const AttentionBench& bench, c
 
 }  // namespace
 
-void check_attention_bench(const AttentionShape& shape, const AttentionBench& bench) {
-  checked(shape);
+AttentionShape check_attention_bench(const AttentionShape& given, const AttentionBench& bench) {
   find_dtype(bench.dtype);
   PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward", kOperation,
               "expected the pass forward or forward_backward; found \"{}\"; choose one of them.", bench.pass);
+  return checked(given);
 }
 
 AttentionTiming bench_attention(const AttentionShape& given, const AttentionBench& bench) {
-  check_attention_bench(given, bench);
-  const AttentionShape shape = checked(given);
+  const AttentionShape shape = check_attention_bench(given, bench);
   const auto type = find_dtype(bench.dtype);
   const bool gradients = bench.pass == "forward_backward";
   const torch::AutoGradMode mode(gradients);

@@ -12,13 +12,13 @@ namespace prism {
 
 // B batch, H query heads, G key/value heads, T queries, S keys, D head width
 struct AttentionShape {
-  int64_t batch = 1, heads = 12, kv_heads = 12, tokens = 1024, keys = 0, head_dim = 64;
+  int64_t batch = 1, heads = 12, kv_heads = 0, tokens = 1024, keys = 0, head_dim = 64;
   std::string lengths = "full";
   template <class Visitor>
   void visit(Visitor& v) {
     v("batch", batch, "sequences");
     v("heads", heads, "query heads");
-    v("kv_heads", kv_heads, "key/value heads, a divisor of heads");
+    v("kv_heads", kv_heads, "key/value heads, a divisor of heads; 0: as many");
     v("tokens", tokens, "queries");
     v("keys", keys, "keys, at least as many; 0: as many as queries");
     v("head_dim", head_dim, "width of a head");
@@ -58,8 +58,8 @@ struct AttentionBench {
   int threads = 1;
 };
 
-/// @throws InputError for a shape or name that makes no sense.
-void check_attention_bench(const AttentionShape& shape, const AttentionBench& bench);
+/// The shape with what it leaves open filled in. @throws InputError for a shape or name that makes no sense.
+AttentionShape check_attention_bench(const AttentionShape& shape, const AttentionBench& bench);
 
 /// Causal attention of one shape. FLOPs: 4 D for each pair of a query and a key that it sees, 14 D with the backward
 /// pass. @throws as check_attention_bench.

@@ -40,9 +40,11 @@ Json generation_config(const Tokenizer* tokenizer) {
 fs::path find_model_folder(const fs::path& path) {
   if (fs::exists(path / "config.json")) return path;
   if (const auto last = last_checkpoint(path)) return *last;
-  throw InputError(kOperation,
-                   fmt::format("expected a model folder (with config.json) or a run with a checkpoint at {}; found {}.",
-                               path.string(), fs::exists(path) ? "neither" : "nothing"));
+  throw InputError(
+      kOperation,
+      fmt::format(
+          "expected a model folder (with config.json) or a run with a checkpoint at {}; found {}; name another.",
+          path.string(), fs::exists(path) ? "neither" : "nothing"));
 }
 
 ModelConfig load_config(const fs::path& path) {

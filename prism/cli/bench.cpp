@@ -9,6 +9,7 @@
 #include "prism/bench/training.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 #include "prism/kernels/compute_type.h"
@@ -64,11 +65,6 @@ std::vector<AttentionShape> shapes_of(const Words& words) {
   return shapes;
 }
 
-void flush_results() {
-  if (std::fflush(stdout) != 0)
-    throw FailedError("bench", "expected to write to standard output; found it closed or full; give it a place.");
-}
-
 void print_row(const AttentionTiming& row, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
@@ -77,7 +73,7 @@ void print_row(const AttentionTiming& row, bool json) {
                row.dtype, row.batch, row.heads, row.kv_heads, row.head_dim, row.tokens, row.keys, row.prism_ms,
                row.peer_ms, row.ratio, 100 * row.peak_share);
   }
-  flush_results();
+  flush_output();
 }
 
 int run_attention(const Arguments& arguments, bool decode) {
@@ -91,7 +87,9 @@ int run_attention(const Arguments& arguments, bool decode) {
   app.add_option("--dtypes", words.dtypes, "bf16, f32")->capture_default_str();
   app.add_option("--rounds", words.rounds, "turns of each")->check(CLI::Range(1, 1000))->capture_default_str();
   if (decode) {
-    app.add_option("--keys", words.keys, "keys of the one query")->capture_default_str();
+    app.add_option("--keys", words.keys, "keys of the one query")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+        ->capture_default_str();
   } else {
     app.add_option("--tokens", words.tokens, "queries, and as many keys")->capture_default_str();
     app.add_option("--passes", words.passes, "forward, forward_backward")->capture_default_str();
@@ -109,8 +107,8 @@ int run_attention(const Arguments& arguments, bool decode) {
     for (const auto& pass : words.passes)
       for (AttentionShape shape : shapes_of(words)) {
         if (decode) shape.keys = words.keys;
-        rows.push_back({shape, {dtype, pass, words.rounds, threads}});
-        check_attention_bench(shape, rows.back().second);
+        const AttentionBench bench{dtype, pass, words.rounds, threads};
+        rows.emplace_back(check_attention_bench(shape, bench), bench);
       }
   if (!words.json)
     fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
@@ -135,7 +133,7 @@ void print_row(const TrainingTiming& row, bool json) {
                row.name, row.dtype, static_cast<double>(row.parameters) * 1e-6, row.batch, row.tokens, row.prism_ms,
                row.peer, row.peer_ms, row.ratio, row.tokens_per_s, 100 * row.peak_share, row.peak_memory_bytes >> 20);
   }
-  flush_results();
+  flush_output();
 }
 
 void print_operations(const TrainingCase& measured, const TrainingBench& bench, bool json) {

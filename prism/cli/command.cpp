@@ -14,22 +14,16 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what) {
       ->capture_default_str();
 }
 
-namespace {
-
-/// For an argument that the command does not have.
-[[noreturn]] void fail_extra(const CLI::App& app) {
+void fail_extra(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
-  for (const auto* option : app.get_options()) known.push_back(option->get_name());
-  const auto extra = app.remaining();
-  const std::string found = extra.empty() ? "another" : extra.front();
-  const std::string near = nearest_name(found, known);
+  for (const auto* option : app.get_options())
+    if (option->get_name().starts_with('-')) known.push_back(option->get_name());
+  const std::string near = nearest_name(word, known);
   throw InputError(app.get_name(),
-                   fmt::format("expected the options and arguments of {0}; found {1}; {2}", app.get_name(), found,
+                   fmt::format("expected the options and arguments of {0}; found {1}; {2}", app.get_name(), word,
                                near.empty() ? fmt::format("see {} --help.", app.get_name())
                                             : fmt::format("did you mean {}?", near)));
 }
-
-}  // namespace
 
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   const std::string footer = app.get_footer();
@@ -43,11 +37,11 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
     fmt::print("{}", app.help());
     return false;
   } catch (const CLI::ExtrasError&) {
-    fail_extra(app);
+    const auto extra = app.remaining();
+    fail_extra(app, extra.empty() ? "another" : extra.front());
   } catch (const CLI::ParseError& error) {
-    throw InputError(app.get_name(), fmt::format("expected options and values as {} --help describes them; found: {}; "
-                                                 "change the command.",
-                                                 app.get_name(), error.what()));
+    throw InputError(app.get_name(), fmt::format("expected other arguments; found that {}; see {} --help.",
+                                                 error.what(), app.get_name()));
   }
 }
 

@@ -24,6 +24,9 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what = "
 /// @throws InputError for words that do not fit.
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed = "1 failed");
 
+/// For a word that the command does not have. @throws InputError with the nearest option.
+[[noreturn]] void fail_extra(const CLI::App& app, const std::string& word);
+
 /// One function per command, in the file of its name; each returns the exit status.
 int run_bench(const Arguments& arguments);
 int run_eval(const Arguments& arguments);

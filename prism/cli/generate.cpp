@@ -70,8 +70,7 @@ std::string read_prompt(const Words& words) {
 /// Prints at once, so that text appears as it is made.
 void print_now(std::string_view text) {
   fmt::print("{}", text);
-  if (std::fflush(stdout) != 0)
-    throw FailedError("generate", "expected to write to standard output; found it closed or full.");
+  flush_output();
 }
 
 void print_json(const Words& words, const GenerateOptions& options, const std::string& prompt, const Generation& result,

@@ -66,6 +66,18 @@ int run(const Arguments& words) {
   return command->run(Arguments(words.begin() + 1, words.end()));
 }
 
+/// run(), with what fmt throws when it cannot print as the failure it is.
+int run_checked(const Arguments& words) {
+  try {
+    return run(words);
+  } catch (const std::filesystem::filesystem_error&) {
+    throw;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) fail_output();
+    throw;
+  }
+}
+
 }  // namespace
 }  // namespace prism
 
@@ -74,7 +86,9 @@ int main(int count, char** words) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is reported by who writes it
   int status = 1;
   try {
-    status = prism::run(prism::Arguments(words + 1, words + count));
+    const int done = prism::run_checked(prism::Arguments(words + 1, words + count));
+    prism::flush_output();  // results that did not reach their file are a failure, not a success
+    status = done;
   } catch (const prism::InputError& error) {
     prism::say("{}\n", error.what());
     status = 2;
@@ -91,11 +105,6 @@ int main(int count, char** words) {
                error.path1().string(), error.code().message());
   } catch (const std::exception& error) {
     prism::say("[prism] {}\n", error.what());
-  }
-  // Results that did not reach their file are a failure, not a success.
-  if (std::fflush(stdout) != 0 && status == 0) {
-    prism::say("[prism] expected to write the results to standard output; found: it is closed or full.\n");
-    status = 1;
   }
   return status;
 }

@@ -33,8 +33,7 @@ namespace {
 constexpr size_t kBatchBytes = size_t{32} << 20;
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
-    throw FailedError("tokenizer", "expected to write to standard output; found it closed or full.");
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_output();
 }
 
 /// A token for people: control characters and ill-formed bytes made visible, in double quotes.
@@ -287,7 +286,7 @@ void append_ids(std::string_view text, std::vector<int32_t>& ids) {
     int32_t id = 0;
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
     PRISM_CHECK(error == std::errc() && stop == word.data() + word.size(), "tokenizer decode",
-                "expected token ids, as whole numbers; found {}.", shown(word));
+                "expected token ids, as whole numbers; found {}; leave it out.", shown(word));
     ids.push_back(id);
     at = end;
   }

@@ -16,18 +16,25 @@ namespace {
 
 constexpr const char* kOperation = "train";
 
+bool may_be_field(const std::string& path) {
+  const Json fields = fields_to_json(Recipe());
+  return path.find_first_of(".[") != std::string::npos || fields.contains(path);
+}
+
 /// "--model.schedule 8x8", "--seed=2" -> paths and values.
-std::vector<Override> overrides_from(const std::vector<std::string>& words, const std::vector<std::string>& sets) {
+std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std::string>& sets) {
+  const auto words = app.remaining();
   std::vector<Override> overrides;
   for (const auto& set : sets) {
     const size_t equals = set.find('=');
-    PRISM_CHECK(equals != std::string::npos, kOperation, "--set: expected FIELD=VALUE; found \"{}\".", set);
+    PRISM_CHECK(equals != std::string::npos, kOperation,
+                "--set: expected FIELD=VALUE; found \"{}\"; write for instance train.tokens=4M.", set);
     overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
   }
   for (size_t i = 0; i < words.size(); ++i) {
-    PRISM_CHECK(words[i].starts_with("--"), kOperation, "expected --FIELD VALUE; found \"{}\"; see prism train --help.",
-                words[i]);
+    // A field is below another one, but for those on top of a recipe.
     const size_t equals = words[i].find('=');
+    if (!words[i].starts_with("--") || !may_be_field(words[i].substr(2, equals - 2))) fail_extra(app, words[i]);
     if (equals != std::string::npos) {
       overrides.emplace_back(words[i].substr(2, equals - 2), words[i].substr(equals + 1));
       continue;
@@ -110,7 +117,7 @@ int run_train(const Arguments& arguments) {
   app.footer(fields_help());
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
 
-  const auto overrides = overrides_from(app.remaining(), sets);
+  const auto overrides = overrides_from(app, sets);
   PRISM_CHECK(!recipe_file.empty() || (resume && !out.empty()), kOperation,
               "expected {}; found none; see prism train --help.",
               resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "prism/core/error.h"
+
 namespace prism {
 
 void print_error_stream(std::string_view text) noexcept {
@@ -22,6 +24,14 @@ void print_error_stream(std::string_view text) noexcept {
   }
   std::clearerr(stderr);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void fail_output() {
+  throw FailedError("output", "expected to write to standard output; found it closed or full; give it another place.");
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) fail_output();
 }
 
 void open_standard_streams() noexcept {

@@ -22,4 +22,9 @@ void say(fmt::format_string<Values...> format, Values&&... values) {
 /// their text. Call it first in main().
 void open_standard_streams() noexcept;
 
+/// Sends on what was printed to standard output. @throws FailedError if it is closed or full.
+void flush_output();
+/// Throws what flush_output() throws.
+[[noreturn]] void fail_output();
+
 }  // namespace prism

@@ -129,14 +129,9 @@ void detail::fail_parse(std::string_view source, size_t byte, size_t size) {
                                                    : fmt::format("a fault at byte {} of {}", byte, size)));
 }
 
-bool detail::DoubledKeys::operator()(int, Json::parse_event_t event, const Json& parsed) {
-  if (event == Json::parse_event_t::object_start) open_.emplace_back();
-  if (event == Json::parse_event_t::object_end) open_.pop_back();
-  if (event == Json::parse_event_t::key) {
-    PRISM_CHECK(open_.back().insert(parsed.get<std::string>()).second, "json",
-                "expected every member once in {}; found {} twice; leave one out.", source_, to_text(parsed));
-  }
-  return true;
+void detail::fail_doubled(std::string_view source, const std::string& member) {
+  throw InputError("json", fmt::format("expected every member once in {}; found {} twice; leave one out.", source,
+                                       to_text(Json(member))));
 }
 
 void detail::check_json_text(std::string_view text, std::string_view source) {

@@ -15,10 +15,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_set>
 #include <vector>
 
 #include "prism/core/error.h"
@@ -263,15 +263,24 @@ namespace detail {
 /// @param byte  the place of the fault, counted from 1; beyond `size` when the text ends too early.
 [[noreturn]] void fail_parse(std::string_view source, size_t byte, size_t size);
 
+[[noreturn]] void fail_doubled(std::string_view source, const std::string& member);
+
 /// Watches a text being parsed. @throws InputError for an object that has a member twice: one of them would be lost.
 class DoubledKeys {
  public:
   explicit DoubledKeys(std::string_view source) : source_(source) {}
-  bool operator()(int depth, Json::parse_event_t event, const Json& parsed);
+  template <class Value, class Event>
+  bool operator()(int, Event event, const Value& parsed) {
+    if (event == Event::object_start) open_.emplace_back();
+    if (event == Event::object_end) open_.pop_back();
+    if (event == Event::key && !open_.back().insert(parsed.template get<std::string>()).second)
+      fail_doubled(source_, parsed.template get<std::string>());
+    return true;
+  }
 
  private:
   std::string_view source_;
-  std::vector<std::set<std::string>> open_;  ///< the members so far of each object around the place
+  std::vector<std::unordered_set<std::string>> open_;  ///< the members so far of each object around the place
 };
 
 /// @throws InputError for nothing, or nesting so deep that copies and printing, which recurse, would run out of stack.
@@ -285,11 +294,7 @@ template <class Value = Json>
 Value parse_json(std::string_view text, std::string_view source) {
   detail::check_json_text(text, source);
   try {
-    if constexpr (std::is_same_v<Value, Json>) {
-      return Json::parse(text, detail::DoubledKeys(source));
-    } else {
-      return Value::parse(text);
-    }
+    return Value::parse(text, detail::DoubledKeys(source));
   } catch (const typename Value::parse_error& error) {
     detail::fail_parse(source, error.byte, text.size());
   } catch (const typename Value::exception&) {

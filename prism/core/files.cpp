@@ -85,10 +85,17 @@ void write_file(const fs::path& path, std::string_view bytes) {
 }
 
 void make_folder(const fs::path& path) {
-  for (fs::path at = path; !at.empty(); at = at.has_relative_path() ? at.parent_path() : fs::path())
-    PRISM_CHECK(!fs::exists(at) || fs::is_directory(at), "make_folder",
-                "expected a folder or a free name at {}; found a file; choose another place.", at.string());
   std::error_code code;
+  for (fs::path at = path; !at.empty(); at = at.has_relative_path() ? at.parent_path() : fs::path()) {
+    const fs::file_type type = fs::status(at, code).type();
+    const bool nothing = type == fs::file_type::not_found && !fs::is_symlink(fs::symlink_status(at, code));
+    PRISM_CHECK(nothing || type == fs::file_type::directory || code == std::errc::permission_denied, "make_folder",
+                "expected a folder or a free name at {}; found {}; choose another place.", at.string(),
+                type == fs::file_type::not_found ? "a link to nothing"
+                : type == fs::file_type::none    ? "that no name can be so"
+                                                 : "a file");
+  }
+  code.clear();
   fs::create_directories(path, code);
   if (code)
     throw FailedError("make_folder", fmt::format("expected to make the folder {}; found: {}; choose another place.",

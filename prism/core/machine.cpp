@@ -81,6 +81,10 @@ ThreadLimit thread_limit(int requested) {
   if (requested > 0) return {requested, "--threads"};
   if (const char* text = std::getenv("OMP_NUM_THREADS"); text != nullptr && std::atoi(text) > 0)
     return {std::atoi(text), "OMP_NUM_THREADS"};
+  return core_limit();
+}
+
+ThreadLimit core_limit() {
   const cpu_set_t set = affinity();
   ThreadLimit limit{CPU_COUNT(&set), "affinity"};
   if (const int cores = physical_cores(set); cores < limit.threads) limit = {cores, "physical cores"};

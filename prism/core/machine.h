@@ -13,9 +13,11 @@ struct ThreadLimit {
   std::string reason;  ///< "affinity", "cgroup quota", "physical cores", "OMP_NUM_THREADS" or "--threads"
 };
 
-/// min(affinity, physical cores within it, cgroup CPU quota); OMP_NUM_THREADS wins over that, `requested` (if > 0) over
-/// both.
+/// core_limit(); OMP_NUM_THREADS wins over that, `requested` (if > 0) over both.
 ThreadLimit thread_limit(int requested = 0);
+
+/// How many threads run at the same time: min(affinity, physical cores within it, cgroup CPU quota).
+ThreadLimit core_limit();
 
 /// For who starts threads. @throws FailedError that says how many were asked for, and what the system answered.
 [[noreturn]] void fail_to_start_threads(int threads, const std::system_error& error);

@@ -36,7 +36,7 @@ struct Portion {
 void check_options(const std::vector<std::string>& inputs, const TokenizeOptions& options) {
   PRISM_CHECK(!inputs.empty(), kOperation, "expected at least one file, folder or - (standard input); found none.");
   PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, kOperation,
-              "expected a validation share from 0 to below 1; found {}.", options.valid_share);
+              "expected a validation share from 0 to below 1; found {}; change it.", options.valid_share);
   PRISM_CHECK(options.shard_tokens >= 1 && options.shard_tokens <= kMaxShardTokens, kOperation,
               "expected 1 to {} tokens a shard; found {}.", kMaxShardTokens, options.shard_tokens);
   PRISM_CHECK(options.threads >= 0, kOperation, "expected 0 threads (all there are) or more; found {}.",

@@ -138,10 +138,11 @@ double score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, std::sp
 PerplexityOptions complete_options(PerplexityOptions options, int64_t context) {
   if (options.window == 0) options.window = context;
   PRISM_CHECK(options.window >= 1 && options.window <= context, kOperation,
-              "expected a window of 1 to {} tokens, the model's context; found {}.", context, options.window);
+              "expected a window of 1 to {} tokens, the model's context; found {}; change it.", context,
+              options.window);
   if (options.stride == 0) options.stride = options.window;
   PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, kOperation,
-              "expected a stride of 1 to {} tokens, the window; found {}.", options.window, options.stride);
+              "expected a stride of 1 to {} tokens, the window; found {}; change it.", options.window, options.stride);
   return options;
 }
 

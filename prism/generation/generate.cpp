@@ -39,8 +39,8 @@ int64_t room_for(int64_t prompt_tokens, int64_t context) {
 
 /// How many tokens to make at most.
 int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, int64_t context) {
-  PRISM_CHECK(wanted >= 0, kOperation, "expected max_new_tokens of at least 1, or 0 for the default; found {}.",
-              wanted);
+  PRISM_CHECK(wanted >= 0, kOperation,
+              "expected max_new_tokens of at least 1, or 0 for the default; found {}; raise it.", wanted);
   const int64_t room = room_for(prompt_tokens, context);
   PRISM_CHECK(wanted <= room, kOperation,
               "expected prompt and new tokens within the model's context of {} tokens; found {} + {}; ask for at "

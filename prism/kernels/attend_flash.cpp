@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "prism/kernels/attend.h"
 #include "prism/kernels/flash/flash.h"
+#include "prism/kernels/scratch.h"
 
 namespace prism {
 namespace {
@@ -80,15 +80,6 @@ flash::Problem problem_of(const Tensor& q_BTHD, const Tensor& k_BGSD, const Tens
   p.kept_heads_BH = seen.kept_BH.defined() ? seen.kept_BH.const_data_ptr<bool>() : nullptr;
   p.threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   return p;
-}
-
-/// Memory from a 64-byte boundary, and what owns it.
-std::pair<std::byte*, Tensor> make_scratch(size_t bytes) {
-  constexpr size_t kBoundary = 64;
-  size_t space = bytes + kBoundary;
-  Tensor owner = at::empty({static_cast<int64_t>(space)}, torch::kByte);
-  void* start = owner.data_ptr();
-  return {static_cast<std::byte*>(std::align(kBoundary, bytes, start, space)), owner};
 }
 
 struct FlashFunction : torch::autograd::Function<FlashFunction> {

@@ -1,4 +1,4 @@
-// Logits in chunks of about 64 MiB; the row kernels turn them into their own gradient in place.
+// Logits in chunks of at most 256 MiB; the row kernels turn them into their own gradient in place.
 #include "prism/kernels/cross_entropy.h"
 
 #include <ATen/Functions.h>
@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "prism/core/error.h"
+#include "prism/kernels/matmul.h"
 #include "prism/kernels/row_kernels.h"
 
 namespace prism {
@@ -16,7 +17,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr int64_t kChunkBytes = int64_t{64} << 20;
+constexpr int64_t kChunkBytes = int64_t{256} << 20;
 
 /// Calls `work(first row, number of rows)` for every chunk; all but the last are equally long.
 template <class Work>
@@ -76,19 +77,17 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
     const double share = count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
     auto total = torch::zeros({}, hidden.options().dtype(wide_type(hidden)));
     Tensor dhidden, dweight;
-    if (want_gradients) dhidden = torch::empty_like(hidden);
+    if (want_gradients) dhidden = torch::empty_like(hidden), dweight = torch::empty_like(weight);
     for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
       const auto rows_hidden = hidden.narrow(0, first, rows);
-      const auto logits = at::linear(rows_hidden, cast);
+      const auto logits = matmul(rows_hidden, cast.t(), hidden.scalar_type());
       total +=
           losses_of(logits, labels.narrow(0, first, rows), want_gradients ? std::optional(share) : std::nullopt).sum();
       if (!want_gradients) return;
-      auto rows_dhidden = dhidden.narrow(0, first, rows);
-      at::mm_out(rows_dhidden, logits, cast);
-      const auto product = at::mm(logits.t(), rows_hidden);
-      dweight = dweight.defined() ? dweight.add_(product) : product.to(weight.scalar_type());
+      matmul_into(dhidden.narrow(0, first, rows), logits, cast);
+      matmul_into(dweight, logits.t(), rows_hidden, /*accumulate=*/first > 0);
     });
-    if (want_gradients && !dweight.defined()) dweight = torch::zeros_like(weight);
+    if (want_gradients && hidden.size(0) == 0) dweight.zero_();
     context->save_for_backward({dhidden, dweight});
     return total * share;
   }
@@ -131,7 +130,7 @@ Tensor head_token_losses(const Tensor& hidden, const Tensor& cast, const Tensor&
   auto losses = torch::empty({hidden.size(0)}, hidden.options().dtype(wide_type(hidden)));
   const auto labels = labels_given.contiguous();
   for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
-    const auto logits = at::linear(hidden.narrow(0, first, rows), cast);
+    const auto logits = matmul(hidden.narrow(0, first, rows), cast.t(), hidden.scalar_type());
     losses.narrow(0, first, rows).copy_(losses_of(logits, labels.narrow(0, first, rows), std::nullopt));
   });
   return losses;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "prism/core/machine.h"
 #include "prism/core/timer.h"
 
 namespace prism {
@@ -80,7 +81,8 @@ double measure_thread(const Loop& loop, double milliseconds) {
 
 }  // namespace
 
-PeakSpeed measure_peak(int threads, bool bfloat16, double milliseconds) {
+PeakSpeed measure_peak(int wanted, bool bfloat16, double milliseconds) {
+  const int threads = std::min(wanted, core_limit().threads);
   const Loop loop = choose_loop(bfloat16);
   double sum = 0;
 #pragma omp parallel for num_threads(threads) reduction(+ : sum) schedule(static, 1)

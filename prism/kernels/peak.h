@@ -10,8 +10,9 @@ struct PeakSpeed {
   std::string instruction;  ///< what the loop was made of, e.g. "vdpbf16ps 512"
 };
 
-/// Runs the loop for about `milliseconds` on `threads` threads and adds up each one's best slice, timed by the CPU time
-/// of the thread, so that a busy machine shows the same limit as an idle one.
+/// Runs the loop for about `milliseconds` on `threads` threads, no more than run at the same time (core_limit()), and
+/// adds up each one's best slice. Slices are timed by the CPU time of the thread, so that a busy machine shows the same
+/// limit as an idle one.
 /// @param bfloat16  the limit of bfloat16 products with float32 sums where the CPU has them, else that of float32.
 PeakSpeed measure_peak(int threads, bool bfloat16, double milliseconds = 150);
 

@@ -6,8 +6,9 @@
 namespace prism {
 
 MlpImpl::MlpImpl(int64_t d_model, const FfnConfig& config) {
-  PRISM_CHECK(config.kind == "swiglu", "mlp", "expected ffn.kind swiglu; found \"{}\".", config.kind);
-  PRISM_CHECK(config.width > 0, "mlp", "expected ffn.width of at least 1; found {}.", config.width);
+  PRISM_CHECK(config.kind == "swiglu" && config.width > 0, "mlp",
+              "expected ffn.kind swiglu of a width of at least 1; found \"{}\" of width {}; change it.", config.kind,
+              config.width);
   gate_up = register_module("gate_up", Linear(d_model, 2 * config.width));
   down = register_module("down", Linear(config.width, d_model));
 }

@@ -29,6 +29,8 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
   PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, kOperation,
               "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
               layer.kv_heads);
+  PRISM_CHECK(layer.ffn.kind == "swiglu", kOperation, "layer {}: expected ffn.kind swiglu; found \"{}\"; choose that.",
+              index, layer.ffn.kind);
   PRISM_CHECK(layer.ffn.width > 0, kOperation,
               "layer {}: expected ffn.width of at least 1; found {}; give model.ffn_width.", index, layer.ffn.width);
   rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
@@ -72,12 +74,13 @@ void expand_shorthand(ModelConfig& config) {
 }
 
 void complete(ModelConfig& config) {
-  PRISM_CHECK(config.vocab_size > 0 && config.d_model > 0 && config.context > 0, kOperation,
-              "expected positive vocab_size, d_model and context; found {}, {} and {}; raise them.", config.vocab_size,
-              config.d_model, config.context);
-  PRISM_CHECK(config.vocab_size <= kLargest && config.d_model <= kLargest && config.context <= kLargest, kOperation,
-              "expected vocab_size, d_model and context up to {}; found {}, {} and {}; lower them.", kLargest,
-              config.vocab_size, config.d_model, config.context);
+  PRISM_CHECK(
+      config.vocab_size != 0, kOperation,
+      "expected a vocab_size; found that it is left open; give model.vocab_size or data with a tokenizer.json.");
+  for (const auto& [name, size] :
+       {std::pair{"vocab_size", config.vocab_size}, {"d_model", config.d_model}, {"context", config.context}})
+    PRISM_CHECK(size > 0 && size <= kLargest, kOperation, "{}: expected a size within 1-{}; found {}; change it.", name,
+                kLargest, size);
   PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, kOperation,
               "expected positive norm_eps and init_std; found {} and {}; raise them.", config.norm_eps,
               config.init_std);

@@ -177,8 +177,8 @@ size_t find_group(const std::vector<RunGroup>& groups, const std::string& name) 
   std::vector<std::string> labels;
   for (const auto& group : groups) labels.push_back(group.label);
   const std::string near = nearest_name(name, labels);
-  throw InputError("report", fmt::format("expected a baseline out of {}; found \"{}\"{}.", join_names(labels), name,
-                                         near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  throw InputError("report", fmt::format("expected a baseline out of {}; found \"{}\"; {}", join_names(labels), name,
+                                         near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
 }
 
 bool names_seed(const std::string& path) {

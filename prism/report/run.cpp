@@ -133,6 +133,7 @@ class RunReader {
     run_.cpu = record.text("cpu");
     run_.threads = record.whole("threads");
     run_.peak_gflops = record.number("peak_gflops");
+    shares_.clear();  // of another machine's limit
   }
 
   void add_train(const Record& record) {

@@ -20,9 +20,9 @@ constexpr int64_t kStepsBetweenReports = 64;
 void check(const BpeTrainOptions& options, int threads) {
   const auto smallest = static_cast<int64_t>(256 + options.special_tokens.size());
   PRISM_CHECK(options.vocab_size >= smallest, "train_bpe",
-              "expected a vocab_size of at least {} (256 bytes and {} special tokens); found {}.", smallest,
+              "expected a vocab_size of at least {} (256 bytes and {} special tokens); found {}; raise it.", smallest,
               options.special_tokens.size(), options.vocab_size);
-  PRISM_CHECK(options.vocab_size <= kMaxTokens, "train_bpe", "expected a vocab_size of at most {}; found {}.",
+  PRISM_CHECK(options.vocab_size <= kMaxTokens, "train_bpe", "expected a vocab_size of at most {}; found {}; lower it.",
               kMaxTokens, options.vocab_size);
   PRISM_CHECK(options.min_frequency >= 0, "train_bpe", "expected a min_frequency of at least 0; found {}.",
               options.min_frequency);

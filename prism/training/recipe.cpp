@@ -15,7 +15,10 @@ bool is_layer_path(const std::string& path) {
 }  // namespace
 
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides) {
-  auto recipe = fields_from_json<Recipe>(read_json(file.string()), "");
+  const Json json = read_json(file.string());
+  PRISM_CHECK(json.is_object(), "recipe", "expected an object in {}; found {}; name a recipe.", file.string(),
+              json.type_name());
+  auto recipe = fields_from_json<Recipe>(json, "");
   for (const auto& [path, value] : overrides)
     if (!is_layer_path(path)) set_field(recipe, path, value);
   PRISM_CHECK(recipe.prism_format == 1, "recipe", "{}: expected prism_format 1; found {}; leave it out.", file.string(),

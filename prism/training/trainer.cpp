@@ -28,7 +28,8 @@ namespace fs = std::filesystem;
 constexpr const char* kOperation = "train";
 
 void check_unused(const fs::path& run) {
-  if (!fs::is_directory(run)) return;  // make_folder() says what is wrong with a file
+  std::error_code code;
+  if (!fs::is_directory(run, code)) return;  // make_folder() says what is wrong with anything else
   PRISM_CHECK(!fs::exists(run / kRunRecipeName), kOperation,
               "expected an unused folder; found a run in {}; go on with it by --resume, or choose another --out.",
               run.string());
@@ -231,8 +232,8 @@ void Trainer::restore() {
 TrainResult Trainer::run() {
   progress_ = std::make_unique<Progress>("train", total_steps() * step_tokens(), " tokens", state_.tokens);
   timer_.restart();
-  logged_tokens_ = state_.tokens;
-  logged_seconds_ = state_.step_seconds;
+  begun_tokens_ = logged_tokens_ = state_.tokens;
+  begun_seconds_ = logged_seconds_ = state_.step_seconds;
   if (done()) {
     progress_->finish(fmt::format("train: {} is done, {} steps", run_.string(), state_.step));
     return {true, state_.step, state_.tokens, state_.last_val_loss};
@@ -343,7 +344,8 @@ void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) co
 }
 
 double Trainer::peak_share() const {
-  return static_cast<double>(state_.tokens) / state_.step_seconds * flops_per_token_ / (peak_gflops_ * 1e9);
+  const double tokens = static_cast<double>(state_.tokens - begun_tokens_);
+  return tokens / (state_.step_seconds - begun_seconds_) * flops_per_token_ / (peak_gflops_ * 1e9);
 }
 
 void Trainer::record_training(double norm, double learning_rate) {

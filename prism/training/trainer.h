@@ -85,7 +85,7 @@ class Trainer {
   int64_t total_steps() const;
   bool done() const { return state_.step == total_steps() && !state_.evaluation_pending; }
   double seconds() const { return state_.seconds + timer_.seconds(); }
-  /// Of the CPU's limit, over all steps so far.
+  /// Of the CPU's limit, over the steps of this process.
   double peak_share() const;
   Json record(const char* kind) const;
   /// What computes, as both kinds of record have it.
@@ -109,6 +109,8 @@ class Trainer {
   double peak_gflops_ = 0, flops_per_token_ = 0;
   double logged_seconds_ = 0, last_loss_ = 0;
   int64_t logged_tokens_ = 0;
+  int64_t begun_tokens_ = 0;  ///< where this process began, and begun_seconds_ of steps
+  double begun_seconds_ = 0;
   bool prune_due_ = false;  ///< a checkpoint was saved that no finite loss has followed yet
   std::vector<std::string> notes_;
 };

@@ -140,6 +140,11 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"train", "--recipe", "none.json"}), 2, {"none.json"});
   expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "--recipe"});
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", ""}), 2, {"--out", "empty name"});
+  expect_sentence(train({"--model.layers[0].ffn.kind", "relu"}), 2, {"layer 0", "swiglu"});
+  expect_sentence(train({"--thread", "1"}), 2, {"did you mean --threads?"});
+  expect_sentence(run({"train", "--recip", "recipe.json", "--out", "never"}), 2, {"did you mean --recipe?"});
+  expect_sentence(train({"word"}), 2, {"found word", "--help"});
+  expect_sentence(train({"--set", "seed"}), 2, {"FIELD=VALUE", "train.tokens=4M"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "never")) << "a recipe that is refused leaves nothing";
 }
 
@@ -161,6 +166,9 @@ TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
   write_text(Workshop::folder() / "plain", "x");
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain/run"}), 2, {"plain", "found a file"});
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain"}), 2, {"plain", "found a file"});
+  fs::create_symlink("nowhere", Workshop::folder() / "dangling");
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "dangling/run"}), 2, {"a link to nothing"});
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", std::string(300, 'n')}), 2, {"no name can be so"});
   expect_sentence(run({"train", "--out", trained(), "--resume", "--train.tokens", "9k"}), 2, {"keeps its recipe"});
 
   const auto& shop = Workshop::folder();
@@ -206,6 +214,15 @@ TEST(TrainFolder, WithAFileForItsCheckpointsIsRefusedBeforeTheFirstStep) {
 TEST(Output, ThatIsClosedIsAFailure) {
   const auto outcome = run_prism({"--version"}, Workshop::folder(), "", [] { ::close(STDOUT_FILENO); });
   expect_sentence(outcome, 1, {"standard output"});
+  // More than standard output's buffer holds.
+  for (const char* target : {"/dev/full", "/dev/null"}) {
+    const auto full = run_prism({"train", "--help"}, Workshop::folder(), "",
+                                [&] { ::dup2(::open(target, O_WRONLY), STDOUT_FILENO); });
+    EXPECT_EQ(full.status, std::string(target) == "/dev/full" ? 1 : 0) << full.err;
+    EXPECT_EQ(full.err, full.status == 0 ? ""
+                                         : "[output] expected to write to standard output; found it closed or full; "
+                                           "give it another place.\n");
+  }
 }
 
 TEST(TrainDisk, ThatIsFullLeavesTheLastCheckpointWhole) {
@@ -491,7 +508,8 @@ TEST(BenchInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"bench", "attention", "--head-dims", "7"}), 2, {"768", "7"});
   expect_sentence(run({"bench", "attention", "--dtypes", "bf17"}), 2, {"bf16"});
   expect_sentence(run({"bench", "attention", "--passes", "sideways"}), 2, {"forward_backward"});
-  expect_sentence(run({"bench", "attention", "--tokens", "0"}), 2, {"sizes"});
+  expect_sentence(run({"bench", "attention", "--tokens", "0"}), 2, {"tokens", "within 1-"});
+  expect_sentence(run({"bench", "decode", "--keys", "999999999999"}), 2, {"--keys"});
   write_text(Workshop::folder() / "shapes.json", R"([{"haeds": 4}])");
   expect_sentence(run({"bench", "attention", "--shapes", "shapes.json"}), 2, {"haeds", "heads"});
   ::setenv("PRISM_ISA", "mmx", 1);

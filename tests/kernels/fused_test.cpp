@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "prism/core/error.h"
+#include "prism/core/machine.h"
 #include "prism/kernels/cross_entropy.h"
 #include "prism/kernels/linear.h"
 #include "prism/kernels/peak.h"
@@ -359,6 +360,7 @@ TEST(Peak, GrowsWithTheInstructionAndIsPlausible) {
   EXPECT_GT(peak.gflops, 1.0);
   EXPECT_LT(peak.gflops, 5000.0);
   EXPECT_FALSE(peak.instruction.empty());
+  EXPECT_LT(measure_peak(1000, false, 20).gflops, 5000.0 * core_limit().threads) << "counts threads, not cores";
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ TEST(TokenizerFile, RefusesWhatIsNoTokenizer) {
   expect_refused("", "expected JSON");
   expect_refused("{\"model\": ", "ends too early");
   expect_refused("[1, 2]", "expected an object");
+  expect_refused(R"({"model": {"vocab": {"a": 1, "a": 2}}})", "\"a\" twice");
   expect_refused("{\"a\": 1}", "expected a member \"model\"");
   expect_refused("{\"model\": \"\xFF\"}", "expected JSON");
   expect_refused_without("/model/vocab", "expected a member \"vocab\"");

@@ -1,12 +1,12 @@
 // Compiled for AVX2 with FMA: bfloat16 tensors are widened as they are packed.
-#include "prism/kernels/flash/operand.h"
 #include "prism/kernels/flash/table.h"
+#include "prism/kernels/simd/operand.h"
 #include "prism/kernels/simd/vector_avx2.h"
 
 namespace prism::flash {
 namespace {
 
-struct Single : SingleFloat32<simd::Avx2> {};
+struct Single : simd::SingleFloat32<simd::Avx2> {};
 
 }  // namespace
 

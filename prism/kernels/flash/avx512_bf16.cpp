@@ -1,14 +1,14 @@
 // Compiled for AVX512-BF16: products of bfloat16 pairs.
-#include "prism/kernels/flash/operand.h"
-#include "prism/kernels/flash/operand_avx512_bf16.h"
 #include "prism/kernels/flash/table.h"
+#include "prism/kernels/simd/operand.h"
+#include "prism/kernels/simd/operand_avx512_bf16.h"
 
 namespace prism::flash {
 namespace {
 
 // Types of this file alone, so that no function compiled for this instruction set is linked into another.
-struct Half : PairsOfBfloat16 {};
-struct Single : SingleFloat32<simd::Avx512> {};
+struct Half : simd::PairsOfBfloat16 {};
+struct Single : simd::SingleFloat32<simd::Avx512> {};
 
 }  // namespace
 

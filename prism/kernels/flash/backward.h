@@ -89,7 +89,7 @@ void add_product(const typename Op::Element* a, int64_t a_stride, int64_t rows, 
     const auto* panel = packed + P::offset(packed_inner, first);
     for (int64_t row = 0; row < rows; row += Op::kTileRows) {
       const int count = rows - row < Op::kTileRows ? static_cast<int>(rows - row) : Op::kTileRows;
-      multiply<Op>(a + row * a_stride, a_stride, count, panel, P::vectors(columns, first), steps,
+      multiply<Op>({a + row * a_stride, a_stride}, count, panel, P::vectors(columns, first), steps,
                    [&](int r, int v, auto sum) {
                      float* at = out + (row + r) * out_stride + first + v * Op::kLanes;
                      Op::store(at, Op::fma(sum, Op::set(factor), Op::load(at)));
@@ -232,7 +232,7 @@ class BackwardTask {
   void product(const Element* rows, int64_t first_row, int count, int64_t dim, const Element* packed, int64_t in_tile,
                int64_t width, float* to) {
     for (int64_t first = 0; first < width && first < in_tile; first += P::kWidth)
-      multiply<Op>(rows + first_row * dim, dim, count, packed + P::offset(dim, first), P::vectors(in_tile, first),
+      multiply<Op>({rows + first_row * dim, dim}, count, packed + P::offset(dim, first), P::vectors(in_tile, first),
                    P::steps(dim),
                    [&](int r, int v, auto sum) { Op::store(to + r * l_.tile + first + v * Op::kLanes, sum); });
   }

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "prism/kernels/flash/flash.h"
-#include "prism/kernels/flash/tile.h"
 #include "prism/kernels/simd/exp2.h"
+#include "prism/kernels/simd/tile.h"
 
 namespace prism::flash {
 
@@ -16,6 +16,11 @@ constexpr int64_t kKeyTile = 256;
 constexpr int64_t kMostWidth = 512;
 constexpr float kLn2 = 0.693147180559945309f;
 using simd::kLog2E;
+using simd::multiply;
+using simd::pack_rows;
+using simd::pack_transposed;
+using simd::Panels;
+using simd::with_known;
 
 /// Scratch of one thread.
 template <class Op>
@@ -117,7 +122,7 @@ void attend_strip(const PackedHead<Op>& head, const QueryStrip<Storage>& strip, 
     const int64_t end = high < tile + kKeyTile ? high : tile + kKeyTile;
     const int64_t from = low > tile ? (low - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
     for (int64_t first = begin; first < end; first += P::kWidth)
-      multiply<Op>(scratch.queries, head.key_dim, strip.rows, head.keys + P::offset(head.key_dim, first),
+      multiply<Op>({scratch.queries, head.key_dim}, strip.rows, head.keys + P::offset(head.key_dim, first),
                    P::vectors(head.count, first), P::steps(head.key_dim), [&](int r, int v, auto sum) {
                      Op::store(scratch.scores + r * kKeyTile + first - tile + v * Op::kLanes, sum);
                    });
@@ -130,7 +135,7 @@ void attend_strip(const PackedHead<Op>& head, const QueryStrip<Storage>& strip, 
     for (int64_t first = 0; first < head.value_dim; first += P::kWidth) {
       const int vectors = P::vectors(head.value_dim, first);
       const auto* panel = head.value_tile(tile) + P::offset(in_tile, first) + from * vectors * Op::kLanes;
-      multiply<Op>(scratch.weights, kKeyTile, strip.rows, panel, vectors, P::steps(end - begin),
+      multiply<Op>({scratch.weights, kKeyTile}, strip.rows, panel, vectors, P::steps(end - begin),
                    [&](int r, int v, auto sum) {
                      float* at = scratch.out + r * out_stride + first + v * Op::kLanes;
                      Op::store(at, Op::fma(Op::load(at), Op::set(past[r]), sum));

@@ -1,4 +1,4 @@
-// Products of small matrices whose right side is packed in panels: the inner loops of flash attention.
+// Products of small matrices whose right side is packed in panels: the inner loops of flash attention and of gemm.
 //
 // A panel holds kTileColumns vectors of columns (the last panel of a matrix may hold fewer). Inside a panel, step after
 // step along the inner axis, the columns lie side by side; with pairs, a step is two neighbouring inner indices.
@@ -9,17 +9,18 @@
 
 #include "prism/kernels/simd/force_inline.h"
 
-namespace prism::flash {
+namespace prism::simd {
 
-template <class Op>
+/// @tparam Vectors  of columns in a panel.
+template <class Op, int Vectors = Op::kTileColumns>
 struct Panels {
-  static constexpr int64_t kWidth = Op::kLanes * Op::kTileColumns;
+  static constexpr int64_t kWidth = Op::kLanes * Vectors;
 
   static int64_t steps(int64_t inner) { return (inner + Op::kPair - 1) / Op::kPair; }
   /// Vectors of columns in the panel that starts at column `first` of `columns`.
   static int vectors(int64_t columns, int64_t first) {
     const int64_t left = columns - first;
-    return left >= kWidth ? Op::kTileColumns : static_cast<int>((left + Op::kLanes - 1) / Op::kLanes);
+    return left >= kWidth ? Vectors : static_cast<int>((left + Op::kLanes - 1) / Op::kLanes);
   }
   /// Columns with those that fill up the last vector.
   static int64_t padded(int64_t columns) { return (columns + Op::kLanes - 1) / Op::kLanes * Op::kLanes; }
@@ -29,10 +30,17 @@ struct Panels {
   static int64_t offset(int64_t inner, int64_t first) { return steps(inner) * Op::kPair * first; }
 };
 
-/// sums[r][c] += a row r (a_stride elements apart) times the panel's columns, over `steps` steps.
+/// The rows of a product's left side.
+template <class Op>
+struct LeftRows {
+  const typename Op::Element* first;
+  int64_t stride;            ///< elements from one row to the next
+  int64_t step = Op::kPair;  ///< elements from one step of a row to the next
+};
+
+/// sums[r][c] += row r of a times the panel's columns, over `steps` steps.
 template <class Op, int Rows, int Columns>
-PRISM_FORCE_INLINE void multiply_panel(const typename Op::Element* a, int64_t a_stride,
-                                       const typename Op::Element* panel, int64_t steps,
+PRISM_FORCE_INLINE void multiply_panel(const LeftRows<Op>& a, const typename Op::Element* panel, int64_t steps,
                                        typename Op::Vector (&sums)[Rows][Columns]) {
   for (int64_t s = 0; s < steps; ++s) {
     typename Op::Vector b[Columns];
@@ -40,7 +48,7 @@ PRISM_FORCE_INLINE void multiply_panel(const typename Op::Element* a, int64_t a_
     for (int c = 0; c < Columns; ++c) b[c] = Op::load_step(panel + (s * Columns + c) * Op::kLanes * Op::kPair);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      const auto x = Op::broadcast(a + r * a_stride + s * Op::kPair);
+      const auto x = Op::broadcast(a.first + r * a.stride + s * a.step);
 #pragma GCC unroll 8
       for (int c = 0; c < Columns; ++c) sums[r][c] = Op::step(sums[r][c], x, b[c]);
     }
@@ -59,13 +67,13 @@ PRISM_FORCE_INLINE void with_known(int value, F&& f) {
 /// Up to kTileRows rows times a panel; `store(row, vector of columns, sum)` says what becomes of each sum.
 /// @param vectors  of columns that the panel has.
 template <class Op, class Store>
-PRISM_FORCE_INLINE void multiply(const typename Op::Element* a, int64_t a_stride, int rows,
-                                 const typename Op::Element* panel, int vectors, int64_t steps, Store&& store) {
+PRISM_FORCE_INLINE void multiply(const LeftRows<Op>& a, int rows, const typename Op::Element* panel, int vectors,
+                                 int64_t steps, Store&& store) {
   with_known<Op::kTileRows>(rows, [&](auto known_rows) {
     with_known<Op::kTileColumns>(vectors, [&](auto known_columns) {
       constexpr int kRows = known_rows(), kColumns = known_columns();
       typename Op::Vector sums[kRows][kColumns] = {};
-      multiply_panel<Op>(a, a_stride, panel, steps, sums);
+      multiply_panel<Op>(a, panel, steps, sums);
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
@@ -75,10 +83,11 @@ PRISM_FORCE_INLINE void multiply(const typename Op::Element* a, int64_t a_stride
 }
 
 /// Packs columns that lie as rows of `inner` values in memory (keys for q k^T): panel columns = rows.
+/// @tparam Vectors  of columns in a panel.
 /// @param rows  how many there are; those that fill up the last vector are zeros.
-template <class Op, class Storage>
+template <class Op, int Vectors = Op::kTileColumns, class Storage>
 void pack_transposed(const Storage* source, int64_t stride, int64_t rows, int64_t inner, typename Op::Element* packed) {
-  using P = Panels<Op>;
+  using P = Panels<Op, Vectors>;
   const int64_t steps = P::steps(inner);
   for (int64_t first = 0; first < rows; first += P::kWidth) {
     const int vectors = P::vectors(rows, first);
@@ -119,4 +128,4 @@ void pack_rows(const Storage* source, int64_t stride, int64_t rows, int64_t colu
   }
 }
 
-}  // namespace prism::flash
+}  // namespace prism::simd

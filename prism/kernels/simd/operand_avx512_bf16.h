@@ -3,10 +3,10 @@
 
 #include "prism/kernels/simd/vector_avx512.h"
 
-namespace prism::flash {
+namespace prism::simd {
 
 /// c += a0 b0 + a1 b1 in float32: needs AVX512-BF16.
-struct PairsOfBfloat16 : simd::Avx512 {
+struct PairsOfBfloat16 : Avx512 {
   using Element = uint16_t;
   static constexpr int kPair = 2;
   static constexpr int kExpDegree = 4;
@@ -21,6 +21,10 @@ struct PairsOfBfloat16 : simd::Avx512 {
     return _mm512_castsi512_ps(_mm512_set1_epi32(bits));
   }
   static PRISM_FORCE_INLINE Vector load_step(const Element* p) { return _mm512_loadu_ps(p); }
+  using Avx512::store_units;
+  static PRISM_FORCE_INLINE void store_units(uint16_t* p, Vector x, int64_t count) {
+    _mm256_mask_storeu_epi16(p, mask(count), (__m256i)_mm512_cvtneps_pbh(x));
+  }
   /// Two vectors of float32 as 32 elements in their order.
   static PRISM_FORCE_INLINE void store_elements(Element* p, Vector low, Vector high) {
     _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(high, low));
@@ -61,4 +65,4 @@ struct PairsOfBfloat16 : simd::Avx512 {
   }
 };
 
-}  // namespace prism::flash
+}  // namespace prism::simd

@@ -6,7 +6,7 @@
 
 #include "prism/kernels/simd/force_inline.h"
 
-namespace prism::flash {
+namespace prism::simd {
 
 /// Single float32, on vectors of any width.
 template <class Vectors>
@@ -43,4 +43,4 @@ struct SingleFloat32 : Vectors {
   }
 };
 
-}  // namespace prism::flash
+}  // namespace prism::simd

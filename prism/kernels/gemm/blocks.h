@@ -1,0 +1,237 @@
+// C = A B cut into blocks that the caches hold.
+//
+// Threads first pack B in panels, as much of it at a time as the last cache holds, and A too where it does not lie as
+// it is read. Then each takes blocks of C: a panel of B passes through the second cache while strips of A's rows meet
+// it in registers.
+#pragma once
+
+#include <algorithm>
+
+#include "prism/kernels/gemm/gemm.h"
+#include "prism/kernels/simd/tile.h"
+
+namespace prism::gemm {
+
+using simd::Panels;
+
+/// Where a product is cut, and what that needs of memory.
+template <class Op>
+struct Cut {
+  using Element = typename Op::Element;
+  using P = Panels<Op>;
+  static constexpr int64_t kPanelBytes = 128 << 10;  ///< of one block of the inner axis: in the second cache with A's
+  static constexpr int64_t kPackedBytes = 8 << 20;   ///< of B, or of A, at a time: in the last cache
+  static constexpr int64_t kGroup = 4 * P::kWidth;   ///< columns of a thread's block
+  static constexpr int64_t kRows = 192;              ///< rows of it: a multiple of kLanes and kTileRows
+
+  bool packs_a;                                       ///< where A is transposed, or its rows end with half a step
+  int64_t inner_block;                                ///< inner indices of one pass over C
+  int64_t inner_packed, columns_packed, rows_packed;  ///< at a time; of the inner axis whole blocks
+
+  explicit Cut(const Problem& p) : packs_a(p.a.transposed || p.inner % Op::kPair != 0) {
+    const int64_t longest = kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
+    const int64_t most = kPackedBytes / static_cast<int64_t>(sizeof(Element));
+    inner_block = round_up(divide_up(p.inner, divide_up(p.inner, longest)), 2 * Op::kPair);
+    const int64_t blocks = divide_up(p.inner, inner_block);
+    columns_packed = std::min(round_up(p.columns, P::kWidth), most / inner_block / kGroup * kGroup);
+    inner_packed = std::clamp(most / columns_packed / inner_block, int64_t{1}, blocks) * inner_block;
+    rows_packed =
+        packs_a ? std::min(round_up(p.rows, Op::kLanes), std::max(kRows, most / inner_packed / kRows * kRows)) : p.rows;
+  }
+
+  bool needs_sums(const Problem& p) const { return p.out_type != Type::float32 && p.inner > inner_block; }
+  size_t b_bytes() const { return bytes_of<Element>(inner_packed * columns_packed); }
+  size_t a_bytes() const { return packs_a ? bytes_of<Element>(inner_packed * rows_packed) : 0; }
+  size_t sums_bytes(const Problem& p) const { return needs_sums(p) ? bytes_of<float>(p.rows * columns_packed) : 0; }
+  size_t bytes(const Problem& p) const { return b_bytes() + a_bytes() + sums_bytes(p); }
+
+  static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+  static int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
+
+ private:
+  /// To the next boundary of a cache line.
+  template <class T>
+  static size_t bytes_of(int64_t count) {
+    return (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+  }
+};
+
+/// A half-open range.
+struct Range {
+  int64_t first, end;
+  int64_t size() const { return end - first; }
+};
+
+/// Packs A from its columns: panels of one vector of rows each, step after step, so that a strip takes some of its
+/// lanes.
+template <class Op, class Storage>
+void pack_lanes(const Storage* source, int64_t stride, int64_t inner, int64_t rows, typename Op::Element* packed) {
+  constexpr int64_t kAhead = 16;  // steps: each is another page, which no prefetcher of the processor's foresees
+  const int64_t steps = Panels<Op>::steps(inner);
+  for (int64_t s = 0; s < steps; ++s) {
+    const Storage* even = source + s * Op::kPair * stride;
+    const Storage* odd = s * Op::kPair + 1 < inner ? even + stride : nullptr;
+    const bool fetches = (s + kAhead) * Op::kPair + 1 < inner;
+    for (int64_t row = 0; row < rows; row += Op::kLanes) {
+      if (fetches && row % (2 * Op::kLanes) == 0)
+        for (int i = 0; i < Op::kPair; ++i) __builtin_prefetch(even + (kAhead * Op::kPair + i) * stride + row);
+      auto* to = packed + (row / Op::kLanes * steps + s) * Op::kLanes * Op::kPair;
+      Op::store(reinterpret_cast<float*>(to),
+                Op::interleave(even + row, odd == nullptr ? nullptr : odd + row, rows - row));
+    }
+  }
+}
+
+template <class Op, class Storage>
+class Multiplication {
+  using Element = typename Op::Element;
+  using P = Panels<Op>;
+  using C = Cut<Op>;
+
+ public:
+  explicit Multiplication(const Problem& p)
+      : p_(p),
+        cut_(p),
+        b_(reinterpret_cast<Element*>(p.scratch)),
+        a_(reinterpret_cast<Element*>(p.scratch + cut_.b_bytes())),
+        sums_(reinterpret_cast<float*>(p.scratch + cut_.b_bytes() + cut_.a_bytes())) {}
+
+  void run() {
+#pragma omp parallel num_threads(p_.threads)
+    for (int64_t column = 0; column < p_.columns; column += cut_.columns_packed) {
+      for (int64_t k = 0; k < p_.inner; k += cut_.inner_packed) {
+        const Range columns{column, std::min(p_.columns, column + cut_.columns_packed)};
+        const Range inner{k, std::min(p_.inner, k + cut_.inner_packed)};
+        pack_b(columns, inner);
+        for (int64_t row = 0; row < p_.rows; row += cut_.rows_packed) {
+          const Range rows{row, std::min(p_.rows, row + cut_.rows_packed)};
+          if (cut_.packs_a) pack_a(rows, inner);
+          multiply_all(rows, columns, inner);
+        }
+      }
+    }
+  }
+
+ private:
+  /// What the threads do between two barriers: part of C's rows and columns, over part of the inner axis.
+  struct Block {
+    Range rows, columns;
+    int64_t first_row, first_column;  ///< of what is packed
+    int64_t k, packed_k, length;      ///< inner indices: where they start in the matrices and in what is packed
+  };
+
+  const Storage* element(const Matrix& m, int64_t row, int64_t column) const {
+    const auto* data = static_cast<const Storage*>(m.data);
+    return m.transposed ? data + column * m.stride + row : data + row * m.stride + column;
+  }
+
+  /// Packed columns from `offset` on, of the inner block of `length` from k on; both counted from where packing began.
+  Element* packed_b(int64_t k, int64_t length, int64_t offset) const {
+    return b_ + k * cut_.columns_packed + P::offset(length, offset);
+  }
+  /// Packed rows, `offset` a multiple of kLanes.
+  Element* packed_a(int64_t k, int64_t length, int64_t offset) const {
+    return a_ + k * cut_.rows_packed + P::offset(length, offset);
+  }
+
+  /// Calls pack(k, length, offset, width) for pieces of `width` of every inner block, each on one thread.
+  template <class Pack>
+  void for_pieces(const Range& inner, int64_t size, int64_t width, Pack&& pack) {
+    const int64_t pieces = C::divide_up(size, width), blocks = C::divide_up(inner.size(), cut_.inner_block);
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < pieces * blocks; ++i) {
+      const int64_t k = i / pieces * cut_.inner_block, offset = i % pieces * width;
+      pack(k, std::min(inner.size() - k, cut_.inner_block), offset, std::min(size - offset, width));
+    }
+  }
+
+  void pack_b(const Range& columns, const Range& inner) {
+    for_pieces(inner, columns.size(), P::kWidth, [&](int64_t k, int64_t length, int64_t offset, int64_t width) {
+      const Storage* source = element(p_.b, inner.first + k, columns.first + offset);
+      Element* packed = packed_b(k, length, offset);
+      p_.b.transposed ? simd::pack_transposed<Op>(source, p_.b.stride, width, length, packed)
+                      : simd::pack_rows<Op>(source, p_.b.stride, length, width, packed);
+    });
+  }
+
+  void pack_a(const Range& rows, const Range& inner) {
+    for_pieces(inner, rows.size(), 8 * Op::kLanes, [&](int64_t k, int64_t length, int64_t offset, int64_t width) {
+      const Storage* source = element(p_.a, rows.first + offset, inner.first + k);
+      Element* packed = packed_a(k, length, offset);
+      p_.a.transposed ? pack_lanes<Op>(source, p_.a.stride, length, width, packed)
+                      : simd::pack_transposed<Op, 1>(source, p_.a.stride, width, length, packed);
+    });
+  }
+
+  void multiply_all(const Range& rows, const Range& columns, const Range& inner) {
+    const int64_t groups = C::divide_up(columns.size(), C::kGroup);
+    const int64_t height = C::divide_up(rows.size(), C::kRows) * groups < 8 * p_.threads ? C::kRows / 2 : C::kRows;
+    const int64_t jobs = C::divide_up(rows.size(), height) * groups;
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < jobs; ++i) {
+      const int64_t row = rows.first + i / groups * height, column = columns.first + i % groups * C::kGroup;
+      for (int64_t k = 0; k < inner.size(); k += cut_.inner_block)
+        multiply_block({{row, std::min(rows.end, row + height)},
+                        {column, std::min(columns.end, column + C::kGroup)},
+                        rows.first,
+                        columns.first,
+                        inner.first + k,
+                        k,
+                        std::min(inner.size() - k, cut_.inner_block)});
+    }
+  }
+
+  void multiply_block(const Block& block) {
+    for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth) {
+      for (int64_t row = block.rows.first; row < block.rows.end;) {
+        // Packed rows lie in vectors, of which a strip takes some lanes.
+        const int64_t lane = cut_.packs_a ? (row - block.first_row) % Op::kLanes : 0;
+        const int64_t count = std::min<int64_t>({Op::kTileRows, Op::kLanes - lane, block.rows.end - row});
+        multiply_strip(block, column, row, lane, static_cast<int>(count));
+        row += count;
+      }
+    }
+  }
+
+  simd::LeftRows<Op> left_rows(const Block& block, int64_t row, int64_t lane) const {
+    constexpr int64_t kUnits = Op::kLanes * Op::kPair;
+    if (cut_.packs_a)
+      return {packed_a(block.packed_k, block.length, row - block.first_row - lane) + lane * Op::kPair, Op::kPair,
+              kUnits};
+    return {element(p_.a, row, block.k), p_.a.stride};
+  }
+
+  /// `count` rows of A times one panel of B.
+  PRISM_FORCE_INLINE void multiply_strip(const Block& block, int64_t column, int64_t row, int64_t lane, int count) {
+    const int64_t offset = column - block.first_column, left = block.columns.end - column;
+    const bool joins = block.k > 0 || p_.accumulate;
+    const bool single = p_.out_type == Type::float32, rounds = !single && block.k + block.length == p_.inner;
+    // Where sums are kept from one block of the inner axis to the next: in C itself if it is float32.
+    const int64_t stride = single ? p_.out_stride : cut_.columns_packed;
+    float* sums = single ? static_cast<float*>(p_.out) + row * stride + column : sums_ + row * stride + offset;
+    auto* rounded = static_cast<uint16_t*>(p_.out) + row * p_.out_stride + column;
+    for (int r = 0; r < count; ++r)
+      for (int64_t i = 0; i < std::min(left, P::kWidth); i += Op::kLanes) {
+        const void* line = rounds ? static_cast<const void*>(rounded + r * p_.out_stride + i) : sums + r * stride + i;
+        __builtin_prefetch(line, 1);  // there when the products are
+      }
+    const auto finish = [&](int r, int v, auto sum) PRISM_INLINE_LAMBDA {
+      const int64_t i = v * Op::kLanes;
+      if (joins) sum = Op::add(sum, Op::load_units(sums + r * stride + i, left - i));
+      if (rounds) {
+        Op::store_units(rounded + r * p_.out_stride + i, sum, left - i);
+      } else {
+        Op::store_units(sums + r * stride + i, sum, left - i);
+      }
+    };
+    simd::multiply<Op>(left_rows(block, row, lane), count, packed_b(block.packed_k, block.length, offset),
+                       P::vectors(left, 0), P::steps(block.length), finish);
+  }
+
+  const Problem& p_;
+  const C cut_;
+  Element *b_, *a_;
+  float* sums_;
+};
+
+}  // namespace prism::gemm

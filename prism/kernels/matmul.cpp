@@ -1,0 +1,79 @@
+#include "prism/kernels/matmul.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include "prism/core/error.h"
+#include "prism/kernels/gemm/gemm.h"
+#include "prism/kernels/scratch.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+
+/// Fewer rows than these do not pay for packing b.
+constexpr int64_t kFewestRows = 64;
+
+gemm::Matrix matrix_of(const Tensor& t) {
+  if (t.stride(1) == 1) return {t.const_data_ptr(), t.stride(0), false};
+  return {t.const_data_ptr(), t.stride(1), true};
+}
+
+gemm::Problem problem_of(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+  gemm::Problem p;
+  p.out_type = out.scalar_type() == torch::kBFloat16 ? gemm::Type::bfloat16 : gemm::Type::float32;
+  p.rows = a.size(0);
+  p.columns = b.size(1);
+  p.inner = a.size(1);
+  p.a = matrix_of(a);
+  p.b = matrix_of(b);
+  p.out = out.mutable_data_ptr();
+  p.out_stride = out.stride(0);
+  p.accumulate = accumulate;
+  p.threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  return p;
+}
+
+bool has_dense_axis(const Tensor& t) {
+  return t.stride(0) == 1 || t.stride(1) == 1;
+}
+
+/// The kernels for a product; null: take LibTorch's.
+const gemm::Kernels* kernels_for(const Tensor& out, const Tensor& a, const Tensor& b) {
+  const bool served = a.device().is_cpu() && a.scalar_type() == torch::kBFloat16 && out.numel() > 0 && a.size(1) > 0 &&
+                      a.size(0) >= kFewestRows && out.stride(1) == 1 && has_dense_axis(a) && has_dense_axis(b) &&
+                      (out.scalar_type() == torch::kBFloat16 || out.scalar_type() == torch::kFloat);
+  return served ? gemm::kernels_of(current_isa()) : nullptr;
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b, torch::ScalarType type) {
+  const Tensor out = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
+  matmul_into(out, a, b);
+  return out;
+}
+
+void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
+  PRISM_ASSERT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) && out.size(0) == a.size(0) &&
+                   out.size(1) == b.size(1) && a.scalar_type() == b.scalar_type(),
+               "matmul", "matrices whose shapes or dtypes do not fit");
+  PRISM_ASSERT(!accumulate || out.scalar_type() != torch::kBFloat16, "matmul", "sums that would be rounded twice");
+  if (const auto* kernels = kernels_for(out, a, b)) {
+    gemm::Problem p = problem_of(out, a, b, accumulate);
+    const auto [scratch, owner] = make_scratch(kernels->scratch_bytes(p));
+    p.scratch = scratch;
+    return kernels->multiply(p);
+  }
+  Tensor result = out;
+  if (accumulate) {
+    result.add_(at::mm(a, b));
+  } else if (out.scalar_type() == a.scalar_type()) {
+    at::mm_out(result, a, b);
+  } else {
+    result.copy_(at::mm(a, b));
+  }
+}
+
+}  // namespace prism

@@ -1,0 +1,190 @@
+// The matrix products of every instruction set against double precision, on raw memory.
+#include "prism/kernels/gemm/gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "prism/core/random.h"
+
+namespace prism {
+namespace {
+
+float widen(uint16_t half) {
+  const uint32_t bits = uint32_t{half} << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+uint16_t narrow(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+struct Shape {
+  int64_t rows, columns, inner;
+  bool a_transposed, b_transposed, half_out, accumulate;
+
+  friend std::ostream& operator<<(std::ostream& out, const Shape& s) {
+    return out << s.rows << "x" << s.columns << "x" << s.inner << (s.a_transposed ? " A^T" : "")
+               << (s.b_transposed ? " B^T" : "") << (s.half_out ? " bf16" : "") << (s.accumulate ? " +=" : "");
+  }
+};
+
+/// A matrix of random values as it lies in memory, rows `stride` apart; what is between them is NaN.
+struct Stored {
+  std::vector<uint16_t> values;
+  int64_t stride;
+  bool transposed;
+
+  Stored(Random& random, int64_t rows, int64_t columns, bool transposed_)
+      : stride((transposed_ ? rows : columns) + static_cast<int64_t>(random.below(5))), transposed(transposed_) {
+    const int64_t lines = transposed ? columns : rows, width = transposed ? rows : columns;
+    values.assign(static_cast<size_t>(lines * stride), 0x7FC0);
+    for (int64_t i = 0; i < lines; ++i)
+      for (int64_t j = 0; j < width; ++j)
+        values[static_cast<size_t>(i * stride + j)] = narrow(static_cast<float>(2 * random.uniform() - 1));
+    // Exactly as long as the values: the sanitizers see a read beyond them.
+    values.resize(static_cast<size_t>((lines - 1) * stride + width));
+    values.shrink_to_fit();
+  }
+
+  double at(int64_t row, int64_t column) const {
+    return widen(values[static_cast<size_t>(transposed ? column * stride + row : row * stride + column)]);
+  }
+  gemm::Matrix matrix() const { return {values.data(), stride, transposed}; }
+};
+
+class Product {
+ public:
+  Product(const Shape& shape, uint64_t seed)
+      : shape_(shape),
+        random_(seed),
+        a_(random_, shape.rows, shape.inner, shape.a_transposed),
+        b_(random_, shape.inner, shape.columns, shape.b_transposed),
+        stride_(shape.columns + static_cast<int64_t>(random_.below(3))) {
+    before_.resize(static_cast<size_t>(shape.rows * stride_));
+    for (auto& value : before_) value = static_cast<float>(random_.uniform());
+  }
+
+  /// C as float32.
+  std::vector<float> multiply(const gemm::Kernels& kernels, int threads) {
+    gemm::Problem p = problem(threads);
+    const size_t bytes = kernels.scratch_bytes(p);
+    const std::unique_ptr<std::byte, decltype(&std::free)> scratch(
+        static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), &std::free);
+    std::memset(scratch.get(), 0xFF, bytes);  // NaN: what is not written must not count
+    p.scratch = scratch.get();
+    std::vector<float> out = before_;
+    std::vector<uint16_t> half(out.size());
+    for (size_t i = 0; i < out.size(); ++i) half[i] = narrow(out[i]);
+    p.out = shape_.half_out ? static_cast<void*>(half.data()) : out.data();
+    kernels.multiply(p);
+    if (shape_.half_out)
+      for (size_t i = 0; i < out.size(); ++i) out[i] = widen(half[i]);
+    return out;
+  }
+
+  /// Sums of K products of values up to 1 err by K units of float32 of the sum of magnitudes, and by half a unit of the
+  /// result's type.
+  void expect_close(const std::vector<float>& found) {
+    for (int64_t i = 0; i < shape_.rows; ++i) {
+      for (int64_t j = 0; j < stride_; ++j) {
+        const auto index = static_cast<size_t>(i * stride_ + j);
+        if (j >= shape_.columns) {
+          const float kept = shape_.half_out ? widen(narrow(before_[index])) : before_[index];
+          ASSERT_EQ(found[index], kept) << shape_ << ": wrote behind row " << i;
+          continue;
+        }
+        double sum = shape_.accumulate ? before_[index] : 0, magnitude = std::abs(sum);
+        for (int64_t k = 0; k < shape_.inner; ++k) {
+          sum += a_.at(i, k) * b_.at(k, j);
+          magnitude += std::abs(a_.at(i, k) * b_.at(k, j));
+        }
+        const double bound = std::ldexp(magnitude * std::sqrt(static_cast<double>(shape_.inner) + 1), -23) +
+                             (shape_.half_out ? std::ldexp(std::abs(sum), -8) : 0);
+        ASSERT_NEAR(found[index], sum, bound) << shape_ << " at " << i << ", " << j;
+      }
+    }
+  }
+
+ private:
+  gemm::Problem problem(int threads) {
+    gemm::Problem p;
+    p.out_type = shape_.half_out ? gemm::Type::bfloat16 : gemm::Type::float32;
+    p.rows = shape_.rows;
+    p.columns = shape_.columns;
+    p.inner = shape_.inner;
+    p.a = a_.matrix();
+    p.b = b_.matrix();
+    p.out_stride = stride_;
+    p.accumulate = shape_.accumulate;
+    p.threads = threads;
+    return p;
+  }
+
+  Shape shape_;
+  Random random_;
+  Stored a_, b_;
+  int64_t stride_;
+  std::vector<float> before_;
+};
+
+class Gemm : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (current_isa() != Isa::avx512_bf16) GTEST_SKIP() << "needs a processor with AVX512-BF16";
+  }
+  static const gemm::Kernels& kernels() { return *gemm::kernels_of(Isa::avx512_bf16); }
+};
+
+TEST_F(Gemm, EqualsTheDefinitionInEveryLayout) {
+  for (const bool a_transposed : {false, true})
+    for (const bool b_transposed : {false, true})
+      for (const bool half_out : {false, true})
+        for (const bool accumulate : {false, true}) {
+          if (half_out && accumulate) continue;
+          Product product({67, 83, 130, a_transposed, b_transposed, half_out, accumulate}, 1);
+          product.expect_close(product.multiply(kernels(), 2));
+        }
+}
+
+TEST_F(Gemm, EqualsTheDefinitionBeyondOneBlockOfEveryAxis) {
+  // More rows than a block, more columns than a group, an inner axis of three passes, and more of b than is packed at
+  // once.
+  for (const Shape& shape :
+       {Shape{205, 301, 2100, false, true, true, false}, Shape{205, 301, 2100, true, false, false, true},
+        Shape{17, 8300, 1030, false, false, true, false}, Shape{9, 270, 17000, true, false, true, false}}) {
+    Product product(shape, 2);
+    product.expect_close(product.multiply(kernels(), 2));
+  }
+}
+
+TEST_F(Gemm, EqualsTheDefinitionForRandomShapes) {
+  Random random(3);
+  const auto size = [&](uint64_t most) { return static_cast<int64_t>(1 + random.below(most)); };
+  for (int i = 0; i < 300; ++i) {
+    const Shape shape{size(120),  size(150), size(i % 10 == 0 ? 1500 : 90), random.below(2) == 0, random.below(2) == 0,
+                      i % 2 == 0, i % 4 == 1};
+    Product product(shape, static_cast<uint64_t>(i));
+    product.expect_close(product.multiply(kernels(), 1 + i % 3));
+  }
+}
+
+TEST_F(Gemm, HasTheSameBitsForEveryNumberOfThreads) {
+  for (const bool a_transposed : {false, true}) {
+    Product product({333, 700, 1500, a_transposed, false, false, false}, 4);
+    const auto one = product.multiply(kernels(), 1);
+    for (const int threads : {2, 5}) EXPECT_EQ(product.multiply(kernels(), threads), one);
+  }
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,71 @@
+// matmul() on every way it can take, against float64.
+#include "prism/kernels/matmul.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include "prism/kernels/simd/isa.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+
+Tensor random(int64_t rows, int64_t columns, torch::ScalarType type, bool transposed) {
+  const auto values = transposed ? torch::randn({columns, rows}).t() : torch::randn({rows, columns});
+  return values.to(type);  // keeps the strides
+}
+
+/// Half a unit of the result's type, and of float32 a unit for each of the root of so many terms, of the magnitudes.
+void expect_close(const Tensor& found, const Tensor& a, const Tensor& b, const Tensor& before) {
+  const auto wide = at::mm(a.to(torch::kDouble), b.to(torch::kDouble)) + before;
+  const auto magnitude = at::mm(a.to(torch::kDouble).abs(), b.to(torch::kDouble).abs()) + before.abs();
+  const double rounding = found.scalar_type() == torch::kBFloat16 ? 0x1p-8 : 0;
+  const auto bound = wide.abs() * rounding + magnitude * 0x1p-23 * std::sqrt(static_cast<double>(a.size(1)) + 1);
+  EXPECT_LE((found.to(torch::kDouble) - wide - bound).max().item<double>(), 0);
+}
+
+TEST(Matmul, EqualsTheDefinitionOnEveryWay) {
+  torch::manual_seed(1);
+  for (const Isa isa : {Isa::portable, current_isa()}) {
+    const IsaScope scope(isa);
+    for (const int64_t rows : {3, 64, 130})
+      for (const bool a_transposed : {false, true})
+        for (const bool b_transposed : {false, true}) {
+          const auto a = random(rows, 75, torch::kBFloat16, a_transposed);
+          const auto b = random(75, 50, torch::kBFloat16, b_transposed);
+          expect_close(matmul(a, b, torch::kBFloat16), a, b, torch::zeros({1}));
+        }
+  }
+}
+
+TEST(Matmul, KeepsFloat32SumsWhereTheyAreWanted) {
+  torch::manual_seed(2);
+  const auto a = random(100, 64, torch::kBFloat16, true), b = random(64, 40, torch::kBFloat16, false);
+  const auto out = matmul(a, b, torch::kFloat);
+  if (current_isa() == Isa::avx512_bf16) expect_close(out, a, b, torch::zeros({1}));
+  const auto before = out.clone();
+  matmul_into(out, a, b, /*accumulate=*/true);
+  EXPECT_TRUE(at::allclose(out, 2 * before, 1e-2, 1e-2));
+  if (current_isa() == Isa::avx512_bf16) expect_close(out, a, b, before.to(torch::kDouble));
+}
+
+TEST(Matmul, WritesIntoPartOfALargerMatrixAndLeavesTheRest) {
+  torch::manual_seed(3);
+  const auto a = random(70, 32, torch::kBFloat16, false), b = random(32, 20, torch::kBFloat16, false);
+  const auto whole = torch::full({90, 30}, 7.0, torch::kBFloat16);
+  matmul_into(whole.narrow(0, 10, 70).narrow(1, 5, 20), a, b);
+  EXPECT_TRUE(at::equal(whole.narrow(0, 10, 70).narrow(1, 5, 20), matmul(a, b, torch::kBFloat16)));
+  EXPECT_EQ(whole.eq(7).sum().item<int64_t>(), 90 * 30 - 70 * 20);
+}
+
+TEST(Matmul, TakesFloat64AndEmptyMatrices) {
+  const auto a = torch::randn({70, 9}, torch::kDouble), b = torch::randn({9, 4}, torch::kDouble);
+  EXPECT_TRUE(at::allclose(matmul(a, b, torch::kDouble), at::mm(a, b)));
+  const auto none = torch::empty({70, 0}, torch::kBFloat16);
+  EXPECT_EQ(matmul(none, none.t(), torch::kBFloat16).abs().max().item<float>(), 0);
+  EXPECT_EQ(matmul(none.t(), none, torch::kFloat).numel(), 0);
+}
+
+}  // namespace
+}  // namespace prism
