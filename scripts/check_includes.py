@@ -24,7 +24,7 @@ RANKS = {
     "cli": 9,
 }
 WITHOUT_TORCH = {"core", "tokenizer", "formats", "report", "data"}
-PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/")
+PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")

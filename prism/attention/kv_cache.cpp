@@ -1,6 +1,7 @@
 #include "prism/attention/kv_cache.h"
 
 #include "prism/core/error.h"
+#include "prism/kernels/huge_pages.h"
 
 namespace prism {
 
@@ -12,9 +13,16 @@ int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, i
 
 KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type)
     : capacity_(capacity) {
+  // One piece for all layers, so that small ones share the huge pages.
+  const torch::Tensor all = empty_in_huge_pages(batch * kv_cache_bytes(layers, capacity, /*element_bytes=*/1), type);
+  int64_t used = 0;
   for (const auto& layer : layers) {
-    const auto make = [&] { return torch::empty({batch, layer.kv_heads, capacity, layer.head_dim}, type); };
-    layers_.push_back({make(), make()});
+    const auto take = [&] {
+      const int64_t count = batch * layer.kv_heads * capacity * layer.head_dim;
+      used += count;
+      return all.narrow(0, used - count, count).view({batch, layer.kv_heads, capacity, layer.head_dim});
+    };
+    layers_.push_back({take(), take()});
   }
 }
 

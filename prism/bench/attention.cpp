@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "prism/attention/kv_cache.h"
 #include "prism/kernels/attend.h"
 
 namespace prism {
@@ -76,10 +77,14 @@ AttentionInput make_input(const AttentionShape& s, torch::ScalarType type, bool 
   return input;
 }
 
-/// Keys and values as a cache holds them: a head's positions one behind the other.
+/// Keys and values moved into a cache, as decoding finds them.
 AttentionInput as_cached(AttentionInput input) {
-  input.kv.k_BGSD = input.kv.k_BGSD.contiguous();
-  input.kv.v_BGSE = input.kv.v_BGSE.contiguous();
+  LayerConfig layer;
+  layer.heads = input.q_BTHD.size(2);
+  layer.kv_heads = input.kv.k_BGSD.size(1);
+  layer.head_dim = input.q_BTHD.size(3);
+  KvCache cache({layer}, input.q_BTHD.size(0), input.kv.k_BGSD.size(2), input.q_BTHD.scalar_type());
+  input.kv = cache.append(0, input.kv.k_BGSD, input.kv.v_BGSE);
   return input;
 }
 

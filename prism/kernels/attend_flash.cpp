@@ -89,7 +89,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     flash::Forward f(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, scale));
     const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
     const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
-    const auto& kernels = *flash::kernels_of(current_isa());
+    const auto& kernels = found_again(flash::kernels_of(current_isa()));
     const auto [scratch, owner] = make_scratch(kernels.forward_scratch(f));
     const auto tasks = flash::plan(f);
     f.q = matrix_of(q_BTHD, 2, 1);
@@ -115,7 +115,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     const Tensor d_out = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
     const Visible seen{saved[5], saved[6], context->saved_data["kept"].toTensor()};
     flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
-    const auto& kernels = *flash::kernels_of(current_isa());
+    const auto& kernels = found_again(flash::kernels_of(current_isa()));
     const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
     const Tensor dq = at::empty(q_BTHD.sizes(), q_BTHD.options());
     // Token-major as queries are, so that the gradient of fused queries, keys and values is put together by rows.

@@ -42,7 +42,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
       work.branch = branch.const_data_ptr();
       work.sum = sum.mutable_data_ptr<float>();
     }
-    for_rows(row_kernels(x, out)->norm, work, rows, width);
+    for_rows(found_again(row_kernels(x, out)).norm, work, rows, width);
     context->save_for_backward({sum, weight, inverse_rms});
     context->saved_data["out"] = static_cast<int64_t>(out);
     context->set_materialize_grads(false);
@@ -72,13 +72,12 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     work.d_sum = d_sum.defined() ? d_sum.const_data_ptr<float>() : nullptr;
     work.d_x = d_x.mutable_data_ptr<float>();
     work.d_branch = with_branch ? d_branch.mutable_data_ptr() : nullptr;
-    const auto* kernels = row_kernels(sum, out);
-    PRISM_ASSERT(kernels != nullptr, kOperation, "an instruction set other than the forward pass's");
+    const auto& kernels = found_again(row_kernels(sum, out));
     at::parallel_for(0, d_weight.size(0), 1, [&](int64_t first, int64_t last) {
       for (int64_t block = first; block < last; ++block) {
         auto share = work;
         share.d_weight = d_weight.mutable_data_ptr<float>() + block * width;
-        kernels->norm_gradient(share, block * kRowsPerBlock, std::min(rows, (block + 1) * kRowsPerBlock));
+        kernels.norm_gradient(share, block * kRowsPerBlock, std::min(rows, (block + 1) * kRowsPerBlock));
       }
     });
     return {d_x, d_branch, d_weight.sum(0), Tensor(), Tensor()};

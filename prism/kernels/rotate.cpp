@@ -31,7 +31,7 @@ void rotate_into(const Tensor& in, const Tensor& out, const Tensor& cos, const T
   work.sin = sin.const_data_ptr<float>();
   work.in = in.const_data_ptr();
   work.out = out.mutable_data_ptr();
-  for_rows(row_kernels(in, in.scalar_type())->rotate, work, in.size(0) * in.size(1), in.size(2));
+  for_rows(found_again(row_kernels(in, in.scalar_type())).rotate, work, in.size(0) * in.size(1), in.size(2));
 }
 
 struct RotateFunction : torch::autograd::Function<RotateFunction> {

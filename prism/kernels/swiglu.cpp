@@ -27,7 +27,7 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
     work.width = shape.back();
     work.x = x.const_data_ptr();
     work.y = y.mutable_data_ptr();
-    for_rows(row_kernels(x, x.scalar_type())->swiglu, work, y.numel() / work.width, work.width);
+    for_rows(found_again(row_kernels(x, x.scalar_type())).swiglu, work, y.numel() / work.width, work.width);
     return y;
   }
 
@@ -42,7 +42,7 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
     work.x = x.const_data_ptr();
     work.d_y = d_y.const_data_ptr();
     work.d_x = d_x.mutable_data_ptr();
-    for_rows(row_kernels(x, x.scalar_type())->swiglu_gradient, work, d_y.numel() / work.width, work.width);
+    for_rows(found_again(row_kernels(x, x.scalar_type())).swiglu_gradient, work, d_y.numel() / work.width, work.width);
     return {d_x};
   }
 };

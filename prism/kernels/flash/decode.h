@@ -11,8 +11,11 @@ namespace prism::flash {
 /// Query rows of one key/value head: all queries of all its heads.
 constexpr int64_t kMostDecodeRows = 8;
 constexpr int64_t kDecodeChunk = 512;
-/// Rows from what is read to what is asked for.
-constexpr int64_t kAhead = 32;
+/// Rows from what is read to what is asked for: a page, and no less than a step of the loop.
+template <class Op, class Storage>
+PRISM_FORCE_INLINE int64_t rows_ahead(int64_t dim) {
+  return std::max<int64_t>(Op::kLanes, 4096 / (dim * static_cast<int64_t>(sizeof(Storage))) / 2 * 2);
+}
 
 PRISM_FORCE_INLINE bool decodes(const Problem& p) {
   return p.queries * (p.heads / p.kv_heads) <= kMostDecodeRows;
@@ -71,14 +74,15 @@ PRISM_FORCE_INLINE void prefetch_rows(const Storage* rows, int64_t stride, int64
 template <class Op, int Rows, class Storage>
 PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                    int64_t count, int64_t dim, float* out, int64_t out_stride) {
+  const int64_t ahead = rows_ahead<Op, Storage>(dim);
   int64_t i = 0;
   for (; i + 2 * Op::kLanes <= dim; i += 2 * Op::kLanes) {
     typename Op::Vector sums[Rows][2] = {}, units[2];
     int64_t j = 0;
     for (; j + Op::kPair <= count; j += Op::kPair) {
       const Storage* even = values + j * stride + i;
-      __builtin_prefetch(even + kAhead * stride);
-      __builtin_prefetch(even + (kAhead + 1) * stride);
+      __builtin_prefetch(even + ahead * stride);
+      __builtin_prefetch(even + (ahead + 1) * stride);
       Op::interleave(even, even + stride, units);
 #pragma GCC unroll 8
       for (int row = 0; row < Rows; ++row) {
@@ -130,8 +134,9 @@ void decode_chunk(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
                   end = f.end_key_BT[batch * f.queries + t] - first;
     copy_rows<Op>(row_of<Storage>(f.q, batch, head, t), 0, 1, f.key_dim, query);
     const Storage* keys = row_of<Storage>(f.k, batch, kv_head, first);
+    const int64_t ahead = rows_ahead<Op, Storage>(f.key_dim);
     for (int64_t j = 0; j < count; j += Op::kLanes) {
-      if (row == 0) prefetch_rows(keys + (j + kAhead) * f.k.row_stride, f.k.row_stride, Op::kLanes, f.key_dim);
+      if (row == 0) prefetch_rows(keys + (j + ahead) * f.k.row_stride, f.k.row_stride, Op::kLanes, f.key_dim);
       Op::store(scores + j, score_keys<Op>(query, keys + j * f.k.row_stride, f.k.row_stride, count - j, f.key_dim));
     }
     soften_row<Op>(scores, width, begin, end < count ? end : count, f.scale * kLog2E, &largest, &total, weights[row]);
@@ -168,9 +173,11 @@ template <class Op, class Storage>
 void run_decode(const Forward& f) {
   const DecodeLayout<Op> layout(f);
   const int64_t tasks = f.batch * f.kv_heads * layout.chunks, rows = f.batch * f.heads * f.queries;
+  const int64_t run = std::max<int64_t>(1, tasks / (8 * f.threads));
 #pragma omp parallel num_threads(f.threads)
   {
-#pragma omp for schedule(dynamic)
+    // Runs of chunks, so that what a thread asks for at the end of one is the beginning of its next.
+#pragma omp for schedule(dynamic, run)
     for (int64_t i = 0; i < tasks; ++i)
       decode_chunk<Op, Storage>(f, layout, i / layout.chunks / f.kv_heads, i / layout.chunks % f.kv_heads,
                                 i % layout.chunks);

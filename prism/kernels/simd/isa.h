@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "prism/core/error.h"
+
 namespace prism {
 
 enum class Isa { portable, avx2, avx512, avx512_bf16 };
@@ -26,6 +28,13 @@ const Kernels* choose_kernels(Isa isa, const Kernels& avx512_bf16, const Kernels
       return nullptr;
   }
   return nullptr;
+}
+
+/// What was found when the choice fell on prism's own kernels, in a forward pass for instance, and is looked for again.
+template <class Kernels>
+const Kernels& found_again(const Kernels* kernels) {
+  PRISM_ASSERT(kernels != nullptr, "PRISM_ISA", "another instruction set than a moment ago");
+  return *kernels;
 }
 
 /// While it lives, current_isa() is `isa`, for every thread: to compare two in one process.
