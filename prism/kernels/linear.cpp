@@ -22,7 +22,7 @@ Tensor as_rows(const Tensor& x) {
 Tensor apply_matrix(const Tensor& x, const Tensor& b) {
   auto sizes = x.sizes().vec();
   sizes.back() = b.size(1);
-  const Tensor y = at::empty(sizes, x.options());  // autograd wants no view of the product
+  Tensor y = at::empty(sizes, x.options());  // autograd wants no view of the product
   matmul_into(as_rows(y), as_rows(x), b);
   return y;
 }

@@ -50,7 +50,7 @@ const gemm::Kernels* kernels_for(const Tensor& out, const Tensor& a, const Tenso
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, torch::ScalarType type) {
-  const Tensor out = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
+  Tensor out = at::empty({a.size(0), b.size(1)}, a.options().dtype(type));
   matmul_into(out, a, b);
   return out;
 }
