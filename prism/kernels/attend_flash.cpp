@@ -1,7 +1,6 @@
 // prism's own flash attention behind attend(): what each query sees becomes an interval of keys, and the kernels of the
 // processor's instruction set do the rest.
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -78,7 +77,7 @@ flash::Problem problem_of(const Tensor& q_BTHD, const Tensor& k_BGSD, const Tens
   p.first_key_BT = seen.first_BT.const_data_ptr<int32_t>();
   p.end_key_BT = seen.end_BT.const_data_ptr<int32_t>();
   p.kept_heads_BH = seen.kept_BH.defined() ? seen.kept_BH.const_data_ptr<bool>() : nullptr;
-  p.threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  p.threads = kernel_threads();
   return p;
 }
 

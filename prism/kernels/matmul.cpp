@@ -1,7 +1,6 @@
 #include "prism/kernels/matmul.h"
 
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 
 #include "prism/core/error.h"
 #include "prism/kernels/gemm/gemm.h"
@@ -31,7 +30,7 @@ gemm::Problem problem_of(const Tensor& out, const Tensor& a, const Tensor& b, bo
   p.out = out.mutable_data_ptr();
   p.out_stride = out.stride(0);
   p.accumulate = accumulate;
-  p.threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  p.threads = kernel_threads();
   return p;
 }
 

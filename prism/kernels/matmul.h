@@ -6,7 +6,8 @@
 
 namespace prism {
 
-/// a b, with sums in float32 (float64 for float64) that are rounded once to `type`.
+/// a b, with sums in float32 (float64 for float64) that are rounded once to `type`; LibTorch's products are rounded to
+/// the dtype of a and b before that.
 ///
 /// @param a     [M, K], @param b [K, N]: of one dtype; either may be a transposed view, x.t().
 /// @param type  of the result: that of a and b, or float32.

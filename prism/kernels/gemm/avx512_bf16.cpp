@@ -13,7 +13,6 @@ struct Half : simd::PairsOfBfloat16 {};
 }  // namespace
 
 const Kernels kAvx512Bf16 = {
-    "AVX512-BF16",
     [](const Problem& p) { return Cut<Half>(p).bytes(p); },
     [](const Problem& p) { Multiplication<Half, uint16_t>(p).run(); },
 };

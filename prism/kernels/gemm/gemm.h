@@ -35,7 +35,6 @@ struct Problem {
 
 /// The functions of one instruction set. Results depend on the shape and the values alone, not on the threads.
 struct Kernels {
-  const char* name;
   size_t (*scratch_bytes)(const Problem&);
   void (*multiply)(const Problem&);
 };

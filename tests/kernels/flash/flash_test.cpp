@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <ostream>
@@ -12,6 +11,7 @@
 
 #include "prism/core/random.h"
 #include "prism/kernels/simd/isa.h"
+#include "tests/kernels/bfloat16.h"
 
 namespace prism {
 namespace {
@@ -30,19 +30,13 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 }
 
 uint16_t to_storage(double x, uint16_t) {
-  const auto value = static_cast<float>(x);
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+  return narrow(static_cast<float>(x));
 }
 float to_storage(double x, float) {
   return static_cast<float>(x);
 }
 double from_storage(uint16_t x) {
-  const uint32_t bits = uint32_t{x} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+  return widen(x);
 }
 double from_storage(float x) {
   return x;

@@ -11,22 +11,10 @@
 #include <vector>
 
 #include "prism/core/random.h"
+#include "tests/kernels/bfloat16.h"
 
 namespace prism {
 namespace {
-
-float widen(uint16_t half) {
-  const uint32_t bits = uint32_t{half} << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-uint16_t narrow(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
 
 struct Shape {
   int64_t rows, columns, inner;

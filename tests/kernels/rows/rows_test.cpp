@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "prism/core/random.h"
+#include "tests/kernels/bfloat16.h"
 
 namespace prism {
 namespace {
@@ -33,16 +33,11 @@ class Values {
   void* data() { return type_ == rows::Type::bfloat16 ? static_cast<void*>(half_.data()) : single_.data(); }
   double operator[](size_t i) const {
     if (type_ == rows::Type::float32) return single_[i];
-    const uint32_t bits = uint32_t{half_[i]} << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
+    return widen(half_[i]);
   }
   void set(size_t i, float value) {
     single_[i] = value;
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    half_[i] = static_cast<uint16_t>(std::isnan(value) ? 0x7FC0 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+    half_[i] = narrow(value);
   }
 
  private:

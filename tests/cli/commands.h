@@ -1,0 +1,42 @@
+// What the tests of commands share: a run that is finished, and the sentence that a failure is.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/cli/process.h"
+
+namespace prism {
+
+inline Outcome run(const std::vector<std::string>& words, const std::string& input = "") {
+  return run_prism(words, Workshop::folder(), input);
+}
+
+/// A finished run, made once.
+inline const std::string& trained() {
+  static const std::string name = [] {
+    const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "trained", "--threads", "1"});
+    if (outcome.status != 0) throw std::runtime_error(outcome.err);
+    return std::string("trained");
+  }();
+  return name;
+}
+
+inline std::filesystem::path last_checkpoint() {
+  return Workshop::folder() / trained() / "checkpoints/step-00000016";
+}
+
+/// One sentence in brackets-operation form with the words expected in it, and no trace of a stack.
+inline void expect_sentence(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
+  EXPECT_EQ(outcome.status, status) << outcome.err;
+  EXPECT_TRUE(outcome.err.find('[') != std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find("frame #"), std::string::npos) << outcome.err;
+  for (const auto& part : parts)
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << "no \"" << part << "\" in: " << outcome.err;
+}
+
+}  // namespace prism
