@@ -4,8 +4,9 @@
 //
 // with delta_t = sum_e dO_te O_te. Source: arXiv 2307.08691, algorithm 2.
 //
-// A task is a key/value head, or where there are few of these a share of its tiles; the queries of its heads are copied
-// and transposed once. dV and dK of a tile are summed transposed, so that the weights need no transposing.
+// A task is a key/value head, or where there are few of these a share of its tiles. The queries of its heads are
+// prepared once, block by block: as elements, as they lie and transposed. dV and dK of a tile are summed transposed, so
+// that the weights need no transposing.
 #pragma once
 
 #include <omp.h>
@@ -14,89 +15,174 @@
 
 namespace prism::flash {
 
-/// Queries whose weights are kept until the tile's sums take them in.
+/// Queries whose weights are kept until the tile's sums take them in: whole strips and whole transposed squares.
 constexpr int64_t kQueryBlock = 96;
+constexpr int64_t kMostTile = 256;
 
-/// Sizes, and where things lie in the scratch memory: a share for each thread, then the query gradients of tasks that
-/// have to be added up.
+/// A head's queries and output gradients, in blocks of kQueryBlock rows.
+template <class Op>
+struct PreparedHead {
+  typename Op::Element *queries, *gradients;      ///< [T, key_dim], [T, value_dim]
+  typename Op::Element *queries_t, *gradients_t;  ///< of each block [dim, kQueryBlock]; 0 behind the last row
+  float *shift, *delta;                           ///< -lse in powers of 2, 0 where nothing is seen; -delta
+};
+
+/// Sizes, and where things lie in the scratch memory: a share for each thread; prepared heads, in a thread's share
+/// where a task is a whole head, else once for all; and the query gradients of tasks that have to be added up.
 template <class Op>
 struct BackwardLayout {
   using Element = typename Op::Element;
   using P = Panels<Op>;
 
-  int64_t group, tile, tiles, chunks, tasks, rows_t, key_width, thread_bytes = 0, dq_bytes, threads;
+  int64_t group, tile, tiles, chunks, tasks, blocks, key_width, threads, thread_bytes, head_bytes, dq_bytes;
   // Offsets in a thread's share, in bytes.
-  int64_t queries, gradients, queries_t, gradients_t, lse2, delta, dq, keys, values, key_rows, scores, products, slopes,
-      weight_pairs, slope_pairs, key_sums, value_sums;
+  int64_t dq, heads, keys, values, key_rows, scores, products, slopes, weight_pairs, slope_pairs, key_sums, value_sums;
+  // Offsets of a prepared head.
+  int64_t queries, gradients, queries_t, gradients_t, shift, delta;
 
   explicit BackwardLayout(const Problem& p) : threads(p.threads) {
     const int64_t widest = p.key_dim > p.value_dim ? p.key_dim : p.value_dim;
-    tile = widest <= 128 ? 256 : widest <= 256 ? 128 : 64;  // the sums and packed rows of a tile stay in the cache
+    tile = widest <= 128 ? kMostTile : widest <= 256 ? 128 : 64;  // its sums and packed rows stay in the cache
     tiles = (p.keys + tile - 1) / tile;
+    blocks = (p.queries + kQueryBlock - 1) / kQueryBlock;
     group = p.heads / p.kv_heads;
     // By the shape alone, so that the order of all sums is the same for every number of threads.
     constexpr int64_t kEnoughTasks = 16;
-    const int64_t heads = p.batch * p.kv_heads;
-    chunks = (kEnoughTasks + heads - 1) / heads;
+    const int64_t kv_heads = p.batch * p.kv_heads;
+    chunks = (kEnoughTasks + kv_heads - 1) / kv_heads;
     chunks = chunks < tiles ? chunks : tiles;
-    tasks = heads * chunks;
-    constexpr int64_t kBlock = Op::kLanes * Op::kPair, e = sizeof(Element), f = sizeof(float);
-    rows_t = (p.queries + kBlock - 1) / kBlock * kBlock;
+    tasks = kv_heads * chunks;
+    constexpr int64_t e = sizeof(Element), f = sizeof(float);
     key_width = P::padded(p.key_dim);
-    dq_bytes = round(group * p.queries * key_width * f);
-    queries = take(group * p.queries * p.key_dim * e);
-    gradients = take(group * p.queries * p.value_dim * e);
-    queries_t = take(group * p.key_dim * rows_t * e);
-    gradients_t = take(group * p.value_dim * rows_t * e);
-    lse2 = take(group * p.queries * f);
-    delta = take(group * p.queries * f);
-    dq = take(chunks == 1 ? dq_bytes : 0);
-    keys = take(P::size(p.key_dim, tile) * e);
-    values = take(P::size(p.value_dim, tile) * e);
-    key_rows = take(P::size(tile, p.key_dim) * e);
-    scores = take(Op::kTileRows * tile * f);
-    products = take(Op::kTileRows * tile * f);
-    slopes = take(Op::kTileRows * tile * e);
-    weight_pairs = take(kQueryBlock * tile * e);
-    slope_pairs = take(kQueryBlock * tile * e);
-    key_sums = take(p.key_dim * tile * f);
-    value_sums = take(p.value_dim * tile * f);
+
+    Regions head;
+    queries = head.take(p.queries * p.key_dim * e);
+    gradients = head.take(p.queries * p.value_dim * e);
+    queries_t = head.take(blocks * kQueryBlock * p.key_dim * e);
+    gradients_t = head.take(blocks * kQueryBlock * p.value_dim * e);
+    shift = head.take(p.queries * f);
+    delta = head.take(p.queries * f);
+    head_bytes = head.bytes;
+
+    Regions share;
+    dq_bytes = Regions::round(group * p.queries * key_width * f);
+    dq = share.take(chunks == 1 ? dq_bytes : 0);
+    heads = share.take(chunks == 1 ? group * head_bytes : 0);
+    keys = share.take(P::size(p.key_dim, tile) * e);
+    values = share.take(P::size(p.value_dim, tile) * e);
+    key_rows = share.take(P::size(tile, p.key_dim) * e);
+    scores = share.take(Op::kTileRows * tile * f);
+    products = share.take(Op::kTileRows * tile * f);
+    slopes = share.take(Op::kTileRows * tile * e);
+    weight_pairs = share.take(kQueryBlock * tile * e);
+    slope_pairs = share.take(kQueryBlock * tile * e);
+    key_sums = share.take(p.key_dim * tile * f);
+    value_sums = share.take(p.value_dim * tile * f);
+    thread_bytes = share.bytes;
   }
 
-  size_t bytes() const { return static_cast<size_t>(threads * thread_bytes + (chunks == 1 ? 0 : tasks * dq_bytes)); }
+  size_t bytes(const Problem& p) const {
+    return static_cast<size_t>(threads * thread_bytes +
+                               (chunks == 1 ? 0 : p.batch * p.heads * head_bytes + tasks * dq_bytes));
+  }
   std::byte* share(const Backward& b, int64_t thread) const { return b.scratch + thread * thread_bytes; }
+  /// The h-th head of the group of a task's key/value head, which is the kv_head-th of the whole batch.
+  PreparedHead<Op> prepared(const Backward& b, int64_t thread, int64_t kv_head, int64_t h) const {
+    std::byte* at = chunks == 1 ? share(b, thread) + heads + h * head_bytes
+                                : b.scratch + threads * thread_bytes + (kv_head * group + h) * head_bytes;
+    const auto elements = [at](int64_t offset) { return reinterpret_cast<Element*>(at + offset); };
+    const auto floats = [at](int64_t offset) { return reinterpret_cast<float*>(at + offset); };
+    return {elements(queries),     elements(gradients), elements(queries_t),
+            elements(gradients_t), floats(shift),       floats(delta)};
+  }
   /// Query gradients of a task's heads: [group, T, key_width].
   float* task_dq(const Backward& b, int64_t thread, int64_t task) const {
     return reinterpret_cast<float*>(chunks == 1 ? share(b, thread) + dq
-                                                : b.scratch + threads * thread_bytes + task * dq_bytes);
+                                                : b.scratch + threads * thread_bytes + b.batch * b.heads * head_bytes +
+                                                      task * dq_bytes);
   }
 
  private:
-  static int64_t round(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-  int64_t take(int64_t bytes) {
-    const int64_t at = thread_bytes;
-    thread_bytes += round(bytes);
-    return at;
-  }
+  /// Regions of memory one behind the other, each from a 64-byte boundary.
+  struct Regions {
+    int64_t bytes = 0;
+
+    static int64_t round(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+    int64_t take(int64_t size) {
+      const int64_t at = bytes;
+      bytes += round(size);
+      return at;
+    }
+  };
 };
 
-/// out += factor a panels, `rows` rows of float32.
+/// out += factor a panel, `rows` rows of float32.
 template <class Op>
-void add_product(const typename Op::Element* a, int64_t a_stride, int64_t rows, const typename Op::Element* packed,
-                 int64_t packed_inner, int64_t steps, int64_t columns, float factor, float* out, int64_t out_stride) {
-  using P = Panels<Op>;
-  for (int64_t first = 0; first < columns; first += P::kWidth) {
-    const auto* panel = packed + P::offset(packed_inner, first);
-    for (int64_t row = 0; row < rows; row += Op::kTileRows) {
-      const int count = rows - row < Op::kTileRows ? static_cast<int>(rows - row) : Op::kTileRows;
-      multiply<Op>({a + row * a_stride, a_stride}, count, panel, P::vectors(columns, first), steps,
-                   [&](int r, int v, auto sum) {
-                     float* at = out + (row + r) * out_stride + first + v * Op::kLanes;
-                     Op::store(at, Op::fma(sum, Op::set(factor), Op::load(at)));
-                   });
-    }
+void add_panel(const simd::LeftRows<Op>& a, int64_t rows, const typename Op::Element* panel, int vectors, int64_t steps,
+               float factor, float* out, int64_t out_stride) {
+  for (int64_t row = 0; row < rows; row += Op::kTileRows) {
+    const int count = rows - row < Op::kTileRows ? static_cast<int>(rows - row) : Op::kTileRows;
+    multiply<Op>({a.first + row * a.stride, a.stride}, count, panel, vectors, steps, [&](int r, int v, auto sum) {
+      float* at = out + (row + r) * out_stride + v * Op::kLanes;
+      Op::store(at, Op::fma(sum, Op::set(factor), Op::load(at)));
+    });
   }
 }
+
+/// Prepares the rows of one head from `block` on, a multiple of kQueryBlock.
+template <class Op, class Storage>
+class BlockPreparation {
+ public:
+  BlockPreparation(const Backward& b, const PreparedHead<Op>& to, int64_t batch, int64_t head, int64_t block)
+      : b_(b),
+        to_(to),
+        batch_(batch),
+        head_(head),
+        block_(block),
+        count_(b.queries - block < kQueryBlock ? b.queries - block : kQueryBlock) {}
+
+  void run() const {
+    copy_rows<Op>(row(b_.q, 0), b_.q.row_stride, count_, b_.key_dim, to_.queries + block_ * b_.key_dim);
+    copy_rows<Op>(row(b_.d_out, 0), b_.d_out.row_stride, count_, b_.value_dim, to_.gradients + block_ * b_.value_dim);
+    transpose_rows(b_.q, b_.key_dim, to_.queries_t + block_ * b_.key_dim);
+    transpose_rows(b_.d_out, b_.value_dim, to_.gradients_t + block_ * b_.value_dim);
+    const float* lse = b_.lse_BHT + (batch_ * b_.heads + head_) * b_.queries;
+    for (int64_t t = 0; t < count_; ++t) {
+      const Storage *out = row(b_.out, t), *d_out = row(b_.d_out, t);
+      auto sum = Op::zero();
+      for (int64_t i = 0; i < b_.value_dim; i += Op::kLanes)
+        sum = Op::fma(Op::load_units(out + i, b_.value_dim - i), Op::load_units(d_out + i, b_.value_dim - i), sum);
+      const float own = lse[block_ + t];
+      to_.delta[block_ + t] = -Op::sum(sum);
+      to_.shift[block_ + t] = own == -std::numeric_limits<float>::infinity() ? 0.0f : -own * kLog2E;
+    }
+  }
+
+ private:
+  const Storage* row(const Matrix& m, int64_t t) const { return row_of<Storage>(m, batch_, head_, block_ + t); }
+
+  /// [count, dim] -> [dim, kQueryBlock].
+  void transpose_rows(const Matrix& m, int64_t dim, typename Op::Element* to) const {
+    static_assert(kQueryBlock % (Op::kLanes * Op::kPair) == 0);
+    for (int64_t t = 0; t < kQueryBlock; t += Op::kLanes * Op::kPair)
+      for (int64_t i = 0; i < dim; i += Op::kLanes) {
+        typename Op::Vector square[Op::kLanes];
+        for (int s = 0; s < Op::kLanes; ++s) {
+          const int64_t even = t + s * Op::kPair, odd = even + 1;
+          square[s] = even < count_
+                          ? Op::interleave(row(m, even) + i, odd < count_ ? row(m, odd) + i : nullptr, dim - i)
+                          : Op::zero();
+        }
+        Op::transpose(square);
+        for (int64_t c = 0; c < Op::kLanes && i + c < dim; ++c)
+          Op::store(reinterpret_cast<float*>(to + (i + c) * kQueryBlock + t), square[c]);
+      }
+  }
+
+  const Backward& b_;
+  const PreparedHead<Op>& to_;
+  const int64_t batch_, head_, block_, count_;
+};
 
 /// A task: the chunk-th share of the tiles of one key/value head, and all queries that see it.
 template <class Op, class Storage>
@@ -108,6 +194,7 @@ class BackwardTask {
   BackwardTask(const Backward& b, const BackwardLayout<Op>& layout, int64_t thread, int64_t task)
       : b_(b),
         l_(layout),
+        thread_(thread),
         share_(layout.share(b, thread)),
         dq_(layout.task_dq(b, thread, task)),
         chunk_(task % layout.chunks),
@@ -115,9 +202,10 @@ class BackwardTask {
         batch_(task / layout.chunks / b.kv_heads) {}
 
   void run() {
-    for (int64_t i = 0; i < l_.group * b_.queries * l_.key_width; i += Op::kLanes) Op::store(dq_ + i, Op::zero());
-    for (int64_t h = 0; h < l_.group; ++h)
-      if (keeps(b_, batch_, head(h))) prepare(h);
+    clear(dq_, l_.group * b_.queries * l_.key_width);
+    for (int64_t h = 0; l_.chunks == 1 && h < l_.group; ++h)
+      for (int64_t block = 0; keeps(b_, batch_, head(h)) && block < b_.queries; block += kQueryBlock)
+        BlockPreparation<Op, Storage>(b_, prepared(h), batch_, head(h), block).run();
     for (int64_t tile = chunk_; tile < l_.tiles; tile += l_.chunks) run_tile(tile * l_.tile);
     if (l_.chunks > 1) return;
     for (int64_t h = 0; h < l_.group; ++h)
@@ -131,173 +219,222 @@ class BackwardTask {
   }
 
  private:
+  /// A half-open range: of the tile's keys, or of a block's rows.
+  struct Range {
+    int64_t first, end;
+
+    bool empty() const { return first >= end; }
+    /// The smallest range that holds both, of which this one may be empty.
+    void join(const Range& more) {
+      first = empty() || more.first < first ? more.first : first;
+      end = more.end > end ? more.end : end;
+    }
+  };
+  /// The tile's panels.
+  static constexpr int64_t kPanels = kMostTile / P::kWidth;
+
   template <class T>
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(share_ + offset);
   }
   int64_t head(int64_t h) const { return kv_head_ * l_.group + h; }
+  PreparedHead<Op> prepared(int64_t h) const { return l_.prepared(b_, thread_, batch_ * b_.kv_heads + kv_head_, h); }
   float* dq_row(int64_t h, int64_t t) const { return dq_ + (h * b_.queries + t) * l_.key_width; }
-  Element* queries(int64_t h) const { return at<Element>(l_.queries) + h * b_.queries * b_.key_dim; }
-  Element* gradients(int64_t h) const { return at<Element>(l_.gradients) + h * b_.queries * b_.value_dim; }
-  Element* queries_t(int64_t h) const { return at<Element>(l_.queries_t) + h * b_.key_dim * l_.rows_t; }
-  Element* gradients_t(int64_t h) const { return at<Element>(l_.gradients_t) + h * b_.value_dim * l_.rows_t; }
-  const int32_t* first_key() const { return b_.first_key_BT + batch_ * b_.queries; }
-  const int32_t* end_key() const { return b_.end_key_BT + batch_ * b_.queries; }
-
-  /// Queries and gradients of a head as elements, as they lie and transposed, and what belongs to each row.
-  void prepare(int64_t h) {
-    copy_rows<Op>(row_of<Storage>(b_.q, batch_, head(h), 0), b_.q.row_stride, b_.queries, b_.key_dim, queries(h));
-    copy_rows<Op>(row_of<Storage>(b_.d_out, batch_, head(h), 0), b_.d_out.row_stride, b_.queries, b_.value_dim,
-                  gradients(h));
-    transpose_rows(b_.q, h, b_.key_dim, queries_t(h));
-    transpose_rows(b_.d_out, h, b_.value_dim, gradients_t(h));
-    const float* lse = b_.lse_BHT + (batch_ * b_.heads + head(h)) * b_.queries;
-    for (int64_t t = 0; t < b_.queries; ++t) {
-      const Storage* out = row_of<Storage>(b_.out, batch_, head(h), t);
-      const Storage* d_out = row_of<Storage>(b_.d_out, batch_, head(h), t);
-      auto sum = Op::zero();
-      for (int64_t i = 0; i < b_.value_dim; i += Op::kLanes)
-        sum = Op::fma(Op::load_units(out + i, b_.value_dim - i), Op::load_units(d_out + i, b_.value_dim - i), sum);
-      at<float>(l_.delta)[h * b_.queries + t] = Op::sum(sum);
-      at<float>(l_.lse2)[h * b_.queries + t] = lse[t] * kLog2E;
-    }
-  }
-
-  /// [T, dim] -> [dim, rows_t]; what lies behind the last row is 0.
-  void transpose_rows(const Matrix& m, int64_t h, int64_t dim, Element* to) {
-    for (int64_t t = 0; t < l_.rows_t; t += Op::kLanes * Op::kPair)
-      for (int64_t i = 0; i < dim; i += Op::kLanes) {
-        typename Op::Vector block[Op::kLanes];
-        for (int s = 0; s < Op::kLanes; ++s) {
-          const int64_t row = t + s * Op::kPair;
-          const Storage* even = row_of<Storage>(m, batch_, head(h), row) + i;
-          const Storage* odd = row + 1 < b_.queries ? even + m.row_stride : nullptr;
-          block[s] = row < b_.queries ? Op::interleave(even, odd, dim - i) : Op::zero();
-        }
-        Op::transpose(block);
-        for (int64_t c = 0; c < Op::kLanes && i + c < dim; ++c)
-          Op::store(reinterpret_cast<float*>(to + (i + c) * l_.rows_t + t), block[c]);
-      }
-  }
-
-  void run_tile(int64_t tile_begin) {
-    const int64_t left = b_.keys - tile_begin, in_tile = left < l_.tile ? left : l_.tile;
-    const Storage* k = row_of<Storage>(b_.k, batch_, kv_head_, tile_begin);
-    const Storage* v = row_of<Storage>(b_.v, batch_, kv_head_, tile_begin);
-    pack_transposed<Op>(k, b_.k.row_stride, in_tile, b_.key_dim, at<Element>(l_.keys));
-    pack_transposed<Op>(v, b_.v.row_stride, in_tile, b_.value_dim, at<Element>(l_.values));
-    pack_rows<Op>(k, b_.k.row_stride, in_tile, b_.key_dim, at<Element>(l_.key_rows));
-    clear(at<float>(l_.key_sums), b_.key_dim * l_.tile);
-    clear(at<float>(l_.value_sums), b_.value_dim * l_.tile);
-    for (int64_t h = 0; h < l_.group; ++h) {
-      if (!keeps(b_, batch_, head(h))) continue;
-      for (int64_t block = 0; block < b_.queries; block += kQueryBlock) run_block(h, block, tile_begin, in_tile);
-    }
-    write_transposed(b_.dk, tile_begin, in_tile, b_.key_dim, at<float>(l_.key_sums));
-    write_transposed(b_.dv, tile_begin, in_tile, b_.value_dim, at<float>(l_.value_sums));
-  }
 
   static void clear(float* to, int64_t count) {
     for (int64_t i = 0; i < count; i += Op::kLanes) Op::store(to + i, Op::zero());
   }
 
-  /// What a block of queries and a tile of keys give to one another.
-  void run_block(int64_t h, int64_t block, int64_t tile_begin, int64_t in_tile) {
-    const int64_t left = b_.queries - block, count = left < kQueryBlock ? left : kQueryBlock;
-    int64_t seen = 0;  // of the tile, by any query
-    for (int64_t t = block; t < block + count; ++t) {
-      const int64_t end = end_key()[t] - tile_begin, first = first_key()[t] - tile_begin;
-      if (first < in_tile && first < end && end > seen) seen = end;
+  /// What query t sees of the tile.
+  Range seen_by(int64_t t) const {
+    const int64_t at = batch_ * b_.queries + t;
+    const int64_t first = b_.first_key_BT[at] - tile_begin_, end = b_.end_key_BT[at] - tile_begin_;
+    return {first > 0 ? first : 0, end < in_tile_ ? end : in_tile_};
+  }
+
+  void run_tile(int64_t tile_begin) {
+    tile_begin_ = tile_begin;
+    in_tile_ = b_.keys - tile_begin < l_.tile ? b_.keys - tile_begin : l_.tile;
+    const Storage* k = row_of<Storage>(b_.k, batch_, kv_head_, tile_begin);
+    const Storage* v = row_of<Storage>(b_.v, batch_, kv_head_, tile_begin);
+    pack_transposed<Op>(k, b_.k.row_stride, in_tile_, b_.key_dim, at<Element>(l_.keys));
+    pack_transposed<Op>(v, b_.v.row_stride, in_tile_, b_.value_dim, at<Element>(l_.values));
+    pack_rows<Op>(k, b_.k.row_stride, in_tile_, b_.key_dim, at<Element>(l_.key_rows));
+    clear(at<float>(l_.key_sums), b_.key_dim * l_.tile);
+    clear(at<float>(l_.value_sums), b_.value_dim * l_.tile);
+    for (int64_t h = 0; h < l_.group; ++h) {
+      if (!keeps(b_, batch_, head(h))) continue;
+      for (int64_t block = 0; block < b_.queries; block += kQueryBlock) run_block(prepared(h), dq_row(h, 0), block);
     }
-    if (seen == 0) return;
-    constexpr int64_t kTwo = 2 * Op::kLanes;
-    const int64_t most = seen < in_tile ? seen : in_tile, width = (most + kTwo - 1) / kTwo * kTwo;
+    write_transposed(b_.dk, b_.key_dim, at<float>(l_.key_sums));
+    write_transposed(b_.dv, b_.value_dim, at<float>(l_.value_sums));
+  }
+
+  /// What a block of queries and the tile give to one another.
+  void run_block(const PreparedHead<Op>& head, float* dq, int64_t block) {
+    const int64_t count = b_.queries - block < kQueryBlock ? b_.queries - block : kQueryBlock;
+    Range rows_of_panel[kPanels] = {};  // that see something of it
     for (int64_t row = 0; row < count; row += Op::kTileRows) {
       const int rows = count - row < Op::kTileRows ? static_cast<int>(count - row) : Op::kTileRows;
-      product(queries(h), block + row, rows, b_.key_dim, at<Element>(l_.keys), in_tile, width, at<float>(l_.scores));
-      product(gradients(h), block + row, rows, b_.value_dim, at<Element>(l_.values), in_tile, width,
-              at<float>(l_.products));
-      for (int r = 0; r < rows; r += Op::kPair) slope_pair(h, block + row, row, r, rows, tile_begin, width);
-      add_product<Op>(at<Element>(l_.slopes), l_.tile, rows, at<Element>(l_.key_rows), in_tile, P::steps(most),
-                      b_.key_dim, b_.scale, dq_row(h, block + row), l_.key_width);
+      Range seen{};
+      for (int64_t t = block + row; t < block + row + rows; ++t)
+        if (!seen_by(t).empty()) seen.join(seen_by(t));
+      seen.first = seen.first / P::kWidth * P::kWidth;
+      if (!seen.empty()) run_strip(head, dq, block, row, rows, seen);
+      for (int64_t panel = 0; panel < kPanels; ++panel) {
+        const int64_t first = panel * P::kWidth;
+        if (first < seen.end && first >= seen.first) {
+          rows_of_panel[panel].join({row, row + rows});
+        } else if (first < in_tile_) {
+          clear_pairs(first, P::kWidth, row, rows);
+        }
+      }
     }
-    const int64_t steps = P::steps(count);
-    add_product<Op>(gradients_t(h) + block, l_.rows_t, b_.value_dim, at<Element>(l_.weight_pairs), kQueryBlock, steps,
-                    width, 1.0f, at<float>(l_.value_sums), l_.tile);
-    add_product<Op>(queries_t(h) + block, l_.rows_t, b_.key_dim, at<Element>(l_.slope_pairs), kQueryBlock, steps, width,
-                    b_.scale, at<float>(l_.key_sums), l_.tile);
+    for (int64_t panel = 0; panel < kPanels; ++panel) {
+      const Range rows = rows_of_panel[panel];
+      if (rows.empty()) continue;
+      const int64_t first = panel * P::kWidth, pairs = P::offset(kQueryBlock, first) + rows.first * P::kWidth;
+      add_panel<Op>({head.gradients_t + block * b_.value_dim + rows.first, kQueryBlock}, b_.value_dim,
+                    at<Element>(l_.weight_pairs) + pairs, Op::kTileColumns, P::steps(rows.end - rows.first), 1.0f,
+                    at<float>(l_.value_sums) + first, l_.tile);
+      add_panel<Op>({head.queries_t + block * b_.key_dim + rows.first, kQueryBlock}, b_.key_dim,
+                    at<Element>(l_.slope_pairs) + pairs, Op::kTileColumns, P::steps(rows.end - rows.first), b_.scale,
+                    at<float>(l_.key_sums) + first, l_.tile);
+    }
+  }
+
+  /// @param row   of the block, a multiple of kTileRows.
+  /// @param seen  keys of the tile that any of the rows sees, from the beginning of a panel on.
+  void run_strip(const PreparedHead<Op>& head, float* dq, int64_t block, int64_t row, int rows, const Range& seen) {
+    const int64_t t = block + row;
+    product({head.queries + t * b_.key_dim, b_.key_dim}, rows, b_.key_dim, at<Element>(l_.keys), seen,
+            at<float>(l_.scores));
+    product({head.gradients + t * b_.value_dim, b_.value_dim}, rows, b_.value_dim, at<Element>(l_.values), seen,
+            at<float>(l_.products));
+    constexpr int64_t kTwo = 2 * Op::kLanes;
+    const Range whole{seen.first, (seen.end + kTwo - 1) / kTwo * kTwo};
+    for (int r = 0; r < rows; r += Op::kPair) {
+      for (int i = 0; i < Op::kPair; ++i) hide_unseen(r + i, r + i < rows ? seen_by(t + r + i) : Range{}, whole);
+      find_slopes(r, row, head.shift + t, head.delta + t, rows, whole);
+    }
+    clear_pairs(whole.end, (P::kWidth - whole.end % P::kWidth) % P::kWidth, row, rows);
+    for (int64_t first = 0; first < b_.key_dim; first += P::kWidth) {
+      const int vectors = P::vectors(b_.key_dim, first);
+      add_panel<Op>({at<Element>(l_.slopes) + seen.first, l_.tile}, rows,
+                    at<Element>(l_.key_rows) + P::offset(in_tile_, first) + seen.first * vectors * Op::kLanes, vectors,
+                    P::steps(seen.end - seen.first), b_.scale, dq + t * l_.key_width + first, l_.key_width);
+    }
   }
 
   /// Rows of queries or gradients times the tile's packed keys or values.
-  void product(const Element* rows, int64_t first_row, int count, int64_t dim, const Element* packed, int64_t in_tile,
-               int64_t width, float* to) {
-    for (int64_t first = 0; first < width && first < in_tile; first += P::kWidth)
-      multiply<Op>({rows + first_row * dim, dim}, count, packed + P::offset(dim, first), P::vectors(in_tile, first),
-                   P::steps(dim),
+  void product(const simd::LeftRows<Op>& rows, int count, int64_t dim, const Element* packed, const Range& seen,
+               float* to) {
+    for (int64_t first = seen.first; first < seen.end; first += P::kWidth)
+      multiply<Op>(rows, count, packed + P::offset(dim, first), P::vectors(in_tile_, first), P::steps(dim),
                    [&](int r, int v, auto sum) { Op::store(to + r * l_.tile + first + v * Op::kLanes, sum); });
   }
 
-  /// Weights and slopes of kPair rows of a strip, from their scores and products: as rows, and as pairs in panels whose
-  /// inner axis is the queries of the block.
-  void slope_pair(int64_t h, int64_t strip, int64_t in_block, int r, int rows, int64_t tile_begin, int64_t width) {
-    for (int i = 0; i < Op::kPair; ++i) {
-      if (r + i < rows) {
-        slope_row(h, strip + r + i, r + i, tile_begin, width);
-      } else {  // fills up the last pair
-        clear(at<float>(l_.scores) + (r + i) * l_.tile, width);
-        clear(at<float>(l_.products) + (r + i) * l_.tile, width);
-      }
+  /// What a row of a strip does not see, or what only fills up a pair of rows, gets the weight and the slope 0.
+  void hide_unseen(int r, const Range& seen, const Range& whole) {
+    float* scores = at<float>(l_.scores) + r * l_.tile;
+    float* products = at<float>(l_.products) + r * l_.tile;
+    const auto hide = [&](int64_t j) {
+      scores[j] = -std::numeric_limits<float>::infinity();
+      products[j] = 0;
+    };
+    if (seen.empty()) {
+      for (int64_t j = whole.first; j < whole.end; ++j) hide(j);
+      return;
     }
-    const float* weights = at<float>(l_.scores) + r * l_.tile;
-    const float* slopes = at<float>(l_.products) + r * l_.tile;
-    const int64_t odd = (Op::kPair - 1) * l_.tile;
-    for (int64_t first = 0; first < width; first += P::kWidth) {
-      const int vectors = P::vectors(width, first);
-      int64_t to = P::offset(kQueryBlock, first) + (in_block + r) * vectors * Op::kLanes;
-      for (int64_t j = first; j < first + vectors * Op::kLanes; j += Op::kLanes, to += Op::kLanes * Op::kPair) {
-        Op::store_pairs(at<Element>(l_.weight_pairs) + to, Op::load(weights + j), Op::load(weights + j + odd));
-        Op::store_pairs(at<Element>(l_.slope_pairs) + to, Op::load(slopes + j), Op::load(slopes + j + odd));
+    for (int64_t j = whole.first; j < seen.first; ++j) hide(j);
+    for (int64_t j = seen.end; j < whole.end; ++j) hide(j);
+  }
+
+  /// Weights 2^(c s + shift) and slopes P (dO V^T - delta) of kPair rows of a strip: slopes as rows, and both as pairs
+  /// in panels whose inner axis is the rows of the block.
+  /// @param r, row  of the strip; where the strip begins in the block.
+  void find_slopes(int r, int64_t row, const float* shift, const float* delta, int rows, const Range& whole) {
+    using Vector = typename Op::Vector;
+    const auto c = Op::set(b_.scale * kLog2E);
+    const float* scores = at<float>(l_.scores) + r * l_.tile;
+    const float* products = at<float>(l_.products) + r * l_.tile;
+    Element* slopes = at<Element>(l_.slopes) + r * l_.tile;
+    Vector shifts[Op::kPair], deltas[Op::kPair];
+    for (int i = 0; i < Op::kPair; ++i) {
+      shifts[i] = Op::set(r + i < rows ? shift[r + i] : 0.0f);
+      deltas[i] = Op::set(r + i < rows ? delta[r + i] : 0.0f);
+    }
+    for (int64_t j = whole.first; j < whole.end; j += 2 * Op::kLanes) {
+      Vector p[2][Op::kPair], s[2][Op::kPair];
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v)
+#pragma GCC unroll 2
+        for (int i = 0; i < Op::kPair; ++i) {
+          const int64_t from = i * l_.tile + j + v * Op::kLanes;
+          p[v][i] = simd::exp2<Op>(Op::fma(Op::load(scores + from), c, shifts[i]));
+          s[v][i] = Op::mul(p[v][i], Op::add(Op::load(products + from), deltas[i]));
+        }
+      const int64_t to = pairs_of(j, row + r);
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) {
+        const int64_t vector = to + v * Op::kLanes * Op::kPair;
+        Op::store_pairs(at<Element>(l_.weight_pairs) + vector, p[v][0], p[v][Op::kPair - 1]);
+        Op::store_pairs(at<Element>(l_.slope_pairs) + vector, s[v][0], s[v][Op::kPair - 1]);
       }
+#pragma GCC unroll 2
+      for (int i = 0; i < Op::kPair; ++i) Op::store_elements(slopes + i * l_.tile + j, s[0][i], s[1][i]);
     }
   }
 
-  void slope_row(int64_t h, int64_t t, int r, int64_t tile_begin, int64_t width) {
-    float* scores = at<float>(l_.scores) + r * l_.tile;
-    float* products = at<float>(l_.products) + r * l_.tile;
-    Element* slopes = at<Element>(l_.slopes) + r * l_.tile;
-    const auto shift = Op::set(-at<float>(l_.lse2)[h * b_.queries + t]);
-    const auto delta = Op::set(-at<float>(l_.delta)[h * b_.queries + t]), c = Op::set(b_.scale * kLog2E);
-    for (int64_t j = 0; j < width; j += Op::kLanes) {
-      const auto p = simd::exp2<Op>(Op::fma(Op::load(scores + j), c, shift));
-      Op::store(scores + j, p);
-      Op::store(products + j, Op::mul(p, Op::add(Op::load(products + j), delta)));
-    }
-    const int64_t first = first_key()[t] - tile_begin, end = end_key()[t] - tile_begin;
-    for (int64_t j = 0; j < first && j < width; ++j) scores[j] = products[j] = 0;
-    for (int64_t j = end < 0 ? 0 : end; j < width; ++j) scores[j] = products[j] = 0;
-    for (int64_t j = 0; j < width; j += 2 * Op::kLanes)
-      Op::store_elements(slopes + j, Op::load(products + j), Op::load(products + j + Op::kLanes));
+  /// Where the pairs of key `j` and row `row` of the block lie, both at the beginning of a vector or pair.
+  static int64_t pairs_of(int64_t j, int64_t row) {
+    const int64_t first = j / P::kWidth * P::kWidth;
+    return P::offset(kQueryBlock, first) + row * P::kWidth + (j - first) * Op::kPair;
+  }
+
+  /// No weights and slopes of rows of the block for `width` keys of one panel.
+  void clear_pairs(int64_t first, int64_t width, int64_t row, int64_t rows) {
+    for (int64_t r = row; r < row + rows; r += Op::kPair)
+      for (int64_t j = first; j < first + width; j += Op::kLanes)
+        for (const int64_t pairs : {l_.weight_pairs, l_.slope_pairs})
+          Op::store(reinterpret_cast<float*>(at<Element>(pairs) + pairs_of(j, r)), Op::zero());
   }
 
   /// [dim, tile] sums -> rows of keys.
-  void write_transposed(const Matrix& m, int64_t tile_begin, int64_t in_tile, int64_t dim, const float* sums) {
-    for (int64_t j = 0; j < in_tile; j += Op::kLanes)
+  void write_transposed(const Matrix& m, int64_t dim, const float* sums) {
+    for (int64_t j = 0; j < in_tile_; j += Op::kLanes)
       for (int64_t i = 0; i < dim; i += Op::kLanes) {
         typename Op::Vector block[Op::kLanes];
         for (int64_t c = 0; c < Op::kLanes; ++c)
           block[c] = i + c < dim ? Op::load(sums + (i + c) * l_.tile + j) : Op::zero();
         Op::transpose(block);
-        for (int64_t c = 0; c < Op::kLanes && j + c < in_tile; ++c)
-          Op::store_units(row_of<Storage>(m, batch_, kv_head_, tile_begin + j + c) + i, block[c], dim - i);
+        for (int64_t c = 0; c < Op::kLanes && j + c < in_tile_; ++c)
+          Op::store_units(row_of<Storage>(m, batch_, kv_head_, tile_begin_ + j + c) + i, block[c], dim - i);
       }
   }
 
   const Backward& b_;
   const BackwardLayout<Op>& l_;
+  const int64_t thread_;
   std::byte* share_;
   float* dq_;
   int64_t chunk_, kv_head_, batch_;
+  int64_t tile_begin_ = 0, in_tile_ = 0;
 };
+
+/// Prepares all heads that are kept, for tasks that share them.
+template <class Op, class Storage>
+void prepare_heads(const Backward& b, const BackwardLayout<Op>& layout) {
+  const int64_t count = b.batch * b.heads * layout.blocks;
+#pragma omp parallel for num_threads(b.threads) schedule(dynamic)
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t block = i % layout.blocks * kQueryBlock, head = i / layout.blocks;
+    const int64_t batch = head / b.heads, in_batch = head % b.heads;
+    if (!keeps(b, batch, in_batch)) continue;
+    const auto to = layout.prepared(b, 0, head / layout.group, head % layout.group);
+    BlockPreparation<Op, Storage>(b, to, batch, in_batch, block).run();
+  }
+}
 
 /// Adds up what the chunks gave to each query, in their order.
 template <class Op, class Storage>
@@ -321,6 +458,7 @@ void reduce_dq(const Backward& b, const BackwardLayout<Op>& layout) {
 template <class Op, class Storage>
 void run_backward(const Backward& b) {
   const BackwardLayout<Op> layout(b);
+  if (layout.chunks > 1) prepare_heads<Op, Storage>(b, layout);
 #pragma omp parallel for num_threads(b.threads) schedule(dynamic)
   for (int64_t task = 0; task < layout.tasks; ++task)
     BackwardTask<Op, Storage>(b, layout, omp_get_thread_num(), task).run();

@@ -18,6 +18,9 @@ struct Matrix {
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
 };
 
+/// Rows of the longest task: enough to use what is read of keys and values, few enough to share out.
+constexpr int64_t kTaskRows = 96;
+
 /// Query rows [first, end) of one head: what one thread does at a time.
 struct Task {
   int64_t batch, head, first, end;

@@ -1,4 +1,5 @@
-// Flash attention, forward: strips of query rows against tiles of keys, in one pass over the keys.
+// Flash attention, forward: a task's query rows meet one tile of keys after another, strip by strip, so that a tile
+// comes from memory once for all of them.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +23,14 @@ using simd::pack_transposed;
 using simd::Panels;
 using simd::with_known;
 
-/// Scratch of one thread.
+/// Scratch of one thread: what a task keeps while it goes through the keys, and what a strip does with a tile.
 template <class Op>
 struct ForwardScratch {
+  alignas(64) typename Op::Element queries[kTaskRows * kMostWidth];
+  alignas(64) float sums[kTaskRows * kMostWidth];
+  float largest[kTaskRows], total[kTaskRows];
   alignas(64) float scores[Op::kTileRows * kKeyTile];
-  alignas(64) float out[Op::kTileRows * kMostWidth];
   alignas(64) typename Op::Element weights[Op::kTileRows * kKeyTile];
-  alignas(64) typename Op::Element queries[Op::kTileRows * kMostWidth];
 };
 
 /// One key/value head, packed.
@@ -38,17 +40,6 @@ struct PackedHead {
   int64_t count, key_dim, value_dim;
 
   typename Op::Element* value_tile(int64_t first) const { return values + first * Panels<Op>::padded(value_dim); }
-};
-
-/// Up to kTileRows query rows of one head.
-template <class Storage>
-struct QueryStrip {
-  const Storage* queries;
-  Storage* out;
-  int64_t query_stride, out_stride;
-  float* lse;
-  const int32_t *first_key, *end_key;  ///< what each row sees: [first, end)
-  int rows;
 };
 
 /// Turns a row of scores s into weights 2^(c (s - m)), m the largest score so far, and adds them up.
@@ -98,53 +89,6 @@ void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float l
   const auto factor = Op::set(total == 0 ? 0.0f : 1.0f / total);
   for (int64_t i = 0; i < dim; i += Op::kLanes) Op::store_units(out + i, Op::mul(Op::load(sums + i), factor), dim - i);
   *lse = total == 0 ? -std::numeric_limits<float>::infinity() : (largest * c + ::log2f(total)) * kLn2;
-}
-
-/// softmax(scale q k^T) v of a strip.
-template <class Op, class Storage>
-void attend_strip(const PackedHead<Op>& head, const QueryStrip<Storage>& strip, float scale,
-                  ForwardScratch<Op>& scratch) {
-  using P = Panels<Op>;
-  const float c = scale * kLog2E;
-  const int64_t out_stride = P::padded(head.value_dim);
-  float largest[Op::kTileRows], total[Op::kTileRows] = {}, past[Op::kTileRows];
-  int64_t low = head.count, high = 0;
-  for (int r = 0; r < strip.rows; ++r) {
-    largest[r] = -std::numeric_limits<float>::infinity();
-    if (strip.end_key[r] <= strip.first_key[r]) continue;
-    low = strip.first_key[r] < low ? strip.first_key[r] : low;
-    high = strip.end_key[r] > high ? strip.end_key[r] : high;
-  }
-  for (int64_t i = 0; i < strip.rows * out_stride; i += Op::kLanes) Op::store(scratch.out + i, Op::zero());
-  copy_rows<Op>(strip.queries, strip.query_stride, strip.rows, head.key_dim, scratch.queries);
-
-  for (int64_t tile = low / kKeyTile * kKeyTile; tile < high; tile += kKeyTile) {
-    const int64_t end = high < tile + kKeyTile ? high : tile + kKeyTile;
-    const int64_t from = low > tile ? (low - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
-    for (int64_t first = begin; first < end; first += P::kWidth)
-      multiply<Op>({scratch.queries, head.key_dim}, strip.rows, head.keys + P::offset(head.key_dim, first),
-                   P::vectors(head.count, first), P::steps(head.key_dim), [&](int r, int v, auto sum) {
-                     Op::store(scratch.scores + r * kKeyTile + first - tile + v * Op::kLanes, sum);
-                   });
-    constexpr int64_t kTwo = 2 * Op::kLanes;
-    const int64_t width = (end - begin + kTwo - 1) / kTwo * kTwo;
-    for (int r = 0; r < strip.rows; ++r)
-      past[r] = soften_row<Op>(scratch.scores + r * kKeyTile + from, width, strip.first_key[r] - begin,
-                               strip.end_key[r] - begin, c, &largest[r], &total[r], scratch.weights + r * kKeyTile);
-    const int64_t in_tile = head.count - tile < kKeyTile ? head.count - tile : kKeyTile;
-    for (int64_t first = 0; first < head.value_dim; first += P::kWidth) {
-      const int vectors = P::vectors(head.value_dim, first);
-      const auto* panel = head.value_tile(tile) + P::offset(in_tile, first) + from * vectors * Op::kLanes;
-      multiply<Op>({scratch.weights, kKeyTile}, strip.rows, panel, vectors, P::steps(end - begin),
-                   [&](int r, int v, auto sum) {
-                     float* at = scratch.out + r * out_stride + first + v * Op::kLanes;
-                     Op::store(at, Op::fma(Op::load(at), Op::set(past[r]), sum));
-                   });
-    }
-  }
-  for (int r = 0; r < strip.rows; ++r)
-    write_row<Op>(strip.out + r * strip.out_stride, strip.lse + r, head.value_dim, scratch.out + r * out_stride,
-                  largest[r], total[r], c);
 }
 
 /// Where the packed heads lie in the scratch memory.
@@ -201,6 +145,99 @@ PRISM_FORCE_INLINE void clear_rows(const Forward& f, const Task& task) {
   }
 }
 
+/// softmax(scale q k^T) v of a task's rows.
+template <class Op, class Storage>
+class ForwardTask {
+  using P = Panels<Op>;
+
+ public:
+  ForwardTask(const Forward& f, const PackedHead<Op>& head, const Task& task, ForwardScratch<Op>& scratch)
+      : f_(f),
+        head_(head),
+        task_(task),
+        scratch_(scratch),
+        rows_(static_cast<int>(task.end - task.first)),
+        stride_(P::padded(head.value_dim)),
+        c_(f.scale * kLog2E),
+        first_key_(f.first_key_BT + task.batch * f.queries + task.first),
+        end_key_(f.end_key_BT + task.batch * f.queries + task.first) {}
+
+  void run() {
+    copy_rows<Op>(row_of<Storage>(f_.q, task_.batch, task_.head, task_.first), f_.q.row_stride, rows_, head_.key_dim,
+                  scratch_.queries);
+    for (int64_t i = 0; i < rows_ * stride_; i += Op::kLanes) Op::store(scratch_.sums + i, Op::zero());
+    for (int r = 0; r < rows_; ++r) {
+      scratch_.largest[r] = -std::numeric_limits<float>::infinity();
+      scratch_.total[r] = 0;
+    }
+    const Seen all = seen_by(0, rows_);
+    for (int64_t tile = all.first / kKeyTile * kKeyTile; tile < all.end; tile += kKeyTile)
+      for (int row = 0; row < rows_; row += Op::kTileRows) attend_tile(row, tile);
+    float* lse = f_.lse_BHT + (task_.batch * f_.heads + task_.head) * f_.queries + task_.first;
+    for (int r = 0; r < rows_; ++r)
+      write_row<Op>(row_of<Storage>(f_.out, task_.batch, task_.head, task_.first + r), lse + r, head_.value_dim,
+                    scratch_.sums + r * stride_, scratch_.largest[r], scratch_.total[r], c_);
+  }
+
+ private:
+  /// Keys [first, end).
+  struct Seen {
+    int64_t first, end;
+  };
+
+  /// The keys that any of `rows` rows sees, and those between them.
+  Seen seen_by(int row, int rows) const {
+    Seen seen{head_.count, 0};
+    for (int r = row; r < row + rows; ++r) {
+      if (end_key_[r] <= first_key_[r]) continue;
+      seen.first = first_key_[r] < seen.first ? first_key_[r] : seen.first;
+      seen.end = end_key_[r] > seen.end ? end_key_[r] : seen.end;
+    }
+    return seen;
+  }
+
+  /// The strip that starts at `row` takes in the tile that starts at key `tile`.
+  void attend_tile(int row, int64_t tile) {
+    const int rows = rows_ - row < Op::kTileRows ? rows_ - row : Op::kTileRows;
+    const Seen seen = seen_by(row, rows);
+    const int64_t end = seen.end < tile + kKeyTile ? seen.end : tile + kKeyTile;
+    const int64_t from = seen.first > tile ? (seen.first - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
+    if (begin >= end) return;
+    for (int64_t first = begin; first < end; first += P::kWidth)
+      multiply<Op>({scratch_.queries + row * head_.key_dim, head_.key_dim}, rows,
+                   head_.keys + P::offset(head_.key_dim, first), P::vectors(head_.count, first),
+                   P::steps(head_.key_dim), [&](int r, int v, auto sum) {
+                     Op::store(scratch_.scores + r * kKeyTile + first - tile + v * Op::kLanes, sum);
+                   });
+    constexpr int64_t kTwo = 2 * Op::kLanes;
+    const int64_t width = (end - begin + kTwo - 1) / kTwo * kTwo;
+    float past[Op::kTileRows];
+    for (int r = 0; r < rows; ++r)
+      past[r] = soften_row<Op>(scratch_.scores + r * kKeyTile + from, width, first_key_[row + r] - begin,
+                               end_key_[row + r] - begin, c_, &scratch_.largest[row + r], &scratch_.total[row + r],
+                               scratch_.weights + r * kKeyTile);
+    const int64_t in_tile = head_.count - tile < kKeyTile ? head_.count - tile : kKeyTile;
+    for (int64_t first = 0; first < head_.value_dim; first += P::kWidth) {
+      const int vectors = P::vectors(head_.value_dim, first);
+      const auto* panel = head_.value_tile(tile) + P::offset(in_tile, first) + from * vectors * Op::kLanes;
+      multiply<Op>({scratch_.weights, kKeyTile}, rows, panel, vectors, P::steps(end - begin),
+                   [&](int r, int v, auto sum) {
+                     float* at = scratch_.sums + (row + r) * stride_ + first + v * Op::kLanes;
+                     Op::store(at, Op::fma(Op::load(at), Op::set(past[r]), sum));
+                   });
+    }
+  }
+
+  const Forward& f_;
+  const PackedHead<Op>& head_;
+  const Task& task_;
+  ForwardScratch<Op>& scratch_;
+  const int rows_;
+  const int64_t stride_;  ///< of the sums
+  const float c_;
+  const int32_t *first_key_, *end_key_;  ///< what each row sees: [first, end)
+};
+
 template <class Op, class Storage>
 void run_forward(const Forward& f) {
   const ForwardLayout<Op> layout(f);
@@ -214,18 +251,7 @@ void run_forward(const Forward& f) {
     }
     ForwardScratch<Op> scratch;
     const auto head = layout.head(f, task.batch, task.head * f.kv_heads / f.heads);
-    for (int64_t t = task.first; t < task.end; t += Op::kTileRows) {
-      const int64_t seen = task.batch * f.queries + t, left = task.end - t;
-      const QueryStrip<Storage> strip{row_of<Storage>(f.q, task.batch, task.head, t),
-                                      row_of<Storage>(f.out, task.batch, task.head, t),
-                                      f.q.row_stride,
-                                      f.out.row_stride,
-                                      f.lse_BHT + (task.batch * f.heads + task.head) * f.queries + t,
-                                      f.first_key_BT + seen,
-                                      f.end_key_BT + seen,
-                                      left < Op::kTileRows ? static_cast<int>(left) : Op::kTileRows};
-      attend_strip<Op>(head, strip, f.scale, scratch);
-    }
+    ForwardTask<Op, Storage>(f, head, task, scratch).run();
   }
 }
 

@@ -4,21 +4,14 @@
 #include "prism/kernels/flash/flash.h"
 
 namespace prism::flash {
-namespace {
-
-/// Sixteen strips of six rows: enough to use what the caches hold of keys and values, few enough to share out.
-constexpr int64_t kBlock = 96;
-
-}  // namespace
-
 std::vector<Task> plan(const Problem& p) {
   struct Block {
     int64_t batch, first, end, work;
   };
   std::vector<Block> blocks;
   for (int64_t b = 0; b < p.batch; ++b) {
-    for (int64_t first = 0; first < p.queries; first += kBlock) {
-      Block block{b, first, std::min(p.queries, first + kBlock), 0};
+    for (int64_t first = 0; first < p.queries; first += kTaskRows) {
+      Block block{b, first, std::min(p.queries, first + kTaskRows), 0};
       for (int64_t t = b * p.queries + first; t < b * p.queries + block.end; ++t)
         block.work += std::max(0, p.end_key_BT[t] - p.first_key_BT[t]);
       blocks.push_back(block);

@@ -24,7 +24,7 @@ constexpr Kernels make_kernels(const char* name) {
       [](const Problem& p) { return p.type == Type::bfloat16 ? forward_bytes<Half>(p) : forward_bytes<Single>(p); },
       [](const Forward& f) { f.type == Type::bfloat16 ? forward<Half, uint16_t>(f) : forward<Single, float>(f); },
       [](const Problem& p) {
-        return p.type == Type::bfloat16 ? BackwardLayout<Half>(p).bytes() : BackwardLayout<Single>(p).bytes();
+        return p.type == Type::bfloat16 ? BackwardLayout<Half>(p).bytes(p) : BackwardLayout<Single>(p).bytes(p);
       },
       [](const Backward& b) {
         b.type == Type::bfloat16 ? run_backward<Half, uint16_t>(b) : run_backward<Single, float>(b);
