@@ -170,12 +170,17 @@ AttentionTiming bench_decode(const AttentionShape& given, const AttentionBench& 
   const auto theirs = [&] {
     for (size_t i = 0; i < inputs.size(); ++i) call_sdpa(inputs[next_peer++ % inputs.size()], std::nullopt, false);
   };
-  auto medians = take_turns(ours, theirs, bench.rounds);
+  const auto reading = [&] {
+    for (const auto& input : inputs)
+      for (const auto& tensor : {input.kv.k_BGSD, input.kv.v_BGSE})
+        read_through(tensor.data_ptr(), static_cast<int64_t>(tensor.nbytes()), bench.threads);
+  };
+  auto medians = take_turns(ours, theirs, bench.rounds, reading);
   medians.prism_ms /= static_cast<double>(inputs.size());
   medians.peer_ms /= static_cast<double>(inputs.size());
   AttentionTiming row = make_row(shape, bench, medians);
   row.bench = row.pass = "decode";
-  row.peak_share = static_cast<double>(call_bytes) / (row.prism_ms * 1e-3) / read_bandwidth(bench.threads);
+  row.peak_share = medians.limit_ms / static_cast<double>(inputs.size()) / row.prism_ms;
   return row;
 }
 

@@ -48,7 +48,8 @@ struct AttentionTiming {
     v("peer", peer, "what it is compared with");
     v("peer_ms", peer_ms, "its median milliseconds");
     v("ratio", ratio, "peer_ms / prism_ms");
-    v("peak_share", peak_share, "of the CPU's limit: of its products, or when decoding of its memory");
+    v("peak_share", peak_share,
+      "of the limit: of the CPU's products, or when decoding of a plain loop that reads as much");
   }
 };
 
@@ -65,7 +66,8 @@ AttentionShape check_attention_bench(const AttentionShape& shape, const Attentio
 /// pass. @throws as check_attention_bench.
 AttentionTiming bench_attention(const AttentionShape& shape, const AttentionBench& bench);
 
-/// One query a sequence over shape.keys keys, each call over other keys, so that none is in a cache.
+/// One query a sequence over shape.keys keys, each call over other keys, so that none is in a cache. A plain loop over
+/// the same keys and values takes its turn too: what it takes is the limit.
 /// @param distinct_bytes  of keys and values that the calls cycle through.
 AttentionTiming bench_decode(const AttentionShape& shape, const AttentionBench& bench, int64_t distinct_bytes);
 

@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "prism/core/statistics.h"
@@ -20,28 +21,37 @@ double milliseconds(const std::function<void()>& call) {
 
 }  // namespace
 
-Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds) {
-  std::vector<double> ours, theirs;
-  for (int64_t i = 0; i < 1 + rounds; ++i) {
-    const double ms = milliseconds(prism), peer_ms = peer ? milliseconds(peer) : 0;
-    if (i == 0) continue;
-    ours.push_back(ms);
-    theirs.push_back(peer_ms);
-  }
-  return {median(ours), median(theirs)};
+Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds,
+                   const std::function<void()>& limit) {
+  const std::array calls = {&prism, &peer, &limit};
+  std::array<std::vector<double>, calls.size()> times;
+  for (int64_t i = 0; i < 1 + rounds; ++i)
+    for (size_t c = 0; c < calls.size(); ++c) {
+      const double ms = *calls[c] ? milliseconds(*calls[c]) : 0;
+      if (i > 0) times[c].push_back(ms);
+    }
+  return {median(times[0]), median(times[1]), median(times[2])};
+}
+
+uint64_t read_through(const void* memory, int64_t bytes, int threads) {
+  const auto* words = static_cast<const uint64_t*>(memory);
+  const int64_t count = bytes / static_cast<int64_t>(sizeof(uint64_t));
+  uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum) schedule(static)
+  for (int64_t i = 0; i < count; ++i) sum += words[i];
+  return sum;
 }
 
 double read_bandwidth(int threads) {
-  constexpr int64_t kWords = int64_t{1} << 27;  // 1 GiB
+  constexpr int64_t kWords = int64_t{1} << 27, kBytes = kWords * static_cast<int64_t>(sizeof(uint64_t));  // 1 GiB
   constexpr int kPasses = 4;
   const std::vector<uint64_t> memory(kWords, 1);
   double best = 0;
   uint64_t sum = 0;
   for (int pass = 0; pass < kPasses; ++pass) {
     const Timer timer;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum) schedule(static)
-    for (int64_t i = 0; i < kWords; ++i) sum += memory[static_cast<size_t>(i)];
-    best = std::max(best, static_cast<double>(kWords) * sizeof(uint64_t) / timer.seconds());
+    sum += read_through(memory.data(), kBytes, threads);
+    best = std::max(best, static_cast<double>(kBytes) / timer.seconds());
   }
   return sum == uint64_t{kPasses} * kWords ? best : 0;  // the sum is used, so that it is computed
 }

@@ -11,13 +11,18 @@ namespace prism {
 
 /// Milliseconds of one call.
 struct Medians {
-  double prism_ms = 0, peer_ms = 0;
+  double prism_ms = 0, peer_ms = 0, limit_ms = 0;
   double ratio() const { return peer_ms / prism_ms; }
 };
 
-/// Calls both once without counting, then in turn `rounds` times each, and takes the medians.
-/// @param peer  may be empty: its median is 0 then.
-Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds);
+/// Calls all once without counting, then in turn `rounds` times each, and takes the medians.
+/// @param peer   may be empty: its median is 0 then.
+/// @param limit  what no program of that task could do without; may be empty.
+Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds,
+                   const std::function<void()>& limit = {});
+
+/// Reads memory from end to end on `threads` threads, each its part. @return the sum of its 64-bit words.
+uint64_t read_through(const void* memory, int64_t bytes, int threads);
 
 /// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.
 double read_bandwidth(int threads);

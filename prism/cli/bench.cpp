@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kExamples = R"(
 prism and its peer, LibTorch's scaled_dot_product_attention or for training the same model on LibTorch's operations,
 take turns in one process; figures are medians. A ratio above 1 says how many times faster prism is. The share is that
-of the CPU's limit: of what a register-only loop computes, or when decoding of what a plain loop reads from memory.
+of the CPU's limit: of what a register-only loop computes, or when decoding of a plain loop over the same memory.
 PRISM_ISA=portable, avx2, avx512 or avx512-bf16 in the environment asks for the kernels of a lesser instruction set.
 
   prism bench attention --tokens 1024 4096 --head-dims 64 128 256 --dtypes bf16 f32

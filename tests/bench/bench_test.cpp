@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
+#include <vector>
 
 #include "prism/bench/attention.h"
 #include "prism/bench/training.h"
@@ -16,6 +18,18 @@ TEST(TakeTurns, AlternatesAfterOneCallOfEachThatDoesNotCount) {
   const auto medians = take_turns([&] { calls += 'a'; }, [&] { calls += 'b'; }, 3);
   EXPECT_EQ(calls, "abababab");
   EXPECT_GE(medians.prism_ms, 0);
+}
+
+TEST(TakeTurns, TakesTheLimitInItsTurn) {
+  std::string calls;
+  take_turns([&] { calls += 'a'; }, [&] { calls += 'b'; }, 2, [&] { calls += 'c'; });
+  EXPECT_EQ(calls, "abcabcabc");
+}
+
+TEST(ReadThrough, SumsEveryWordOnAnyNumberOfThreads) {
+  std::vector<uint64_t> words(1001);
+  std::iota(words.begin(), words.end(), uint64_t{1});
+  for (const int threads : {1, 2, 3}) EXPECT_EQ(read_through(words.data(), 8008, threads), 501'501u) << threads;
 }
 
 TEST(TakeTurns, GoesAlone) {

@@ -11,12 +11,6 @@ namespace prism::flash {
 /// Query rows of one key/value head: all queries of all its heads.
 constexpr int64_t kMostDecodeRows = 8;
 constexpr int64_t kDecodeChunk = 512;
-/// Rows from what is read to what is asked for: a page, and no less than a step of the loop.
-template <class Op, class Storage>
-PRISM_FORCE_INLINE int64_t rows_ahead(int64_t dim) {
-  return std::max<int64_t>(Op::kLanes, 4096 / (dim * static_cast<int64_t>(sizeof(Storage))) / 2 * 2);
-}
-
 PRISM_FORCE_INLINE bool decodes(const Problem& p) {
   return p.queries * (p.heads / p.kv_heads) <= kMostDecodeRows;
 }
@@ -40,7 +34,7 @@ struct DecodeLayout {
   }
 };
 
-/// Scores of kLanes keys for one query: dot products along the rows, summed across by a transposition.
+/// Scores of kLanes keys for one query: dot products along the rows, then summed across.
 template <class Op, class Storage>
 PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* query, const Storage* keys,
                                                   int64_t stride, int64_t count, int64_t dim) {
@@ -56,49 +50,59 @@ PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* qu
     if (i < dim)
       sums[j] = Op::step(sums[j], Op::load_inner(query + i, dim - i), Op::load_inner(keys + j * stride + i, dim - i));
   }
-  Op::transpose(sums);
-  for (int64_t step = 1; step < Op::kLanes; step *= 2)
-    for (int64_t j = 0; j + step < Op::kLanes; j += 2 * step) sums[j] = Op::add(sums[j], sums[j + step]);
-  return sums[0];
+  return Op::sum_rows(sums);
 }
 
-/// Asks for rows that are read soon: the processor's own look-ahead ends at every page.
-template <class Storage>
-PRISM_FORCE_INLINE void prefetch_rows(const Storage* rows, int64_t stride, int64_t count, int64_t dim) {
-  constexpr int64_t kLine = 64 / sizeof(Storage);
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t i = 0; i < dim; i += kLine) __builtin_prefetch(rows + row * stride + i);
+/// Weighted sums of the columns from `values` on, 2 Columns vectors of them.
+template <class Op, int Rows, int Columns, class Storage>
+PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const Storage* values, int64_t stride,
+                                    int64_t count, float* out, int64_t out_stride) {
+  constexpr int64_t kAheadBytes = 2048, kLine = 64 / sizeof(Storage), kColumns = 2 * Columns * Op::kLanes;
+  constexpr int64_t kAhead = std::max<int64_t>(1, kAheadBytes / (kColumns * static_cast<int64_t>(sizeof(Storage))));
+  typename Op::Vector sums[Rows][2 * Columns] = {};
+  const int64_t pairs = count / Op::kPair * Op::kPair;
+  for (int64_t j = 0; j < pairs; j += Op::kPair) {
+    // In the order of memory, in which the loads below are not: two rows at a time.
+    for (int64_t row = j; row < j + Op::kPair; ++row)
+      for (int64_t i = 0; i < kColumns; i += kLine) __builtin_prefetch(values + (row + kAhead) * stride + i);
+    typename Op::Vector weight[Rows];
+#pragma GCC unroll 8
+    for (int row = 0; row < Rows; ++row) weight[row] = Op::broadcast(weights + row * kDecodeChunk + j);
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; ++c) {
+      typename Op::Vector units[2];
+      const Storage* even = values + j * stride + c * 2 * Op::kLanes;
+      Op::interleave(even, even + stride, units);
+#pragma GCC unroll 8
+      for (int row = 0; row < Rows; ++row)
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; ++v) sums[row][2 * c + v] = Op::step(sums[row][2 * c + v], weight[row], units[v]);
+    }
+  }
+  for (int row = 0; row < Rows; ++row)
+    for (int v = 0; v < 2 * Columns; ++v) {
+      if (pairs < count)  // a last key without a partner
+        sums[row][v] = Op::step(
+            sums[row][v], Op::broadcast(weights + row * kDecodeChunk + pairs),
+            Op::interleave(values + pairs * stride + v * Op::kLanes, static_cast<const Storage*>(nullptr), Op::kLanes));
+      Op::store(out + row * out_stride + v * Op::kLanes, sums[row][v]);
+    }
 }
 
-/// Weighted sums of `count` values, two vectors of columns at a time; what is left of the columns one by one.
+/// Weighted sums of `count` values: as many columns at a time as sums fit the registers, so that values are read in
+/// their order; what is left of the columns one vector at a time.
 template <class Op, int Rows, class Storage>
 PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                    int64_t count, int64_t dim, float* out, int64_t out_stride) {
-  const int64_t ahead = rows_ahead<Op, Storage>(dim);
+  constexpr int kSums = Op::kTileRows * Op::kTileColumns * 2 / 3, kMost = kSums / 2 / Rows > 1 ? kSums / 2 / Rows : 1;
+  constexpr int64_t kTwo = 2 * Op::kLanes;
   int64_t i = 0;
-  for (; i + 2 * Op::kLanes <= dim; i += 2 * Op::kLanes) {
-    typename Op::Vector sums[Rows][2] = {}, units[2];
-    int64_t j = 0;
-    for (; j + Op::kPair <= count; j += Op::kPair) {
-      const Storage* even = values + j * stride + i;
-      __builtin_prefetch(even + ahead * stride);
-      __builtin_prefetch(even + (ahead + 1) * stride);
-      Op::interleave(even, even + stride, units);
-#pragma GCC unroll 8
-      for (int row = 0; row < Rows; ++row) {
-        const auto weight = Op::broadcast(weights + row * kDecodeChunk + j);
-        sums[row][0] = Op::step(sums[row][0], weight, units[0]);
-        sums[row][1] = Op::step(sums[row][1], weight, units[1]);
-      }
-    }
-    for (int row = 0; row < Rows; ++row)
-      for (int v = 0; v < 2; ++v) {
-        if (j < count)  // a last key without a partner
-          sums[row][v] = Op::step(sums[row][v], Op::broadcast(weights + row * kDecodeChunk + j),
-                                  Op::interleave(values + j * stride + i + v * Op::kLanes,
-                                                 static_cast<const Storage*>(nullptr), Op::kLanes));
-        Op::store(out + row * out_stride + i + v * Op::kLanes, sums[row][v]);
-      }
+  while (i + kTwo <= dim) {
+    const int columns = static_cast<int>(std::min<int64_t>(kMost, (dim - i) / kTwo));
+    with_known<kMost>(columns, [&](auto known) {
+      add_columns<Op, Rows, known()>(weights, values + i, stride, count, out + i, out_stride);
+    });
+    i += columns * kTwo;
   }
   for (; i < dim; i += Op::kLanes) {
     typename Op::Vector sums[Rows] = {};
@@ -134,9 +138,7 @@ void decode_chunk(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
                   end = f.end_key_BT[batch * f.queries + t] - first;
     copy_rows<Op>(row_of<Storage>(f.q, batch, head, t), 0, 1, f.key_dim, query);
     const Storage* keys = row_of<Storage>(f.k, batch, kv_head, first);
-    const int64_t ahead = rows_ahead<Op, Storage>(f.key_dim);
     for (int64_t j = 0; j < count; j += Op::kLanes) {
-      if (row == 0) prefetch_rows(keys + (j + ahead) * f.k.row_stride, f.k.row_stride, Op::kLanes, f.key_dim);
       Op::store(scores + j, score_keys<Op>(query, keys + j * f.k.row_stride, f.k.row_stride, count - j, f.key_dim));
     }
     soften_row<Op>(scores, width, begin, end < count ? end : count, f.scale * kLog2E, &largest, &total, weights[row]);

@@ -88,6 +88,13 @@ struct Avx2 {
     }
   }
 
+  /// The sum of each row, in the order of the rows.
+  static PRISM_FORCE_INLINE Vector sum_rows(const Vector (&rows)[kLanes]) {
+    const Vector low = _mm256_hadd_ps(_mm256_hadd_ps(rows[0], rows[1]), _mm256_hadd_ps(rows[2], rows[3]));
+    const Vector high = _mm256_hadd_ps(_mm256_hadd_ps(rows[4], rows[5]), _mm256_hadd_ps(rows[6], rows[7]));
+    return add(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+  }
+
  private:
   /// The second operand decides where one is NaN, so that a NaN stays.
   static PRISM_FORCE_INLINE Vector bounded(Vector x) { return _mm256_max_ps(_mm256_set1_ps(-150.0f), x); }

@@ -74,6 +74,20 @@ struct Avx512 {
     }
   }
 
+  /// The sum of each row, in the order of the rows.
+  static PRISM_FORCE_INLINE Vector sum_rows(const Vector (&rows)[kLanes]) {
+    Vector fours[4];
+    for (int i = 0; i < 4; ++i) {
+      const Vector *r = rows + 4 * i, a = add(_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
+      const Vector b = add(_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
+      fours[i] = add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+    }
+    const auto join = [](Vector a, Vector b) PRISM_INLINE_LAMBDA {
+      return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
+    };
+    return join(join(fours[0], fours[1]), join(fours[2], fours[3]));
+  }
+
   static PRISM_FORCE_INLINE __mmask16 mask(int64_t count) {
     return count >= 16 ? __mmask16(0xFFFF) : __mmask16((1u << (count > 0 ? count : 0)) - 1);
   }
