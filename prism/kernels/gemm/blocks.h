@@ -1,9 +1,11 @@
 // C = A B cut into blocks that the caches hold.
 //
-// Threads first pack B in panels, as much of it at a time as the last cache holds, and A too where it does not lie as
-// it is read. Then each takes blocks of C: a panel of B passes through the second cache while strips of A's rows meet
-// it in registers.
+// Threads first pack B in panels, as much of it at a time as the last cache holds. Then each takes blocks of C: a panel
+// of B passes through the second cache while strips of A's rows meet it in registers. Where A does not lie as it is
+// read, a thread packs the rows of its block for itself.
 #pragma once
+
+#include <omp.h>
 
 #include <algorithm>
 
@@ -19,14 +21,15 @@ template <class Op>
 struct Cut {
   using Element = typename Op::Element;
   using P = Panels<Op>;
-  static constexpr int64_t kPanelBytes = 128 << 10;  ///< of one block of the inner axis: in the second cache with A's
-  static constexpr int64_t kPackedBytes = 8 << 20;   ///< of B, or of A, at a time: in the last cache
-  static constexpr int64_t kGroup = 4 * P::kWidth;   ///< columns of a thread's block
-  static constexpr int64_t kRows = 192;              ///< rows of it: a multiple of kLanes and kTileRows
+  static constexpr int64_t kPanelBytes = 256 << 10;  ///< of one block of the inner axis: in the second cache with A's
+  static constexpr int64_t kPackedBytes = 8 << 20;   ///< of B at a time: in the last cache
+  static constexpr int64_t kGroup = 4 * P::kWidth;   ///< columns of a thread's block; all where it packs its rows
+  static constexpr int64_t kRows = 192;              ///< rows of it: a multiple of kTileRows
+  static constexpr int64_t kPackedRows = 96;         ///< where it packs them: a multiple of kLanes too
 
-  bool packs_a;                                       ///< where A is transposed, or its rows end with half a step
-  int64_t inner_block;                                ///< inner indices of one pass over C
-  int64_t inner_packed, columns_packed, rows_packed;  ///< at a time; of the inner axis whole blocks
+  bool packs_a;                          ///< where A is transposed, or its rows end with half a step
+  int64_t inner_block;                   ///< inner indices of one pass over C
+  int64_t inner_packed, columns_packed;  ///< of B at a time; of the inner axis whole blocks
 
   explicit Cut(const Problem& p) : packs_a(p.a.transposed || p.inner % Op::kPair != 0) {
     const int64_t longest = kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
@@ -35,15 +38,16 @@ struct Cut {
     const int64_t blocks = divide_up(p.inner, inner_block);
     columns_packed = std::min(round_up(p.columns, P::kWidth), most / inner_block / kGroup * kGroup);
     inner_packed = std::clamp(most / columns_packed / inner_block, int64_t{1}, blocks) * inner_block;
-    rows_packed =
-        packs_a ? std::min(round_up(p.rows, Op::kLanes), std::max(kRows, most / inner_packed / kRows * kRows)) : p.rows;
   }
 
   bool needs_sums(const Problem& p) const { return p.out_type != Type::float32 && p.inner > inner_block; }
   size_t b_bytes() const { return bytes_of<Element>(inner_packed * columns_packed); }
-  size_t a_bytes() const { return packs_a ? bytes_of<Element>(inner_packed * rows_packed) : 0; }
   size_t sums_bytes(const Problem& p) const { return needs_sums(p) ? bytes_of<float>(p.rows * columns_packed) : 0; }
-  size_t bytes(const Problem& p) const { return b_bytes() + a_bytes() + sums_bytes(p); }
+  /// Of one thread.
+  size_t a_bytes() const { return packs_a ? bytes_of<Element>(inner_block * kPackedRows) : 0; }
+  size_t bytes(const Problem& p) const {
+    return b_bytes() + sums_bytes(p) + static_cast<size_t>(p.threads) * a_bytes();
+  }
 
   static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
   static int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
@@ -93,8 +97,8 @@ class Multiplication {
       : p_(p),
         cut_(p),
         b_(reinterpret_cast<Element*>(p.scratch)),
-        a_(reinterpret_cast<Element*>(p.scratch + cut_.b_bytes())),
-        sums_(reinterpret_cast<float*>(p.scratch + cut_.b_bytes() + cut_.a_bytes())) {}
+        sums_(reinterpret_cast<float*>(p.scratch + cut_.b_bytes())),
+        a_(p.scratch + cut_.b_bytes() + cut_.sums_bytes(p)) {}
 
   void run() {
 #pragma omp parallel num_threads(p_.threads)
@@ -103,21 +107,18 @@ class Multiplication {
         const Range columns{column, std::min(p_.columns, column + cut_.columns_packed)};
         const Range inner{k, std::min(p_.inner, k + cut_.inner_packed)};
         pack_b(columns, inner);
-        for (int64_t row = 0; row < p_.rows; row += cut_.rows_packed) {
-          const Range rows{row, std::min(p_.rows, row + cut_.rows_packed)};
-          if (cut_.packs_a) pack_a(rows, inner);
-          multiply_all(rows, columns, inner);
-        }
+        multiply_all(columns, inner);
       }
     }
   }
 
  private:
-  /// What the threads do between two barriers: part of C's rows and columns, over part of the inner axis.
+  /// What a thread does at a time: part of C's rows and columns, over one block of the inner axis.
   struct Block {
     Range rows, columns;
-    int64_t first_row, first_column;  ///< of what is packed
-    int64_t k, packed_k, length;      ///< inner indices: where they start in the matrices and in what is packed
+    int64_t first_column;         ///< of what is packed
+    int64_t k, packed_k, length;  ///< inner indices: where they start in the matrices and in what is packed
+    const Element* packed_rows;   ///< by this thread; null: rows are read as they lie
   };
 
   const Storage* element(const Matrix& m, int64_t row, int64_t column) const {
@@ -129,55 +130,51 @@ class Multiplication {
   Element* packed_b(int64_t k, int64_t length, int64_t offset) const {
     return b_ + k * cut_.columns_packed + P::offset(length, offset);
   }
-  /// Packed rows, `offset` a multiple of kLanes.
-  Element* packed_a(int64_t k, int64_t length, int64_t offset) const {
-    return a_ + k * cut_.rows_packed + P::offset(length, offset);
-  }
-
-  /// Calls pack(k, length, offset, width) for pieces of `width` of every inner block, each on one thread.
-  template <class Pack>
-  void for_pieces(const Range& inner, int64_t size, int64_t width, Pack&& pack) {
-    const int64_t pieces = C::divide_up(size, width), blocks = C::divide_up(inner.size(), cut_.inner_block);
-#pragma omp for schedule(dynamic)
-    for (int64_t i = 0; i < pieces * blocks; ++i) {
-      const int64_t k = i / pieces * cut_.inner_block, offset = i % pieces * width;
-      pack(k, std::min(inner.size() - k, cut_.inner_block), offset, std::min(size - offset, width));
-    }
-  }
-
   void pack_b(const Range& columns, const Range& inner) {
-    for_pieces(inner, columns.size(), P::kWidth, [&](int64_t k, int64_t length, int64_t offset, int64_t width) {
+    const int64_t panels = C::divide_up(columns.size(), P::kWidth),
+                  blocks = C::divide_up(inner.size(), cut_.inner_block);
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < panels * blocks; ++i) {
+      const int64_t k = i / panels * cut_.inner_block, length = std::min(inner.size() - k, cut_.inner_block);
+      const int64_t offset = i % panels * P::kWidth, width = std::min(columns.size() - offset, P::kWidth);
       const Storage* source = element(p_.b, inner.first + k, columns.first + offset);
       Element* packed = packed_b(k, length, offset);
       p_.b.transposed ? simd::pack_transposed<Op>(source, p_.b.stride, width, length, packed)
                       : simd::pack_rows<Op>(source, p_.b.stride, length, width, packed);
-    });
+    }
   }
 
-  void pack_a(const Range& rows, const Range& inner) {
-    for_pieces(inner, rows.size(), 8 * Op::kLanes, [&](int64_t k, int64_t length, int64_t offset, int64_t width) {
-      const Storage* source = element(p_.a, rows.first + offset, inner.first + k);
-      Element* packed = packed_a(k, length, offset);
-      p_.a.transposed ? pack_lanes<Op>(source, p_.a.stride, length, width, packed)
-                      : simd::pack_transposed<Op, 1>(source, p_.a.stride, width, length, packed);
-    });
+  /// Rows of A over `length` inner indices from k on, packed in the calling thread's share.
+  const Element* pack_a(const Range& rows, int64_t k, int64_t length) {
+    auto* packed = reinterpret_cast<Element*>(a_ + static_cast<size_t>(omp_get_thread_num()) * cut_.a_bytes());
+    const Storage* source = element(p_.a, rows.first, k);
+    p_.a.transposed ? pack_lanes<Op>(source, p_.a.stride, length, rows.size(), packed)
+                    : simd::pack_transposed<Op, 1>(source, p_.a.stride, rows.size(), length, packed);
+    return packed;
   }
 
-  void multiply_all(const Range& rows, const Range& columns, const Range& inner) {
-    const int64_t groups = C::divide_up(columns.size(), C::kGroup);
-    const int64_t height = C::divide_up(rows.size(), C::kRows) * groups < 8 * p_.threads ? C::kRows / 2 : C::kRows;
-    const int64_t jobs = C::divide_up(rows.size(), height) * groups;
+  void multiply_all(const Range& columns, const Range& inner) {
+    // Packed rows go through all columns, or through as many as leave every thread something to do.
+    const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : C::kRows;
+    const int64_t heights = C::divide_up(p_.rows, height);
+    const int64_t most = cut_.packs_a ? C::divide_up(enough, heights) : C::divide_up(columns.size(), C::kGroup);
+    const int64_t group = C::round_up(C::divide_up(columns.size(), most), P::kWidth);
+    const int64_t groups = C::divide_up(columns.size(), group);
+    const int64_t jobs = heights * groups;
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < jobs; ++i) {
-      const int64_t row = rows.first + i / groups * height, column = columns.first + i % groups * C::kGroup;
-      for (int64_t k = 0; k < inner.size(); k += cut_.inner_block)
-        multiply_block({{row, std::min(rows.end, row + height)},
-                        {column, std::min(columns.end, column + C::kGroup)},
-                        rows.first,
+      const int64_t row = i / groups * height, column = columns.first + i % groups * group;
+      const Range rows{row, std::min(p_.rows, row + height)};
+      for (int64_t k = 0; k < inner.size(); k += cut_.inner_block) {
+        const int64_t length = std::min(inner.size() - k, cut_.inner_block);
+        multiply_block({rows,
+                        {column, std::min(columns.end, column + group)},
                         columns.first,
                         inner.first + k,
                         k,
-                        std::min(inner.size() - k, cut_.inner_block)});
+                        length,
+                        cut_.packs_a ? pack_a(rows, inner.first + k, length) : nullptr});
+      }
     }
   }
 
@@ -185,24 +182,23 @@ class Multiplication {
     for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth) {
       for (int64_t row = block.rows.first; row < block.rows.end;) {
         // Packed rows lie in vectors, of which a strip takes some lanes.
-        const int64_t lane = cut_.packs_a ? (row - block.first_row) % Op::kLanes : 0;
+        const int64_t lane = block.packed_rows == nullptr ? 0 : (row - block.rows.first) % Op::kLanes;
         const int64_t count = std::min<int64_t>({Op::kTileRows, Op::kLanes - lane, block.rows.end - row});
-        multiply_strip(block, column, row, lane, static_cast<int>(count));
+        multiply_strip(block, column, row, static_cast<int>(count));
         row += count;
       }
     }
   }
 
-  simd::LeftRows<Op> left_rows(const Block& block, int64_t row, int64_t lane) const {
-    constexpr int64_t kUnits = Op::kLanes * Op::kPair;
-    if (cut_.packs_a)
-      return {packed_a(block.packed_k, block.length, row - block.first_row - lane) + lane * Op::kPair, Op::kPair,
-              kUnits};
-    return {element(p_.a, row, block.k), p_.a.stride};
+  simd::LeftRows<Op> left_rows(const Block& block, int64_t row) const {
+    if (block.packed_rows == nullptr) return {element(p_.a, row, block.k), p_.a.stride};
+    const int64_t offset = row - block.rows.first, lane = offset % Op::kLanes;
+    return {block.packed_rows + P::offset(block.length, offset - lane) + lane * Op::kPair, Op::kPair,
+            Op::kLanes * Op::kPair};
   }
 
   /// `count` rows of A times one panel of B.
-  PRISM_FORCE_INLINE void multiply_strip(const Block& block, int64_t column, int64_t row, int64_t lane, int count) {
+  PRISM_FORCE_INLINE void multiply_strip(const Block& block, int64_t column, int64_t row, int count) {
     const int64_t offset = column - block.first_column, left = block.columns.end - column;
     const bool joins = block.k > 0 || p_.accumulate;
     const bool single = p_.out_type == Type::float32, rounds = !single && block.k + block.length == p_.inner;
@@ -224,14 +220,15 @@ class Multiplication {
         Op::store_units(sums + r * stride + i, sum, left - i);
       }
     };
-    simd::multiply<Op>(left_rows(block, row, lane), count, packed_b(block.packed_k, block.length, offset),
+    simd::multiply<Op>(left_rows(block, row), count, packed_b(block.packed_k, block.length, offset),
                        P::vectors(left, 0), P::steps(block.length), finish);
   }
 
   const Problem& p_;
   const C cut_;
-  Element *b_, *a_;
+  Element* b_;
   float* sums_;
+  std::byte* a_;
 };
 
 }  // namespace prism::gemm

@@ -23,7 +23,9 @@ struct PairsOfBfloat16 : Avx512 {
   static PRISM_FORCE_INLINE Vector load_step(const Element* p) { return _mm512_loadu_ps(p); }
   using Avx512::store_units;
   static PRISM_FORCE_INLINE void store_units(uint16_t* p, Vector x, int64_t count) {
-    _mm256_mask_storeu_epi16(p, mask(count), (__m256i)_mm512_cvtneps_pbh(x));
+    const auto rounded = (__m256i)_mm512_cvtneps_pbh(x);
+    if (count >= kLanes) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), rounded);
+    _mm256_mask_storeu_epi16(p, mask(count), rounded);
   }
   /// Two vectors of float32 as 32 elements in their order.
   static PRISM_FORCE_INLINE void store_elements(Element* p, Vector low, Vector high) {
@@ -40,6 +42,7 @@ struct PairsOfBfloat16 : Avx512 {
     return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask32(count), p));
   }
   static PRISM_FORCE_INLINE void store_inner(Element* p, Vector units, int64_t count) {
+    if (count >= kLanes * kPair) return _mm512_storeu_si512(p, _mm512_castps_si512(units));
     _mm512_mask_storeu_epi16(p, mask32(count), _mm512_castps_si512(units));
   }
   /// Units of two rows, sixteen columns of which `count` are there; no second row: zeros.
