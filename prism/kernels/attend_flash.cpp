@@ -19,8 +19,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr int64_t kWidest = 512;
-
 /// What each query sees: the keys [first, end), if its head is kept.
 struct Visible {
   Tensor first_BT, end_BT;  ///< int32
@@ -144,9 +142,9 @@ bool flash_backend_serves(const AttentionInput& input) {
   const int64_t key_dim = input.q_BTHD.size(3), value_dim = input.kv.v_BGSE.size(3);
   return input.q_BTHD.device().is_cpu() && flash::kernels_of(current_isa()) != nullptr &&
          (type == torch::kBFloat16 || type == torch::kFloat || type == torch::kHalf) && key_dim % 8 == 0 &&
-         value_dim % 8 == 0 && key_dim <= kWidest && value_dim <= kWidest && input.q_BTHD.numel() > 0 &&
-         input.kv.k_BGSD.numel() > 0 && input.kv.v_BGSE.numel() > 0 && input.scale.value_or(1) > 0 &&
-         !input.block_mask.defined();
+         value_dim % 8 == 0 && key_dim <= flash::kMostWidth && value_dim <= flash::kMostWidth &&
+         input.q_BTHD.numel() > 0 && input.kv.k_BGSD.numel() > 0 && input.kv.v_BGSE.numel() > 0 &&
+         input.scale.value_or(1) > 0 && !input.block_mask.defined();
 }
 
 AttentionOutput attend_flash(const AttentionInput& given) {

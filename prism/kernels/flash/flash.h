@@ -18,6 +18,8 @@ struct Matrix {
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
 };
 
+/// The widest keys and values.
+constexpr int64_t kMostWidth = 512;
 /// Rows of the longest task: enough to use what is read of keys and values, few enough to share out.
 constexpr int64_t kTaskRows = 96;
 

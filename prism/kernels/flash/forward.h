@@ -12,9 +12,8 @@
 
 namespace prism::flash {
 
-/// Keys whose scores are in memory at once: two strips of scores and weights fit the first-level cache.
+/// Keys that a task takes in at a time: they and their values fit the second cache beside what the task keeps.
 constexpr int64_t kKeyTile = 256;
-constexpr int64_t kMostWidth = 512;
 constexpr float kLn2 = 0.693147180559945309f;
 using simd::kLog2E;
 using simd::multiply;
@@ -43,6 +42,7 @@ struct PackedHead {
 };
 
 /// Turns a row of scores s into weights 2^(c (s - m)), m the largest score so far, and adds them up.
+/// @param width       scores in memory, a multiple of 2 kLanes.
 /// @param begin, end  the scores that count; the others give 0.
 /// @return            what the row's sums so far are to be multiplied by.
 template <class Op>
