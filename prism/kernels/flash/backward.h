@@ -4,12 +4,13 @@
 //
 // with delta_t = sum_e dO_te O_te. Source: arXiv 2307.08691, algorithm 2.
 //
-// A task is a key/value head, or where there are few of these a share of its tiles. The queries of its heads are
-// prepared once, block by block: as elements, as they lie and transposed. dV and dK of a tile are summed transposed, so
-// that the weights need no transposing.
+// The queries of a head are prepared once, block by block: as elements, as they lie and transposed. dV and dK of a tile
+// are summed transposed, so that the weights need no transposing. A task is a key/value head or, where there are few of
+// these, one of its tiles; then the tiles take turns at each block of queries, so that every sum has one order.
 #pragma once
 
 #include <omp.h>
+#include <sched.h>
 
 #include "prism/kernels/flash/forward.h"
 
@@ -19,26 +20,29 @@ namespace prism::flash {
 constexpr int64_t kQueryBlock = 96;
 constexpr int64_t kMostTile = 256;
 
-/// A head's queries and output gradients, in blocks of kQueryBlock rows.
+/// A head's queries and output gradients, in blocks of kQueryBlock rows, and the sums of its query gradients.
 template <class Op>
 struct PreparedHead {
   typename Op::Element *queries, *gradients;      ///< [T, key_dim], [T, value_dim]
   typename Op::Element *queries_t, *gradients_t;  ///< of each block [dim, kQueryBlock]; 0 behind the last row
   float *shift, *delta;                           ///< -lse in powers of 2, 0 where nothing is seen; -delta
+  float* dq;                                      ///< [T, key_width]
+  int32_t* tiles_done;                            ///< of each block: tiles that have added to dq, or had nothing to add
 };
 
-/// Sizes, and where things lie in the scratch memory: a share for each thread; prepared heads, in a thread's share
-/// where a task is a whole head, else once for all; and the query gradients of tasks that have to be added up.
+/// Sizes, and where things lie in the scratch memory: a share for each thread; and prepared heads, in a thread's share
+/// where a task is a whole head, else once for all.
 template <class Op>
 struct BackwardLayout {
   using Element = typename Op::Element;
   using P = Panels<Op>;
 
-  int64_t group, tile, tiles, chunks, tasks, blocks, key_width, threads, thread_bytes, head_bytes, dq_bytes;
+  bool by_tile;  ///< a task is a tile
+  int64_t group, tile, tiles, blocks, key_width, threads, thread_bytes, head_bytes;
   // Offsets in a thread's share, in bytes.
-  int64_t dq, heads, keys, values, key_rows, scores, products, slopes, weight_pairs, slope_pairs, key_sums, value_sums;
+  int64_t heads, keys, values, key_rows, scores, products, slopes, weight_pairs, slope_pairs, key_sums, value_sums;
   // Offsets of a prepared head.
-  int64_t queries, gradients, queries_t, gradients_t, shift, delta;
+  int64_t queries, gradients, queries_t, gradients_t, shift, delta, dq, tiles_done;
 
   explicit BackwardLayout(const Problem& p) : threads(p.threads) {
     const int64_t widest = p.key_dim > p.value_dim ? p.key_dim : p.value_dim;
@@ -46,12 +50,8 @@ struct BackwardLayout {
     tiles = (p.keys + tile - 1) / tile;
     blocks = (p.queries + kQueryBlock - 1) / kQueryBlock;
     group = p.heads / p.kv_heads;
-    // By the shape alone, so that the order of all sums is the same for every number of threads.
-    constexpr int64_t kEnoughTasks = 16;
-    const int64_t kv_heads = p.batch * p.kv_heads;
-    chunks = (kEnoughTasks + kv_heads - 1) / kv_heads;
-    chunks = chunks < tiles ? chunks : tiles;
-    tasks = kv_heads * chunks;
+    constexpr int64_t kEnoughHeads = 4;  // for a thread, so that none is without one for long
+    by_tile = tiles > 1 && p.batch * p.kv_heads < kEnoughHeads * threads;
     constexpr int64_t e = sizeof(Element), f = sizeof(float);
     key_width = P::padded(p.key_dim);
 
@@ -62,12 +62,12 @@ struct BackwardLayout {
     gradients_t = head.take(blocks * kQueryBlock * p.value_dim * e);
     shift = head.take(p.queries * f);
     delta = head.take(p.queries * f);
+    dq = head.take(p.queries * key_width * f);
+    tiles_done = head.take(blocks * static_cast<int64_t>(sizeof(int32_t)));
     head_bytes = head.bytes;
 
     Regions share;
-    dq_bytes = Regions::round(group * p.queries * key_width * f);
-    dq = share.take(chunks == 1 ? dq_bytes : 0);
-    heads = share.take(chunks == 1 ? group * head_bytes : 0);
+    heads = share.take(by_tile ? 0 : group * head_bytes);
     keys = share.take(P::size(p.key_dim, tile) * e);
     values = share.take(P::size(p.value_dim, tile) * e);
     key_rows = share.take(P::size(tile, p.key_dim) * e);
@@ -82,24 +82,17 @@ struct BackwardLayout {
   }
 
   size_t bytes(const Problem& p) const {
-    return static_cast<size_t>(threads * thread_bytes +
-                               (chunks == 1 ? 0 : p.batch * p.heads * head_bytes + tasks * dq_bytes));
+    return static_cast<size_t>(threads * thread_bytes + (by_tile ? p.batch * p.heads * head_bytes : 0));
   }
   std::byte* share(const Backward& b, int64_t thread) const { return b.scratch + thread * thread_bytes; }
-  /// The h-th head of the group of a task's key/value head, which is the kv_head-th of the whole batch.
+  /// The h-th head of the group of a key/value head, which is the kv_head-th of the whole batch.
   PreparedHead<Op> prepared(const Backward& b, int64_t thread, int64_t kv_head, int64_t h) const {
-    std::byte* at = chunks == 1 ? share(b, thread) + heads + h * head_bytes
-                                : b.scratch + threads * thread_bytes + (kv_head * group + h) * head_bytes;
+    std::byte* at = by_tile ? b.scratch + threads * thread_bytes + (kv_head * group + h) * head_bytes
+                            : share(b, thread) + heads + h * head_bytes;
     const auto elements = [at](int64_t offset) { return reinterpret_cast<Element*>(at + offset); };
     const auto floats = [at](int64_t offset) { return reinterpret_cast<float*>(at + offset); };
-    return {elements(queries),     elements(gradients), elements(queries_t),
-            elements(gradients_t), floats(shift),       floats(delta)};
-  }
-  /// Query gradients of a task's heads: [group, T, key_width].
-  float* task_dq(const Backward& b, int64_t thread, int64_t task) const {
-    return reinterpret_cast<float*>(chunks == 1 ? share(b, thread) + dq
-                                                : b.scratch + threads * thread_bytes + b.batch * b.heads * head_bytes +
-                                                      task * dq_bytes);
+    return {elements(queries), elements(gradients), elements(queries_t), elements(gradients_t),
+            floats(shift),     floats(delta),       floats(dq),          reinterpret_cast<int32_t*>(at + tiles_done)};
   }
 
  private:
@@ -115,6 +108,11 @@ struct BackwardLayout {
     }
   };
 };
+
+template <class Op>
+void clear(float* to, int64_t count) {
+  for (int64_t i = 0; i < count; i += Op::kLanes) Op::store(to + i, Op::zero());
+}
 
 /// out += factor a panel, `rows` rows of float32.
 template <class Op>
@@ -133,8 +131,10 @@ void add_panel(const simd::LeftRows<Op>& a, int64_t rows, const typename Op::Ele
 template <class Op, class Storage>
 class BlockPreparation {
  public:
-  BlockPreparation(const Backward& b, const PreparedHead<Op>& to, int64_t batch, int64_t head, int64_t block)
+  BlockPreparation(const Backward& b, const BackwardLayout<Op>& layout, const PreparedHead<Op>& to, int64_t batch,
+                   int64_t head, int64_t block)
       : b_(b),
+        l_(layout),
         to_(to),
         batch_(batch),
         head_(head),
@@ -156,6 +156,8 @@ class BlockPreparation {
       to_.delta[block_ + t] = -Op::sum(sum);
       to_.shift[block_ + t] = own == -std::numeric_limits<float>::infinity() ? 0.0f : -own * kLog2E;
     }
+    clear<Op>(to_.dq + block_ * l_.key_width, count_ * l_.key_width);
+    to_.tiles_done[block_ / kQueryBlock] = 0;
   }
 
  private:
@@ -180,42 +182,66 @@ class BlockPreparation {
   }
 
   const Backward& b_;
+  const BackwardLayout<Op>& l_;
   const PreparedHead<Op>& to_;
   const int64_t batch_, head_, block_, count_;
 };
 
-/// A task: the chunk-th share of the tiles of one key/value head, and all queries that see it.
+/// Prepares a block of a head; the query gradients of one that is not kept are 0.
+template <class Op, class Storage>
+void prepare_block(const Backward& b, const BackwardLayout<Op>& layout, const PreparedHead<Op>& to, int64_t batch,
+                   int64_t head, int64_t block) {
+  if (keeps(b, batch, head)) return BlockPreparation<Op, Storage>(b, layout, to, batch, head, block).run();
+  for (int64_t t = block; t < block + kQueryBlock && t < b.queries; ++t) {
+    Storage* dq = row_of<Storage>(b.dq, batch, head, t);
+    for (int64_t i = 0; i < b.key_dim; ++i) dq[i] = 0;
+  }
+}
+
+/// One key/value head and all queries that see it, a tile at a time.
 template <class Op, class Storage>
 class BackwardTask {
  public:
   using Element = typename Op::Element;
   using P = Panels<Op>;
 
-  BackwardTask(const Backward& b, const BackwardLayout<Op>& layout, int64_t thread, int64_t task)
+  /// @param kv_head  of the whole batch.
+  BackwardTask(const Backward& b, const BackwardLayout<Op>& layout, int64_t thread, int64_t kv_head)
       : b_(b),
         l_(layout),
         thread_(thread),
         share_(layout.share(b, thread)),
-        dq_(layout.task_dq(b, thread, task)),
-        chunk_(task % layout.chunks),
-        kv_head_(task / layout.chunks % b.kv_heads),
-        batch_(task / layout.chunks / b.kv_heads) {}
+        kv_head_(kv_head % b.kv_heads),
+        batch_(kv_head / b.kv_heads) {}
 
   void run() {
-    clear(dq_, l_.group * b_.queries * l_.key_width);
-    for (int64_t h = 0; l_.chunks == 1 && h < l_.group; ++h)
-      for (int64_t block = 0; keeps(b_, batch_, head(h)) && block < b_.queries; block += kQueryBlock)
-        BlockPreparation<Op, Storage>(b_, prepared(h), batch_, head(h), block).run();
-    for (int64_t tile = chunk_; tile < l_.tiles; tile += l_.chunks) run_tile(tile * l_.tile);
-    if (l_.chunks > 1) return;
     for (int64_t h = 0; h < l_.group; ++h)
-      for (int64_t t = 0; t < b_.queries; ++t) write_dq(b_, batch_, head(h), t, dq_row(h, t));
+      for (int64_t block = 0; block < b_.queries; block += kQueryBlock)
+        prepare_block<Op, Storage>(b_, l_, prepared(h), batch_, head(h), block);
+    for (int64_t tile = 0; tile < l_.tiles; ++tile) run_tile(tile);
   }
 
-  /// @param sums  a row of query gradients, changed to their storage type.
-  static void write_dq(const Backward& b, int64_t batch, int64_t head, int64_t t, const float* sums) {
-    Storage* to = row_of<Storage>(b.dq, batch, head, t);
-    for (int64_t i = 0; i < b.key_dim; i += Op::kLanes) Op::store_units(to + i, Op::load(sums + i), b.key_dim - i);
+  void run_tile(int64_t tile) {
+    tile_ = tile;
+    tile_begin_ = tile * l_.tile;
+    in_tile_ = b_.keys - tile_begin_ < l_.tile ? b_.keys - tile_begin_ : l_.tile;
+    const Storage* k = row_of<Storage>(b_.k, batch_, kv_head_, tile_begin_);
+    const Storage* v = row_of<Storage>(b_.v, batch_, kv_head_, tile_begin_);
+    pack_transposed<Op>(k, b_.k.row_stride, in_tile_, b_.key_dim, at<Element>(l_.keys));
+    pack_transposed<Op>(v, b_.v.row_stride, in_tile_, b_.value_dim, at<Element>(l_.values));
+    pack_rows<Op>(k, b_.k.row_stride, in_tile_, b_.key_dim, at<Element>(l_.key_rows));
+    clear<Op>(at<float>(l_.key_sums), b_.key_dim * l_.tile);
+    clear<Op>(at<float>(l_.value_sums), b_.value_dim * l_.tile);
+    for (int64_t h = 0; h < l_.group; ++h)
+      for (int64_t block = 0; keeps(b_, batch_, head(h)) && block < b_.queries; block += kQueryBlock) {
+        const PreparedHead<Op> to = prepared(h);
+        await_turn(to, block);
+        run_block(to, block);
+        if (tile == l_.tiles - 1) write_dq(to, head(h), block);
+        end_turn(to, block);
+      }
+    write_transposed(b_.dk, b_.key_dim, at<float>(l_.key_sums));
+    write_transposed(b_.dv, b_.value_dim, at<float>(l_.value_sums));
   }
 
  private:
@@ -239,10 +265,26 @@ class BackwardTask {
   }
   int64_t head(int64_t h) const { return kv_head_ * l_.group + h; }
   PreparedHead<Op> prepared(int64_t h) const { return l_.prepared(b_, thread_, batch_ * b_.kv_heads + kv_head_, h); }
-  float* dq_row(int64_t h, int64_t t) const { return dq_ + (h * b_.queries + t) * l_.key_width; }
 
-  static void clear(float* to, int64_t count) {
-    for (int64_t i = 0; i < count; i += Op::kLanes) Op::store(to + i, Op::zero());
+  /// Waits until all tiles before this one are done with the block. Tasks begin in their order, so one of those that
+  /// are waited for always goes on.
+  void await_turn(const PreparedHead<Op>& head, int64_t block) const {
+    constexpr int kPatience = 1000;
+    const int32_t* done = head.tiles_done + block / kQueryBlock;
+    for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < tile_; ++looks)
+      looks < kPatience ? __builtin_ia32_pause() : static_cast<void>(sched_yield());
+  }
+  void end_turn(const PreparedHead<Op>& head, int64_t block) const {
+    __atomic_store_n(head.tiles_done + block / kQueryBlock, static_cast<int32_t>(tile_ + 1), __ATOMIC_RELEASE);
+  }
+
+  /// The sums of a block's query gradients, changed to their storage type.
+  void write_dq(const PreparedHead<Op>& from, int64_t head, int64_t block) const {
+    for (int64_t t = block; t < block + kQueryBlock && t < b_.queries; ++t) {
+      const float* sums = from.dq + t * l_.key_width;
+      Storage* to = row_of<Storage>(b_.dq, batch_, head, t);
+      for (int64_t i = 0; i < b_.key_dim; i += Op::kLanes) Op::store_units(to + i, Op::load(sums + i), b_.key_dim - i);
+    }
   }
 
   /// What query t sees of the tile.
@@ -252,26 +294,8 @@ class BackwardTask {
     return {first > 0 ? first : 0, end < in_tile_ ? end : in_tile_};
   }
 
-  void run_tile(int64_t tile_begin) {
-    tile_begin_ = tile_begin;
-    in_tile_ = b_.keys - tile_begin < l_.tile ? b_.keys - tile_begin : l_.tile;
-    const Storage* k = row_of<Storage>(b_.k, batch_, kv_head_, tile_begin);
-    const Storage* v = row_of<Storage>(b_.v, batch_, kv_head_, tile_begin);
-    pack_transposed<Op>(k, b_.k.row_stride, in_tile_, b_.key_dim, at<Element>(l_.keys));
-    pack_transposed<Op>(v, b_.v.row_stride, in_tile_, b_.value_dim, at<Element>(l_.values));
-    pack_rows<Op>(k, b_.k.row_stride, in_tile_, b_.key_dim, at<Element>(l_.key_rows));
-    clear(at<float>(l_.key_sums), b_.key_dim * l_.tile);
-    clear(at<float>(l_.value_sums), b_.value_dim * l_.tile);
-    for (int64_t h = 0; h < l_.group; ++h) {
-      if (!keeps(b_, batch_, head(h))) continue;
-      for (int64_t block = 0; block < b_.queries; block += kQueryBlock) run_block(prepared(h), dq_row(h, 0), block);
-    }
-    write_transposed(b_.dk, b_.key_dim, at<float>(l_.key_sums));
-    write_transposed(b_.dv, b_.value_dim, at<float>(l_.value_sums));
-  }
-
   /// What a block of queries and the tile give to one another.
-  void run_block(const PreparedHead<Op>& head, float* dq, int64_t block) {
+  void run_block(const PreparedHead<Op>& head, int64_t block) {
     const int64_t count = b_.queries - block < kQueryBlock ? b_.queries - block : kQueryBlock;
     Range rows_of_panel[kPanels] = {};  // that see something of it
     for (int64_t row = 0; row < count; row += Op::kTileRows) {
@@ -280,7 +304,7 @@ class BackwardTask {
       for (int64_t t = block + row; t < block + row + rows; ++t)
         if (!seen_by(t).empty()) seen.join(seen_by(t));
       seen.first = seen.first / P::kWidth * P::kWidth;
-      if (!seen.empty()) run_strip(head, dq, block, row, rows, seen);
+      if (!seen.empty()) run_strip(head, block, row, rows, seen);
       for (int64_t panel = 0; panel < kPanels; ++panel) {
         const int64_t first = panel * P::kWidth;
         if (first < seen.end && first >= seen.first) {
@@ -305,7 +329,7 @@ class BackwardTask {
 
   /// @param row   of the block, a multiple of kTileRows.
   /// @param seen  keys of the tile that any of the rows sees, from the beginning of a panel on.
-  void run_strip(const PreparedHead<Op>& head, float* dq, int64_t block, int64_t row, int rows, const Range& seen) {
+  void run_strip(const PreparedHead<Op>& head, int64_t block, int64_t row, int rows, const Range& seen) {
     const int64_t t = block + row;
     product({head.queries + t * b_.key_dim, b_.key_dim}, rows, b_.key_dim, at<Element>(l_.keys), seen,
             at<float>(l_.scores));
@@ -322,7 +346,7 @@ class BackwardTask {
       const int vectors = P::vectors(b_.key_dim, first);
       add_panel<Op>({at<Element>(l_.slopes) + seen.first, l_.tile}, rows,
                     at<Element>(l_.key_rows) + P::offset(in_tile_, first) + seen.first * vectors * Op::kLanes, vectors,
-                    P::steps(seen.end - seen.first), b_.scale, dq + t * l_.key_width + first, l_.key_width);
+                    P::steps(seen.end - seen.first), b_.scale, head.dq + t * l_.key_width + first, l_.key_width);
     }
   }
 
@@ -417,52 +441,34 @@ class BackwardTask {
   const BackwardLayout<Op>& l_;
   const int64_t thread_;
   std::byte* share_;
-  float* dq_;
-  int64_t chunk_, kv_head_, batch_;
-  int64_t tile_begin_ = 0, in_tile_ = 0;
+  const int64_t kv_head_, batch_;
+  int64_t tile_ = 0, tile_begin_ = 0, in_tile_ = 0;  ///< which, its first key, its keys
 };
 
-/// Prepares all heads that are kept, for tasks that share them.
+/// Prepares all heads, for tasks that share them.
 template <class Op, class Storage>
 void prepare_heads(const Backward& b, const BackwardLayout<Op>& layout) {
   const int64_t count = b.batch * b.heads * layout.blocks;
 #pragma omp parallel for num_threads(b.threads) schedule(dynamic)
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t block = i % layout.blocks * kQueryBlock, head = i / layout.blocks;
-    const int64_t batch = head / b.heads, in_batch = head % b.heads;
-    if (!keeps(b, batch, in_batch)) continue;
-    const auto to = layout.prepared(b, 0, head / layout.group, head % layout.group);
-    BlockPreparation<Op, Storage>(b, to, batch, in_batch, block).run();
-  }
-}
-
-/// Adds up what the chunks gave to each query, in their order.
-template <class Op, class Storage>
-void reduce_dq(const Backward& b, const BackwardLayout<Op>& layout) {
-  const int64_t rows = b.batch * b.heads * b.queries;
-#pragma omp parallel for num_threads(b.threads) schedule(static)
-  for (int64_t row = 0; row < rows; ++row) {
-    const int64_t t = row % b.queries, head = row / b.queries % b.heads, batch = row / b.queries / b.heads;
-    const int64_t task = (batch * b.kv_heads + head / layout.group) * layout.chunks;
-    const int64_t at = (head % layout.group * b.queries + t) * layout.key_width;
-    float* sums = layout.task_dq(b, 0, task) + at;
-    for (int64_t chunk = 1; chunk < layout.chunks; ++chunk) {
-      const float* more = layout.task_dq(b, 0, task + chunk) + at;
-      for (int64_t i = 0; i < layout.key_width; i += Op::kLanes)
-        Op::store(sums + i, Op::add(Op::load(sums + i), Op::load(more + i)));
-    }
-    BackwardTask<Op, Storage>::write_dq(b, batch, head, t, sums);
+    const int64_t head = i / layout.blocks;
+    prepare_block<Op, Storage>(b, layout, layout.prepared(b, 0, head / layout.group, head % layout.group),
+                               head / b.heads, head % b.heads, i % layout.blocks * kQueryBlock);
   }
 }
 
 template <class Op, class Storage>
 void run_backward(const Backward& b) {
   const BackwardLayout<Op> layout(b);
-  if (layout.chunks > 1) prepare_heads<Op, Storage>(b, layout);
-#pragma omp parallel for num_threads(b.threads) schedule(dynamic)
-  for (int64_t task = 0; task < layout.tasks; ++task)
-    BackwardTask<Op, Storage>(b, layout, omp_get_thread_num(), task).run();
-  if (layout.chunks > 1) reduce_dq<Op, Storage>(b, layout);
+  if (layout.by_tile) prepare_heads<Op, Storage>(b, layout);
+  const int64_t heads = b.batch * b.kv_heads, tasks = layout.by_tile ? heads * layout.tiles : heads;
+  int64_t next = 0;
+#pragma omp parallel num_threads(b.threads)
+  // Tasks begin in their order, which no schedule of OpenMP's promises; all heads' first tiles before their second.
+  for (int64_t task; (task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)) < tasks;) {
+    BackwardTask<Op, Storage> work(b, layout, omp_get_thread_num(), task % heads);
+    layout.by_tile ? work.run_tile(task / heads) : work.run();
+  }
 }
 
 }  // namespace prism::flash
