@@ -110,6 +110,7 @@ AttentionTiming make_row(const AttentionShape& s, const AttentionBench& bench, c
   row.tokens = s.tokens;
   row.keys = s.keys;
   row.head_dim = s.head_dim;
+  row.lengths = s.lengths;
   row.prism_ms = medians.prism_ms;
   row.peer_ms = medians.peer_ms;
   row.ratio = medians.ratio();

@@ -30,6 +30,7 @@ struct AttentionShape {
 struct AttentionTiming {
   std::string bench = "attention", pass, dtype;
   int64_t batch = 0, heads = 0, kv_heads = 0, tokens = 0, keys = 0, head_dim = 0;
+  std::string lengths;
   double prism_ms = 0;
   std::string peer = "sdpa";
   double peer_ms = 0, ratio = 0, peak_share = 0;
@@ -44,6 +45,7 @@ struct AttentionTiming {
     v("tokens", tokens, "queries");
     v("keys", keys, "keys");
     v("head_dim", head_dim, "width of a head");
+    v("lengths", lengths, "full or ragged");
     v("prism_ms", prism_ms, "median milliseconds of attend()");
     v("peer", peer, "what it is compared with");
     v("peer_ms", peer_ms, "its median milliseconds");

@@ -13,6 +13,7 @@
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/kernels/simd/isa.h"
 
 namespace prism {
 namespace {
@@ -69,9 +70,9 @@ void print_row(const AttentionTiming& row, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
-    fmt::print("{:<17}{:<6}{:>4} x {:>2} ({:>2}) x {:<4}{:>7}{:>7}{:>11.3f}{:>11.3f}{:>8.2f}{:>7.0f}%\n", row.pass,
-               row.dtype, row.batch, row.heads, row.kv_heads, row.head_dim, row.tokens, row.keys, row.prism_ms,
-               row.peer_ms, row.ratio, 100 * row.peak_share);
+    fmt::print("{:<17}{:<6}{:>4} x {:>2} ({:>2}) x {:<4}{:>7}{:>7}  {:<7}{:>11.3f}{:>11.3f}{:>8.2f}{:>7.0f}%\n",
+               row.pass, row.dtype, row.batch, row.heads, row.kv_heads, row.head_dim, row.tokens, row.keys, row.lengths,
+               row.prism_ms, row.peer_ms, row.ratio, 100 * row.peak_share);
   }
   flush_output();
 }
@@ -96,23 +97,26 @@ int run_attention(const Arguments& arguments, bool decode) {
     app.add_option("--shapes", words.shapes,
                    "a JSON list of shapes instead, with fields batch, heads, kv_heads, tokens, "
                    "keys, head_dim and lengths (full or ragged)")
-        ->type_name("FILE");
+        ->type_name("FILE")
+        ->excludes("--tokens", "--head-dims", "--d-model", "--batch");
   }
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
   if (!parse(app, arguments)) return 0;
   const int threads = start_compute(words.threads);
+  current_isa();  // a wrong PRISM_ISA is refused before anything is printed
+  const auto shapes = shapes_of(words);
   std::vector<std::pair<AttentionShape, AttentionBench>> rows;
   for (const auto& dtype : words.dtypes)
     for (const auto& pass : words.passes)
-      for (AttentionShape shape : shapes_of(words)) {
+      for (AttentionShape shape : shapes) {
         if (decode) shape.keys = words.keys;
         const AttentionBench bench{dtype, pass, words.rounds, threads};
         rows.emplace_back(check_attention_bench(shape, bench), bench);
       }
   if (!words.json)
-    fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
-               "tokens", "keys", "prism ms", "SDPA ms", "ratio", "share");
+    fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}  {:<7}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
+               "tokens", "keys", "lengths", "prism ms", "SDPA ms", "ratio", "share");
   for (const auto& [shape, bench] : rows)
     print_row(decode ? bench_decode(shape, bench, int64_t{1} << 30) : bench_attention(shape, bench), words.json);
   return 0;

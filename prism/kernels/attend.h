@@ -61,7 +61,8 @@ enum class AttentionBackend {
 /// softmax(scale q k^T + mask) v for every sequence and head.
 ///
 /// Head h reads key/value head floor(h G / H). Gradients flow to q, k and v where these are float32, float64 or
-/// bfloat16 and not paged.
+/// bfloat16 and not paged. A NaN in a query stays in its row of the output; a NaN in a value may reach rows that do not
+/// see it, and any NaN the gradients of others: weights there are 0, and 0 NaN is NaN.
 ///
 /// @throws InputError for shapes or dtypes that contradict each other, paged keys or values that need gradients, or a
 ///         backend that cannot serve the input.

@@ -297,6 +297,22 @@ TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
   EXPECT_TRUE(torch::equal(rest, clean));
 }
 
+TEST(AttendFlash, DecodingReadsNoKeyBehindTheLength) {
+  constexpr int64_t kLength = 601;
+  auto input = make_input({.batch = 1, .queries = 3, .keys = 1200, .heads = 4, .groups = 2});
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  auto shorter = input;
+  for (auto member : {&KeyValues::k_BGSD, &KeyValues::v_BGSE}) {
+    input.kv.*member = (input.kv.*member).clone();
+    shorter.kv.*member = (input.kv.*member).narrow(2, 0, kLength);
+    (input.kv.*member).narrow(2, kLength, 1200 - kLength).fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  input.kv_lengths_B = torch::tensor({static_cast<int32_t>(kLength)}, torch::kInt);
+  const auto found = attend(input, AttentionBackend::flash), expected = attend(shorter, AttentionBackend::flash);
+  EXPECT_TRUE(torch::equal(found.out_BTHE, expected.out_BTHE));
+  EXPECT_TRUE(torch::equal(found.lse_BHT, expected.lse_BHT));
+}
+
 TEST(AttendFlash, ServesHalfPrecision) {
   auto input = make_input({.type = torch::kHalf});
   if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";

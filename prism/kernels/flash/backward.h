@@ -9,7 +9,6 @@
 // these, one of its tiles; then the tiles take turns at each block of queries, so that every sum has one order.
 #pragma once
 
-#include <omp.h>
 #include <sched.h>
 
 #include "prism/kernels/flash/forward.h"
@@ -245,17 +244,6 @@ class BackwardTask {
   }
 
  private:
-  /// A half-open range: of the tile's keys, or of a block's rows.
-  struct Range {
-    int64_t first, end;
-
-    bool empty() const { return first >= end; }
-    /// The smallest range that holds both, of which this one may be empty.
-    void join(const Range& more) {
-      first = empty() || more.first < first ? more.first : first;
-      end = more.end > end ? more.end : end;
-    }
-  };
   /// The tile's panels.
   static constexpr int64_t kPanels = kMostTile / P::kWidth;
 
@@ -271,8 +259,8 @@ class BackwardTask {
   void await_turn(const PreparedHead<Op>& head, int64_t block) const {
     constexpr int kPatience = 1000;
     const int32_t* done = head.tiles_done + block / kQueryBlock;
-    for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < tile_; ++looks)
-      looks < kPatience ? __builtin_ia32_pause() : static_cast<void>(sched_yield());
+    for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < tile_;)
+      looks < kPatience ? (++looks, __builtin_ia32_pause()) : static_cast<void>(sched_yield());
   }
   void end_turn(const PreparedHead<Op>& head, int64_t block) const {
     __atomic_store_n(head.tiles_done + block / kQueryBlock, static_cast<int32_t>(tile_ + 1), __ATOMIC_RELEASE);
@@ -297,12 +285,11 @@ class BackwardTask {
   /// What a block of queries and the tile give to one another.
   void run_block(const PreparedHead<Op>& head, int64_t block) {
     const int64_t count = b_.queries - block < kQueryBlock ? b_.queries - block : kQueryBlock;
-    Range rows_of_panel[kPanels] = {};  // that see something of it
+    Range rows_of_panel[kPanels];  // that see something of it
     for (int64_t row = 0; row < count; row += Op::kTileRows) {
       const int rows = count - row < Op::kTileRows ? static_cast<int>(count - row) : Op::kTileRows;
-      Range seen{};
-      for (int64_t t = block + row; t < block + row + rows; ++t)
-        if (!seen_by(t).empty()) seen.join(seen_by(t));
+      Range seen;
+      for (int64_t t = block + row; t < block + row + rows; ++t) seen.join(seen_by(t));
       seen.first = seen.first / P::kWidth * P::kWidth;
       if (!seen.empty()) run_strip(head, block, row, rows, seen);
       for (int64_t panel = 0; panel < kPanels; ++panel) {

@@ -1,4 +1,5 @@
-// Attention of a few query rows over many keys: nothing is packed, every key and value is read once.
+// Attention of a few query rows over many keys: nothing is packed, every key and value that a row sees is
+// read from memory once.
 //
 // The keys are split into chunks, one a task; each gives every row a maximum, a sum and a weighted sum of values, and
 // the chunks of a row are merged in their order. Bound by memory where rows are few.
@@ -8,11 +9,15 @@
 
 namespace prism::flash {
 
-/// Query rows of one key/value head: all queries of all its heads.
-constexpr int64_t kMostDecodeRows = 8;
 constexpr int64_t kDecodeChunk = 512;
+/// Rows whose weights meet the values together.
+constexpr int64_t kDecodeSlice = 8;
+
+/// Few queries, and few rows of a key/value head, which are all queries of all its heads: with more of them packing
+/// pays.
 PRISM_FORCE_INLINE bool decodes(const Problem& p) {
-  return p.queries * (p.heads / p.kv_heads) <= kMostDecodeRows;
+  constexpr int64_t kMostQueries = 8, kMostRows = 32;
+  return p.queries <= kMostQueries && p.queries * (p.heads / p.kv_heads) <= kMostRows;
 }
 
 template <class Op>
@@ -119,38 +124,72 @@ PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const St
 
 /// One chunk of keys of one key/value head.
 template <class Op, class Storage>
-void decode_chunk(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t kv_head, int64_t chunk) {
+class DecodeTask {
   using P = Panels<Op>;
-  const int64_t first = chunk * kDecodeChunk, left = f.keys - first, count = left < kDecodeChunk ? left : kDecodeChunk;
-  const int64_t width = (count + 2 * Op::kLanes - 1) / (2 * Op::kLanes) * (2 * Op::kLanes);
-  const int64_t group = f.heads / f.kv_heads, padded = P::padded(f.value_dim);
-  alignas(64) typename Op::Element query[kMostWidth + Op::kLanes];
-  alignas(64) float scores[kDecodeChunk];
-  alignas(64) typename Op::Element weights[kMostDecodeRows][kDecodeChunk];
-  for (int64_t row = 0; row < layout.rows; ++row) {
-    const int64_t t = row % f.queries, head = kv_head * group + row / f.queries;
-    float* sums = layout.partial(f, batch, kv_head, chunk, row);
-    float &largest = sums[padded], &total = sums[padded + 1];
-    largest = -std::numeric_limits<float>::infinity();
-    total = 0;
-    for (int64_t i = 0; i < padded; i += Op::kLanes) Op::store(sums + i, Op::zero());
-    const int64_t begin = f.first_key_BT[batch * f.queries + t] - first,
-                  end = f.end_key_BT[batch * f.queries + t] - first;
-    copy_rows<Op>(row_of<Storage>(f.q, batch, head, t), 0, 1, f.key_dim, query);
-    const Storage* keys = row_of<Storage>(f.k, batch, kv_head, first);
-    for (int64_t j = 0; j < count; j += Op::kLanes) {
-      Op::store(scores + j, score_keys<Op>(query, keys + j * f.k.row_stride, f.k.row_stride, count - j, f.key_dim));
-    }
-    soften_row<Op>(scores, width, begin, end < count ? end : count, f.scale * kLog2E, &largest, &total, weights[row]);
-  }
-  with_known<kMostDecodeRows>(static_cast<int>(layout.rows), [&](auto rows) {
-    float* sums = layout.partial(f, batch, kv_head, chunk, 0);
-    add_values<Op, rows()>(weights[0], row_of<Storage>(f.v, batch, kv_head, first), f.v.row_stride, count, f.value_dim,
-                           sums, layout.row_floats);
-  });
-}
 
-/// The chunks of one query row, by their maxima: out = sum_c 2^(c (m_c - m)) out_c / sum_c 2^(c (m_c - m)) l_c.
+ public:
+  DecodeTask(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t kv_head, int64_t chunk)
+      : f_(f), l_(layout), batch_(batch), kv_head_(kv_head), chunk_(chunk), padded_(P::padded(f.value_dim)) {}
+
+  void run() {
+    Range seen;
+    for (int64_t row = 0; row < l_.rows; ++row) {
+      float* sums = partial(row);
+      for (int64_t i = 0; i < padded_; i += Op::kLanes) Op::store(sums + i, Op::zero());
+      sums[padded_] = -std::numeric_limits<float>::infinity();
+      sums[padded_ + 1] = 0;
+      seen.join(seen_by(row));
+    }
+    for (int64_t row = 0; !seen.empty() && row < l_.rows; row += kDecodeSlice)
+      run_slice(row, l_.rows - row < kDecodeSlice ? l_.rows - row : kDecodeSlice, seen);
+  }
+
+ private:
+  int64_t head(int64_t row) const { return kv_head_ * (f_.heads / f_.kv_heads) + row / f_.queries; }
+  float* partial(int64_t row) const { return l_.partial(f_, batch_, kv_head_, chunk_, row); }
+
+  /// Keys of the chunk that a row sees; none where its head is not kept.
+  Range seen_by(int64_t row) const {
+    if (!keeps(f_, batch_, head(row))) return {};
+    const int64_t at = batch_ * f_.queries + row % f_.queries, first = chunk_ * kDecodeChunk;
+    const int64_t end = f_.end_key_BT[at] < first + kDecodeChunk ? f_.end_key_BT[at] : first + kDecodeChunk;
+    return {f_.first_key_BT[at] > first ? f_.first_key_BT[at] : first, end};
+  }
+
+  /// @param seen  keys of the chunk that any row sees: no others are read.
+  void run_slice(int64_t first_row, int64_t rows, const Range& seen) {
+    constexpr int64_t kTwo = 2 * Op::kLanes;
+    const int64_t count = seen.size(), width = (count + kTwo - 1) / kTwo * kTwo;
+    alignas(64) typename Op::Element query[kMostWidth + Op::kLanes];
+    alignas(64) float scores[kDecodeChunk];
+    alignas(64) typename Op::Element weights[kDecodeSlice][kDecodeChunk];
+    const Storage* keys = row_of<Storage>(f_.k, batch_, kv_head_, seen.first);
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t row = first_row + r;
+      const Range own = seen_by(row);
+      float* sums = partial(row);
+      if (!own.empty()) {
+        copy_rows<Op>(row_of<Storage>(f_.q, batch_, head(row), row % f_.queries), 0, 1, f_.key_dim, query);
+        for (int64_t j = 0; j < count; j += Op::kLanes)
+          Op::store(scores + j,
+                    score_keys<Op>(query, keys + j * f_.k.row_stride, f_.k.row_stride, count - j, f_.key_dim));
+      }
+      soften_row<Op>(scores, width, own.first - seen.first, own.end - seen.first, f_.scale * kLog2E, sums + padded_,
+                     sums + padded_ + 1, weights[r]);
+    }
+    const Storage* values = row_of<Storage>(f_.v, batch_, kv_head_, seen.first);
+    with_known<kDecodeSlice>(static_cast<int>(rows), [&](auto known) {
+      add_values<Op, known()>(weights[0], values, f_.v.row_stride, count, f_.value_dim, partial(first_row),
+                              l_.row_floats);
+    });
+  }
+
+  const Forward& f_;
+  const DecodeLayout<Op>& l_;
+  const int64_t batch_, kv_head_, chunk_, padded_;
+};
+
+/// The chunks i of one query row, by their maxima: out = sum_i 2^(c (m_i - m)) out_i / sum_i 2^(c (m_i - m)) l_i.
 template <class Op, class Storage>
 void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t head, int64_t t) {
   const int64_t group = f.heads / f.kv_heads, kv_head = head / group, row = head % group * f.queries + t;
@@ -181,8 +220,9 @@ void run_decode(const Forward& f) {
     // Runs of chunks, so that what a thread asks for at the end of one is the beginning of its next.
 #pragma omp for schedule(dynamic, run)
     for (int64_t i = 0; i < tasks; ++i)
-      decode_chunk<Op, Storage>(f, layout, i / layout.chunks / f.kv_heads, i / layout.chunks % f.kv_heads,
-                                i % layout.chunks);
+      DecodeTask<Op, Storage>(f, layout, i / layout.chunks / f.kv_heads, i / layout.chunks % f.kv_heads,
+                              i % layout.chunks)
+          .run();
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t t = i % f.queries, head = i / f.queries % f.heads, batch = i / f.queries / f.heads;

@@ -67,7 +67,7 @@ struct Kernels {
   void (*backward)(const Backward&);
 };
 
-/// Blocks of query rows of all kept heads, those that see most keys first, so that no thread begins a long one last.
+/// Blocks of query rows of all heads, those that see most keys first, so that no thread begins a long one last.
 std::vector<Task> plan(const Problem& problem);
 
 extern const Kernels kAvx512Bf16, kAvx512, kAvx2;

@@ -2,12 +2,15 @@
 // comes from memory once for all of them.
 #pragma once
 
+#include <omp.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "prism/kernels/flash/flash.h"
 #include "prism/kernels/simd/exp2.h"
+#include "prism/kernels/simd/range.h"
 #include "prism/kernels/simd/tile.h"
 
 namespace prism::flash {
@@ -20,6 +23,7 @@ using simd::multiply;
 using simd::pack_rows;
 using simd::pack_transposed;
 using simd::Panels;
+using simd::Range;
 using simd::with_known;
 
 /// Scratch of one thread: what a task keeps while it goes through the keys, and what a strip does with a tile.
@@ -91,7 +95,7 @@ void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float l
   *lse = total == 0 ? -std::numeric_limits<float>::infinity() : (largest * c + ::log2f(total)) * kLn2;
 }
 
-/// Where the packed heads lie in the scratch memory.
+/// Where the packed heads and behind them the threads' own scratch lie in the scratch memory.
 template <class Op>
 struct ForwardLayout {
   int64_t keys, values;  ///< elements of one head
@@ -100,14 +104,20 @@ struct ForwardLayout {
       : keys(round(Panels<Op>::size(p.key_dim, p.keys))), values(round(Panels<Op>::size(p.keys, p.value_dim))) {}
 
   size_t bytes(const Problem& p) const {
-    return static_cast<size_t>(p.batch * p.kv_heads * (keys + values)) * sizeof(typename Op::Element);
+    return heads_bytes(p) + static_cast<size_t>(p.threads) * sizeof(ForwardScratch<Op>);
   }
   PackedHead<Op> head(const Forward& f, int64_t batch, int64_t kv_head) const {
     auto* base = reinterpret_cast<typename Op::Element*>(f.scratch) + (batch * f.kv_heads + kv_head) * (keys + values);
     return {base, base + keys, f.keys, f.key_dim, f.value_dim};
   }
+  ForwardScratch<Op>& own(const Forward& f, int thread) const {
+    return reinterpret_cast<ForwardScratch<Op>*>(f.scratch + heads_bytes(f))[thread];
+  }
 
  private:
+  size_t heads_bytes(const Problem& p) const {
+    return static_cast<size_t>(p.batch * p.kv_heads * (keys + values)) * sizeof(typename Op::Element);
+  }
   static int64_t round(int64_t elements) { return (elements + 31) / 32 * 32; }
 };
 
@@ -170,7 +180,7 @@ class ForwardTask {
       scratch_.largest[r] = -std::numeric_limits<float>::infinity();
       scratch_.total[r] = 0;
     }
-    const Seen all = seen_by(0, rows_);
+    const Range all = seen_by(0, rows_);
     for (int64_t tile = all.first / kKeyTile * kKeyTile; tile < all.end; tile += kKeyTile)
       for (int row = 0; row < rows_; row += Op::kTileRows) attend_tile(row, tile);
     float* lse = f_.lse_BHT + (task_.batch * f_.heads + task_.head) * f_.queries + task_.first;
@@ -180,26 +190,17 @@ class ForwardTask {
   }
 
  private:
-  /// Keys [first, end).
-  struct Seen {
-    int64_t first, end;
-  };
-
   /// The keys that any of `rows` rows sees, and those between them.
-  Seen seen_by(int row, int rows) const {
-    Seen seen{head_.count, 0};
-    for (int r = row; r < row + rows; ++r) {
-      if (end_key_[r] <= first_key_[r]) continue;
-      seen.first = first_key_[r] < seen.first ? first_key_[r] : seen.first;
-      seen.end = end_key_[r] > seen.end ? end_key_[r] : seen.end;
-    }
+  Range seen_by(int row, int rows) const {
+    Range seen;
+    for (int r = row; r < row + rows; ++r) seen.join({first_key_[r], end_key_[r]});
     return seen;
   }
 
   /// The strip that starts at `row` takes in the tile that starts at key `tile`.
   void attend_tile(int row, int64_t tile) {
     const int rows = rows_ - row < Op::kTileRows ? rows_ - row : Op::kTileRows;
-    const Seen seen = seen_by(row, rows);
+    const Range seen = seen_by(row, rows);
     const int64_t end = seen.end < tile + kKeyTile ? seen.end : tile + kKeyTile;
     const int64_t from = seen.first > tile ? (seen.first - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
     if (begin >= end) return;
@@ -249,9 +250,8 @@ void run_forward(const Forward& f) {
       clear_rows<Storage>(f, task);
       continue;
     }
-    ForwardScratch<Op> scratch;
     const auto head = layout.head(f, task.batch, task.head * f.kv_heads / f.heads);
-    ForwardTask<Op, Storage>(f, head, task, scratch).run();
+    ForwardTask<Op, Storage>(f, head, task, layout.own(f, omp_get_thread_num())).run();
   }
 }
 

@@ -10,11 +10,13 @@
 #include <algorithm>
 
 #include "prism/kernels/gemm/gemm.h"
+#include "prism/kernels/simd/range.h"
 #include "prism/kernels/simd/tile.h"
 
 namespace prism::gemm {
 
 using simd::Panels;
+using simd::Range;
 
 /// Where a product is cut, and what that needs of memory.
 template <class Op>
@@ -23,9 +25,9 @@ struct Cut {
   using P = Panels<Op>;
   static constexpr int64_t kPanelBytes = 256 << 10;  ///< of one block of the inner axis: in the second cache with A's
   static constexpr int64_t kPackedBytes = 8 << 20;   ///< of B at a time: in the last cache
-  static constexpr int64_t kGroup = 4 * P::kWidth;   ///< columns of a thread's block; all where it packs its rows
+  static constexpr int64_t kGroup = 4 * P::kWidth;   ///< columns of a thread's block that reads A as it lies
   static constexpr int64_t kRows = 192;              ///< rows of it: a multiple of kTileRows
-  static constexpr int64_t kPackedRows = 96;         ///< where it packs them: a multiple of kLanes too
+  static constexpr int64_t kPackedRows = 96;         ///< of one that packs them: of kLanes too
 
   bool packs_a;                          ///< where A is transposed, or its rows end with half a step
   int64_t inner_block;                   ///< inner indices of one pass over C
@@ -58,12 +60,6 @@ struct Cut {
   static size_t bytes_of(int64_t count) {
     return (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
   }
-};
-
-/// A half-open range.
-struct Range {
-  int64_t first, end;
-  int64_t size() const { return end - first; }
 };
 
 /// Packs A from its columns: panels of one vector of rows each, step after step, so that a strip takes some of its

@@ -315,12 +315,25 @@ TEST(Flash, EqualsTheDefinitionAcrossTilesAndBlocks) {
   expect_equal_everywhere({.queries = 12, .keys = 5});  // the first queries see no key
 }
 
+TEST(Flash, EqualsTheDefinitionForFewQueriesOfManyHeads) {
+  for (const int64_t heads : {1, 3, 8, 9, 11, 16, 32, 33})
+    expect_equal_everywhere({.batch = 2, .queries = 1, .keys = 700, .heads = heads, .key_dim = 40, .value_dim = 72});
+  for (const int64_t queries : {2, 5, 8, 9})
+    expect_equal_everywhere(
+        {.queries = queries, .keys = 1100, .heads = 6, .kv_heads = 2, .key_dim = 64, .value_dim = 264});
+  expect_equal_everywhere(
+      {.batch = 2, .queries = 4, .keys = 1400, .heads = 6, .kv_heads = 2, .document = 401, .drop_a_head = true});
+}
+
 TEST(Flash, ServesDocumentsHeadsInGroupsAndHeadsThatAreNotKept) {
   expect_equal_everywhere(
       {.batch = 2, .queries = 90, .keys = 90, .heads = 6, .kv_heads = 2, .document = 37, .drop_a_head = true});
   expect_equal_everywhere(
       {.batch = 9, .queries = 20, .keys = 20, .heads = 4, .kv_heads = 2, .key_dim = 24, .value_dim = 24});
   expect_equal_everywhere({.queries = 300, .keys = 700, .heads = 2, .key_dim = 16, .value_dim = 16, .document = 150});
+  for (const int threads : {1, 2})  // backwards by heads, by tiles
+    expect_equal_everywhere(
+        {.queries = 130, .keys = 520, .heads = 4, .kv_heads = 4, .document = 70, .drop_a_head = true}, threads);
 }
 
 TEST(Flash, StandsLargeScores) {
@@ -353,9 +366,12 @@ void expect_same_bits(const Case& c, const flash::Kernels& kernels) {
 }
 
 TEST(Flash, GivesTheSameBitsForEveryNumberOfThreads) {
+  // The last one backwards by heads on one thread, by tiles on three.
   for (const auto* kernels : all_kernels())
-    for (const Case& c : {Case{.queries = 290, .keys = 700, .heads = 2, .kv_heads = 1, .key_dim = 24, .value_dim = 24},
-                          Case{.batch = 20, .queries = 30, .keys = 30}}) {
+    for (const Case& c :
+         {Case{.queries = 290, .keys = 700, .heads = 2, .kv_heads = 1, .key_dim = 24, .value_dim = 24},
+          Case{.batch = 20, .queries = 30, .keys = 30},
+          Case{.batch = 2, .queries = 200, .keys = 600, .heads = 4, .kv_heads = 2, .drop_a_head = true}}) {
       expect_same_bits<uint16_t>(c, *kernels);
       expect_same_bits<float>(c, *kernels);
     }
@@ -374,7 +390,7 @@ TEST(SlowFlash, EqualsTheDefinitionForAThousandRandomShapes) {
     c.value_dim = 8 * (1 + static_cast<int64_t>(random.below(12)));
     c.document = random.below(3) == 0 ? 1 + static_cast<int64_t>(random.below(40)) : 0;
     c.drop_a_head = c.batch * c.heads > 1 && random.below(4) == 0;
-    expect_equal_everywhere(c, 1);
+    expect_equal_everywhere(c, 1 + i % 3);
     if (testing::Test::HasFailure()) return;
   }
 }

@@ -1,0 +1,23 @@
+// A half-open range of rows, columns or keys.
+#pragma once
+
+#include <cstdint>
+
+#include "prism/kernels/simd/force_inline.h"
+
+namespace prism::simd {
+
+struct Range {
+  int64_t first = 0, end = 0;
+
+  PRISM_FORCE_INLINE int64_t size() const { return end - first; }
+  PRISM_FORCE_INLINE bool empty() const { return first >= end; }
+  /// Becomes the smallest range that holds both; an empty one adds nothing.
+  PRISM_FORCE_INLINE void join(const Range& more) {
+    if (more.empty()) return;
+    first = empty() || more.first < first ? more.first : first;
+    end = more.end > end ? more.end : end;
+  }
+};
+
+}  // namespace prism::simd
