@@ -11,10 +11,16 @@ std::string shape_text(const torch::Tensor& tensor) {
   return c10::str(tensor.sizes());
 }
 
-void check_vector(const torch::Tensor& lengths, int64_t batch, const char* name) {
-  PRISM_CHECK(
-      !lengths.defined() || (lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt),
-      kOperation, "{}: expected int32 [{}]; found {}.", name, batch, shape_text(lengths));
+/// @param most  rows that there are.
+void check_lengths(const torch::Tensor& lengths, int64_t batch, int64_t most, const char* name) {
+  if (!lengths.defined()) return;
+  PRISM_CHECK(lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt, kOperation,
+              "{}: expected int32 [{}]; found {}.", name, batch, shape_text(lengths));
+  if (batch == 0) return;
+  const auto [lowest, highest] = lengths.aminmax();
+  PRISM_CHECK(lowest.item<int32_t>() >= 0 && highest.item<int32_t>() <= most, kOperation,
+              "{}: expected lengths within 0-{}; found {}-{}; cut them.", name, most, lowest.item<int32_t>(),
+              highest.item<int32_t>());
 }
 
 /// A check for each thing that the header promises and a backend relies on.
@@ -62,16 +68,16 @@ void check_input(const AttentionInput& input) {
   check_dense_rows(q, "q");
   const int64_t batch = q.size(0), heads = q.size(2);
   check_key_values(input.kv, batch, heads, q.size(3));
-  check_vector(input.q_lengths_B, batch, "q_lengths");
-  check_vector(input.kv_lengths_B, batch, "kv_lengths");
+  const int64_t pages = input.kv.page_table_BN.defined() ? input.kv.page_table_BN.size(1) : 1;
+  const int64_t keys = pages * input.kv.k_BGSD.size(2);
+  check_lengths(input.q_lengths_B, batch, q.size(1), "q_lengths");
+  check_lengths(input.kv_lengths_B, batch, keys, "kv_lengths");
   const auto type = q.scalar_type();
   PRISM_CHECK(
       at::isFloatingType(type) && input.kv.k_BGSD.scalar_type() == type && input.kv.v_BGSE.scalar_type() == type,
       kOperation, "expected q, k and v of one floating type; found {}, {} and {}.", c10::toString(type),
       c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
   const auto& documents = input.documents_BS;
-  const int64_t pages = input.kv.page_table_BN.defined() ? input.kv.page_table_BN.size(1) : 1;
-  const int64_t keys = pages * input.kv.k_BGSD.size(2);
   PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),
               kOperation, "documents: expected [{}, {}]; found {}.", batch, keys, shape_text(documents));
   const auto& kept = input.kept_heads_BH;

@@ -77,7 +77,7 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
     const double share = count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
     auto total = torch::zeros({}, hidden.options().dtype(wide_type(hidden)));
     Tensor dhidden, dweight;
-    if (want_gradients) dhidden = torch::empty_like(hidden), dweight = torch::empty_like(weight);
+    if (want_gradients) dhidden = torch::empty_like(hidden), dweight = torch::empty(weight.sizes(), total.options());
     for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
       const auto rows_hidden = hidden.narrow(0, first, rows);
       const auto logits = matmul(rows_hidden, cast.t(), hidden.scalar_type());
@@ -88,6 +88,7 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
       matmul_into(dweight, logits.t(), rows_hidden, /*accumulate=*/first > 0);
     });
     if (want_gradients && hidden.size(0) == 0) dweight.zero_();
+    if (want_gradients) dweight = dweight.to(weight.scalar_type());
     context->save_for_backward({dhidden, dweight});
     return total * share;
   }

@@ -24,7 +24,7 @@ template <class Op>
 struct PreparedHead {
   typename Op::Element *queries, *gradients;      ///< [T, key_dim], [T, value_dim]
   typename Op::Element *queries_t, *gradients_t;  ///< of each block [dim, kQueryBlock]; 0 behind the last row
-  float *shift, *delta;                           ///< -lse in powers of 2, 0 where nothing is seen; -delta
+  float *shift, *delta;                           ///< -lse in powers of 2, -delta; 0 where nothing is seen, as all else
   float* dq;                                      ///< [T, key_width]
   int32_t* tiles_done;                            ///< of each block: tiles that have added to dq, or had nothing to add
 };
@@ -151,9 +151,9 @@ class BlockPreparation {
       auto sum = Op::zero();
       for (int64_t i = 0; i < b_.value_dim; i += Op::kLanes)
         sum = Op::fma(Op::load_units(out + i, b_.value_dim - i), Op::load_units(d_out + i, b_.value_dim - i), sum);
-      const float own = lse[block_ + t];
       to_.delta[block_ + t] = -Op::sum(sum);
-      to_.shift[block_ + t] = own == -std::numeric_limits<float>::infinity() ? 0.0f : -own * kLog2E;
+      to_.shift[block_ + t] = -lse[block_ + t] * kLog2E;
+      if (lse[block_ + t] == -std::numeric_limits<float>::infinity()) forget(t);
     }
     clear<Op>(to_.dq + block_ * l_.key_width, count_ * l_.key_width);
     to_.tiles_done[block_ / kQueryBlock] = 0;
@@ -161,6 +161,16 @@ class BlockPreparation {
 
  private:
   const Storage* row(const Matrix& m, int64_t t) const { return row_of<Storage>(m, batch_, head_, block_ + t); }
+
+  /// A query that sees nothing, which may be padding that nobody wrote, is 0.
+  void forget(int64_t t) const {
+    const int64_t row = block_ + t;
+    to_.delta[row] = to_.shift[row] = 0;
+    for (int64_t i = 0; i < b_.key_dim; ++i)
+      to_.queries[row * b_.key_dim + i] = to_.queries_t[block_ * b_.key_dim + i * kQueryBlock + t] = 0;
+    for (int64_t i = 0; i < b_.value_dim; ++i)
+      to_.gradients[row * b_.value_dim + i] = to_.gradients_t[block_ * b_.value_dim + i * kQueryBlock + t] = 0;
+  }
 
   /// [count, dim] -> [dim, kQueryBlock].
   void transpose_rows(const Matrix& m, int64_t dim, typename Op::Element* to) const {

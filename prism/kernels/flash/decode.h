@@ -199,6 +199,10 @@ void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
   for (int64_t chunk = 1; chunk < layout.chunks; ++chunk) {
     const float* more = layout.partial(f, batch, kv_head, chunk, row);
     if (more[padded + 1] == 0) continue;
+    if (merged[padded + 1] == 0) {  // nothing was seen so far
+      std::copy(more, more + padded + 2, merged);
+      continue;
+    }
     const float largest = merged[padded] > more[padded] ? merged[padded] : more[padded];
     const float a = ::exp2f(c * (merged[padded] - largest)), b = ::exp2f(c * (more[padded] - largest));
     for (int64_t i = 0; i < padded; i += Op::kLanes)

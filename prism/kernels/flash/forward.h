@@ -64,16 +64,17 @@ PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin,
   auto top = Op::set(kNone);
   for (int64_t i = 0; i < width; i += Op::kLanes) top = Op::max(top, Op::load(scores + i));
   const float tile_largest = Op::largest(top), now = *largest > tile_largest ? *largest : tile_largest;
-  const auto factor = Op::set(c), shift = Op::set(-c * now);
+  // The largest score is taken off before anything is rounded: its own weight is 1 however large it is.
+  const auto factor = Op::set(c), shift = Op::set(now == kNone ? 0.0f : -now);
   auto sum_a = Op::zero(), sum_b = Op::zero();
   for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {
-    const auto a = simd::exp2<Op>(Op::fma(Op::load(scores + i), factor, shift));
-    const auto b = simd::exp2<Op>(Op::fma(Op::load(scores + i + Op::kLanes), factor, shift));
+    const auto a = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i), shift), factor));
+    const auto b = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i + Op::kLanes), shift), factor));
     sum_a = Op::add(sum_a, a);
     sum_b = Op::add(sum_b, b);
     Op::store_elements(weights + i, a, b);
   }
-  const float past = ::exp2f(c * (*largest - now));
+  const float past = now == kNone ? 1.0f : ::exp2f(c * (*largest - now));
   *total = *total * past + Op::sum(Op::add(sum_a, sum_b));
   *largest = now;
   return past;
@@ -90,8 +91,9 @@ void copy_rows(const Storage* rows, int64_t stride, int64_t count, int64_t dim, 
 /// out = sums / total and lse of one row; zeros and -inf where nothing was seen.
 template <class Op, class Storage>
 void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float largest, float total, float c) {
-  const auto factor = Op::set(total == 0 ? 0.0f : 1.0f / total);
-  for (int64_t i = 0; i < dim; i += Op::kLanes) Op::store_units(out + i, Op::mul(Op::load(sums + i), factor), dim - i);
+  const auto factor = Op::set(1.0f / total);
+  for (int64_t i = 0; i < dim; i += Op::kLanes)
+    Op::store_units(out + i, total == 0 ? Op::zero() : Op::mul(Op::load(sums + i), factor), dim - i);
   *lse = total == 0 ? -std::numeric_limits<float>::infinity() : (largest * c + ::log2f(total)) * kLn2;
 }
 
