@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "prism/core/error.h"
+#include "tests/core/message_of.h"
 #include "tests/kernels/gradient_check.h"
 
 namespace prism {
@@ -313,6 +314,25 @@ TEST(AttendFlash, DecodingReadsNoKeyBehindTheLength) {
   EXPECT_TRUE(torch::equal(found.lse_BHT, expected.lse_BHT));
 }
 
+TEST(AttendFlash, APaddedQueryThatIsNanHarmsNoGradient) {
+  auto input = make_input({.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2});
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  input.q_lengths_B = torch::tensor({15}, torch::kInt);
+  input.kv_lengths_B = torch::tensor({15}, torch::kInt);
+  const auto gradients = [&](double padding) {
+    auto moved = input;
+    const auto q = input.q_BTHD.clone();
+    q.narrow(1, 15, 5).fill_(padding);
+    moved.q_BTHD = q.requires_grad_(true);
+    moved.kv.k_BGSD = input.kv.k_BGSD.clone().requires_grad_(true);
+    moved.kv.v_BGSE = input.kv.v_BGSE.clone().requires_grad_(true);
+    attend(moved, AttentionBackend::flash).out_BTHE.square().sum().backward();
+    return std::vector<Tensor>{moved.q_BTHD.grad(), moved.kv.k_BGSD.grad(), moved.kv.v_BGSE.grad()};
+  };
+  const auto clean = gradients(0), padded = gradients(std::numeric_limits<double>::quiet_NaN());
+  for (size_t i = 0; i < clean.size(); ++i) EXPECT_TRUE(torch::equal(clean[i], padded[i])) << i;
+}
+
 TEST(AttendFlash, ServesHalfPrecision) {
   auto input = make_input({.type = torch::kHalf});
   if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
@@ -391,6 +411,11 @@ TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
 }
 
 TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
+  auto long_keys = make_input({.batch = 1, .queries = 3, .keys = 8});
+  long_keys.kv_lengths_B = torch::tensor({9}, torch::kInt);
+  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths within 0-8; found 9-9");
+  long_keys.kv_lengths_B = torch::tensor({-1}, torch::kInt);
+  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths within 0-8; found -1--1");
   const auto good = make_input({});
   const auto expect_rejected = [&](auto change) {
     auto bad = good;
