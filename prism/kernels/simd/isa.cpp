@@ -30,8 +30,8 @@ Isa best_isa() {
 
 Isa checked(Isa isa) {
   PRISM_CHECK(isa <= best_isa(), "PRISM_ISA",
-              "expected an instruction set that this processor has, up to {}; found {}; choose one of these.", isa_name(best_isa()),
-              isa_name(isa));
+              "expected an instruction set that this processor has, up to {}; found {}; choose one of these.",
+              isa_name(best_isa()), isa_name(isa));
   return isa;
 }
 
