@@ -21,8 +21,7 @@ struct Medians {
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds,
                    const std::function<void()>& limit = {});
 
-/// Reads memory from end to end in whole 64-bit words on `threads` threads, each its part. @return the sum of its
-/// 64-bit words.
+/// Reads memory from end to end on `threads` threads, each its part. @return the sum of its whole 64-bit words.
 uint64_t read_through(const void* memory, int64_t bytes, int threads);
 
 /// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.

@@ -1,5 +1,5 @@
-// Attention of a few query rows over many keys: nothing is packed, every key and value that a row sees is
-// read from memory once.
+// Attention of a few query rows over many keys: nothing is packed, and keys and values are read from memory once, from
+// the first to the last that any row sees.
 //
 // The keys are split into chunks, one a task; each gives every row a maximum, a sum and a weighted sum of values, and
 // the chunks of a row are merged in their order. Bound by memory where rows are few.

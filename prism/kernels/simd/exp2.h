@@ -8,8 +8,7 @@ namespace prism::simd {
 constexpr float kLog2E = 1.44269504088896341f;
 
 /// 2^x = 2^floor(x) p(x - floor(x)), x up to 127. Relative error, with the rounding of all operations, at most 2.7e-6
-/// (degree 4) or 1.6e-7 (degree 5); 0 at -inf, NaN at NaN. The coefficients minimise the largest relative error on [0,
-/// 1).
+/// (degree 4) or 1.6e-7 (degree 5); 0 at -inf, NaN at NaN. The coefficients minimise the largest relative error of p.
 template <class Op>
 PRISM_FORCE_INLINE typename Op::Vector exp2(typename Op::Vector x) {
   const auto f = Op::fraction(x);
