@@ -6,17 +6,14 @@
 #include <algorithm>
 
 #include "prism/attention/kv_cache.h"
+#include "prism/core/machine.h"
+#include "prism/core/progress.h"
 #include "prism/kernels/attend.h"
 
 namespace prism {
 namespace {
 
 constexpr const char* kOperation = "bench";
-
-torch::ScalarType find_dtype(const std::string& name) {
-  static const std::map<std::string, torch::ScalarType> table = {{"bf16", torch::kBFloat16}, {"f32", torch::kFloat}};
-  return find_by_name(table, name, kOperation, "dtype");
-}
 
 AttentionShape checked(AttentionShape shape) {
   if (shape.keys == 0) shape.keys = shape.tokens;
@@ -43,6 +40,25 @@ std::pair<int64_t, int64_t> lengths_of(const AttentionShape& shape, int64_t b) {
   if (shape.lengths == "full") return {shape.tokens, shape.keys};
   const auto part = [&](int64_t all) { return std::max<int64_t>(1, all * (b + 1) / shape.batch); };
   return {part(shape.tokens), std::max(part(shape.keys), part(shape.tokens))};
+}
+
+/// Square and full: SDPA's flag. One query of full length sees everything. Else SDPA takes a mask.
+bool needs_mask(const AttentionShape& shape) {
+  return shape.lengths != "full" || (shape.tokens != shape.keys && shape.tokens > 1);
+}
+
+/// At least what the tensors of one call take, SDPA's mask included, and what decoding cycles through.
+void check_fits(const AttentionShape& s, const AttentionBench& bench, torch::ScalarType type) {
+  const double queries = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.tokens * s.head_dim);
+  const double keys = static_cast<double>(s.batch * s.kv_heads) * static_cast<double>(s.keys * s.head_dim);
+  const double copies = bench.pass == "forward_backward" ? 2 : 1;
+  const double mask = needs_mask(s) ? static_cast<double>(s.batch) * static_cast<double>(s.tokens * s.keys) : 0;
+  const double calls = copies * (2 * queries + 2 * keys) * static_cast<double>(c10::elementSize(type)) + mask;
+  const double needed = calls + (bench.pass == "decode" ? static_cast<double>(bench.decode_bytes) : 0);
+  const auto total = static_cast<double>(total_memory_bytes());
+  PRISM_CHECK(needed < total, kOperation,
+              "expected tensors that fit into memory, {}B; found {}B of them for {} queries and {} keys; choose fewer.",
+              short_number(total), short_number(needed), s.tokens, s.keys);
 }
 
 /// Pairs of a query and a key that it sees, over sequences and heads.
@@ -100,8 +116,10 @@ void backward(const torch::Tensor& out, const AttentionInput& input, const torch
   out.backward(gradient);
 }
 
-AttentionTiming make_row(const AttentionShape& s, const AttentionBench& bench, const Medians& medians) {
+AttentionTiming make_row(const AttentionShape& s, const AttentionBench& bench, const char* backend,
+                         const Medians& medians) {
   AttentionTiming row;
+  if (bench.pass == "decode") row.bench = "decode";
   row.pass = bench.pass;
   row.dtype = bench.dtype;
   row.batch = s.batch;
@@ -111,65 +129,51 @@ AttentionTiming make_row(const AttentionShape& s, const AttentionBench& bench, c
   row.keys = s.keys;
   row.head_dim = s.head_dim;
   row.lengths = s.lengths;
+  row.backend = backend;
   row.prism_ms = medians.prism_ms;
   row.peer_ms = medians.peer_ms;
   row.ratio = medians.ratio();
   return row;
 }
 
-}  // namespace
-
-AttentionShape check_attention_bench(const AttentionShape& given, const AttentionBench& bench) {
-  find_dtype(bench.dtype);
-  PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward", kOperation,
-              "expected the pass forward or forward_backward; found \"{}\"; choose one of them.", bench.pass);
-  return checked(given);
-}
-
-AttentionTiming bench_attention(const AttentionShape& given, const AttentionBench& bench) {
-  const AttentionShape shape = check_attention_bench(given, bench);
-  const auto type = find_dtype(bench.dtype);
+AttentionTiming bench_products(const AttentionShape& shape, const AttentionBench& bench, torch::ScalarType type) {
   const bool gradients = bench.pass == "forward_backward";
   const torch::AutoGradMode mode(gradients);
-  torch::manual_seed(1);
   const auto input = make_input(shape, type, gradients);
   const auto gradient = torch::randn({shape.batch, shape.tokens, shape.heads, shape.head_dim}).to(type);
-  // Square and full: the flag. One query of full length sees everything. Else a mask of its own.
-  const bool plain = shape.lengths == "full" && (shape.tokens == shape.keys || shape.tokens == 1);
-  const auto mask = plain ? std::optional<torch::Tensor>() : visible_keys(input);
+  const auto mask = needs_mask(shape) ? visible_keys(input) : std::optional<torch::Tensor>();
   const auto ours = [&] {
     const auto out_BTHE = attend(input).out_BTHE;
     if (gradients) backward(out_BTHE, input, gradient);
   };
   const auto theirs = [&] {
-    const auto out_BHTE = call_sdpa(input, mask, plain && shape.tokens > 1);
+    const auto out_BHTE = call_sdpa(input, mask, !mask && shape.tokens > 1);
     if (gradients) backward(out_BHTE, input, gradient.transpose(1, 2));
   };
-  AttentionTiming row = make_row(shape, bench, take_turns(ours, theirs, bench.rounds));
+  AttentionTiming row =
+      make_row(shape, bench, backend_name(choose_backend(input)), take_turns(ours, theirs, bench.rounds));
   const double flops = visible_pairs(shape) * static_cast<double>(shape.head_dim) * (gradients ? 14 : 4);
   row.peak_share = share_of_peak(flops / (row.prism_ms * 1e-3), bench.threads, type);
   return row;
 }
 
-AttentionTiming bench_decode(const AttentionShape& given, const AttentionBench& bench, int64_t distinct_bytes) {
-  const AttentionShape shape = checked(given);
-  const auto type = find_dtype(bench.dtype);
+AttentionTiming bench_decode(const AttentionShape& shape, const AttentionBench& bench, torch::ScalarType type) {
   const torch::NoGradGuard no_gradients;
-  torch::manual_seed(1);
   const int64_t call_bytes =
       2 * shape.batch * shape.kv_heads * shape.keys * shape.head_dim * static_cast<int64_t>(c10::elementSize(type));
   std::vector<AttentionInput> inputs;
   constexpr size_t kMostInputs = 4096;  // a few keys a call never leave the cache, however many calls there are
-  for (int64_t bytes = 0; (bytes < distinct_bytes || inputs.size() < 2) && inputs.size() < kMostInputs;
+  for (int64_t bytes = 0; (bytes < bench.decode_bytes || inputs.size() < 2) && inputs.size() < kMostInputs;
        bytes += call_bytes)
     inputs.push_back(as_cached(make_input(shape, type, false)));
-  size_t next = 0, next_peer = 0;
+  const auto mask = needs_mask(shape) ? visible_keys(inputs[0]) : std::optional<torch::Tensor>();
+  const bool causal = !mask && shape.tokens > 1;
   // A round is one pass over all of them, so that every call finds its keys and values in memory alone.
   const auto ours = [&] {
-    for (size_t i = 0; i < inputs.size(); ++i) attend(inputs[next++ % inputs.size()]);
+    for (const auto& input : inputs) attend(input);
   };
   const auto theirs = [&] {
-    for (size_t i = 0; i < inputs.size(); ++i) call_sdpa(inputs[next_peer++ % inputs.size()], std::nullopt, false);
+    for (const auto& input : inputs) call_sdpa(input, mask, causal);
   };
   const auto reading = [&] {
     for (const auto& input : inputs)
@@ -177,12 +181,27 @@ AttentionTiming bench_decode(const AttentionShape& given, const AttentionBench& 
         read_through(tensor.data_ptr(), static_cast<int64_t>(tensor.nbytes()), bench.threads);
   };
   auto medians = take_turns(ours, theirs, bench.rounds, reading);
-  medians.prism_ms /= static_cast<double>(inputs.size());
-  medians.peer_ms /= static_cast<double>(inputs.size());
-  AttentionTiming row = make_row(shape, bench, medians);
-  row.bench = row.pass = "decode";
-  row.peak_share = medians.limit_ms / static_cast<double>(inputs.size()) / row.prism_ms;
+  for (double* ms : {&medians.prism_ms, &medians.peer_ms, &medians.limit_ms}) *ms /= static_cast<double>(inputs.size());
+  AttentionTiming row = make_row(shape, bench, backend_name(choose_backend(inputs[0])), medians);
+  row.peak_share = medians.limit_ms / medians.prism_ms;
   return row;
+}
+
+}  // namespace
+
+AttentionShape check_attention_bench(const AttentionShape& given, const AttentionBench& bench) {
+  PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward" || bench.pass == "decode", kOperation,
+              "expected the pass forward, forward_backward or decode; found \"{}\"; choose one of them.", bench.pass);
+  const AttentionShape shape = checked(given);
+  check_fits(shape, bench, find_bench_dtype(bench.dtype));
+  return shape;
+}
+
+AttentionTiming bench_attention(const AttentionShape& given, const AttentionBench& bench) {
+  const AttentionShape shape = check_attention_bench(given, bench);
+  const auto type = find_bench_dtype(bench.dtype);
+  torch::manual_seed(1);
+  return bench.pass == "decode" ? bench_decode(shape, bench, type) : bench_products(shape, bench, type);
 }
 
 }  // namespace prism

@@ -30,7 +30,7 @@ struct AttentionShape {
 struct AttentionTiming {
   std::string bench = "attention", pass, dtype;
   int64_t batch = 0, heads = 0, kv_heads = 0, tokens = 0, keys = 0, head_dim = 0;
-  std::string lengths;
+  std::string lengths, backend;
   double prism_ms = 0;
   std::string peer = "sdpa";
   double peer_ms = 0, ratio = 0, peak_share = 0;
@@ -46,6 +46,7 @@ struct AttentionTiming {
     v("keys", keys, "keys");
     v("head_dim", head_dim, "width of a head");
     v("lengths", lengths, "full or ragged");
+    v("backend", backend, "that served prism: flash, its own kernels; torch; reference");
     v("prism_ms", prism_ms, "median milliseconds of attend()");
     v("peer", peer, "what it is compared with");
     v("peer_ms", peer_ms, "its median milliseconds");
@@ -56,21 +57,22 @@ struct AttentionTiming {
 };
 
 struct AttentionBench {
-  std::string dtype = "bf16", pass = "forward";
+  std::string dtype = "bf16", pass = "forward";  ///< forward, forward_backward or decode
   int64_t rounds = 5;
   int threads = 1;
+  int64_t decode_bytes = int64_t{1} << 30;  ///< of distinct keys and values that decoding cycles through
 };
 
-/// The shape with what it leaves open filled in. @throws InputError for a shape or name that makes no sense.
+/// The shape with what it leaves open filled in.
+/// @throws InputError for a shape or name that makes no sense, or tensors that exceed the memory.
 AttentionShape check_attention_bench(const AttentionShape& shape, const AttentionBench& bench);
 
-/// Causal attention of one shape. FLOPs: 4 D for each pair of a query and a key that it sees, 14 D with the backward
-/// pass. @throws as check_attention_bench.
+/// Causal attention of one shape.
+///
+/// forward, forward_backward: the share is that of the CPU's products, 4 D FLOPs for each pair of a query and a key
+/// that it sees, 14 D with the backward pass. decode: keys and values lie in a cache, each call reads others, so that
+/// none is near; a plain loop over the same memory takes its turn too, and what it takes is the limit.
+/// @throws as check_attention_bench.
 AttentionTiming bench_attention(const AttentionShape& shape, const AttentionBench& bench);
-
-/// One query a sequence over shape.keys keys, each call over other keys, so that none is in a cache. A plain loop over
-/// the same keys and values takes its turn too: what it takes is the limit.
-/// @param distinct_bytes  of keys and values that the calls cycle through.
-AttentionTiming bench_decode(const AttentionShape& shape, const AttentionBench& bench, int64_t distinct_bytes);
 
 }  // namespace prism

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
+#include "prism/core/names.h"
 #include "prism/core/statistics.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/peak.h"
@@ -54,6 +56,11 @@ double read_bandwidth(int threads) {
     best = std::max(best, static_cast<double>(kBytes) / timer.seconds());
   }
   return sum == uint64_t{kPasses} * kWords ? best : 0;  // the sum is used, so that it is computed
+}
+
+torch::ScalarType find_bench_dtype(const std::string& name) {
+  static const std::map<std::string, torch::ScalarType> table = {{"bf16", torch::kBFloat16}, {"f32", torch::kFloat}};
+  return find_by_name(table, name, "bench", "dtype");
 }
 
 double share_of_peak(double flops_per_second, int threads, torch::ScalarType type) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace prism {
@@ -26,6 +27,9 @@ uint64_t read_through(const void* memory, int64_t bytes, int threads);
 
 /// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.
 double read_bandwidth(int threads);
+
+/// "bf16" or "f32". @throws InputError naming them.
+torch::ScalarType find_bench_dtype(const std::string& name);
 
 /// Of what the CPU can compute in products of that type on that many threads (kernels/peak.h).
 double share_of_peak(double flops_per_second, int threads, torch::ScalarType type);

@@ -19,7 +19,6 @@
 #include "prism/core/machine.h"
 #include "prism/core/names.h"
 #include "prism/core/timer.h"
-#include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
@@ -139,7 +138,7 @@ void check_peer(const std::string& peer) {
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench) {
   PRISM_CHECK(bench.steps > 0, kOperation, "expected at least 1 step; found {}; raise it.", bench.steps);
   check_peer(bench.peer);
-  const auto type = find_compute_type(bench.dtype);
+  const auto type = find_bench_dtype(bench.dtype);
   torch::manual_seed(0);
   Workload work(measured, type);
   const auto peer = make_peer(measured, bench, type);
@@ -151,7 +150,7 @@ TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench&
   const auto medians = take_turns([&] { work.step(); }, peer, bench.steps);
   const auto cost = model_cost(measured.model);
   row.name = measured.name;
-  row.dtype = compute_type_name(type);
+  row.dtype = bench.dtype;
   row.parameters = cost.parameters;
   row.batch = measured.rows;
   row.tokens = measured.model.context;
@@ -170,7 +169,7 @@ std::vector<OperationTime> profile_training(const TrainingCase& measured, const 
   namespace profiler = torch::autograd::profiler;
   ::setenv("KINETO_LOG_LEVEL", "99", 0);  // else it complains of GPUs that nobody asked for
   torch::manual_seed(0);
-  Workload work(measured, find_compute_type(bench.dtype));
+  Workload work(measured, find_bench_dtype(bench.dtype));
   for (int64_t step = 0; step < kUncounted; ++step) work.step();
   const profiler::ProfilerConfig config(profiler::ProfilerState::KINETO);
   const std::set<profiler::ActivityType> activities = {profiler::ActivityType::CPU};

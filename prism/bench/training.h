@@ -21,7 +21,7 @@ struct TrainingCase {
 TrainingCase find_training_case(const std::string& name);
 
 struct TrainingBench {
-  std::string dtype = "auto";  ///< of matrix products
+  std::string dtype = "bf16";  ///< of matrix products
   std::string peer = "libtorch";
   int64_t steps = 8;  ///< counted; two more come before them
   int threads = 1;
@@ -29,7 +29,7 @@ struct TrainingBench {
 
 /// One line of a table, or of JSON.
 struct TrainingTiming {
-  std::string bench = "training", name, dtype;
+  std::string bench = "training", pass = "step", name, dtype;
   int64_t parameters = 0, batch = 0, tokens = 0;
   double prism_ms = 0;
   std::string peer;
@@ -38,12 +38,13 @@ struct TrainingTiming {
   template <class Visitor>
   void visit(Visitor& v) {
     v("bench", bench, "training");
+    v("pass", pass, "step: forward, backward, clipping and AdamW");
     v("case", name, "the model");
-    v("dtype", dtype, "of matrix products");
+    v("dtype", dtype, "of matrix products, bf16 or f32");
     v("parameters", parameters, "of the model");
     v("batch", batch, "sequences a step");
     v("tokens", tokens, "tokens of a sequence");
-    v("prism_ms", prism_ms, "median milliseconds of a step: forward, backward, clipping and AdamW");
+    v("prism_ms", prism_ms, "median milliseconds of a step");
     v("peer", peer, "what it is compared with: libtorch, another case, or none");
     v("peer_ms", peer_ms, "its median milliseconds; 0: none");
     v("ratio", ratio, "peer_ms / prism_ms; 0: none");

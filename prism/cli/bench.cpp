@@ -18,31 +18,39 @@
 namespace prism {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kHowToRead = R"(
 prism and its peer, LibTorch's scaled_dot_product_attention or for training the same model on LibTorch's operations,
 take turns in one process; figures are medians. A ratio above 1 says how many times faster prism is. The share is that
-of the CPU's limit: of what a register-only loop computes, or when decoding of a plain loop over the same memory.
+of the CPU's limit: of what a register-only loop computes, or when decoding of a plain loop over the same memory. Shapes
+that prism's own kernels do not serve are marked with the backend that does.
 PRISM_ISA=portable, avx2, avx512 or avx512-bf16 in the environment asks for the kernels of a lesser instruction set.
+)";
 
+constexpr const char* kAttentionExamples = R"(
   prism bench attention --tokens 1024 4096 --head-dims 64 128 256 --dtypes bf16 f32
   prism bench attention --passes forward_backward --tokens 512 1024 --json
   prism bench attention --shapes shapes.json --rounds 15         # a list of {"batch": 2, "heads": 12, "tokens": 77, ...}
   prism bench attention --shapes benchmarks/attention_grid.json --rounds 15
+)";
+constexpr const char* kDecodeExamples = R"(
   prism bench decode --keys 8192
+  prism bench decode --keys 4096 32768 --tokens 1 4 --head-dims 128 --kv-heads 1
+)";
+constexpr const char* kTrainingExamples = R"(
   prism bench training small --by-operation                      # against the same model on LibTorch's operations
   prism bench training small-prism --peer small                  # one schedule against another
 )";
 
-struct Words {
-  std::vector<int64_t> tokens = {1024, 4096}, head_dims = {64, 128, 256};
+struct AttentionWords {
+  std::vector<int64_t> tokens = {1024, 4096}, keys = {0}, head_dims = {64, 128, 256};
   std::vector<std::string> dtypes = {"bf16"}, passes = {"forward"};
-  int64_t d_model = 768, batch = 1, keys = 8192, rounds = 5;
+  int64_t d_model = 768, kv_heads = 0, batch = 1, rounds = 5;
   std::string shapes;
   int threads = 0;
   bool json = false;
 };
 
-std::vector<AttentionShape> shapes_of(const Words& words) {
+std::vector<AttentionShape> shapes_of(const AttentionWords& words) {
   std::vector<AttentionShape> shapes;
   if (!words.shapes.empty()) {
     read_fields(shapes, read_json(words.shapes), words.shapes);
@@ -51,18 +59,20 @@ std::vector<AttentionShape> shapes_of(const Words& words) {
     return shapes;
   }
   for (const int64_t dim : words.head_dims)
-    for (const int64_t tokens : words.tokens) {
-      PRISM_CHECK(dim > 0 && words.d_model % dim == 0, "bench",
-                  "expected head widths that divide {}; found {}; choose "
-                  "another or change --d-model.",
-                  words.d_model, dim);
-      AttentionShape shape;
-      shape.batch = words.batch;
-      shape.heads = shape.kv_heads = words.d_model / dim;
-      shape.tokens = tokens;
-      shape.head_dim = dim;
-      shapes.push_back(shape);
-    }
+    for (const int64_t tokens : words.tokens)
+      for (const int64_t keys : words.keys) {
+        PRISM_CHECK(dim > 0 && words.d_model % dim == 0, "bench",
+                    "expected head widths that divide {}; found {}; choose another or change --d-model.", words.d_model,
+                    dim);
+        AttentionShape shape;
+        shape.batch = words.batch;
+        shape.heads = words.d_model / dim;
+        shape.kv_heads = words.kv_heads;
+        shape.tokens = tokens;
+        shape.keys = keys;
+        shape.head_dim = dim;
+        shapes.push_back(shape);
+      }
   return shapes;
 }
 
@@ -70,38 +80,46 @@ void print_row(const AttentionTiming& row, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
-    fmt::print("{:<17}{:<6}{:>4} x {:>2} ({:>2}) x {:<4}{:>7}{:>7}  {:<7}{:>11.3f}{:>11.3f}{:>8.2f}{:>7.0f}%\n",
+    fmt::print("{:<17}{:<6}{:>4} x {:>2} ({:>2}) x {:<4}{:>7}{:>7}  {:<8}{:>11.3f}{:>11.3f}{:>8.2f}{:>7.0f}%{}\n",
                row.pass, row.dtype, row.batch, row.heads, row.kv_heads, row.head_dim, row.tokens, row.keys, row.lengths,
-               row.prism_ms, row.peer_ms, row.ratio, 100 * row.peak_share);
+               row.prism_ms, row.peer_ms, row.ratio, 100 * row.peak_share,
+               row.backend == "flash" ? "" : "  by the backend " + row.backend);
   }
   flush_output();
 }
 
-int run_attention(const Arguments& arguments, bool decode) {
-  Words words;
-  if (decode) words.tokens = {1};
-  CLI::App app(std::string(decode ? "one query over many keys" : "attention, causal") + "\n" + kExamples,
-               decode ? "prism bench decode" : "prism bench attention");
+void add_attention_options(CLI::App& app, AttentionWords& words, bool decode) {
   app.add_option("--head-dims", words.head_dims, "widths of a head")->capture_default_str();
   app.add_option("--d-model", words.d_model, "heads times width")->capture_default_str();
+  app.add_option("--kv-heads", words.kv_heads, "key/value heads, a divisor of the heads; 0: as many")
+      ->capture_default_str();
   app.add_option("--batch", words.batch, "sequences")->capture_default_str();
+  app.add_option("--tokens", words.tokens, decode ? "queries, the last ones" : "queries")->capture_default_str();
+  app.add_option("--keys", words.keys, "keys, at least as many as tokens; 0: as many")->capture_default_str();
+  app.add_option(
+         "--shapes", words.shapes,
+         "a JSON list of shapes instead, with fields batch, heads, kv_heads, tokens, keys, head_dim and lengths "
+         "(full or ragged)")
+      ->type_name("FILE")
+      ->excludes("--tokens", "--keys", "--head-dims", "--d-model", "--kv-heads", "--batch");
+  if (!decode) app.add_option("--passes", words.passes, "forward, forward_backward")->capture_default_str();
   app.add_option("--dtypes", words.dtypes, "bf16, f32")->capture_default_str();
   app.add_option("--rounds", words.rounds, "turns of each")->check(CLI::Range(1, 1000))->capture_default_str();
-  if (decode) {
-    app.add_option("--keys", words.keys, "keys of the one query")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
-        ->capture_default_str();
-  } else {
-    app.add_option("--tokens", words.tokens, "queries, and as many keys")->capture_default_str();
-    app.add_option("--passes", words.passes, "forward, forward_backward")->capture_default_str();
-    app.add_option("--shapes", words.shapes,
-                   "a JSON list of shapes instead, with fields batch, heads, kv_heads, tokens, "
-                   "keys, head_dim and lengths (full or ragged)")
-        ->type_name("FILE")
-        ->excludes("--tokens", "--head-dims", "--d-model", "--batch");
-  }
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
+}
+
+int run_attention(const Arguments& arguments, bool decode) {
+  AttentionWords words;
+  if (decode) {
+    words.tokens = {1};
+    words.keys = {8192};
+    words.passes = {"decode"};
+  }
+  CLI::App app(std::string(decode ? "one or a few queries over many keys in memory" : "attention, causal") + "\n" +
+                   kHowToRead + (decode ? kDecodeExamples : kAttentionExamples),
+               decode ? "prism bench decode" : "prism bench attention");
+  add_attention_options(app, words, decode);
   if (!parse(app, arguments)) return 0;
   const int threads = start_compute(words.threads);
   current_isa();  // a wrong PRISM_ISA is refused before anything is printed
@@ -109,21 +127,20 @@ int run_attention(const Arguments& arguments, bool decode) {
   std::vector<std::pair<AttentionShape, AttentionBench>> rows;
   for (const auto& dtype : words.dtypes)
     for (const auto& pass : words.passes)
-      for (AttentionShape shape : shapes) {
-        if (decode) shape.keys = words.keys;
+      for (const AttentionShape& shape : shapes) {
         const AttentionBench bench{dtype, pass, words.rounds, threads};
         rows.emplace_back(check_attention_bench(shape, bench), bench);
       }
   if (!words.json)
-    fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}  {:<7}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
+    fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}  {:<8}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
                "tokens", "keys", "lengths", "prism ms", "SDPA ms", "ratio", "share");
-  for (const auto& [shape, bench] : rows)
-    print_row(decode ? bench_decode(shape, bench, int64_t{1} << 30) : bench_attention(shape, bench), words.json);
+  flush_output();
+  for (const auto& [shape, bench] : rows) print_row(bench_attention(shape, bench), words.json);
   return 0;
 }
 
 struct TrainingWords {
-  std::vector<std::string> cases = {"tiny", "small"};
+  std::vector<std::string> cases = {"tiny", "small"}, dtypes;
   TrainingBench bench;
   int threads = 0;
   bool by_operation = false, json = false;
@@ -161,14 +178,15 @@ void print_operations(const TrainingCase& measured, const TrainingBench& bench, 
 
 int run_bench_training(const Arguments& arguments) {
   TrainingWords words;
-  CLI::App app(std::string("training steps\n") + kExamples, "prism bench training");
+  words.dtypes = {find_compute_type("auto") == torch::kBFloat16 ? "bf16" : "f32"};
+  CLI::App app(std::string("training steps\n") + kHowToRead + kTrainingExamples, "prism bench training");
   app.add_option("CASE", words.cases, "tiny, small, small-prism, 357m-2layers")->capture_default_str();
   app.add_option("--peer", words.bench.peer, "libtorch: the same model on LibTorch's operations; another case; or none")
       ->capture_default_str();
   app.add_option("--steps", words.bench.steps, "that count; two come before them")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--dtype", words.bench.dtype, "of matrix products: auto, bfloat16 or float32")->capture_default_str();
+  app.add_option("--dtypes", words.dtypes, "of matrix products: bf16, f32")->capture_default_str();
   app.add_flag("--by-operation", words.by_operation, "then show where the time of a step goes");
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
@@ -177,14 +195,17 @@ int run_bench_training(const Arguments& arguments) {
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
   check_peer(words.bench.peer);
-  find_compute_type(words.bench.dtype);
+  for (const auto& dtype : words.dtypes) find_bench_dtype(dtype);
   if (!words.json)
     fmt::print("{:<14}{:<10}{:>10}{:>14}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
                "rows x tokens", "prism ms", "peer", "peer ms", "ratio", "tokens/s", "share", "memory");
-  for (const auto& measured : cases) {
-    print_row(bench_training(measured, words.bench), words.json);
-    if (words.by_operation) print_operations(measured, words.bench, words.json);
-  }
+  flush_output();
+  for (const auto& measured : cases)
+    for (const auto& dtype : words.dtypes) {
+      words.bench.dtype = dtype;
+      print_row(bench_training(measured, words.bench), words.json);
+      if (words.by_operation) print_operations(measured, words.bench, words.json);
+    }
   return 0;
 }
 
@@ -203,8 +224,10 @@ int run_bench(const Arguments& arguments) {
       {"attention", run_bench_attention}, {"decode", run_bench_decode}, {"training", run_bench_training}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print(
-        "usage: prism bench attention|decode|training [options]\n{}\nExit status: 0 done, 1 failed, 2 wrong input.\n",
-        kExamples);
+        "Usage: prism bench attention|decode|training [options]\n{}{}{}{}\n`prism bench attention --help` and so on "
+        "explain "
+        "the options of each.\nExit status: 0 done, 1 failed, 2 wrong input.\n",
+        kHowToRead, kAttentionExamples, kDecodeExamples + 1, kTrainingExamples + 1);
     return arguments.empty() ? 2 : 0;
   }
   return find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include "prism/cli/command.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/kernels/compute_type.h"
@@ -18,6 +19,10 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
 
 int start_compute(int requested) {
   const int threads = thread_limit(requested).threads;
+  const auto cores = core_limit();
+  if (threads > cores.threads)
+    say("note: {} threads share {} cores ({}), which is often slower than a thread a core\n", threads, cores.threads,
+        cores.reason);
   set_up_process();
   at::set_num_threads(threads);
   return threads;

@@ -38,7 +38,7 @@ constexpr std::array kCommands = {
 
 void print_help() {
   fmt::print(
-      "usage: prism COMMAND [options]\n\nTransformers whose attention is not uniform: train, evaluate, generate.\n\n");
+      "Usage: prism COMMAND [options]\n\nTransformers whose attention is not uniform: train, evaluate, generate.\n\n");
   for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print(
       "\n`prism COMMAND --help` explains each, `prism --version` says which this is. Exit status: 0 done, 1 failed, 2 "

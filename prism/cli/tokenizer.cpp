@@ -395,7 +395,7 @@ int run_tokenizer(const Arguments& arguments) {
       {"train", run_train_tokenizer}, {"encode", run_encode}, {"decode", run_decode}, {"info", run_tokenizer_info}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     print(
-        "usage: prism tokenizer train|encode|decode|info [options]\n\n"
+        "Usage: prism tokenizer train|encode|decode|info [options]\n\n"
         "  train   learn a byte-level BPE tokenizer from text\n"
         "  encode  turn text into token ids\n"
         "  decode  turn token ids back into bytes\n"

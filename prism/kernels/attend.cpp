@@ -1,5 +1,7 @@
 #include "prism/kernels/attend.h"
 
+#include <array>
+
 #include "prism/core/error.h"
 
 namespace prism {
@@ -115,6 +117,11 @@ AttentionBackend choose_backend(const AttentionInput& input) {
   return torch_backend_serves(input) ? AttentionBackend::torch : AttentionBackend::reference;
 }
 
+const char* backend_name(AttentionBackend backend) {
+  static constexpr std::array kNames = {"automatic", "reference", "flash", "torch"};
+  return kNames.at(static_cast<size_t>(backend));
+}
+
 AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput& b) {
   PRISM_CHECK(a.out_BTHE.sizes() == b.out_BTHE.sizes() && a.lse_BHT.sizes() == b.lse_BHT.sizes() &&
                   a.out_BTHE.scalar_type() == b.out_BTHE.scalar_type() &&
@@ -132,15 +139,23 @@ AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput&
   return {(weighted(a) + weighted(b)).to(a.out_BTHE.scalar_type()), lse_BHT};
 }
 
-KeyValues gather_pages(const KeyValues& kv) {
+KeyValues gather_pages(const AttentionInput& input) {
+  const KeyValues& kv = input.kv;
   if (!kv.page_table_BN.defined()) return kv;
+  const auto table = kv.page_table_BN.flatten().to(torch::kLong);
+  const int64_t batch = kv.page_table_BN.size(0), count = kv.page_table_BN.size(1);
   const auto gather = [&](const torch::Tensor& pages) {
-    const auto table = kv.page_table_BN.flatten().to(torch::kLong);
-    const int64_t batch = kv.page_table_BN.size(0), count = kv.page_table_BN.size(1);
-    return pages.index_select(0, table)
-        .view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
-        .transpose(1, 2)
-        .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
+    auto whole = pages.index_select(0, table)
+                     .view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
+                     .transpose(1, 2)
+                     .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
+    // What was never written may be NaN, and a weight of 0 does not undo that.
+    if (input.kv_lengths_B.defined())
+      for (int64_t b = 0; b < batch; ++b) {
+        const auto length = input.kv_lengths_B[b].item<int64_t>();
+        whole[b].narrow(1, length, whole.size(2) - length).zero_();
+      }
+    return whole;
   };
   return {gather(kv.k_BGSD), gather(kv.v_BGSE), {}};
 }

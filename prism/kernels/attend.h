@@ -71,6 +71,9 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend = A
 /// The backend that `automatic` stands for.
 AttentionBackend choose_backend(const AttentionInput& input);
 
+/// "automatic", "reference", "flash" or "torch".
+const char* backend_name(AttentionBackend backend);
+
 /// Attention over all keys from attention over two disjoint sets of them:
 ///
 ///   lse = log(e^lse_a + e^lse_b),  out = e^(lse_a - lse) out_a + e^(lse_b - lse) out_b
@@ -95,7 +98,8 @@ bool flash_backend_serves(const AttentionInput& input);
 AttentionOutput attend_torch(const AttentionInput& input);
 bool torch_backend_serves(const AttentionInput& input);
 
-/// The keys and values of a paged input, gathered whole; other inputs as they are.
-KeyValues gather_pages(const KeyValues& kv);
+/// The keys and values of a paged input, gathered whole, with zeros behind each sequence's kv_length; those of other
+/// inputs as they are.
+KeyValues gather_pages(const AttentionInput& input);
 
 }  // namespace prism

@@ -149,7 +149,7 @@ bool flash_backend_serves(const AttentionInput& input) {
 
 AttentionOutput attend_flash(const AttentionInput& given) {
   AttentionInput input = given;
-  input.kv = gather_pages(given.kv);
+  input.kv = gather_pages(given);
   const auto type = given.q_BTHD.scalar_type();
   if (type == torch::kHalf) {
     input.q_BTHD = given.q_BTHD.to(torch::kFloat);

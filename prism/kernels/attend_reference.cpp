@@ -10,7 +10,7 @@ namespace prism {
 
 AttentionOutput attend_reference(const AttentionInput& given, torch::Tensor* probabilities_BHTS) {
   AttentionInput input = given;
-  input.kv = gather_pages(given.kv);
+  input.kv = gather_pages(given);
   const auto& q = input.q_BTHD;
   const int64_t batch = q.size(0), queries = q.size(1), heads = q.size(2), head_dim = q.size(3);
   const int64_t groups = input.kv.k_BGSD.size(1), keys = input.kv.k_BGSD.size(2), value_dim = input.kv.v_BGSE.size(3);

@@ -32,7 +32,7 @@ bool torch_backend_serves(const AttentionInput& input) {
 
 AttentionOutput attend_torch(const AttentionInput& given) {
   AttentionInput input = given;
-  input.kv = gather_pages(given.kv);
+  input.kv = gather_pages(given);
   const auto& q = input.q_BTHD;
   auto k = input.kv.k_BGSD, v = input.kv.v_BGSE;
   if (k.size(1) != q.size(2) && torch::GradMode::is_enabled() &&

@@ -52,19 +52,19 @@ TrainingCase one_layer() {
 
 TEST(BenchTraining, ComparesWithTheSameModelOnLibTorch) {
   const Isa before = current_isa();
-  const auto row = bench_training(one_layer(), {.dtype = "float32", .peer = "libtorch", .steps = 2, .threads = 1});
+  const auto row = bench_training(one_layer(), {.dtype = "f32", .peer = "libtorch", .steps = 2, .threads = 1});
   EXPECT_EQ(current_isa(), before) << "the peer's operations were for the peer alone";
   EXPECT_EQ(row.tokens, 8);
   EXPECT_GT(row.prism_ms, 0);
   EXPECT_DOUBLE_EQ(row.ratio, row.peer_ms / row.prism_ms);
   EXPECT_NEAR(row.tokens_per_s, 16 / row.prism_ms * 1e3, 1e-6 * row.tokens_per_s);
-  EXPECT_EQ(bench_training(one_layer(), {.dtype = "float32", .peer = "none", .steps = 1}).peer_ms, 0);
+  EXPECT_EQ(bench_training(one_layer(), {.dtype = "f32", .peer = "none", .steps = 1}).peer_ms, 0);
   EXPECT_REFUSED(bench_training(one_layer(), {.peer = "pytorch"}), "libtorch, none or a case");
   EXPECT_REFUSED(find_training_case("smal"), "did you mean small?");
 }
 
 TEST(BenchTraining, SharesAStepOutToItsOperations) {
-  const auto operations = profile_training(one_layer(), {.dtype = "float32", .steps = 3, .threads = 1});
+  const auto operations = profile_training(one_layer(), {.dtype = "f32", .steps = 3, .threads = 1});
   std::map<std::string, OperationTime> times;
   for (const auto& time : operations) {
     EXPECT_GE(time.ms, 0) << time.operation;
@@ -96,6 +96,25 @@ TEST(BenchAttention, RefusesShapesThatMakeNoSense) {
   EXPECT_REFUSED(bench_attention({.tokens = 9, .keys = 5}, bench), "at least as many keys");
   EXPECT_REFUSED(bench_attention({.lengths = "odd"}, bench), "ragged");
   EXPECT_REFUSED(bench_attention({}, {.pass = "back"}), "forward_backward");
+  EXPECT_REFUSED(bench_attention({.tokens = 1 << 20, .keys = 1 << 24}, bench), "fit into memory");
+}
+
+TEST(BenchAttention, NamesTheBackendThatServed) {
+  const AttentionBench bench{.dtype = "f32", .rounds = 1, .threads = 1};
+  EXPECT_EQ(bench_attention({.heads = 1, .tokens = 4, .head_dim = 12}, bench).backend, "torch");
+  EXPECT_EQ(bench_attention({.heads = 1, .tokens = 4, .head_dim = 16}, bench).backend,
+            current_isa() == Isa::portable ? "torch" : "flash");
+}
+
+TEST(BenchDecode, TakesGroupedHeadsAndAFewQueries) {
+  const AttentionShape shape{.heads = 4, .kv_heads = 1, .tokens = 3, .keys = 40, .head_dim = 8};
+  const AttentionBench bench{.dtype = "bf16", .pass = "decode", .rounds = 1, .threads = 1, .decode_bytes = 4096};
+  const auto row = bench_attention(shape, bench);
+  EXPECT_EQ(row.bench, "decode");
+  EXPECT_EQ(row.pass, "decode");
+  EXPECT_EQ(row.kv_heads, 1);
+  EXPECT_EQ(row.tokens, 3);
+  EXPECT_GT(row.peak_share, 0);
 }
 
 }  // namespace

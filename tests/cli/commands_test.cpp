@@ -99,6 +99,9 @@ TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
   write_text(Workshop::folder() / "shapes.json", R"([{"batch": 2, "heads": 4, "kv_heads": 2, "tokens": 5, "keys": 19,
     "head_dim": 24, "lengths": "ragged"}])");
   EXPECT_EQ(run({"bench", "attention", "--shapes", "shapes.json", "--rounds", "1"}).status, 0);
+  EXPECT_NE(run({"bench", "attention", "--tokens", "8", "--head-dims", "6", "--d-model", "6", "--rounds", "1"})
+                .out.find("by the backend torch"),
+            std::string::npos);
 }
 
 TEST(BenchInput, ThatIsWrongGetsASentence) {
@@ -107,7 +110,10 @@ TEST(BenchInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"bench", "attention", "--dtypes", "bf17"}), 2, {"bf16"});
   expect_sentence(run({"bench", "attention", "--passes", "sideways"}), 2, {"forward_backward"});
   expect_sentence(run({"bench", "attention", "--tokens", "0"}), 2, {"tokens", "within 1-"});
-  expect_sentence(run({"bench", "decode", "--keys", "999999999999"}), 2, {"--keys"});
+  expect_sentence(run({"bench", "decode", "--keys", "999999999999"}), 2, {"keys", "within 1-"});
+  expect_sentence(run({"bench", "decode", "--keys", "4", "--tokens", "5"}), 2, {"at least as many keys", "5", "4"});
+  expect_sentence(run({"bench", "attention", "--kv-heads", "5", "--head-dims", "64"}), 2, {"divide 12 heads", "5"});
+  expect_sentence(run({"bench", "attention", "--tokens", "1048576", "--keys", "16777216"}), 2, {"fit into memory"});
   write_text(Workshop::folder() / "shapes.json", R"([{"haeds": 4}])");
   expect_sentence(run({"bench", "attention", "--shapes", "shapes.json"}), 2, {"haeds", "heads"});
   ::setenv("PRISM_ISA", "mmx", 1);
@@ -115,7 +121,7 @@ TEST(BenchInput, ThatIsWrongGetsASentence) {
   ::unsetenv("PRISM_ISA");
   expect_sentence(run({"bench", "training", "tiny", "smal"}), 2, {"did you mean small?"});
   expect_sentence(run({"bench", "training", "tiny", "--peer", "pytorch"}), 2, {"libtorch, none or a case"});
-  expect_sentence(run({"bench", "training", "tiny", "--dtype", "int8", "--peer", "none"}), 2, {"int8"});
+  expect_sentence(run({"bench", "training", "tiny", "--dtypes", "int8", "--peer", "none"}), 2, {"int8", "bf16"});
 }
 
 TEST(Generate, ContinuesAPromptAndRepeatsWithTheSeed) {
