@@ -374,6 +374,28 @@ TEST(MergeAttention, OfTwoSetsOfKeysIsAttentionOverBoth) {
                InputError);
 }
 
+TEST(Attend, KeepsANaNInTheRowsThatSeeIt) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16})
+    for (const int64_t queries : {3, 40}) {
+      const auto clean = make_input({.queries = queries, .keys = 150, .head_dim = 16, .type = type});
+      const auto truth = attend(clean).out_BTHE;
+      auto input = clean;
+      input.q_BTHD = clean.q_BTHD.clone();
+      input.q_BTHD[0][1][0].fill_(std::numeric_limits<float>::quiet_NaN());
+      auto found = attend(input).out_BTHE;
+      EXPECT_TRUE(found[0][1][0].isnan().all().item<bool>());
+      found[0][1][0] = truth[0][1][0];
+      EXPECT_TRUE(torch::equal(found, truth)) << "a query's";
+      input = clean;
+      input.kv.k_BGSD = clean.kv.k_BGSD.clone();
+      input.kv.k_BGSD.select(2, 149)[0].fill_(std::numeric_limits<float>::quiet_NaN());  // the last query alone sees it
+      found = attend(input).out_BTHE;
+      EXPECT_TRUE(found[0][queries - 1].isnan().all().item<bool>());
+      found[0][queries - 1] = truth[0][queries - 1];
+      EXPECT_TRUE(torch::equal(found, truth)) << "a key's";
+    }
+}
+
 TEST(AttendPages, GiveTheSameAsWholeKeysAndValues) {
   auto input = make_input({.queries = 3, .keys = 8});
   const auto whole = attend(input, AttentionBackend::reference);

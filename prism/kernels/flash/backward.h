@@ -95,14 +95,13 @@ struct BackwardLayout {
   }
 
  private:
-  /// Regions of memory one behind the other, each from a 64-byte boundary.
+  /// Regions of memory one behind the other, each from the boundary of a cache line.
   struct Regions {
     int64_t bytes = 0;
 
-    static int64_t round(int64_t bytes) { return (bytes + 63) / 64 * 64; }
     int64_t take(int64_t size) {
       const int64_t at = bytes;
-      bytes += round(size);
+      bytes += round_up(size, simd::kLineBytes);
       return at;
     }
   };

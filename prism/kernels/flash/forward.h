@@ -24,6 +24,7 @@ using simd::pack_rows;
 using simd::pack_transposed;
 using simd::Panels;
 using simd::Range;
+using simd::round_up;
 using simd::with_known;
 
 /// Scratch of one thread: what a task keeps while it goes through the keys, and what a strip does with a tile.
@@ -103,7 +104,8 @@ struct ForwardLayout {
   int64_t keys, values;  ///< elements of one head
 
   explicit ForwardLayout(const Problem& p)
-      : keys(round(Panels<Op>::size(p.key_dim, p.keys))), values(round(Panels<Op>::size(p.keys, p.value_dim))) {}
+      : keys(round_up(Panels<Op>::size(p.key_dim, p.keys), kLine)),
+        values(round_up(Panels<Op>::size(p.keys, p.value_dim), kLine)) {}
 
   size_t bytes(const Problem& p) const {
     return heads_bytes(p) + static_cast<size_t>(p.threads) * sizeof(ForwardScratch<Op>);
@@ -117,10 +119,11 @@ struct ForwardLayout {
   }
 
  private:
+  static constexpr int64_t kLine = simd::kLineBytes / sizeof(typename Op::Element);
+
   size_t heads_bytes(const Problem& p) const {
     return static_cast<size_t>(p.batch * p.kv_heads * (keys + values)) * sizeof(typename Op::Element);
   }
-  static int64_t round(int64_t elements) { return (elements + 31) / 32 * 32; }
 };
 
 template <class Storage>

@@ -15,8 +15,10 @@
 
 namespace prism::gemm {
 
+using simd::divide_up;
 using simd::Panels;
 using simd::Range;
+using simd::round_up;
 
 /// Where a product is cut, and what that needs of memory.
 template <class Op>
@@ -51,14 +53,11 @@ struct Cut {
     return b_bytes() + sums_bytes(p) + static_cast<size_t>(p.threads) * a_bytes();
   }
 
-  static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-  static int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
-
  private:
   /// To the next boundary of a cache line.
   template <class T>
   static size_t bytes_of(int64_t count) {
-    return (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return static_cast<size_t>(round_up(count * static_cast<int64_t>(sizeof(T)), simd::kLineBytes));
   }
 };
 
@@ -127,8 +126,7 @@ class Multiplication {
     return b_ + k * cut_.columns_packed + P::offset(length, offset);
   }
   void pack_b(const Range& columns, const Range& inner) {
-    const int64_t panels = C::divide_up(columns.size(), P::kWidth),
-                  blocks = C::divide_up(inner.size(), cut_.inner_block);
+    const int64_t panels = divide_up(columns.size(), P::kWidth), blocks = divide_up(inner.size(), cut_.inner_block);
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < panels * blocks; ++i) {
       const int64_t k = i / panels * cut_.inner_block, length = std::min(inner.size() - k, cut_.inner_block);
@@ -152,10 +150,10 @@ class Multiplication {
   void multiply_all(const Range& columns, const Range& inner) {
     // Packed rows go through all columns, or through as many as leave every thread something to do.
     const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : C::kRows;
-    const int64_t heights = C::divide_up(p_.rows, height);
-    const int64_t most = cut_.packs_a ? C::divide_up(enough, heights) : C::divide_up(columns.size(), C::kGroup);
-    const int64_t group = C::round_up(C::divide_up(columns.size(), most), P::kWidth);
-    const int64_t groups = C::divide_up(columns.size(), group);
+    const int64_t heights = divide_up(p_.rows, height);
+    const int64_t most = cut_.packs_a ? divide_up(enough, heights) : divide_up(columns.size(), C::kGroup);
+    const int64_t group = round_up(divide_up(columns.size(), most), P::kWidth);
+    const int64_t groups = divide_up(columns.size(), group);
     const int64_t jobs = heights * groups;
 #pragma omp for schedule(dynamic)
     for (int64_t i = 0; i < jobs; ++i) {

@@ -1,4 +1,4 @@
-// A half-open range of rows, columns or keys.
+// A half-open range of rows, columns or keys, and whole multiples.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +19,16 @@ struct Range {
     end = more.end > end ? more.end : end;
   }
 };
+
+constexpr int64_t kLineBytes = 64;  ///< of a cache
+
+PRISM_FORCE_INLINE constexpr int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// The smallest multiple of b from a on.
+PRISM_FORCE_INLINE constexpr int64_t round_up(int64_t a, int64_t b) {
+  return divide_up(a, b) * b;
+}
 
 }  // namespace prism::simd

@@ -22,13 +22,15 @@ struct Case {
   int64_t document = 0;      ///< keys of a document; 0: one document
   bool scattered = false;    ///< each query sees an interval of its own, many of them short, some none
   double magnitude = 1;      ///< of queries, so of scores
+  bool one_hot = false;      ///< row r of each input is unit vector r modulo its width
   bool drop_a_head = false;  ///< the second one
   bool drop_a_key = false;   ///< in what the kernels are told, not in the truth: a fault
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << "B" << c.batch << " T" << c.queries << " S" << c.keys << " H" << c.heads << " G" << c.kv_heads << " D"
-             << c.key_dim << " E" << c.value_dim << " document " << c.document << " magnitude " << c.magnitude;
+             << c.key_dim << " E" << c.value_dim << " document " << c.document << " magnitude " << c.magnitude
+             << (c.one_hot ? " one-hot" : "");
 }
 
 uint16_t to_storage(double x, uint16_t) {
@@ -71,6 +73,12 @@ struct Tensor {
       value = to_storage(magnitude * normal, Storage{});
     }
   }
+  void fill_one_hot(double magnitude) {
+    std::fill(values.begin(), values.end(), to_storage(0, Storage{}));
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t head = 0; head < heads; ++head) set(b, row, head, row % width, magnitude);
+  }
   size_t index(int64_t b, int64_t row, int64_t head, int64_t i) const {
     return static_cast<size_t>((b * rows + row) * row_stride + head * width + i);
   }
@@ -106,10 +114,16 @@ class FlashRun {
  public:
   FlashRun(const Case& c, const flash::Kernels& kernels, int threads) : c_(c), t_(c), truth_(c), bound_(c) {
     Random random(7);
-    t_.q.fill(random, c.magnitude);
-    t_.k.fill(random, 1);
-    t_.v.fill(random, 1);
-    t_.d_out.fill(random, 1);
+    const auto fill = [&](Tensor<Storage>& tensor, double magnitude) {
+      if (c.one_hot)
+        tensor.fill_one_hot(magnitude);
+      else
+        tensor.fill(random, magnitude);
+    };
+    fill(t_.q, c.magnitude);
+    fill(t_.k, 1);
+    fill(t_.v, 1);
+    fill(t_.d_out, 1);
     choose_intervals();
     problem_.type = sizeof(Storage) == 2 ? flash::Type::bfloat16 : flash::Type::float32;
     problem_.batch = c.batch;
@@ -430,6 +444,18 @@ TEST(Flash, StandsLargeScores) {
   // Scores of about +-80 on the average row: differences that a softmax without its largest score would overflow on.
   expect_equal_everywhere({.queries = 40, .keys = 300, .key_dim = 64, .value_dim = 64, .magnitude = 30});
   expect_equal_everywhere({.queries = 40, .keys = 300, .key_dim = 64, .value_dim = 64, .magnitude = 0});  // all equal
+}
+
+TEST(Flash, EqualsTheDefinitionForOneHotInputs) {
+  for (const double magnitude : {1.0, 100.0, 1e4, 1e10})
+    for (const int64_t queries : {3, 40, 130})
+      expect_equal_everywhere({.queries = queries,
+                               .keys = 300,
+                               .heads = 2,
+                               .key_dim = 64,
+                               .value_dim = 40,
+                               .magnitude = magnitude,
+                               .one_hot = true});
 }
 
 template <class Storage>
