@@ -1,15 +1,42 @@
-// What several values are together.
+// What several values are together: middle, mean, spread, and how surely the mean is known.
+//
+//   const Statistic difference = statistic({-0.011, -0.007, -0.013});     // paired by seed
+//   const Interval interval = t_interval(difference, 0.95);
+//   if (interval.excludes(0)) ...
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 namespace prism {
 
 /// The mean of the middle two where there are two. @param values  at least one.
-inline double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
-}
+double median(std::vector<double> values);
+
+/// Mean and sample standard deviation (divided by count - 1) of some values.
+struct Statistic {
+  double mean = 0;
+  double deviation = 0;  ///< 0 below two values, where there is none
+  int64_t count = 0;
+
+  /// Of the mean: deviation / sqrt(count); 0 below two values, where there is none.
+  double standard_error() const;
+};
+
+/// Two passes, so that nearly equal values keep their digits.
+Statistic statistic(const std::vector<double>& values);
+
+struct Interval {
+  double low = 0, high = 0;
+  bool excludes(double value) const { return value < low || value > high; }
+};
+
+/// Where the mean of the population lies, if the values are independent and normal:
+///
+///   mean -+ t(1 - (1 - confidence) / 2; count - 1) deviation / sqrt(count)
+///
+/// From minus to plus infinity below two values. Source: Student 1908.
+/// @param confidence  inside (0, 1).
+Interval t_interval(const Statistic& values, double confidence);
 
 }  // namespace prism

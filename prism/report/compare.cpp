@@ -128,18 +128,6 @@ Statistic difference(const std::vector<double>& a, const std::vector<double>& b,
 
 }  // namespace
 
-Statistic statistic(const std::vector<double>& values) {
-  Statistic result;
-  result.count = static_cast<int64_t>(values.size());
-  if (values.empty()) return result;
-  result.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  if (values.size() < 2) return result;
-  double squares = 0;
-  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
-  result.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return result;
-}
-
 std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>* remarks) {
   std::vector<RunGroup> groups;
   for (auto& run : runs) {

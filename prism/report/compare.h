@@ -9,18 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "prism/core/statistics.h"
 #include "prism/report/run.h"
 
 namespace prism {
-
-/// Mean and sample standard deviation (divided by count - 1) of some values.
-struct Statistic {
-  double mean = 0;
-  double deviation = 0;  ///< 0 below two values, where there is none
-  int64_t count = 0;
-};
-
-Statistic statistic(const std::vector<double>& values);
 
 /// Runs that differ in nothing but the seed.
 struct RunGroup {

@@ -2,13 +2,49 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace prism {
 namespace {
 
 TEST(Median, IsTheMiddleOrTheMeanOfTheMiddleTwo) {
   EXPECT_EQ(median({3, 1, 2}), 2);
-  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
-  EXPECT_EQ(median({7}), 7);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+}
+
+TEST(Statistic, DividesByOneLessThanTheCount) {
+  const Statistic found = statistic({2, 4, 4, 4, 5, 5, 7, 9});
+  EXPECT_EQ(found.count, 8);
+  EXPECT_DOUBLE_EQ(found.mean, 5);
+  EXPECT_DOUBLE_EQ(found.deviation, std::sqrt(32.0 / 7));
+  EXPECT_DOUBLE_EQ(found.standard_error(), std::sqrt(32.0 / 7 / 8));
+}
+
+TEST(Statistic, KeepsTheDigitsOfNearlyEqualValues) {
+  EXPECT_NEAR(statistic({1e9 + 1, 1e9 + 2, 1e9 + 3}).deviation, 1, 1e-12);
+}
+
+TEST(Statistic, OfOneValueHasNoDeviation) {
+  EXPECT_EQ(statistic({7}).deviation, 0);
+  EXPECT_EQ(statistic({7}).standard_error(), 0);
+  EXPECT_EQ(statistic({}).count, 0);
+}
+
+TEST(TInterval, HasTheQuantilesOfTheTables) {
+  // Student's t, 97.5%: 12.7062 for 1 degree of freedom, 4.30265 for 2, 2.26216 for 9.
+  const Interval two = t_interval({.mean = 1, .deviation = std::sqrt(2.0), .count = 2}, 0.95);
+  EXPECT_NEAR(two.high - 1, 12.7062, 1e-4);
+  EXPECT_NEAR(1 - two.low, 12.7062, 1e-4);
+  EXPECT_NEAR(t_interval({.mean = 0, .deviation = std::sqrt(3.0), .count = 3}, 0.95).high, 4.30265, 1e-5);
+  EXPECT_NEAR(t_interval({.mean = 0, .deviation = std::sqrt(10.0), .count = 10}, 0.95).high, 2.26216, 1e-5);
+}
+
+TEST(TInterval, IsEverythingBelowTwoValuesAndAPointWithoutSpread) {
+  EXPECT_FALSE(t_interval(statistic({7}), 0.95).excludes(-1e300));
+  const Interval point = t_interval(statistic({7, 7, 7}), 0.95);
+  EXPECT_FALSE(point.excludes(7));
+  EXPECT_TRUE(point.excludes(6.9));
 }
 
 }  // namespace

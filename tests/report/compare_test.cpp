@@ -19,15 +19,6 @@ Run make_run(const std::string& name, int64_t seed, std::vector<CurvePoint> vali
   return run;
 }
 
-TEST(Statistic, IsTheMeanAndTheSampleDeviation) {
-  const Statistic three = statistic({1.0, 2.0, 4.5});
-  EXPECT_DOUBLE_EQ(three.mean, 2.5);
-  EXPECT_DOUBLE_EQ(three.deviation, std::sqrt((2.25 + 0.25 + 4.0) / 2));
-  EXPECT_EQ(three.count, 3);
-  EXPECT_DOUBLE_EQ(statistic({7.0}).deviation, 0);
-  EXPECT_EQ(statistic({}).count, 0);
-}
-
 TEST(GroupRuns, GathersRunsThatDifferInTheSeedOnly) {
   std::vector<std::string> remarks;
   std::vector<prism::Run> runs = {make_run("a", 1, {}), make_run("b", 1, {}), make_run("a", 2, {})};

@@ -1,0 +1,44 @@
+#include "prism/core/statistics.h"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "prism/core/error.h"
+
+namespace prism {
+
+double median(std::vector<double> values) {
+  PRISM_ASSERT(!values.empty(), "median", "of nothing");
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
+}
+
+double Statistic::standard_error() const {
+  return count < 2 ? 0 : deviation / std::sqrt(static_cast<double>(count));
+}
+
+Statistic statistic(const std::vector<double>& values) {
+  Statistic result;
+  result.count = static_cast<int64_t>(values.size());
+  if (values.empty()) return result;
+  result.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  if (values.size() < 2) return result;
+  double squares = 0;
+  for (const double value : values) squares += (value - result.mean) * (value - result.mean);
+  result.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return result;
+}
+
+Interval t_interval(const Statistic& values, double confidence) {
+  PRISM_ASSERT(confidence > 0 && confidence < 1, "t_interval", "confidence {}", confidence);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (values.count < 2) return {-kInfinity, kInfinity};
+  const boost::math::students_t distribution(static_cast<double>(values.count - 1));
+  const double half = boost::math::quantile(distribution, (1 + confidence) / 2) * values.standard_error();
+  return {values.mean - half, values.mean + half};
+}
+
+}  // namespace prism
