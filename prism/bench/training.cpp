@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
@@ -22,7 +23,7 @@
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
-#include "prism/training/adamw.h"
+#include "prism/training/optimizer.h"
 
 namespace prism {
 namespace {
@@ -55,7 +56,7 @@ class Workload {
         labels_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)) {
     decoder_->initialise(0);
     decoder_->set_compute_type(type);
-    optimizer_ = std::make_unique<AdamW>(decoder_->named_parameters(), AdamWOptions());
+    optimizer_ = make_optimizer(decoder_, {});
   }
 
   void step() {
@@ -66,7 +67,7 @@ class Workload {
  private:
   Decoder decoder_;
   torch::Tensor tokens_, labels_;
-  std::unique_ptr<AdamW> optimizer_;
+  std::optional<Optimizer> optimizer_;
 };
 
 std::function<void()> make_peer(const TrainingCase& measured, const TrainingBench& bench, torch::ScalarType type) {

@@ -1,23 +1,31 @@
 // Learning-rate schedules over tokens.
+//
+//   LearningRate rate{.schedule = "cosine", .peak = 6e-4, .warmup_tokens = 1e6, .total_tokens = 4e7};
+//   optimizer.step(rate.at(tokens), norm);
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <numbers>
+#include <string>
 
 namespace prism {
 
-/// Linear warm-up, then half a cosine down to `final_share` of the peak:
+/// Linear warm-up, lr = peak n / warmup, then a fall from 1 to f = final_share of the peak along
 ///
-///   lr = peak n / warmup,                                             n < warmup or warmup >= total
-///   lr = peak (f + (1 - f) (1 + cos(pi (n - warmup) / (total - warmup))) / 2),  else
+///   cosine   f + (1 - f) (1 + cos(pi x)) / 2,   x = (n - warmup) / (total - warmup)
+///   linear   1 - (1 - f) x
+///   wsd      1 up to total - decay, then 1 - (1 - f) (n - total + decay) / decay   (warm-up, stable, decay)
 ///
-/// @param tokens  n, tokens trained on when the step is done, so that the first step's rate is not 0.
-inline double cosine_learning_rate(double peak, double final_share, double tokens, double warmup_tokens,
-                                   double total_tokens) {
-  if (tokens < warmup_tokens || warmup_tokens >= total_tokens) return peak * tokens / warmup_tokens;
-  const double progress = std::min(1.0, (tokens - warmup_tokens) / (total_tokens - warmup_tokens));
-  return peak * (final_share + (1 - final_share) * (1 + std::cos(std::numbers::pi * progress)) / 2);
-}
+/// with n the tokens trained on when the step is done, so that the first step's rate is not 0. Sources: cosine arXiv
+/// 1608.03983; wsd arXiv 2404.06395, whose decay is exponential where ours is linear.
+struct LearningRate {
+  std::string schedule = "cosine";
+  double peak = 0, final_share = 0.1;
+  double warmup_tokens = 0, decay_tokens = 0, total_tokens = 0;
+
+  /// @param tokens  n. Beyond the total: as at the total.
+  double at(double tokens) const;
+};
+
+/// @throws InputError naming the schedules there are.
+void check_learning_rate_schedule(const std::string& name);
 
 }  // namespace prism

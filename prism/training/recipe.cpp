@@ -40,7 +40,8 @@ Recipe load_run_recipe(const std::filesystem::path& run) {
 
 void check_train_options(const TrainOptions& options) {
   find_compute_type(options.dtype);
-  check(options.adamw);
+  check(options.optimizer_options);
+  check_learning_rate_schedule(options.lr_schedule);
   const auto at_least = [](const char* name, double value, double least) {
     PRISM_CHECK(value >= least, "recipe", "train.{}: expected at least {}; found {}; raise it.", name, least, value);
   };
@@ -61,10 +62,22 @@ void check_train_options(const TrainOptions& options) {
     // Small enough that the tokens of a step cannot overflow.
     if (const int64_t most = int64_t{1} << (name == std::string_view("tokens") ? 50 : 16); value > most)
       throw InputError("recipe", fmt::format("train.{}: expected at most {}; found {}; lower it.", name, most, value));
-  for (const auto& [name, share] :
-       {std::pair{"final_share", options.final_share}, {"warmup_share", options.warmup_share}})
+  for (const auto& [name, share] : {std::pair{"final_share", options.final_share},
+                                    {"warmup_share", options.warmup_share},
+                                    {"decay_share", options.decay_share}})
     PRISM_CHECK(share >= 0 && share <= 1, "recipe", "train.{}: expected a share within 0-1; found {}; change it.", name,
                 share);
+}
+
+LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens) {
+  const auto total = static_cast<double>(total_tokens);
+  return {.schedule = options.lr_schedule,
+          .peak = options.learning_rate,
+          .final_share = options.final_share,
+          .warmup_tokens =
+              options.warmup_tokens > 0 ? static_cast<double>(options.warmup_tokens) : options.warmup_share * total,
+          .decay_tokens = options.decay_share * total,
+          .total_tokens = total};
 }
 
 std::vector<int64_t> save_steps(const Json& value, int64_t total) {

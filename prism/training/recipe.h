@@ -11,7 +11,8 @@
 
 #include "prism/core/fields.h"
 #include "prism/models/model_config.h"
-#include "prism/training/adamw.h"
+#include "prism/training/learning_rate.h"
+#include "prism/training/optimizer.h"
 
 namespace prism {
 
@@ -27,9 +28,10 @@ struct DataOptions {
 
 struct TrainOptions {
   int64_t tokens = 0, batch_rows = 8, accumulate = 1;
-  double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025;
+  std::string lr_schedule = "cosine";
+  double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025, decay_share = 0.2;
   int64_t warmup_tokens = 0;
-  AdamWOptions adamw;
+  OptimizerOptions optimizer_options;  ///< its fields are this one's
   std::string dtype = "auto";
   int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
   Json save_steps = "none";
@@ -41,11 +43,14 @@ struct TrainOptions {
     v("tokens", tokens, "tokens to train on, rounded up to whole steps");
     v("batch_rows", batch_rows, "sequences of a forward pass");
     v("accumulate", accumulate, "forward passes of one optimizer step");
+    v("lr_schedule", lr_schedule,
+      "of the learning rate after its warm-up: cosine, linear, or wsd (stable, then a linear fall)");
     v("learning_rate", learning_rate, "peak, reached after the warm-up");
-    v("final_share", final_share, "share of the peak that the cosine ends at");
+    v("final_share", final_share, "share of the peak that the schedule ends at");
+    v("decay_share", decay_share, "of the tokens, that the fall of wsd takes");
     v("warmup_share", warmup_share, "linear warm-up, as a share of the tokens");
     v("warmup_tokens", warmup_tokens, "linear warm-up in tokens; 0: by warmup_share");
-    v("adamw", adamw, "the optimizer");
+    optimizer_options.visit(v);
     v("dtype", dtype, "of matmuls: auto, bfloat16 or float32; weights and sums are float32");
     v("log_steps", log_steps, "a train record every so many steps");
     v("eval_every_tokens", eval_every_tokens, "validation every so many tokens; 0: at the end only");
@@ -91,6 +96,9 @@ constexpr const char* kRunRecipeName = "recipe.json";
 
 /// The recipe of a run that was begun in `run`. @throws InputError if there is none.
 Recipe load_run_recipe(const std::filesystem::path& run);
+
+/// Of a run of `total_tokens`, which are the recipe's rounded up to whole steps.
+LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens);
 
 /// @throws InputError for numbers and names that no training can use.
 void check_train_options(const TrainOptions& options);

@@ -17,7 +17,6 @@
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/training/batch.h"
-#include "prism/training/learning_rate.h"
 #include "prism/training/validation.h"
 
 namespace prism {
@@ -67,7 +66,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   decoder_ = Decoder(recipe_.model);
   decoder_->initialise(static_cast<uint64_t>(recipe_.seed));
   decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
-  optimizer_ = std::make_unique<AdamW>(decoder_->named_parameters(), recipe_.train.adamw);
+  optimizer_ = make_optimizer(decoder_, recipe_.train.optimizer_options);
   flops_per_token_ = 3.0 * static_cast<double>(model_cost(recipe_.model).flops_per_token);
   peak_gflops_ = measure_peak(threads_, decoder_->compute_type() == torch::kBFloat16).gflops;
 
@@ -278,10 +277,8 @@ bool Trainer::train_step() {
   // Only now are the weights of the checkpoint before this step known to be good.
   if (std::exchange(prune_due_, false)) checkpoints_.prune(CheckpointKind::step, train.keep_last);
 
-  const double total = static_cast<double>(total_steps() * step_tokens());
-  const double warmup = train.warmup_tokens > 0 ? static_cast<double>(train.warmup_tokens) : train.warmup_share * total;
-  const double learning_rate = cosine_learning_rate(train.learning_rate, train.final_share,
-                                                    static_cast<double>(state_.tokens + step_tokens()), warmup, total);
+  const double learning_rate =
+      learning_rate_of(train, total_steps() * step_tokens()).at(static_cast<double>(state_.tokens + step_tokens()));
   optimizer_->step(learning_rate, norm);
   ++state_.step;
   state_.tokens += step_tokens();

@@ -99,7 +99,7 @@ class Trainer {
   std::unique_ptr<WindowLoader> loader_, valid_windows_;
   std::optional<Tokenizer> tokenizer_;
   Decoder decoder_{nullptr};
-  std::unique_ptr<AdamW> optimizer_;
+  std::optional<Optimizer> optimizer_;
   CheckpointStore checkpoints_;
   std::unique_ptr<RecordWriter> records_;
   std::unique_ptr<Progress> progress_;

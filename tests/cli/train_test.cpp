@@ -234,7 +234,7 @@ TEST(TrainFolder, ThatAKilledStartLeftIsTaken) {
 
 TEST(TrainLoss, ThatIsNotFiniteStopsTheRunNamingStepAndCheckpoint) {
   const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "diverged", "--threads", "1",
-                            "--train.learning_rate", "1e30", "--train.warmup_share", "0", "--train.adamw.clip", "0"});
+                            "--train.learning_rate", "1e30", "--train.warmup_share", "0", "--train.clip", "0"});
   expect_sentence(outcome, 1, {"finite loss", "at step", "windows", "checkpoint"});
 }
 

@@ -172,12 +172,34 @@ TEST_F(Run, ForgetsWhatLiesBehindTheCheckpointItGoesOnFrom) {
   EXPECT_EQ(checkpoints("cut", "best-"), checkpoints("whole", "best-"));
 }
 
+TEST_F(Run, GoesOnToTheSameRecordsWithEveryOptimizerAndSchedule) {
+  for (const auto& [optimizer, schedule] : {std::pair{"adamw", "wsd"}, {"muon", "linear"}, {"sgd", "cosine"}}) {
+    auto r = recipe();
+    r.train.optimizer_options.kind = optimizer;
+    r.train.lr_schedule = schedule;
+    r.train.checkpoint_every_tokens = 8 * kContext;
+    r.train.keep_last = 20;
+    const std::string whole = std::string("whole-") + optimizer, cut = std::string("cut-") + optimizer;
+    const auto expected = train(r, whole);
+    fs::copy(folder_.path() / whole, folder_.path() / cut, fs::copy_options::recursive);
+    for (const auto& name : checkpoints(cut, "step-"))
+      if (name > "step-00000003") fs::remove_all(folder_.path() / cut / "checkpoints" / name);
+    Trainer resumed(load_run_recipe(folder_.path() / cut), folder_.path() / cut, 1, Start::resume);
+    EXPECT_TRUE(resumed.run().finished);
+    const auto found = read_records(folder_.path() / cut / "records.jsonl");
+    for (const char* field : {"loss", "learning_rate", "grad_norm"})
+      EXPECT_EQ(values(found, "train", field), values(expected, "train", field)) << optimizer << " " << field;
+    EXPECT_EQ(values(found, "end", "val_loss"), values(expected, "end", "val_loss")) << optimizer;
+    EXPECT_LT(values(found, "train", "loss").back(), values(found, "train", "loss")[0]) << optimizer;
+  }
+}
+
 TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   auto r = recipe();
   r.train.checkpoint_every_tokens = 8 * kContext;
-  r.train.adamw.clip = 0;
+  r.train.optimizer_options.clip = 0;
   r.train.warmup_share = 0.9;
-  r.train.adamw.weight_decay = 10;
+  r.train.optimizer_options.adamw.weight_decay = 10;
   r.train.learning_rate = 30;
   const auto message = message_of<FailedError>([&] { train(r, "diverged"); });
   const auto names = checkpoints("diverged", "step-");

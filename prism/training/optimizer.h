@@ -1,0 +1,63 @@
+// One step of training: clip all gradients together, let each rule update its weights, clear the gradients.
+//
+//   Optimizer optimizer = make_optimizer(decoder, recipe.train.optimizer_options);
+//   loss.backward();
+//   optimizer.step(learning_rate, optimizer.gradient_norm());
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "prism/models/decoder.h"
+#include "prism/training/update_rules.h"
+
+namespace prism {
+
+struct OptimizerOptions {
+  std::string kind = "adamw";
+  double clip = 1.0;
+  AdamWOptions adamw = {};
+  MuonOptions muon = {};
+  SgdOptions sgd = {};
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("optimizer", kind, "adamw; muon (for the matrices of layers, adamw for the rest); sgd");
+    v("clip", clip, "largest norm of all gradients together; 0 disables clipping");
+    v("adamw", adamw, "for all weights, or for those that muon leaves");
+    v("muon", muon, "for the matrices of layers");
+    v("sgd", sgd, "for all weights");
+  }
+};
+
+/// @throws InputError for an unknown kind, or numbers that no update can use.
+void check(const OptimizerOptions& options);
+
+class Optimizer {
+ public:
+  /// @param clip  as in OptimizerOptions.
+  Optimizer(std::vector<std::unique_ptr<UpdateRule>> rules, double clip);
+
+  /// Norm of all gradients together.
+  double gradient_norm() const;
+  /// Scales the gradients down to the clip if `norm` exceeds it, updates the weights, clears the gradients.
+  void step(double learning_rate, double norm);
+
+  /// Optimizer steps done: restored through set_steps().
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+  /// What the rules remember of every weight, for checkpoints.
+  std::vector<NamedTensor> state() const;
+
+ private:
+  std::vector<std::unique_ptr<UpdateRule>> rules_;
+  double clip_;
+  int64_t steps_ = 0;
+};
+
+/// The optimizer of a model. Queries, keys and values of a layer are matrices of their own for muon, and so are gate
+/// and up, though each lies in one weight with its neighbours.
+/// @throws as check().
+Optimizer make_optimizer(Decoder decoder, const OptimizerOptions& options);
+
+}  // namespace prism

@@ -1,0 +1,171 @@
+// How weights follow their gradients: AdamW, Muon, SGD. Which weights follow which is optimizer.h's.
+//
+//   AdamW rule({{"norm.weight", weight}}, {.weight_decay = 0.1});
+//   rule.update(/*learning_rate=*/6e-4, /*divisor=*/1.0, /*step=*/1);      // reads weight.grad()
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "prism/checkpoint/tensor_file.h"
+
+namespace prism {
+
+struct AdamWOptions {
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("beta1", beta1, "decay of the mean of gradients");
+    v("beta2", beta2, "decay of the mean of squared gradients");
+    v("epsilon", epsilon, "added to the root of the second");
+    v("weight_decay", weight_decay, "on matrices only; 0 disables it");
+  }
+};
+
+struct MuonOptions {
+  double momentum = 0.95, weight_decay = 0.1;
+  bool nesterov = true, per_head = false;
+  int64_t iterations = 5;
+  std::string scale = "adamw";
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("momentum", momentum, "decay of the sum of gradients");
+    v("weight_decay", weight_decay, "0 disables it");
+    v("nesterov", nesterov, "looks one step of the momentum ahead");
+    v("per_head", per_head, "each head's queries, keys and values are matrices of their own; off: those of a layer");
+    v("iterations", iterations, "of Newton and Schulz");
+    v("scale", scale,
+      "of an update of r x c: adamw, 0.2 sqrt(max(r, c)), so that learning rates of AdamW fit; or spectral, "
+      "sqrt(max(1, r / c))");
+  }
+};
+
+struct SgdOptions {
+  double momentum = 0.9, weight_decay = 0;
+  bool nesterov = false;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("momentum", momentum, "decay of the sum of gradients; 0 disables it");
+    v("weight_decay", weight_decay, "added to the gradients of matrices, times the weight; 0 disables it");
+    v("nesterov", nesterov, "looks one step of the momentum ahead");
+  }
+};
+
+/// @throws InputError for betas or a momentum outside [0, 1), an epsilon of 0, a negative decay, an unknown scale.
+void check(const AdamWOptions& options);
+void check(const MuonOptions& options);
+void check(const SgdOptions& options);
+
+/// How some weights, float32 and with gradients of their own, follow those gradients.
+class UpdateRule {
+ public:
+  virtual ~UpdateRule() = default;
+
+  /// @param divisor  what gradients are divided by first (clipping).
+  /// @param step     counted from 1.
+  virtual void update(double learning_rate, double divisor, int64_t step) = 0;
+  /// What it remembers of every weight, named after the weight.
+  virtual std::vector<NamedTensor> state() const = 0;
+  virtual const std::vector<torch::Tensor>& weights() const = 0;
+};
+
+/// Weights under one rule, with tensors of their shapes that remember.
+struct WeightGroup {
+  std::vector<std::string> names;
+  std::vector<torch::Tensor> weights;
+
+  void add(const NamedTensor& weight);
+  std::vector<torch::Tensor> gradients() const;
+  /// A zero tensor for each weight.
+  std::vector<torch::Tensor> zeros() const;
+};
+
+/// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), with m^, v^
+/// corrected for their start at zero. Vectors do not decay. Source: arXiv 1711.05101; as in PyTorch, the decay is
+/// scaled by the whole learning rate.
+class AdamW : public UpdateRule {
+ public:
+  /// @throws as check().
+  AdamW(const std::vector<NamedTensor>& weights, const AdamWOptions& options);
+  void update(double learning_rate, double divisor, int64_t step) override;
+  std::vector<NamedTensor> state() const override;
+  const std::vector<torch::Tensor>& weights() const override { return all_.weights; }
+
+ private:
+  struct Part {
+    double weight_decay = 0;
+    WeightGroup group;
+    std::vector<torch::Tensor> mean, square, steps;
+  };
+
+  AdamWOptions options_;
+  WeightGroup all_;
+  std::vector<Part> parts_;  ///< matrices, vectors
+};
+
+/// w = w - lr (g + decay w + the momentum of such sums), one fused pass over memory.
+class Sgd : public UpdateRule {
+ public:
+  /// @throws as check().
+  Sgd(const std::vector<NamedTensor>& weights, const SgdOptions& options);
+  void update(double learning_rate, double divisor, int64_t step) override;
+  std::vector<NamedTensor> state() const override;
+  const std::vector<torch::Tensor>& weights() const override { return all_.weights; }
+
+ private:
+  struct Part {
+    double weight_decay = 0;
+    WeightGroup group;
+    std::vector<torch::Tensor> momentum;
+  };
+
+  SgdOptions options_;
+  WeightGroup all_;
+  std::vector<Part> parts_;  ///< matrices, vectors
+};
+
+/// Matrices that lie one below the other in a weight: `count` of `rows` each.
+struct RowBlocks {
+  int64_t count = 1, rows = 0;
+};
+
+/// A weight, and the matrices in it from its first row to its last.
+struct BlockedWeight {
+  NamedTensor weight;
+  std::vector<RowBlocks> blocks;
+};
+
+/// Steps along the nearest matrix with orthonormal rows or columns:
+///
+///   M = mu M + g,  u = orthogonalise(g + mu M) (Nesterov; else of M),  w = (1 - lr decay) w - lr scale u
+///
+/// Source: K. Jordan et al., Muon, 2024; the scale that fits AdamW's learning rates and the decay: arXiv 2502.16982.
+/// Differs: gradients are not averaged into M by 1 - mu, which orthogonalisation would undo.
+class Muon : public UpdateRule {
+ public:
+  /// @param type  of the products: bfloat16 or float32.
+  /// @throws as check().
+  Muon(std::vector<BlockedWeight> weights, const MuonOptions& options, torch::ScalarType type);
+  void update(double learning_rate, double divisor, int64_t step) override;
+  std::vector<NamedTensor> state() const override;
+  const std::vector<torch::Tensor>& weights() const override { return group_.weights; }
+
+ private:
+  MuonOptions options_;
+  torch::ScalarType type_;
+  WeightGroup group_;
+  std::vector<std::vector<RowBlocks>> blocks_;
+  std::vector<torch::Tensor> momentum_;
+};
+
+/// The orthogonal factor of each matrix, roughly: with X = U S V^T the result is U S' V^T, S' between about 0.7 and 1.2
+/// after 5 iterations.
+///
+///   X_0 = M / |M|_F,  A = X X^T,  X <- a X + (b A + c A^2) X,  (a, b, c) = (3.4445, -4.7750, 2.0315)
+///
+/// @param matrices  [N, r, c].  @param type  of the products.
+/// @return          [N, r, c] float32; zeros for a matrix of zeros.
+/// Source: K. Jordan et al., Muon, 2024.
+torch::Tensor orthogonalise(const torch::Tensor& matrices, int64_t iterations, torch::ScalarType type);
+
+}  // namespace prism
