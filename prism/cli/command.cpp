@@ -14,6 +14,18 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what) {
       ->capture_default_str();
 }
 
+std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::vector<std::string>& sets,
+                                                                     const std::string& operation) {
+  std::vector<std::pair<std::string, std::string>> overrides;
+  for (const auto& set : sets) {
+    const size_t equals = set.find('=');
+    PRISM_CHECK(equals != std::string::npos, operation,
+                "--set: expected FIELD=VALUE; found \"{}\"; write for instance train.tokens=4M.", set);
+    overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
+  }
+  return overrides;
+}
+
 void fail_extra(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const auto* option : app.get_options())

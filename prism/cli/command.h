@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace prism {
@@ -24,6 +25,11 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what = "
 /// @throws InputError for words that do not fit.
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed = "1 failed");
 
+/// The fields that words like "train.tokens=4M" set, each with its value.
+/// @throws InputError for a word without "=".
+std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::vector<std::string>& sets,
+                                                                     const std::string& operation);
+
 /// For a word that the command does not have. @throws InputError with the nearest option.
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& word);
 
@@ -33,6 +39,7 @@ int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_report(const Arguments& arguments);
+int run_sweep(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_tokenizer(const Arguments& arguments);
 int run_train(const Arguments& arguments);

@@ -1,6 +1,7 @@
 // prism eval: measure a model by a task.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -13,11 +14,13 @@
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/cli/field_options.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/core/timer.h"
+#include "prism/evaluation/paired.h"
 #include "prism/evaluation/perplexity.h"
 #include "prism/kernels/compute_type.h"
 
@@ -34,12 +37,17 @@ or .zst; folders are read recursively; - is standard input. A document longer th
 the default --stride they stand side by side; a smaller one gives every token more context and takes longer
 (window / stride times). The rules in force are printed with the figures.
 
+--against scores a second model with the same tokenizer on the same documents: the difference of the losses, with the
+standard error over documents, since tokens of one document are not independent. Give --separator, so that there are
+documents to speak of.
+
   prism eval runs/novels --task perplexity valid.txt.xz
   prism eval runs/novels --task perplexity valid.txt.xz --stride 512 --json
+  prism eval runs/progressive valid.txt.xz --separator '\n\n\n\n' --against runs/uniform
 )";
 
 struct Words {
-  std::string model, task = "perplexity";
+  std::string model, against, task = "perplexity";
   std::vector<std::string> files;
   PerplexityOptions perplexity;
   TextOptions text;
@@ -50,35 +58,49 @@ struct Words {
 void add_options(CLI::App& app, Words& words) {
   app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
   app.add_option("FILE", words.files, "files, folders, or - for standard input")->required();
+  app.add_option("--against", words.against, "a second model, whose losses are subtracted document by document")
+      ->type_name("MODEL");
   app.add_option("--task", words.task, "what to measure")->type_name("NAME")->capture_default_str();
   add_fields(app, words.perplexity);
   add_fields(app, words.text, {{"piece_bytes", ""}});
-  app.add_flag("--json", words.json, "print one JSON object instead of the table");
+  app.add_flag("--json", words.json, "print one JSON object a model, and one for their difference, instead of tables");
   add_compute_options(app, words.compute);
 }
 
-void print_json(const Words& words, const PerplexityResult& result, const std::string& dtype, double seconds) {
+Json to_json(const Words& words, const std::string& model, const PerplexityResult& result, const std::string& dtype,
+             double seconds) {
   // A figure that does not exist (no words: NaN) or has no number (inf) is null.
-  const Json json = {{"task", "perplexity"},
-                     {"model", words.model},
-                     {"files", words.files},
-                     {"token_perplexity", result.token_perplexity()},
-                     {"word_perplexity", result.word_perplexity()},
-                     {"byte_perplexity", result.byte_perplexity()},
-                     {"bits_per_byte", result.bits_per_byte()},
-                     {"nats", result.nats},
-                     {"tokens", result.tokens},
-                     {"words", result.words},
-                     {"bytes", result.bytes},
-                     {"documents", result.documents},
-                     {"windows", result.windows},
-                     {"window", result.window},
-                     {"stride", result.stride},
-                     {"opening", result.opening},
-                     {"dtype", dtype},
-                     {"conventions", result.conventions()},
-                     {"seconds", seconds}};
-  fmt::print("{}\n", to_text(json));
+  return {{"task", "perplexity"},
+          {"model", model},
+          {"files", words.files},
+          {"token_perplexity", result.token_perplexity()},
+          {"word_perplexity", result.word_perplexity()},
+          {"byte_perplexity", result.byte_perplexity()},
+          {"bits_per_byte", result.bits_per_byte()},
+          {"nats", result.nats},
+          {"tokens", result.tokens},
+          {"words", result.words},
+          {"bytes", result.bytes},
+          {"documents", result.documents.size()},
+          {"windows", result.windows},
+          {"window", result.window},
+          {"stride", result.stride},
+          {"opening", result.opening},
+          {"dtype", dtype},
+          {"conventions", result.conventions()},
+          {"seconds", seconds}};
+}
+
+Json to_json(const Words& words, const PairedLoss& paired) {
+  return {{"task", "perplexity difference"},
+          {"model", words.model},
+          {"against", words.against},
+          {"difference", paired.difference},
+          {"standard_error", paired.standard_error},
+          {"low", paired.interval.low},
+          {"high", paired.interval.high},
+          {"documents", paired.documents},
+          {"better", paired.better}};
 }
 
 void print_row(std::string_view name, const std::string& value) {
@@ -98,7 +120,7 @@ void print_table(const PerplexityResult& result, const std::string& dtype, doubl
   print_row("tokens", fmt::to_string(result.tokens));
   print_row("words", fmt::to_string(result.words));
   print_row("bytes", fmt::to_string(result.bytes));
-  print_row("documents", fmt::to_string(result.documents));
+  print_row("documents", fmt::to_string(result.documents.size()));
   print_row("windows", fmt::to_string(result.windows));
   print_row("computed in", fmt::format("{}, {}, {} tokens/s", dtype, short_duration(seconds),
                                        short_number(static_cast<double>(result.tokens) / seconds)));
@@ -106,7 +128,7 @@ void print_table(const PerplexityResult& result, const std::string& dtype, doubl
   for (const auto& rule : result.conventions()) print_row(std::exchange(name, ""), rule);
 }
 
-void run_perplexity(const Words& words, const ModelFolder& model) {
+PerplexityResult measure(const Words& words, const std::string& name, const ModelFolder& model) {
   TextSource text(words.files, words.text);
   const Timer timer;
   std::optional<Progress> progress;
@@ -115,13 +137,53 @@ void run_perplexity(const Words& words, const ModelFolder& model) {
     progress->update(state.tokens,
                      fmt::format("{:.2f} so far", std::exp(state.nats / static_cast<double>(state.tokens))));
   };
-  const auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.perplexity, show);
+  auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.perplexity, show);
   progress.reset();  // clears its line
   const std::string dtype = compute_type_name(model.decoder->compute_type());
   if (words.json) {
-    print_json(words, result, dtype, timer.seconds());
+    fmt::print("{}\n", to_text(to_json(words, name, result, dtype, timer.seconds())));
   } else {
+    if (!words.against.empty()) print_row("model", name);
     print_table(result, dtype, timer.seconds());
+  }
+  flush_output();
+  return result;
+}
+
+void print_paired(const PairedLoss& paired) {
+  const auto& [low, high] = paired.interval;
+  print_row("difference", fmt::format("{:+.5f} nats per token, standard error {:.5f} over {} documents",
+                                      paired.difference, paired.standard_error, paired.documents));
+  print_row("95% interval", paired.documents < 2 ? "none: one document; give --separator"
+                                                 : fmt::format("{:+.5f} to {:+.5f}{}", low, high,
+                                                               paired.interval.excludes(0) ? "" : ", which holds 0"));
+  print_row("better on", fmt::format("{} of {} documents", paired.better, paired.documents));
+}
+
+void run_perplexity(const Words& words, const ModelFolder& model) {
+  if (words.against.empty()) {
+    measure(words, words.model, model);
+    return;
+  }
+  PRISM_CHECK(std::find(words.files.begin(), words.files.end(), "-") == words.files.end(), "eval",
+              "expected files that can be read twice with --against; found - for standard input; save it to a file.");
+  const ModelFolder other = load_model_with_tokenizer(words.against, words.compute, "eval");
+  PRISM_CHECK(model.tokenizer->fingerprint_text() == other.tokenizer->fingerprint_text(), "eval",
+              "expected two models with one tokenizer, whose tokens can be paired; found {} and {}; compare their bits "
+              "per byte by two calls.",
+              model.tokenizer->fingerprint_text(), other.tokenizer->fingerprint_text());
+  Words both = words;
+  if (both.perplexity.window == 0)
+    both.perplexity.window = std::min(model.decoder->config().context, other.decoder->config().context);
+  const auto first = measure(both, words.model, model);
+  if (!words.json) fmt::print("\n");
+  const auto second = measure(both, words.against, other);
+  const auto paired = paired_loss(first.documents, second.documents);
+  if (words.json) {
+    fmt::print("{}\n", to_text(to_json(words, paired)));
+  } else {
+    fmt::print("\n");
+    print_paired(paired);
   }
 }
 

@@ -27,6 +27,7 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"train", "train a model by a recipe; resume a run", run_train},
+    Command{"sweep", "train a recipe in variations with several seeds, and compare them", run_sweep},
     Command{"generate", "continue a text with a model", run_generate},
     Command{"eval", "measure a model on a text", run_eval},
     Command{"info", "parameters, FLOPs and cache of a recipe or model, layer by layer", run_info},

@@ -24,13 +24,7 @@ bool may_be_field(const std::string& path) {
 /// "--model.schedule 8x8", "--seed=2" -> paths and values.
 std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std::string>& sets) {
   const auto words = app.remaining();
-  std::vector<Override> overrides;
-  for (const auto& set : sets) {
-    const size_t equals = set.find('=');
-    PRISM_CHECK(equals != std::string::npos, kOperation,
-                "--set: expected FIELD=VALUE; found \"{}\"; write for instance train.tokens=4M.", set);
-    overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
-  }
+  auto overrides = overrides_from_sets(sets, kOperation);
   for (size_t i = 0; i < words.size(); ++i) {
     // A field is below another one, but for those on top of a recipe.
     const size_t equals = words[i].find('=');
@@ -73,15 +67,12 @@ Recipe recipe_to_resume(const std::string& out, const std::string& recipe_file,
         overrides[0].first);
     return recipe;
   }
-  auto given = load_recipe(recipe_file, overrides);
-  if (given.model.vocab_size == 0) given.model.vocab_size = recipe.model.vocab_size;  // the data's
-  complete(given.model);
-  for (const auto& change : Json::diff(fields_to_json(recipe), fields_to_json(given))) {
-    const std::string field = change["path"].get<std::string>().substr(1);
-    throw InputError(kOperation, fmt::format("expected the recipe that {} began with; found another value of {}; leave "
-                                             "--recipe and its fields out, or start a new run.",
-                                             out, field));
-  }
+  const auto field = differing_field(recipe, load_recipe(recipe_file, overrides));
+  PRISM_CHECK(
+      field.empty(), kOperation,
+      "expected the recipe that {} began with; found another value of {}; leave --recipe and its fields out, or "
+      "start a new run.",
+      out, field);
   return recipe;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -92,34 +93,34 @@ TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer) {
   return text;
 }
 
+struct TextWindow {
+  Window window;
+  size_t document = 0;
+};
+
 /// All windows of a text, the longest first: rows of a batch then have nearly the same length, and the batch that needs
 /// the most memory is the first.
-std::vector<Window> cut_text(const TokenizedText& text, int64_t size, int64_t stride) {
-  std::vector<Window> windows;
+std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride) {
+  std::vector<TextWindow> windows;
   int64_t begin = 0;
-  for (const int64_t tokens : text.lengths) {
-    const auto cut = cut_windows(begin, tokens, size, stride);
-    windows.insert(windows.end(), cut.begin(), cut.end());
-    begin += tokens;
+  for (size_t i = 0; i < text.lengths.size(); ++i) {
+    for (const auto& window : cut_windows(begin, text.lengths[i], size, stride)) windows.push_back({window, i});
+    begin += text.lengths[i];
   }
   std::stable_sort(windows.begin(), windows.end(),
-                   [](const Window& a, const Window& b) { return a.length > b.length; });
+                   [](const TextWindow& a, const TextWindow& b) { return a.window.length > b.window.length; });
   return windows;
 }
 
-int64_t count_predictions(std::span<const Window> windows) {
-  int64_t count = 0;
-  for (const auto& window : windows) count += window.length - window.counted_from;
-  return count;
-}
-
-/// Nats of all counted predictions of a few windows, the first of which is the longest.
-double score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, std::span<const Window> windows) {
-  const auto rows = static_cast<int64_t>(windows.size()), columns = windows.front().length;
+/// Adds the counted predictions of a few windows, the first of which is the longest, to the scores of their documents.
+/// @return what all of them cost.
+DocumentScore score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, std::span<const TextWindow> windows,
+                          std::vector<DocumentScore>& scores) {
+  const auto rows = static_cast<int64_t>(windows.size()), columns = windows.front().window.length;
   const auto tokens_BT = torch::zeros({rows, columns}, torch::kLong);
   const auto labels_BT = torch::full({rows, columns}, -1, torch::kLong);
   for (int64_t row = 0; row < rows; ++row) {
-    const Window& window = windows[static_cast<size_t>(row)];
+    const Window& window = windows[static_cast<size_t>(row)].window;
     const auto first = tokens.begin() + window.begin;
     // Shorter rows are filled up behind their end, where causal attention keeps them from being seen.
     std::copy(first, first + window.length, tokens_BT.data_ptr<int64_t>() + row * columns);
@@ -129,9 +130,19 @@ double score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, std::sp
   const auto hidden_ND = decoder(tokens_BT, ForwardContext{}).flatten(0, 1);
   // The head is a large part of a small model, so rows that are only context do not go through it.
   const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
-  const auto losses = decoder->token_losses(hidden_ND.index_select(0, counted_N).unsqueeze(0),
-                                            labels_BT.flatten().index_select(0, counted_N).unsqueeze(0));
-  return losses.sum(torch::kDouble).item<double>();
+  const auto losses = decoder
+                          ->token_losses(hidden_ND.index_select(0, counted_N).unsqueeze(0),
+                                         labels_BT.flatten().index_select(0, counted_N).unsqueeze(0))
+                          .to(torch::kDouble);
+  const double* loss = losses.const_data_ptr<double>();
+  DocumentScore all;
+  for (const auto& [window, document] : windows) {
+    const int64_t count = window.length - window.counted_from;
+    const double nats = std::accumulate(loss, loss + count, 0.0);
+    loss += count;
+    for (auto* score : {&all, &scores[document]}) score->nats += nats, score->tokens += count;
+  }
+  return all;
 }
 
 /// Options with their defaults filled in.
@@ -193,16 +204,19 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
   PRISM_CHECK(!windows.empty(), kOperation,
               "expected a document of at least 2 tokens, the first of which is not predicted; found none.");
 
-  PerplexityProgress progress{0, count_predictions(windows), 0.0};
-  for (std::span<const Window> rest(windows); !rest.empty();) {
+  PerplexityProgress progress;
+  for (const int64_t length : text.lengths) progress.tokens_total += std::max<int64_t>(0, length - 1);
+  std::vector<DocumentScore> scores(text.lengths.size());
+  for (std::span<const TextWindow> rest(windows); !rest.empty();) {
     check_not_stopped();
-    const auto rows = static_cast<size_t>(std::max<int64_t>(1, kBatchTokens / rest.front().length));
+    const auto rows = static_cast<size_t>(std::max<int64_t>(1, kBatchTokens / rest.front().window.length));
     const auto batch = rest.first(std::min(rows, rest.size()));
-    progress.nats += score_batch(decoder, text.tokens, batch);
+    const auto cost = score_batch(decoder, text.tokens, batch, scores);
+    progress.nats += cost.nats;
     if (!std::isfinite(progress.nats))
       throw FailedError(kOperation,
                         fmt::format("expected finite losses; found {}; are the model's weights sound?", progress.nats));
-    progress.tokens += count_predictions(batch);
+    progress.tokens += cost.tokens;
     if (on_progress) on_progress(progress);
     rest = rest.subspan(batch.size());
   }
@@ -211,7 +225,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
           .tokens = progress.tokens,
           .words = text.words,
           .bytes = text.bytes,
-          .documents = static_cast<int64_t>(text.lengths.size()),
+          .documents = std::move(scores),
           .windows = static_cast<int64_t>(windows.size()),
           .window = options.window,
           .stride = options.stride,

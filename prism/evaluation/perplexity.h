@@ -25,6 +25,12 @@ struct PerplexityOptions {
   }
 };
 
+/// What one document of a text cost.
+struct DocumentScore {
+  double nats = 0;
+  int64_t tokens = 0;  ///< predicted ones
+};
+
 /// With N the sum of -log p over all predicted tokens, in nats:
 ///
 ///   perplexity per unit = exp(N / units),  bits per byte = N / (bytes log 2)
@@ -35,8 +41,9 @@ struct PerplexityResult {
   int64_t tokens = 0;  ///< predicted ones
   /// Stretches between white space (Unicode's White_Space) in the text. Glued punctuation belongs to its word.
   int64_t words = 0;
-  int64_t bytes = 0;  ///< of the text in UTF-8, unpacked, without separators between documents
-  int64_t documents = 0, windows = 0;
+  int64_t bytes = 0;                     ///< of the text in UTF-8, unpacked, without separators between documents
+  std::vector<DocumentScore> documents;  ///< in the order of the text
+  int64_t windows = 0;
   int64_t window = 0, stride = 0;  ///< as used
   bool cut = false;                ///< a document was longer than the window
   std::string opening;             ///< the token put in front of every document, "" if the tokenizer has none

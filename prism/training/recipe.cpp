@@ -15,15 +15,19 @@ bool is_layer_path(const std::string& path) {
 }  // namespace
 
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides) {
-  const Json json = read_json(file.string());
-  PRISM_CHECK(json.is_object(), "recipe", "expected an object in {}; found {}; name a recipe.", file.string(),
+  auto recipe = recipe_from_json(read_json(file.string()), file.string(), overrides);
+  if (recipe.name.empty()) recipe.name = file.stem().string();
+  return recipe;
+}
+
+Recipe recipe_from_json(const Json& json, const std::string& source, const std::vector<Override>& overrides) {
+  PRISM_CHECK(json.is_object(), "recipe", "expected an object in {}; found {}; name a recipe.", source,
               json.type_name());
   auto recipe = fields_from_json<Recipe>(json, "");
   for (const auto& [path, value] : overrides)
     if (!is_layer_path(path)) set_field(recipe, path, value);
-  PRISM_CHECK(recipe.prism_format == 1, "recipe", "{}: expected prism_format 1; found {}; leave it out.", file.string(),
+  PRISM_CHECK(recipe.prism_format == 1, "recipe", "{}: expected prism_format 1; found {}; leave it out.", source,
               recipe.prism_format);
-  if (recipe.name.empty()) recipe.name = file.stem().string();
   expand_shorthand(recipe.model);
   for (const auto& [path, value] : overrides)
     if (is_layer_path(path)) set_field(recipe, path, value);
@@ -36,6 +40,13 @@ Recipe load_run_recipe(const std::filesystem::path& run) {
               "expected a run to resume at {}; found {}; name the folder of a run, or start one with --recipe FILE.",
               run.string(), std::filesystem::exists(run) ? fmt::format("no {}", kRunRecipeName) : "nothing");
   return load_recipe(file, {});
+}
+
+std::string differing_field(const Recipe& run, Recipe given) {
+  if (given.model.vocab_size == 0) given.model.vocab_size = run.model.vocab_size;  // the data's
+  complete(given.model);
+  const auto changes = Json::diff(fields_to_json(run), fields_to_json(given));
+  return changes.empty() ? "" : changes[0]["path"].get<std::string>().substr(1);
 }
 
 void check_train_options(const TrainOptions& options) {

@@ -11,6 +11,7 @@
 
 #include "prism/core/fields.h"
 #include "prism/models/model_config.h"
+#include "prism/training/final.h"
 #include "prism/training/learning_rate.h"
 #include "prism/training/optimizer.h"
 
@@ -71,6 +72,7 @@ struct Recipe {
   ModelConfig model;
   DataOptions data;
   TrainOptions train;
+  FinalOptions final;
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's layout");
@@ -80,6 +82,7 @@ struct Recipe {
     v("model", model, "the model");
     v("data", data, "what it is trained on");
     v("train", train, "how it is trained");
+    v("final", final, "what is measured when training ends");
   }
 };
 
@@ -90,12 +93,20 @@ using Override = std::pair<std::string, std::string>;
 /// expansion, all others before it. The model is not completed: its vocab_size may still be 0.
 /// @throws InputError naming unknown fields and values of the wrong type.
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides);
+/// The same from JSON. @param source  how messages call it.
+Recipe recipe_from_json(const Json& json, const std::string& source, const std::vector<Override>& overrides);
 
-/// Where a run keeps its recipe, as it ran.
+/// Where a run keeps its recipe, as it ran, and its records.
 constexpr const char* kRunRecipeName = "recipe.json";
+constexpr const char* kRunRecordsName = "records.jsonl";
 
 /// The recipe of a run that was begun in `run`. @throws InputError if there is none.
 Recipe load_run_recipe(const std::filesystem::path& run);
+
+/// The first field in which `given` asks for something else than what a run began with, as "train/tokens"; empty: none.
+/// A vocabulary size that `given` leaves to the data is the run's.
+/// @throws InputError for a model that makes no sense.
+std::string differing_field(const Recipe& run, Recipe given);
 
 /// Of a run of `total_tokens`, which are the recipe's rounded up to whole steps.
 LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens);

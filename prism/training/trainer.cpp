@@ -60,6 +60,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
               recipe_.train.tokens, step_tokens());
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
   check_samples();
+  check_final(recipe_.final, tokenizer_ ? &*tokenizer_ : nullptr);
   check_memory(recipe_.model, 16);  // float32 weight, gradient and two moments
   claim_folder(start);              // only now: a recipe that is refused leaves nothing behind
 
@@ -81,7 +82,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
     state_.isa = isa_name(current_isa());
     state_.threads = threads_;
     write_file(run_ / kRunRecipeName, to_text(fields_to_json(recipe_), 2) + "\n");
-    records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", 0);
+    records_ = std::make_unique<RecordWriter>(run_ / kRunRecordsName, 0);
     sync_folder(run_);
     write_run_record();
   }
@@ -224,7 +225,7 @@ void Trainer::restore() {
   optimizer_->set_steps(state_.step);
   loader_->seek(state_.windows);
   prune_due_ = true;
-  records_ = std::make_unique<RecordWriter>(run_ / "records.jsonl", state_.records_bytes);
+  records_ = std::make_unique<RecordWriter>(run_ / kRunRecordsName, state_.records_bytes);
   if (!done()) write_resume_record();
 }
 
@@ -364,9 +365,21 @@ void Trainer::record_training(double norm, double learning_rate) {
 bool Trainer::finish_step() {
   const auto& train = recipe_.train;
   const bool last = state_.step == total_steps();
+  // Before anything of this step is recorded: a signal may cut it short, and --resume does it again.
+  std::vector<Json> finals;
+  if (last && tokenizer_) {
+    auto records = final_records(decoder_, *tokenizer_, recipe_.final);
+    if (!records) return false;
+    finals = std::move(*records);
+  }
   if (valid_data_ && (last || due(train.eval_every_tokens)) && !evaluate()) return false;
   if (std::binary_search(save_steps_.begin(), save_steps_.end(), state_.step)) save_weights(CheckpointKind::weights);
   if (last) {
+    for (const auto& measured : finals) {
+      Json json = record("measured");
+      json.update(measured);  // with a kind of its own
+      records_->write(json);
+    }
     record_samples();
     record_end();
   }

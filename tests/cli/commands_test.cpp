@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 TEST(Help, OfEveryCommandNamesItsOptionsAndExitStatus) {
   const auto top = run({"--help"});
   EXPECT_EQ(top.status, 0);
-  for (const std::string command : {"train", "generate", "eval", "info", "bench", "report", "tokenizer", "tokenize"}) {
+  for (const std::string command :
+       {"train", "sweep", "generate", "eval", "info", "bench", "report", "tokenizer", "tokenize"}) {
     EXPECT_NE(top.out.find("  " + command + " "), std::string::npos) << command;
     const auto help = run({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;
@@ -183,6 +184,28 @@ TEST(Eval, ReportsPerplexitiesThatAgreeWithOneAnother) {
   EXPECT_NE(text.out.find("window"), std::string::npos);
 }
 
+TEST(Eval, PairsTheDocumentsOfTwoModels) {
+  const std::vector<std::string> words = {"eval",     trained() + "/checkpoints/weights-00000001",
+                                          "text.txt", "--separator",
+                                          "\\n\\n",   "--against",
+                                          trained(),  "--threads",
+                                          "1"};
+  auto as_json = words;
+  as_json.push_back("--json");
+  const auto outcome = run(as_json);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
+  ASSERT_EQ(rows.size(), 3u);
+  const double first = rows[0]["nats"].get<double>() / rows[0]["tokens"].get<double>(),
+               second = rows[1]["nats"].get<double>() / rows[1]["tokens"].get<double>();
+  EXPECT_NEAR(rows[2]["difference"].get<double>(), first - second, 1e-9);
+  EXPECT_GT(rows[2]["low"].get<double>(), 0) << "the last weights predict better than the first";
+  EXPECT_EQ(rows[2]["documents"], rows[0]["documents"]);
+  EXPECT_NE(run(words).out.find("95% interval"), std::string::npos);
+}
+
 TEST(Eval, OfASilentPipeStopsAtASignal) {
   const auto& shop = Workshop::folder();
   trained();
@@ -207,6 +230,7 @@ TEST(EvalInput, ThatIsWrongGetsASentence) {
   write_text(Workshop::folder() / "binary.txt", "abc \xff\xfe def");
   expect_sentence(run({"eval", trained(), "--task", "perplexity", "empty.txt"}), 2, {"empty"});
   expect_sentence(run({"eval", trained(), "--task", "perplexity", "binary.txt"}), 2, {"UTF-8", "binary.txt"});
+  expect_sentence(run({"eval", trained(), "--against", trained(), "-"}), 2, {"read twice"});
   expect_sentence(run({"eval", trained(), "--task", "perplexty", "text.txt"}), 2, {"perplexity"});
   expect_sentence(run({"eval", trained(), "--task", "perplexity", "none.txt"}), 2, {"none.txt"});
 }

@@ -145,14 +145,33 @@ TEST(Perplexity, IsTheSameHoweverManyBatchesAndPiecesThereAre) {
   const auto at_once = evaluate_perplexity(decoder, tokenizer, whole, {});
   EXPECT_EQ(in_pieces.nats, at_once.nats);
   EXPECT_EQ(in_pieces.words, at_once.words);
-  EXPECT_EQ(in_pieces.documents, at_once.documents);
+  EXPECT_EQ(in_pieces.documents.size(), at_once.documents.size());
+}
+
+TEST(Perplexity, SharesTheCostOutToItsDocuments) {
+  const Documents documents;
+  auto source = documents.source();
+  const auto all = evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), source, {8, 4});
+  ASSERT_EQ(all.documents.size(), 3u);
+  double nats = 0;
+  int64_t tokens = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    auto single = documents.text((i == 0 ? kFirst : i == 1 ? kSecond : kThird));
+    const auto alone = evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), single, {8, 4});
+    EXPECT_EQ(all.documents[i].tokens, alone.tokens);
+    EXPECT_NEAR(all.documents[i].nats, alone.nats, 1e-5 * alone.nats);
+    nats += all.documents[i].nats;
+    tokens += all.documents[i].tokens;
+  }
+  EXPECT_NEAR(nats, all.nats, 1e-9 * all.nats);
+  EXPECT_EQ(tokens, all.tokens);
 }
 
 TEST(Perplexity, CountsWordsBytesAndDocumentsOfTheText) {
   const Documents documents;
   auto source = documents.source();
   const auto result = evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), source, {});
-  EXPECT_EQ(result.documents, 3);
+  EXPECT_EQ(result.documents.size(), 3u);
   EXPECT_EQ(result.bytes, static_cast<int64_t>(kFirst.size() + kSecond.size() + kThird.size()));
   // "It was the best of times, it was the worst of times — and so on.": a no-break space separates like any other.
   EXPECT_EQ(result.words, 16 + 1 + 12);

@@ -1,0 +1,31 @@
+// Two models on the same documents: how much better one predicts them, and how sure that is.
+//
+//   const PairedLoss paired = paired_loss(progressive.documents, uniform.documents);
+//   fmt::print("{:+.4f} +- {:.4f}", paired.difference, paired.standard_error);
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "prism/core/statistics.h"
+#include "prism/evaluation/perplexity.h"
+
+namespace prism {
+
+/// The loss of a minus that of b, nats per token; negative: a predicts the text better.
+struct PairedLoss {
+  double difference = 0, standard_error = 0;
+  Interval interval;                  ///< 95%, Student's t with documents - 1 degrees of freedom
+  int64_t documents = 0, better = 0;  ///< better: documents that a predicts better than b
+};
+
+/// With n_i the tokens of document i and d_i the nats that a needs more for it than b:
+///
+///   difference = D = sum d_i / sum n_i,  standard error = sqrt(N / (N - 1) sum (d_i - D n_i)^2) / sum n_i
+///
+/// the ratio estimator's, with documents as the independent units: tokens of one document are not. Documents without a
+/// predicted token are left out. Source: Cochran, Sampling Techniques, 1977, section 6.3.
+/// @throws InternalError for lists of different documents (their numbers or tokens differ), or none.
+PairedLoss paired_loss(const std::vector<DocumentScore>& a, const std::vector<DocumentScore>& b);
+
+}  // namespace prism

@@ -1,0 +1,55 @@
+#include "prism/training/final.h"
+
+#include <set>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/evaluation/perplexity.h"
+
+namespace prism {
+namespace {
+
+TextOptions text_options(const FinalText& text) {
+  TextOptions options;
+  options.separator = text.separator;
+  return options;
+}
+
+Json text_record(Decoder decoder, const Tokenizer& tokenizer, const FinalText& text) {
+  TextSource source(text.files, text_options(text));
+  const auto result = evaluate_perplexity(decoder, tokenizer, source, {});
+  Json documents = Json::array();
+  for (const auto& document : result.documents) documents.push_back({document.nats, document.tokens});
+  return {{"kind", "text_loss"},     {"text", text.name},     {"nats", result.nats},
+          {"tokens", result.tokens}, {"bytes", result.bytes}, {"documents", documents}};
+}
+
+}  // namespace
+
+void check_final(const FinalOptions& options, const Tokenizer* tokenizer) {
+  PRISM_CHECK(options.texts.empty() || tokenizer != nullptr, "final",
+              "expected data with a tokenizer.json for final.texts; found none; put it beside the shards.");
+  std::set<std::string> names;
+  for (const auto& text : options.texts) {
+    PRISM_CHECK(!text.name.empty() && names.insert(text.name).second, "final",
+                "final.texts: expected names, each once; found \"{}\"; choose another.", text.name);
+    PRISM_CHECK(!text.files.empty(), "final", "final.texts: expected files of \"{}\"; found none; name one.",
+                text.name);
+    parse_separator(text.separator);
+    list_text_files(text.files, text_options(text));
+  }
+}
+
+std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer& tokenizer,
+                                               const FinalOptions& options) {
+  std::vector<Json> records;
+  try {
+    for (const auto& text : options.texts) records.push_back(text_record(decoder, tokenizer, text));
+  } catch (const FailedError&) {
+    if (stop_signal() != 0) return std::nullopt;  // that is why it failed
+    throw;
+  }
+  return records;
+}
+
+}  // namespace prism

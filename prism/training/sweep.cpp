@@ -1,0 +1,225 @@
+#include "prism/training/sweep.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "prism/core/error.h"
+#include "prism/core/names.h"
+#include "prism/core/records.h"
+#include "prism/data/loader.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "sweep";
+
+/// A variation before it is a recipe.
+struct Variation {
+  std::string name;
+  std::vector<Override> fields;
+};
+
+/// As a flag's text would be.
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : to_text(value);
+}
+
+std::vector<Override> overrides_from(const Json& fields, const std::string& owner) {
+  PRISM_CHECK(fields.is_object(), kOperation, "{}: expected an object of fields and values; found {}; write {{...}}.",
+              owner, fields.type_name());
+  std::vector<Override> overrides;
+  for (const auto& [field, value] : fields.items()) {
+    PRISM_CHECK(field != "seed", kOperation,
+                "{}: expected the same seeds for all arms, else their runs cannot be paired; found a seed of its own; "
+                "give \"seeds\" to the sweep.",
+                owner);
+    overrides.emplace_back(field, value_text(value));
+  }
+  return overrides;
+}
+
+/// Names become folders and words of a shell.
+void check_name(const std::string& name) {
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) || std::string("._+-=,").find(static_cast<char>(c)) != std::string::npos;
+  };
+  PRISM_CHECK(!name.empty() && name[0] != '.' && name[0] != '-' && name.size() <= 100 &&
+                  std::all_of(name.begin(), name.end(), fits),
+              kOperation,
+              "expected names of arms from letters, digits and ._+-=, (at most 100); found \"{}\"; rename it.", name);
+}
+
+/// Every arm with every value of one field of the grid.
+std::vector<Variation> vary(const std::vector<Variation>& arms, const std::string& field, const Json& values) {
+  PRISM_CHECK(values.is_array() && !values.empty(), kOperation,
+              "grid.{}: expected a list of values; found {}; write for instance [0.001, 0.002].", field,
+              values.is_array() ? "an empty one" : values.type_name());
+  PRISM_CHECK(field != "seed", kOperation, "grid: expected fields of the recipe; found seed; give \"seeds\" instead.");
+  const std::string short_name = field.substr(field.rfind('.') + 1);
+  std::vector<Variation> varied;
+  for (const auto& arm : arms)
+    for (const auto& value : values) {
+      Variation next = arm;
+      next.name += fmt::format("{}{}={}", arm.name.empty() ? "" : "_", short_name, value_text(value));
+      next.fields.emplace_back(field, value_text(value));
+      varied.push_back(std::move(next));
+    }
+  return varied;
+}
+
+std::vector<Variation> variations_of(const SweepFile& file) {
+  PRISM_CHECK(file.arms.is_object() && file.grid.is_object(), kOperation,
+              "expected objects for arms and grid; found {} and {}; see prism sweep --help.", file.arms.type_name(),
+              file.grid.type_name());
+  PRISM_CHECK(!file.arms.empty() || !file.grid.empty(), kOperation,
+              "expected variations in \"arms\" or \"grid\"; found none; name at least one.");
+  std::vector<Variation> arms;
+  for (const auto& [name, fields] : file.arms.items()) arms.push_back({name, overrides_from(fields, "arm " + name)});
+  if (arms.empty()) arms.emplace_back();
+  for (const auto& [field, values] : file.grid.items()) arms = vary(arms, field, values);
+  for (const auto& arm : arms) check_name(arm.name);
+  return arms;
+}
+
+/// What the runs of a recipe are known by: everything but what it is called.
+Json identity(Recipe recipe) {
+  recipe.name = recipe.from = "";
+  return fields_to_json(recipe);
+}
+
+void check_arms(const Sweep& sweep) {
+  std::vector<std::string> tokenizers;
+  for (size_t i = 0; i < sweep.arms.size(); ++i) {
+    const auto& arm = sweep.arms[i];
+    for (size_t j = 0; j < i; ++j) {
+      PRISM_CHECK(sweep.arms[j].name != arm.name, kOperation, "expected each arm once; found {} twice; rename one.",
+                  arm.name);
+      PRISM_CHECK(identity(sweep.arms[j].recipe) != identity(arm.recipe), kOperation,
+                  "expected arms that differ; found that {} and {} are one recipe; leave one out.", sweep.arms[j].name,
+                  arm.name);
+    }
+    const auto info = TokenDataset(arm.recipe.data.folder, "train").info();
+    tokenizers.push_back(info ? info->tokenizer_fingerprint : "unknown");
+    PRISM_CHECK(tokenizers.back() == tokenizers[0], kOperation,
+                "expected data of one tokenizer, else losses per token cannot be compared; found {} for {} and {} for "
+                "{}; tokenize both with one.",
+                tokenizers[0], sweep.arms[0].name, tokenizers.back(), arm.name);
+  }
+}
+
+void check_seeds(const std::vector<int64_t>& seeds) {
+  PRISM_CHECK(!seeds.empty(), kOperation, "expected seeds; found an empty list; write for instance [1, 2, 3].");
+  PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), kOperation,
+              "expected each seed once; found {}; leave the double one out.", fmt::join(seeds, ", "));
+}
+
+Recipe recipe_of(const Variation& arm, const Json& base, const std::string& source, const std::vector<Override>& before,
+                 const std::vector<Override>& after) {
+  auto overrides = before;
+  overrides.insert(overrides.end(), arm.fields.begin(), arm.fields.end());
+  overrides.insert(overrides.end(), after.begin(), after.end());
+  try {
+    auto recipe = recipe_from_json(base, source, overrides);
+    recipe.name = arm.name;
+    recipe.seed = 0;
+    check_train_options(recipe.train);
+    auto model = recipe.model;
+    if (model.vocab_size == 0) model.vocab_size = 1;  // the data's, which the run will know
+    complete(model);
+    recipe.model = model;
+    recipe.model.vocab_size = 0;
+    return recipe;
+  } catch (const InputError& error) {
+    throw InputError(kOperation, fmt::format("arm {}: {}", arm.name, error.reason()));
+  }
+}
+
+/// As differing_field(), but what recipes are called and where they come from is no difference.
+std::string difference(const Recipe& run, Recipe planned) {
+  planned.name = run.name;
+  planned.from = run.from;
+  return differing_field(run, planned);
+}
+
+/// The runs that lie in a folder, by name.
+std::vector<std::pair<fs::path, Recipe>> runs_in(const fs::path& folder, const std::set<std::string>& planned) {
+  std::vector<std::pair<fs::path, Recipe>> runs;
+  if (folder.empty() || !fs::is_directory(folder)) return runs;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!fs::exists(entry.path() / kRunRecipeName)) continue;
+    try {
+      runs.emplace_back(entry.path(), load_run_recipe(entry.path()));
+    } catch (const InputError&) {
+      if (planned.contains(entry.path().filename().string())) throw;  // another's run may be of another format
+    }
+  }
+  std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return runs;
+}
+
+}  // namespace
+
+Sweep load_sweep(const fs::path& path, const std::vector<Override>& overrides) {
+  const auto file = fields_from_json<SweepFile>(read_json(path.string()), "");
+  PRISM_CHECK(file.prism_format == 1, kOperation, "{}: expected prism_format 1; found {}; leave it out.", path.string(),
+              file.prism_format);
+  PRISM_CHECK(file.recipe.is_string() || file.recipe.is_object(), kOperation,
+              "{}: expected \"recipe\", the name of a file or a recipe itself; found {}; add it.", path.string(),
+              file.recipe.is_null() ? "none" : file.recipe.type_name());
+  PRISM_CHECK(file.keep == "checkpoints" || file.keep == "records", kOperation,
+              "keep: expected checkpoints or records; found \"{}\"; choose one of them.", file.keep);
+  check_seeds(file.seeds);
+  const auto source = file.recipe.is_string() ? path.parent_path() / file.recipe.get<std::string>() : path;
+  const Json base = file.recipe.is_string() ? read_json(source.string()) : file.recipe;
+  Sweep sweep{{}, file.seeds, file.keep == "checkpoints"};
+  const auto shared = overrides_from(file.set, "set");
+  for (const auto& arm : variations_of(file))
+    sweep.arms.push_back({arm.name, recipe_of(arm, base, source.string(), shared, overrides)});
+  check_arms(sweep);
+  if (file.baseline.empty()) return sweep;
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < sweep.arms.size(); ++i) places[sweep.arms[i].name] = i;
+  const auto place = static_cast<std::ptrdiff_t>(find_by_name(places, file.baseline, kOperation, "baseline"));
+  std::rotate(sweep.arms.begin(), sweep.arms.begin() + place, sweep.arms.begin() + place + 1);
+  return sweep;
+}
+
+bool is_finished(const fs::path& run) {
+  if (!fs::exists(run / kRunRecordsName)) return false;
+  const auto records = read_records(run / kRunRecordsName);
+  return !records.empty() && records.back().value("kind", "") == "end";
+}
+
+std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const fs::path& records) {
+  std::vector<SweepRun> runs;
+  std::set<std::string> names;
+  for (const int64_t seed : sweep.seeds)
+    for (const auto& arm : sweep.arms) {
+      SweepRun run{fmt::format("{}-seed{}", arm.name, seed), arm.name, arm.recipe, {}, SweepRun::State::absent};
+      run.recipe.seed = seed;
+      run.folder = out / run.name;
+      names.insert(run.name);
+      runs.push_back(std::move(run));
+    }
+  auto present = runs_in(records, names);
+  std::erase_if(present, [](const auto& run) { return !is_finished(run.first); });
+  for (auto& run : runs_in(out, names)) present.push_back(std::move(run));
+  for (auto& run : runs) {
+    const auto found = std::find_if(present.begin(), present.end(),
+                                    [&](const auto& other) { return difference(other.second, run.recipe).empty(); });
+    if (found != present.end()) {
+      run.folder = found->first;
+      run.state = is_finished(run.folder) ? SweepRun::State::finished : SweepRun::State::begun;
+      continue;
+    }
+    PRISM_CHECK(!fs::exists(run.folder / kRunRecipeName), kOperation,
+                "expected {} to hold this sweep's run; found another value of {}; choose another --out, or remove it.",
+                run.folder.string(), difference(load_run_recipe(run.folder), run.recipe));
+  }
+  return runs;
+}
+
+}  // namespace prism

@@ -1,0 +1,76 @@
+// A sweep: one recipe in variations (arms), each with the same seeds, so that their differences can be paired.
+//
+//   {"recipe": "base.json", "set": {"train.tokens": "4M"}, "seeds": [1, 2, 3], "baseline": "uniform",
+//    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}}}
+//
+//   const Sweep sweep = load_sweep("sweep.json", {});
+//   for (const SweepRun& run : plan_sweep(sweep, "runs/sweep", "")) ...        // finished, begun, or still to do
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "prism/training/recipe.h"
+
+namespace prism {
+
+struct SweepFile {
+  int64_t prism_format = 1;
+  std::string from, baseline, keep = "checkpoints";
+  Json recipe, set = Json::object(), arms = Json::object(), grid = Json::object();
+  std::vector<int64_t> seeds = {1, 2, 3};
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("prism_format", prism_format, "version of this file's layout");
+    v("from", from, "what the sweep is for");
+    v("recipe", recipe, "what all runs share: the name of a recipe, relative to this file, or a recipe itself");
+    v("set", set, "fields of that recipe for all runs: {FIELD: value, ...}");
+    v("arms", arms, "variations by name: {NAME: {FIELD: value, ...}, ...}");
+    v("grid", grid, "fields with several values, {FIELD: [value, ...], ...}: each combination varies each arm");
+    v("seeds", seeds, "of every variation");
+    v("baseline", baseline, "the arm that differences are taken to; empty: the first");
+    v("keep", keep, "of finished runs: checkpoints, or records alone");
+  }
+};
+
+struct SweepArm {
+  std::string name;
+  Recipe recipe;  ///< called like the arm; its seed counts for nothing
+};
+
+struct Sweep {
+  std::vector<SweepArm> arms;  ///< at least one; the baseline is the first
+  std::vector<int64_t> seeds;  ///< at least one, each once
+  bool keep_checkpoints = true;
+};
+
+/// Reads a sweep's file.
+/// @param overrides  fields for all arms, applied after the file's.
+/// @throws InputError naming the arm for fields that a recipe does not have, values of the wrong type, recipes that no
+///         training can use, arms of equal recipes, arms with seeds of their own, empty lists, or arms whose data come
+///         from different tokenizers, so that their losses cannot be compared.
+Sweep load_sweep(const std::filesystem::path& file, const std::vector<Override>& overrides);
+
+struct SweepRun {
+  enum class State { absent, begun, finished };
+  std::string name, arm;  ///< name: ARM-seedN
+  Recipe recipe;
+  std::filesystem::path folder;  ///< where it is, or will be
+  State state = State::absent;
+};
+
+/// All runs, seed by seed, so that a machine that slows down slows all arms alike. A run is known by its recipe and
+/// seed, whatever its folder is called.
+///
+/// @param out      the sweep's folder, with a folder for each run.
+/// @param records  a second folder in which finished runs are looked for; may be empty or absent.
+/// @throws InputError if a run's folder holds another recipe.
+std::vector<SweepRun> plan_sweep(const Sweep& sweep, const std::filesystem::path& out,
+                                 const std::filesystem::path& records);
+
+/// Whether a run's records say that it is done.
+bool is_finished(const std::filesystem::path& run);
+
+}  // namespace prism

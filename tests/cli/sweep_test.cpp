@@ -1,0 +1,104 @@
+// prism sweep as a user meets it: finished, interrupted, called again, and one sentence for every wrong input.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cli/commands.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void write_sweep(const std::string& name, const std::string& more) {
+  write_text(Workshop::folder() / name, R"({"recipe": "recipe.json", "seeds": [1, 2],
+    "set": {"train.tokens": 2048, "train.eval_every_tokens": 1024, "train.checkpoint_every_tokens": 256,
+            "train.save_steps": "none", "train.sample_prompts": []},
+    "arms": {"uniform": {"model.schedule": "2x2"}, "progressive": {}})" +
+                                            more + "}");
+}
+
+/// What the runs below a folder recorded, without times.
+std::string untimed_records(const std::string& out) {
+  std::string kept;
+  for (const char* name : {"uniform-seed1", "uniform-seed2", "progressive-seed1", "progressive-seed2"}) {
+    std::istringstream lines(read_text(Workshop::folder() / out / name / "records.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      auto record = Json::parse(line);
+      if (record["kind"] == "run" || record["kind"] == "resume") continue;
+      for (const char* timed : {"seconds", "tokens_per_s", "peak_share", "peak_memory_bytes"}) record.erase(timed);
+      kept += std::string(name) + " " + record.dump() + "\n";
+    }
+  }
+  return kept;
+}
+
+TEST(Sweep, TrainsEveryArmWithEverySeedAndComparesThem) {
+  write_sweep("sweep.json", R"(, "keep": "records")");
+  const auto plan = run({"sweep", "sweep.json", "--plan"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_NE(plan.out.find("to do"), std::string::npos);
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "runs/sweep"));
+  const auto outcome = run({"sweep", "sweep.json", "--jobs", "2", "--threads", "2", "--records", "kept"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("progressive"), std::string::npos);
+  for (const char* name : {"uniform-seed1", "uniform-seed2", "progressive-seed1", "progressive-seed2"}) {
+    EXPECT_TRUE(fs::exists(Workshop::folder() / "runs/sweep" / name / "records.jsonl")) << name;
+    EXPECT_FALSE(fs::exists(Workshop::folder() / "runs/sweep" / name / "checkpoints")) << name;
+    EXPECT_TRUE(fs::exists(Workshop::folder() / "kept" / name / "recipe.json")) << name;
+  }
+  EXPECT_TRUE(fs::exists(Workshop::folder() / "runs/sweep/report.html"));
+  // From the records alone, in a folder without runs.
+  const auto again = run({"sweep", "sweep.json", "--out", "elsewhere", "--records", "kept"});
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "elsewhere/uniform-seed1"));
+  EXPECT_TRUE(fs::exists(Workshop::folder() / "elsewhere/report.md"));
+  EXPECT_NE(again.out.find("progressive"), std::string::npos);
+}
+
+TEST(SlowSweep, ThatIsKilledAgainAndAgainEndsInTheSameRecords) {
+  write_sweep("killed.json", "");
+  ASSERT_EQ(run({"sweep", "killed.json", "--threads", "1", "--out", "whole"}).status, 0);
+  const std::vector<std::string> words = {"sweep", "killed.json", "--threads", "2", "--jobs", "2", "--out", "killed"};
+  uint32_t state = 12345;
+  for (int i = 0; i < 10; ++i) {
+    state = state * 1664525u + 1013904223u;
+    const pid_t child = start_prism(words, Workshop::folder());
+    std::this_thread::sleep_for(std::chrono::milliseconds(300 + (state >> 16) % 1500));
+    ::kill(child, i % 2 == 0 ? SIGKILL : SIGTERM);
+    wait_for(child, Workshop::folder());
+  }
+  const auto last = run(words);
+  ASSERT_EQ(last.status, 0) << last.err;
+  EXPECT_NE(untimed_records("whole"), "");
+  EXPECT_EQ(untimed_records("killed"), untimed_records("whole"));
+}
+
+TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
+  // A learning rate that diverges: the run fails, the others do not.
+  write_text(Workshop::folder() / "diverges.json", R"({"recipe": "recipe.json", "seeds": [1],
+    "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
+    "arms": {"good": {}, "bad": {"train.learning_rate": 1e30, "train.warmup_share": 0, "train.clip": 0}}})");
+  const auto outcome = run({"sweep", "diverges.json"});
+  expect_sentence(outcome, 1, {"bad-seed1", "finite"});
+  EXPECT_NE(outcome.out.find("good"), std::string::npos);
+}
+
+TEST(SweepInput, ThatIsWrongGetsASentence) {
+  write_sweep("wrong.json", R"(, "baseline": "unifrom")");
+  expect_sentence(run({"sweep", "wrong.json"}), 2, {"did you mean uniform?"});
+  write_sweep("right.json", "");
+  expect_sentence(run({"sweep", "right.json", "--set", "train.tokns=4"}), 2, {"arm uniform", "tokens"});
+  expect_sentence(run({"sweep", "right.json", "--set", "train.tokens"}), 2, {"FIELD=VALUE"});
+  expect_sentence(run({"sweep", "right.json", "--jobs", "0"}), 2, {"--jobs"});
+  expect_sentence(run({"sweep", "none.json"}), 2, {"none.json"});
+  expect_sentence(run({"sweep"}), 2, {"FILE"});
+  expect_sentence(run({"sweep", "recipe.json"}), 2, {"expected a field"});
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,160 @@
+// What a sweep's file means, and which of its runs are done.
+#include "prism/training/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include "prism/core/files.h"
+#include "prism/data/loader.h"
+#include "prism/formats/token_shard.h"
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+class SweepFolder : public testing::Test {
+ protected:
+  SweepFolder() {
+    put_data("data", "one");
+    write_file(path("base.json"), fmt::format(R"({{"from": "a test", "model": {{"vocab_size": 9, "d_model": 16,
+      "context": 8, "schedule": "2x2", "ffn_width": 8}}, "data": {{"folder": "{}"}}, "train": {{"tokens": 640}}}})",
+                                              path("data")));
+  }
+
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+
+  /// A dataset of a tokenizer with that fingerprint.
+  void put_data(const std::string& name, const std::string& fingerprint) const {
+    make_folder(path(name));
+    TokenShardWriter writer(path(name) + "/train_000000.bin", 9);
+    writer.write(std::vector<int32_t>(100, 3));
+    writer.commit();
+    DatasetInfo info;
+    info.vocab_size = 9;
+    info.train_tokens = 100;
+    info.tokenizer_fingerprint = fingerprint;
+    write_file(path(name) + "/data.json", to_text(fields_to_json(info)));
+  }
+
+  Sweep load(const std::string& text, const std::vector<Override>& overrides = {}) const {
+    write_file(path("sweep.json"), text);
+    return load_sweep(path("sweep.json"), overrides);
+  }
+
+  /// As a run that was begun, or is done.
+  void put_run(const std::string& folder, const Recipe& recipe, bool finished) const {
+    make_folder(path(folder));
+    auto complete_recipe = recipe;
+    complete_recipe.model.vocab_size = 9;
+    complete(complete_recipe.model);
+    write_file(path(folder) + "/recipe.json", to_text(fields_to_json(complete_recipe)));
+    write_file(path(folder) + "/records.jsonl",
+               std::string(R"({"kind":"run"})") + "\n" + (finished ? std::string(R"({"kind":"end"})") + "\n" : ""));
+  }
+
+  TemporaryFolder folder_;
+};
+
+constexpr const char* kTwoArms = R"({"recipe": "base.json", "seeds": [4, 2],
+  "arms": {"uniform": {}, "progressive": {"model.schedule": "1x1,2x1"}}})";
+
+TEST_F(SweepFolder, VariesOneRecipeByArmsAndGrid) {
+  const auto sweep = load(R"({"recipe": "base.json", "set": {"train.batch_rows": 4},
+    "arms": {"a": {}, "b": {"model.schedule": "1x1,2x1"}}, "grid": {"train.learning_rate": [0.1, 2e-2]}})");
+  ASSERT_EQ(sweep.arms.size(), 4u);
+  EXPECT_EQ(sweep.arms[3].name, "b_learning_rate=0.02");
+  EXPECT_EQ(sweep.arms[3].recipe.name, "b_learning_rate=0.02");
+  EXPECT_EQ(sweep.arms[3].recipe.model.layers[0].heads, 1);
+  EXPECT_EQ(sweep.arms[0].recipe.model.layers[0].heads, 2);
+  EXPECT_EQ(sweep.arms[3].recipe.train.learning_rate, 0.02);
+  EXPECT_EQ(sweep.arms[2].recipe.train.learning_rate, 0.1);
+  for (const auto& arm : sweep.arms) EXPECT_EQ(arm.recipe.train.batch_rows, 4);
+  EXPECT_EQ(sweep.seeds, (std::vector<int64_t>{1, 2, 3}));
+}
+
+TEST_F(SweepFolder, TakesAnInlineRecipeAndOverridesOfTheCommandLineLast) {
+  const auto sweep = load(fmt::format(R"({{"recipe": {{"model": {{"vocab_size": 9, "d_model": 16, "context": 8,
+    "schedule": "2x2", "ffn_width": 8}}, "data": {{"folder": "{}"}}}}, "arms": {{"a": {{"train.tokens": 640}}}}}})",
+                                      path("data")),
+                          {{"train.tokens", "1k"}});
+  EXPECT_EQ(sweep.arms[0].recipe.train.tokens, 1000);
+}
+
+TEST_F(SweepFolder, PutsTheBaselineFirst) {
+  const auto sweep = load(R"({"recipe": "base.json", "baseline": "c",
+    "arms": {"a": {"train.tokens": 64}, "b": {"train.tokens": 128}, "c": {}}})");
+  EXPECT_EQ(sweep.arms[0].name, "c");
+  EXPECT_EQ(sweep.arms[1].name, "a");
+  EXPECT_EQ(sweep.arms[2].name, "b");
+}
+
+TEST_F(SweepFolder, RefusesWhatNoSweepCanBe) {
+  const auto refuses = [&](const std::string& text, const std::string& part) {
+    SCOPED_TRACE(text);
+    EXPECT_REFUSED(load(text), part);
+  };
+  refuses(R"({"recipe": "base.json"})", "expected variations");
+  refuses(R"({"arms": {"a": {}}})", "found none");
+  refuses(R"({"recipe": "none.json", "arms": {"a": {}}})", "none.json");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"train.tokns": 4}}})", "did you mean \"tokens\"?");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"train.tokens": "many"}}})", "arm a");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"train.tokens": 0}}})", "at least 1");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"model.schedule": "5x2"}}})", "heads that divide");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {}, "b": {}}})", "a and b are one recipe");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"seed": 4}}})", "\"seeds\"");
+  refuses(R"({"recipe": "base.json", "grid": {"seed": [4]}})", "\"seeds\"");
+  refuses(R"({"recipe": "base.json", "grid": {"train.tokens": []}})", "an empty one");
+  refuses(R"({"recipe": "base.json", "arms": {"a": 5}})", "an object of fields");
+  refuses(R"({"recipe": "base.json", "arms": {"../a": {}}})", "letters, digits");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "seeds": []})", "empty list");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "seeds": [1, 1]})", "each seed once");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "baseline": "b"})", "baseline");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "keep": "all"})", "checkpoints or records");
+  refuses(R"({"recipe": "base.json", "arm": {"a": {}}})", "did you mean \"arms\"?");
+}
+
+TEST_F(SweepFolder, RefusesDataOfDifferentTokenizers) {
+  put_data("other", "another");
+  EXPECT_REFUSED(load(fmt::format(R"({{"recipe": "base.json", "arms": {{"a": {{}}, "b": {{"data.folder": "{}"}}}}}})",
+                                  path("other"))),
+                 "one tokenizer");
+}
+
+TEST_F(SweepFolder, PlansSeedBySeedAndKnowsRunsByRecipeAndSeedWhateverTheirName) {
+  const auto sweep = load(kTwoArms);
+  auto planned = plan_sweep(sweep, path("out"), "");
+  ASSERT_EQ(planned.size(), 4u);
+  EXPECT_EQ(planned[0].name, "uniform-seed4");
+  EXPECT_EQ(planned[1].name, "progressive-seed4");
+  EXPECT_EQ(planned[3].recipe.seed, 2);
+  for (const auto& run : planned) EXPECT_EQ(run.state, SweepRun::State::absent);
+
+  put_run("out/renamed", planned[0].recipe, true);
+  put_run("out/progressive-seed4", planned[1].recipe, false);
+  put_run("records/kept", planned[2].recipe, true);
+  put_run("records/unfinished", planned[3].recipe, false);
+  planned = plan_sweep(sweep, path("out"), path("records"));
+  EXPECT_EQ(planned[0].state, SweepRun::State::finished);
+  EXPECT_EQ(planned[0].folder, path("out/renamed"));
+  EXPECT_EQ(planned[1].state, SweepRun::State::begun);
+  EXPECT_EQ(planned[2].state, SweepRun::State::finished);
+  EXPECT_EQ(planned[2].folder, path("records/kept"));
+  EXPECT_EQ(planned[3].state, SweepRun::State::absent) << "half a run among the records counts for nothing";
+}
+
+TEST_F(SweepFolder, RefusesAFolderWithAnotherRecipe) {
+  const auto sweep = load(kTwoArms);
+  auto other = plan_sweep(sweep, path("out"), "")[0].recipe;
+  other.train.learning_rate = 0.5;
+  put_run("out/uniform-seed4", other, true);
+  EXPECT_REFUSED(plan_sweep(sweep, path("out"), ""), "train/learning_rate");
+  write_file(path("out/uniform-seed4/recipe.json"), "{");
+  EXPECT_REFUSED(plan_sweep(sweep, path("out"), ""), "JSON");
+  fs::rename(path("out/uniform-seed4"), path("out/foreign"));
+  EXPECT_EQ(plan_sweep(sweep, path("out"), "")[0].state, SweepRun::State::absent);
+}
+
+}  // namespace
+}  // namespace prism
