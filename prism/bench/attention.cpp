@@ -192,7 +192,7 @@ AttentionTiming bench_decode(const AttentionShape& shape, const AttentionBench& 
 AttentionShape check_attention_bench(const AttentionShape& given, const AttentionBench& bench) {
   PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward" || bench.pass == "decode", kOperation,
               "expected the pass forward, forward_backward or decode; found \"{}\"; choose one of them.", bench.pass);
-  const AttentionShape shape = checked(given);
+  AttentionShape shape = checked(given);
   check_fits(shape, bench, find_bench_dtype(bench.dtype));
   return shape;
 }

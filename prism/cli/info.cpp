@@ -1,4 +1,5 @@
 // prism info: what a recipe or model costs, layer by layer.
+#include <algorithm>
 #include <filesystem>
 
 #include "prism/bench/measure.h"
@@ -42,14 +43,25 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
                       {"flops_per_token", cost.layers[i].flops_per_token},
                       {"kv_bytes_per_token", cost.layers[i].kv_bytes_per_token}});
   }
+  const auto beyond = schedule_cost(config);
   return {{"parameters", cost.parameters},
           {"flops_per_token", cost.flops_per_token},
           {"kv_bytes_per_token", cost.kv_bytes_per_token},
           {"schedule", format_head_schedule(heads_of(config))},
+          {"beyond_uniform",
+           {{"parameters", beyond.parameters},
+            {"flops_per_token", beyond.flops_per_token},
+            {"kv_bytes_per_token", beyond.kv_bytes_per_token}}},
           {"d_model", config.d_model},
           {"context", config.context},
           {"vocab_size", config.vocab_size},
           {"layers", layers}};
+}
+
+bool is_uniform(const ModelConfig& config) {
+  return std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {
+    return layer.heads == config.layers.back().heads && layer.kv_heads == config.layers.back().kv_heads;
+  });
 }
 
 void print_table(const ModelConfig& config, const ModelCost& cost) {
@@ -75,6 +87,9 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
       "\n{:.1f}M parameters. FLOPs: forward, per token of a full causal context; training takes three times that. "
       "KV: bfloat16.\n",
       static_cast<double>(cost.parameters) / 1e6);
+  if (!is_uniform(config))
+    fmt::print("Against {} heads in all {} layers: {}.\n", config.layers.back().heads, config.layers.size(),
+               describe(schedule_cost(config)));
   for (const auto& warning : schedule_warnings(config)) fmt::print("note: {}\n", warning);
 }
 

@@ -62,8 +62,9 @@ struct Child {
 
 /// Starts prism with these words; what it says goes to `log`. It dies with us, so that no run is left without a sweep.
 pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
-  const std::string program = fs::read_symlink("/proc/self/exe").string();
-  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
+  // The program as it runs, even if its file was replaced meanwhile.
+  constexpr const char* kProgram = "/proc/self/exe";
+  std::vector<char*> arguments = {const_cast<char*>("prism")};
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const Descriptor output(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
@@ -77,7 +78,7 @@ pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(output.get(), STDOUT_FILENO);
   ::dup2(output.get(), STDERR_FILENO);
-  ::execv(program.c_str(), arguments.data());
+  ::execv(kProgram, arguments.data());
   ::_exit(1);
 }
 

@@ -9,6 +9,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
+#include "prism/models/cost.h"
 #include "prism/training/trainer.h"
 
 namespace prism {
@@ -49,6 +50,9 @@ std::string fields_help() {
 
 void print_plan(const Trainer& trainer, const std::string& out, bool resumed) {
   const auto heads = heads_of(trainer.recipe().model);
+  const auto beyond = schedule_cost(trainer.recipe().model);
+  if (!resumed && !beyond.neutral())
+    say("note: against the uniform model of the last layer's heads: {}\n", describe(beyond));
   if (!resumed)
     for (const auto& warning : schedule_warnings(trainer.recipe().model)) say("note: {}\n", warning);
   for (const auto& note : trainer.notes()) say("note: {}\n", note);

@@ -36,7 +36,7 @@ torch::ScalarType wide_type(const Tensor& hidden) {
 }
 
 /// As rows::CrossEntropy has it, from elementary operations.
-Tensor plain_losses(const Tensor& logits_given, const Tensor& labels, std::optional<double> share) {
+Tensor plain_losses(const Tensor& logits_given, const Tensor& labels, std::optional<double> share, double lse_weight) {
   auto logits = logits_given.to(wide_type(logits_given), /*non_blocking=*/false, /*copy=*/true);
   const auto counted = labels.ge(0);
   const auto indices = labels.clamp_min(0).unsqueeze(1);
@@ -44,17 +44,19 @@ Tensor plain_losses(const Tensor& logits_given, const Tensor& labels, std::optio
   const auto highest = logits.amax(1, /*keepdim=*/true);
   logits.sub_(highest).exp_();
   const auto sum = logits.sum(1, /*keepdim=*/true);
+  const auto lse = highest + sum.log();
   if (share) {
-    logits.div_(sum).scatter_add_(1, indices, torch::full({labels.size(0), 1}, -1.0, logits.options()));
+    logits.mul_((1 + 2 * lse_weight * lse) / sum)
+        .scatter_add_(1, indices, torch::full({labels.size(0), 1}, -1.0, logits.options()));
     logits_given.copy_(logits.mul_(*share).masked_fill_(counted.logical_not().unsqueeze(1), 0));
   }
-  return torch::where(counted, (highest + sum.log()).squeeze(1) - picked, 0.0);
+  return torch::where(counted, (lse + lse_weight * lse.square()).squeeze(1) - picked, 0.0);
 }
 
-/// The losses of the rows of `logits`, which become share (softmax - one-hot) if there is a share.
-Tensor losses_of(const Tensor& logits, const Tensor& labels, std::optional<double> share) {
+/// The losses of the rows of `logits`, which become their gradient times the share if there is one.
+Tensor losses_of(const Tensor& logits, const Tensor& labels, std::optional<double> share, double lse_weight) {
   const auto* kernels = row_kernels(logits, logits.scalar_type());
-  if (kernels == nullptr) return plain_losses(logits, labels, share);
+  if (kernels == nullptr) return plain_losses(logits, labels, share, lse_weight);
   auto losses = torch::empty({logits.size(0)}, logits.options().dtype(torch::kFloat));
   rows::CrossEntropy work;
   work.type = row_type(logits.scalar_type());
@@ -64,13 +66,14 @@ Tensor losses_of(const Tensor& logits, const Tensor& labels, std::optional<doubl
   work.losses = losses.mutable_data_ptr<float>();
   work.gradient = share.has_value();
   work.share = static_cast<float>(share.value_or(1));
+  work.lse_weight = static_cast<float>(lse_weight);
   for_rows(kernels->cross_entropy, work, logits.size(0), logits.size(1));
   return losses;
 }
 
 struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunction> {
   static Variable forward(AutogradContext* context, const Variable& hidden, const Variable& weight, const Tensor& cast,
-                          const Tensor& labels) {
+                          const Tensor& labels, double lse_weight) {
     RECORD_FUNCTION("prism::head_cross_entropy", {});
     const bool want_gradients = hidden.requires_grad() || weight.requires_grad();
     const auto count = labels.ge(0).sum().item<int64_t>();
@@ -81,8 +84,8 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
     for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
       const auto rows_hidden = hidden.narrow(0, first, rows);
       const auto logits = matmul(rows_hidden, cast.t(), hidden.scalar_type());
-      total +=
-          losses_of(logits, labels.narrow(0, first, rows), want_gradients ? std::optional(share) : std::nullopt).sum();
+      const auto wanted = want_gradients ? std::optional(share) : std::nullopt;
+      total += losses_of(logits, labels.narrow(0, first, rows), wanted, lse_weight).sum();
       if (!want_gradients) return;
       matmul_into(dhidden.narrow(0, first, rows), logits, cast);
       matmul_into(dweight, logits.t(), rows_hidden, /*accumulate=*/first > 0);
@@ -98,8 +101,8 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
     const auto saved = context->get_saved_variables();
     // A number, not a tensor of hidden's dtype: 1/3 in bfloat16 would be off by 0.2% every time.
     const double scale = gradients[0].item<double>();
-    if (scale == 1) return {saved[0], saved[1], Variable(), Variable()};
-    return {saved[0] * scale, saved[1] * scale, Variable(), Variable()};
+    if (scale == 1) return {saved[0], saved[1], Variable(), Variable(), Variable()};
+    return {saved[0] * scale, saved[1] * scale, Variable(), Variable(), Variable()};
   }
 };
 
@@ -120,9 +123,10 @@ void check(const char* operation, const Tensor& hidden, const Tensor& cast, cons
 
 }  // namespace
 
-Tensor head_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& cast, const Tensor& labels) {
+Tensor head_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& cast, const Tensor& labels,
+                          double lse_weight) {
   check("head_cross_entropy", hidden, cast, labels);
-  return HeadCrossEntropyFunction::apply(hidden, weight, cast, labels.contiguous());
+  return HeadCrossEntropyFunction::apply(hidden, weight, cast, labels.contiguous(), lse_weight);
 }
 
 Tensor head_token_losses(const Tensor& hidden, const Tensor& cast, const Tensor& labels_given) {
@@ -132,13 +136,16 @@ Tensor head_token_losses(const Tensor& hidden, const Tensor& cast, const Tensor&
   const auto labels = labels_given.contiguous();
   for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
     const auto logits = matmul(hidden.narrow(0, first, rows), cast.t(), hidden.scalar_type());
-    losses.narrow(0, first, rows).copy_(losses_of(logits, labels.narrow(0, first, rows), std::nullopt));
+    losses.narrow(0, first, rows).copy_(losses_of(logits, labels.narrow(0, first, rows), std::nullopt, 0));
   });
   return losses;
 }
 
-Tensor head_cross_entropy_plain(const Tensor& hidden, const Tensor& weight, const Tensor& labels) {
-  return at::cross_entropy_loss(at::linear(hidden, weight).to(wide_type(hidden)), labels, {}, at::Reduction::Mean, -1);
+Tensor head_cross_entropy_plain(const Tensor& hidden, const Tensor& weight, const Tensor& labels, double lse_weight) {
+  const auto logits = at::linear(hidden, weight).to(wide_type(hidden));
+  const auto counted = labels.ge(0).to(logits.scalar_type());
+  return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Mean, -1) +
+         lse_weight * (logits.logsumexp(1).square() * counted).sum() / counted.sum();
 }
 
 }  // namespace prism

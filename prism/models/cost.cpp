@@ -1,5 +1,7 @@
 #include "prism/models/cost.h"
 
+#include <cmath>
+
 #include "prism/attention/kv_cache.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
@@ -33,6 +35,39 @@ ModelCost model_cost(const ModelConfig& config) {
     cost.kv_bytes_per_token += cost.layers.back().kv_bytes_per_token;
   }
   return cost;
+}
+
+ScheduleCost schedule_cost(const ModelConfig& config) {
+  ModelConfig same = config;
+  const auto& last = config.layers.back();
+  bool must_be_neutral = true;
+  for (auto& layer : same.layers) {
+    must_be_neutral = must_be_neutral && layer.heads * layer.head_dim == config.d_model &&
+                      layer.heads * last.kv_heads == last.heads * layer.kv_heads;
+    layer.heads = last.heads;
+    layer.kv_heads = last.kv_heads;
+    layer.head_dim = last.head_dim;
+  }
+  const auto cost = model_cost(config);
+  ScheduleCost difference;
+  difference.uniform = model_cost(same);
+  difference.parameters = cost.parameters - difference.uniform.parameters;
+  difference.flops_per_token = cost.flops_per_token - difference.uniform.flops_per_token;
+  difference.kv_bytes_per_token = cost.kv_bytes_per_token - difference.uniform.kv_bytes_per_token;
+  PRISM_ASSERT(!must_be_neutral || difference.neutral(), "schedule_cost", "a neutral schedule with {}",
+               describe(difference));
+  return difference;
+}
+
+std::string describe(const ScheduleCost& cost) {
+  if (cost.neutral()) return "neutral: as many parameters, FLOPs and cache bytes as the uniform model";
+  const auto part = [](const char* what, int64_t more, int64_t of) {
+    return fmt::format("{}{} {} ({:+.2f}%)", more < 0 ? "-" : "+", short_number(std::abs(static_cast<double>(more))),
+                       what, 100 * static_cast<double>(more) / static_cast<double>(of));
+  };
+  return fmt::format("{}, {}, {}", part("parameters", cost.parameters, cost.uniform.parameters),
+                     part("FLOPs a token", cost.flops_per_token, cost.uniform.flops_per_token),
+                     part("cache bytes a token", cost.kv_bytes_per_token, cost.uniform.kv_bytes_per_token));
 }
 
 void check_memory(const ModelConfig& config, int64_t bytes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "prism/models/model_config.h"
@@ -28,6 +29,23 @@ struct ModelCost {
 
 /// @param config  complete.
 ModelCost model_cost(const ModelConfig& config);
+
+/// What a schedule costs beyond the uniform model that has the heads and key/value heads of its last layer everywhere.
+///
+/// All differences are 0, the schedule is neutral, where the layers' heads split d_model and all have as many query
+/// heads for each key/value head: keys and values are then d_model kv_heads / heads wide in every layer, whatever the
+/// heads.
+/// @param config  complete.
+/// Source: arXiv 2606.27449, section 2.4, which has as many key/value heads as query heads.
+struct ScheduleCost {
+  int64_t parameters = 0, flops_per_token = 0, kv_bytes_per_token = 0;
+  ModelCost uniform;  ///< of the uniform model
+  bool neutral() const { return parameters == 0 && flops_per_token == 0 && kv_bytes_per_token == 0; }
+};
+ScheduleCost schedule_cost(const ModelConfig& config);
+
+/// "+1.2M parameters (+1.0%), ..."; "neutral: ..." where nothing differs.
+std::string describe(const ScheduleCost& cost);
 
 /// What the system would otherwise answer by killing the process.
 /// @param bytes  that each parameter will take. @throws InputError if all of them together do not fit into memory.

@@ -55,8 +55,8 @@ torch::Tensor DecoderImpl::logits(const torch::Tensor& hidden) {
   return product.to(embedding->weight.scalar_type());
 }
 
-torch::Tensor DecoderImpl::loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) {
-  return head_cross_entropy(hidden_BTD.flatten(0, 1), head_weight(), head_cast(), labels_BT.flatten());
+torch::Tensor DecoderImpl::loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT, double z_loss) {
+  return head_cross_entropy(hidden_BTD.flatten(0, 1), head_weight(), head_cast(), labels_BT.flatten(), z_loss);
 }
 
 torch::Tensor DecoderImpl::token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) {

@@ -1,6 +1,7 @@
 #include "prism/models/model_config.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
@@ -36,6 +37,26 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
   rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
 }
 
+/// Key/value heads of each layer, 0: as many as query heads. "/4" is a ratio, all else a schedule.
+HeadSchedule parse_kv_schedule(const std::string& text, const HeadSchedule& heads) {
+  if (text.empty()) return HeadSchedule(heads.size(), 0);
+  if (text[0] != '/') return parse_head_schedule(text);
+  int64_t ratio = 0;
+  const auto [end, code] = std::from_chars(text.data() + 1, text.data() + text.size(), ratio);
+  PRISM_CHECK(code == std::errc() && end == text.data() + text.size() && ratio >= 1, kOperation,
+              "kv_schedule: expected a ratio such as /4; found \"{}\"; write / and a whole number.", text);
+  HeadSchedule kv_heads;
+  for (size_t i = 0; i < heads.size(); ++i) {
+    PRISM_CHECK(
+        heads[i] % ratio == 0, kOperation,
+        "kv_schedule: expected heads that {} divides in every layer; found {} in layer {}; choose another ratio "
+        "or list the key/value heads.",
+        ratio, heads[i], i);
+    kv_heads.push_back(heads[i] / ratio);
+  }
+  return kv_heads;
+}
+
 }  // namespace
 
 HeadSchedule heads_of(const ModelConfig& config) {
@@ -60,8 +81,7 @@ void expand_shorthand(ModelConfig& config) {
   PRISM_CHECK(!config.schedule.empty(), kOperation,
               "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
   const auto heads = parse_head_schedule(config.schedule);
-  const auto kv_heads =
-      config.kv_schedule.empty() ? HeadSchedule(heads.size(), 0) : parse_head_schedule(config.kv_schedule);
+  const auto kv_heads = parse_kv_schedule(config.kv_schedule, heads);
   PRISM_CHECK(kv_heads.size() == heads.size(), kOperation,
               "kv_schedule: expected {} layers, as in schedule; found {}; write as many.", heads.size(),
               kv_heads.size());

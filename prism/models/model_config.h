@@ -36,7 +36,8 @@ struct ModelConfig {
     v("norm_eps", norm_eps, "added to the mean square in RMSNorm");
     v("init_std", init_std, "of initial weights; projections into the residual stream are divided by sqrt(2 layers)");
     v("schedule", schedule, "shorthand for layers: heads x layers, e.g. 3x2,6x2,8x2,12x6, or a list 3,3,6,6");
-    v("kv_schedule", kv_schedule, "shorthand: key/value heads likewise; empty: as many as query heads");
+    v("kv_schedule", kv_schedule,
+      "shorthand: key/value heads likewise, or /4: a quarter of each layer's query heads; empty: as many as those");
     v("ffn_width", ffn_width, "shorthand: inner features of every layer's feed-forward part");
     v("rotary", rotary, "shorthand: position encoding of every layer");
     v("base_heads", base_heads, "heads that the last layer must have; 0: whatever it has");

@@ -62,6 +62,7 @@ void check_train_options(const TrainOptions& options) {
   at_least("log_steps", static_cast<double>(options.log_steps), 1);
   at_least("keep_last", static_cast<double>(options.keep_last), 1);
   at_least("learning_rate", options.learning_rate, 0);
+  at_least("z_loss", options.z_loss, 0);
   at_least("warmup_tokens", static_cast<double>(options.warmup_tokens), 0);
   at_least("eval_every_tokens", static_cast<double>(options.eval_every_tokens), 0);
   at_least("eval_tokens", static_cast<double>(options.eval_tokens), 0);

@@ -32,6 +32,7 @@ struct TrainOptions {
   std::string lr_schedule = "cosine";
   double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025, decay_share = 0.2;
   int64_t warmup_tokens = 0;
+  double z_loss = 0;
   OptimizerOptions optimizer_options;  ///< its fields are this one's
   std::string dtype = "auto";
   int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
@@ -51,6 +52,8 @@ struct TrainOptions {
     v("decay_share", decay_share, "of the tokens, that the fall of wsd takes");
     v("warmup_share", warmup_share, "linear warm-up, as a share of the tokens");
     v("warmup_tokens", warmup_tokens, "linear warm-up in tokens; 0: by warmup_share");
+    v("z_loss", z_loss,
+      "weight of the mean squared log-sum-exp of the logits, part of the training loss alone; 0 disables it");
     optimizer_options.visit(v);
     v("dtype", dtype, "of matmuls: auto, bfloat16 or float32; weights and sums are float32");
     v("log_steps", log_steps, "a train record every so many steps");
@@ -69,6 +72,7 @@ struct Recipe {
   int64_t prism_format = 1;
   std::string name, from;
   int64_t seed = 1;
+  std::string init;
   ModelConfig model;
   DataOptions data;
   TrainOptions train;
@@ -79,6 +83,7 @@ struct Recipe {
     v("name", name, "of the run, in reports; empty: the recipe's file name");
     v("from", from, "where the numbers come from: paper, table, row");
     v("seed", seed, "of initial weights and data order");
+    v("init", init, "model folder or run whose weights this run begins with, whatever its heads; empty: random ones");
     v("model", model, "the model");
     v("data", data, "what it is trained on");
     v("train", train, "how it is trained");

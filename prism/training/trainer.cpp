@@ -62,11 +62,11 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   check_samples();
   check_final(recipe_.final, tokenizer_ ? &*tokenizer_ : nullptr);
   check_memory(recipe_.model, 16);  // float32 weight, gradient and two moments
-  claim_folder(start);              // only now: a recipe that is refused leaves nothing behind
-
   decoder_ = Decoder(recipe_.model);
-  decoder_->initialise(static_cast<uint64_t>(recipe_.seed));
   decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
+  if (start == Start::fresh) initialise();
+  claim_folder(start);  // only now: a recipe that is refused leaves nothing behind
+
   optimizer_ = make_optimizer(decoder_, recipe_.train.optimizer_options);
   flops_per_token_ = 3.0 * static_cast<double>(model_cost(recipe_.model).flops_per_token);
   peak_gflops_ = measure_peak(threads_, decoder_->compute_type() == torch::kBFloat16).gflops;
@@ -75,8 +75,10 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   if (start == Start::resume && last) {
     restore();
   } else {
-    if (start == Start::resume)
+    if (start == Start::resume) {
       notes_.push_back(fmt::format("{} has no checkpoint to go on from; it starts again at step 0", run_.string()));
+      initialise();
+    }
     state_.data_fingerprint = fingerprint_of(*train_data_, valid_data_.get());
     state_.dtype = compute_type_name(decoder_->compute_type());
     state_.isa = isa_name(current_isa());
@@ -85,6 +87,26 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
     records_ = std::make_unique<RecordWriter>(run_ / kRunRecordsName, 0);
     sync_folder(run_);
     write_run_record();
+  }
+}
+
+void Trainer::initialise() {
+  if (recipe_.init.empty()) return decoder_->initialise(static_cast<uint64_t>(recipe_.seed));
+  const auto folder = find_model_folder(recipe_.init);
+  if (tokenizer_ && fs::exists(folder / kTokenizerName)) {
+    const auto theirs = Tokenizer::load(folder).fingerprint_text();
+    PRISM_CHECK(
+        theirs == tokenizer_->fingerprint_text(), kOperation,
+        "init: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that.",
+        tokenizer_->fingerprint_text(), theirs, folder.string());
+  }
+  try {
+    load_weights(decoder_, folder / "model.safetensors");
+  } catch (const InputError& error) {
+    throw InputError(kOperation,
+                     fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); "
+                                 "heads may differ, d_model, layers and feed-forward widths may not.",
+                                 error.reason()));
   }
 }
 
@@ -300,7 +322,7 @@ std::optional<double> Trainer::forward_backward() {
     if (i > 0 && stop_signal() != 0) return std::nullopt;
     Batch batch = loader_->next();
     const BatchTensors tensors(batch);
-    const auto loss = decoder_->loss(decoder_(tensors.tokens_BT, tensors.context), tensors.labels_BT);
+    const auto loss = decoder_->loss(decoder_(tensors.tokens_BT, tensors.context), tensors.labels_BT, train.z_loss);
     sum += loss.item<double>();
     (loss / static_cast<double>(train.accumulate)).backward();
     if (i + 1 < train.accumulate) show_progress(state_.tokens + (i + 1) * train.batch_rows * recipe_.model.context);

@@ -49,6 +49,8 @@ class Trainer {
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  /// Random weights, or those of the recipe's `init`.
+  void initialise();
   /// Makes the folder of a fresh run, locks it, and clears away what a killed process left.
   void claim_folder(Start start);
   void open_data();

@@ -260,21 +260,30 @@ TEST(HeadCrossEntropy, HasTheGradientsOfFiniteDifferences) {
   torch::manual_seed(9);
   const auto hidden = torch::randn({5, 3}, torch::kDouble), weight = torch::randn({7, 3}, torch::kDouble);
   const auto labels = torch::tensor({0, 6, -1, 2, 2}, torch::kLong);
-  expect_gradient([&](const Tensor& moved) { return head_cross_entropy(moved, weight, weight, labels) * 3; }, hidden);
-  expect_gradient([&](const Tensor& moved) { return head_cross_entropy(hidden, moved, moved.detach(), labels) * 3; },
-                  weight);
+  for (const double z : {0.0, 0.3}) {
+    expect_gradient([&](const Tensor& moved) { return head_cross_entropy(moved, weight, weight, labels, z) * 3; },
+                    hidden);
+    expect_gradient(
+        [&](const Tensor& moved) { return head_cross_entropy(hidden, moved, moved.detach(), labels, z) * 3; }, weight);
+    EXPECT_NEAR(head_cross_entropy(hidden, weight, weight, labels, z).item<double>(),
+                head_cross_entropy_plain(hidden, weight, labels, z).item<double>(), 1e-12);
+  }
 }
 
 TEST(HeadCrossEntropy, HasTheGradientsOfItsPlainVersionInDouble) {
   torch::manual_seed(17);
   const auto labels = torch::tensor({0, 66, -1, 2, 2}, torch::kLong);
-  const auto f = [&](const std::vector<Tensor>& at) {
-    return head_cross_entropy(at[0], at[1], at[1].detach(), labels);
-  };
   const std::vector<Tensor> leaves = {torch::randn({5, 3}), torch::randn({67, 3})};
-  const auto fast = gradients_of(f, leaves, torch::kFloat), truth = gradients_of(f, leaves, torch::kDouble);
-  // Sums of 67 and of 5 terms of at most 3, with the error of the exponential and of its argument, sum |h| |w| 3 2^-24.
-  for (size_t i = 0; i < 2; ++i) EXPECT_LE(max_difference(fast[i], truth[i]), 32 * 0x1p-24 * 3) << i;
+  for (const double z : {0.0, 0.1}) {
+    const auto f = [&](const std::vector<Tensor>& at) {
+      return head_cross_entropy(at[0], at[1], at[1].detach(), labels, z);
+    };
+    const auto fast = gradients_of(f, leaves, torch::kFloat), truth = gradients_of(f, leaves, torch::kDouble);
+    // Sums of 67 and of 5 terms of at most 3, with the error of the exponential and of its argument, sum |h| |w| 3
+    // 2^-24; the z-loss scales weights by 1 + 2 z lse, at most 3 here.
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_LE(max_difference(fast[i], truth[i]), (z > 0 ? 3 : 1) * 32 * 0x1p-24 * 3) << i << " " << z;
+  }
 }
 
 TEST(HeadCrossEntropy, RejectsLabelsOutsideTheVocabulary) {

@@ -64,6 +64,42 @@ TEST(ModelCost, CountsWhatTheDecoderHolds) {
   }
 }
 
+ModelConfig grouped(const std::string& schedule, const std::string& kv_schedule) {
+  ModelConfig config;
+  config.vocab_size = 50;
+  config.d_model = 96;
+  config.context = 32;
+  config.schedule = schedule;
+  config.kv_schedule = kv_schedule;
+  config.ffn_width = 64;
+  expand_shorthand(config);
+  complete(config);
+  return config;
+}
+
+TEST(ScheduleCost, IsNothingWhileTheRatioOfKeyHeadsToHeadsStays) {
+  for (const char* ratio : {"", "/1", "/2"})
+    EXPECT_TRUE(schedule_cost(grouped("2x1,4x2,8x2", ratio)).neutral()) << ratio;
+  EXPECT_EQ(grouped("2x1,4x2", "/2").layers[2].kv_heads, 2);
+  EXPECT_EQ(describe(schedule_cost(grouped("2x1,4x2,8x2", "/2"))).substr(0, 8), "neutral:");
+}
+
+TEST(ScheduleCost, IsTheKeysAndValuesThatTheRatioAdds) {
+  // The wide layer has a key/value head for each of its 2 heads, the last one for each 4 of its 8: 96 wide against 24.
+  const auto cost = schedule_cost(grouped("2x1,8x2", "2x3"));
+  EXPECT_EQ(cost.parameters, 2 * 96 * (96 - 24));
+  EXPECT_EQ(cost.flops_per_token, 2 * 2 * 96 * (96 - 24));
+  EXPECT_EQ(cost.kv_bytes_per_token, 2 * 2 * (96 - 24));
+  EXPECT_EQ(cost.uniform.parameters, model_cost(grouped("8x3", "2x3")).parameters);
+  EXPECT_NE(describe(cost).find("+13.8k parameters (+"), std::string::npos) << describe(cost);
+}
+
+TEST(ModelConfig, RefusesRatiosThatDoNotDivideEveryLayer) {
+  EXPECT_REFUSED(grouped("3x1,6x2", "/2"), "found 3 in layer 0");
+  EXPECT_REFUSED(grouped("4x2", "/0"), "a ratio such as /4");
+  EXPECT_REFUSED(grouped("4x2", "/2x"), "a ratio such as /4");
+}
+
 TEST(ModelConfig, RefusesShorthandTogetherWithLayersAndNeither) {
   auto both = config_of("2x1,4x2");
   both.schedule = "4x3";

@@ -82,6 +82,16 @@ TEST_F(SweepFolder, TakesAnInlineRecipeAndOverridesOfTheCommandLineLast) {
   EXPECT_EQ(sweep.arms[0].recipe.train.tokens, 1000);
 }
 
+TEST_F(SweepFolder, OfEveryConfigLoads) {
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(PRISM_SOURCE_DIR) / "configs/sweeps")) {
+    ++files;
+    EXPECT_GE(load_sweep(entry.path(), {{"data.folder", path("data")}}).arms.size(), 2u) << entry.path();
+    EXPECT_NE(fields_from_json<SweepFile>(read_json(entry.path().string()), "").from, "") << entry.path();
+  }
+  EXPECT_GE(files, 4);
+}
+
 TEST_F(SweepFolder, PutsTheBaselineFirst) {
   const auto sweep = load(R"({"recipe": "base.json", "baseline": "c",
     "arms": {"a": {"train.tokens": 64}, "b": {"train.tokens": 128}, "c": {}}})");

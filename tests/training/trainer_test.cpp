@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "prism/checkpoint/model_folder.h"
 #include "prism/core/random.h"
 #include "prism/formats/token_shard.h"
 #include "prism/training/validation.h"
@@ -192,6 +193,27 @@ TEST_F(Run, GoesOnToTheSameRecordsWithEveryOptimizerAndSchedule) {
     EXPECT_EQ(values(found, "end", "val_loss"), values(expected, "end", "val_loss")) << optimizer;
     EXPECT_LT(values(found, "train", "loss").back(), values(found, "train", "loss")[0]) << optimizer;
   }
+}
+
+TEST_F(Run, BeginsWithTheWeightsOfAnotherModelWhateverItsHeads) {
+  const auto first = train(recipe(), "first");
+  auto r = recipe();
+  r.init = (folder_.path() / "first").string();
+  r.model.layers[0].heads = r.model.layers[0].kv_heads = 2;
+  r.train.learning_rate = 0;
+  const auto second = train(r, "second");
+  // The first loss is near the other's last, the weights are the same, the first layer cuts them into other heads.
+  EXPECT_LT(values(second, "train", "loss")[0], values(first, "train", "loss")[0] - 0.1);
+  const auto weights = [&](const std::string& name) {
+    return load_model(folder_.path() / name, torch::kFloat).decoder->blocks[0]->attention->qkv->weight;
+  };
+  EXPECT_TRUE(torch::equal(weights("first"), weights("second")));
+  r.init = "nowhere";
+  EXPECT_REFUSED(train(r, "third"), "nowhere");
+  r.init = (folder_.path() / "first").string();
+  r.model.layers[1].ffn.width = 40;
+  EXPECT_REFUSED(train(r, "third"), "init: expected weights that fit");
+  EXPECT_FALSE(fs::exists(folder_.path() / "third"));
 }
 
 TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {

@@ -56,12 +56,14 @@ void cross_entropy_rows(const CrossEntropy& c, int64_t first, int64_t last) {
     float sum = Op::sum(sums);
     for (int64_t i = whole; i < c.classes; ++i) sum += ::expf(value_at<Op>(logits, i) - largest);
     const float own = value_at<Op>(logits, label) - largest;
-    c.losses[row] = ::logf(sum) - own;
+    const float lse = largest + ::logf(sum);
+    c.losses[row] = ::logf(sum) - own + c.lse_weight * lse * lse;
     if (!c.gradient) continue;
-    const auto factor = Op::set(c.share / sum);
+    const float pull = 1 + 2 * c.lse_weight * lse;
+    const auto factor = Op::set(c.share * pull / sum);
     for_each_vector<Op>(c.classes,
                         [&](auto part) { part.store(logits, Op::mul(exp_of<Op>(part.load(logits), shift), factor)); });
-    Op::store_units(logits + label, Op::set(c.share * (::expf(own) / sum - 1)), 1);
+    Op::store_units(logits + label, Op::set(c.share * (pull * ::expf(own) / sum - 1)), 1);
   }
 }
 

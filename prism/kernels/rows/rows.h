@@ -72,8 +72,9 @@ struct CrossEntropy {
   void* logits = nullptr;           ///< [N, classes]; overwritten by the gradient, if wanted
   const int64_t* labels = nullptr;  ///< [N]
   float* losses = nullptr;          ///< [N]
-  bool gradient = false;            ///< share (softmax(z) - one-hot(label)); zeros for label -1
+  bool gradient = false;            ///< share (softmax(z) (1 + 2 lse_weight lse) - one-hot(label)); zeros for label -1
   float share = 1;
+  float lse_weight = 0;  ///< of lse^2, lse = log sum exp(z), which is added to the loss
 };
 
 struct Kernels {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "prism/core/random.h"
@@ -231,7 +232,7 @@ TEST_P(RowKernels, RotateThereAndBack) {
 
 TEST_P(RowKernels, CrossEntropyAndItsGradient) {
   sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
-    for (const double magnitude : {1.0, 80.0}) {
+    for (const auto& [magnitude, weight] : {std::pair{1.0, 0.0}, {80.0, 0.0}, {1.0, 0.01}}) {
       // All logits below zero: what lies behind the last one must not count.
       auto values = randoms(random, static_cast<size_t>(kRows * width), magnitude);
       for (auto& value : values) value -= 100;
@@ -245,6 +246,7 @@ TEST_P(RowKernels, CrossEntropyAndItsGradient) {
       work.logits = logits.data();
       work.labels = labels.data();
       work.losses = losses.data();
+      work.lse_weight = static_cast<float>(weight);
       kernels.cross_entropy(work, 0, kRows);
       for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(logits[i], given[i]) << "no gradient, nothing written";
       const auto without = losses;
@@ -258,14 +260,16 @@ TEST_P(RowKernels, CrossEntropyAndItsGradient) {
         double sum = 0, largest = -1e300;
         for (int64_t i = 0; i < width; ++i) largest = std::max(largest, given[at(i)]);
         for (int64_t i = 0; i < width; ++i) sum += std::exp(given[at(i)] - largest);
-        const double loss = label < 0 ? 0 : largest + std::log(sum) - given[at(label)];
+        const double lse = largest + std::log(sum), pull = 1 + 2 * weight * lse;
+        const double loss = label < 0 ? 0 : lse - given[at(label)] + weight * lse * lse;
         // The largest term has the exponent 0; every other has an argument up to 180 with its rounding.
         const double relative = (180 + static_cast<double>(width)) * 0x1p-24;
         EXPECT_NEAR(losses[static_cast<size_t>(row)], loss, 2 * relative * (1 + loss));
         for (int64_t i = 0; i < width; ++i) {
           const double p = std::exp(given[at(i)] - largest) / sum;
-          const double truth = label < 0 ? 0 : 0.25 * (p - (i == label ? 1 : 0));
-          EXPECT_NEAR(logits[at(i)], truth, relative + std::abs(truth) * 2 * rounding(GetParam()));
+          const double truth = label < 0 ? 0 : 0.25 * (pull * p - (i == label ? 1 : 0));
+          EXPECT_NEAR(logits[at(i)], truth,
+                      (1 + std::abs(pull)) * relative + std::abs(truth) * 2 * rounding(GetParam()));
         }
       }
     }
