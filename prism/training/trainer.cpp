@@ -15,8 +15,8 @@
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/models/batch.h"
 #include "prism/models/cost.h"
-#include "prism/training/batch.h"
 #include "prism/training/learning_rate.h"
 #include "prism/training/validation.h"
 
