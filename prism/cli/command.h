@@ -28,6 +28,7 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed = "1 fa
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& word);
 
 /// One function per command, in the file of its name; each returns the exit status.
+int run_analyse(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
