@@ -38,6 +38,7 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardCo
   }
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
+  if (context.probe != nullptr) context.probe->observe(index_, input);
   return out(attend(input, context.backend).out_BTHE.reshape({batch, tokens, heads * config_.head_dim}));
 }
 

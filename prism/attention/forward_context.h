@@ -1,6 +1,7 @@
 // What a forward pass knows besides its tokens.
 #pragma once
 
+#include "prism/attention/attention_probe.h"
 #include "prism/attention/kv_cache.h"
 
 namespace prism {
@@ -11,6 +12,7 @@ struct ForwardContext {
   torch::Tensor documents_BT;  ///< int32, never falling: attention stays inside a document; undefined: one document
   torch::Tensor lengths_B;     ///< int32, valid tokens of each row, the rest is padding; undefined: all
   KvCache* cache = nullptr;    ///< the past, extended by this call; null: none
+  AttentionProbe* probe = nullptr;  ///< looks at every layer's attention; null: none
   AttentionBackend backend = AttentionBackend::automatic;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -30,6 +31,18 @@ Statistic statistic(const std::vector<double>& values) {
   for (const double value : values) squares += (value - result.mean) * (value - result.mean);
   result.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
   return result;
+}
+
+Statistic mean_difference(const std::vector<double>& a, const std::vector<double>& b, bool paired) {
+  if (!paired) {
+    const Statistic left = statistic(a), right = statistic(b);
+    const int64_t count = std::min(left.count, right.count);
+    return {left.mean - right.mean, count > 1 ? std::hypot(left.deviation, right.deviation) : 0.0, count};
+  }
+  PRISM_ASSERT(a.size() == b.size(), "mean_difference", "{} values paired with {}", a.size(), b.size());
+  std::vector<double> differences(a.size());
+  std::transform(a.begin(), a.end(), b.begin(), differences.begin(), std::minus<>());
+  return statistic(differences);
 }
 
 Interval t_interval(const Statistic& values, double confidence) {

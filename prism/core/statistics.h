@@ -26,6 +26,11 @@ struct Statistic {
 /// Two passes, so that nearly equal values keep their digits.
 Statistic statistic(const std::vector<double>& values);
 
+/// Mean of `a` minus mean of `b`, and how much that scatters. Paired: the statistic of the differences at equal
+/// positions. Else the deviations add in squares, 0 where either side is a single value; the count is the smaller one.
+/// @param paired  only where there are as many of both.
+Statistic mean_difference(const std::vector<double>& a, const std::vector<double>& b, bool paired);
+
 struct Interval {
   double low = 0, high = 0;
   bool excludes(double value) const { return value < low || value > high; }

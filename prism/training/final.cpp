@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "prism/analysis/attention_distance.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/evaluation/perplexity.h"
@@ -26,7 +27,12 @@ Json text_record(Decoder decoder, const Tokenizer& tokenizer, const FinalText& t
 
 }  // namespace
 
-void check_final(const FinalOptions& options, const Tokenizer* tokenizer) {
+void check_final(const FinalOptions& options, const Tokenizer* tokenizer, const WindowLoader* valid_windows) {
+  PRISM_CHECK(options.distance_sequences >= 0, "final",
+              "final.distance_sequences: expected at least 0; found {}; raise it.", options.distance_sequences);
+  PRISM_CHECK(options.distance_sequences == 0 || valid_windows != nullptr, "final",
+              "expected a validation split for final.distance_sequences; found none; give prism tokenize --valid-share "
+              "or --valid.");
   PRISM_CHECK(options.texts.empty() || tokenizer != nullptr, "final",
               "expected data with a tokenizer.json for final.texts; found none; put it beside the shards.");
   std::set<std::string> names;
@@ -40,15 +46,20 @@ void check_final(const FinalOptions& options, const Tokenizer* tokenizer) {
   }
 }
 
-std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer& tokenizer,
-                                               const FinalOptions& options) {
+std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer* tokenizer,
+                                               const WindowLoader* valid_windows, const FinalOptions& options) {
   std::vector<Json> records;
   try {
-    for (const auto& text : options.texts) records.push_back(text_record(decoder, tokenizer, text));
+    for (const auto& text : options.texts) records.push_back(text_record(decoder, *tokenizer, text));
   } catch (const FailedError&) {
     if (stop_signal() != 0) return std::nullopt;  // that is why it failed
     throw;
   }
+  if (options.distance_sequences == 0) return records;
+  const auto distance = measure_attention_distance(decoder, *valid_windows, options.distance_sequences);
+  if (!distance) return std::nullopt;
+  records.push_back({{"kind", "attention_distance"}});
+  records.back().update(fields_to_json(*distance));
   return records;
 }
 

@@ -1,14 +1,16 @@
 // What a run measures of its model when training ends, so that its records alone can be compared later.
 //
-//   check_final(recipe.final, tokenizer);                        // before the first step
-//   const auto records = final_records(decoder, *tokenizer, recipe.final);
+//   check_final(recipe.final, tokenizer, valid_windows);                        // before the first step
+//   const auto records = final_records(decoder, tokenizer, valid_windows, recipe.final);
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "prism/core/fields.h"
+#include "prism/data/loader.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
 
@@ -26,24 +28,31 @@ struct FinalText {
 };
 
 struct FinalOptions {
+  int64_t distance_sequences = 0;
   std::vector<FinalText> texts;
   template <class Visitor>
   void visit(Visitor& v) {
+    v("distance_sequences", distance_sequences,
+      "validation windows over which attention distance is measured, layer by layer; 0: none");
     v("texts", texts, "texts whose losses are recorded document by document");
   }
 };
 
-/// @param tokenizer  null: the data has none.
-/// @throws InputError for texts that are not there, have no name or one name twice, or that no tokenizer can read.
-void check_final(const FinalOptions& options, const Tokenizer* tokenizer);
+/// @param tokenizer      null: the data has none.
+/// @param valid_windows  null: the data has no validation split.
+/// @throws InputError for texts that are not there, have no name or one name twice, or that no tokenizer can read;
+///         distances without validation windows.
+void check_final(const FinalOptions& options, const Tokenizer* tokenizer, const WindowLoader* valid_windows);
 
-/// A record for each text, as evaluate_perplexity() with windows of the model's context sees it:
+/// A record for each text, as evaluate_perplexity() with windows of the model's context sees it, and one for the
+/// attention distance (analysis/attention_distance.h):
 ///
 ///   {"kind": "text_loss", "text": NAME, "nats": sum, "tokens": predicted, "bytes": of the text,
 ///    "documents": [[nats, tokens], ...]}
+///   {"kind": "attention_distance", "layers": [{"layer": 0, "heads": 3, "distance": 57.3, ...}, ...], ...}
 ///
 /// @return  nothing if a stop signal came (core/stop.h).
-std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer& tokenizer,
-                                               const FinalOptions& options);
+std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer* tokenizer,
+                                               const WindowLoader* valid_windows, const FinalOptions& options);
 
 }  // namespace prism

@@ -15,8 +15,8 @@
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/models/batch.h"
 #include "prism/models/cost.h"
-#include "prism/training/batch.h"
 #include "prism/training/validation.h"
 
 namespace prism {
@@ -60,7 +60,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
               recipe_.train.tokens, step_tokens());
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
   check_samples();
-  check_final(recipe_.final, tokenizer_ ? &*tokenizer_ : nullptr);
+  check_final(recipe_.final, tokenizer_ ? &*tokenizer_ : nullptr, valid_windows_.get());
   check_memory(recipe_.model, 16);  // float32 weight, gradient and two moments
   decoder_ = Decoder(recipe_.model);
   decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
@@ -389,8 +389,8 @@ bool Trainer::finish_step() {
   const bool last = state_.step == total_steps();
   // Before anything of this step is recorded: a signal may cut it short, and --resume does it again.
   std::vector<Json> finals;
-  if (last && tokenizer_) {
-    auto records = final_records(decoder_, *tokenizer_, recipe_.final);
+  if (last) {
+    auto records = final_records(decoder_, tokenizer_ ? &*tokenizer_ : nullptr, valid_windows_.get(), recipe_.final);
     if (!records) return false;
     finals = std::move(*records);
   }

@@ -1,7 +1,7 @@
 #include "prism/training/validation.h"
 
 #include "prism/core/stop.h"
-#include "prism/training/batch.h"
+#include "prism/models/batch.h"
 
 namespace prism {
 

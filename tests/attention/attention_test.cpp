@@ -116,6 +116,53 @@ TEST(Attention, WithPaddingEqualsTheShorterText) {
                               attention(x.narrow(0, 1, 1).narrow(1, 0, 3), ForwardContext{})[0], 1e-4, 1e-5));
 }
 
+/// Keeps what it is shown.
+class Recorder : public AttentionProbe {
+ public:
+  void observe(size_t layer, const AttentionInput& input) override {
+    layers.push_back(layer);
+    inputs.push_back(input);
+  }
+  std::vector<size_t> layers;
+  std::vector<AttentionInput> inputs;
+};
+
+TEST(AttentionProbe, IsShownWhatTheOutputIsComputedFrom) {
+  torch::manual_seed(1);
+  const torch::NoGradGuard no_gradients;
+  Attention attention(24, layer(4, 2, 6), /*index=*/3, std::make_shared<RotaryCache>());
+  for (auto& parameter : attention->parameters()) parameter.normal_(0, 0.3);
+  const auto x = torch::randn({2, 7, 24});
+  Recorder recorder;
+  ForwardContext context;
+  context.lengths_B = torch::tensor({7, 3}, torch::kInt);
+  context.documents_BT = torch::tensor({{0, 0, 0, 1, 1, 1, 1}, {0, 1, 1, 1, 1, 1, 1}}, torch::kInt);
+  const auto unseen = attention(x, context);
+  context.probe = &recorder;
+  const auto seen = attention(x, context);
+  EXPECT_TRUE(torch::equal(seen, unseen));
+  ASSERT_EQ(recorder.layers, (std::vector<size_t>{3}));
+  const auto again = attention->out(attend(recorder.inputs.back()).out_BTHE.reshape({2, 7, 24}));
+  EXPECT_TRUE(torch::equal(again, seen));
+}
+
+TEST(AttentionProbe, SeesThePastOfACache) {
+  auto attention = make_attention(4, 2, 6);
+  const torch::NoGradGuard no_gradients;
+  KvCache cache({layer(4, 2, 6)}, 1, 9, torch::kFloat);
+  Recorder recorder;
+  ForwardContext context;
+  context.cache = &cache;
+  context.probe = &recorder;
+  for (const int64_t count : {4, 2}) {
+    attention(torch::randn({1, count, 24}), context);
+    cache.advance(count);
+  }
+  ASSERT_EQ(recorder.inputs.size(), 2u);
+  EXPECT_EQ(recorder.inputs[1].q_BTHD.size(1), 2);
+  EXPECT_EQ(recorder.inputs[1].kv.k_BGSD.size(2), 6);
+}
+
 TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {
   EXPECT_THROW(Attention(24, layer(4, 3, 6), 0, std::make_shared<RotaryCache>()), InputError);
   auto attention = make_attention(4, 2, 6);

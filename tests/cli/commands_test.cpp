@@ -16,7 +16,7 @@ TEST(Help, OfEveryCommandNamesItsOptionsAndExitStatus) {
   const auto top = run({"--help"});
   EXPECT_EQ(top.status, 0);
   for (const std::string command :
-       {"train", "sweep", "generate", "eval", "info", "bench", "report", "tokenizer", "tokenize"}) {
+       {"train", "sweep", "generate", "eval", "analyse", "info", "bench", "report", "tokenizer", "tokenize"}) {
     EXPECT_NE(top.out.find("  " + command + " "), std::string::npos) << command;
     const auto help = run({command, "--help"});
     EXPECT_EQ(help.status, 0) << command;

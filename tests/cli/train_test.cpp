@@ -35,6 +35,28 @@ TEST(Train, WritesRecordsCheckpointsAndTheWholeRecipe) {
   EXPECT_LT(last_loss, first_loss - 0.2);
 }
 
+TEST(Train, RecordsTheLossOfWholeTextsDocumentByDocument) {
+  const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "final", "--threads", "1", "--final",
+                            R"({"texts": [{"name": "all", "separator": "\\n\\n", "files": ["text.txt"]}]})"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::ifstream file(Workshop::folder() / "final/records.jsonl");
+  Json found;
+  for (std::string line; std::getline(file, line);)
+    if (auto json = Json::parse(line); json["kind"] == "text_loss") found = json;
+  EXPECT_EQ(found["text"], "all");
+  EXPECT_EQ(found["step"], 16);
+  double nats = 0;
+  for (const auto& document : found["documents"]) nats += document[0].get<double>();
+  EXPECT_GT(found["documents"].size(), 10u);
+  EXPECT_NEAR(nats, found["nats"].get<double>(), 1e-6 * nats);
+  const auto eval =
+      Json::parse(run({"eval", "final", "text.txt", "--separator", "\\n\\n", "--threads", "1", "--json"}).out);
+  EXPECT_NEAR(eval["nats"].get<double>(), nats, 1e-9 * nats) << "the weights that the run ends with";
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--final",
+                       R"({"texts": [{"name": "all", "files": ["absent.txt"]}]})"}),
+                  2, {"absent.txt"});
+}
+
 TEST(Train, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
   const auto words = [](const std::string& out, const std::string& seed) {
     return std::vector<std::string>{"train", "--recipe", "recipe.json", "--out", out, "--threads", "1", "--seed", seed};

@@ -31,6 +31,21 @@ TEST(Statistic, OfOneValueHasNoDeviation) {
   EXPECT_EQ(statistic({}).count, 0);
 }
 
+TEST(MeanDifference, OfPairsScattersAsTheirDifferencesDo) {
+  const Statistic paired = mean_difference({11, 21, 34}, {10, 20, 30}, /*paired=*/true);
+  EXPECT_DOUBLE_EQ(paired.mean, 2);
+  EXPECT_DOUBLE_EQ(paired.deviation, std::sqrt(3.0));
+  EXPECT_EQ(paired.count, 3);
+}
+
+TEST(MeanDifference, WithoutPairsAddsDeviationsInSquares) {
+  const Statistic apart = mean_difference({1, 3}, {10, 10, 16}, /*paired=*/false);
+  EXPECT_DOUBLE_EQ(apart.mean, -10);
+  EXPECT_DOUBLE_EQ(apart.deviation, std::sqrt(2.0 + 12.0));
+  EXPECT_EQ(apart.count, 2);
+  EXPECT_EQ(mean_difference({1}, {10, 16}, /*paired=*/false).deviation, 0);
+}
+
 TEST(TInterval, HasTheQuantilesOfTheTables) {
   // Student's t, 97.5%: 12.7062 for 1 degree of freedom, 4.30265 for 2, 2.26216 for 9.
   const Interval two = t_interval({.mean = 1, .deviation = std::sqrt(2.0), .count = 2}, 0.95);

@@ -216,6 +216,25 @@ TEST_F(Run, BeginsWithTheWeightsOfAnotherModelWhateverItsHeads) {
   EXPECT_FALSE(fs::exists(folder_.path() / "third"));
 }
 
+TEST_F(Run, MeasuresAttentionDistanceBeforeItEnds) {
+  auto r = recipe();
+  r.final.distance_sequences = 5;
+  const auto records = train(r, "distance");
+  const auto found = std::find_if(records.begin(), records.end(),
+                                  [](const Json& record) { return record["kind"] == "attention_distance"; });
+  ASSERT_NE(found, records.end());
+  EXPECT_EQ((*found)["sequences"], 5);
+  ASSERT_EQ((*found)["layers"].size(), 2u);
+  EXPECT_EQ((*found)["layers"][1]["heads"], 2);
+  EXPECT_GT((*found)["layers"][0]["distance"].get<double>(), 0);
+  EXPECT_EQ(records.back()["kind"], "end");
+  r.final.distance_sequences = -1;
+  EXPECT_REFUSED(train(r, "negative"), "distance_sequences");
+  r.final.distance_sequences = 0;
+  r.final.texts = {{"a text", "", {"absent.txt"}}};
+  EXPECT_REFUSED(train(r, "no tokenizer"), "tokenizer.json");
+}
+
 TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   auto r = recipe();
   r.train.checkpoint_every_tokens = 8 * kContext;

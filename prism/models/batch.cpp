@@ -1,4 +1,4 @@
-#include "prism/training/batch.h"
+#include "prism/models/batch.h"
 
 namespace prism {
 

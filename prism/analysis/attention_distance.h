@@ -1,0 +1,92 @@
+// Attention distance: how many tokens back the heads of each layer look on average.
+//
+//   AttentionDistanceProbe probe(decoder->config().layers);
+//   context.probe = &probe;
+//   decoder(tokens_BT, context);                           // as often as wanted
+//   for (const auto& layer : probe.result().layers) fmt::print("{} {:.1f}\n", layer.layer, layer.distance);
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "prism/attention/attention_probe.h"
+#include "prism/data/loader.h"
+#include "prism/models/decoder.h"
+
+namespace prism {
+
+struct LayerDistance {
+  int64_t layer = 0, heads = 0, head_dim = 0;
+  double distance = 0, distance_sd = 0;
+  std::vector<double> head_distances;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("layer", layer, "which, from 0");
+    v("heads", heads, "query heads");
+    v("head_dim", head_dim, "width of a head");
+    v("distance", distance, "mean over heads, in tokens");
+    v("distance_sd", distance_sd, "sample standard deviation over heads; 0 for a single one");
+    v("head_distances", head_distances, "of each head, in tokens");
+  }
+};
+
+struct AttentionDistance {
+  std::vector<LayerDistance> layers;
+  int64_t sequences = 0, context = 0, queries = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("layers", layers, "first to last");
+    v("sequences", sequences, "that were looked at");
+    v("context", context, "tokens of the longest of them");
+    v("queries", queries, "that count, of all sequences together");
+  }
+};
+
+/// Gathers, over all forward passes that it sees, the mean distance between a query and the keys that it attends to:
+///
+///   D_l = mean over heads i, queries t, sequences of  sum_(s <= t) A_(l,i)[t, s] |t - s|,   A = softmax(scale q k^T),
+///
+/// where the queries are the last half of a sequence, positions floor(n / 2) + 1 to n of n, so that each has a long
+/// past to look at. 0: every query attends to its own position alone. Attention spread evenly over the past gives
+/// 3 n / 8 - 1 / 4 (even n), all of it on the first token twice as much.
+///
+/// A sequence shorter than its row counts with the last half of its own length; every query that counts has the same
+/// weight. Documents inside a row end a query's past, but do not change which queries count. Behind a cache the keys so
+/// far are the sequence.
+///
+/// Scores and softmax are float32 (float64 for float64 queries), of some rows of the heads of one key/value head at a
+/// time: a few MiB, never all T x T of them. Sums over queries are float64.
+///
+/// Source: arXiv 2606.27449, section 4.1, equation (1), where all sequences are full windows of one document.
+class AttentionDistanceProbe : public AttentionProbe {
+ public:
+  /// @param layers  of the model that is looked at.
+  explicit AttentionDistanceProbe(const std::vector<LayerConfig>& layers);
+
+  /// @throws InputError for attention that is not causal, pages, block masks, or heads that are left out.
+  void observe(size_t layer, const AttentionInput& input) override;
+
+  /// Of the passes so far, which were whole. @throws InputError if no query counted.
+  AttentionDistance result() const;
+
+ private:
+  struct Layer {
+    int64_t head_dim;
+    torch::Tensor sum_H;  ///< float64, on the CPU: distances of all queries that count
+  };
+  std::vector<Layer> layers_;
+  int64_t sequences_ = 0, context_ = 0, queries_ = 0;
+};
+
+/// Attention distance over the windows of `windows`, from where it stands.
+///
+/// @param windows      unshuffled; with the document mask that the model was trained with.
+/// @param sequences    windows to look at, at least 1; fewer if there are no more.
+/// @param on_progress  if given, called after every batch with the number of sequences so far.
+/// @return             nothing if a stop signal came (core/stop.h).
+std::optional<AttentionDistance> measure_attention_distance(Decoder decoder, WindowLoader windows, int64_t sequences,
+                                                            const std::function<void(int64_t)>& on_progress = {});
+
+}  // namespace prism
