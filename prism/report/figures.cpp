@@ -127,9 +127,12 @@ Plot difference_plot(const Comparison& comparison) {
   double low = 0, high = 0;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
-    auto points = loss_difference(comparison.groups[i], comparison.groups[comparison.baseline]).points;
-    // Before training, the gap is that of two random models.
-    std::erase_if(points, [](const CurveStatistic& point) { return point.tokens == 0; });
+    std::vector<CurveStatistic> points;
+    for (const auto& [tokens, gap] :
+         loss_difference(comparison.groups[i], comparison.groups[comparison.baseline]).points) {
+      // Before training, the gap is that of two random models.
+      if (tokens > 0) points.push_back({tokens, gap.difference});
+    }
     add_statistics(plot, static_cast<int>(i), points);
     for (const auto& [tokens, loss] : points) {
       low = std::min(low, loss.mean - loss.deviation);

@@ -13,6 +13,7 @@
 #include "prism/report/page_style.h"
 #include "prism/report/schedule_picture.h"
 #include "prism/report/series.h"
+#include "prism/report/setup_tables.h"
 #include "prism/report/summary.h"
 
 namespace prism {
@@ -96,6 +97,10 @@ std::string loss_section(const Comparison& comparison, const ReportOptions& opti
   const char* band = has_seeds(comparison)
                          ? " The line is the mean over seeds, the band one sample standard deviation to either side."
                          : "";
+  const char* difference_band = has_seeds(comparison)
+                                    ? " The line is the mean of the differences seed by seed, the band one sample "
+                                      "standard deviation of them to either side."
+                                    : "";
   const Plot train = train_plot(comparison);
   std::string content = legend_html(comparison) + "<div class=\"figures\">\n";
   content += writer.figure(train, "Training loss", train_caption(comparison, train),
@@ -106,8 +111,8 @@ std::string loss_section(const Comparison& comparison, const ReportOptions& opti
     const auto& baseline = comparison.groups[comparison.baseline].label;
     content += writer.figure(
         difference_plot(comparison), "Difference in validation loss",
-        fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better than {}.{}{}",
-                    baseline, baseline, band, last_differences(comparison)),
+        fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better than {}.{}",
+                    baseline, baseline, difference_band),
         "The runs have no evaluations that can be compared yet.");
   }
   content += "</div>\n";
