@@ -132,12 +132,6 @@ void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
   b = std::move(right);
 }
 
-Statistic statistic_of(const std::vector<SeedValue>& values) {
-  std::vector<double> numbers;
-  for (const auto& value : values) numbers.push_back(value.value);
-  return statistic(numbers);
-}
-
 /// Of the means, where the values cannot be paired.
 Statistic unpaired_difference(const Statistic& group, const Statistic& baseline) {
   const int64_t count = std::min(group.count, baseline.count);
@@ -220,6 +214,12 @@ std::vector<CurveStatistic> curve_statistics(const std::vector<const std::vector
 
 std::vector<CurveStatistic> validation_curve(const RunGroup& group) {
   return curve_statistics(validation_curves(counted_runs(group)));
+}
+
+Statistic statistic_of(const std::vector<SeedValue>& values) {
+  std::vector<double> numbers;
+  for (const auto& value : values) numbers.push_back(value.value);
+  return statistic(numbers);
 }
 
 PairedDifference paired_difference(const std::vector<SeedValue>& group, const std::vector<SeedValue>& baseline) {

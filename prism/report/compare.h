@@ -77,6 +77,8 @@ struct SeedValue {
   double value = 0;
 };
 
+Statistic statistic_of(const std::vector<SeedValue>& values);
+
 /// How far a group lies above the baseline in one quantity.
 ///
 /// Runs of one seed see the same data in the same order, so that their difference varies less than either of them, and

@@ -40,4 +40,26 @@ inline Comparison compare_groups(const std::vector<std::pair<std::string, std::v
   return compare_runs(std::move(runs));
 }
 
+/// The seeds' attention distances: for each layer, heads and distance.
+inline Run with_distances(Run run, const std::vector<std::pair<int64_t, double>>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    run.distances.push_back({static_cast<int64_t>(i), layers[i].first, layers[i].second});
+  }
+  return run;
+}
+
+/// Two seeds of a uniform and of a progressive model with three layers, measured: in the first two layers heads differ.
+inline Comparison measured_runs() {
+  const auto run = [](const std::string& name, int64_t seed, const std::vector<std::pair<int64_t, double>>& layers,
+                      double nats) {
+    Run result = with_distances(make_run(name, seed, {{1000, 4.0}}), layers);
+    result.text_losses = {{"a text", nats, 100}};
+    return result;
+  };
+  return compare_runs({run("uniform", 1, {{4, 10.0}, {4, 20.0}, {4, 30.0}}, 400),
+                       run("uniform", 2, {{4, 12.0}, {4, 24.0}, {4, 30.0}}, 410),
+                       run("prism", 1, {{1, 15.0}, {2, 20.0}, {4, 31.0}}, 390),
+                       run("prism", 2, {{1, 18.0}, {2, 26.0}, {4, 29.0}}, 402)});
+}
+
 }  // namespace prism
