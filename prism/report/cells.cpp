@@ -1,30 +1,34 @@
 #include "prism/report/cells.h"
 
-#include "prism/report/number_text.h"
-
 namespace prism {
 
 TableCell name_cell(const Comparison& comparison, size_t group) {
   return {comparison.groups[group].label, "", false, static_cast<int>(group)};
 }
 
-TableCell loss_cell(const Statistic& loss) {
-  if (loss.count == 0) return {kNoValue};
-  return {loss_text(loss.mean), loss.count > 1 ? loss_text(loss.deviation) : ""};
-}
-
-TableCell difference_cell(const PairedDifference& gap) {
-  if (gap.difference.count == 0) return {kNoValue};
-  return {difference_text(gap.difference.mean), gap.difference.count > 1 ? loss_text(gap.difference.deviation) : ""};
-}
-
-TableCell interval_cell(const PairedDifference& gap) {
-  return {gap.has_interval() ? interval_text(gap.interval) : kNoValue};
-}
-
-TableCell whole_cell(const Statistic& value) {
+TableCell spread_cell(const Statistic& value, NumberStyle style) {
   if (value.count == 0) return {kNoValue};
-  return {grouped(value.mean), value.count > 1 ? grouped(value.deviation) : ""};
+  return {number_text(value.mean, style), value.count > 1 ? number_text(value.deviation, {style.decimals}) : ""};
+}
+
+TableCell interval_cell(const PairedDifference& gap, NumberStyle style) {
+  return {gap.has_interval() ? interval_text(gap.interval, style) : kNoValue};
+}
+
+void NumberedRows::set(int64_t number, size_t column, TableCell cell) {
+  rows_.try_emplace(number, columns_, TableCell{kNoValue}).first->second[column] = std::move(cell);
+}
+
+void NumberedRows::append_to(Table& table, size_t most) const {
+  const size_t stride = rows_.empty() ? 1 : (rows_.size() - 1) / most + 1;
+  size_t left = rows_.size();
+  for (const auto& [number, cells] : rows_) {
+    // Counted from the end, so that the last row is there.
+    if (--left % stride != 0) continue;
+    auto& row = table.rows.emplace_back();
+    row.push_back({grouped(number)});
+    row.insert(row.end(), cells.begin(), cells.end());
+  }
 }
 
 }  // namespace prism

@@ -8,7 +8,6 @@
 
 #include "prism/core/names.h"
 #include "prism/report/cells.h"
-#include "prism/report/number_text.h"
 #include "prism/report/schedule_picture.h"
 
 namespace prism {
@@ -157,9 +156,9 @@ Table machine_table(const Comparison& comparison) {
          {distinct_texts(group, [](const Run& run) { return run.cpu; })},
          {distinct_texts(group, [](const Run& run) { return run.threads ? std::to_string(*run.threads) : ""; })},
          {distinct_texts(group, [](const Run& run) { return run.dtype; })},
-         {limit.count > 0 ? grouped(limit.mean) : kNoValue},
+         {limit.count > 0 ? number_text(limit.mean, kWholeNumber) : kNoValue},
          {share.count > 0 ? fmt::format("{:.1f}", 100 * share.mean) : kNoValue},
-         {memory.count > 0 ? grouped(memory.mean / (1 << 20)) : kNoValue}});
+         {memory.count > 0 ? number_text(memory.mean / (1 << 20), kWholeNumber) : kNoValue}});
   }
   return table;
 }

@@ -9,13 +9,14 @@
 #include "prism/core/names.h"
 #include "prism/core/progress.h"
 #include "prism/report/cells.h"
-#include "prism/report/number_text.h"
+#include "prism/report/cost.h"
 #include "prism/report/verdict.h"
 
 namespace prism {
 namespace {
 
-constexpr size_t kMostCurveRows = 12;
+constexpr size_t kMostCurveRows = 12;            // of tables of curves
+constexpr std::ptrdiff_t kDifferenceColumn = 7;  // of the table of runs: after the validation loss
 
 bool all_finished(const Run& run) {
   return run.finished;
@@ -171,8 +172,10 @@ struct ResultColumns {
 void add_difference_cells(const Comparison& comparison, size_t group, bool intervals, std::vector<TableCell>& row) {
   const bool is_baseline = group == comparison.baseline;
   const auto gap = final_difference(comparison.groups[group], comparison.groups[comparison.baseline]);
-  row.push_back(is_baseline ? TableCell{"baseline"} : gap ? difference_cell(gap->loss) : TableCell{kNoValue});
-  if (intervals) row.push_back(is_baseline || !gap ? TableCell{kNoValue} : interval_cell(gap->loss));
+  row.push_back(is_baseline ? TableCell{"baseline"}
+                : gap       ? spread_cell(gap->loss.difference, kLossDifference)
+                            : TableCell{kNoValue});
+  if (intervals) row.push_back(is_baseline || !gap ? TableCell{kNoValue} : interval_cell(gap->loss, kLossDifference));
 }
 
 std::vector<TableCell> results_row(const Comparison& comparison, size_t index, const ResultColumns& columns) {
@@ -181,18 +184,51 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   const auto curve = validation_curve(group);
   const std::string& schedule = group.runs.front().schedule;
   std::vector<TableCell> row = {name_cell(comparison, index), {schedule.empty() ? kNoValue : schedule}};
+  row.push_back(spread_cell(curve.empty() ? Statistic{} : curve.back().loss, kLossNumber));
+  row.back().strong = columns.marks(index);
+  if (columns.differences) add_difference_cells(comparison, index, columns.intervals, row);
   if (columns.seeds) row.push_back({seeds_text(group)});
   if (columns.states) row.push_back({group_state(group)});
   row.push_back({grouped(group.runs.front().parameters)});
   row.push_back({grouped(tokens_done(counted))});
-  row.push_back(loss_cell(curve.empty() ? Statistic{} : curve.back().loss));
-  row.back().strong = columns.marks(index);
-  if (columns.differences) add_difference_cells(comparison, index, columns.intervals, row);
-  row.push_back(whole_cell(statistic_over(counted, &Run::tokens_per_s)));
+  row.push_back(spread_cell(statistic_over(counted, &Run::tokens_per_s), kWholeNumber));
   double seconds = 0;
   for (const Run* run : counted) seconds += run->seconds;
   row.push_back({short_duration(seconds / static_cast<double>(counted.size()))});
   return row;
+}
+
+std::string last_loss(const std::vector<CurvePoint>& curve) {
+  return curve.empty() ? kNoValue : number_text(curve.back().loss, kLossNumber);
+}
+
+std::string lowest_loss(const std::vector<CurvePoint>& curve) {
+  const auto lowest = std::min_element(curve.begin(), curve.end(),
+                                       [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
+  return curve.empty() ? kNoValue : number_text(lowest->loss, kLossNumber);
+}
+
+/// The columns of the table of runs without the difference.
+std::vector<TableCell> run_row(const Comparison& comparison, size_t group, const Run& run) {
+  return {name_cell(comparison, group),
+          {grouped(run.seed)},
+          {run.folder.string()},
+          {state_text(run)},
+          {grouped(run.tokens)},
+          {last_loss(smooth_curve(run.train))},
+          {last_loss(run.valid)},
+          {lowest_loss(run.valid)},
+          {run.tokens_per_s ? number_text(*run.tokens_per_s, kWholeNumber) : kNoValue},
+          {short_duration(run.seconds)}};
+}
+
+/// The difference of one pair.
+TableCell seed_cell(const std::optional<DifferencePoint>& gap, const std::optional<int64_t>& seed) {
+  if (!gap) return {kNoValue};
+  const auto& pairs = gap->loss.seeds;
+  const auto pair =
+      std::find_if(pairs.begin(), pairs.end(), [&](const SeedValue& value) { return value.seed == seed; });
+  return {pair == pairs.end() ? kNoValue : number_text(pair->value, kLossDifference)};
 }
 
 /// What the seeds say about best and rival, as a sentence that claims no more than they do.
@@ -202,7 +238,7 @@ std::string verdict_text(const Comparison& comparison, const Verdict& verdict) {
   if (!verdict.difference) return fmt::format("There is no evaluation of {} to compare it with.", whom);
   const PairedDifference& gap = *verdict.difference;
   const std::string difference =
-      fmt::format("Its difference to {}, {},", whom, minus_signs(signed_spread_text(gap.difference)));
+      fmt::format("Its difference to {}, {},", whom, minus_signs(spread_text(gap.difference, kLossDifference)));
   if (!gap.paired()) return difference + " is of runs that share no seed: no pairing was possible, nothing is shown.";
   if (!gap.has_interval()) return difference + " is of a single pair of runs, which shows nothing.";
   const std::string found = verdict.is_shown() ? "excludes zero"
@@ -210,7 +246,7 @@ std::string verdict_text(const Comparison& comparison, const Verdict& verdict) {
                                 ? fmt::format("excludes zero on the other side: {} is lower on the shared seeds", rival)
                                 : "includes zero: that it is better is not shown";
   return fmt::format("{} has a 95% interval of {}, paired by seed, which {}.", difference,
-                     minus_signs(interval_text(gap.interval)), found);
+                     minus_signs(interval_text(gap.interval, kLossDifference)), found);
 }
 
 }  // namespace
@@ -220,8 +256,8 @@ std::string headline(const Comparison& comparison) {
     const RunGroup& group = comparison.groups.front();
     const auto curve = validation_curve(group);
     if (curve.empty()) return fmt::format("{}: no validation loss has been recorded yet.", group.label);
-    return fmt::format("{}: validation loss {} after {} tokens.", group.label, spread_text(curve.back().loss),
-                       grouped(curve.back().tokens));
+    return fmt::format("{}: validation loss {} after {} tokens.", group.label,
+                       spread_text(curve.back().loss, kLossNumber), grouped(curve.back().tokens));
   }
   const auto verdict = find_verdict(comparison);
   if (!verdict)
@@ -229,18 +265,17 @@ std::string headline(const Comparison& comparison) {
   return fmt::format("{}{}{} has the lowest validation loss after {} tokens: {}. {}",
                      verdict->of_all ? "" : "Of the runs that got that far, ", comparison.groups[verdict->best].label,
                      verdict->best == comparison.baseline ? ", the baseline," : "", grouped(verdict->tokens),
-                     spread_text(verdict->loss), verdict_text(comparison, *verdict));
+                     spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
 }
 
 Table results_table(const Comparison& comparison) {
   const ResultColumns columns(comparison);
-  Table table{"Results", {{"run"}, {"schedule"}}, {}, {}};
-  if (columns.seeds) table.columns.push_back({"seeds", true});
-  if (columns.states) table.columns.push_back({"state"});
-  for (const char* header : {"parameters", "tokens", "val loss"}) table.columns.push_back({header, true});
+  Table table{"Results", {{"run"}, {"schedule"}, {"val loss", true}}, {}, {}};
   if (columns.differences) table.columns.push_back({"Δ val loss", true});
   if (columns.intervals) table.columns.push_back({"95% interval", true});
-  for (const char* header : {"tokens/s", "time"}) table.columns.push_back({header, true});
+  if (columns.seeds) table.columns.push_back({"seeds", true});
+  if (columns.states) table.columns.push_back({"state"});
+  for (const char* header : {"parameters", "tokens", "tokens/s", "time"}) table.columns.push_back({header, true});
   for (size_t i = 0; i < comparison.groups.size(); ++i) table.rows.push_back(results_row(comparison, i, columns));
   if (columns.differences) add_difference_notes(comparison, table);
   if (columns.seeds) {
@@ -250,34 +285,58 @@ Table results_table(const Comparison& comparison) {
   return table;
 }
 
-Table runs_table(const Comparison& comparison) {
-  Table table{"Every run",
-              {{"run"},
-               {"seed", true},
-               {"folder"},
-               {"state"},
-               {"tokens", true},
-               {"train loss", true},
-               {"val loss", true},
-               {"lowest val loss", true},
-               {"tokens/s", true},
-               {"time", true}},
+Table reach_table(const Comparison& comparison) {
+  Table table{"Until the baseline's final loss",
+              {{"run"}, {"seeds that reach it", true}, {"tokens", true}, {"seconds", true}},
               {},
-              {"Train loss: the end of the smoothed curve."}};
+              {}};
+  const auto target = target_loss(comparison);
+  if (!target || comparison.groups.size() < 2) return table;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const Reach reach = reach_loss(comparison.groups[i], *target);
+    const bool reached = reach.tokens.count > 0;
+    table.rows.push_back({name_cell(comparison, i),
+                          {fmt::format("{} of {}", reach.tokens.count, reach.runs)},
+                          reached ? spread_cell(reach.tokens, kWholeNumber) : TableCell{"not reached"},
+                          spread_cell(reach.seconds, kWholeNumber)});
+  }
+  table.notes.push_back(fmt::format(
+      "When a validation curve, straight between evaluations, first is at {}, the mean final validation loss of {}, or "
+      "below. Means and deviations are over the seeds that reach it; seconds include evaluations.",
+      number_text(*target, kLossNumber), comparison.groups[comparison.baseline].label));
+  return table;
+}
+
+std::string front_text(const Comparison& comparison) {
+  const auto points = cost_points(comparison);
+  if (points.size() < 2) return {};
+  std::vector<std::string> front;
+  for (const auto& point : points) {
+    if (point.on_front) front.push_back(comparison.groups[point.group].label);
+  }
+  return fmt::format("On the Pareto front of the means, where no other group is at least as low and as fast: {}.",
+                     join_names(front));
+}
+
+Table runs_table(const Comparison& comparison) {
+  const bool differences = comparison.groups.size() > 1;
+  Table table{
+      "Every run",
+      {{"run"}, {"seed", true}, {"folder"}, {"state"}, {"tokens", true}, {"train loss", true}, {"val loss", true}},
+      {},
+      {"Train loss: the end of the smoothed curve."}};
+  if (differences) {
+    table.columns.push_back({"Δ val loss", true});
+    table.notes.push_back("Δ val loss: to the baseline's run of the same seed.");
+  }
+  for (const char* header : {"lowest val loss", "tokens/s", "time"}) table.columns.push_back({header, true});
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const auto gap = final_difference(comparison.groups[i], comparison.groups[comparison.baseline]);
     for (const auto& run : comparison.groups[i].runs) {
-      const auto lowest = std::min_element(run.valid.begin(), run.valid.end(),
-                                           [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
-      table.rows.push_back({name_cell(comparison, i),
-                            {grouped(run.seed)},
-                            {run.folder.string()},
-                            {state_text(run)},
-                            {grouped(run.tokens)},
-                            {run.train.empty() ? kNoValue : loss_text(smooth_curve(run.train).back().loss)},
-                            {run.valid.empty() ? kNoValue : loss_text(run.valid.back().loss)},
-                            {run.valid.empty() ? kNoValue : loss_text(lowest->loss)},
-                            {run.tokens_per_s ? grouped(*run.tokens_per_s) : kNoValue},
-                            {short_duration(run.seconds)}});
+      auto& row = table.rows.emplace_back(run_row(comparison, i, run));
+      if (!differences) continue;
+      row.insert(row.begin() + kDifferenceColumn,
+                 i == comparison.baseline ? TableCell{"baseline"} : seed_cell(gap, run.seed));
     }
   }
   return table;
@@ -285,21 +344,29 @@ Table runs_table(const Comparison& comparison) {
 
 Table validation_table(const Comparison& comparison) {
   Table table{"Validation loss in numbers", {{"tokens", true}}, {}, {}};
-  std::map<int64_t, std::vector<TableCell>> rows;
+  NumberedRows rows(comparison.groups.size());
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     table.columns.push_back({comparison.groups[i].label, true});
     for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
-      rows.try_emplace(tokens, comparison.groups.size(), TableCell{kNoValue}).first->second[i] = loss_cell(loss);
+      rows.set(tokens, i, spread_cell(loss, kLossNumber));
     }
   }
-  const size_t stride = (rows.size() + kMostCurveRows - 1) / kMostCurveRows;
-  size_t left = rows.size();
-  for (auto& [tokens, cells] : rows) {
-    // Counted from the end, so that the last evaluation is there.
-    if (--left % stride != 0) continue;
-    cells.insert(cells.begin(), TableCell{grouped(tokens)});
-    table.rows.push_back(std::move(cells));
+  rows.append_to(table, kMostCurveRows);
+  return table;
+}
+
+Table difference_table(const Comparison& comparison) {
+  const RunGroup& baseline = comparison.groups[comparison.baseline];
+  Table table{fmt::format("Validation loss minus that of {} in numbers", baseline.label), {{"tokens", true}}, {}, {}};
+  NumberedRows rows(comparison.groups.size() - 1);
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    if (i == comparison.baseline) continue;
+    for (const auto& [tokens, gap] : loss_difference(comparison.groups[i], baseline).points) {
+      rows.set(tokens, table.columns.size() - 1, spread_cell(gap.difference, kLossDifference));
+    }
+    table.columns.push_back({comparison.groups[i].label, true});
   }
+  rows.append_to(table, kMostCurveRows);
   return table;
 }
 

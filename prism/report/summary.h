@@ -19,10 +19,20 @@ std::string headline(const Comparison& comparison);
 /// The lowest validation loss is strong only where find_verdict() holds it to be shown.
 Table results_table(const Comparison& comparison);
 
+/// When each group first had the baseline's mean final loss: tokens and seconds over the seeds that reach it. No rows:
+/// the baseline was not evaluated, or there is no other group.
+Table reach_table(const Comparison& comparison);
+
+/// Which groups no other beats in loss and rate at once, as a sentence; empty below two groups that can be compared.
+std::string front_text(const Comparison& comparison);
+
 /// A row for each single run: seed, folder, losses, state.
 Table runs_table(const Comparison& comparison);
 
 /// The validation curves in numbers: a row for each of at most a dozen token counts, a column for each group.
 Table validation_table(const Comparison& comparison);
+
+/// The differences to the baseline likewise, without a column for it. No rows: nothing to compare.
+Table difference_table(const Comparison& comparison);
 
 }  // namespace prism

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "prism/report/number_text.h"
 #include "tests/report/made_runs.h"
 #include "tests/report/run_folder.h"
 
@@ -11,11 +12,11 @@ namespace {
 TEST(ResultsTable, HasMeansDeviationsAndPairedDifferencesWithTheirIntervals) {
   const RunFolder folder;
   EXPECT_EQ(table_text(results_table(six_runs(folder))),
-            "run      schedule  seeds  parameters  tokens         val loss         Δ val loss        95% interval   "
+            "run      schedule         val loss         Δ val loss        95% interval  seeds  parameters  tokens   "
             "tokens/s        time\n"
-            "uniform  2x2           3   8,421,376   3,000  4.0200 ± 0.0100  baseline                            –  "
+            "uniform  2x2       4.0200 ± 0.0100  baseline                            –      3   8,421,376   3,000  "
             "1,234 ± 0  1 min 10 s\n"
-            "prism    2x2           3   8,421,376   3,000  3.8200 ± 0.0900   -0.2000 ± 0.1000  -0.4484 to +0.0484  "
+            "prism    2x2       3.8200 ± 0.0900   -0.2000 ± 0.1000  -0.4484 to +0.0484      3   8,421,376   3,000  "
             "1,234 ± 0  1 min 10 s\n"
             "Δ val loss: validation loss minus that of uniform after equal numbers of tokens, seed by seed; negative "
             "is better.\n"
@@ -27,15 +28,15 @@ TEST(ResultsTable, HasMeansDeviationsAndPairedDifferencesWithTheirIntervals) {
 
 TEST(ResultsTable, MarksTheLowestLossOnlyWhereItsIntervalExcludesZero) {
   const Table close = results_table(compare_groups({{"base", {4.0, 4.5, 5.0}}, {"low", {3.9, 4.3, 4.7}}}));
-  for (const auto& row : close.rows) EXPECT_FALSE(row[5].strong) << row[0].text;
+  for (const auto& row : close.rows) EXPECT_FALSE(row[2].strong) << row[0].text;
   const Table clear = results_table(compare_groups({{"base", {4.0, 4.5, 5.0}}, {"low", {3.9, 4.41, 4.89}}}));
-  EXPECT_FALSE(clear.rows[0][5].strong);
-  EXPECT_TRUE(clear.rows[1][5].strong);
+  EXPECT_FALSE(clear.rows[0][2].strong);
+  EXPECT_TRUE(clear.rows[1][2].strong);
   const Table baseline = results_table(compare_groups({{"base", {3.9, 4.41, 4.89}}, {"high", {4.0, 4.5, 5.0}}}));
-  EXPECT_TRUE(baseline.rows[0][5].strong);
-  EXPECT_FALSE(baseline.rows[1][5].strong);
+  EXPECT_TRUE(baseline.rows[0][2].strong);
+  EXPECT_FALSE(baseline.rows[1][2].strong);
   const Table single = results_table(compare_groups({{"base", {4.0}}, {"low", {1.0}}}));
-  EXPECT_FALSE(single.rows[1][4].strong) << "one seed shows nothing";
+  EXPECT_FALSE(single.rows[1][2].strong) << "one seed shows nothing";
 }
 
 TEST(ResultsTable, FollowsTheBaseline) {
@@ -43,9 +44,9 @@ TEST(ResultsTable, FollowsTheBaseline) {
   Comparison comparison = six_runs(folder);
   comparison.baseline = 1;
   const Table table = results_table(comparison);
-  EXPECT_EQ(table.rows[0][6].text, "+0.2000");
-  EXPECT_EQ(table.rows[0][7].text, "-0.0484 to +0.4484");
-  EXPECT_EQ(table.rows[1][6].text, "baseline");
+  EXPECT_EQ(table.rows[0][3].text, "+0.2000");
+  EXPECT_EQ(table.rows[0][4].text, "-0.0484 to +0.4484");
+  EXPECT_EQ(table.rows[1][3].text, "baseline");
 }
 
 TEST(ResultsTable, SaysWhereNoPairingWasPossibleAndMarksNothingThere) {
@@ -56,10 +57,10 @@ TEST(ResultsTable, SaysWhereNoPairingWasPossibleAndMarksNothingThere) {
   }
   const Comparison comparison = compare_runs(runs);
   const Table table = results_table(comparison);
-  EXPECT_EQ(table.rows[1][6].text, "-1.0000");
-  EXPECT_EQ(table.rows[1][6].spread, "0.0010");
-  EXPECT_EQ(table.columns[7].header, "tokens/s") << "no column for intervals that nobody has";
-  EXPECT_FALSE(table.rows[1][5].strong);
+  EXPECT_EQ(table.rows[1][3].text, "-1.0000");
+  EXPECT_EQ(table.rows[1][3].spread, "0.0010");
+  EXPECT_EQ(table.columns[4].header, "seeds") << "no column for intervals that nobody has";
+  EXPECT_FALSE(table.rows[1][2].strong);
   EXPECT_NE(table_text(table).find("No pairing was possible for low: no seed is shared with base"), std::string::npos);
   EXPECT_NE(headline(comparison).find("no pairing was possible, nothing is shown"), std::string::npos);
 }
@@ -82,8 +83,8 @@ TEST(ResultsTable, OfOneRunHasNoDifferencesAndNoSeeds) {
   const RunFolder folder;
   const Comparison one = compare_runs({read_run(folder.write("r", run_lines({})))});
   EXPECT_EQ(table_text(results_table(one)),
-            "run      schedule  parameters  tokens  val loss  tokens/s        time\n"
-            "uniform  2x2        8,421,376   3,000    4.0000     1,234  1 min 10 s\n");
+            "run      schedule  val loss  parameters  tokens  tokens/s        time\n"
+            "uniform  2x2         4.0000   8,421,376   3,000     1,234  1 min 10 s\n");
 }
 
 TEST(ResultsTable, ShowsUnfinishedRunsAsSuch) {
@@ -94,11 +95,11 @@ TEST(ResultsTable, ShowsUnfinishedRunsAsSuch) {
                     read_run(folder.write("c", run_lines({.name = "fresh", .losses = {}}))),
                     read_run(folder.write("d", "{\"kind\":\"train\",\"tokens\":5,\"loss\":8}\n"))});
   EXPECT_EQ(table_text(results_table(comparison)),
-            "run      schedule  state         parameters  tokens  val loss  Δ val loss  tokens/s        time\n"
-            "uniform  2x2       finished       8,421,376   3,000    4.0000    baseline     1,234  1 min 10 s\n"
-            "half     2x2       66% done       8,421,376   2,000    4.2500     -0.2500     1,000        20 s\n"
-            "fresh    2x2       0% done        8,421,376       0         –           –         –         0 s\n"
-            "d        –         not finished           –       5         –           –         –         0 s\n"
+            "run      schedule  val loss  Δ val loss  state         parameters  tokens  tokens/s        time\n"
+            "uniform  2x2         4.0000    baseline  finished       8,421,376   3,000     1,234  1 min 10 s\n"
+            "half     2x2         4.2500     -0.2500  66% done       8,421,376   2,000     1,000        20 s\n"
+            "fresh    2x2              –           –  0% done        8,421,376       0         –         0 s\n"
+            "d        –                –           –  not finished           –       5         –         0 s\n"
             "Δ val loss: validation loss minus that of uniform after equal numbers of tokens; negative is better.\n"
             "The lowest validation loss is bold only where the 95% interval (Student's t) of its difference to "
             "uniform, paired by seed, excludes zero; where uniform is lowest itself, that of its difference to the "
@@ -115,9 +116,9 @@ TEST(ResultsTable, CountsFinishedSeedsOnly) {
                     read_run(folder.write("b", run_lines({.seed = 2, .losses = {9, 9}, .end = false})))});
   const Table table = results_table(comparison);
   ASSERT_EQ(table.rows.size(), 1U);
-  EXPECT_EQ(table.rows[0][2].text, "1 of 2");
-  EXPECT_EQ(table.rows[0][6].text, "4.0000");
-  EXPECT_EQ(table.rows[0][6].spread, "") << "one seed has no deviation";
+  EXPECT_EQ(table.rows[0][3].text, "1 of 2");
+  EXPECT_EQ(table.rows[0][2].text, "4.0000");
+  EXPECT_EQ(table.rows[0][2].spread, "") << "one seed has no deviation";
   EXPECT_EQ(table.notes.back(), "uniform, seed 2, has not finished: 2,000 tokens of 3,000 so far.");
 }
 
@@ -127,7 +128,7 @@ TEST(ResultsTable, SaysWhereTheDifferenceIsTakenEarlierAndWhereItIsInterpolated)
       compare_runs({read_run(folder.write("a", run_lines({.losses = {5, 4}}))),
                     read_run(folder.write("b", run_lines({.name = "long", .losses = {5, 3.5, 3}})))});
   const Table table = results_table(shorter);
-  EXPECT_EQ(table.rows[1][5].text, "-0.5000") << "at 2000 tokens, not 3.0 - 4.0";
+  EXPECT_EQ(table.rows[1][3].text, "-0.5000") << "at 2000 tokens, not 3.0 - 4.0";
   EXPECT_EQ(table.notes.back(),
             "The difference of long is taken after 2,000 tokens, the last evaluation shared with uniform.");
   const std::string other =
@@ -136,6 +137,38 @@ TEST(ResultsTable, SaysWhereTheDifferenceIsTakenEarlierAndWhereItIsInterpolated)
   const Comparison apart =
       compare_runs({read_run(folder.write("a", run_lines({}))), read_run(folder.write("c", other))});
   EXPECT_NE(results_table(apart).notes.back().find("a straight line is assumed"), std::string::npos);
+}
+
+TEST(ReachTable, HasTokensAndSecondsUntilTheBaselinesMeanFinalLoss) {
+  // The baseline ends at 4.0 and 4.2, so that 4.1 is the goal; curves fall from 5 at 1000 tokens to their end at 3000.
+  auto comparison = compare_groups({{"base", {4.0, 4.2}}, {"low", {3.2, 3.5}}, {"high", {4.5, 4.6}}});
+  for (auto& group : comparison.groups) {
+    for (auto& run : group.runs) run.valid = {{1000, run.valid[0].loss, 100}, {3000, run.valid[1].loss, 300}};
+  }
+  EXPECT_EQ(
+      table_text(reach_table(comparison)),
+      "run   seeds that reach it             tokens   seconds\n"
+      "base               1 of 2        2,800        280\n"
+      "low                2 of 2        2,100 ± 141  210 ± 14\n"
+      "high               0 of 2  not reached          –\n"
+      "When a validation curve, straight between evaluations, first is at 4.1000, the mean final validation loss of "
+      "base, or below. Means and deviations are over the seeds that reach it; seconds include evaluations.\n");
+}
+
+TEST(ReachTable, HasNoRowsWithoutABaselinesLossOrForOneGroup) {
+  EXPECT_TRUE(reach_table(compare_groups({{"base", {4.0, 4.2}}})).rows.empty());
+  EXPECT_TRUE(reach_table(compare_runs({make_run("a", 1, {}), make_run("b", 1, {{10, 4.0}})})).rows.empty());
+}
+
+TEST(FrontText, NamesTheGroupsThatNoOtherBeats) {
+  auto comparison = compare_groups({{"base", {4.0}}, {"low", {3.0}}, {"both", {3.0}}});
+  comparison.groups[0].runs[0].tokens_per_s = 100;
+  comparison.groups[1].runs[0].tokens_per_s = 90;
+  EXPECT_EQ(front_text(comparison),
+            "On the Pareto front of the means, where no other group is at least as low and as fast: low and base.");
+  comparison.groups[2].runs[0].tokens_per_s = 200;
+  EXPECT_EQ(front_text(comparison),
+            "On the Pareto front of the means, where no other group is at least as low and as fast: both.");
 }
 
 TEST(Headline, SaysThatNothingIsShownWhereTheIntervalIncludesZero) {
@@ -186,6 +219,23 @@ TEST(RunsTable, HasARowForEachSeed) {
   EXPECT_EQ(table.rows[2][1].text, "3");
   EXPECT_EQ(table.rows[2][5].text, "4.5300") << "training loss of uniform, seed 3";
   EXPECT_EQ(table.rows[2][6].text, "4.0300");
+}
+
+TEST(RunsTable, HasTheDifferenceOfEachPair) {
+  const Table table = runs_table(compare_groups({{"base", {4.0, 4.5}}, {"low", {3.9, 4.41, 4.0}}}));
+  EXPECT_EQ(table.columns[7].header, "Δ val loss");
+  EXPECT_EQ(table.rows[1][7].text, "baseline");
+  EXPECT_EQ(table.rows[2][7].text, "-0.1000");
+  EXPECT_EQ(table.rows[3][7].text, "-0.0900");
+  EXPECT_EQ(table.rows[4][7].text, kNoValue) << "seed 3, which the baseline does not have";
+}
+
+TEST(DifferenceTable, HasTheCurvesOfThePairs) {
+  EXPECT_EQ(table_text(difference_table(compare_groups({{"base", {4.0, 4.5}}, {"low", {3.9, 4.42}}}))),
+            "tokens               low\n"
+            " 1,000   0.0000 ± 0.0000\n"
+            " 3,000  -0.0900 ± 0.0141\n");
+  EXPECT_TRUE(difference_table(compare_groups({{"base", {4.0}}})).rows.empty());
 }
 
 TEST(ValidationTable, ThinsToADozenRowsAndKeepsTheLast) {
