@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
 #include <limits>
-#include <numeric>
 #include <set>
 
 #include "prism/core/error.h"
@@ -15,6 +13,8 @@
 
 namespace prism {
 namespace {
+
+constexpr double kConfidence = 0.95;
 
 /// Whether the runs could be seeds of one experiment.
 bool same_experiment(const Run& a, const Run& b) {
@@ -71,17 +71,27 @@ TokenSet common(const TokenSet& a, const TokenSet& b) {
   return result;
 }
 
-TokenSet tokens_of(const Run& run) {
+TokenSet tokens_of(const std::vector<CurvePoint>& curve) {
   TokenSet result;
-  for (const auto& point : run.valid) result.insert(point.tokens);
+  for (const auto& point : curve) result.insert(point.tokens);
   return result;
 }
 
-/// Where every one of the runs was evaluated.
-TokenSet common_tokens(const std::vector<const Run*>& runs) {
+using Curves = std::vector<const std::vector<CurvePoint>*>;
+
+/// Where every one of the curves has a point.
+TokenSet common_tokens(const Curves& curves) {
   TokenSet result;
-  for (size_t i = 0; i < runs.size(); ++i) result = i == 0 ? tokens_of(*runs[i]) : common(result, tokens_of(*runs[i]));
+  for (size_t i = 0; i < curves.size(); ++i) {
+    result = i == 0 ? tokens_of(*curves[i]) : common(result, tokens_of(*curves[i]));
+  }
   return result;
+}
+
+Curves validation_curves(const std::vector<const Run*>& runs) {
+  Curves curves;
+  for (const Run* run : runs) curves.push_back(&run->valid);
+  return curves;
 }
 
 /// All evaluations of either side within the stretch that every run covers.
@@ -93,37 +103,40 @@ TokenSet shared_stretch(const std::vector<const Run*>& a, const std::vector<cons
       if (run->valid.empty()) return {};
       first = std::max(first, run->valid.front().tokens);
       last = std::min(last, run->valid.back().tokens);
-      result.merge(tokens_of(*run));
+      result.merge(tokens_of(run->valid));
     }
   }
   std::erase_if(result, [&](int64_t tokens) { return tokens < first || tokens > last; });
   return result;
 }
 
-std::vector<double> losses_at(const std::vector<const Run*>& runs, int64_t tokens) {
-  std::vector<double> values;
-  for (const Run* run : runs) values.push_back(loss_at(run->valid, tokens));
+std::vector<SeedValue> losses_at(const std::vector<const Run*>& runs, int64_t tokens) {
+  std::vector<SeedValue> values;
+  for (const Run* run : runs) values.push_back({run->seed, loss_at(run->valid, tokens)});
   return values;
 }
 
-/// Sorted by seed, so that equal positions are equal seeds. @return whether the seeds agree one to one.
-bool pair_by_seed(std::vector<const Run*>& a, std::vector<const Run*>& b) {
-  const auto by_seed = [](const Run* x, const Run* y) { return x->seed < y->seed; };
-  std::sort(a.begin(), a.end(), by_seed);
-  std::sort(b.begin(), b.end(), by_seed);
-  return a.size() > 1 && std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                                    [](const Run* x, const Run* y) { return x->seed && x->seed == y->seed; });
+/// Leaves the runs whose seed is in both, unless there is none.
+void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
+  const auto shared = [](const std::vector<const Run*>& runs, const std::vector<const Run*>& others) {
+    std::vector<const Run*> result;
+    std::copy_if(runs.begin(), runs.end(), std::back_inserter(result), [&](const Run* run) {
+      return run->seed &&
+             std::any_of(others.begin(), others.end(), [&](const Run* other) { return other->seed == run->seed; });
+    });
+    return result;
+  };
+  auto left = shared(a, b), right = shared(b, a);
+  if (left.empty()) return;
+  a = std::move(left);
+  b = std::move(right);
 }
 
-Statistic difference(const std::vector<double>& a, const std::vector<double>& b, bool paired) {
-  if (paired) {
-    std::vector<double> gaps(a.size());
-    std::transform(a.begin(), a.end(), b.begin(), gaps.begin(), std::minus<>());
-    return statistic(gaps);
-  }
-  const Statistic left = statistic(a), right = statistic(b);
-  const int64_t count = std::min(left.count, right.count);
-  return {left.mean - right.mean, count > 1 ? std::hypot(left.deviation, right.deviation) : 0.0, count};
+/// Of the means, where the values cannot be paired.
+Statistic unpaired_difference(const Statistic& group, const Statistic& baseline) {
+  const int64_t count = std::min(group.count, baseline.count);
+  if (count == 0) return {};
+  return {group.mean - baseline.mean, count > 1 ? std::hypot(group.deviation, baseline.deviation) : 0.0, count};
 }
 
 }  // namespace
@@ -179,35 +192,71 @@ bool has_seeds(const Comparison& comparison) {
 }
 
 std::vector<const Run*> counted_runs(const RunGroup& group) {
-  std::vector<const Run*> finished, all;
+  std::vector<const Run*> finished, evaluated, all;
   for (const auto& run : group.runs) {
     all.push_back(&run);
-    if (run.finished && !run.valid.empty()) finished.push_back(&run);
+    if (run.valid.empty()) continue;
+    evaluated.push_back(&run);
+    if (run.finished) finished.push_back(&run);
   }
-  return finished.empty() ? all : finished;
+  return !finished.empty() ? finished : !evaluated.empty() ? evaluated : all;
+}
+
+std::vector<CurveStatistic> curve_statistics(const std::vector<const std::vector<CurvePoint>*>& curves) {
+  std::vector<CurveStatistic> result;
+  for (const int64_t tokens : common_tokens(curves)) {
+    std::vector<double> losses;
+    for (const auto* curve : curves) losses.push_back(loss_at(*curve, tokens));
+    result.push_back({tokens, statistic(losses)});
+  }
+  return result;
 }
 
 std::vector<CurveStatistic> validation_curve(const RunGroup& group) {
-  const auto runs = counted_runs(group);
-  std::vector<CurveStatistic> curve;
-  for (const int64_t tokens : common_tokens(runs)) curve.push_back({tokens, statistic(losses_at(runs, tokens))});
-  return curve;
+  return curve_statistics(validation_curves(counted_runs(group)));
+}
+
+Statistic statistic_of(const std::vector<SeedValue>& values) {
+  std::vector<double> numbers;
+  for (const auto& value : values) numbers.push_back(value.value);
+  return statistic(numbers);
+}
+
+PairedDifference paired_difference(const std::vector<SeedValue>& group, const std::vector<SeedValue>& baseline) {
+  PairedDifference result;
+  for (const auto& value : group) {
+    const auto partner = std::find_if(baseline.begin(), baseline.end(),
+                                      [&](const SeedValue& other) { return value.seed && other.seed == value.seed; });
+    if (partner != baseline.end()) result.seeds.push_back({value.seed, value.value - partner->value});
+  }
+  std::sort(result.seeds.begin(), result.seeds.end(),
+            [](const SeedValue& a, const SeedValue& b) { return a.seed < b.seed; });
+  const Statistic pairs = statistic_of(result.seeds);
+  result.difference = result.paired() ? pairs : unpaired_difference(statistic_of(group), statistic_of(baseline));
+  result.interval = t_interval(pairs, kConfidence);
+  return result;
 }
 
 LossDifference loss_difference(const RunGroup& group, const RunGroup& baseline) {
   auto left = counted_runs(group), right = counted_runs(baseline);
-  const TokenSet left_tokens = common_tokens(left), right_tokens = common_tokens(right);
+  keep_shared_seeds(left, right);
+  const TokenSet left_tokens = common_tokens(validation_curves(left)),
+                 right_tokens = common_tokens(validation_curves(right));
   TokenSet tokens = common(left_tokens, right_tokens);
   LossDifference result;
   if (2 * tokens.size() < std::min(left_tokens.size(), right_tokens.size())) {
     tokens = shared_stretch(left, right);
     result.interpolated = true;
   }
-  result.paired = pair_by_seed(left, right);
   for (const int64_t at : tokens) {
-    result.points.push_back({at, difference(losses_at(left, at), losses_at(right, at), result.paired)});
+    result.points.push_back({at, paired_difference(losses_at(left, at), losses_at(right, at))});
   }
   return result;
+}
+
+std::optional<DifferencePoint> final_difference(const RunGroup& group, const RunGroup& baseline) {
+  auto points = loss_difference(group, baseline).points;
+  return points.empty() ? std::nullopt : std::optional(std::move(points.back()));
 }
 
 std::vector<CurvePoint> smooth_curve(const std::vector<CurvePoint>& curve) {

@@ -59,6 +59,18 @@ std::string escape_html(std::string_view text) {
   return result;
 }
 
+std::string escape_script_json(std::string_view json) {
+  std::string result;
+  for (const char c : json) {
+    if (c == '<' || c == '>' || c == '&') {
+      result += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : "\\u0026";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
 std::string escape_markdown(std::string_view text) {
   std::string result;
   for (const char c : plain_line(text)) {

@@ -12,6 +12,10 @@ namespace prism {
 /// and ill-formed UTF-8 become U+FFFD.
 std::string escape_html(std::string_view text);
 
+/// JSON for a `<script>` element: < > & become \u escapes, which only strings can hold, so that nothing in it ends the
+/// element or begins a comment.
+std::string escape_script_json(std::string_view json);
+
 /// For a line of Markdown, table cells included: no character of it starts markup, HTML or a new cell; line breaks
 /// become spaces.
 std::string escape_markdown(std::string_view text);

@@ -6,24 +6,21 @@
 #include <limits>
 
 #include "prism/core/names.h"
+#include "prism/report/cost.h"
+#include "prism/report/measured.h"
+#include "prism/report/number_text.h"
 
 namespace prism {
 namespace {
 
-constexpr size_t kMostFaintRuns = 4;  // more recorded curves hide each other
-constexpr double kFirstPart = 0.1;    // of the tokens: from initial loss to the part worth comparing
-constexpr double kMargin = 0.04;      // of the scale, below and above
+constexpr size_t kMostFaintRuns = 4;    // more recorded curves hide each other
+constexpr size_t kMostLineRuns = 12;    // more smoothed ones cannot be told apart
+constexpr size_t kMostTexts = 60;       // of a curve's points can be pointed at
+constexpr size_t kMostStrongBands = 3;  // more bands are paler, so that lines show through all of them
+constexpr double kStrong = 0.18, kPale = 0.09;
+constexpr double kFirstPart = 0.1;  // of the tokens: from initial loss to the part worth comparing
+constexpr double kMargin = 0.04;    // of the scale, below and above
 constexpr const char* kUnit = "nats per token";
-
-PlotPoint point_of(const CurvePoint& point) {
-  return {point.tokens, point.loss, 0, 0};
-}
-
-std::vector<PlotPoint> points_of(const std::vector<CurvePoint>& curve) {
-  std::vector<PlotPoint> points(curve.size());
-  std::transform(curve.begin(), curve.end(), points.begin(), point_of);
-  return points;
-}
 
 std::string labels_of(const Comparison& comparison) {
   std::vector<std::string> labels;
@@ -31,10 +28,61 @@ std::string labels_of(const Comparison& comparison) {
   return join_names(labels);
 }
 
+const RunGroup& baseline_of(const Comparison& comparison) {
+  return comparison.groups[comparison.baseline];
+}
+
 size_t count_runs(const Comparison& comparison) {
   size_t count = 0;
   for (const auto& group : comparison.groups) count += group.runs.size();
   return count;
+}
+
+// ---- axes ----
+
+/// Grows to hold all that a plot shows.
+struct Extent {
+  double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  void add(const Interval& bar) {
+    add(bar.low);
+    add(bar.high);
+  }
+};
+
+PlotAxis axis_over(const std::string& label, Extent extent) {
+  const double least = 1e-6 * std::max({1.0, -extent.low, extent.high});  // a scale of no length cannot be drawn
+  const double margin = std::max(kMargin * (extent.high - extent.low), least);
+  return {.label = label, .low = extent.low - margin, .high = extent.high + margin};
+}
+
+/// Counts in a unit that keeps the axis' numbers short.
+PlotAxis counting_axis(const std::string& what, double low, double high) {
+  const auto [unit, name] = high >= 2e9   ? std::pair(1e9, " (billions)")
+                            : high >= 2e6 ? std::pair(1e6, " (millions)")
+                            : high >= 2e3 ? std::pair(1e3, " (thousands)")
+                                          : std::pair(1.0, "");
+  return {.label = what + name, .low = low, .high = high, .unit = unit};
+}
+
+/// From nothing to the most tokens of any point.
+PlotAxis token_axis(const Plot& plot) {
+  double most = 1;
+  for (const auto& series : plot.series) {
+    for (const auto& point : series.points) most = std::max(most, point.x);
+  }
+  return counting_axis("trained tokens", 0, most);
+}
+
+/// One place for each layer, counted from 1.
+PlotAxis layer_axis(const Plot& plot) {
+  double last = 1;
+  for (const auto& series : plot.series) last = std::max(last, series.points.back().x);
+  return {.label = "layer", .low = 0.5, .high = last + 0.5, .least_step = 1};
 }
 
 /// What the two loss plots show, and what lies above them.
@@ -70,79 +118,284 @@ LossScale loss_scale(const Comparison& comparison) {
   return scale;
 }
 
-std::optional<std::pair<double, double>> with_margin(double low, double high) {
-  const double margin = std::max(kMargin * (high - low), 1e-6 * std::max(1.0, std::max(-low, high)));
-  return std::pair(low - margin, high + margin);
-}
-
-std::optional<std::pair<double, double>> loss_range(const Comparison& comparison) {
+PlotAxis loss_axis(const Comparison& comparison, const char* what) {
   const LossScale scale = loss_scale(comparison);
-  return scale.empty() ? std::nullopt : with_margin(scale.low, scale.high);
+  const Extent extent = scale.empty() ? Extent{0, 1} : Extent{scale.low, scale.high};
+  return axis_over(fmt::format("{} ({})", what, kUnit), extent);
 }
 
-/// A line or points, and the band behind it where there is a deviation.
-void add_statistics(Plot& plot, int series, const std::vector<CurveStatistic>& curve) {
-  if (curve.empty()) return;
-  PlotSeries band{PlotStyle::kBand, series, {}}, line{PlotStyle::kPoints, series, {}};
-  for (const auto& [tokens, loss] : curve) {
-    line.points.push_back({tokens, loss.mean, 0, 0});
-    if (loss.count > 1) band.points.push_back({tokens, 0, loss.mean - loss.deviation, loss.mean + loss.deviation});
+// ---- series ----
+
+Interval deviation_bar(const Statistic& value) {
+  return {value.mean - value.deviation, value.mean + value.deviation};
+}
+
+std::string tokens_text(int64_t tokens) {
+  return grouped(tokens) + " tokens: ";
+}
+
+/// A value over seeds, or of one, somewhere along the x axis.
+struct PlacedStatistic {
+  double x = 0;
+  Statistic value;
+  std::string text;
+};
+
+/// Points, and the band behind everything where there are deviations.
+void add_statistics(Plot& plot, size_t group, size_t groups, const std::vector<PlacedStatistic>& values) {
+  if (values.empty()) return;
+  const int series = static_cast<int>(group);
+  PlotSeries band{PlotStyle::kBand, series, {}, groups > kMostStrongBands ? kPale : kStrong};
+  PlotSeries line{PlotStyle::kPoints, series, {}};
+  for (const auto& [x, value, text] : values) {
+    const PlotPoint point{.x = x, .y = value.mean, .y_bar = deviation_bar(value), .text = text};
+    line.points.push_back(point);
+    if (value.count > 1) band.points.push_back(point);
   }
   if (band.points.size() > 1) plot.series.insert(plot.series.begin(), std::move(band));
   plot.series.push_back(std::move(line));
 }
 
+/// A line over curves that are averaged where all of them have a point; some of its points can be pointed at.
+PlotSeries training_line(PlotStyle style, size_t group, const std::vector<const std::vector<CurvePoint>*>& curves) {
+  PlotSeries line{style, static_cast<int>(group), {}};
+  const auto values = curve_statistics(curves);
+  const size_t stride = values.size() / kMostTexts + 1;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto& [tokens, loss] = values[i];
+    const bool told = style == PlotStyle::kLine && (values.size() - 1 - i) % stride == 0;
+    line.points.push_back({.x = static_cast<double>(tokens),
+                           .y = loss.mean,
+                           .text = told ? tokens_text(tokens) + spread_text(loss, kLossNumber) : ""});
+  }
+  return line;
+}
+
+/// The mean over the group's runs of their smoothed curves.
+PlotSeries mean_training_line(const RunGroup& group, size_t index) {
+  std::vector<std::vector<CurvePoint>> smooth;
+  for (const Run* run : counted_runs(group)) {
+    if (!run->train.empty()) smooth.push_back(smooth_curve(run->train));
+  }
+  std::vector<const std::vector<CurvePoint>*> curves;
+  for (const auto& curve : smooth) curves.push_back(&curve);
+  return training_line(PlotStyle::kLine, index, curves);
+}
+
+/// What the interval of a difference is drawn as: no bar where it has no ends.
+Interval interval_bar(const PairedDifference& gap) {
+  return gap.has_interval() ? gap.interval : Interval{gap.difference.mean, gap.difference.mean};
+}
+
+std::string gap_text(const PairedDifference& gap) {
+  const std::string text = spread_text(gap.difference, kLossDifference);
+  return minus_signs(gap.has_interval() ? text + ", 95% interval " + interval_text(gap.interval, kLossDifference)
+                                        : text);
+}
+
+/// One group's row of the forest: its seeds, then its mean with the interval.
+void add_forest_row(Plot& plot, size_t group, const PairedDifference& gap) {
+  const int series = static_cast<int>(group);
+  const double y = static_cast<double>(plot.rows.size());
+  PlotSeries seeds{PlotStyle::kDots, series, {}};
+  for (const auto& [seed, value] : gap.seeds) {
+    const std::string text =
+        fmt::format("seed {}: {}", grouped(seed), minus_signs(number_text(value, kLossDifference)));
+    seeds.points.push_back({.x = value, .y = y, .text = text});
+  }
+  const Interval bar = interval_bar(gap);
+  const PlotPoint mean{.x = gap.difference.mean, .y = y, .x_bar = bar, .y_bar = {y, y}, .text = gap_text(gap)};
+  plot.series.push_back({PlotStyle::kBars, series, {mean}});
+  if (gap.has_interval()) plot.series.push_back(std::move(seeds));
+}
+
+/// Areas over the layers whose heads are not as many as the baseline's, one for neighbours.
+PlotSeries other_heads(size_t group, const std::vector<LayerDifference>& layers) {
+  PlotSeries boxes{PlotStyle::kBoxes, static_cast<int>(group), {}};
+  for (const auto& layer : layers) {
+    if (!layer.other_heads) continue;
+    const double x = static_cast<double>(layer.layer + 1);
+    const bool follows = !boxes.points.empty() && boxes.points.back().x_bar.high == x - 0.5;
+    if (!follows) boxes.points.push_back({.x = x, .x_bar = {x - 0.5, x}});
+    boxes.points.back().x_bar.high = x + 0.5;
+  }
+  return boxes;
+}
+
+/// Behind all else, as high as the plot, together as dark as one area of a band.
+void add_other_heads(Plot& plot, std::vector<PlotSeries> areas) {
+  std::erase_if(areas, [](const PlotSeries& area) { return area.points.empty(); });
+  for (auto& area : areas) {
+    area.opacity = kStrong / static_cast<double>(areas.size());
+    for (auto& point : area.points) {
+      point.y = plot.y.low;
+      point.y_bar = {plot.y.low, plot.y.high};
+    }
+  }
+  plot.series.insert(plot.series.begin(), areas.begin(), areas.end());
+}
+
 }  // namespace
 
 Plot train_plot(const Comparison& comparison) {
-  Plot plot{"train", fmt::format("training loss ({})", kUnit), "", {}, loss_range(comparison), false};
-  plot.description = "Training loss against trained tokens of " + labels_of(comparison);
+  Plot plot{.id = "train", .description = "Training loss against trained tokens of " + labels_of(comparison)};
   const bool faint = count_runs(comparison) <= kMostFaintRuns;
   std::vector<PlotSeries> lines;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    if (shows_mean_training(comparison)) {
+      lines.push_back(mean_training_line(comparison.groups[i], i));
+      continue;
+    }
     for (const auto& run : comparison.groups[i].runs) {
-      if (run.train.empty()) continue;
-      const int series = static_cast<int>(i);
-      if (faint) plot.series.push_back({PlotStyle::kFaint, series, points_of(run.train)});
-      lines.push_back({PlotStyle::kLine, series, points_of(smooth_curve(run.train))});
+      const auto smooth = smooth_curve(run.train);
+      if (faint) plot.series.push_back(training_line(PlotStyle::kFaint, i, {&run.train}));
+      lines.push_back(training_line(PlotStyle::kLine, i, {&smooth}));
     }
   }
   plot.series.insert(plot.series.end(), lines.begin(), lines.end());
+  std::erase_if(plot.series, [](const PlotSeries& series) { return series.points.empty(); });
+  plot.x = token_axis(plot);
+  plot.y = loss_axis(comparison, "training loss");
   return plot;
 }
 
 Plot valid_plot(const Comparison& comparison) {
-  Plot plot{"valid", fmt::format("validation loss ({})", kUnit), "", {}, loss_range(comparison), false};
-  plot.description = "Validation loss against trained tokens of " + labels_of(comparison);
+  Plot plot{.id = "valid", .description = "Validation loss against trained tokens of " + labels_of(comparison)};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
-    add_statistics(plot, static_cast<int>(i), validation_curve(comparison.groups[i]));
+    std::vector<PlacedStatistic> values;
+    for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
+      values.push_back({static_cast<double>(tokens), loss, tokens_text(tokens) + spread_text(loss, kLossNumber)});
+    }
+    add_statistics(plot, i, comparison.groups.size(), values);
   }
+  plot.x = token_axis(plot);
+  plot.y = loss_axis(comparison, "validation loss");
   return plot;
 }
 
 Plot difference_plot(const Comparison& comparison) {
-  Plot plot{"difference", fmt::format("difference ({})", kUnit), "", {}, std::nullopt, true};
-  plot.description = fmt::format("Validation loss minus that of {} at equal trained tokens, of {}",
-                                 comparison.groups[comparison.baseline].label, labels_of(comparison));
-  double low = 0, high = 0;
+  const RunGroup& baseline = baseline_of(comparison);
+  Plot plot{.id = "difference",
+            .description = fmt::format("Validation loss minus that of {} at equal trained tokens, of {}",
+                                       baseline.label, labels_of(comparison))};
+  Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
-    auto points = loss_difference(comparison.groups[i], comparison.groups[comparison.baseline]).points;
-    // Before training, the gap is that of two random models.
-    std::erase_if(points, [](const CurveStatistic& point) { return point.tokens == 0; });
-    add_statistics(plot, static_cast<int>(i), points);
-    for (const auto& [tokens, loss] : points) {
-      low = std::min(low, loss.mean - loss.deviation);
-      high = std::max(high, loss.mean + loss.deviation);
+    std::vector<PlacedStatistic> values;
+    for (const auto& [tokens, gap] : loss_difference(comparison.groups[i], baseline).points) {
+      // Before training, the gap is that of two random models.
+      if (tokens == 0) continue;
+      values.push_back({static_cast<double>(tokens), gap.difference, tokens_text(tokens) + gap_text(gap)});
+      extent.add(deviation_bar(gap.difference));
     }
+    add_statistics(plot, i, comparison.groups.size(), values);
   }
-  plot.y_range = with_margin(low, high);
+  plot.x = token_axis(plot);
+  plot.y = axis_over(fmt::format("difference ({})", kUnit), extent);
+  plot.y.zero_line = true;
+  return plot;
+}
+
+Plot forest_plot(const Comparison& comparison) {
+  const RunGroup& baseline = baseline_of(comparison);
+  Plot plot{.id = "forest",
+            .description = fmt::format("Final validation loss minus that of {}, with 95% intervals, of {}",
+                                       baseline.label, labels_of(comparison))};
+  Extent extent{0, 0};
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const auto gap = final_difference(comparison.groups[i], baseline);
+    if (i == comparison.baseline || !gap) continue;
+    add_forest_row(plot, i, gap->loss);
+    plot.rows.push_back({static_cast<int>(i), comparison.groups[i].label});
+    extent.add(interval_bar(gap->loss));
+    for (const auto& seed : gap->loss.seeds) extent.add(seed.value);
+  }
+  plot.x = axis_over(fmt::format("difference in final validation loss ({})", kUnit), extent);
+  plot.x.zero_line = true;
+  return plot;
+}
+
+Plot pareto_plot(const Comparison& comparison) {
+  Plot plot{.id = "pareto",
+            .description = "Final validation loss against training tokens per second of " + labels_of(comparison)};
+  const auto points = cost_points(comparison);
+  if (points.size() < 2) return plot;
+  PlotSeries front{PlotStyle::kGuide, kNoSeries, {}};
+  Extent rates, losses;
+  for (const auto& point : points) {
+    const Interval rate = deviation_bar(point.tokens_per_s), loss = deviation_bar(point.loss);
+    const PlotPoint place{
+        .x = point.tokens_per_s.mean,
+        .y = point.loss.mean,
+        .x_bar = rate,
+        .y_bar = loss,
+        .text = fmt::format("{} at {} tokens/s{}", spread_text(point.loss, kLossNumber),
+                            spread_text(point.tokens_per_s, kWholeNumber), point.on_front ? ", on the front" : "")};
+    plot.series.push_back({PlotStyle::kBars, static_cast<int>(point.group), {place}});
+    if (point.on_front) front.points.push_back({.x = place.x, .y = place.y});
+    rates.add(rate);
+    losses.add(loss);
+  }
+  if (front.points.size() > 1) plot.series.insert(plot.series.begin(), std::move(front));
+  const PlotAxis x = axis_over("", rates);
+  plot.x = counting_axis("training tokens/s", x.low, x.high);
+  plot.y = axis_over(fmt::format("final validation loss ({})", kUnit), losses);
+  return plot;
+}
+
+Plot distance_plot(const Comparison& comparison) {
+  Plot plot{.id = "distance", .description = "Mean attention distance of each layer of " + labels_of(comparison)};
+  Extent extent{0, 0};
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    std::vector<PlacedStatistic> values;
+    for (const auto& [layer, distance] : layer_distances(comparison.groups[i])) {
+      values.push_back({static_cast<double>(layer + 1), distance,
+                        fmt::format("layer {}: {} tokens", layer + 1, spread_text(distance, kDistanceNumber))});
+      extent.add(deviation_bar(distance));
+    }
+    add_statistics(plot, i, comparison.groups.size(), values);
+  }
+  plot.x = layer_axis(plot);
+  plot.y = axis_over("mean attention distance (tokens)", extent);
+  plot.y.low = std::min(extent.low, 0.0);
+  return plot;
+}
+
+Plot distance_difference_plot(const Comparison& comparison) {
+  const RunGroup& baseline = baseline_of(comparison);
+  Plot plot{.id = "distance-difference",
+            .description = fmt::format("Mean attention distance of each layer minus that of {}, of {}", baseline.label,
+                                       labels_of(comparison))};
+  Extent extent{0, 0};
+  std::vector<PlotSeries> areas;
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    if (i == comparison.baseline) continue;
+    const auto layers = distance_differences(comparison.groups[i], baseline);
+    std::vector<PlacedStatistic> values;
+    for (const auto& [layer, changed, gap] : layers) {
+      values.push_back(
+          {static_cast<double>(layer + 1), gap.difference,
+           fmt::format("layer {}: {} tokens{}", layer + 1,
+                       minus_signs(spread_text(gap.difference, kDistanceDifference)), changed ? ", other heads" : "")});
+      extent.add(deviation_bar(gap.difference));
+    }
+    add_statistics(plot, i, comparison.groups.size(), values);
+    areas.push_back(other_heads(i, layers));
+  }
+  plot.x = layer_axis(plot);
+  plot.y = axis_over("difference in distance (tokens)", extent);
+  plot.y.zero_line = true;
+  add_other_heads(plot, std::move(areas));
   return plot;
 }
 
 bool cuts_first_part(const Comparison& comparison) {
   const LossScale scale = loss_scale(comparison);
   return !scale.empty() && scale.highest > scale.high;
+}
+
+bool shows_mean_training(const Comparison& comparison) {
+  return count_runs(comparison) > kMostLineRuns && has_seeds(comparison);
 }
 
 }  // namespace prism

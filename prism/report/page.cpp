@@ -10,21 +10,39 @@
 #include "prism/core/progress.h"
 #include "prism/report/escape.h"
 #include "prism/report/figures.h"
+#include "prism/report/measured_tables.h"
+#include "prism/report/page_script.h"
 #include "prism/report/page_style.h"
 #include "prism/report/schedule_picture.h"
 #include "prism/report/series.h"
+#include "prism/report/setup_tables.h"
 #include "prism/report/summary.h"
 
 namespace prism {
 namespace {
 
-// Besides the escaping, nothing may be loaded or run, whatever a name or a sample says.
-constexpr const char* kPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+/// Besides the escaping: nothing may be loaded, and nothing run but the page's own script, whatever a name or a sample
+/// says.
+std::string content_policy() {
+  return fmt::format(
+      "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; base-uri 'none'; form-action 'none'",
+      kPageScriptHash);
+}
+
+/// Shown by the script, without which it would not be true.
+constexpr const char* kHint =
+    "<p class=\"note hint\" hidden>Point at a plot, or go to it with the Tab key and move with the arrow keys, for the "
+    "values at a point. Choose a name to hide it in all plots, or to show it again.</p>\n";
+
+std::vector<std::string> labels_of(const Comparison& comparison) {
+  std::vector<std::string> labels;
+  for (const auto& group : comparison.groups) labels.push_back(group.label);
+  return labels;
+}
 
 std::string page_title(const Comparison& comparison, const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
-  std::vector<std::string> labels;
-  for (const auto& group : comparison.groups) labels.push_back(group.label);
+  const auto labels = labels_of(comparison);
   if (labels.size() == 1) return "Training run " + labels.front();
   if (labels.size() <= 3) return "Comparison of " + join_names(labels);
   return fmt::format("Comparison of {} models", labels.size());
@@ -46,13 +64,16 @@ std::string labelled_key(const Comparison& comparison, size_t group) {
   return series_key_svg(static_cast<int>(group)) + "<bdi>" + escape_html(comparison.groups[group].label) + "</bdi>";
 }
 
+/// The names with their lines and markers; with the script, switches.
 std::string legend_html(const Comparison& comparison) {
   std::string list = "<ul class=\"legend\">\n";
-  for (size_t i = 0; i < comparison.groups.size(); ++i) list += "<li>" + labelled_key(comparison, i) + "</li>\n";
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    list += fmt::format("<li data-series=\"{}\">{}</li>\n", i, labelled_key(comparison, i));
+  }
   return list + "</ul>\n";
 }
 
-/// One figure with its caption; a plot without data or without gnuplot is a sentence.
+/// Figures with their captions, numbered through the page; a plot without data or without gnuplot is a sentence.
 class FigureWriter {
  public:
   FigureWriter(const ReportOptions& options, std::vector<std::string>* problems)
@@ -64,11 +85,15 @@ class FigureWriter {
                        escape_html(title), escape_html(caption));
   }
 
+  const std::vector<Plot>& drawn() const { return drawn_; }
+
  private:
   std::string drawing(const Plot& plot, const char* nothing) {
     if (plot.series.empty()) return paragraph(nothing, "missing");
     try {
-      return draw_plot(plot, options_.gnuplot);
+      std::string svg = draw_plot(plot, options_.gnuplot);
+      drawn_.push_back(plot);
+      return svg;
     } catch (const FailedError& error) {
       if (std::find(problems_->begin(), problems_->end(), error.what()) == problems_->end()) {
         problems_->emplace_back(error.what());
@@ -79,42 +104,123 @@ class FigureWriter {
 
   const ReportOptions& options_;
   std::vector<std::string>* problems_;
+  std::vector<Plot> drawn_;
   int number_ = 0;
 };
 
+std::string figures(const std::string& content) {
+  return "<div class=\"figures\">\n" + content + "</div>\n";
+}
+
+/// A table behind its summary; nothing for a table without rows.
+std::string table_details(const Table& table, const std::string& summary) {
+  return table.rows.empty() ? "" : details(table_html(table), summary);
+}
+
+const char* band_text(const Comparison& comparison) {
+  return has_seeds(comparison)
+             ? " The line is the mean over seeds, the band one sample standard deviation to either side."
+             : "";
+}
+
 std::string train_caption(const Comparison& comparison, const Plot& plot) {
   std::string text = "Mean over a centred window of a twentieth of the run";
-  if (has_seeds(comparison)) text += ", one line for each seed";
+  if (has_seeds(comparison)) text += shows_mean_training(comparison) ? " and over seeds" : ", one line for each seed";
   const auto faint = [](const PlotSeries& series) { return series.style == PlotStyle::kFaint; };
   if (std::any_of(plot.series.begin(), plot.series.end(), faint)) text += "; the recorded values are faint";
   return text + (cuts_first_part(comparison) ? ". The first, steep part lies above the scale." : ".");
 }
 
-std::string loss_section(const Comparison& comparison, const ReportOptions& options,
-                         std::vector<std::string>* problems) {
-  FigureWriter writer(options, problems);
+/// The two figures of what is above and below the baseline.
+std::string difference_figures(const Comparison& comparison, FigureWriter& writer) {
+  const auto& baseline = comparison.groups[comparison.baseline].label;
+  const char* nothing = "The runs have no evaluations that can be compared yet.";
   const char* band = has_seeds(comparison)
-                         ? " The line is the mean over seeds, the band one sample standard deviation to either side."
+                         ? " The line is the mean of the differences seed by seed, the band one sample "
+                           "standard deviation of them to either side; where no seed is shared, both "
+                           "deviations are added in squares."
                          : "";
+  const char* bars =
+      has_seeds(comparison)
+          ? " The bar is the 95% interval (Student's t) of the mean over the seeds that are shared, each "
+            "for itself; a pale dot is a seed. A bar that reaches over zero shows no difference, and a "
+            "group without a bar shares fewer than two seeds."
+          : " With one seed there is no interval.";
+  std::string content = writer.figure(
+      difference_plot(comparison), "Difference in validation loss",
+      fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better.{}", baseline,
+                  band),
+      nothing);
+  return content + writer.figure(forest_plot(comparison), "Final difference of each run",
+                                 fmt::format("The last difference of figure 3; left of zero is better than {}.{}",
+                                             baseline, bars),
+                                 nothing);
+}
+
+std::string loss_section(const Comparison& comparison, FigureWriter& writer) {
   const Plot train = train_plot(comparison);
-  std::string content = legend_html(comparison) + "<div class=\"figures\">\n";
-  content += writer.figure(train, "Training loss", train_caption(comparison, train),
-                           "No training loss has been recorded yet.");
-  content += writer.figure(valid_plot(comparison), "Validation loss", fmt::format("On the scale of figure 1.{}", band),
+  std::string content = writer.figure(train, "Training loss", train_caption(comparison, train),
+                                      "No training loss has been recorded yet.");
+  content += writer.figure(valid_plot(comparison), "Validation loss",
+                           fmt::format("On the scale of figure 1.{}", band_text(comparison)),
                            "No validation loss has been recorded yet.");
-  if (comparison.groups.size() > 1) {
-    const auto& baseline = comparison.groups[comparison.baseline].label;
+  if (comparison.groups.size() > 1) content += difference_figures(comparison, writer);
+  return section("Loss against tokens",
+                 legend_html(comparison) + kHint + figures(content) +
+                     table_details(validation_table(comparison), "The validation losses in numbers") +
+                     table_details(difference_table(comparison), "Their differences in numbers"));
+}
+
+std::string pareto_caption(const Comparison& comparison, const Plot& plot) {
+  std::string text = "Lower and further right is better. " + front_text(comparison);
+  const auto joins = [](const PlotSeries& series) { return series.style == PlotStyle::kGuide; };
+  if (std::any_of(plot.series.begin(), plot.series.end(), joins)) text += " The dashed line joins them.";
+  if (has_seeds(comparison)) text += " Marks are means over seeds, bars one sample standard deviation to either side.";
+  return text;
+}
+
+std::string cost_section(const Comparison& comparison, FigureWriter& writer) {
+  const Plot plot = pareto_plot(comparison);
+  std::string content;
+  if (!plot.series.empty()) {
+    content = legend_html(comparison) +
+              figures(writer.figure(plot, "Final validation loss against rate", pareto_caption(comparison, plot), ""));
+  }
+  const Table reach = reach_table(comparison);
+  if (!reach.rows.empty()) content += "<h3>" + escape_html(reach.caption) + "</h3>\n" + table_html(reach);
+  return section("Loss against cost", content);
+}
+
+std::string distance_section(const Comparison& comparison, FigureWriter& writer) {
+  const Plot distances = distance_plot(comparison);
+  if (distances.series.empty()) return {};
+  const Plot gaps = distance_difference_plot(comparison);
+  std::string content =
+      writer.figure(distances, "Mean attention distance",
+                    fmt::format("How far the heads of a layer look back.{}", band_text(comparison)), "");
+  if (!gaps.series.empty()) {
     content += writer.figure(
-        difference_plot(comparison), "Difference in validation loss",
-        fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better than {}.{}{}",
-                    baseline, baseline, band, last_differences(comparison)),
-        "The runs have no evaluations that can be compared yet.");
+        gaps, "Difference in attention distance",
+        fmt::format("Distance minus that of {}, seed by seed. Shaded are the layers in which a run has another number "
+                    "of heads, the darker the more runs.{}",
+                    comparison.groups[comparison.baseline].label, band_text(comparison)),
+        "");
   }
-  content += "</div>\n";
-  if (const Table numbers = validation_table(comparison); !numbers.rows.empty()) {
-    content += details(table_html(numbers), "The validation losses in numbers");
-  }
-  return section("Loss against tokens", content);
+  return section("Attention distance",
+                 legend_html(comparison) + figures(content) +
+                     table_details(distance_table(comparison), "The distances in numbers") +
+                     table_details(distance_difference_table(comparison), "Their differences in numbers"));
+}
+
+std::string text_section(const Comparison& comparison) {
+  const Table table = text_loss_table(comparison);
+  return table.rows.empty() ? "" : section("Loss on whole texts", table_html(table));
+}
+
+/// The script and what it needs to know, at the end, where all it refers to is there.
+std::string script_html(const Comparison& comparison, const FigureWriter& writer) {
+  return fmt::format("<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script>{}</script>\n",
+                     plot_data(labels_of(comparison), writer.drawn()), kPageScript);
 }
 
 std::string cost_text(const Run& run) {
@@ -223,6 +329,15 @@ std::string recipe_section(const Comparison& comparison) {
   return section("Recipe fields that differ", content.empty() ? paragraph("None, names and seeds apart.") : content);
 }
 
+/// Those that have rows.
+std::string markdown_tables(const std::vector<Table>& tables) {
+  std::string text;
+  for (const auto& table : tables) {
+    if (!table.rows.empty()) text += table_markdown(table) + "\n";
+  }
+  return text;
+}
+
 std::string markdown_samples(const Comparison& comparison) {
   std::string text;
   for (const auto& prompt : prompts_of(comparison)) {
@@ -241,8 +356,9 @@ std::string markdown_samples(const Comparison& comparison) {
 std::string report_html(const Comparison& comparison, const ReportOptions& options,
                         std::vector<std::string>* problems) {
   const std::string title = page_title(comparison, options);
+  FigureWriter writer(options, problems);
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", kPolicy);
+  page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", content_policy());
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   page += fmt::format("<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n", escape_html(title), kPageStyle);
   page += fmt::format("<header>\n<h1>{}</h1>\n{}</header>\n<main>\n", escape_html(title),
@@ -250,29 +366,29 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   std::string results = table_html(results_table(comparison));
   for (const auto& remark : comparison.remarks) results += paragraph(remark, "note");
   page += section("Results", results);
-  page += loss_section(comparison, options, problems);
+  page += loss_section(comparison, writer);
+  page += cost_section(comparison, writer);
+  page += text_section(comparison);
+  page += distance_section(comparison, writer);
   page += schedule_section(comparison);
   page += samples_section(comparison);
   page += recipe_section(comparison);
   page += section("Machine", table_html(machine_table(comparison)));
   page += section("Runs", table_html(runs_table(comparison)));
-  return page +
-         "</main>\n<footer>Written by prism report from records.jsonl and recipe.json of each "
-         "run.</footer>\n</body>\n</html>\n";
+  page += "</main>\n<footer>Written by prism report from records.jsonl and recipe.json of each run.</footer>\n";
+  return page + script_html(comparison, writer) + "</body>\n</html>\n";
 }
 
 std::string report_markdown(const Comparison& comparison, const ReportOptions& options) {
   std::string text = "# " + escape_markdown(page_title(comparison, options)) + "\n\n";
   text += escape_markdown(headline(comparison)) + "\n\n" + table_markdown(results_table(comparison)) + "\n";
   for (const auto& remark : comparison.remarks) text += escape_markdown(remark) + "\n\n";
-  for (const Table& table : {validation_table(comparison), schedule_table(comparison)}) {
-    if (!table.rows.empty()) text += table_markdown(table) + "\n";
-  }
+  text += markdown_tables({validation_table(comparison), difference_table(comparison), reach_table(comparison)});
+  if (const std::string front = front_text(comparison); !front.empty()) text += escape_markdown(front) + "\n\n";
+  text += markdown_tables({text_loss_table(comparison), distance_table(comparison),
+                           distance_difference_table(comparison), schedule_table(comparison)});
   text += markdown_samples(comparison);
-  if (comparison.groups.size() > 1) {
-    const Table recipe = recipe_table(comparison);
-    if (!recipe.rows.empty()) text += table_markdown(recipe) + "\n";
-  }
+  if (comparison.groups.size() > 1) text += markdown_tables({recipe_table(comparison)});
   return text + table_markdown(machine_table(comparison)) + "\n" + table_markdown(runs_table(comparison));
 }
 

@@ -16,11 +16,12 @@ struct ReportOptions {
   std::string gnuplot = "gnuplot";  ///< the program that draws the plots
 };
 
-/// The page: no reference to anything outside it, no script. What could not be drawn is said in its place, and in
-/// `problems`.
+/// The page: no reference to anything outside it. Its one script (page_script.h) shows values at points and hides
+/// groups; without it the page is as complete, and no other script can run. What could not be drawn is said in its
+/// place, and in `problems`.
 std::string report_html(const Comparison& comparison, const ReportOptions& options, std::vector<std::string>* problems);
 
-/// Tables and samples; the plots' numbers as a table.
+/// Tables and samples; the plots' numbers as tables.
 std::string report_markdown(const Comparison& comparison, const ReportOptions& options);
 
 }  // namespace prism

@@ -11,7 +11,7 @@ const char* const kPageStyle = R"css(
   --plot-ink: #4a4e55; --plot-grid: #e4e4e0; --plot-zero: #6d7178;
   --head: #c3d3df; --first-head: #2f6690;
   --series-0: #0072b2; --series-1: #d0540a; --series-2: #00876a; --series-3: #a8417f; --series-4: #8a6a00;
-  --series-5: #2b8fb8; --series-6: #5d5d5d;
+  --series-5: #2b8fb8; --series-6: #5d5d5d; --series-7: #6a4fd8; --series-8: #b0123b; --series-9: #4c8f1a;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -19,7 +19,7 @@ const char* const kPageStyle = R"css(
     --plot-ink: #b3b8be; --plot-grid: #2b2f34; --plot-zero: #8b9097;
     --head: #34485a; --first-head: #7fb2d9;
     --series-0: #56b4e9; --series-1: #f2894b; --series-2: #2fc4a0; --series-3: #e191c2; --series-4: #dcc443;
-    --series-5: #a5dbef; --series-6: #b5b5b5;
+    --series-5: #a5dbef; --series-6: #b5b5b5; --series-7: #ab9aff; --series-8: #ff7f93; --series-9: #9ad65c;
   }
 }
 * { box-sizing: border-box; }
@@ -51,6 +51,7 @@ tbody tr + tr > * { border-top: 1px solid var(--rule); }
 th, td { max-width: 22rem; overflow-wrap: break-word; }
 .short { white-space: nowrap; }
 .n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums lining-nums; }
+thead .n { white-space: normal; min-width: 3.5rem; }
 .spread { display: inline-block; text-align: left; white-space: pre; color: var(--soft); }
 .note { font-size: .8125rem; color: var(--soft); margin: .3rem 0; }
 .key { vertical-align: baseline; margin-right: .5rem; overflow: visible; }
@@ -59,6 +60,12 @@ th, td { max-width: 22rem; overflow-wrap: break-word; }
   font-size: .875rem;
 }
 .legend li { overflow-wrap: anywhere; }
+.legend button {
+  padding: .1rem 0; border: 0; background: none; color: inherit; font: inherit; text-align: left; cursor: pointer;
+  overflow-wrap: anywhere;
+}
+.legend button:focus-visible { outline: 2px solid var(--series-0); outline-offset: 2px; }
+.legend .off { opacity: .5; text-decoration: line-through; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); gap: 1.75rem 2.5rem; }
 .schedules {
   margin-top: 1.25rem; display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 1.5rem 2.5rem;
@@ -68,6 +75,19 @@ figure > svg { display: block; width: 100%; height: auto; }
 figcaption { font-size: .8125rem; color: var(--soft); margin-top: .5rem; line-height: 1.45; max-width: 44rem; }
 figcaption b { color: var(--ink); font-weight: 600; }
 .plot { color: var(--plot-ink); }
+.plot .axis { font-size: 13px; fill: currentColor; text-anchor: middle; }
+.plot .row { font-size: 13px; fill: var(--ink); unicode-bidi: isolate; paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
+.plot .ring { fill: none; stroke: var(--ink); stroke-width: 1.5; pointer-events: none; }
+.plot:focus-visible { outline: 2px solid var(--series-0); outline-offset: 2px; }
+.plot .off { display: none; }
+.tip {
+  position: absolute; visibility: hidden; pointer-events: none; max-width: min(22rem, calc(100vw - 1rem));
+  padding: .35rem .6rem; border-left: 4px solid; background: var(--tint); color: var(--ink);
+  box-shadow: 0 1px 5px rgb(0 0 0 / .35); font: .8125rem/1.4 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+  font-variant-numeric: tabular-nums; overflow-wrap: anywhere;
+}
+.tip.shown { visibility: visible; }
+.tip bdi { display: block; font-weight: 600; }
 .schedule text { font-size: 13px; fill: var(--ink); font-variant-numeric: tabular-nums; }
 .schedule .heading text { fill: var(--soft); font-size: 12px; }
 .schedule .head { fill: var(--head); }
@@ -97,14 +117,18 @@ footer { margin-top: 3.5rem; padding-top: .75rem; border-top: 1px solid var(--ru
     --paper: #fff; --ink: #000; --soft: #444; --rule: #ccc; --strong-rule: #555; --tint: #f4f4f4;
     --plot-ink: #333; --plot-grid: #ddd; --plot-zero: #555; --head: #c3d3df; --first-head: #2f6690;
     --series-0: #0072b2; --series-1: #d0540a; --series-2: #00876a; --series-3: #a8417f; --series-4: #8a6a00;
-    --series-5: #2b8fb8; --series-6: #5d5d5d;
+    --series-5: #2b8fb8; --series-6: #5d5d5d; --series-7: #6a4fd8; --series-8: #b0123b; --series-9: #4c8f1a;
   }
   @page { margin: 16mm; }
   body { padding: 0; max-width: none; font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .figures { grid-template-columns: 1fr 1fr; gap: 1rem 1.5rem; }
   .scroll { overflow: visible; }
-  table { font-size: 7.5pt; }
+  .tip, .hint { display: none; }
+  table { font-size: 7pt; }
   th, td { padding-right: .4rem; }
+  .n, .short { white-space: normal; }
+  thead .n { min-width: 0; }
+  .spread { min-width: 0 !important; }
   tbody th:not(.n) { min-width: 0; }
   h2, h3, caption, thead { break-after: avoid; }
   figure, tr, .sample { break-inside: avoid; }

@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMostLayers = 4096;  // a plot has a place for each
+
 /// One record with its place, so that a field of the wrong type can be named.
 class Record {
  public:
@@ -43,31 +45,69 @@ class Record {
   }
 
   std::vector<RunLayer> layers() const {
-    const Json* list = find("layers");
     std::vector<RunLayer> result;
-    if (!list) return result;
-    if (!list->is_array()) fail("layers", "a list", *list);
-    for (const auto& item : *list) {
-      if (!item.is_object()) fail("layers", "a list of objects", item);
-      const Record layer(item, path_, number_);
+    for (const Record& layer : objects("layers")) {
       RunLayer& row = result.emplace_back();
       row.heads = layer.whole("heads").value_or(0);
       row.kv_heads = layer.whole("kv_heads").value_or(row.heads);
       row.head_dim = layer.whole("head_dim").value_or(0);
       // A picture draws every head; a count beyond reason would be a page beyond reason.
-      if (row.heads < 1 || row.heads > 4096 || row.head_dim < 1) fail("layers", "1 to 4096 heads of width >= 1", item);
+      if (row.heads < 1 || row.heads > 4096 || row.head_dim < 1) {
+        fail("layers", "1 to 4096 heads of width >= 1", layer.json_);
+      }
     }
     return result;
   }
 
+  /// Ascending by layer; a layer without a finite distance is left out.
+  std::vector<RunDistance> distances() const {
+    std::vector<RunDistance> result;
+    for (const Record& layer : objects("layers")) {
+      const auto number = layer.whole("layer");
+      const auto distance = layer.number("distance");
+      if (!number || *number < 0 || *number >= kMostLayers) {
+        fail("layers", fmt::format("layers 0 to {}", kMostLayers - 1), layer.json_);
+      }
+      if (!distance || !std::isfinite(*distance)) continue;
+      result.push_back({*number, layer.whole("heads").value_or(0), *distance});
+    }
+    std::sort(result.begin(), result.end(), by_layer);
+    const auto twice = std::adjacent_find(
+        result.begin(), result.end(), [](const RunDistance& a, const RunDistance& b) { return a.layer == b.layer; });
+    if (twice != result.end()) fail("layers", "every layer once", *find("layers"));
+    return result;
+  }
+
+  /// Absent where the loss is not finite.
+  std::optional<RunTextLoss> text_loss() const {
+    const RunTextLoss loss{text("text"), number("nats").value_or(NAN), whole("tokens").value_or(0)};
+    if (loss.tokens < 1) fail("tokens", "at least one token", json_);
+    return std::isfinite(loss.nats) ? std::optional(loss) : std::nullopt;
+  }
+
  private:
+  static bool by_layer(const RunDistance& a, const RunDistance& b) { return a.layer < b.layer; }
+
+  /// The elements of a list of objects; none where there is no list.
+  std::vector<Record> objects(const char* name) const {
+    const Json* list = find(name);
+    std::vector<Record> result;
+    if (!list) return result;
+    if (!list->is_array()) fail(name, "a list", *list);
+    for (const auto& item : *list) {
+      if (!item.is_object()) fail(name, "a list of objects", item);
+      result.emplace_back(item, path_, number_);
+    }
+    return result;
+  }
+
   /// The field's value; null (what a not-finite number is written as) counts as absent.
   const Json* find(const char* name) const {
     const auto member = json_.find(name);
     return member == json_.end() || member->is_null() ? nullptr : &*member;
   }
 
-  [[noreturn]] void fail(const char* name, const char* expected, const Json& found) const {
+  [[noreturn]] void fail(const char* name, const std::string& expected, const Json& found) const {
     throw InputError(
         "report",
         fmt::format("{}, record {}: expected {} as {}; found {}; mend the line or leave the run out.", path_.string(),
@@ -79,10 +119,10 @@ class Record {
   size_t number_;
 };
 
-void add_point(std::vector<CurvePoint>& curve, int64_t tokens, std::optional<double> loss) {
+void add_point(std::vector<CurvePoint>& curve, const Run& run, std::optional<double> loss) {
   if (!loss || !std::isfinite(*loss)) return;
-  while (!curve.empty() && curve.back().tokens >= tokens) curve.pop_back();
-  curve.push_back({tokens, *loss});
+  while (!curve.empty() && curve.back().tokens >= run.tokens) curve.pop_back();
+  curve.push_back({run.tokens, *loss, run.seconds});
 }
 
 /// Takes records one after the other; what needs all of them waits for finish().
@@ -92,12 +132,15 @@ class RunReader {
 
   void add(const Record& record) {
     const std::string kind = record.text("kind");
+    if (kind == "attention_distance") run_.distances = record.distances();
+    if (kind == "text_loss") add_text_loss(record.text_loss());
+    if (kind == "attention_distance" || kind == "text_loss") return;
     run_.tokens = record.whole("tokens").value_or(run_.tokens);
     run_.seconds = record.number("seconds").value_or(run_.seconds);
     if (kind == "run") add_run(record);
     if (kind == "run" || kind == "resume") add_machine(record);
     if (kind == "train") add_train(record);
-    if (kind == "eval" || kind == "end") add_point(run_.valid, run_.tokens, record.number("val_loss"));
+    if (kind == "eval" || kind == "end") add_point(run_.valid, run_, record.number("val_loss"));
     if (kind == "sample") run_.samples.push_back({run_.tokens, record.text("prompt"), record.text("text")});
     if (kind == "end") {
       end_rate_ = record.number("tokens_per_s");
@@ -137,9 +180,20 @@ class RunReader {
   }
 
   void add_train(const Record& record) {
-    add_point(run_.train, run_.tokens, record.number("loss"));
+    add_point(run_.train, run_, record.number("loss"));
     if (const auto rate = record.number("tokens_per_s")) rates_.push_back(*rate);
     if (const auto share = record.number("peak_share")) shares_.push_back(*share);
+  }
+
+  void add_text_loss(const std::optional<RunTextLoss>& loss) {
+    if (!loss) return;
+    const auto earlier = std::find_if(run_.text_losses.begin(), run_.text_losses.end(),
+                                      [&](const RunTextLoss& other) { return other.text == loss->text; });
+    if (earlier == run_.text_losses.end()) {
+      run_.text_losses.push_back(*loss);
+    } else {
+      *earlier = *loss;
+    }
   }
 
   Run& run_;

@@ -15,7 +15,8 @@ namespace prism {
 
 struct CurvePoint {
   int64_t tokens = 0;
-  double loss = 0;  ///< nats per token
+  double loss = 0;     ///< nats per token
+  double seconds = 0;  ///< since the run began
 };
 
 struct RunLayer {
@@ -26,6 +27,19 @@ struct RunLayer {
 struct RunSample {
   int64_t tokens = 0;  ///< trained so far
   std::string prompt, text;
+};
+
+/// How far the attention of a layer looks back.
+struct RunDistance {
+  int64_t layer = 0, heads = 0;  ///< layers from 0
+  double distance = 0;           ///< in tokens, mean over heads and queries
+};
+
+/// The loss on a text that was scored as a whole.
+struct RunTextLoss {
+  std::string text;    ///< its name
+  double nats = 0;     ///< of all tokens together
+  int64_t tokens = 0;  ///< at least one
 };
 
 /// A field of the recipe: its path ("model.layers[2].heads") and its value as JSON, text without quotes.
@@ -43,20 +57,23 @@ struct Run {
   std::vector<RunLayer> layers;
   std::vector<CurvePoint> train, valid;  ///< tokens strictly increasing, losses finite
   std::vector<RunSample> samples;
-  std::vector<RecipeField> recipe;  ///< flattened; empty if there is no recipe.json
-  int64_t tokens = 0;               ///< of the last record
-  double seconds = 0;               ///< of the last record
-  bool finished = false;            ///< an end record closes the file
+  std::vector<RunDistance> distances;    ///< one a layer, ascending; of the last such record
+  std::vector<RunTextLoss> text_losses;  ///< one a text, in order; of the text's last record
+  std::vector<RecipeField> recipe;       ///< flattened; empty if there is no recipe.json
+  int64_t tokens = 0;                    ///< of the last record
+  double seconds = 0;                    ///< of the last record
+  bool finished = false;                 ///< an end record closes the file
 };
 
 /// Reads `folder`/records.jsonl and, if there, `folder`/recipe.json.
 ///
 /// A last line cut short is left out. Records that repeat a stretch (a run resumed from an earlier checkpoint) replace
-/// what stood there. Kinds and fields that are not known are passed over; losses that are not finite are left out.
+/// what stood there. Records of what was measured on the trained model (kinds attention_distance and text_loss) do not
+/// move the run on: their tokens and seconds are their own. Kinds and fields that are not known are passed over; losses
+/// that are not finite are left out.
 ///
 /// @throws InputError if there is no such folder or file, no whole record in it, a line that is no JSON object, or a
-/// field of
-///         the wrong type.
+///         field of the wrong type.
 Run read_run(const std::filesystem::path& folder);
 
 }  // namespace prism

@@ -7,7 +7,7 @@
 namespace prism {
 
 /// Colours the page's style sheet defines, as --series-0 and so on; further series start again with other dashes.
-inline constexpr int kSeriesColours = 7;
+inline constexpr int kSeriesColours = 10;
 
 struct SeriesStyle {
   int colour = 0;                ///< 0 .. kSeriesColours - 1

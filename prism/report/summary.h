@@ -1,4 +1,4 @@
-// The report's tables and its first sentence: every number of a comparison, as texts. One source for all renderings.
+// The report's first sentence and the tables of what came out, as texts. One source for all renderings.
 //
 //   fmt::print("{}", table_text(results_table(comparison)));
 #pragma once
@@ -10,14 +10,21 @@
 
 namespace prism {
 
-/// One sentence: which group has the lowest validation loss, and by how much it differs from the baseline.
+/// Which group has the lowest validation loss, and whether the seeds show that it is better than the baseline (where
+/// that is the lowest itself: than the runner-up).
 std::string headline(const Comparison& comparison);
 
-/// ` At the last evaluation that both have: prism −0.0302 ± 0.0054.`, or nothing where there is nothing to compare.
-std::string last_differences(const Comparison& comparison);
-
 /// A row for each group: schedule, size, tokens, validation loss, difference to the baseline, rate, time.
+///
+/// The lowest validation loss is strong only where find_verdict() holds it to be shown.
 Table results_table(const Comparison& comparison);
+
+/// When each group first had the baseline's mean final loss: tokens and seconds over the seeds that reach it. No rows:
+/// the baseline was not evaluated, or there is no other group.
+Table reach_table(const Comparison& comparison);
+
+/// Which groups no other beats in loss and rate at once, as a sentence; empty below two groups that can be compared.
+std::string front_text(const Comparison& comparison);
 
 /// A row for each single run: seed, folder, losses, state.
 Table runs_table(const Comparison& comparison);
@@ -25,13 +32,7 @@ Table runs_table(const Comparison& comparison);
 /// The validation curves in numbers: a row for each of at most a dozen token counts, a column for each group.
 Table validation_table(const Comparison& comparison);
 
-/// Heads times width, a row for each layer, a column for each group. No rows: no group says.
-Table schedule_table(const Comparison& comparison);
-
-/// The recipe's fields in which the groups differ; equal consecutive list elements share a row. No rows: none differ.
-Table recipe_table(const Comparison& comparison);
-
-/// CPU, threads, number format, share of the CPU's limit, memory.
-Table machine_table(const Comparison& comparison);
+/// The differences to the baseline likewise, without a column for it. No rows: nothing to compare.
+Table difference_table(const Comparison& comparison);
 
 }  // namespace prism

@@ -6,6 +6,7 @@
 
 #include "prism/core/error.h"
 #include "prism/report/escape.h"
+#include "prism/report/number_text.h"
 #include "prism/report/series.h"
 
 namespace prism {
@@ -24,14 +25,9 @@ std::vector<size_t> spread_widths(const Table& table) {
   return widths;
 }
 
-/// A number's hyphen as a minus sign, which has the width of a digit.
-std::string number_html(const std::string& text) {
-  if (text.size() > 1 && text[0] == '-') return "−" + escape_html(text.substr(1));
-  return escape_html(text);
-}
-
 std::string cell_html(const TableCell& cell, const TableColumn& column, size_t spread_width, bool names_row) {
-  std::string inner = column.numeric ? number_html(cell.text) : "<bdi>" + escape_html(cell.text) + "</bdi>";
+  std::string inner =
+      column.numeric ? escape_html(minus_signs(cell.text)) : "<bdi>" + escape_html(cell.text) + "</bdi>";
   if (cell.strong) inner = "<strong>" + inner + "</strong>";
   if (spread_width > 0) {
     inner += fmt::format("<span class=\"spread\" style=\"min-width:{}ch\">{}</span>", spread_width + 3,

@@ -30,9 +30,6 @@ struct Table {
   std::vector<std::string> notes;
 };
 
-/// What stands where there is no value.
-inline constexpr const char* kNoValue = "–";
-
 /// A `<table>` in a scrolling `<div>`, headers with scope, notes below.
 std::string table_html(const Table& table);
 /// A pipe table; caption above, notes below.

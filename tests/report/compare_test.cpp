@@ -5,19 +5,10 @@
 #include <cmath>
 
 #include "prism/core/error.h"
+#include "tests/report/made_runs.h"
 
 namespace prism {
 namespace {
-
-Run make_run(const std::string& name, int64_t seed, std::vector<CurvePoint> valid, bool finished = true) {
-  Run run;
-  run.folder = "runs/" + name + "_s" + std::to_string(seed);
-  run.name = name;
-  run.seed = seed;
-  run.valid = std::move(valid);
-  run.finished = finished;
-  return run;
-}
 
 TEST(GroupRuns, GathersRunsThatDifferInTheSeedOnly) {
   std::vector<std::string> remarks;
@@ -92,34 +83,41 @@ TEST(ValidationCurve, LeavesUnfinishedSeedsOutWhereSomeFinished) {
   EXPECT_DOUBLE_EQ(curve[0].loss.deviation, std::sqrt(8.0));
 }
 
+TEST(ValidationCurve, LeavesRunsWithoutEvaluationsOutWhereOthersHaveThem) {
+  const RunGroup group{"a", {make_run("a", 1, {{10, 5.0}}, false), make_run("a", 2, {}, false)}};
+  ASSERT_EQ(validation_curve(group).size(), 1U);
+  EXPECT_EQ(validation_curve(group)[0].loss.count, 1);
+}
+
 TEST(LossDifference, IsTakenSeedBySeedWhereTheSeedsAgree) {
   // The seeds stand in different orders; each run is 0.1 or 0.3 below its partner, though the seeds are far apart.
   const RunGroup base{"base", {make_run("base", 1, {{10, 5.0}}), make_run("base", 2, {{10, 7.0}})}};
   const RunGroup other{"other", {make_run("other", 2, {{10, 6.7}}), make_run("other", 1, {{10, 4.9}})}};
   const auto gap = loss_difference(other, base);
-  EXPECT_TRUE(gap.paired);
   EXPECT_FALSE(gap.interpolated);
   ASSERT_EQ(gap.points.size(), 1U);
-  EXPECT_NEAR(gap.points[0].loss.mean, -0.2, 1e-12);
-  EXPECT_NEAR(gap.points[0].loss.deviation, std::sqrt(0.02), 1e-12);
+  EXPECT_TRUE(gap.points[0].loss.paired());
+  EXPECT_NEAR(gap.points[0].loss.difference.mean, -0.2, 1e-12);
+  EXPECT_NEAR(gap.points[0].loss.difference.deviation, std::sqrt(0.02), 1e-12);
 }
 
 TEST(LossDifference, AddsDeviationsInSquaresWhereTheSeedsDiffer) {
   const RunGroup base{"base", {make_run("base", 1, {{10, 5.0}}), make_run("base", 2, {{10, 5.6}})}};
   const RunGroup other{"other", {make_run("other", 3, {{10, 4.0}}), make_run("other", 4, {{10, 4.8}})}};
   const auto gap = loss_difference(other, base);
-  EXPECT_FALSE(gap.paired);
   ASSERT_EQ(gap.points.size(), 1U);
-  EXPECT_NEAR(gap.points[0].loss.mean, -0.9, 1e-12);
-  EXPECT_NEAR(gap.points[0].loss.deviation, std::sqrt(0.18 + 0.32), 1e-12);
-  EXPECT_EQ(gap.points[0].loss.count, 2);
+  EXPECT_FALSE(gap.points[0].loss.paired());
+  EXPECT_NEAR(gap.points[0].loss.difference.mean, -0.9, 1e-12);
+  EXPECT_NEAR(gap.points[0].loss.difference.deviation, std::sqrt(0.18 + 0.32), 1e-12);
+  EXPECT_EQ(gap.points[0].loss.difference.count, 2);
 }
 
 TEST(LossDifference, HasNoDeviationBetweenSingleRuns) {
   const auto gap = loss_difference({"b", {make_run("b", 1, {{10, 4.0}})}}, {"a", {make_run("a", 1, {{10, 4.5}})}});
   ASSERT_EQ(gap.points.size(), 1U);
-  EXPECT_DOUBLE_EQ(gap.points[0].loss.mean, -0.5);
-  EXPECT_EQ(gap.points[0].loss.count, 1);
+  EXPECT_DOUBLE_EQ(gap.points[0].loss.difference.mean, -0.5);
+  EXPECT_EQ(gap.points[0].loss.difference.count, 1);
+  EXPECT_FALSE(gap.points[0].loss.has_interval());
 }
 
 TEST(LossDifference, ComparesAtEqualTokensOnly) {
@@ -128,7 +126,7 @@ TEST(LossDifference, ComparesAtEqualTokensOnly) {
   const auto gap = loss_difference(unfinished, base);
   ASSERT_EQ(gap.points.size(), 2U);
   EXPECT_EQ(gap.points[1].tokens, 20);
-  EXPECT_DOUBLE_EQ(gap.points[1].loss.mean, -0.25);
+  EXPECT_DOUBLE_EQ(gap.points[1].loss.difference.mean, -0.25);
   EXPECT_FALSE(gap.interpolated);
 }
 
@@ -140,7 +138,63 @@ TEST(LossDifference, InterpolatesWithinTheSharedStretchWhereEvaluationsNeverMeet
   ASSERT_EQ(gap.points.size(), 4U) << "15, 20, 25, 30: not 10, not 35";
   EXPECT_EQ(gap.points.front().tokens, 15);
   EXPECT_EQ(gap.points.back().tokens, 30);
-  for (const auto& point : gap.points) EXPECT_NEAR(point.loss.mean, -0.5, 1e-12) << point.tokens;
+  for (const auto& point : gap.points) EXPECT_NEAR(point.loss.difference.mean, -0.5, 1e-12) << point.tokens;
+}
+
+TEST(LossDifference, ComparesOnlyTheSeedsThatBothHave) {
+  const RunGroup base{"base",
+                      {make_run("base", 1, {{10, 5.0}}), make_run("base", 2, {{10, 7.0}, {20, 6.0}}),
+                       make_run("base", 3, {{10, 6.0}, {20, 5.0}})}};
+  const RunGroup other{"other",
+                       {make_run("other", 2, {{10, 6.9}, {20, 5.9}}), make_run("other", 4, {{10, 1.0}}),
+                        make_run("other", 3, {{10, 5.8}, {20, 4.7}})}};
+  const auto last = final_difference(other, base);
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->tokens, 20) << "seeds 1 and 4, which ended earlier, are not compared";
+  ASSERT_EQ(last->loss.seeds.size(), 2U);
+  EXPECT_EQ(last->loss.seeds[0].seed, 2);
+  EXPECT_NEAR(last->loss.seeds[0].value, -0.1, 1e-12);
+  EXPECT_EQ(last->loss.seeds[1].seed, 3);
+  EXPECT_NEAR(last->loss.seeds[1].value, -0.3, 1e-12);
+}
+
+TEST(PairedDifference, HasTheIntervalOfStudentsTOverThePairs) {
+  // Differences -0.1, -0.2, -0.3: mean -0.2, deviation 0.1; t(0.975; 2) = 4.302653 (any table) times 0.1 / sqrt(3).
+  const auto gap = paired_difference({{3, 6.7}, {1, 4.9}, {2, 5.8}}, {{1, 5.0}, {2, 6.0}, {3, 7.0}});
+  ASSERT_EQ(gap.seeds.size(), 3U);
+  EXPECT_EQ(gap.seeds[0].seed, 1);
+  EXPECT_NEAR(gap.difference.mean, -0.2, 1e-12);
+  EXPECT_NEAR(gap.difference.deviation, 0.1, 1e-12);
+  EXPECT_NEAR(gap.interval.low, -0.2 - 0.2484138, 1e-6);
+  EXPECT_NEAR(gap.interval.high, -0.2 + 0.2484138, 1e-6);
+  EXPECT_FALSE(gap.interval.excludes(0));
+}
+
+TEST(PairedDifference, IsSureOfSmallDifferencesBetweenSeedsFarApart) {
+  // Unpaired, deviations of 1 would bury a difference of 0.01.
+  const auto gap = paired_difference({{1, 3.99}, {2, 4.989}, {3, 5.991}}, {{1, 4.0}, {2, 5.0}, {3, 6.0}});
+  EXPECT_TRUE(gap.interval.excludes(0)) << gap.interval.low << " " << gap.interval.high;
+}
+
+TEST(PairedDifference, HasNoIntervalWithoutTwoPairs) {
+  for (const auto& gap :
+       {paired_difference({{1, 3.0}}, {{1, 4.0}}), paired_difference({{1, 3.0}, {2, 3.1}}, {{3, 9.0}, {4, 9.1}}),
+        paired_difference({{std::nullopt, 3.0}}, {{std::nullopt, 4.0}})}) {
+    EXPECT_FALSE(gap.has_interval());
+    EXPECT_FALSE(gap.interval.excludes(0));
+  }
+  EXPECT_EQ(paired_difference({}, {{1, 2.0}}).difference.count, 0);
+}
+
+TEST(FinalDifference, IsTheLastPointOfTheCurve) {
+  const RunGroup base{"base", {make_run("base", 1, {{10, 6.0}, {20, 5.0}})}};
+  const RunGroup other{"other", {make_run("other", 1, {{10, 6.5}, {20, 4.75}})}};
+  const auto last = final_difference(other, base);
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->tokens, 20);
+  EXPECT_DOUBLE_EQ(last->loss.difference.mean, loss_difference(other, base).points.back().loss.difference.mean);
+  EXPECT_DOUBLE_EQ(last->loss.difference.mean, -0.25);
+  EXPECT_FALSE(final_difference({"fresh", {make_run("fresh", 1, {}, false)}}, base).has_value());
 }
 
 TEST(LossDifference, IsEmptyWithoutEvaluations) {

@@ -21,6 +21,11 @@ TEST(EscapeHtml, KeepsLineBreaksAndMakesThemOneKind) {
   EXPECT_EQ(escape_html("a\r\nb\rc\n\td"), "a\nb\nc\n\td");
 }
 
+TEST(EscapeScriptJson, IsTheSameJsonWithoutMarkup) {
+  EXPECT_EQ(escape_script_json(R"({"a":"</script>&<!--"})"), R"({"a":"\u003c/script\u003e\u0026\u003c!--"})");
+  EXPECT_EQ(escape_script_json("[1,\"ü\"]"), "[1,\"ü\"]");
+}
+
 TEST(EscapeMarkdown, LeavesOneLineWithoutMarkup) {
   EXPECT_EQ(escape_markdown("a|b\nc"), "a\\|b c");
   EXPECT_EQ(escape_markdown("*x* _y_ `z` [l](u) # ~ ! \\"), "\\*x\\* \\_y\\_ \\`z\\` \\[l\\](u) \\# \\~ \\! \\\\");

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "prism/core/fields.h"
+#include "prism/report/page_script.h"
+#include "tests/report/made_runs.h"
 #include "tests/report/run_folder.h"
 
 namespace prism {
@@ -45,6 +47,7 @@ std::string tag_fault(const std::string& html) {
       open.pop_back();
     } else if (!is_void(name) && html[end - 1] != '/') {
       open.push_back(name);
+      if (name == "script") at = html.find("</script", end) - 1;  // all of it is text, "<" too
     }
   }
   return open.empty() ? "" : "<" + open.back() + "> stays open";
@@ -95,6 +98,7 @@ TEST(TagFault, FindsWhatIsWrong) {
   EXPECT_NE(tag_fault("<p>"), "");
   EXPECT_NE(tag_fault("</p>"), "");
   EXPECT_NE(tag_fault("<p>1 < 2</p>"), "");
+  EXPECT_EQ(tag_fault("<script>1 < 2</script>"), "");
 }
 
 TEST(ReportHtml, HasEverySectionAndIsWellFormed) {
@@ -117,7 +121,7 @@ TEST(ReportHtml, DrawsThePlotsOfTwoRunsInline) {
   const RunFolder folder;
   const Page page = render(two_runs(folder));
   EXPECT_TRUE(page.problems.empty());
-  EXPECT_EQ(count(page.html, "<svg class=\"plot\""), 3U);
+  EXPECT_EQ(count(page.html, "<svg class=\"plot\""), 5U) << "training, validation, difference, forest, front";
   std::set<std::string> ids;
   for (size_t at = page.html.find(" id="); at != std::string::npos; at = page.html.find(" id=", at + 1)) {
     const size_t end = page.html.find(page.html[at + 4], at + 5);
@@ -129,10 +133,11 @@ TEST(ReportHtml, DrawsThePlotsOfTwoRunsInline) {
 TEST(ReportHtml, RefersToNothingOutside) {
   const RunFolder folder;
   const std::string html = render(two_runs(folder)).html;
-  for (const char* reference : {"http:", "https:", "//", " src=", "url(", "@import", "<script", "<link", "<a "}) {
+  for (const char* reference : {"http:", "https:", "//", " src=", "url(", "@import", "<link", "<a "}) {
     EXPECT_FALSE(has(html, reference)) << reference;
   }
-  EXPECT_TRUE(has(html, "content=\"default-src 'none'; style-src 'unsafe-inline'"));
+  EXPECT_TRUE(has(
+      html, fmt::format("content=\"default-src 'none'; style-src 'unsafe-inline'; script-src '{}';", kPageScriptHash)));
 }
 
 TEST(ReportHtml, IsReadableOnPhonesInTheDarkAndOnPaper) {
@@ -149,17 +154,19 @@ TEST(ReportHtml, ShowsHostileTextsAsTexts) {
   const RunFolder folder;
   const std::string html = render(hostile_runs(folder), {.title = "T " + kEvil, .gnuplot = "/nowhere/<b>gnuplot"}).html;
   EXPECT_EQ(tag_fault(html), "");
-  for (const char* tag : {"<img", "<script", "<svg/onload", "<i>folder", "<b>gnuplot", "<field>"})
+  for (const char* tag : {"<img", "<svg/onload", "<i>folder", "<b>gnuplot", "<field>"})
     EXPECT_FALSE(has(html, tag)) << tag;
   EXPECT_EQ(count(html, "</style>"), 1U);
+  EXPECT_EQ(count(html, "<script"), 2U) << "the data and the page's own";
+  EXPECT_EQ(count(html, "</script"), 2U);
   EXPECT_TRUE(has(html, "&lt;img src=x onerror=alert(1)&gt;"));
 }
 
 TEST(ReportHtml, SaysInPlaceWhyPlotsAreMissing) {
   const RunFolder folder;
   const Page page = render(two_runs(folder), {.title = "", .gnuplot = "/nowhere/gnuplot"});
-  EXPECT_EQ(page.problems.size(), 1U) << "said once, though three plots are missing";
-  EXPECT_EQ(count(page.html, "<p class=\"missing\">[plot] expected gnuplot"), 3U);
+  EXPECT_EQ(page.problems.size(), 1U) << "said once, though five plots are missing";
+  EXPECT_EQ(count(page.html, "<p class=\"missing\">[plot] expected gnuplot"), 5U);
   EXPECT_EQ(count(page.html, "<svg class=\"plot\""), 0U);
   EXPECT_TRUE(has(page.html, "<svg class=\"schedule\"")) << "drawn without gnuplot";
   EXPECT_EQ(tag_fault(page.html), "");
@@ -213,12 +220,58 @@ TEST(ReportHtml, ShowsTheLastSampleOfEachPrompt) {
   EXPECT_TRUE(has(html, ", after 3.00k tokens"));
 }
 
+TEST(ReportHtml, NamesTheSeriesOfEveryLegendEntryAndPlot) {
+  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  const std::string html = render(measured_runs()).html;
+  EXPECT_EQ(count(html, "<li data-series=\"1\">"), 2U) << "a legend for each section with plots";
+  for (const char* plot : {"valid", "difference", "forest", "distance", "distance-difference"}) {
+    const size_t start = html.find(fmt::format("<svg class=\"plot\" data-plot=\"{}\"", plot));
+    ASSERT_NE(start, std::string::npos) << plot;
+    EXPECT_TRUE(has(html.substr(start, html.find("</svg>", start) - start), "data-series=\"1\"")) << plot;
+    EXPECT_TRUE(has(html.substr(html.find("id=\"plot-data\"")), fmt::format("\"{}\":[[", plot))) << plot;
+  }
+  EXPECT_EQ(tag_fault(html), "");
+}
+
+TEST(ReportHtml, NumbersItsFiguresInOrder) {
+  const std::string html = render(measured_runs()).html;
+  size_t last = 0;
+  for (int number = 1; number <= 6; ++number) {
+    const size_t at = html.find(fmt::format("<b>Figure {}. ", number));
+    ASSERT_NE(at, std::string::npos) << number;
+    EXPECT_GT(at, last) << number;
+    last = at;
+  }
+}
+
+TEST(ReportHtml, CarriesASweepOfTenArmsAndFiveSeeds) {
+  std::vector<std::pair<std::string, std::vector<double>>> arms;
+  for (int arm = 0; arm < 10; ++arm) {
+    const double loss = 4.0 + 0.01 * arm;
+    arms.push_back({fmt::format("an arm with a long name that says what differs, number {}", arm),
+                    {loss, loss + 0.1, loss + 0.21, loss + 0.3, loss + 0.41}});
+  }
+  const Page page = render(compare_groups(arms));
+  EXPECT_EQ(tag_fault(page.html), "");
+  EXPECT_TRUE(has(page.html, "<title>Comparison of 10 models</title>"));
+  EXPECT_EQ(count(page.html, "<text class=\"row\""), page.problems.empty() ? 9U : 0U);
+  EXPECT_LT(page.html.size(), 1'000'000U);
+}
+
+TEST(ReportMarkdown, HasTheNumbersOfEveryFigure) {
+  const std::string text = report_markdown(measured_runs(), {});
+  for (const char* part : {"-0.2171 to +0.0371", "**Mean attention distance of each layer, in tokens**", "+5.5 ± 0.7",
+                           "**Until the baseline's final loss**", "**Loss on whole texts**"}) {
+    EXPECT_TRUE(has(text, part)) << part << "\n" << text;
+  }
+}
+
 TEST(ReportMarkdown, HasTheTablesAndTheSamples) {
   const RunFolder folder;
   const std::string text = report_markdown(two_runs(folder), {.title = "A *title*", .gnuplot = ""});
   EXPECT_TRUE(text.starts_with("# A \\*title\\*\n\nprism has the lowest validation loss after 3,000 tokens: 3.5000"))
       << text;
-  EXPECT_TRUE(has(text, "| prism | 2x2 | 8,421,376 | 3,000 | **3.5000** | -0.5000 | 1,234 | 1 min 10 s |\n"));
+  EXPECT_TRUE(has(text, "| prism | 2x2 | 3.5000 | -0.5000 | 8,421,376 | 3,000 | 1,234 | 1 min 10 s |\n"));
   EXPECT_TRUE(has(text, "| 2 | 4 × 4, 2 kv | 4 × 4, 2 kv |\n"));
   EXPECT_TRUE(has(text, "```text\nOnce upon a time\n```\n"));
   EXPECT_TRUE(has(text, "| rate | 1 | 2 |\n"));

@@ -41,6 +41,7 @@ TEST(ReadRun, TakesEveryFieldFromRecordsAndRecipe) {
   EXPECT_DOUBLE_EQ(run.train[0].loss, 5.5);
   ASSERT_EQ(run.valid.size(), 3U) << "the end record repeats the last evaluation";
   EXPECT_EQ(run.valid[2].tokens, 3000);
+  EXPECT_DOUBLE_EQ(run.valid[1].seconds, 20);
   ASSERT_EQ(run.samples.size(), 1U);
   EXPECT_EQ(run.samples[0].text, " b");
   EXPECT_EQ(run.tokens, 3000);
@@ -136,6 +137,52 @@ TEST(ReadRun, LetsARepeatedStretchReplaceTheEarlierOne) {
   ASSERT_EQ(run.valid.size(), 3U);
   EXPECT_DOUBLE_EQ(run.valid[1].loss, 4.1);
   EXPECT_EQ(run.valid[2].tokens, 40);
+}
+
+TEST(ReadRun, TakesWhatWasMeasuredOnTheTrainedModelWithoutMovingOn) {
+  const RunFolder folder;
+  const std::string end =
+      R"({"kind":"attention_distance","sequences":64,"tokens":9,"seconds":1,"layers":[)"
+      R"({"layer":1,"heads":4,"distance":20.5},{"layer":0,"heads":2,"distance":57.25},)"
+      R"({"layer":2,"heads":4,"distance":null}]})"
+      "\n"
+      R"({"kind":"text_loss","text":"A","nats":400,"tokens":100,"bytes":500,"documents":[[400,100]]})"
+      "\n"
+      R"({"kind":"text_loss","text":"B","nats":50,"tokens":10})"
+      "\n"
+      R"({"kind":"text_loss","text":"A","nats":410,"tokens":100})"
+      "\n"
+      R"({"kind":"text_loss","text":"C","nats":null,"tokens":100})"
+      "\n";
+  const prism::Run run = read_run(folder.write("r", run_lines({}) + end));
+  ASSERT_EQ(run.distances.size(), 2U) << "without what is not finite";
+  EXPECT_EQ(run.distances[0].layer, 0);
+  EXPECT_EQ(run.distances[0].heads, 2);
+  EXPECT_DOUBLE_EQ(run.distances[0].distance, 57.25);
+  ASSERT_EQ(run.text_losses.size(), 2U);
+  EXPECT_EQ(run.text_losses[0].text, "A");
+  EXPECT_DOUBLE_EQ(run.text_losses[0].nats, 410) << "the last record of a text";
+  EXPECT_EQ(run.text_losses[1].tokens, 10);
+  EXPECT_EQ(run.tokens, 3000) << "a text's tokens are not trained ones";
+  EXPECT_DOUBLE_EQ(run.seconds, 70);
+  EXPECT_TRUE(run.finished);
+}
+
+TEST(ReadRun, RefusesMeasurementsThatCannotBe) {
+  const RunFolder folder;
+  const auto distances = [&](const std::string& layers) {
+    return refusal(folder.write("r", "{\"kind\":\"attention_distance\",\"layers\":" + layers + "}\n"));
+  };
+  EXPECT_NE(distances("7").find("a list as layers"), std::string::npos);
+  EXPECT_NE(distances("[7]").find("a list of objects as layers"), std::string::npos);
+  EXPECT_NE(distances(R"([{"layer":-1,"distance":2}])").find("layers 0 to 4095"), std::string::npos);
+  EXPECT_NE(distances(R"([{"distance":2}])").find("layers 0 to 4095"), std::string::npos);
+  EXPECT_NE(distances(R"([{"layer":1,"distance":2},{"layer":1,"distance":3}])").find("every layer once"),
+            std::string::npos);
+  EXPECT_NE(refusal(folder.write("t", R"({"kind":"text_loss","text":"A","nats":4,"tokens":0})"
+                                      "\n"))
+                .find("at least one token"),
+            std::string::npos);
 }
 
 TEST(ReadRun, PassesOverKindsItDoesNotKnow) {

@@ -1,0 +1,61 @@
+#include "prism/report/cost.h"
+
+#include <algorithm>
+
+#include "prism/report/verdict.h"
+
+namespace prism {
+namespace {
+
+bool beats(const CostPoint& a, const CostPoint& b) {
+  const bool as_good = a.loss.mean <= b.loss.mean && a.tokens_per_s.mean >= b.tokens_per_s.mean;
+  return as_good && (a.loss.mean < b.loss.mean || a.tokens_per_s.mean > b.tokens_per_s.mean);
+}
+
+}  // namespace
+
+std::vector<CostPoint> cost_points(const Comparison& comparison) {
+  std::vector<CostPoint> points;
+  for (const auto& [group, loss] : final_losses(comparison).groups) {
+    const Statistic rate = statistic_over(counted_runs(comparison.groups[group]), &Run::tokens_per_s);
+    if (rate.count > 0) points.push_back({group, loss, rate});
+  }
+  for (auto& point : points) {
+    point.on_front =
+        std::none_of(points.begin(), points.end(), [&](const CostPoint& other) { return beats(other, point); });
+  }
+  std::stable_sort(points.begin(), points.end(),
+                   [](const CostPoint& a, const CostPoint& b) { return a.tokens_per_s.mean < b.tokens_per_s.mean; });
+  return points;
+}
+
+std::optional<double> target_loss(const Comparison& comparison) {
+  const auto curve = validation_curve(comparison.groups[comparison.baseline]);
+  return curve.empty() ? std::nullopt : std::optional(curve.back().loss.mean);
+}
+
+std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss) {
+  const auto next =
+      std::find_if(curve.begin(), curve.end(), [&](const CurvePoint& point) { return point.loss <= loss; });
+  if (next == curve.end()) return std::nullopt;
+  const double tokens = static_cast<double>(next->tokens);
+  if (next == curve.begin()) return RunMoment{tokens, next->seconds};
+  const CurvePoint& before = *std::prev(next);
+  const double left = (loss - next->loss) / (before.loss - next->loss);  // share of the way back from `next`
+  return RunMoment{tokens - left * static_cast<double>(next->tokens - before.tokens),
+                   next->seconds - left * (next->seconds - before.seconds)};
+}
+
+Reach reach_loss(const RunGroup& group, double loss) {
+  std::vector<double> tokens, seconds;
+  const auto runs = counted_runs(group);
+  for (const Run* run : runs) {
+    const auto moment = first_reach(run->valid, loss);
+    if (!moment) continue;
+    tokens.push_back(moment->tokens);
+    seconds.push_back(moment->seconds);
+  }
+  return {static_cast<int64_t>(runs.size()), statistic(tokens), statistic(seconds)};
+}
+
+}  // namespace prism

@@ -1,0 +1,71 @@
+#include "prism/report/measured.h"
+
+#include <algorithm>
+#include <map>
+
+namespace prism {
+namespace {
+
+struct LayerValues {
+  int64_t heads = 0;
+  std::vector<SeedValue> distances;
+};
+
+/// What the counted runs say of each layer; only layers that all of them have, if they have any.
+std::map<int64_t, LayerValues> layer_values(const RunGroup& group) {
+  std::map<int64_t, LayerValues> layers;
+  size_t measured = 0;
+  for (const Run* run : counted_runs(group)) {
+    measured += run->distances.empty() ? 0 : 1;
+    for (const auto& [layer, heads, distance] : run->distances) {
+      layers[layer].heads = heads;
+      layers[layer].distances.push_back({run->seed, distance});
+    }
+  }
+  std::erase_if(layers, [&](const auto& entry) { return entry.second.distances.size() < measured; });
+  return layers;
+}
+
+}  // namespace
+
+std::vector<LayerDistance> layer_distances(const RunGroup& group) {
+  std::vector<LayerDistance> result;
+  for (const auto& [layer, values] : layer_values(group)) result.push_back({layer, statistic_of(values.distances)});
+  return result;
+}
+
+std::vector<LayerDifference> distance_differences(const RunGroup& group, const RunGroup& baseline) {
+  const auto own = layer_values(group), other = layer_values(baseline);
+  std::vector<LayerDifference> result;
+  for (const auto& [layer, values] : own) {
+    const auto partner = other.find(layer);
+    if (partner == other.end()) continue;
+    result.push_back(
+        {layer, values.heads != partner->second.heads, paired_difference(values.distances, partner->second.distances)});
+  }
+  return result;
+}
+
+std::vector<std::string> measured_texts(const Comparison& comparison) {
+  std::vector<std::string> texts;
+  for (const auto& group : comparison.groups) {
+    for (const Run* run : counted_runs(group)) {
+      for (const auto& loss : run->text_losses) {
+        if (std::find(texts.begin(), texts.end(), loss.text) == texts.end()) texts.push_back(loss.text);
+      }
+    }
+  }
+  return texts;
+}
+
+std::vector<SeedValue> text_losses(const RunGroup& group, const std::string& text) {
+  std::vector<SeedValue> values;
+  for (const Run* run : counted_runs(group)) {
+    for (const auto& loss : run->text_losses) {
+      if (loss.text == text) values.push_back({run->seed, loss.nats / static_cast<double>(loss.tokens)});
+    }
+  }
+  return values;
+}
+
+}  // namespace prism

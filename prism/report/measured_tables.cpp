@@ -1,0 +1,87 @@
+#include "prism/report/measured_tables.h"
+
+#include <fmt/format.h>
+
+#include "prism/core/names.h"
+#include "prism/report/cells.h"
+#include "prism/report/measured.h"
+
+namespace prism {
+namespace {
+
+/// "1 to 3, 7": the layers, counted from 1, whose heads are not as many as the baseline's.
+std::string other_layers(const std::vector<LayerDifference>& layers) {
+  std::vector<std::string> stretches;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i].other_heads) continue;
+    size_t last = i;
+    while (last + 1 < layers.size() && layers[last + 1].other_heads) ++last;
+    const std::string first_text = std::to_string(layers[i].layer + 1);
+    stretches.push_back(last == i ? first_text : fmt::format("{} to {}", first_text, layers[last].layer + 1));
+    i = last;
+  }
+  return join_names(stretches);
+}
+
+std::vector<TableCell> text_row(const Comparison& comparison, size_t index, const std::string& text,
+                                const std::vector<SeedValue>& losses) {
+  std::vector<TableCell> row = {name_cell(comparison, index), {text}, spread_cell(statistic_of(losses), kLossNumber)};
+  const bool is_baseline = index == comparison.baseline;
+  const auto gap = paired_difference(losses, text_losses(comparison.groups[comparison.baseline], text));
+  row.push_back(is_baseline ? TableCell{"baseline"} : spread_cell(gap.difference, kLossDifference));
+  row.push_back(is_baseline ? TableCell{kNoValue} : interval_cell(gap, kLossDifference));
+  return row;
+}
+
+}  // namespace
+
+Table text_loss_table(const Comparison& comparison) {
+  Table table{"Loss on whole texts",
+              {{"run"}, {"text"}, {"loss per token", true}, {"Δ loss", true}, {"95% interval", true}},
+              {},
+              {fmt::format("Nats per token over the whole text. Δ loss: minus that of {}, seed by seed where seeds are "
+                           "shared; negative is better. ± is the sample standard deviation over seeds.",
+                           comparison.groups[comparison.baseline].label)}};
+  for (const auto& text : measured_texts(comparison)) {
+    for (size_t i = 0; i < comparison.groups.size(); ++i) {
+      const auto losses = text_losses(comparison.groups[i], text);
+      if (!losses.empty()) table.rows.push_back(text_row(comparison, i, text, losses));
+    }
+  }
+  return table;
+}
+
+Table distance_table(const Comparison& comparison) {
+  Table table{"Mean attention distance of each layer, in tokens", {{"layer", true}}, {}, {}};
+  NumberedRows rows(comparison.groups.size());
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    table.columns.push_back({comparison.groups[i].label, true});
+    for (const auto& [layer, distance] : layer_distances(comparison.groups[i])) {
+      rows.set(layer + 1, i, spread_cell(distance, kDistanceNumber));
+    }
+  }
+  rows.append_to(table);
+  return table;
+}
+
+Table distance_difference_table(const Comparison& comparison) {
+  const RunGroup& baseline = comparison.groups[comparison.baseline];
+  Table table{
+      fmt::format("Mean attention distance minus that of {}, in tokens", baseline.label), {{"layer", true}}, {}, {}};
+  NumberedRows rows(comparison.groups.size() - 1);
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    if (i == comparison.baseline) continue;
+    const auto layers = distance_differences(comparison.groups[i], baseline);
+    for (const auto& layer : layers)
+      rows.set(layer.layer + 1, table.columns.size() - 1, spread_cell(layer.distance.difference, kDistanceDifference));
+    table.columns.push_back({comparison.groups[i].label, true});
+    if (const std::string others = other_layers(layers); !others.empty()) {
+      table.notes.push_back(fmt::format("{} has other head counts than {} in layers {}.", comparison.groups[i].label,
+                                        baseline.label, others));
+    }
+  }
+  rows.append_to(table);
+  return table;
+}
+
+}  // namespace prism

@@ -1,0 +1,42 @@
+// Which group ends with the lowest validation loss, and whether its seeds show that it is better than its rival.
+//
+//   const auto verdict = find_verdict(comparison);
+//   if (verdict && verdict->is_shown()) fmt::print("{}\n", comparison.groups[verdict->best].label);
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "prism/report/compare.h"
+
+namespace prism {
+
+struct FinalLoss {
+  size_t group = 0;
+  Statistic loss;
+};
+
+/// The validation losses that can be compared: of the groups that were evaluated after the most tokens.
+struct FinalLosses {
+  int64_t tokens = 0;
+  std::vector<FinalLoss> groups;  ///< in the comparison's order; empty: no group was evaluated
+};
+
+FinalLosses final_losses(const Comparison& comparison);
+
+struct Verdict {
+  size_t best = 0;                             ///< the lowest mean
+  size_t rival = 0;                            ///< the baseline; where that is the best, the runner-up
+  int64_t tokens = 0;                          ///< after which the losses are compared
+  Statistic loss;                              ///< of the best
+  bool of_all = true;                          ///< no group was left out of the comparison
+  std::optional<PairedDifference> difference;  ///< best minus rival; absent: the rival was not evaluated there
+
+  /// Whether the 95% interval of the paired difference lies below zero.
+  bool is_shown() const { return difference && difference->has_interval() && difference->interval.high < 0; }
+};
+
+/// Absent unless two groups at least can be compared.
+std::optional<Verdict> find_verdict(const Comparison& comparison);
+
+}  // namespace prism

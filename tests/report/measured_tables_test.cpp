@@ -1,0 +1,45 @@
+#include "prism/report/measured_tables.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/report/made_runs.h"
+
+namespace prism {
+namespace {
+
+TEST(TextLossTable, HasPairedDifferencesWithTheirIntervals) {
+  // Differences -0.10 and -0.08: mean -0.09, deviation 0.0141421, t(0.975; 1) = 12.7062, half width 0.127062.
+  EXPECT_EQ(table_text(text_loss_table(measured_runs())),
+            "run      text     loss per token             Δ loss        95% interval\n"
+            "uniform  a text  4.0500 ± 0.0707  baseline                            –\n"
+            "prism    a text  3.9600 ± 0.0849   -0.0900 ± 0.0141  -0.2171 to +0.0371\n"
+            "Nats per token over the whole text. Δ loss: minus that of uniform, seed by seed where seeds are shared; "
+            "negative is better. ± is the sample standard deviation over seeds.\n");
+}
+
+TEST(DistanceTable, HasARowForEachLayerAndAColumnForEachGroup) {
+  EXPECT_EQ(table_text(distance_table(measured_runs())),
+            "layer     uniform       prism\n"
+            "    1  11.0 ± 1.4  16.5 ± 2.1\n"
+            "    2  22.0 ± 2.8  23.0 ± 4.2\n"
+            "    3  30.0 ± 0.0  30.0 ± 1.4\n");
+}
+
+TEST(DistanceDifferenceTable, NamesTheLayersWithOtherHeads) {
+  EXPECT_EQ(table_text(distance_difference_table(measured_runs())),
+            "layer       prism\n"
+            "    1  +5.5 ± 0.7\n"
+            "    2  +1.0 ± 1.4\n"
+            "    3   0.0 ± 1.4\n"
+            "prism has other head counts than uniform in layers 1 to 2.\n");
+}
+
+TEST(MeasuredTables, HaveNoRowsWhereNothingWasMeasured) {
+  const Comparison comparison = compare_groups({{"a", {4.0}}, {"b", {3.0}}});
+  EXPECT_TRUE(text_loss_table(comparison).rows.empty());
+  EXPECT_TRUE(distance_table(comparison).rows.empty());
+  EXPECT_TRUE(distance_difference_table(comparison).rows.empty());
+}
+
+}  // namespace
+}  // namespace prism
