@@ -19,6 +19,7 @@
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/report/number_text.h"
 #include "prism/report/table.h"
 
 namespace prism {

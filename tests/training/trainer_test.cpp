@@ -220,13 +220,13 @@ TEST_F(Run, MeasuresAttentionDistanceBeforeItEnds) {
   auto r = recipe();
   r.final.distance_sequences = 5;
   const auto records = train(r, "distance");
-  const auto found = std::find_if(records.begin(), records.end(),
-                                  [](const Json& record) { return record["kind"] == "attention_distance"; });
-  ASSERT_NE(found, records.end());
-  EXPECT_EQ((*found)["sequences"], 5);
-  ASSERT_EQ((*found)["layers"].size(), 2u);
-  EXPECT_EQ((*found)["layers"][1]["heads"], 2);
-  EXPECT_GT((*found)["layers"][0]["distance"].get<double>(), 0);
+  const auto measured = std::find_if(records.begin(), records.end(),
+                                     [](const Json& record) { return record["kind"] == "attention_distance"; });
+  ASSERT_NE(measured, records.end());
+  EXPECT_EQ((*measured)["sequences"], 5);
+  ASSERT_EQ((*measured)["layers"].size(), 2u);
+  EXPECT_EQ((*measured)["layers"][1]["heads"], 2);
+  EXPECT_GT((*measured)["layers"][0]["distance"].get<double>(), 0);
   EXPECT_EQ(records.back()["kind"], "end");
   r.final.distance_sequences = -1;
   EXPECT_REFUSED(train(r, "negative"), "distance_sequences");
