@@ -21,6 +21,7 @@
 #include "prism/core/stop.h"
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
+#include "prism/report/verdict.h"
 #include "prism/training/sweep.h"
 
 namespace prism {
@@ -34,7 +35,7 @@ struct Words {
   std::string file, out, records;
   std::vector<std::string> sets;
   int jobs = 1, threads = 0;
-  bool plan = false;
+  bool plan = false, json = false;
 };
 
 std::string fields_help() {
@@ -223,6 +224,30 @@ void print_plan(const std::vector<SweepRun>& runs) {
     fmt::print("{:<40}{:<10}{}\n", run.name, states[static_cast<size_t>(run.state)], run.folder.string());
 }
 
+/// An object for each arm: its final validation loss over seeds, and the paired difference to the baseline.
+void print_json(const Comparison& comparison) {
+  const auto finals = final_losses(comparison);
+  for (const auto& [index, loss] : finals.groups) {
+    const auto& group = comparison.groups[index];
+    Json json = {{"arm", group.label},
+                 {"tokens", finals.tokens},
+                 {"seeds", loss.count},
+                 {"val_loss", loss.mean},
+                 {"val_loss_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
+    if (index != comparison.baseline) {
+      if (const auto gap = final_difference(group, comparison.groups[comparison.baseline])) {
+        const auto& [seeds, difference, interval] = gap->loss;
+        json.update({{"difference", difference.mean},
+                     {"difference_sd", difference.count > 1 ? Json(difference.deviation) : Json()},
+                     {"low", gap->loss.has_interval() ? Json(interval.low) : Json()},
+                     {"high", gap->loss.has_interval() ? Json(interval.high) : Json()},
+                     {"pairs", seeds.size()}});
+      }
+    }
+    fmt::print("{}\n", to_text(json));
+  }
+}
+
 void compare(const Words& words, const std::vector<SweepRun>& runs) {
   std::vector<Run> finished;
   for (const auto& run : runs)
@@ -234,7 +259,10 @@ void compare(const Words& words, const std::vector<SweepRun>& runs) {
   const fs::path out = words.out;
   write_file(out / "report.html", report_html(comparison, {}, &problems));
   write_file(out / "report.md", report_markdown(comparison, {}));
-  fmt::print("{}\n{}\n", table_text(results_table(comparison)), (out / "report.html").string());
+  if (words.json)
+    print_json(comparison);
+  else
+    fmt::print("{}\n{}\n", table_text(results_table(comparison)), (out / "report.html").string());
   for (const auto& problem : problems) say("note: {}\n", problem);
 }
 
@@ -253,6 +281,7 @@ int run_sweep(const Arguments& arguments) {
       ->capture_default_str();
   add_threads_option(app, words.threads);
   app.add_flag("--plan", words.plan, "show the runs and what is done of them, and stop");
+  app.add_flag("--json", words.json, "print one JSON object an arm instead of the table");
   app.footer(fields_help());
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
