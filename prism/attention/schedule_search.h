@@ -1,0 +1,40 @@
+// Which head schedules are worth a try for a model: all that keep the rules, over a grid of heads, stages and lengths.
+//
+//   ScheduleSpace space{.d_model = 768, .layers = 12, .base_heads = 12};
+//   for (const auto& schedule : propose_schedules(space)) ...               // 3x2,6x2,8x2,12x6 is one of them
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "prism/attention/head_schedule.h"
+
+namespace prism {
+
+struct ScheduleSpace {
+  int64_t d_model = 0, layers = 0, base_heads = 0;
+  std::vector<int64_t> first_heads = {};
+  int64_t least_stages = 2, most_stages = 4, least_stage_layers = 2, least_base_layers = 0, head_dim_step = 8;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("d_model", d_model, "width of the model");
+    v("layers", layers, "of the model");
+    v("base_heads", base_heads, "heads of the uniform model, with which every schedule ends");
+    v("first_heads", first_heads, "heads that the first layer may have; empty: all that fit, fewer than base_heads");
+    v("least_stages", least_stages, "stages of equal heads, the base's among them");
+    v("most_stages", most_stages, "likewise");
+    v("least_stage_layers", least_stage_layers, "layers of every stage before the base's");
+    v("least_base_layers", least_base_layers, "layers of the base's stage; 0: half of all");
+    v("head_dim_step", head_dim_step, "head widths are multiples of this; prism's kernels serve multiples of 8");
+  }
+};
+
+/// All schedules of the space: heads that divide d_model and rise from stage to stage up to base_heads, by heads of the
+/// first stage, then of the next, then by the lengths of the stages. The uniform schedule is none of them.
+///
+/// The defaults are the guidelines of the paper: stages of at least 2 layers, half of the layers at the base.
+/// @throws InputError for sizes that make no sense, or a space without a schedule: names what leaves none.
+/// Source: arXiv 2606.27449, sections 2.1, 2.2 and appendix B (start, stages and their boundaries as free variables).
+std::vector<HeadSchedule> propose_schedules(const ScheduleSpace& space);
+
+}  // namespace prism
