@@ -19,6 +19,7 @@
 #include "prism/core/progress.h"
 #include "prism/core/records.h"
 #include "prism/core/stop.h"
+#include "prism/core/timer.h"
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
 #include "prism/report/verdict.h"
@@ -192,7 +193,12 @@ class SweepRunner {
     return sum;
   }
 
+  /// Every few seconds: it reads what the runs at work have recorded.
   void show() {
+    constexpr double kBetween_s = 5;
+    if (shown_ && since_shown_.seconds() < kBetween_s) return;
+    shown_ = true;
+    since_shown_.restart();
     int64_t done = done_tokens();
     std::string names;
     for (const auto& child : children_) {
@@ -214,6 +220,8 @@ class SweepRunner {
   std::vector<size_t> waiting_;  ///< indices of runs, the next one last
   std::vector<Child> children_;
   std::vector<std::string> failures_;
+  Timer since_shown_;
+  bool shown_ = false;
   int threads_ = 1;
 };
 
