@@ -148,15 +148,15 @@ Muon::Muon(std::vector<BlockedWeight> weights, const MuonOptions& options, torch
     for (const auto& blocks : weight.blocks) rows += blocks.count * blocks.rows;
     PRISM_ASSERT(weight.weight.tensor.dim() == 2 && rows == weight.weight.tensor.size(0), "muon",
                  "{}: blocks of {} rows", weight.weight.name, rows);
-    group_.add(weight.weight);
+    all_.add(weight.weight);
     blocks_.push_back(std::move(weight.blocks));
   }
-  momentum_ = group_.zeros();
+  momentum_ = all_.zeros();
 }
 
 void Muon::update(double learning_rate, double divisor, int64_t) {
   for (size_t i = 0; i < momentum_.size(); ++i) {
-    auto& weight = group_.weights[i];
+    auto& weight = all_.weights[i];
     const auto& gradient = weight.grad();
     momentum_[i].mul_(options_.momentum).add_(gradient, 1 / divisor);
     const auto direction =
@@ -177,7 +177,7 @@ void Muon::update(double learning_rate, double divisor, int64_t) {
 
 std::vector<NamedTensor> Muon::state() const {
   std::vector<NamedTensor> tensors;
-  append_state(tensors, group_, ".momentum", momentum_);
+  append_state(tensors, all_, ".momentum", momentum_);
   return tensors;
 }
 

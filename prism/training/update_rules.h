@@ -56,6 +56,17 @@ void check(const AdamWOptions& options);
 void check(const MuonOptions& options);
 void check(const SgdOptions& options);
 
+/// Weights with their names, and tensors of their shapes that remember.
+struct WeightGroup {
+  std::vector<std::string> names;
+  std::vector<torch::Tensor> weights;
+
+  void add(const NamedTensor& weight);
+  std::vector<torch::Tensor> gradients() const;
+  /// A zero tensor for each weight.
+  std::vector<torch::Tensor> zeros() const;
+};
+
 /// How some weights, float32 and with gradients of their own, follow those gradients.
 class UpdateRule {
  public:
@@ -66,18 +77,10 @@ class UpdateRule {
   virtual void update(double learning_rate, double divisor, int64_t step) = 0;
   /// What it remembers of every weight, named after the weight.
   virtual std::vector<NamedTensor> state() const = 0;
-  virtual const std::vector<torch::Tensor>& weights() const = 0;
-};
+  const std::vector<torch::Tensor>& weights() const { return all_.weights; }
 
-/// Weights under one rule, with tensors of their shapes that remember.
-struct WeightGroup {
-  std::vector<std::string> names;
-  std::vector<torch::Tensor> weights;
-
-  void add(const NamedTensor& weight);
-  std::vector<torch::Tensor> gradients() const;
-  /// A zero tensor for each weight.
-  std::vector<torch::Tensor> zeros() const;
+ protected:
+  WeightGroup all_;
 };
 
 /// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), with m^, v^
@@ -89,7 +92,6 @@ class AdamW : public UpdateRule {
   AdamW(const std::vector<NamedTensor>& weights, const AdamWOptions& options);
   void update(double learning_rate, double divisor, int64_t step) override;
   std::vector<NamedTensor> state() const override;
-  const std::vector<torch::Tensor>& weights() const override { return all_.weights; }
 
  private:
   struct Part {
@@ -99,7 +101,6 @@ class AdamW : public UpdateRule {
   };
 
   AdamWOptions options_;
-  WeightGroup all_;
   std::vector<Part> parts_;  ///< matrices, vectors
 };
 
@@ -110,7 +111,6 @@ class Sgd : public UpdateRule {
   Sgd(const std::vector<NamedTensor>& weights, const SgdOptions& options);
   void update(double learning_rate, double divisor, int64_t step) override;
   std::vector<NamedTensor> state() const override;
-  const std::vector<torch::Tensor>& weights() const override { return all_.weights; }
 
  private:
   struct Part {
@@ -120,7 +120,6 @@ class Sgd : public UpdateRule {
   };
 
   SgdOptions options_;
-  WeightGroup all_;
   std::vector<Part> parts_;  ///< matrices, vectors
 };
 
@@ -148,12 +147,10 @@ class Muon : public UpdateRule {
   Muon(std::vector<BlockedWeight> weights, const MuonOptions& options, torch::ScalarType type);
   void update(double learning_rate, double divisor, int64_t step) override;
   std::vector<NamedTensor> state() const override;
-  const std::vector<torch::Tensor>& weights() const override { return group_.weights; }
 
  private:
   MuonOptions options_;
   torch::ScalarType type_;
-  WeightGroup group_;
   std::vector<std::vector<RowBlocks>> blocks_;
   std::vector<torch::Tensor> momentum_;
 };
