@@ -1,5 +1,9 @@
 #include "prism/kernels/simd/isa.h"
 
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 
@@ -11,8 +15,21 @@ namespace {
 
 const std::map<std::string, Isa>& names() {
   static const std::map<std::string, Isa> table = {
-      {"portable", Isa::portable}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}, {"avx512-bf16", Isa::avx512_bf16}};
+      {"portable", Isa::portable},
+      {"avx2", Isa::avx2},
+      {"avx512", Isa::avx512},
+      {"avx512-bf16", Isa::avx512_bf16},
+      {"amx-bf16", Isa::amx_bf16}};
   return table;
+}
+
+/// Whether the processor has tiles of bfloat16 and Linux lets this process use them, which it wants to be asked for.
+bool may_use_amx() {
+  constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;  // of leaf 7's edx
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBfloat16) == 0 || (d & kTiles) == 0) return false;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
 Isa find_best_isa() {
@@ -20,7 +37,8 @@ Isa find_best_isa() {
   for (const bool has : {__builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
                          __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0})
     if (!has) return Isa::avx2;
-  return __builtin_cpu_supports("avx512bf16") ? Isa::avx512_bf16 : Isa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512;
+  return may_use_amx() ? Isa::amx_bf16 : Isa::avx512_bf16;
 }
 
 Isa best_isa() {
