@@ -22,7 +22,7 @@ constexpr int64_t kMostTile = 256;
 /// A head's queries and output gradients, in blocks of kQueryBlock rows, and the sums of its query gradients.
 template <class Op>
 struct PreparedHead {
-  typename Op::Element *queries, *gradients;      ///< [T, key_dim], [T, value_dim]
+  typename Op::Element *queries, *gradients;      ///< [T, query_width], [T, gradient_width]
   typename Op::Element *queries_t, *gradients_t;  ///< of each block [dim, kQueryBlock]; 0 behind the last row
   float *shift, *delta;                           ///< -lse in powers of 2, -delta; 0 where nothing is seen, as all else
   float* dq;                                      ///< [T, key_width]
@@ -37,7 +37,7 @@ struct BackwardLayout {
   using P = Panels<Op>;
 
   bool by_tile;  ///< a task is a tile
-  int64_t group, tile, tiles, blocks, key_width, threads, thread_bytes, head_bytes;
+  int64_t group, tile, tiles, blocks, query_width, gradient_width, key_width, threads, thread_bytes, head_bytes;
   // Offsets in a thread's share, in bytes.
   int64_t heads, keys, values, key_rows, scores, products, slopes, weight_pairs, slope_pairs, key_sums, value_sums;
   // Offsets of a prepared head.
@@ -52,13 +52,16 @@ struct BackwardLayout {
     constexpr int64_t kEnoughHeads = 4;  // for a thread, so that none is without one for long
     by_tile = tiles > 1 && p.batch * p.kv_heads < kEnoughHeads * threads;
     constexpr int64_t e = sizeof(Element), f = sizeof(float);
+    query_width = P::padded_inner(p.key_dim);
+    gradient_width = P::padded_inner(p.value_dim);
     key_width = P::padded(p.key_dim);
 
     Regions head;
-    queries = head.take(p.queries * p.key_dim * e);
-    gradients = head.take(p.queries * p.value_dim * e);
-    queries_t = head.take(blocks * kQueryBlock * p.key_dim * e);
-    gradients_t = head.take(blocks * kQueryBlock * p.value_dim * e);
+    constexpr int64_t kMore = Op::kLeftRows - 1;  // rows behind the last, which products may read
+    queries = head.take((p.queries + kMore) * query_width * e);
+    gradients = head.take((p.queries + kMore) * gradient_width * e);
+    queries_t = head.take((blocks * p.key_dim + kMore) * kQueryBlock * e);
+    gradients_t = head.take((blocks * p.value_dim + kMore) * kQueryBlock * e);
     shift = head.take(p.queries * f);
     delta = head.take(p.queries * f);
     dq = head.take(p.queries * key_width * f);
@@ -140,8 +143,9 @@ class BlockPreparation {
         count_(b.queries - block < kQueryBlock ? b.queries - block : kQueryBlock) {}
 
   void run() const {
-    copy_rows<Op>(row(b_.q, 0), b_.q.row_stride, count_, b_.key_dim, to_.queries + block_ * b_.key_dim);
-    copy_rows<Op>(row(b_.d_out, 0), b_.d_out.row_stride, count_, b_.value_dim, to_.gradients + block_ * b_.value_dim);
+    copy_rows<Op>(row(b_.q, 0), b_.q.row_stride, count_, b_.key_dim, to_.queries + block_ * l_.query_width);
+    copy_rows<Op>(row(b_.d_out, 0), b_.d_out.row_stride, count_, b_.value_dim,
+                  to_.gradients + block_ * l_.gradient_width);
     transpose_rows(b_.q, b_.key_dim, to_.queries_t + block_ * b_.key_dim);
     transpose_rows(b_.d_out, b_.value_dim, to_.gradients_t + block_ * b_.value_dim);
     const float* lse = b_.lse_BHT + (batch_ * b_.heads + head_) * b_.queries;
@@ -166,9 +170,9 @@ class BlockPreparation {
     const int64_t row = block_ + t;
     to_.delta[row] = to_.shift[row] = 0;
     for (int64_t i = 0; i < b_.key_dim; ++i)
-      to_.queries[row * b_.key_dim + i] = to_.queries_t[block_ * b_.key_dim + i * kQueryBlock + t] = 0;
+      to_.queries[row * l_.query_width + i] = to_.queries_t[block_ * b_.key_dim + i * kQueryBlock + t] = 0;
     for (int64_t i = 0; i < b_.value_dim; ++i)
-      to_.gradients[row * b_.value_dim + i] = to_.gradients_t[block_ * b_.value_dim + i * kQueryBlock + t] = 0;
+      to_.gradients[row * l_.gradient_width + i] = to_.gradients_t[block_ * b_.value_dim + i * kQueryBlock + t] = 0;
   }
 
   /// [count, dim] -> [dim, kQueryBlock].
@@ -255,6 +259,7 @@ class BackwardTask {
  private:
   /// The tile's panels.
   static constexpr int64_t kPanels = kMostTile / P::kWidth;
+  static_assert(kQueryBlock % Op::kTileRows == 0 && Op::kTileRows % (Op::kSteps * Op::kPair) == 0);
 
   template <class T>
   T* at(int64_t offset) const {
@@ -301,12 +306,14 @@ class BackwardTask {
       for (int64_t t = block + row; t < block + row + rows; ++t) seen.join(seen_by(t));
       seen.first = seen.first / P::kWidth * P::kWidth;
       if (!seen.empty()) run_strip(head, block, row, rows, seen);
+      const int64_t whole = round_up(rows, Op::kPair), padded = P::padded_inner(rows);
       for (int64_t panel = 0; panel < kPanels; ++panel) {
         const int64_t first = panel * P::kWidth;
         if (first < seen.end && first >= seen.first) {
           rows_of_panel[panel].join({row, row + rows});
+          clear_pairs(first, P::kWidth, row + whole, padded - whole);
         } else if (first < in_tile_) {
-          clear_pairs(first, P::kWidth, row, rows);
+          clear_pairs(first, P::kWidth, row, padded);
         }
       }
     }
@@ -327,10 +334,10 @@ class BackwardTask {
   /// @param seen  keys of the tile that any of the rows sees, from the beginning of a panel on.
   void run_strip(const PreparedHead<Op>& head, int64_t block, int64_t row, int rows, const Range& seen) {
     const int64_t t = block + row;
-    product({head.queries + t * b_.key_dim, b_.key_dim}, rows, b_.key_dim, at<Element>(l_.keys), seen,
+    product({head.queries + t * l_.query_width, l_.query_width}, rows, b_.key_dim, at<Element>(l_.keys), seen,
             at<float>(l_.scores));
-    product({head.gradients + t * b_.value_dim, b_.value_dim}, rows, b_.value_dim, at<Element>(l_.values), seen,
-            at<float>(l_.products));
+    product({head.gradients + t * l_.gradient_width, l_.gradient_width}, rows, b_.value_dim, at<Element>(l_.values),
+            seen, at<float>(l_.products));
     constexpr int64_t kTwo = 2 * Op::kLanes;
     const Range whole{seen.first, (seen.end + kTwo - 1) / kTwo * kTwo};
     for (int r = 0; r < rows; r += Op::kPair) {
@@ -460,10 +467,13 @@ void run_backward(const Backward& b) {
   const int64_t heads = b.batch * b.kv_heads, tasks = layout.by_tile ? heads * layout.tiles : heads;
   int64_t next = 0;
 #pragma omp parallel num_threads(b.threads)
-  // Tasks begin in their order, which no schedule of OpenMP's promises; all heads' first tiles before their second.
-  for (int64_t task; (task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)) < tasks;) {
-    BackwardTask<Op, Storage> work(b, layout, omp_get_thread_num(), task % heads);
-    layout.by_tile ? work.run_tile(task / heads) : work.run();
+  {
+    [[maybe_unused]] const typename Op::Session session;
+    // Tasks begin in their order, which no schedule of OpenMP's promises; all heads' first tiles before their second.
+    for (int64_t task; (task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)) < tasks;) {
+      BackwardTask<Op, Storage> work(b, layout, omp_get_thread_num(), task % heads);
+      layout.by_tile ? work.run_tile(task / heads) : work.run();
+    }
   }
 }
 

@@ -99,7 +99,7 @@ PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const S
 template <class Op, int Rows, class Storage>
 PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                    int64_t count, int64_t dim, float* out, int64_t out_stride) {
-  constexpr int kSums = Op::kTileRows * Op::kTileColumns * 2 / 3, kMost = kSums / 2 / Rows > 1 ? kSums / 2 / Rows : 1;
+  constexpr int kSums = Op::kSums * 2 / 3, kMost = kSums / 2 / Rows > 1 ? kSums / 2 / Rows : 1;
   constexpr int64_t kTwo = 2 * Op::kLanes;
   int64_t i = 0;
   while (i + kTwo <= dim) {

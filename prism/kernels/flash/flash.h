@@ -70,11 +70,11 @@ struct Kernels {
 /// Blocks of query rows of all heads, those that see most keys first, so that no thread begins a long one last.
 std::vector<Task> plan(const Problem& problem);
 
-extern const Kernels kAvx512Bf16, kAvx512, kAvx2;
+extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512, kAvx2;
 
 /// The kernels of an instruction set; null for portable, which has LibTorch's.
 inline const Kernels* kernels_of(Isa isa) {
-  return choose_kernels(isa, kAvx512Bf16, kAvx512, kAvx2);
+  return choose_kernels(isa, kAmxBf16, kAvx512Bf16, kAvx512, kAvx2);
 }
 
 }  // namespace prism::flash

@@ -30,6 +30,7 @@ using simd::with_known;
 /// Scratch of one thread: what a task keeps while it goes through the keys, and what a strip does with a tile.
 template <class Op>
 struct ForwardScratch {
+  static_assert(kTaskRows % Op::kLeftRows == 0 && kKeyTile % (Op::kSteps * Op::kPair) == 0);
   alignas(64) typename Op::Element queries[kTaskRows * kMostWidth];
   alignas(64) float sums[kTaskRows * kMostWidth];
   float largest[kTaskRows], total[kTaskRows];
@@ -81,12 +82,13 @@ PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin,
   return past;
 }
 
-/// Rows of a tensor as elements, one behind the other.
+/// Rows of a tensor as elements, one behind the other, padded for products.
 template <class Op, class Storage>
 void copy_rows(const Storage* rows, int64_t stride, int64_t count, int64_t dim, typename Op::Element* to) {
+  const int64_t width = Panels<Op>::padded_inner(dim);
   for (int64_t r = 0; r < count; ++r)
-    for (int64_t i = 0; i < dim; i += Op::kLanes * Op::kPair)
-      Op::store_inner(to + r * dim + i, Op::load_inner(rows + r * stride + i, dim - i), dim - i);
+    for (int64_t i = 0; i < width; i += Op::kLanes * Op::kPair)
+      Op::store_inner(to + r * width + i, Op::load_inner(rows + r * stride + i, dim - i), width - i);
 }
 
 /// out = sums / total and lse of one row; zeros and -inf where nothing was seen.
@@ -172,6 +174,7 @@ class ForwardTask {
         task_(task),
         scratch_(scratch),
         rows_(static_cast<int>(task.end - task.first)),
+        query_stride_(P::padded_inner(head.key_dim)),
         stride_(P::padded(head.value_dim)),
         c_(f.scale * kLog2E),
         first_key_(f.first_key_BT + task.batch * f.queries + task.first),
@@ -210,7 +213,7 @@ class ForwardTask {
     const int64_t from = seen.first > tile ? (seen.first - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
     if (begin >= end) return;
     for (int64_t first = begin; first < end; first += P::kWidth)
-      multiply<Op>({scratch_.queries + row * head_.key_dim, head_.key_dim}, rows,
+      multiply<Op>({scratch_.queries + row * query_stride_, query_stride_}, rows,
                    head_.keys + P::offset(head_.key_dim, first), P::vectors(head_.count, first),
                    P::steps(head_.key_dim), [&](int r, int v, auto sum) {
                      Op::store(scratch_.scores + r * kKeyTile + first - tile + v * Op::kLanes, sum);
@@ -239,7 +242,7 @@ class ForwardTask {
   const Task& task_;
   ForwardScratch<Op>& scratch_;
   const int rows_;
-  const int64_t stride_;  ///< of the sums
+  const int64_t query_stride_, stride_;  ///< of the queries; of the sums
   const float c_;
   const int32_t *first_key_, *end_key_;  ///< what each row sees: [first, end)
 };
@@ -248,15 +251,19 @@ template <class Op, class Storage>
 void run_forward(const Forward& f) {
   const ForwardLayout<Op> layout(f);
   pack_heads<Op, Storage>(f, layout);
-#pragma omp parallel for num_threads(f.threads) schedule(dynamic)
-  for (int64_t i = 0; i < f.task_count; ++i) {
-    const Task& task = f.tasks[i];
-    if (!keeps(f, task.batch, task.head)) {
-      clear_rows<Storage>(f, task);
-      continue;
+#pragma omp parallel num_threads(f.threads)
+  {
+    [[maybe_unused]] const typename Op::Session session;
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < f.task_count; ++i) {
+      const Task& task = f.tasks[i];
+      if (!keeps(f, task.batch, task.head)) {
+        clear_rows<Storage>(f, task);
+        continue;
+      }
+      const auto head = layout.head(f, task.batch, task.head * f.kv_heads / f.heads);
+      ForwardTask<Op, Storage>(f, head, task, layout.own(f, omp_get_thread_num())).run();
     }
-    const auto head = layout.head(f, task.batch, task.head * f.kv_heads / f.heads);
-    ForwardTask<Op, Storage>(f, head, task, layout.own(f, omp_get_thread_num())).run();
   }
 }
 

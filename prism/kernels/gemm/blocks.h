@@ -25,20 +25,21 @@ template <class Op>
 struct Cut {
   using Element = typename Op::Element;
   using P = Panels<Op>;
-  static constexpr int64_t kPanelBytes = 256 << 10;  ///< of one block of the inner axis: in the second cache with A's
-  static constexpr int64_t kPackedBytes = 8 << 20;   ///< of B at a time: in the last cache
-  static constexpr int64_t kGroup = 4 * P::kWidth;   ///< columns of a thread's block that reads A as it lies
-  static constexpr int64_t kRows = 192;              ///< rows of it: a multiple of kTileRows
-  static constexpr int64_t kPackedRows = 96;         ///< of one that packs them: of kLanes too
+  static constexpr int64_t kPackedBytes = 8 << 20;  ///< of B at a time: in the last cache
+  static constexpr int64_t kGroup = 4 * P::kWidth;  ///< columns of a thread's block that reads A as it lies
+  static constexpr int64_t kRows = 192;             ///< rows of it: a multiple of kTileRows
+  static constexpr int64_t kPackedRows = 96;        ///< of one that packs them: of kLanes too
+  static_assert(kRows % Op::kTileRows == 0 && kPackedRows % Op::kTileRows == 0 && kPackedRows % Op::kLanes == 0);
 
-  bool packs_a;                          ///< where A is transposed, or its rows end with half a step
+  bool packs_a;                          ///< where A is transposed, or its rows are not as LeftRows must be
   int64_t inner_block;                   ///< inner indices of one pass over C
   int64_t inner_packed, columns_packed;  ///< of B at a time; of the inner axis whole blocks
 
-  explicit Cut(const Problem& p) : packs_a(p.a.transposed || p.inner % Op::kPair != 0) {
-    const int64_t longest = kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
+  explicit Cut(const Problem& p)
+      : packs_a(p.a.transposed || p.rows % Op::kLeftRows != 0 || p.inner != P::padded_inner(p.inner)) {
+    const int64_t longest = Op::kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
     const int64_t most = kPackedBytes / static_cast<int64_t>(sizeof(Element));
-    inner_block = round_up(divide_up(p.inner, divide_up(p.inner, longest)), 2 * Op::kPair);
+    inner_block = P::padded_inner(round_up(divide_up(p.inner, divide_up(p.inner, longest)), 2 * Op::kPair));
     const int64_t blocks = divide_up(p.inner, inner_block);
     columns_packed = std::min(round_up(p.columns, P::kWidth), most / inner_block / kGroup * kGroup);
     inner_packed = std::clamp(most / columns_packed / inner_block, int64_t{1}, blocks) * inner_block;
@@ -61,25 +62,85 @@ struct Cut {
   }
 };
 
-/// Packs A from its columns: panels of one vector of rows each, step after step, so that a strip takes some of its
-/// lanes.
-template <class Op, class Storage>
-void pack_lanes(const Storage* source, int64_t stride, int64_t inner, int64_t rows, typename Op::Element* packed) {
-  constexpr int64_t kAhead = 16;  // steps: each is another page, which no prefetcher of the processor's foresees
-  const int64_t steps = Panels<Op>::steps(inner);
-  for (int64_t s = 0; s < steps; ++s) {
-    const Storage* even = source + s * Op::kPair * stride;
-    const Storage* odd = s * Op::kPair + 1 < inner ? even + stride : nullptr;
-    const bool fetches = (s + kAhead) * Op::kPair + 1 < inner;
-    for (int64_t row = 0; row < rows; row += Op::kLanes) {
-      if (fetches && row % (2 * Op::kLanes) == 0)
-        for (int i = 0; i < Op::kPair; ++i) __builtin_prefetch(even + (kAhead * Op::kPair + i) * stride + row);
-      auto* to = packed + (row / Op::kLanes * steps + s) * Op::kLanes * Op::kPair;
-      Op::store(reinterpret_cast<float*>(to),
-                Op::interleave(even + row, odd == nullptr ? nullptr : odd + row, rows - row));
+/// Rows of A as a thread packs them for itself: panels of one vector of rows each, step after step, so that a strip
+/// takes some of its lanes.
+template <class Op>
+struct LanePanels {
+  using Element = typename Op::Element;
+  using P = simd::Panels<Op>;
+
+  /// @param source  of rows that lie one behind the other.
+  template <class Storage>
+  static void pack(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
+    simd::pack_transposed<Op, 1>(source, stride, rows, inner, packed);
+  }
+  /// @param source  of columns that do.
+  template <class Storage>
+  static void pack_columns(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
+    constexpr int64_t kAhead = 16;  // steps: each is another page, which no prefetcher of the processor's foresees
+    const int64_t steps = P::steps(inner);
+    for (int64_t s = 0; s < steps; ++s) {
+      const Storage* even = source + s * Op::kPair * stride;
+      const Storage* odd = s * Op::kPair + 1 < inner ? even + stride : nullptr;
+      const bool fetches = (s + kAhead) * Op::kPair + 1 < inner;
+      for (int64_t row = 0; row < rows; row += Op::kLanes) {
+        if (fetches && row % (2 * Op::kLanes) == 0)
+          for (int i = 0; i < Op::kPair; ++i) __builtin_prefetch(even + (kAhead * Op::kPair + i) * stride + row);
+        Element* to = packed + (row / Op::kLanes * steps + s) * Op::kLanes * Op::kPair;
+        Op::store(reinterpret_cast<float*>(to),
+                  Op::interleave(even + row, odd == nullptr ? nullptr : odd + row, rows - row));
+      }
     }
   }
-}
+
+  /// How many rows from `row` on make a strip.
+  static int64_t strip(int64_t row) { return std::min<int64_t>(Op::kTileRows, Op::kLanes - row % Op::kLanes); }
+  static simd::LeftRows<Op> rows(const Element* packed, int64_t inner, int64_t row) {
+    const int64_t lane = row % Op::kLanes;
+    return {packed + P::offset(inner, row - lane) + lane * Op::kPair, Op::kPair, Op::kLanes * Op::kPair};
+  }
+};
+
+/// The same where strips are tiles: rows one behind the other, padded as LeftRows must be.
+template <class Op>
+struct WholeRows {
+  using Element = typename Op::Element;
+  using P = simd::Panels<Op>;
+  static constexpr int64_t kUnits = Op::kLanes * Op::kPair;  ///< elements of a vector
+
+  template <class Storage>
+  static void pack(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
+    const int64_t length = P::padded_inner(inner);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t k = 0; k < length; k += kUnits)
+        Op::store_inner(packed + row * length + k, Op::load_inner(source + row * stride + k, inner - k), kUnits);
+  }
+  template <class Storage>
+  static void pack_columns(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
+    const int64_t length = P::padded_inner(inner);
+    for (int64_t k = 0; k < length; k += kUnits)
+      for (int64_t row = 0; row < rows; row += Op::kLanes) {
+        typename Op::Vector square[Op::kLanes];
+        for (int64_t s = 0; s < Op::kLanes; ++s) {
+          const int64_t even = k + s * Op::kPair, odd = even + 1;
+          const Storage* from = source + even * stride + row;
+          square[s] =
+              even < inner ? Op::interleave(from, odd < inner ? from + stride : nullptr, rows - row) : Op::zero();
+        }
+        Op::transpose(square);
+        for (int64_t r = 0; r < Op::kLanes; ++r) Op::store_inner(packed + (row + r) * length + k, square[r], kUnits);
+      }
+  }
+
+  static int64_t strip(int64_t) { return Op::kTileRows; }
+  static simd::LeftRows<Op> rows(const Element* packed, int64_t inner, int64_t row) {
+    const int64_t length = P::padded_inner(inner);
+    return {packed + row * length, length};
+  }
+};
+
+template <class Op>
+using PackedRows = std::conditional_t<(Op::kLeftRows > 1), WholeRows<Op>, LanePanels<Op>>;
 
 template <class Op, class Storage>
 class Multiplication {
@@ -97,12 +158,15 @@ class Multiplication {
 
   void run() {
 #pragma omp parallel num_threads(p_.threads)
-    for (int64_t column = 0; column < p_.columns; column += cut_.columns_packed) {
-      for (int64_t k = 0; k < p_.inner; k += cut_.inner_packed) {
-        const Range columns{column, std::min(p_.columns, column + cut_.columns_packed)};
-        const Range inner{k, std::min(p_.inner, k + cut_.inner_packed)};
-        pack_b(columns, inner);
-        multiply_all(columns, inner);
+    {
+      [[maybe_unused]] const typename Op::Session session;
+      for (int64_t column = 0; column < p_.columns; column += cut_.columns_packed) {
+        for (int64_t k = 0; k < p_.inner; k += cut_.inner_packed) {
+          const Range columns{column, std::min(p_.columns, column + cut_.columns_packed)};
+          const Range inner{k, std::min(p_.inner, k + cut_.inner_packed)};
+          pack_b(columns, inner);
+          multiply_all(columns, inner);
+        }
       }
     }
   }
@@ -142,8 +206,8 @@ class Multiplication {
   const Element* pack_a(const Range& rows, int64_t k, int64_t length) {
     auto* packed = reinterpret_cast<Element*>(a_ + static_cast<size_t>(omp_get_thread_num()) * cut_.a_bytes());
     const Storage* source = element(p_.a, rows.first, k);
-    p_.a.transposed ? pack_lanes<Op>(source, p_.a.stride, length, rows.size(), packed)
-                    : simd::pack_transposed<Op, 1>(source, p_.a.stride, rows.size(), length, packed);
+    p_.a.transposed ? PackedRows<Op>::pack_columns(source, p_.a.stride, rows.size(), length, packed)
+                    : PackedRows<Op>::pack(source, p_.a.stride, rows.size(), length, packed);
     return packed;
   }
 
@@ -175,9 +239,9 @@ class Multiplication {
   void multiply_block(const Block& block) {
     for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth) {
       for (int64_t row = block.rows.first; row < block.rows.end;) {
-        // Packed rows lie in vectors, of which a strip takes some lanes.
-        const int64_t lane = block.packed_rows == nullptr ? 0 : (row - block.rows.first) % Op::kLanes;
-        const int64_t count = std::min<int64_t>({Op::kTileRows, Op::kLanes - lane, block.rows.end - row});
+        const int64_t most =
+            block.packed_rows == nullptr ? Op::kTileRows : PackedRows<Op>::strip(row - block.rows.first);
+        const int64_t count = std::min(most, block.rows.end - row);
         multiply_strip(block, column, row, static_cast<int>(count));
         row += count;
       }
@@ -186,9 +250,7 @@ class Multiplication {
 
   simd::LeftRows<Op> left_rows(const Block& block, int64_t row) const {
     if (block.packed_rows == nullptr) return {element(p_.a, row, block.k), p_.a.stride};
-    const int64_t offset = row - block.rows.first, lane = offset % Op::kLanes;
-    return {block.packed_rows + P::offset(block.length, offset - lane) + lane * Op::kPair, Op::kPair,
-            Op::kLanes * Op::kPair};
+    return PackedRows<Op>::rows(block.packed_rows, block.length, row - block.rows.first);
   }
 
   /// `count` rows of A times one panel of B.

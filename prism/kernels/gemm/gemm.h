@@ -39,10 +39,11 @@ struct Kernels {
   void (*multiply)(const Problem&);
 };
 
-extern const Kernels kAvx512Bf16;
+extern const Kernels kAmxBf16, kAvx512Bf16;
 
 /// The kernels of an instruction set; null for those on which LibTorch's are taken.
 inline const Kernels* kernels_of(Isa isa) {
+  if (isa == Isa::amx_bf16) return &kAmxBf16;
   return isa == Isa::avx512_bf16 ? &kAvx512Bf16 : nullptr;
 }
 

@@ -41,11 +41,6 @@ Isa find_best_isa() {
   return may_use_amx() ? Isa::amx_bf16 : Isa::avx512_bf16;
 }
 
-Isa best_isa() {
-  static const Isa best = find_best_isa();
-  return best;
-}
-
 Isa checked(Isa isa) {
   PRISM_CHECK(isa <= best_isa(), "PRISM_ISA",
               "expected an instruction set that this processor has, up to {}; found {}; choose one of these.",
@@ -57,6 +52,11 @@ constexpr int kNone = -1;
 std::atomic<int> scoped = kNone;
 
 }  // namespace
+
+Isa best_isa() {
+  static const Isa best = find_best_isa();
+  return best;
+}
 
 Isa current_isa() {
   if (const int isa = scoped; isa != kNone) return static_cast<Isa>(isa);

@@ -9,16 +9,22 @@ namespace prism {
 
 enum class Isa { portable, avx2, avx512, avx512_bf16, amx_bf16 };
 
-/// The instruction set in use. PRISM_ISA (portable, avx2, avx512, avx512-bf16, amx-bf16) asks for a lesser one, for tests.
+/// The instruction set in use. PRISM_ISA (portable, avx2, avx512, avx512-bf16, amx-bf16) asks for a lesser one, for
+/// tests.
 /// @throws InputError if PRISM_ISA names none, or one that this processor lacks.
 Isa current_isa();
 std::string isa_name(Isa isa);
 
+/// The best that this processor has and this process may use.
+Isa best_isa();
+
 /// The table of functions for `isa`, out of one for each; null for portable, which has LibTorch's operations.
 template <class Kernels>
-const Kernels* choose_kernels(Isa isa, const Kernels& avx512_bf16, const Kernels& avx512, const Kernels& avx2) {
+const Kernels* choose_kernels(Isa isa, const Kernels& amx_bf16, const Kernels& avx512_bf16, const Kernels& avx512,
+                              const Kernels& avx2) {
   switch (isa) {
     case Isa::amx_bf16:
+      return &amx_bf16;
     case Isa::avx512_bf16:
       return &avx512_bf16;
     case Isa::avx512:

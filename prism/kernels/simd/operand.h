@@ -1,5 +1,6 @@
 // What goes into products: an operand type says what an Element is, how many neighbours along the inner axis make one
-// step of a product (kPair), and how rows become steps. A "unit" is the 32 bits of one step and one column.
+// step of a product (kPair), how many steps are taken at a time (kSteps), and how rows become steps. A "unit" is the 32
+// bits of one step and one column.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,17 @@
 
 namespace prism::simd {
 
+/// Products that take one step at a time, on rows of any number, and need no state of the processor's.
+struct StepByStep {
+  static constexpr int kSteps = 1;
+  static constexpr int kLeftRows = 1;
+  static constexpr int64_t kPanelBytes = 256 << 10;  ///< of a block of the inner axis: in the second cache
+  struct Session {};
+};
+
 /// Single float32, on vectors of any width.
 template <class Vectors>
-struct SingleFloat32 : Vectors {
+struct SingleFloat32 : Vectors, StepByStep {
   using typename Vectors::Vector;
   using Vectors::kLanes;
   using Element = float;

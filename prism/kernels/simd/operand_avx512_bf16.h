@@ -1,12 +1,13 @@
 // Pairs of bfloat16 as what goes into products (operand.h): AVX512-BF16.
 #pragma once
 
+#include "prism/kernels/simd/operand.h"
 #include "prism/kernels/simd/vector_avx512.h"
 
 namespace prism::simd {
 
 /// c += a0 b0 + a1 b1 in float32: needs AVX512-BF16.
-struct PairsOfBfloat16 : Avx512 {
+struct PairsOfBfloat16 : Avx512, StepByStep {
   using Element = uint16_t;
   static constexpr int kPair = 2;
   static constexpr int kExpDegree = 4;

@@ -2,12 +2,14 @@
 //
 // A panel holds kTileColumns vectors of columns (the last panel of a matrix may hold fewer). Inside a panel, step after
 // step along the inner axis, the columns lie side by side; with pairs, a step is two neighbouring inner indices.
+// Where steps are taken kSteps at a time, those behind the last inner index are zeros.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
 #include "prism/kernels/simd/force_inline.h"
+#include "prism/kernels/simd/range.h"
 
 namespace prism::simd {
 
@@ -16,21 +18,24 @@ template <class Op, int Vectors = Op::kTileColumns>
 struct Panels {
   static constexpr int64_t kWidth = Op::kLanes * Vectors;
 
-  static int64_t steps(int64_t inner) { return (inner + Op::kPair - 1) / Op::kPair; }
+  static int64_t steps(int64_t inner) { return padded_inner(inner) / Op::kPair; }
+  /// Inner indices with those that fill up the last step, or the last kSteps.
+  static int64_t padded_inner(int64_t inner) { return round_up(inner, Op::kPair * Op::kSteps); }
   /// Vectors of columns in the panel that starts at column `first` of `columns`.
   static int vectors(int64_t columns, int64_t first) {
     const int64_t left = columns - first;
     return left >= kWidth ? Vectors : static_cast<int>((left + Op::kLanes - 1) / Op::kLanes);
   }
   /// Columns with those that fill up the last vector.
-  static int64_t padded(int64_t columns) { return (columns + Op::kLanes - 1) / Op::kLanes * Op::kLanes; }
+  static int64_t padded(int64_t columns) { return round_up(columns, Op::kLanes); }
   /// Elements of a whole packed matrix.
-  static int64_t size(int64_t inner, int64_t columns) { return steps(inner) * Op::kPair * padded(columns); }
+  static int64_t size(int64_t inner, int64_t columns) { return padded_inner(inner) * padded(columns); }
   /// Where the panel of column `first` starts, `first` a multiple of kWidth.
-  static int64_t offset(int64_t inner, int64_t first) { return steps(inner) * Op::kPair * first; }
+  static int64_t offset(int64_t inner, int64_t first) { return padded_inner(inner) * first; }
 };
 
-/// The rows of a product's left side.
+/// The rows of a product's left side. There are as many as a multiple of kLeftRows, of which the last may hold
+/// anything, and each is padded with zeros as panels are.
 template <class Op>
 struct LeftRows {
   const typename Op::Element* first;
@@ -69,17 +74,21 @@ PRISM_FORCE_INLINE void with_known(int value, F&& f) {
 template <class Op, class Store>
 PRISM_FORCE_INLINE void multiply(const LeftRows<Op>& a, int rows, const typename Op::Element* panel, int vectors,
                                  int64_t steps, Store&& store) {
-  with_known<Op::kTileRows>(rows, [&](auto known_rows) {
-    with_known<Op::kTileColumns>(vectors, [&](auto known_columns) {
-      constexpr int kRows = known_rows(), kColumns = known_columns();
-      typename Op::Vector sums[kRows][kColumns] = {};
-      multiply_panel<Op>(a, panel, steps, sums);
+  if constexpr (Op::kSteps > 1) {
+    Op::multiply(a, rows, panel, vectors, steps, store);
+  } else {
+    with_known<Op::kTileRows>(rows, [&](auto known_rows) {
+      with_known<Op::kTileColumns>(vectors, [&](auto known_columns) {
+        constexpr int kRows = known_rows(), kColumns = known_columns();
+        typename Op::Vector sums[kRows][kColumns] = {};
+        multiply_panel<Op>(a, panel, steps, sums);
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
+        for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
-        for (int v = 0; v < kColumns; ++v) store(r, v, sums[r][v]);
+          for (int v = 0; v < kColumns; ++v) store(r, v, sums[r][v]);
+      });
     });
-  });
+  }
 }
 
 /// Packs columns that lie as rows of `inner` values in memory (keys for q k^T): panel columns = rows.
@@ -118,11 +127,12 @@ void pack_rows(const Storage* source, int64_t stride, int64_t rows, int64_t colu
     for (int64_t s = 0; s < P::steps(rows); ++s) {
       const Storage* even = source + s * Op::kPair * stride;
       const Storage* odd = s * Op::kPair + 1 < rows ? even + stride : nullptr;
+      const bool there = s * Op::kPair < rows;
       for (int v = 0; v < vectors; ++v) {
         const int64_t at = first + v * Op::kLanes;
         auto* to = packed + P::offset(rows, first) + (s * vectors + v) * Op::kLanes * Op::kPair;
         Op::store(reinterpret_cast<float*>(to),
-                  Op::interleave(even + at, odd == nullptr ? nullptr : odd + at, columns - at));
+                  there ? Op::interleave(even + at, odd == nullptr ? nullptr : odd + at, columns - at) : Op::zero());
       }
     }
   }

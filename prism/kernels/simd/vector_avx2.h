@@ -13,6 +13,7 @@ struct Avx2 {
   using Vector = __m256;
   static constexpr int kLanes = 8;
   static constexpr int kTileRows = 6, kTileColumns = 2;  ///< 12 sums, 2 operands, 1 broadcast: of 16 registers
+  static constexpr int kSums = 12;
 
   static PRISM_FORCE_INLINE Vector zero() { return _mm256_setzero_ps(); }
   static PRISM_FORCE_INLINE Vector set(float x) { return _mm256_set1_ps(x); }

@@ -13,6 +13,7 @@ struct Avx512 {
   using Vector = __m512;
   static constexpr int kLanes = 16;
   static constexpr int kTileRows = 6, kTileColumns = 4;  ///< 24 sums, 4 operands, 1 broadcast: of 32 registers
+  static constexpr int kSums = 24;
 
   static PRISM_FORCE_INLINE Vector zero() { return _mm512_setzero_ps(); }
   static PRISM_FORCE_INLINE Vector set(float x) { return _mm512_set1_ps(x); }

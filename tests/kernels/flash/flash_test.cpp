@@ -140,7 +140,7 @@ class FlashRun {
     kept_ = std::make_unique<bool[]>(static_cast<size_t>(c.batch * c.heads));
     for (int64_t i = 0; i < c.batch * c.heads; ++i) kept_[static_cast<size_t>(i)] = !(c.drop_a_head && i == 1);
     if (c.drop_a_head) problem_.kept_heads_BH = kept_.get();
-    pairs_ = sizeof(Storage) == 2 && &kernels == &flash::kAvx512Bf16;
+    pairs_ = sizeof(Storage) == 2 && (&kernels == &flash::kAvx512Bf16 || &kernels == &flash::kAmxBf16);
     for (auto member : {&Tensors<double>::dk, &Tensors<double>::dv})
       for (auto* tensors : {&truth_, &bound_})
         std::fill((tensors->*member).values.begin(), (tensors->*member).values.end(), 0.0);
@@ -384,7 +384,7 @@ void expect_equal(const Case& c, const flash::Kernels& kernels, int threads) {
 
 std::vector<const flash::Kernels*> all_kernels() {
   std::vector<const flash::Kernels*> list;
-  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16})
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16})
     if (isa <= current_isa()) list.push_back(flash::kernels_of(isa));
   return list;
 }

@@ -145,15 +145,19 @@ class Product {
   std::vector<float> before_;
 };
 
-class Gemm : public testing::Test {
+class Gemm : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
-    if (current_isa() != Isa::avx512_bf16) GTEST_SKIP() << "needs a processor with AVX512-BF16";
+    if (current_isa() < GetParam()) GTEST_SKIP() << "needs a processor with " << isa_name(GetParam());
   }
-  static const gemm::Kernels& kernels() { return *gemm::kernels_of(Isa::avx512_bf16); }
+  static const gemm::Kernels& kernels() { return *gemm::kernels_of(GetParam()); }
 };
 
-TEST_F(Gemm, EqualsTheDefinitionInEveryLayout) {
+INSTANTIATE_TEST_SUITE_P(, Gemm, testing::Values(Isa::avx512_bf16, Isa::amx_bf16), [](const auto& isa) {
+  return isa.param == Isa::amx_bf16 ? "AmxBf16" : "Avx512Bf16";
+});
+
+TEST_P(Gemm, EqualsTheDefinitionInEveryLayout) {
   for (const bool a_transposed : {false, true})
     for (const bool b_transposed : {false, true})
       for (const bool half_out : {false, true})
@@ -164,7 +168,7 @@ TEST_F(Gemm, EqualsTheDefinitionInEveryLayout) {
         }
 }
 
-TEST_F(Gemm, EqualsTheDefinitionBeyondOneBlockOfEveryAxis) {
+TEST_P(Gemm, EqualsTheDefinitionBeyondOneBlockOfEveryAxis) {
   // More rows than a block, more columns than a group, an inner axis of three passes, and more of b than is packed at
   // once.
   for (const Shape& shape :
@@ -175,7 +179,7 @@ TEST_F(Gemm, EqualsTheDefinitionBeyondOneBlockOfEveryAxis) {
   }
 }
 
-TEST_F(Gemm, EqualsTheDefinitionForRandomShapes) {
+TEST_P(Gemm, EqualsTheDefinitionForRandomShapes) {
   Random random(3);
   const auto size = [&](uint64_t most) { return static_cast<int64_t>(1 + random.below(most)); };
   for (int i = 0; i < 300; ++i) {
@@ -186,7 +190,7 @@ TEST_F(Gemm, EqualsTheDefinitionForRandomShapes) {
   }
 }
 
-TEST_F(Gemm, HasTheSameBitsForEveryNumberOfThreads) {
+TEST_P(Gemm, HasTheSameBitsForEveryNumberOfThreads) {
   for (const bool a_transposed : {false, true}) {
     for (const bool half_out : {false, true}) {
       Product product({333, 700, 4501, a_transposed, false, half_out, false}, 4);
@@ -196,7 +200,7 @@ TEST_F(Gemm, HasTheSameBitsForEveryNumberOfThreads) {
   }
 }
 
-TEST_F(Gemm, ExceedsItsBoundWhenOneProductIsMissing) {
+TEST_P(Gemm, ExceedsItsBoundWhenOneProductIsMissing) {
   for (const int64_t inner : {130, 4999}) {
     Product product({20, 30, inner, false, true, false, false}, 6);
     EXPECT_GT(product.missing_share(product.multiply(kernels(), 1)), 1);

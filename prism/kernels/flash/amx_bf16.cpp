@@ -1,0 +1,17 @@
+// Compiled for AMX: products of bfloat16 pairs in tiles.
+#include "prism/kernels/flash/table.h"
+#include "prism/kernels/simd/operand.h"
+#include "prism/kernels/simd/operand_amx_bf16.h"
+
+namespace prism::flash {
+namespace {
+
+// Types of this file alone, so that no function compiled for this instruction set is linked into another.
+struct Half : simd::TilesOfBfloat16 {};
+struct Single : simd::SingleFloat32<simd::Avx512> {};
+
+}  // namespace
+
+const Kernels kAmxBf16 = make_kernels<Half, Single>("AMX-BF16");
+
+}  // namespace prism::flash
