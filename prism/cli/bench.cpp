@@ -23,7 +23,8 @@ prism and its peer, LibTorch's scaled_dot_product_attention or for training the 
 take turns in one process; figures are medians. A ratio above 1 says how many times faster prism is. The share is that
 of the CPU's limit: of what a register-only loop computes, or when decoding of a plain loop over the same memory. Shapes
 that prism's own kernels do not serve are marked with the backend that does.
-PRISM_ISA=portable, avx2, avx512 or avx512-bf16 in the environment asks for the kernels of a lesser instruction set.
+PRISM_ISA=portable, avx2, avx512, avx512-bf16 or amx-bf16 in the environment asks for the kernels of a lesser
+instruction set.
 )";
 
 constexpr const char* kAttentionExamples = R"(

@@ -7,6 +7,8 @@
 
 #include "prism/core/machine.h"
 #include "prism/core/timer.h"
+#include "prism/kernels/simd/amx_tiles.h"
+#include "prism/kernels/simd/isa.h"
 
 namespace prism {
 namespace {
@@ -23,6 +25,21 @@ constexpr int64_t kRepeats = 20000;
       asm volatile("" : "+v"(sums[i]));                                \
     }                                                                  \
   }
+
+/// Products of whole tiles: four sums, two rows and two columns of zeros.
+__attribute__((target("amx-tile,amx-bf16"))) double run_amx() {
+  _tile_loadconfig(&simd::kWholeTiles);
+  for (int64_t repeat = 0; repeat < kRepeats; ++repeat) {
+    for (int i = 0; i < kAccumulators; i += 4) {
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_release();
+  return 16.0 * 16 * 64;
+}
 
 __attribute__((target("avx512f,avx512bf16"))) double run_bf16() {
   __m512 sums[kAccumulators] = {};
@@ -60,9 +77,11 @@ struct Loop {
 };
 
 Loop choose_loop(bool bfloat16) {
-  if (bfloat16 && __builtin_cpu_supports("avx512bf16")) return {run_bf16, "vdpbf16ps 512"};
-  if (__builtin_cpu_supports("avx512f")) return {run_avx512, "vfmadd 512"};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {run_avx2, "vfmadd 256"};
+  const Isa best = best_isa();
+  if (bfloat16 && best == Isa::amx_bf16) return {run_amx, "tdpbf16ps"};
+  if (bfloat16 && best == Isa::avx512_bf16) return {run_bf16, "vdpbf16ps 512"};
+  if (best >= Isa::avx512) return {run_avx512, "vfmadd 512"};
+  if (best == Isa::avx2) return {run_avx2, "vfmadd 256"};
   return {run_sse, "mulps + addps 128"};
 }
 

@@ -3,8 +3,7 @@
 // A tile of sums takes in 16 rows of the left side and 16 columns of a panel, 16 steps at a time.
 #pragma once
 
-#include <cstring>
-
+#include "prism/kernels/simd/amx_tiles.h"
 #include "prism/kernels/simd/operand_avx512_bf16.h"
 
 namespace prism::simd {
@@ -19,18 +18,7 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
   /// The tiles of the calling thread, while it lives. Nothing else may use them meanwhile.
   class Session {
    public:
-    Session() {
-      struct alignas(64) Shapes {
-        uint8_t palette = 1, start_row = 0, unused[14] = {};
-        uint16_t bytes[16] = {};  ///< of a row
-        uint8_t rows[16] = {};
-      } shapes;
-      for (int tile = 0; tile < 8; ++tile) {
-        shapes.bytes[tile] = 64;
-        shapes.rows[tile] = 16;
-      }
-      _tile_loadconfig(&shapes);
-    }
+    Session() { _tile_loadconfig(&kWholeTiles); }
     ~Session() { _tile_release(); }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
