@@ -40,5 +40,7 @@ cp -u "$novels/valid.txt.xz" $study/novels_valid.txt.xz
 
 for sweep in "${sweeps[@]}"; do
   echo "$sweep"
-  $prism sweep "configs/sweeps/$sweep.json" --out "$study/$sweep" --records "docs/results/study/$sweep" --jobs 2
+  # Sweeps of one recipe and budget share their baseline's runs.
+  records=docs/results/study/${sweep%_rest}
+  $prism sweep "configs/sweeps/$sweep.json" --out "$study/$sweep" --records "$records" --jobs 2
 done

@@ -12,14 +12,11 @@
 namespace prism {
 
 struct ScheduleSpace {
-  int64_t d_model = 0, layers = 0, base_heads = 0;
+  int64_t d_model = 0, layers = 0, base_heads = 0;  ///< of the model, which no field of a file says again
   std::vector<int64_t> first_heads = {};
   int64_t least_stages = 2, most_stages = 4, least_stage_layers = 2, least_base_layers = 0, head_dim_step = 8;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("d_model", d_model, "width of the model");
-    v("layers", layers, "of the model");
-    v("base_heads", base_heads, "heads of the uniform model, with which every schedule ends");
     v("first_heads", first_heads, "heads that the first layer may have; empty: all that fit, fewer than base_heads");
     v("least_stages", least_stages, "stages of equal heads, the base's among them");
     v("most_stages", most_stages, "likewise");

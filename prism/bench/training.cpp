@@ -20,6 +20,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/names.h"
 #include "prism/core/timer.h"
+#include "prism/data/loader.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
@@ -29,6 +30,7 @@ namespace prism {
 namespace {
 
 constexpr const char* kOperation = "bench";
+constexpr const char *kLibTorch = "libtorch", *kNoPeer = "none";
 constexpr int64_t kUncounted = 2;  ///< steps before a profile: they fault memory in and fill caches
 
 struct CaseRow {
@@ -56,7 +58,7 @@ class Workload {
         labels_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)) {
     decoder_->initialise(0);
     decoder_->set_compute_type(type);
-    optimizer_ = make_optimizer(decoder_, {});
+    optimizer_ = make_optimizer(decoder_, measured.optimizer);
   }
 
   void step() {
@@ -71,10 +73,9 @@ class Workload {
 };
 
 std::function<void()> make_peer(const TrainingCase& measured, const TrainingBench& bench, torch::ScalarType type) {
-  if (bench.peer == "none") return {};
-  const bool plain = bench.peer == "libtorch";
-  const auto work = std::make_shared<Workload>(plain ? measured : find_training_case(bench.peer), type);
-  if (!plain) return [work] { work->step(); };
+  if (bench.peer.name == kNoPeer) return {};
+  const auto work = std::make_shared<Workload>(bench.peer.other.value_or(measured), type);
+  if (bench.peer.other) return [work] { work->step(); };
   return [work] {
     const IsaScope portable(Isa::portable);
     work->step();
@@ -119,6 +120,7 @@ std::map<std::string, OperationTime> own_times(const torch::autograd::profiler::
 }  // namespace
 
 TrainingCase find_training_case(const std::string& name) {
+  if (name.ends_with(".json")) return training_case_of(load_recipe(name, {}));
   const auto& row = find_by_name(cases(), name, kOperation, "case");
   TrainingCase found{name, {}, row.rows};
   found.model.vocab_size = row.vocab_size;
@@ -131,14 +133,29 @@ TrainingCase find_training_case(const std::string& name) {
   return found;
 }
 
-void check_peer(const std::string& peer) {
-  PRISM_CHECK(peer == "libtorch" || peer == "none" || cases().contains(peer), kOperation,
-              "expected the peer libtorch, none or a case; found \"{}\"; see prism bench training --help.", peer);
+TrainingCase training_case_of(const Recipe& recipe) {
+  check_train_options(recipe.train);
+  TrainingCase found{recipe.name, recipe.model, recipe.train.batch_rows, recipe.train.optimizer_options};
+  if (found.model.vocab_size == 0) {
+    const auto info = TokenDataset(recipe.data.folder, "train").info();
+    PRISM_CHECK(info, kOperation,
+                "expected a vocabulary size; found none in {}, nor data.json in {}; set model.vocab_size.", recipe.name,
+                recipe.data.folder);
+    found.model.vocab_size = info->vocab_size;
+  }
+  complete(found.model);
+  return found;
+}
+
+TrainingPeer find_training_peer(const std::string& name) {
+  if (name == kLibTorch || name == kNoPeer) return {name, {}};
+  PRISM_CHECK(name.ends_with(".json") || cases().contains(name), kOperation,
+              "expected the peer libtorch, none or a case; found \"{}\"; see prism bench training --help.", name);
+  return {name, find_training_case(name)};
 }
 
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench) {
   PRISM_CHECK(bench.steps > 0, kOperation, "expected at least 1 step; found {}; raise it.", bench.steps);
-  check_peer(bench.peer);
   const auto type = find_bench_dtype(bench.dtype);
   torch::manual_seed(0);
   Workload work(measured, type);
@@ -156,7 +173,7 @@ TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench&
   row.batch = measured.rows;
   row.tokens = measured.model.context;
   row.prism_ms = medians.prism_ms;
-  row.peer = bench.peer;
+  row.peer = bench.peer.name;
   row.peer_ms = medians.peer_ms;
   row.ratio = medians.ratio();
   row.tokens_per_s = static_cast<double>(row.batch * row.tokens) / medians.prism_ms * 1e3;

@@ -2,27 +2,42 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "prism/models/model_config.h"
+#include "prism/training/recipe.h"
 
 namespace prism {
 
-/// A model and a batch.
+/// A model, a batch and what turns gradients into steps.
 struct TrainingCase {
   std::string name;
   ModelConfig model;  ///< complete
   int64_t rows = 1;   ///< sequences of `model.context` tokens a step
+  OptimizerOptions optimizer = {};
 };
 
-/// tiny, small, small-prism and 357m-2layers: the cases of benchmarks/peers/train_gpt.py.
-/// @throws InputError for another name.
+/// tiny, small, small-prism and 357m-2layers, the cases of benchmarks/peers/train_gpt.py; or a recipe's file.
+/// @throws InputError for another name, or a recipe that no training can use.
 TrainingCase find_training_case(const std::string& name);
+/// One forward pass of a recipe's step. A vocabulary size of 0 is that of its data.
+/// @throws InputError for a recipe that no training can use.
+TrainingCase training_case_of(const Recipe& recipe);
+
+/// What a case takes turns with.
+struct TrainingPeer {
+  std::string name = "libtorch";           ///< the same model on LibTorch's operations; none: nothing
+  std::optional<TrainingCase> other = {};  ///< another case instead, of this name
+};
+
+/// libtorch, none, or a case. @throws InputError as find_training_case().
+TrainingPeer find_training_peer(const std::string& name);
 
 struct TrainingBench {
   std::string dtype = "bf16";  ///< of matrix products
-  std::string peer = "libtorch";
+  TrainingPeer peer = {};
   int64_t steps = 8;  ///< counted; two more come before them
   int threads = 1;
 };
@@ -55,11 +70,7 @@ struct TrainingTiming {
   }
 };
 
-/// @throws InputError unless `peer` is libtorch, none or the name of a case.
-void check_peer(const std::string& peer);
-
-/// Steps on random tokens, each one in turn with one of the peer: `libtorch`, the same model on LibTorch's own
-/// operations; the name of another case; or `none`.
+/// Steps on random tokens, each one in turn with one of the peer.
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench);
 
 /// What one kind of operation takes in a step.

@@ -142,6 +142,7 @@ int run_attention(const Arguments& arguments, bool decode) {
 
 struct TrainingWords {
   std::vector<std::string> cases = {"tiny", "small"}, dtypes;
+  std::string peer = "libtorch";
   TrainingBench bench;
   int threads = 0;
   bool by_operation = false, json = false;
@@ -181,8 +182,9 @@ int run_bench_training(const Arguments& arguments) {
   TrainingWords words;
   words.dtypes = {find_compute_type("auto") == torch::kBFloat16 ? "bf16" : "f32"};
   CLI::App app(std::string("training steps\n") + kHowToRead + kTrainingExamples, "prism bench training");
-  app.add_option("CASE", words.cases, "tiny, small, small-prism, 357m-2layers")->capture_default_str();
-  app.add_option("--peer", words.bench.peer, "libtorch: the same model on LibTorch's operations; another case; or none")
+  app.add_option("CASE", words.cases, "tiny, small, small-prism, 357m-2layers, or a recipe's file")
+      ->capture_default_str();
+  app.add_option("--peer", words.peer, "libtorch: the same model on LibTorch's operations; another case; or none")
       ->capture_default_str();
   app.add_option("--steps", words.bench.steps, "that count; two come before them")
       ->check(CLI::Range(1, 100000))
@@ -195,7 +197,7 @@ int run_bench_training(const Arguments& arguments) {
   words.bench.threads = start_compute(words.threads);
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
-  check_peer(words.bench.peer);
+  words.bench.peer = find_training_peer(words.peer);
   for (const auto& dtype : words.dtypes) find_bench_dtype(dtype);
   if (!words.json)
     fmt::print("{:<14}{:<10}{:>10}{:>14}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",

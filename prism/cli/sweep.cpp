@@ -1,29 +1,23 @@
 // prism sweep: the runs of a sweep as child processes, then their comparison.
-#include <fcntl.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <optional>
-#include <thread>
 
+#include "prism/bench/sweep_timing.h"
 #include "prism/cli/command.h"
+#include "prism/cli/compute_options.h"
+#include "prism/cli/sweep_runner.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
-#include "prism/core/progress.h"
-#include "prism/core/records.h"
 #include "prism/core/stop.h"
-#include "prism/core/timer.h"
+#include "prism/report/cost.h"
+#include "prism/report/number_text.h"
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
 #include "prism/report/verdict.h"
-#include "prism/training/sweep.h"
+#include "prism/training/schedule_sweep.h"
 
 namespace prism {
 namespace {
@@ -31,11 +25,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "sweep";
+constexpr int64_t kSearchTimingSteps = 8;
 
 struct Words {
-  std::string file, out, records;
+  std::string file, out, records, search;
   std::vector<std::string> sets;
   int jobs = 1, threads = 0;
+  int64_t timing_steps = 0;
   bool plan = false, json = false;
 };
 
@@ -51,179 +47,15 @@ Runs lie in OUT/ARM-seedN. Called again, the sweep skips what is finished, goes 
 rest; runs are known by recipe and seed. Ctrl-C saves the runs at work. At the end OUT/report.html and OUT/report.md
 compare the arms; differences are paired by seed.
 
-  prism sweep configs/sweeps/schedules.json --plan                # what would run
+With --search schedules the file has no arms: head schedules that keep the rules train for a little, in OUT/rung1, the
+best of them for longer, in OUT/rung2 and so on, each beside the uniform schedule; the last rung's are timed, and a table
+says which of them no other beats in both loss and tokens/s.
+
+  prism sweep configs/sweeps/ablation.json --plan                  # what would run
+  prism sweep configs/sweeps/search.json --search schedules --jobs 2
   prism sweep configs/sweeps/schedules.json --jobs 2 --set train.tokens=1M
 )";
 }
-
-/// A run at work.
-struct Child {
-  pid_t process = -1;
-  size_t run = 0;
-};
-
-/// Starts prism with these words; what it says goes to `log`. It dies with us, so that no run is left without a sweep.
-pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
-  // The program as it runs, even if its file was replaced meanwhile.
-  constexpr const char* kProgram = "/proc/self/exe";
-  std::vector<char*> arguments = {const_cast<char*>("prism")};
-  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  const Descriptor output(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0 || output.get() < 0)
-    throw FailedError(kOperation, fmt::format("cannot start a run that writes to {}: {}.", log.string(),
-                                              std::error_code(errno, std::generic_category()).message()));
-  if (child > 0) return child;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);
-  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
-  ::dup2(output.get(), STDOUT_FILENO);
-  ::dup2(output.get(), STDERR_FILENO);
-  ::execv(kProgram, arguments.data());
-  ::_exit(1);
-}
-
-std::string last_line(const fs::path& log) {
-  const std::string text = read_file(log);
-  const size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "it said nothing";
-  const size_t begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1,
-                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
-}
-
-/// Runs what a sweep still needs, a few at a time.
-class SweepRunner {
- public:
-  SweepRunner(const Words& words, const Sweep& sweep, std::vector<SweepRun>& runs)
-      : words_(words), sweep_(sweep), runs_(runs), progress_("sweep", total_tokens(), " tokens", done_tokens()) {
-    for (size_t i = 0; i < runs.size(); ++i)
-      if (runs[i].state != SweepRun::State::finished) waiting_.push_back(i);
-    std::reverse(waiting_.begin(), waiting_.end());
-    threads_ = std::max(1, thread_limit(words.threads).threads / words.jobs);
-  }
-
-  /// @return  false if a signal came before all were done. Runs that failed are in failures().
-  bool run() {
-    while (!waiting_.empty() || !children_.empty()) {
-      if (stop_signal() != 0) return stop();
-      while (!waiting_.empty() && children_.size() < static_cast<size_t>(words_.jobs)) start_next();
-      for (auto child = children_.begin(); child != children_.end();) {
-        int status = 0;
-        if (::waitpid(child->process, &status, WNOHANG) == 0) {
-          ++child;
-          continue;
-        }
-        finish(*child, status);
-        child = children_.erase(child);
-      }
-      show();
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    }
-    progress_.finish(fmt::format("sweep: {} runs, {} failed", runs_.size(), failures_.size()));
-    return true;
-  }
-
-  const std::vector<std::string>& failures() const { return failures_; }
-
- private:
-  fs::path log_of(const SweepRun& run) const { return fs::path(words_.out) / "logs" / (run.name + ".txt"); }
-
-  void start_next() {
-    const size_t index = waiting_.back();
-    waiting_.pop_back();
-    const auto& run = runs_[index];
-    std::vector<std::string> words = {"train", "--out", run.folder.string(), "--threads", std::to_string(threads_)};
-    if (run.state == SweepRun::State::begun) {
-      words.push_back("--resume");
-    } else {
-      const fs::path recipe = fs::path(words_.out) / "recipes" / (run.name + ".json");
-      write_file(recipe, to_text(fields_to_json(run.recipe), 2) + "\n");
-      words.insert(words.end(), {"--recipe", recipe.string()});
-    }
-    children_.push_back({start_child(words, log_of(run)), index});
-  }
-
-  void finish(const Child& child, int status) {
-    auto& run = runs_[child.run];
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-      run.state = SweepRun::State::finished;
-      keep(run);
-      return;
-    }
-    if (stop_signal() != 0) return;  // it was stopped with us
-    failures_.push_back(fmt::format("{}: {}", run.name, last_line(log_of(run))));
-    progress_.note("sweep: " + failures_.back());
-  }
-
-  /// What the sweep wants of a finished run.
-  void keep(const SweepRun& run) {
-    if (!words_.records.empty()) {
-      const fs::path copy = fs::path(words_.records) / run.name;
-      make_folder(copy);
-      // The records last: they make the copy count.
-      for (const char* name : {kRunRecipeName, kRunRecordsName}) write_file(copy / name, read_file(run.folder / name));
-    }
-    if (!sweep_.keep_checkpoints) fs::remove_all(run.folder / "checkpoints");
-  }
-
-  bool stop() {
-    for (const auto& child : children_) ::kill(child.process, SIGTERM);
-    for (const auto& child : children_) {
-      int status = 0;
-      ::waitpid(child.process, &status, 0);
-      finish(child, status);
-    }
-    progress_.finish("sweep: stopped, runs are saved; go on with the same command");
-    return false;
-  }
-
-  static int64_t tokens_of(const SweepRun& run) { return run.recipe.train.tokens; }
-
-  int64_t total_tokens() const {
-    int64_t sum = 0;
-    for (const auto& run : runs_) sum += tokens_of(run);
-    return sum;
-  }
-
-  int64_t done_tokens() const {
-    int64_t sum = 0;
-    for (const auto& run : runs_) sum += run.state == SweepRun::State::finished ? tokens_of(run) : 0;
-    return sum;
-  }
-
-  /// Every few seconds: it reads what the runs at work have recorded.
-  void show() {
-    constexpr double kBetween_s = 5;
-    if (shown_ && since_shown_.seconds() < kBetween_s) return;
-    shown_ = true;
-    since_shown_.restart();
-    int64_t done = done_tokens();
-    std::string names;
-    for (const auto& child : children_) {
-      const auto& run = runs_[child.run];
-      names += (names.empty() ? "" : ", ") + run.name;
-      if (!fs::exists(run.folder / kRunRecordsName)) continue;
-      const auto records = read_records(run.folder / kRunRecordsName);
-      if (!records.empty()) done += std::min(tokens_of(run), records.back().value("tokens", int64_t{0}));
-    }
-    const auto finished = std::count_if(runs_.begin(), runs_.end(),
-                                        [](const auto& run) { return run.state == SweepRun::State::finished; });
-    progress_.update(done, fmt::format("{} of {} runs | {}", finished, runs_.size(), names));
-  }
-
-  const Words& words_;
-  const Sweep& sweep_;
-  std::vector<SweepRun>& runs_;
-  Progress progress_;
-  std::vector<size_t> waiting_;  ///< indices of runs, the next one last
-  std::vector<Child> children_;
-  std::vector<std::string> failures_;
-  Timer since_shown_;
-  bool shown_ = false;
-  int threads_ = 1;
-};
 
 void print_plan(const std::vector<SweepRun>& runs) {
   const char* states[] = {"to do", "begun", "finished"};
@@ -233,7 +65,8 @@ void print_plan(const std::vector<SweepRun>& runs) {
 }
 
 /// An object for each arm: its final validation loss over seeds, and the paired difference to the baseline.
-void print_json(const Comparison& comparison) {
+/// @param rung  of a search, from 1; 0: no search.
+void print_json(const Comparison& comparison, int64_t rung) {
   const auto finals = final_losses(comparison);
   for (const auto& [index, loss] : finals.groups) {
     const auto& group = comparison.groups[index];
@@ -242,6 +75,9 @@ void print_json(const Comparison& comparison) {
                  {"seeds", loss.count},
                  {"val_loss", loss.mean},
                  {"val_loss_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
+    if (rung > 0) json["rung"] = rung;
+    if (const auto& timing = group.runs.front().timing)
+      json.update({{"tokens_per_s", timing->tokens_per_s}, {"speed_ratio", timing->ratio}});
     if (index != comparison.baseline) {
       if (const auto gap = final_difference(group, comparison.groups[comparison.baseline])) {
         const auto& [seeds, difference, interval] = gap->loss;
@@ -256,22 +92,128 @@ void print_json(const Comparison& comparison) {
   }
 }
 
-void compare(const Words& words, const std::vector<SweepRun>& runs) {
+/// What the finished runs of a sweep came to. Its page is written into `out`.
+Comparison compare(const fs::path& out, const std::vector<SweepRun>& runs, std::vector<std::string>* problems) {
   std::vector<Run> finished;
   for (const auto& run : runs)
     if (run.state == SweepRun::State::finished) finished.push_back(read_run(run.folder));
   PRISM_CHECK(!finished.empty(), kOperation, "expected a finished run to compare; found none; see {}.",
-              (fs::path(words.out) / "logs").string());
-  const Comparison comparison = compare_runs(std::move(finished));
-  std::vector<std::string> problems;
-  const fs::path out = words.out;
-  write_file(out / "report.html", report_html(comparison, {}, &problems));
+              (out / "logs").string());
+  Comparison comparison = compare_runs(std::move(finished));
+  write_file(out / "report.html", report_html(comparison, {}, problems));
   write_file(out / "report.md", report_markdown(comparison, {}));
+  return comparison;
+}
+
+/// @param rung  as print_json().
+Comparison print_comparison(const Words& words, const fs::path& out, const std::vector<SweepRun>& runs,
+                            int64_t rung = 0) {
+  std::vector<std::string> problems;
+  auto comparison = compare(out, runs, &problems);
   if (words.json)
-    print_json(comparison);
+    print_json(comparison, rung);
   else
     fmt::print("{}\n{}\n", table_text(results_table(comparison)), (out / "report.html").string());
+  flush_output();
   for (const auto& problem : problems) say("note: {}\n", problem);
+  return comparison;
+}
+
+/// Measures every arm and leaves its timing beside the records of its runs.
+void time_runs(const Words& words, const Sweep& sweep, const std::vector<SweepRun>& runs, int64_t steps) {
+  const int threads = start_compute(words.threads);
+  for (const auto& [arm, timing] : time_arms(sweep, {.steps = steps, .threads = threads}))
+    for (const auto& run : runs) {
+      if (run.arm != arm || run.state != SweepRun::State::finished) continue;
+      const std::string text = to_text(fields_to_json(timing), 2) + "\n";
+      write_file(run.folder / kRunTimingName, text);
+      if (!words.records.empty()) write_file(fs::path(words.records) / run.name / kRunTimingName, text);
+    }
+}
+
+/// Runs a sweep in `out` to its end. @return  false if it was stopped.
+bool run_all(const Words& words, const std::string& name, const fs::path& out, const Sweep& sweep,
+             std::vector<SweepRun>& runs, std::vector<std::string>& failures) {
+  for (const char* folder : {"logs", "recipes"}) make_folder(out / folder);
+  runs = plan_sweep(sweep, out, words.records);
+  const int threads = std::max(1, thread_limit(words.threads).threads / words.jobs);
+  SweepRunner runner({out, words.records, words.jobs, threads, name}, sweep, runs);
+  const bool done = runner.run();
+  failures.insert(failures.end(), runner.failures().begin(), runner.failures().end());
+  return done;
+}
+
+int report_failures(const std::vector<std::string>& failures) {
+  for (const auto& failure : failures) say("[sweep] expected every run to finish; found {}\n", failure);
+  return failures.empty() ? 0 : 1;
+}
+
+/// The mean final validation loss of each schedule; NaN where no run of it finished.
+std::vector<double> losses_of(const std::vector<HeadSchedule>& schedules, const std::vector<SweepRun>& runs) {
+  std::vector<double> losses;
+  for (const auto& schedule : schedules) {
+    std::vector<double> values;
+    for (const auto& run : runs) {
+      if (run.arm != format_head_schedule(schedule) || run.state != SweepRun::State::finished) continue;
+      const Run read = read_run(run.folder);
+      if (!read.valid.empty()) values.push_back(read.valid.back().loss);
+    }
+    losses.push_back(statistic(values).count > 0 ? statistic(values).mean : std::nan(""));
+  }
+  return losses;
+}
+
+/// The last rung's schedules, the fastest last, and which of them no other beats.
+void print_front(const Comparison& comparison) {
+  Table table{"Loss against rate", {{"schedule"}, {"val loss", true}, {"tokens/s", true}, {"on the front"}}, {}, {}};
+  for (const auto& point : cost_points(comparison))
+    table.rows.push_back({{comparison.groups[point.group].label},
+                          {fmt::format("{:.4f}", point.loss.mean)},
+                          {fmt::format("{:.0f}", point.tokens_per_s.mean)},
+                          {point.on_front ? "yes" : ""}});
+  table.notes.push_back("On the front: no other schedule is at least as low in loss and as fast (Pareto).");
+  fmt::print("\n{}", table_text(table));
+}
+
+std::string rung_name(int64_t rung) {
+  return fmt::format("rung{}", rung + 1);
+}
+
+void print_rungs(const ScheduleSearch& search) {
+  fmt::print("{} of {} schedules, each with {} seeds; tokens of a run and schedules beside the uniform one:\n",
+             search.candidates.size(), search.proposed, search.seeds.size());
+  auto schedules = search.candidates;
+  for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
+    fmt::print("  {:<8}{:>12} tokens{:>6} schedules\n", rung_name(rung), grouped(rung_tokens(search, rung)),
+               schedules.size());
+    schedules = best_schedules(search, schedules, std::vector<double>(schedules.size()));
+  }
+  for (const auto& schedule : search.candidates) fmt::print("{}\n", format_head_schedule(schedule));
+}
+
+int search_schedules(const Words& words, const std::vector<Override>& overrides) {
+  const auto search = load_schedule_search(words.file, overrides);
+  if (words.plan) {
+    print_rungs(search);
+    return 0;
+  }
+  make_folder(words.out);
+  const FolderLock lock(words.out, kOperation);
+  catch_stop_signals();
+  auto schedules = search.candidates;
+  std::vector<std::string> failures;
+  for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
+    const fs::path out = fs::path(words.out) / rung_name(rung);
+    const Sweep sweep = rung_of(search, rung, schedules);
+    std::vector<SweepRun> runs;
+    if (!run_all(words, rung_name(rung), out, sweep, runs, failures)) return 1;
+    const bool last = rung + 1 == search.options.rungs;
+    if (last) time_runs(words, sweep, runs, words.timing_steps > 0 ? words.timing_steps : kSearchTimingSteps);
+    const auto comparison = print_comparison(words, out, runs, rung + 1);
+    if (last && !words.json) print_front(comparison);
+    schedules = best_schedules(search, schedules, losses_of(schedules, runs));
+  }
+  return report_failures(failures);
 }
 
 }  // namespace
@@ -288,27 +230,38 @@ int run_sweep(const Arguments& arguments) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   add_threads_option(app, words.threads);
+  app.add_option("--search", words.search,
+                 "schedules: find a head schedule instead of comparing given arms, by successive halving");
+  app.add_option("--timing-steps", words.timing_steps,
+                 "then measure the tokens/s of each arm, so many steps in turn with the baseline's; 0: what runs took")
+      ->check(CLI::Range(0, 100000))
+      ->capture_default_str();
   app.add_flag("--plan", words.plan, "show the runs and what is done of them, and stop");
   app.add_flag("--json", words.json, "print one JSON object an arm instead of the table");
   app.footer(fields_help());
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
 
-  const Sweep sweep = load_sweep(words.file, overrides_from_sets(words.sets, kOperation));
-  auto runs = plan_sweep(sweep, words.out, words.records);
+  const auto overrides = overrides_from_sets(words.sets, kOperation);
+  if (!words.search.empty()) {
+    PRISM_CHECK(words.search == "schedules", kOperation, "expected --search schedules; found \"{}\"; write schedules.",
+                words.search);
+    return search_schedules(words, overrides);
+  }
+  const Sweep sweep = load_sweep(words.file, overrides);
   if (words.plan) {
-    print_plan(runs);
+    print_plan(plan_sweep(sweep, words.out, words.records));
     return 0;
   }
-  for (const char* name : {"logs", "recipes"}) make_folder(fs::path(words.out) / name);
+  make_folder(words.out);
   const FolderLock lock(words.out, kOperation);
-  runs = plan_sweep(sweep, words.out, words.records);  // again: another process may have gone on until now
   catch_stop_signals();
-  SweepRunner runner(words, sweep, runs);
-  if (!runner.run()) return 1;
-  compare(words, runs);
-  for (const auto& failure : runner.failures()) say("[sweep] expected every run to finish; found {}\n", failure);
-  return runner.failures().empty() ? 0 : 1;
+  std::vector<SweepRun> runs;
+  std::vector<std::string> failures;
+  if (!run_all(words, "sweep", words.out, sweep, runs, failures)) return 1;
+  if (words.timing_steps > 0) time_runs(words, sweep, runs, words.timing_steps);
+  print_comparison(words, words.out, runs);
+  return report_failures(failures);
 }
 
 }  // namespace prism

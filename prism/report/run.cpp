@@ -249,6 +249,10 @@ Run read_run(const fs::path& folder) {
   if (const fs::path recipe = folder / "recipe.json"; fs::exists(recipe, code)) {
     flatten(read_json(recipe.string()), "", run.recipe);
   }
+  if (const fs::path timing = folder / kRunTimingName; fs::exists(timing, code)) {
+    run.timing = fields_from_json<RunTiming>(read_json(timing.string()), timing.string());
+    run.tokens_per_s = run.timing->tokens_per_s;
+  }
   return run;
 }
 

@@ -42,6 +42,26 @@ struct RunTextLoss {
   int64_t tokens = 0;  ///< at least one
 };
 
+/// The file in a run's folder that holds a RunTiming.
+constexpr const char* kRunTimingName = "timing.json";
+
+/// How fast steps of the run's model are, measured on their own: each in turn with one of another run's.
+struct RunTiming {
+  std::string baseline;  ///< the other run's group
+  double tokens_per_s = 0, ratio = 0;
+  int64_t steps = 0, threads = 0;
+  std::string cpu;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("baseline", baseline, "the arm that it took turns with");
+    v("tokens_per_s", tokens_per_s, "of training: the ratio times the baseline's");
+    v("ratio", ratio, "its tokens a second over the baseline's, medians of steps in turn");
+    v("steps", steps, "that were counted");
+    v("threads", threads, "that computed");
+    v("cpu", cpu, "on which it was measured");
+  }
+};
+
 /// A field of the recipe: its path ("model.layers[2].heads") and its value as JSON, text without quotes.
 using RecipeField = std::pair<std::string, std::string>;
 
@@ -51,9 +71,11 @@ struct Run {
   std::string name;              ///< the folder's, where the records name none
   std::string schedule, dtype, cpu;
   std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
-  std::optional<double> peak_gflops;   ///< the CPU's limit, measured at start-up
-  std::optional<double> peak_share;    ///< of that limit, 0..1, median over the training records
-  std::optional<double> tokens_per_s;  ///< the end record's, else the median over the training records
+  std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
+  std::optional<double> peak_share;   ///< of that limit, 0..1, median over the training records
+  std::optional<double>
+      tokens_per_s;  ///< the timing's, else the end record's, else the median over the training records
+  std::optional<RunTiming> timing;
   std::vector<RunLayer> layers;
   std::vector<CurvePoint> train, valid;  ///< tokens strictly increasing, losses finite
   std::vector<RunSample> samples;
@@ -65,7 +87,7 @@ struct Run {
   bool finished = false;                 ///< an end record closes the file
 };
 
-/// Reads `folder`/records.jsonl and, if there, `folder`/recipe.json.
+/// Reads `folder`/records.jsonl and, if there, `folder`/recipe.json and `folder`/timing.json.
 ///
 /// A last line cut short is left out. Records that repeat a stretch (a run resumed from an earlier checkpoint) replace
 /// what stood there. Records of what was measured on the trained model (kinds attention_distance and text_loss) do not

@@ -149,6 +149,24 @@ void add_state_notes(const Comparison& comparison, Table& table) {
   }
 }
 
+/// How tokens/s was measured, where that was not in the runs themselves.
+void add_timing_note(const Comparison& comparison, Table& table) {
+  std::vector<std::string> ratios;
+  std::optional<RunTiming> timing;
+  for (const auto& group : comparison.groups) {
+    const auto& own = group.runs.front().timing;
+    if (!own) continue;
+    timing = own;
+    ratios.push_back(fmt::format("{} {:.3f}", group.label, own->ratio));
+  }
+  if (!timing) return;
+  table.notes.push_back(
+      fmt::format("tokens/s: medians of {} steps on {} threads of {}, in turn with those of {}; its rate is exceeded "
+                  "by factors of: "
+                  "{}.",
+                  timing->steps, timing->threads, timing->cpu, timing->baseline, join_names(ratios)));
+}
+
 /// What the results table has besides the columns that are always there.
 struct ResultColumns {
   bool seeds, states, differences, intervals = false;
@@ -281,6 +299,7 @@ Table results_table(const Comparison& comparison) {
   if (columns.seeds) {
     table.notes.push_back("± is the sample standard deviation over seeds; time and tokens/s are means over them.");
   }
+  add_timing_note(comparison, table);
   add_state_notes(comparison, table);
   return table;
 }

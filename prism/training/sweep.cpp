@@ -74,8 +74,10 @@ std::vector<Variation> variations_of(const SweepFile& file) {
   PRISM_CHECK(file.arms.is_object() && file.grid.is_object(), kOperation,
               "expected objects for arms and grid; found {} and {}; see prism sweep --help.", file.arms.type_name(),
               file.grid.type_name());
-  PRISM_CHECK(!file.arms.empty() || !file.grid.empty(), kOperation,
-              "expected variations in \"arms\" or \"grid\"; found none; name at least one.");
+  PRISM_CHECK(
+      !file.arms.empty() || !file.grid.empty(), kOperation,
+      "expected variations in \"arms\" or \"grid\"; found none; name at least one, or look for some with --search "
+      "schedules.");
   std::vector<Variation> arms;
   for (const auto& [name, fields] : file.arms.items()) arms.push_back({name, overrides_from(fields, "arm " + name)});
   if (arms.empty()) arms.emplace_back();
@@ -163,7 +165,10 @@ std::vector<std::pair<fs::path, Recipe>> runs_in(const fs::path& folder, const s
 }  // namespace
 
 Sweep load_sweep(const fs::path& path, const std::vector<Override>& overrides) {
-  const auto file = fields_from_json<SweepFile>(read_json(path.string()), "");
+  return sweep_of(fields_from_json<SweepFile>(read_json(path.string()), ""), path, overrides);
+}
+
+Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Override>& overrides) {
   PRISM_CHECK(file.prism_format == 1, kOperation, "{}: expected prism_format 1; found {}; leave it out.", path.string(),
               file.prism_format);
   PRISM_CHECK(file.recipe.is_string() || file.recipe.is_object(), kOperation,

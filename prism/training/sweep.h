@@ -12,15 +12,31 @@
 #include <string>
 #include <vector>
 
+#include "prism/attention/schedule_search.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
+
+/// How `prism sweep --search schedules` searches (schedule_sweep.h).
+struct SearchOptions {
+  ScheduleSpace space;  ///< its fields are this one's
+  int64_t candidates = 27, rungs = 3, factor = 3;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    space.visit(v);
+    v("candidates", candidates,
+      "schedules of the first rung: all of the space, or so many of them, drawn by the first seed");
+    v("rungs", rungs, "rounds of training, the last of train.tokens");
+    v("factor", factor, "each rung trains the best 1 of so many for so many times the tokens of the one before");
+  }
+};
 
 struct SweepFile {
   int64_t prism_format = 1;
   std::string from, baseline, keep = "checkpoints";
   Json recipe, set = Json::object(), arms = Json::object(), grid = Json::object();
   std::vector<int64_t> seeds = {1, 2, 3};
+  SearchOptions search;
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's layout");
@@ -32,6 +48,7 @@ struct SweepFile {
     v("seeds", seeds, "of every variation");
     v("baseline", baseline, "the arm that differences are taken to; empty: the first");
     v("keep", keep, "of finished runs: checkpoints, or records alone");
+    v("search", search, "what --search schedules looks through, instead of arms");
   }
 };
 
@@ -52,6 +69,8 @@ struct Sweep {
 ///         training can use, arms of equal recipes, arms with seeds of their own, empty lists, or arms whose data come
 ///         from different tokenizers, so that their losses cannot be compared.
 Sweep load_sweep(const std::filesystem::path& file, const std::vector<Override>& overrides);
+/// The same of a file that was read. @param path  its place: the recipe's name is relative to it.
+Sweep sweep_of(const SweepFile& file, const std::filesystem::path& path, const std::vector<Override>& overrides);
 
 struct SweepRun {
   enum class State { absent, begun, finished };

@@ -86,6 +86,38 @@ TEST(SlowSweep, ThatIsKilledAgainAndAgainEndsInTheSameRecords) {
   EXPECT_EQ(untimed_records("killed"), untimed_records("whole"));
 }
 
+TEST(Sweep, SearchesSchedulesByRungsAndTimesTheLast) {
+  write_text(Workshop::folder() / "search.json", R"({"recipe": "recipe.json", "seeds": [1],
+    "set": {"model.schedule": "4x4", "train.tokens": 1024, "train.sample_prompts": [], "train.save_steps": "none"},
+    "search": {"candidates": 3, "rungs": 2, "factor": 2, "head_dim_step": 2}})");
+  const auto plan = run({"sweep", "search.json", "--search", "schedules", "--plan"});
+  EXPECT_EQ(plan.status, 0) << plan.err;
+  EXPECT_NE(plan.out.find("rung2"), std::string::npos);
+  const std::vector<std::string> words = {"sweep", "search.json", "--search", "schedules", "--timing-steps", "1"};
+  const auto outcome = run(words);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("on the front"), std::string::npos);
+  const auto runs_of = [](const char* rung) {
+    std::map<std::string, fs::path> runs;
+    for (const auto& entry : fs::directory_iterator(Workshop::folder() / "runs/search" / rung))
+      if (fs::exists(entry.path() / "records.jsonl")) runs[entry.path().filename().string()] = entry.path();
+    return runs;
+  };
+  const auto first = runs_of("rung1"), second = runs_of("rung2");
+  ASSERT_GE(first.size(), 3u);
+  EXPECT_EQ(second.size(), 1 + first.size() / 2);
+  for (const auto& [name, folder] : second) {
+    EXPECT_TRUE(first.contains(name)) << name;
+    EXPECT_TRUE(fs::exists(folder / "timing.json")) << name;
+  }
+  auto again = words;
+  again.push_back("--json");
+  const auto lines = run(again);
+  ASSERT_EQ(lines.status, 0) << lines.err;
+  EXPECT_NE(lines.out.find("\"rung\":2"), std::string::npos) << lines.out;
+  EXPECT_NE(lines.out.find("speed_ratio"), std::string::npos);
+}
+
 TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
   // A learning rate that diverges: the run fails, the others do not.
   write_text(Workshop::folder() / "diverges.json", R"({"recipe": "recipe.json", "seeds": [1],
@@ -103,6 +135,11 @@ TEST(SweepInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"sweep", "right.json", "--set", "train.tokns=4"}), 2, {"arm uniform", "tokens"});
   expect_sentence(run({"sweep", "right.json", "--set", "train.tokens"}), 2, {"FIELD=VALUE"});
   expect_sentence(run({"sweep", "right.json", "--jobs", "0"}), 2, {"--jobs"});
+  expect_sentence(run({"sweep", "right.json", "--search", "schedule"}), 2, {"--search schedules"});
+  expect_sentence(run({"sweep", "right.json", "--search", "schedules"}), 2, {"without arms"});
+  write_text(Workshop::folder() / "none_fits.json",
+             R"({"recipe": "recipe.json", "set": {"model.schedule": "1x2"}, "search": {"head_dim_step": 2}})");
+  expect_sentence(run({"sweep", "none_fits.json", "--search", "schedules"}), 2, {"expected a schedule in the space"});
   expect_sentence(run({"sweep", "none.json"}), 2, {"none.json"});
   expect_sentence(run({"sweep"}), 2, {"FILE"});
   expect_sentence(run({"sweep", "recipe.json"}), 2, {"expected a field"});

@@ -1,0 +1,174 @@
+#include "prism/cli/sweep_runner.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/core/records.h"
+#include "prism/core/stop.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "sweep";
+
+/// Starts prism with these words; what it says goes to `log`. It dies with us, so that no run is left without a sweep.
+pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
+  // The program as it runs, even if its file was replaced meanwhile.
+  constexpr const char* kProgram = "/proc/self/exe";
+  std::vector<char*> arguments = {const_cast<char*>("prism")};
+  for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const Descriptor output(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child < 0 || output.get() < 0)
+    throw FailedError(kOperation, fmt::format("cannot start a run that writes to {}: {}.", log.string(),
+                                              std::error_code(errno, std::generic_category()).message()));
+  if (child > 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+  ::dup2(output.get(), STDOUT_FILENO);
+  ::dup2(output.get(), STDERR_FILENO);
+  ::execv(kProgram, arguments.data());
+  ::_exit(1);
+}
+
+std::string last_line(const fs::path& log) {
+  const std::string text = read_file(log);
+  const size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "it said nothing";
+  const size_t begin = text.rfind('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? 0 : begin + 1) + 1);
+}
+
+int64_t tokens_of(const SweepRun& run) {
+  return run.recipe.train.tokens;
+}
+
+}  // namespace
+
+SweepRunner::SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::vector<SweepRun>& runs)
+    : options_(std::move(options)),
+      sweep_(sweep),
+      runs_(runs),
+      progress_(options_.name, total_tokens(), " tokens", done_tokens()) {
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (runs[i].state != SweepRun::State::finished) waiting_.push_back(i);
+  std::reverse(waiting_.begin(), waiting_.end());
+}
+
+bool SweepRunner::run() {
+  while (!waiting_.empty() || !children_.empty()) {
+    if (stop_signal() != 0) return stop();
+    while (!waiting_.empty() && children_.size() < static_cast<size_t>(options_.jobs)) start_next();
+    for (auto child = children_.begin(); child != children_.end();) {
+      int status = 0;
+      if (::waitpid(child->process, &status, WNOHANG) == 0) {
+        ++child;
+        continue;
+      }
+      finish(*child, status);
+      child = children_.erase(child);
+    }
+    show();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  progress_.finish(fmt::format("{}: {} runs, {} failed", options_.name, runs_.size(), failures_.size()));
+  return true;
+}
+
+void SweepRunner::start_next() {
+  const size_t index = waiting_.back();
+  waiting_.pop_back();
+  const auto& run = runs_[index];
+  std::vector<std::string> words = {"train", "--out", run.folder.string(), "--threads",
+                                    std::to_string(options_.threads)};
+  if (run.state == SweepRun::State::begun) {
+    words.push_back("--resume");
+  } else {
+    const fs::path recipe = options_.out / "recipes" / (run.name + ".json");
+    write_file(recipe, to_text(fields_to_json(run.recipe), 2) + "\n");
+    words.insert(words.end(), {"--recipe", recipe.string()});
+  }
+  children_.push_back({start_child(words, log_of(run)), index});
+}
+
+void SweepRunner::finish(const Child& child, int status) {
+  auto& run = runs_[child.run];
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    run.state = SweepRun::State::finished;
+    keep(run);
+    return;
+  }
+  if (stop_signal() != 0) return;  // it was stopped with us
+  failures_.push_back(fmt::format("{}: {}", run.name, last_line(log_of(run))));
+  progress_.note(options_.name + ": " + failures_.back());
+}
+
+/// What the sweep wants of a finished run.
+void SweepRunner::keep(const SweepRun& run) {
+  if (!options_.records.empty()) {
+    const fs::path copy = options_.records / run.name;
+    make_folder(copy);
+    // The records last: they make the copy count.
+    for (const char* name : {kRunRecipeName, kRunRecordsName}) write_file(copy / name, read_file(run.folder / name));
+  }
+  if (!sweep_.keep_checkpoints) fs::remove_all(run.folder / "checkpoints");
+}
+
+bool SweepRunner::stop() {
+  for (const auto& child : children_) ::kill(child.process, SIGTERM);
+  for (const auto& child : children_) {
+    int status = 0;
+    ::waitpid(child.process, &status, 0);
+    finish(child, status);
+  }
+  progress_.finish(options_.name + ": stopped, runs are saved; go on with the same command");
+  return false;
+}
+
+int64_t SweepRunner::total_tokens() const {
+  int64_t sum = 0;
+  for (const auto& run : runs_) sum += tokens_of(run);
+  return sum;
+}
+
+int64_t SweepRunner::done_tokens() const {
+  int64_t sum = 0;
+  for (const auto& run : runs_) sum += run.state == SweepRun::State::finished ? tokens_of(run) : 0;
+  return sum;
+}
+
+/// Every few seconds: it reads what the runs at work have recorded.
+void SweepRunner::show() {
+  constexpr double kBetween_s = 5;
+  if (shown_ && since_shown_.seconds() < kBetween_s) return;
+  shown_ = true;
+  since_shown_.restart();
+  int64_t done = done_tokens();
+  std::string names;
+  for (const auto& child : children_) {
+    const auto& run = runs_[child.run];
+    names += (names.empty() ? "" : ", ") + run.name;
+    if (!fs::exists(run.folder / kRunRecordsName)) continue;
+    const auto records = read_records(run.folder / kRunRecordsName);
+    if (!records.empty()) done += std::min(tokens_of(run), records.back().value("tokens", int64_t{0}));
+  }
+  const auto finished =
+      std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return run.state == SweepRun::State::finished; });
+  progress_.update(done, fmt::format("{} of {} runs | {}", finished, runs_.size(), names));
+}
+
+}  // namespace prism

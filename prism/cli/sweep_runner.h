@@ -1,0 +1,64 @@
+// The runs of a sweep as child processes, a few at a time.
+//
+//   SweepRunner runner({.out = "runs/sweep", .jobs = 2}, sweep, runs);
+//   if (!runner.run()) return 1;                                             // stopped by a signal, runs are saved
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "prism/core/progress.h"
+#include "prism/core/timer.h"
+#include "prism/training/sweep.h"
+
+namespace prism {
+
+struct SweepRunnerOptions {
+  std::filesystem::path out;      ///< of the sweep; has folders `logs` and `recipes`
+  std::filesystem::path records;  ///< finished runs' recipe and records are copied here; empty: nowhere
+  int jobs = 1;                   ///< runs at the same time
+  int threads = 1;                ///< of each
+  std::string name = "sweep";     ///< in messages
+};
+
+/// Runs what a sweep still needs. Runs die with this process.
+class SweepRunner {
+ public:
+  /// @param runs  plan_sweep()'s; their states follow what happens.
+  SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::vector<SweepRun>& runs);
+
+  /// @return  false if a signal came before all were done. Runs that failed are in failures().
+  bool run();
+  /// A sentence for each run that failed.
+  const std::vector<std::string>& failures() const { return failures_; }
+
+ private:
+  struct Child {
+    pid_t process = -1;
+    size_t run = 0;
+  };
+
+  std::filesystem::path log_of(const SweepRun& run) const { return options_.out / "logs" / (run.name + ".txt"); }
+  void start_next();
+  void finish(const Child& child, int status);
+  void keep(const SweepRun& run);
+  bool stop();
+  int64_t total_tokens() const;
+  int64_t done_tokens() const;
+  void show();
+
+  const SweepRunnerOptions options_;
+  const Sweep& sweep_;
+  std::vector<SweepRun>& runs_;
+  Progress progress_;
+  std::vector<size_t> waiting_;  ///< indices of runs, the next one last
+  std::vector<Child> children_;
+  std::vector<std::string> failures_;
+  Timer since_shown_;
+  bool shown_ = false;
+};
+
+}  // namespace prism

@@ -1,0 +1,126 @@
+#include "prism/training/schedule_sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "prism/core/error.h"
+#include "prism/core/random.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "sweep";
+
+void check(const SearchOptions& options) {
+  for (const auto& [name, value, least] : {std::tuple{"rungs", options.rungs, int64_t{1}},
+                                           {"factor", options.factor, int64_t{2}},
+                                           {"candidates", options.candidates, int64_t{1}}})
+    PRISM_CHECK(value >= least && value <= 1000, kOperation,
+                "search.{}: expected a number within {}-1000; found {}; change it.", name, least, value);
+}
+
+int64_t step_tokens(const Recipe& recipe) {
+  return recipe.train.batch_rows * recipe.train.accumulate * recipe.model.context;
+}
+
+/// `count` of all, drawn by a seed, in their order.
+std::vector<HeadSchedule> sample(const std::vector<HeadSchedule>& all, size_t count, int64_t seed) {
+  std::vector<size_t> places(all.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  Random random(static_cast<uint64_t>(seed));
+  for (size_t i = 0; i < count; ++i) std::swap(places[i], places[i + random.below(places.size() - i)]);
+  places.resize(count);
+  std::sort(places.begin(), places.end());
+  std::vector<HeadSchedule> drawn;
+  for (const size_t place : places) drawn.push_back(all[place]);
+  return drawn;
+}
+
+/// Query heads of one key/value head in the last layer, which all layers keep.
+int64_t queries_a_key_head(const Recipe& recipe) {
+  const auto& last = recipe.model.layers.back();
+  return last.heads / last.kv_heads;
+}
+
+Recipe with_schedule(const ScheduleSearch& search, const HeadSchedule& schedule) {
+  Recipe recipe = search.base;
+  recipe.name = format_head_schedule(schedule);
+  for (size_t i = 0; i < schedule.size(); ++i) {
+    auto& layer = recipe.model.layers[i];
+    layer.heads = schedule[i];
+    layer.kv_heads = schedule[i] / queries_a_key_head(search.base);
+    layer.head_dim = recipe.model.d_model / schedule[i];
+  }
+  return recipe;
+}
+
+}  // namespace
+
+ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std::vector<Override>& overrides) {
+  const auto file = fields_from_json<SweepFile>(read_json(path.string()), "");
+  PRISM_CHECK(
+      file.arms.empty() && file.grid.empty() && file.baseline.empty(), kOperation,
+      "{}: expected a search without arms, grid and baseline, which it makes itself; found some; leave them out.",
+      path.string());
+  check(file.search);
+  ScheduleSearch search{file.search, {}, file.seeds, file.keep == "checkpoints", 0, {}};
+  SweepFile one = file;
+  one.arms = {{"base", Json::object()}};
+  search.base = sweep_of(one, path, overrides).arms[0].recipe;
+  auto space = file.search.space;
+  space.d_model = search.base.model.d_model;
+  space.layers = static_cast<int64_t>(search.base.model.layers.size());
+  space.base_heads = search.base.model.layers.back().heads;
+  auto proposed = propose_schedules(space);
+  const int64_t group = queries_a_key_head(search.base);
+  std::erase_if(proposed, [&](const auto& schedule) {
+    return std::any_of(schedule.begin(), schedule.end(), [&](int64_t heads) { return heads % group != 0; });
+  });
+  PRISM_CHECK(
+      !proposed.empty(), kOperation,
+      "expected a schedule in the space whose heads are multiples of {}, the query heads that share a key head; "
+      "found none; widen the search.",
+      group);
+  search.proposed = static_cast<int64_t>(proposed.size());
+  const auto most = static_cast<size_t>(search.options.candidates);
+  search.candidates = proposed.size() <= most ? proposed : sample(proposed, most, search.seeds[0]);
+  return search;
+}
+
+int64_t rung_tokens(const ScheduleSearch& search, int64_t rung) {
+  int64_t tokens = search.base.train.tokens;
+  for (int64_t i = rung; i + 1 < search.options.rungs; ++i) tokens /= search.options.factor;
+  return std::max(tokens, step_tokens(search.base));
+}
+
+Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<HeadSchedule>& schedules) {
+  Sweep sweep{{}, search.seeds, search.keep_checkpoints};
+  const auto& layers = search.base.model.layers;
+  std::vector<HeadSchedule> all = {HeadSchedule(layers.size(), layers.back().heads)};
+  all.insert(all.end(), schedules.begin(), schedules.end());
+  for (const auto& schedule : all) {
+    auto recipe = with_schedule(search, schedule);
+    recipe.train.tokens = rung_tokens(search, rung);
+    sweep.arms.push_back({recipe.name, recipe});
+  }
+  return sweep;
+}
+
+std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std::vector<HeadSchedule>& schedules,
+                                         const std::vector<double>& losses) {
+  PRISM_ASSERT(schedules.size() == losses.size() && !losses.empty(), kOperation, "{} losses of {} schedules",
+               losses.size(), schedules.size());
+  std::vector<size_t> places(schedules.size());
+  std::iota(places.begin(), places.end(), size_t{0});
+  const auto loss = [&](size_t i) { return std::isnan(losses[i]) ? HUGE_VAL : losses[i]; };
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return loss(a) < loss(b); });
+  const auto factor = static_cast<size_t>(search.options.factor);
+  places.resize((places.size() + factor - 1) / factor);
+  std::sort(places.begin(), places.end());
+  std::vector<HeadSchedule> best;
+  for (const size_t place : places) best.push_back(schedules[place]);
+  return best;
+}
+
+}  // namespace prism
