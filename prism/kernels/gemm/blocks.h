@@ -26,9 +26,10 @@ struct Cut {
   using Element = typename Op::Element;
   using P = Panels<Op>;
   static constexpr int64_t kPackedBytes = 8 << 20;  ///< of B at a time: in the last cache
-  static constexpr int64_t kGroup = 4 * P::kWidth;  ///< columns of a thread's block that reads A as it lies
-  static constexpr int64_t kRows = 192;             ///< rows of it: a multiple of kTileRows
-  static constexpr int64_t kPackedRows = 96;        ///< of one that packs them: of kLanes too
+  static constexpr int64_t kGroup =
+      Op::kGroupPanels * P::kWidth;           ///< columns of a thread's block that reads A as it lies
+  static constexpr int64_t kRows = 192;       ///< rows of it: a multiple of kTileRows
+  static constexpr int64_t kPackedRows = 96;  ///< of one that packs them: of kLanes too
   static_assert(kRows % Op::kTileRows == 0 && kPackedRows % Op::kTileRows == 0 && kPackedRows % Op::kLanes == 0);
 
   bool packs_a;                          ///< where A is transposed, or its rows are not as LeftRows must be
@@ -236,15 +237,16 @@ class Multiplication {
     }
   }
 
+  /// Strips pass a panel, which stays in the cache; or, where a tile of sums is a whole cache line of C wide, panels
+  /// pass a strip, so that C is written in the order of its rows.
   void multiply_block(const Block& block) {
-    for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth) {
-      for (int64_t row = block.rows.first; row < block.rows.end;) {
-        const int64_t most =
-            block.packed_rows == nullptr ? Op::kTileRows : PackedRows<Op>::strip(row - block.rows.first);
-        const int64_t count = std::min(most, block.rows.end - row);
-        multiply_strip(block, column, row, static_cast<int>(count));
-        row += count;
-      }
+    if constexpr (Op::kLeftRows > 1) {
+      for (int64_t row = block.rows.first; row < block.rows.end; row += Op::kTileRows)
+        for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth)
+          multiply_strip(block, column, row);
+    } else {
+      for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth)
+        for (int64_t row = block.rows.first; row < block.rows.end;) row += multiply_strip(block, column, row);
     }
   }
 
@@ -253,8 +255,10 @@ class Multiplication {
     return PackedRows<Op>::rows(block.packed_rows, block.length, row - block.rows.first);
   }
 
-  /// `count` rows of A times one panel of B.
-  PRISM_FORCE_INLINE void multiply_strip(const Block& block, int64_t column, int64_t row, int count) {
+  /// The rows of A from `row` on that make a strip times one panel of B. @return  how many they are.
+  PRISM_FORCE_INLINE int64_t multiply_strip(const Block& block, int64_t column, int64_t row) {
+    const int64_t most = block.packed_rows == nullptr ? Op::kTileRows : PackedRows<Op>::strip(row - block.rows.first);
+    const int count = static_cast<int>(std::min(most, block.rows.end - row));
     const int64_t offset = column - block.first_column, left = block.columns.end - column;
     const bool joins = block.k > 0 || p_.accumulate;
     const bool single = p_.out_type == Type::float32, rounds = !single && block.k + block.length == p_.inner;
@@ -267,6 +271,24 @@ class Multiplication {
         const void* line = rounds ? static_cast<const void*>(rounded + r * p_.out_stride + i) : sums + r * stride + i;
         __builtin_prefetch(line, 1);  // there when the products are
       }
+    const simd::LeftRows<Op> left_side = left_rows(block, row);
+    const Element* panel = packed_b(block.packed_k, block.length, offset);
+    if constexpr (Op::kLeftRows > 1) {
+      if (count == Op::kTileRows && left >= P::kWidth) {
+        const float* before = joins ? sums : nullptr;
+        if (!rounds) {
+          Op::multiply_whole(left_side, panel, P::steps(block.length), before, stride, sums, stride);
+          return count;
+        }
+        alignas(64) float whole[Op::kTileRows * P::kWidth];
+        Op::multiply_whole(left_side, panel, P::steps(block.length), before, stride, whole, P::kWidth);
+        for (int r = 0; r < Op::kTileRows; ++r) {
+          const float* from = whole + r * P::kWidth;
+          Op::store_elements(rounded + r * p_.out_stride, Op::load(from), Op::load(from + Op::kLanes));
+        }
+        return count;
+      }
+    }
     const auto finish = [&](int r, int v, auto sum) PRISM_INLINE_LAMBDA {
       const int64_t i = v * Op::kLanes;
       if (joins) sum = Op::add(sum, Op::load_units(sums + r * stride + i, left - i));
@@ -276,8 +298,8 @@ class Multiplication {
         Op::store_units(sums + r * stride + i, sum, left - i);
       }
     };
-    simd::multiply<Op>(left_rows(block, row), count, packed_b(block.packed_k, block.length, offset),
-                       P::vectors(left, 0), P::steps(block.length), finish);
+    simd::multiply<Op>(left_side, count, panel, P::vectors(left, 0), P::steps(block.length), finish);
+    return count;
   }
 
   const Problem& p_;

@@ -14,6 +14,7 @@ struct StepByStep {
   static constexpr int kSteps = 1;
   static constexpr int kLeftRows = 1;
   static constexpr int64_t kPanelBytes = 256 << 10;  ///< of a block of the inner axis: in the second cache
+  static constexpr int64_t kGroupPanels = 4;         ///< of a thread's block in a product
   struct Session {};
 };
 

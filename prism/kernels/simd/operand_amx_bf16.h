@@ -13,7 +13,7 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
   static constexpr int kTileRows = 32, kTileColumns = 2;  ///< two by two tiles of sums, two of each operand: all eight
   static constexpr int kSteps = 16;
   static constexpr int kLeftRows = 16;
-  static constexpr int64_t kPanelBytes = 32 << 10;  ///< in the first cache, with rows of the left side
+  static constexpr int64_t kPanelBytes = 64 << 10, kGroupPanels = 8;
 
   /// The tiles of the calling thread, while it lives. Nothing else may use them meanwhile.
   class Session {
@@ -28,30 +28,52 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
   template <class Left, class Store>
   static PRISM_FORCE_INLINE void multiply(const Left& a, int rows, const Element* panel, int vectors, int64_t steps,
                                           Store&& store) {
-    if (rows > kLeftRows) {
-      vectors > 1 ? multiply_tiles<2, 2>(a, rows, panel, steps, store)
-                  : multiply_tiles<2, 1>(a, rows, panel, steps, store);
+    constexpr int64_t kStride = kTileColumns * kLanes;
+    alignas(64) float sums[kTileRows * kStride];
+    const bool both_rows = rows > kLeftRows, both_columns = vectors > 1;
+    if (both_rows) {
+      both_columns ? add_tiles<2, 2>(a, panel, steps, nullptr, 0, sums, kStride)
+                   : add_tiles<2, 1>(a, panel, steps, nullptr, 0, sums, kStride);
     } else {
-      vectors > 1 ? multiply_tiles<1, 2>(a, rows, panel, steps, store)
-                  : multiply_tiles<1, 1>(a, rows, panel, steps, store);
+      both_columns ? add_tiles<1, 2>(a, panel, steps, nullptr, 0, sums, kStride)
+                   : add_tiles<1, 1>(a, panel, steps, nullptr, 0, sums, kStride);
     }
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) store(r, v, load(sums + r * kStride + v * kLanes));
+  }
+
+  /// to = 32 rows times a whole panel, and what is in `before`, unless that is null; both hold 32 rows of 32 sums.
+  template <class Left>
+  static PRISM_FORCE_INLINE void multiply_whole(const Left& a, const Element* panel, int64_t steps, const float* before,
+                                                int64_t before_stride, float* to, int64_t to_stride) {
+    add_tiles<2, 2>(a, panel, steps, before, before_stride, to, to_stride);
   }
 
  private:
   /// Sums in tiles 0 to 3, rows in 4 and 5, columns in 6 and 7.
-  template <int Rows, int Columns, class Left, class Store>
-  static PRISM_FORCE_INLINE void multiply_tiles(const Left& a, int rows, const Element* panel, int64_t steps,
-                                                Store&& store) {
-    constexpr int64_t kRowBytes = Columns * kLanes * kPair * sizeof(Element), kStride = Columns * kLanes;
+  template <int Rows, int Columns, class Left>
+  static PRISM_FORCE_INLINE void add_tiles(const Left& a, const Element* panel, int64_t steps, const float* before,
+                                           int64_t before_stride, float* to, int64_t to_stride) {
+    constexpr int64_t kRowBytes = Columns * kLanes * kPair * sizeof(Element), kStepElements = Columns * kLanes * kPair;
     const int64_t a_bytes = a.stride * static_cast<int64_t>(sizeof(Element));
+    const int64_t before_bytes = before_stride * static_cast<int64_t>(sizeof(float));
+    const int64_t to_bytes = to_stride * static_cast<int64_t>(sizeof(float));
     const Element* lower = a.first + kLeftRows * a.stride;
     asm volatile("" ::: "memory");  // loads of tiles read what was stored before, of which g++ knows nothing
-    _tile_zero(0);
-    if constexpr (Columns > 1) _tile_zero(1);
-    if constexpr (Rows > 1) _tile_zero(2);
-    if constexpr (Rows > 1 && Columns > 1) _tile_zero(3);
+    if (before == nullptr) {
+      _tile_zero(0);
+      if constexpr (Columns > 1) _tile_zero(1);
+      if constexpr (Rows > 1) _tile_zero(2);
+      if constexpr (Rows > 1 && Columns > 1) _tile_zero(3);
+    } else {
+      const float* more = before + kLeftRows * before_stride;
+      _tile_loadd(0, before, before_bytes);
+      if constexpr (Columns > 1) _tile_loadd(1, before + kLanes, before_bytes);
+      if constexpr (Rows > 1) _tile_loadd(2, more, before_bytes);
+      if constexpr (Rows > 1 && Columns > 1) _tile_loadd(3, more + kLanes, before_bytes);
+    }
     for (int64_t s = 0; s < steps; s += kSteps) {
-      const Element* columns = panel + s * kStride * kPair;
+      const Element* columns = panel + s * kStepElements;
       _tile_loadd(6, columns, kRowBytes);
       _tile_loadd(4, a.first + s * kPair, a_bytes);
       _tile_dpbf16ps(0, 4, 6);
@@ -65,15 +87,12 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
         if constexpr (Columns > 1) _tile_dpbf16ps(3, 5, 7);
       }
     }
-    alignas(64) float sums[Rows * kLeftRows * kStride];
-    constexpr int64_t kSumBytes = kStride * sizeof(float);
-    _tile_stored(0, sums, kSumBytes);
-    if constexpr (Columns > 1) _tile_stored(1, sums + kLanes, kSumBytes);
-    if constexpr (Rows > 1) _tile_stored(2, sums + kLeftRows * kStride, kSumBytes);
-    if constexpr (Rows > 1 && Columns > 1) _tile_stored(3, sums + kLeftRows * kStride + kLanes, kSumBytes);
+    float* below = to + kLeftRows * to_stride;
+    _tile_stored(0, to, to_bytes);
+    if constexpr (Columns > 1) _tile_stored(1, to + kLanes, to_bytes);
+    if constexpr (Rows > 1) _tile_stored(2, below, to_bytes);
+    if constexpr (Rows > 1 && Columns > 1) _tile_stored(3, below + kLanes, to_bytes);
     asm volatile("" ::: "memory");
-    for (int r = 0; r < rows; ++r)
-      for (int v = 0; v < Columns; ++v) store(r, v, load(sums + r * kStride + v * kLanes));
   }
 };
 
