@@ -7,7 +7,7 @@
 
 namespace prism {
 
-AttentionImpl::AttentionImpl(int64_t d_model, const LayerConfig& config, size_t index,
+AttentionImpl::AttentionImpl(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
                              std::shared_ptr<RotaryCache> rotary)
     : config_(config), index_(index), rotary_(std::move(rotary)) {
   PRISM_CHECK(config.heads > 0 && config.head_dim > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0,
@@ -16,6 +16,19 @@ AttentionImpl::AttentionImpl(int64_t d_model, const LayerConfig& config, size_t 
               config.heads, config.head_dim, config.kv_heads);
   qkv = register_module("qkv", Linear(d_model, (config.heads + 2 * config.kv_heads) * config.head_dim));
   out = register_module("out", Linear(config.heads * config.head_dim, d_model));
+  if (!config.qk_norm) return;
+  q_norm = register_module("q_norm", RmsNorm(config.head_dim, norm_eps));
+  k_norm = register_module("k_norm", RmsNorm(config.head_dim, norm_eps));
+}
+
+torch::Tensor AttentionImpl::norm_heads(const torch::Tensor& fused_BTF) {
+  const int64_t q_width = config_.heads * config_.head_dim, k_width = config_.kv_heads * config_.head_dim;
+  const auto parts = fused_BTF.split_with_sizes({q_width, k_width, k_width}, 2);
+  const auto normed = [&](const torch::Tensor& part_BTF, RmsNorm& norm) {
+    const auto heads = part_BTF.unflatten(2, {-1, config_.head_dim}).to(norm->weight.scalar_type());
+    return norm(heads, torch::Tensor(), part_BTF.scalar_type()).normed.flatten(2);
+  };
+  return at::cat({normed(parts[0], q_norm), normed(parts[1], k_norm), parts[2]}, 2);
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardContext& context) {
@@ -24,7 +37,9 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardCo
       context.positions_BT.defined()
           ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
           : rotary_->rows(config_.rotary, config_.head_dim, context.cache ? context.cache->length() : 0, tokens);
-  const auto fused_BTF = rotate_heads(qkv(x_BTD), table.cos, table.sin, heads + kv_heads);
+  const auto projected_BTF = qkv(x_BTD);
+  const auto fused_BTF =
+      rotate_heads(q_norm ? norm_heads(projected_BTF) : projected_BTF, table.cos, table.sin, heads + kv_heads);
   const auto parts = fused_BTF.view({batch, tokens, heads + 2 * kv_heads, config_.head_dim})
                          .split_with_sizes({heads, kv_heads, kv_heads}, 2);
 

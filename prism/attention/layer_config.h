@@ -13,6 +13,7 @@ struct LayerConfig {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   RotaryConfig rotary;
   FfnConfig ffn;
+  bool qk_norm = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("heads", heads, "query heads");
@@ -20,6 +21,7 @@ struct LayerConfig {
     v("head_dim", head_dim, "width of a head");
     v("rotary", rotary, "position encoding of queries and keys");
     v("ffn", ffn, "feed-forward part");
+    v("qk_norm", qk_norm, "RMSNorm of every query and key head before it turns, one gain for queries and one for keys");
   }
 };
 

@@ -58,6 +58,7 @@ class Workload {
         labels_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)) {
     decoder_->initialise(0);
     decoder_->set_compute_type(type);
+    decoder_->set_recompute(measured.recompute);
     optimizer_ = make_optimizer(decoder_, measured.optimizer);
   }
 
@@ -135,7 +136,8 @@ TrainingCase find_training_case(const std::string& name) {
 
 TrainingCase training_case_of(const Recipe& recipe) {
   check_train_options(recipe.train);
-  TrainingCase found{recipe.name, recipe.model, recipe.train.batch_rows, recipe.train.optimizer_options};
+  TrainingCase found{recipe.name, recipe.model, recipe.train.batch_rows, recipe.train.optimizer_options,
+                     recipe.train.recompute};
   if (found.model.vocab_size == 0) {
     const auto info = TokenDataset(recipe.data.folder, "train").info();
     PRISM_CHECK(info, kOperation,

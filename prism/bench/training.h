@@ -17,6 +17,7 @@ struct TrainingCase {
   ModelConfig model;  ///< complete
   int64_t rows = 1;   ///< sequences of `model.context` tokens a step
   OptimizerOptions optimizer = {};
+  bool recompute = false;  ///< activations, in the backward pass
 };
 
 /// tiny, small, small-prism and 357m-2layers, the cases of benchmarks/peers/train_gpt.py; or a recipe's file.

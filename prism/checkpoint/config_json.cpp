@@ -1,4 +1,5 @@
-// config.json: Llama's fields where all layers are equal, one entry per layer where they are not.
+// config.json: Llama's fields where all layers are equal, or Qwen3's, which is Llama with norms of queries and keys;
+// one entry per layer where they are not.
 #include "prism/checkpoint/config_json.h"
 
 #include <algorithm>
@@ -16,7 +17,9 @@ Json scaling_to_json(const RotaryConfig& rotary) {
   return {{"rope_type", rotary.scaling}, {"factor", rotary.factor}};
 }
 
-/// What transformers calls the fields of one layer.
+constexpr const char* kQkNorm = "qk_norm";
+
+/// What transformers calls the fields of one layer. Whether queries and keys have norms is the model type's to say.
 Json layer_to_json(const LayerConfig& layer) {
   return {{"num_attention_heads", layer.heads}, {"num_key_value_heads", layer.kv_heads},
           {"head_dim", layer.head_dim},         {"intermediate_size", layer.ffn.width},
@@ -88,6 +91,7 @@ LayerConfig layer_from_json(const Json& json, const std::string& source) {
   layer.head_dim = members.get<int64_t>("head_dim", 0);
   layer.ffn.width = members.get<int64_t>("intermediate_size");
   layer.rotary = rotary_from_json(json, source);
+  layer.qk_norm = members.get<bool>(kQkNorm, false);
   return layer;
 }
 
@@ -95,9 +99,14 @@ LayerConfig layer_from_json(const Json& json, const std::string& source) {
 
 Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
   const auto end_of_text = tokenizer != nullptr ? tokenizer->end_of_text() : std::nullopt;
-  const bool uniform = all_equal(config.layers);
-  Json json = {{"architectures", {uniform ? "LlamaForCausalLM" : "PrismForCausalLM"}},
-               {"model_type", uniform ? "llama" : "prism"},
+  const bool uniform = all_equal(config.layers), qwen3 = uniform && config.layers.back().qk_norm;
+  Json json = {{"architectures",
+                {qwen3     ? "Qwen3ForCausalLM"
+                 : uniform ? "LlamaForCausalLM"
+                           : "PrismForCausalLM"}},
+               {"model_type", qwen3     ? "qwen3"
+                              : uniform ? "llama"
+                                        : "prism"},
                {"prism_format", 1},
                {"vocab_size", config.vocab_size},
                {"hidden_size", config.d_model},
@@ -125,7 +134,10 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
   } else {
     // No scalar that would be true of one layer only: a reader that knows no layers must fail, not misread.
     Json& layers = json["per_layer_config"] = Json::object();
-    for (size_t i = 0; i < config.layers.size(); ++i) layers[std::to_string(i)] = layer_to_json(config.layers[i]);
+    for (size_t i = 0; i < config.layers.size(); ++i) {
+      Json& layer = layers[std::to_string(i)] = layer_to_json(config.layers[i]);
+      if (config.layers[i].qk_norm) layer[kQkNorm] = true;
+    }
   }
   return json;
 }
@@ -133,8 +145,9 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
 ModelConfig config_from_json(const Json& json, const std::string& source) {
   const MemberReader members(json, source);
   const auto type = members.get<std::string>("model_type");
-  PRISM_CHECK(type == "llama" || type == "prism", kOperation, "{}: expected model_type llama or prism; found \"{}\".",
-              source, type);
+  PRISM_CHECK(type == "llama" || type == "qwen3" || type == "prism", kOperation,
+              "{}: expected model_type llama, qwen3 or prism; found \"{}\".", source, type);
+  members.expect<bool>("use_sliding_window", false);
   members.expect<std::string>("hidden_act", "silu");
   members.expect<bool>("attention_bias", false);
   members.expect<bool>("mlp_bias", false);
@@ -152,8 +165,10 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   const auto layers = members.get<int64_t>("num_hidden_layers");
   PRISM_CHECK(layers > 0 && layers <= 4096, kOperation, "{}: expected num_hidden_layers within 1-4096; found {}.",
               source, layers);
-  if (type == "llama") {
-    config.layers.assign(static_cast<size_t>(layers), layer_from_json(json, source));
+  if (type != "prism") {
+    LayerConfig layer = layer_from_json(json, source);
+    layer.qk_norm = type == "qwen3";
+    config.layers.assign(static_cast<size_t>(layers), layer);
   } else {
     PRISM_CHECK(json.contains("per_layer_config") && json["per_layer_config"].size() == static_cast<size_t>(layers),
                 kOperation, "{}: expected per_layer_config with {} layers; found {}.", source, layers,

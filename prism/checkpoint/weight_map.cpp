@@ -26,6 +26,10 @@ std::vector<NamedTensor> llama_weights(Decoder decoder) {
              NamedTensor{"mlp.down_proj.weight", block->mlp->down->weight},
          })
       rows.push_back({prefix + row.name, row.tensor});
+    if (layers[i].qk_norm) {
+      rows.push_back({prefix + "self_attn.q_norm.weight", block->attention->q_norm->weight});
+      rows.push_back({prefix + "self_attn.k_norm.weight", block->attention->k_norm->weight});
+    }
   }
   rows.push_back({"model.norm.weight", decoder->norm->weight});
   if (!decoder->config().tied) rows.push_back({"lm_head.weight", decoder->head->weight});

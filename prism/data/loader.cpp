@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -53,8 +54,34 @@ uint64_t permuted(uint64_t n, uint64_t size, uint64_t key) {
   return n;
 }
 
-uint64_t epoch_key(int64_t seed, int64_t epoch) {
-  return Random(static_cast<uint64_t>(seed), static_cast<uint64_t>(epoch)).next();
+uint64_t epoch_key(uint64_t seed, int64_t epoch) {
+  return Random(seed, static_cast<uint64_t>(epoch)).next();
+}
+
+/// How many windows of each cycle are whose: by weight, rounded so that they fill it (largest remainders).
+std::vector<int64_t> slots_of(const std::vector<WeightedData>& mixture) {
+  double sum = 0;
+  for (const auto& part : mixture) {
+    PRISM_CHECK(part.weight > 0 && std::isfinite(part.weight), kOperation,
+                "expected positive weights of a mixture; found {} for {}; raise it or leave the folder out.",
+                part.weight, part.data->folder().string());
+    sum += part.weight;
+  }
+  std::vector<int64_t> slots;
+  std::vector<std::pair<double, size_t>> remainders;
+  int64_t left = WindowLoader::kCycle;
+  for (size_t i = 0; i < mixture.size(); ++i) {
+    const double share = mixture[i].weight / sum * static_cast<double>(WindowLoader::kCycle);
+    PRISM_CHECK(share >= 1, kOperation,
+                "expected weights of at least 1/{} of their sum; found {} of {} for {}; raise it.",
+                WindowLoader::kCycle, mixture[i].weight, sum, mixture[i].data->folder().string());
+    slots.push_back(static_cast<int64_t>(share));
+    remainders.emplace_back(static_cast<double>(slots.back()) - share, i);
+    left -= slots.back();
+  }
+  std::sort(remainders.begin(), remainders.end());
+  for (int64_t i = 0; i < left; ++i) ++slots[remainders[static_cast<size_t>(i)].second];
+  return slots;
 }
 
 }  // namespace
@@ -122,18 +149,34 @@ uint64_t TokenDataset::fingerprint() const {
 }
 
 WindowLoader::WindowLoader(const TokenDataset& data, WindowOptions options, int64_t end_of_text)
-    : data_(data), options_(options), end_of_text_(end_of_text) {
+    : WindowLoader({{&data, 1.0}}, options, end_of_text) {}
+
+WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptions options, int64_t end_of_text)
+    : options_(options), end_of_text_(end_of_text) {
   PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, kOperation,
               "expected a context and a number of rows of at least 1; found {} and {}.", options_.context,
               options_.rows);
-  PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0, kOperation,
-              "expected to know the end-of-text token for document_mask; found none in {}; add data.json with prism "
-              "tokenize or set document_mask off.",
-              data_.folder().string());
-  windows_ = (data_.size() - 1) / options_.context;
-  PRISM_CHECK(data_.size() >= 1 && windows_ >= 1, kOperation,
-              "expected at least context + 1 = {} tokens in {}; found {}; use more text or a shorter context.",
-              options_.context + 1, data_.folder().string(), data_.size());
+  PRISM_CHECK(!mixture.empty(), kOperation, "expected data; found a mixture of none; name a folder.");
+  PRISM_ASSERT(options_.shuffle || mixture.size() == 1, kOperation, "a mixture in order");
+  const auto slots = slots_of(mixture);
+  for (size_t i = 0; i < mixture.size(); ++i) {
+    const TokenDataset& data = *mixture[i].data;
+    PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0, kOperation,
+                "expected to know the end-of-text token for document_mask; found none in {}; add data.json with prism "
+                "tokenize or set document_mask off.",
+                data.folder().string());
+    const int64_t windows = (data.size() - 1) / options_.context;
+    PRISM_CHECK(data.size() >= 1 && windows >= 1, kOperation,
+                "expected at least context + 1 = {} tokens in {}; found {}; use more text or a shorter context.",
+                options_.context + 1, data.folder().string(), data.size());
+    parts_.push_back({&data, windows, slots[i]});
+  }
+}
+
+int64_t WindowLoader::windows_per_epoch() const {
+  int64_t sum = 0;
+  for (const auto& part : parts_) sum += part.windows;
+  return sum;
 }
 
 void WindowLoader::seek(int64_t position) {
@@ -141,20 +184,43 @@ void WindowLoader::seek(int64_t position) {
   position_ = position;
 }
 
-int64_t WindowLoader::window_at(int64_t n) const {
-  if (!options_.shuffle) return n;
-  const uint64_t key = epoch_key(options_.seed, n / windows_);
-  return static_cast<int64_t>(permuted(static_cast<uint64_t>(n % windows_), static_cast<uint64_t>(windows_), key));
+void WindowLoader::lay_out_cycle(int64_t number) {
+  const uint64_t key = Random(mix64(static_cast<uint64_t>(options_.seed)), static_cast<uint64_t>(number)).next();
+  std::vector<int64_t> seen(parts_.size(), 0);
+  cycle_ = {number, {}};
+  for (uint64_t i = 0; i < kCycle; ++i) {
+    auto slot = static_cast<int64_t>(permuted(i, kCycle, key));
+    size_t part = 0;
+    for (; slot >= parts_[part].slots; ++part) slot -= parts_[part].slots;
+    cycle_.places.push_back({part, seen[part]++});
+  }
+}
+
+WindowLoader::Place WindowLoader::place_of(int64_t n) {
+  Place place{0, n};
+  if (parts_.size() > 1) {
+    if (n / kCycle != cycle_.number) lay_out_cycle(n / kCycle);
+    place = cycle_.places[static_cast<size_t>(n % kCycle)];
+    place.window += n / kCycle * parts_[place.part].slots;
+  }
+  if (!options_.shuffle) return place;
+  const auto seed = static_cast<uint64_t>(options_.seed);
+  const int64_t windows = parts_[place.part].windows, epoch = place.window / windows;
+  const uint64_t key = epoch_key(place.part == 0 ? seed : mix64(seed + place.part), epoch);
+  place.window = static_cast<int64_t>(
+      permuted(static_cast<uint64_t>(place.window % windows), static_cast<uint64_t>(windows), key));
+  return place;
 }
 
 Batch WindowLoader::next() {
   Batch batch;
   batch.context = options_.context;
-  batch.rows = options_.shuffle ? options_.rows : std::clamp<int64_t>(windows_ - position_, 0, options_.rows);
+  batch.rows = options_.shuffle ? options_.rows : std::clamp<int64_t>(parts_[0].windows - position_, 0, options_.rows);
   const auto context = static_cast<size_t>(options_.context);
   std::vector<int64_t> window(context + 1);
   for (int64_t row = 0; row < batch.rows; ++row) {
-    data_.read(window_at(position_ + row) * options_.context, window);
+    const Place place = place_of(position_ + row);
+    parts_[place.part].data->read(place.window * options_.context, window);
     batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
     batch.labels.insert(batch.labels.end(), window.begin() + 1, window.end());
     if (!options_.document_mask) continue;

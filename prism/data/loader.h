@@ -89,29 +89,60 @@ struct WindowOptions {
   bool shuffle = true;         ///< off: windows in order, once (evaluation); the last batch has fewer rows, then 0
 };
 
+/// A part of a mixture, which must outlive its loaders.
+struct WeightedData {
+  const TokenDataset* data = nullptr;
+  double weight = 1;  ///< of its windows among all, whatever their number: the weights need not sum to 1
+};
+
 /// Windows of context + 1 tokens at multiples of `context`, so that every token but the first is a label once an epoch;
 /// each epoch is a seeded permutation of them, whatever the batch. Position n is a function of (data, options, n)
 /// alone. The last (size - 1) % context tokens, fewer than a window, are left out. Refers to `data`, which must outlive
 /// it.
+///
+/// Of a mixture, every kCycle windows in a row hold each part as often as its weight says, in a seeded order; each part
+/// goes through epochs of its own.
 class WindowLoader {
  public:
+  static constexpr int64_t kCycle = 4096;
+
   /// @param end_of_text  id that opens a document, for the mask; -1: none.
   /// @throws InputError if the data is shorter than one window, or the mask is wanted and no id is known.
   WindowLoader(const TokenDataset& data, WindowOptions options, int64_t end_of_text);
+  /// @throws InputError also for no part, and weights that are not positive or below 1 / kCycle of their sum.
+  WindowLoader(const std::vector<WeightedData>& mixture, WindowOptions options, int64_t end_of_text);
 
   Batch next();
   /// Windows handed out so far, over all epochs.
   int64_t position() const { return position_; }
   /// Goes on from where position() was. @throws InputError for a negative one.
   void seek(int64_t position);
-  int64_t windows_per_epoch() const { return windows_; }
+  /// Of all parts together.
+  int64_t windows_per_epoch() const;
 
  private:
-  int64_t window_at(int64_t n) const;
+  struct Part {
+    const TokenDataset* data;
+    int64_t windows;
+    int64_t slots;  ///< of each cycle
+  };
+  struct Place {
+    size_t part;
+    int64_t window;
+  };
+  /// The windows of one cycle: the part of each, and how many of that part come before it in the cycle.
+  struct Cycle {
+    int64_t number = -1;
+    std::vector<Place> places;
+  };
 
-  const TokenDataset& data_;
+  Place place_of(int64_t n);
+  void lay_out_cycle(int64_t number);
+
+  std::vector<Part> parts_;
+  Cycle cycle_;
   WindowOptions options_;
-  int64_t end_of_text_, windows_, position_ = 0;
+  int64_t end_of_text_, position_ = 0;
 };
 
 }  // namespace prism

@@ -14,7 +14,7 @@ LayerCost layer_cost(const LayerConfig& layer, int64_t d_model, int64_t context)
   const int64_t attention = d_model * layer.head_dim * (2 * layer.heads + 2 * layer.kv_heads);
   const int64_t feed_forward = 3 * d_model * layer.ffn.width;
   LayerCost cost;
-  cost.parameters = attention + feed_forward + 2 * d_model;
+  cost.parameters = attention + feed_forward + 2 * d_model + (layer.qk_norm ? 2 * layer.head_dim : 0);
   cost.flops_per_token = 2 * (attention + feed_forward) + 2 * layer.heads * layer.head_dim * (context + 1);
   cost.kv_bytes_per_token = kv_cache_bytes({layer}, 1, 2);
   return cost;
@@ -42,7 +42,7 @@ ScheduleCost schedule_cost(const ModelConfig& config) {
   const auto& last = config.layers.back();
   bool must_be_neutral = true;
   for (auto& layer : same.layers) {
-    must_be_neutral = must_be_neutral && layer.heads * layer.head_dim == config.d_model &&
+    must_be_neutral = must_be_neutral && !layer.qk_norm && layer.heads * layer.head_dim == config.d_model &&
                       layer.heads * last.kv_heads == last.heads * layer.kv_heads;
     layer.heads = last.heads;
     layer.kv_heads = last.kv_heads;

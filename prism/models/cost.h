@@ -34,7 +34,7 @@ ModelCost model_cost(const ModelConfig& config);
 ///
 /// All differences are 0, the schedule is neutral, where the layers' heads split d_model and all have as many query
 /// heads for each key/value head: keys and values are then d_model kv_heads / heads wide in every layer, whatever the
-/// heads.
+/// heads. Norms of queries and keys have gains as wide as a head, so they cost wide heads some parameters.
 /// @param config  complete.
 /// Source: arXiv 2606.27449, section 2.4, which has as many key/value heads as query heads.
 struct ScheduleCost {

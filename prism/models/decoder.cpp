@@ -8,6 +8,7 @@
 #include "prism/kernels/cross_entropy.h"
 #include "prism/layers/initialise.h"
 #include "prism/models/cost.h"
+#include "prism/models/recompute.h"
 
 namespace prism {
 
@@ -45,7 +46,10 @@ torch::Tensor DecoderImpl::forward(const torch::Tensor& tokens_BT, const Forward
               "expected token ids within 0-{}; found {}-{}; does the tokenizer belong to this model?",
               config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
   Residual residual{embedding(tokens_BT), {}};
-  for (auto& block : blocks) residual = block(residual, context, compute_type_);
+  const bool recomputes = recomputes_ && torch::GradMode::is_enabled();
+  for (auto& block : blocks)
+    residual =
+        recomputes ? recomputed(block, residual, context, compute_type_) : block(residual, context, compute_type_);
   if (context.cache != nullptr) context.cache->advance(tokens);
   return norm(residual.stream_BTD, residual.branch_BTD, compute_type_).normed;
 }

@@ -27,6 +27,8 @@ class DecoderImpl : public torch::nn::Module {
   /// norms and losses stay in the weights' dtype.
   void set_compute_type(torch::ScalarType type) { compute_type_ = type; }
   torch::ScalarType compute_type() const { return compute_type_; }
+  /// Whether layers compute their activations again in the backward pass instead of keeping them (recompute.h).
+  void set_recompute(bool recomputes) { recomputes_ = recomputes; }
 
   /// tokens_BT int64 -> hidden [B, T, d_model] after the last norm, in the compute dtype. A cache in `context` is
   /// extended.
@@ -55,6 +57,7 @@ class DecoderImpl : public torch::nn::Module {
 
   ModelConfig config_;
   torch::ScalarType compute_type_ = torch::kFloat;
+  bool recomputes_ = false;
 };
 TORCH_MODULE(Decoder);
 

@@ -73,10 +73,10 @@ std::vector<std::string> schedule_warnings(const ModelConfig& config) {
 
 void expand_shorthand(ModelConfig& config) {
   const bool shorthand = !config.schedule.empty() || !config.kv_schedule.empty() || config.ffn_width != 0 ||
-                         !equal_fields(config.rotary, RotaryConfig{});
-  PRISM_CHECK(
-      !(shorthand && !config.layers.empty()), kOperation,
-      "expected layers or their shorthand (schedule, kv_schedule, ffn_width, rotary); found both; leave one out.");
+                         !equal_fields(config.rotary, RotaryConfig{}) || config.qk_norm;
+  PRISM_CHECK(!(shorthand && !config.layers.empty()), kOperation,
+              "expected layers or their shorthand (schedule, kv_schedule, ffn_width, rotary, qk_norm); found both; "
+              "leave one out.");
   if (!config.layers.empty()) return;
   PRISM_CHECK(!config.schedule.empty(), kOperation,
               "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
@@ -86,11 +86,13 @@ void expand_shorthand(ModelConfig& config) {
               "kv_schedule: expected {} layers, as in schedule; found {}; write as many.", heads.size(),
               kv_heads.size());
   for (size_t i = 0; i < heads.size(); ++i)
-    config.layers.push_back({heads[i], kv_heads[i], 0, config.rotary, {.kind = "swiglu", .width = config.ffn_width}});
+    config.layers.push_back(
+        {heads[i], kv_heads[i], 0, config.rotary, {.kind = "swiglu", .width = config.ffn_width}, config.qk_norm});
   config.schedule.clear();
   config.kv_schedule.clear();
   config.ffn_width = 0;
   config.rotary = {};
+  config.qk_norm = false;
 }
 
 void complete(ModelConfig& config) {

@@ -22,6 +22,7 @@ struct ModelConfig {
   std::string schedule, kv_schedule;
   int64_t ffn_width = 0;
   RotaryConfig rotary;
+  bool qk_norm = false;
   // Rules of the schedule.
   int64_t base_heads = 0;
   bool allow_any = false;
@@ -40,6 +41,7 @@ struct ModelConfig {
       "shorthand: key/value heads likewise, or /4: a quarter of each layer's query heads; empty: as many as those");
     v("ffn_width", ffn_width, "shorthand: inner features of every layer's feed-forward part");
     v("rotary", rotary, "shorthand: position encoding of every layer");
+    v("qk_norm", qk_norm, "shorthand: RMSNorm of queries and keys in every layer");
     v("base_heads", base_heads, "heads that the last layer must have; 0: whatever it has");
     v("allow_any", allow_any, "lift the rules that heads never fall and end at the base");
     v("layers", layers, "the layers, first to last; instead of the shorthand");

@@ -17,12 +17,25 @@
 
 namespace prism {
 
+/// A part of what a model is trained on.
+struct DataSource {
+  std::string folder;
+  double weight = 1;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("folder", folder, "token shards of the tokenizer of data.folder");
+    v("weight", weight, "of its windows among those of all parts, however many there are");
+  }
+};
+
 struct DataOptions {
   std::string folder;
+  std::vector<DataSource> mixture;
   bool document_mask = false;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("folder", folder, "token shards, as prism tokenize writes them");
+    v("folder", folder, "token shards, as prism tokenize writes them; with a mixture: tokenizer and validation alone");
+    v("mixture", mixture, "what is trained on, in parts with weights; empty: the shards of folder");
     v("document_mask", document_mask, "attention and positions stop at document boundaries; off as in the paper");
   }
 };
@@ -33,6 +46,7 @@ struct TrainOptions {
   double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025, decay_share = 0.2;
   int64_t warmup_tokens = 0;
   double z_loss = 0;
+  bool recompute = false;
   OptimizerOptions optimizer_options;  ///< its fields are this one's
   std::string dtype = "auto";
   int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
@@ -54,6 +68,8 @@ struct TrainOptions {
     v("warmup_tokens", warmup_tokens, "linear warm-up in tokens; 0: by warmup_share");
     v("z_loss", z_loss,
       "weight of the mean squared log-sum-exp of the logits, part of the training loss alone; 0 disables it");
+    v("recompute", recompute,
+      "layers compute their activations again in the backward pass: less memory for longer steps, the same gradients");
     optimizer_options.visit(v);
     v("dtype", dtype, "of matmuls: auto, bfloat16 or float32; weights and sums are float32");
     v("log_steps", log_steps, "a train record every so many steps");

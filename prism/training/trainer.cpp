@@ -39,10 +39,22 @@ void check_unused(const fs::path& run) {
   }
 }
 
+std::string tokenizer_of(const TokenDataset& data) {
+  return data.info() ? data.info()->tokenizer_fingerprint : "unknown";
+}
+
+void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
+  PRISM_CHECK(tokenizer_of(a) == tokenizer_of(b), kOperation,
+              "data: expected tokens of one tokenizer; found {} in {} and {} in {}; tokenize both with one.",
+              tokenizer_of(a), a.folder().string(), tokenizer_of(b), b.folder().string());
+}
+
 /// Names the tokens that a run is trained and validated on, so that a resumed run notices other ones.
-std::string fingerprint_of(const TokenDataset& train, const TokenDataset* valid) {
-  return fmt::format("{}-{}-{:016x}-{:016x}", train.info() ? train.info()->tokenizer_fingerprint : "unknown",
-                     train.size(), train.fingerprint(), valid != nullptr ? valid->fingerprint() : 0);
+std::string fingerprint_of(const std::vector<std::unique_ptr<TokenDataset>>& train, const TokenDataset* valid) {
+  std::string text;
+  for (const auto& part : train)
+    text += fmt::format("{}-{}-{:016x}-", tokenizer_of(*part), part->size(), part->fingerprint());
+  return fmt::format("{}{:016x}", text, valid != nullptr ? valid->fingerprint() : 0);
 }
 
 }  // namespace
@@ -64,6 +76,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   check_memory(recipe_.model, 16);  // float32 weight, gradient and two moments
   decoder_ = Decoder(recipe_.model);
   decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
+  decoder_->set_recompute(recipe_.train.recompute);
   if (start == Start::fresh) initialise();
   claim_folder(start);  // only now: a recipe that is refused leaves nothing behind
 
@@ -79,7 +92,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
       notes_.push_back(fmt::format("{} has no checkpoint to go on from; it starts again at step 0", run_.string()));
       initialise();
     }
-    state_.data_fingerprint = fingerprint_of(*train_data_, valid_data_.get());
+    state_.data_fingerprint = fingerprint_of(train_data_, valid_data_.get());
     state_.dtype = compute_type_name(decoder_->compute_type());
     state_.isa = isa_name(current_isa());
     state_.threads = threads_;
@@ -122,14 +135,14 @@ void Trainer::open_data() {
   const fs::path folder = recipe_.data.folder;
   PRISM_CHECK(!folder.empty(), kOperation,
               "expected data.folder, made by prism tokenize; found none; give --data.folder DIR.");
-  train_data_ = std::make_unique<TokenDataset>(folder, "train");
-  const auto& info = train_data_->info();
-  if (fs::exists(folder / "tokenizer.json")) tokenizer_ = Tokenizer::load(folder);
+  if (fs::exists(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
+  const auto mixture = open_training_data();
+  const auto& info = train_data_[0]->info();
   PRISM_CHECK(
       !info || !tokenizer_ || info->tokenizer_fingerprint == tokenizer_->fingerprint_text(), kOperation,
-      "expected the tokenizer that made the shards of {} ({}); found another tokenizer.json ({}); restore it, or "
+      "expected the tokenizer that made the shards of {} ({}); found another tokenizer.json ({}) in {}; restore it, or "
       "run prism tokenize again.",
-      folder.string(), info->tokenizer_fingerprint, tokenizer_->fingerprint_text());
+      train_data_[0]->folder().string(), info->tokenizer_fingerprint, tokenizer_->fingerprint_text(), folder.string());
   const int64_t needed = info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0;
   if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = needed;
   PRISM_CHECK(recipe_.model.vocab_size >= needed, kOperation,
@@ -138,21 +151,35 @@ void Trainer::open_data() {
   const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
   WindowOptions options{recipe_.model.context, recipe_.train.batch_rows, recipe_.seed, recipe_.data.document_mask,
                         true};
-  loader_ = std::make_unique<WindowLoader>(*train_data_, options, end_of_text);
+  loader_ = std::make_unique<WindowLoader>(mixture, options, end_of_text);
   if (find_shards(folder, "valid").empty()) {
-    PRISM_CHECK(!info || info->valid_tokens == 0, kOperation,
+    PRISM_CHECK(!recipe_.data.mixture.empty() || !info || info->valid_tokens == 0, kOperation,
                 "expected the validation shards that data.json speaks of; found none in {}; restore them, or run prism "
                 "tokenize again.",
                 folder.string());
     return;
   }
   valid_data_ = std::make_unique<TokenDataset>(folder, "valid");
+  check_same_tokenizer(*train_data_[0], *valid_data_);
   PRISM_CHECK(valid_data_->size() > recipe_.model.context, kOperation,
               "expected more than {} validation tokens, one context; found {} in {}; give prism tokenize a larger "
               "--valid-share.",
               recipe_.model.context, valid_data_->size(), folder.string());
   options.shuffle = false;
   valid_windows_ = std::make_unique<WindowLoader>(*valid_data_, options, end_of_text);
+}
+
+std::vector<WeightedData> Trainer::open_training_data() {
+  auto sources = recipe_.data.mixture;
+  if (sources.empty()) sources.push_back({recipe_.data.folder, 1.0});
+  std::vector<WeightedData> mixture;
+  for (const auto& [folder, weight] : sources) {
+    PRISM_CHECK(!folder.empty(), kOperation, "data.mixture: expected a folder in each part; found none; name it.");
+    train_data_.push_back(std::make_unique<TokenDataset>(folder, "train"));
+    check_same_tokenizer(*train_data_.front(), *train_data_.back());
+    mixture.push_back({train_data_.back().get(), weight});
+  }
+  return mixture;
 }
 
 int64_t Trainer::step_tokens() const {
@@ -227,7 +254,7 @@ void Trainer::restore() {
               "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; {}.",
               total_steps(), step_tokens(), state_.step, state_.tokens, state_.windows, folder.string(),
               way_round_last());
-  const auto fingerprint = fingerprint_of(*train_data_, valid_data_.get());
+  const auto fingerprint = fingerprint_of(train_data_, valid_data_.get());
   PRISM_CHECK(
       state_.data_fingerprint == fingerprint, kOperation,
       "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",

@@ -54,6 +54,7 @@ class Trainer {
   /// Makes the folder of a fresh run, locks it, and clears away what a killed process left.
   void claim_folder(Start start);
   void open_data();
+  std::vector<WeightedData> open_training_data();
   void write_run_record();
   /// Before a resumed run goes on: when, and on which machine.
   void write_resume_record();
@@ -97,7 +98,8 @@ class Trainer {
   std::filesystem::path run_;
   int threads_;
   std::optional<FolderLock> lock_;
-  std::unique_ptr<TokenDataset> train_data_, valid_data_;
+  std::vector<std::unique_ptr<TokenDataset>> train_data_;  ///< the parts of a mixture, or one
+  std::unique_ptr<TokenDataset> valid_data_;
   std::unique_ptr<WindowLoader> loader_, valid_windows_;
   std::optional<Tokenizer> tokenizer_;
   Decoder decoder_{nullptr};

@@ -52,13 +52,13 @@ TEST(PositionsInDocuments, StartAgainAtZeroWithEveryDocument) {
   EXPECT_TRUE(torch::equal(positions_in_documents(documents), expected));
 }
 
-LayerConfig layer(int64_t heads, int64_t kv_heads, int64_t head_dim) {
-  return {heads, kv_heads, head_dim, {}, {.kind = "swiglu", .width = 16}};
+LayerConfig layer(int64_t heads, int64_t kv_heads, int64_t head_dim, bool qk_norm = false) {
+  return {heads, kv_heads, head_dim, {}, {.kind = "swiglu", .width = 16}, qk_norm};
 }
 
 Attention make_attention(int64_t heads, int64_t kv_heads, int64_t head_dim) {
   torch::manual_seed(1);
-  Attention attention(24, layer(heads, kv_heads, head_dim), 0, std::make_shared<RotaryCache>());
+  Attention attention(24, 1e-5, layer(heads, kv_heads, head_dim), 0, std::make_shared<RotaryCache>());
   torch::NoGradGuard no_gradients;
   for (auto& parameter : attention->parameters()) parameter.normal_(0, 0.3);
   return attention;
@@ -127,10 +127,38 @@ class Recorder : public AttentionProbe {
   std::vector<AttentionInput> inputs;
 };
 
+TEST(Attention, NormsEachQueryAndKeyHeadBeforeItTurns) {
+  torch::manual_seed(1);
+  const torch::NoGradGuard no_gradients;
+  const auto rotary = std::make_shared<RotaryCache>();
+  Attention normed(24, 1e-6, layer(4, 2, 6, /*qk_norm=*/true), 0, rotary), plain(24, 1e-6, layer(4, 2, 6), 0, rotary);
+  for (auto& parameter : normed->parameters()) parameter.normal_(0, 0.3);
+  const auto x = torch::randn({1, 1, 24}), weight = normed->qkv->weight;
+  // At position 0 nothing turns and a query sees its own key alone, so only the values count.
+  plain->qkv->weight.copy_(weight);
+  plain->out->weight.copy_(normed->out->weight);
+  EXPECT_TRUE(torch::allclose(normed(x, ForwardContext{}), plain(x, ForwardContext{}), 1e-5, 1e-6));
+  // Queries and keys count by their direction, not by their length; values by both.
+  const auto longer = torch::randn({2, 7, 24});
+  const auto before = normed(longer, ForwardContext{});
+  weight.narrow(0, 0, 36) *= 5;
+  EXPECT_TRUE(torch::allclose(normed(longer, ForwardContext{}), before, 1e-4, 1e-5));
+  EXPECT_FALSE(torch::allclose(plain(longer, ForwardContext{}), before, 1e-2, 1e-2));
+  // What attend() is given, by the definition.
+  Recorder recorder;
+  ForwardContext context;
+  context.probe = &recorder;
+  normed(longer, context);
+  const auto q = at::linear(longer, weight).narrow(2, 0, 24).view({2, 7, 4, 6});
+  const auto expected = q * (q.square().mean(-1, true) + 1e-6).rsqrt() * normed->q_norm->weight;
+  EXPECT_TRUE(torch::allclose(recorder.inputs[0].q_BTHD.select(1, 0), expected.select(1, 0), 1e-4, 1e-5));
+  EXPECT_TRUE(torch::allclose(recorder.inputs[0].q_BTHD.norm(2, -1), expected.norm(2, -1), 1e-4, 1e-5));
+}
+
 TEST(AttentionProbe, IsShownWhatTheOutputIsComputedFrom) {
   torch::manual_seed(1);
   const torch::NoGradGuard no_gradients;
-  Attention attention(24, layer(4, 2, 6), /*index=*/3, std::make_shared<RotaryCache>());
+  Attention attention(24, 1e-5, layer(4, 2, 6), /*index=*/3, std::make_shared<RotaryCache>());
   for (auto& parameter : attention->parameters()) parameter.normal_(0, 0.3);
   const auto x = torch::randn({2, 7, 24});
   Recorder recorder;
@@ -164,7 +192,7 @@ TEST(AttentionProbe, SeesThePastOfACache) {
 }
 
 TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {
-  EXPECT_THROW(Attention(24, layer(4, 3, 6), 0, std::make_shared<RotaryCache>()), InputError);
+  EXPECT_THROW(Attention(24, 1e-5, layer(4, 3, 6), 0, std::make_shared<RotaryCache>()), InputError);
   auto attention = make_attention(4, 2, 6);
   KvCache cache({layer(4, 2, 6)}, 1, 4, torch::kFloat);
   ForwardContext context;

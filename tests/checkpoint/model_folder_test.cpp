@@ -90,6 +90,28 @@ TEST_F(ModelFolderTest, IsAValidLlamaWhereTheLayersAreEqual) {
                 "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.down_proj.weight", "model.norm.weight"}));
 }
 
+TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
+  for (const char* schedule : {"4x2", "2x1,4x1"}) {
+    auto config = config_of(schedule);
+    for (auto& layer : config.layers) layer.qk_norm = true;
+    auto decoder = make_decoder(config);
+    torch::NoGradGuard no_gradients;
+    decoder->blocks[0]->attention->k_norm->weight.fill_(3);
+    const auto path = folder_ / schedule;
+    save_model(path, decoder, nullptr);
+    const auto model = load_model(path, torch::kFloat);
+    EXPECT_TRUE(equal_fields(model.decoder->config(), config)) << schedule;
+    EXPECT_EQ(model.decoder->blocks[0]->attention->k_norm->weight[0].item<float>(), 3);
+    const auto json = config_to_json(config, nullptr);
+    EXPECT_EQ(json["model_type"], config.layers[0].heads == 4 ? "qwen3" : "prism");
+  }
+  auto json = config_to_json(config_of("4x2"), nullptr);
+  json["model_type"] = "qwen3";
+  EXPECT_TRUE(config_from_json(json, "test").layers[0].qk_norm);
+  json["use_sliding_window"] = true;
+  EXPECT_REFUSED(config_from_json(json, "test"), "use_sliding_window");
+}
+
 TEST_F(ModelFolderTest, NamesNoHeadCountThatIsTrueOfOneLayerOnly) {
   const auto json = config_to_json(config_of("1x1,2x1"), nullptr);
   EXPECT_EQ(json["model_type"], "prism");

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
 #include <set>
 
 #include "prism/core/error.h"
@@ -240,6 +243,98 @@ TEST_F(Loader, KnowsOtherTokensOfTheSameNumberByTheirFingerprint) {
   put("train_000001.bin", {});
   put("train_000000.bin", {5});
   EXPECT_NE(TokenDataset(folder_.path(), "train").fingerprint(), 0u) << "a single token";
+}
+
+/// Parts of a mixture; a token says which part it is of (its thousands) and from which window (the rest).
+class Mixture : public testing::Test {
+ protected:
+  static constexpr int64_t kPart = 1000;
+
+  Mixture() {
+    for (int32_t part = 0; part < 3; ++part) {
+      std::vector<int32_t> tokens;
+      for (int32_t window = 0; window < 5 + part; ++window)
+        tokens.insert(tokens.end(), 4, part * static_cast<int32_t>(kPart) + window);
+      tokens.push_back(0);
+      const TemporaryFolder& folder = folders_.emplace_back();
+      TokenShardWriter writer(folder.path() / "train_000000.bin", 100000);
+      writer.write(tokens);
+      writer.commit();
+      data_.emplace_back(folder.path(), "train");
+    }
+  }
+
+  WindowLoader loader(const std::vector<double>& weights, int64_t seed = 1) const {
+    std::vector<WeightedData> mixture;
+    for (size_t i = 0; i < weights.size(); ++i) mixture.push_back({&data_[i], weights[i]});
+    return WindowLoader(mixture, {.context = 4, .rows = 3, .seed = seed}, -1);
+  }
+
+  std::deque<TemporaryFolder> folders_;
+  std::deque<TokenDataset> data_;
+};
+
+TEST_F(Mixture, HoldsEachPartAsOftenAsItsWeightSays) {
+  auto windows = loader({3, 1, 4});
+  for (int cycle = 0; cycle < 3; ++cycle) {
+    std::map<int64_t, int64_t> of_part;
+    for (const int64_t token : starts(windows, WindowLoader::kCycle / 3 * 3)) ++of_part[token / kPart];
+    starts(windows, 3);  // three divides no power of two
+    EXPECT_NEAR(static_cast<double>(of_part[0]), WindowLoader::kCycle * 3 / 8.0, 4);
+    EXPECT_NEAR(static_cast<double>(of_part[1]), WindowLoader::kCycle * 1 / 8.0, 4);
+    EXPECT_NEAR(static_cast<double>(of_part[2]), WindowLoader::kCycle * 4 / 8.0, 4);
+  }
+}
+
+TEST_F(Mixture, GoesThroughEveryPartInEpochsOfItsOwn) {
+  auto windows = loader({0.2, 0.5, 0.3});
+  EXPECT_EQ(windows.windows_per_epoch(), 5 + 6 + 7);
+  std::map<int64_t, std::vector<int64_t>> seen;
+  for (const int64_t token : starts(windows, 9000)) seen[token / kPart].push_back(token % kPart);
+  for (int64_t part = 0; part < 3; ++part) {
+    const auto& order = seen[part];
+    const size_t count = 5 + static_cast<size_t>(part);
+    ASSERT_GE(order.size(), 10 * count);
+    bool other_order = false;
+    for (size_t epoch = 0; epoch < 10; ++epoch) {
+      const auto begin = order.begin() + static_cast<std::ptrdiff_t>(epoch * count);
+      const std::vector<int64_t> now(begin, begin + static_cast<std::ptrdiff_t>(count));
+      EXPECT_EQ(std::set<int64_t>(now.begin(), now.end()).size(), count) << part << " " << epoch;
+      other_order |= !std::equal(now.begin(), now.end(), order.begin());
+    }
+    EXPECT_TRUE(other_order);
+  }
+}
+
+TEST_F(Mixture, IsMixedEverywhereAndBySeed) {
+  auto one = loader({1, 1}), two = loader({1, 1}, 2);
+  const auto first = starts(one, 300), second = starts(two, 300);
+  EXPECT_NE(first, second);
+  int changes = 0;
+  for (size_t i = 1; i < first.size(); ++i) changes += first[i] / kPart != first[i - 1] / kPart;
+  EXPECT_NEAR(changes, 150, 50);
+}
+
+TEST_F(Mixture, GoesOnFromASavedPosition) {
+  auto whole = loader({1, 2, 3}), later = loader({1, 2, 3});
+  starts(whole, 5001);
+  later.seek(whole.position());
+  EXPECT_EQ(starts(whole, 300), starts(later, 300));
+}
+
+TEST_F(Mixture, OfOnePartIsThatPart) {
+  const WindowOptions options{.context = 4, .rows = 3, .seed = 1};
+  WindowLoader plain(data_[0], options, -1);
+  auto mixture = loader({7});
+  EXPECT_EQ(starts(plain, 60), starts(mixture, 60));
+}
+
+TEST_F(Mixture, RefusesWeightsThatMakeNone) {
+  EXPECT_REFUSED(loader({}), "a mixture of none");
+  EXPECT_REFUSED(loader({1, 0}), "positive weights");
+  EXPECT_REFUSED(loader({1, -1}), "positive weights");
+  EXPECT_REFUSED(loader({1, std::nan("")}), "positive weights");
+  EXPECT_REFUSED(loader({1, 1e-4}), "1/4096");
 }
 
 TEST_F(Loader, ReadsAcrossShards) {

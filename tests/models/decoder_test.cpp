@@ -57,6 +57,7 @@ TEST(ModelCost, CountsWhatTheDecoderHolds) {
     config.tied = tied;
     config.layers.back().kv_heads = 2;
     config.layers.back().ffn.width = 30;
+    config.layers.front().qk_norm = tied;
     Decoder decoder(config);
     int64_t held = 0;
     for (const auto& parameter : decoder->parameters()) held += parameter.numel();
@@ -208,6 +209,7 @@ TEST(Decoder, TokenLossesAverageToTheLossAndMatchTheLogits) {
 TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
   auto config = config_of("1x1,2x1");
   config.layers.back().kv_heads = 1;
+  config.layers.back().qk_norm = true;
   auto decoder = make_decoder(config);
   decoder->to(torch::kDouble);
   decoder->set_compute_type(torch::kDouble);
@@ -250,6 +252,28 @@ TEST(Decoder, InBfloat16FollowsFloat32) {
   EXPECT_NEAR(loss16, loss32, 0.01);
   // Eight bits of mantissa through a few products: a few per cent of the gradient's norm.
   EXPECT_LT((gradient16 - gradient32).norm().item<double>(), 0.05 * gradient32.norm().item<double>());
+}
+
+TEST(Decoder, HasTheSameGradientsWhenItComputesActivationsAgain) {
+  auto decoder = make_decoder(config_of("1x1,2x2"));
+  const auto text = tokens(2, 9);
+  const auto gradients = [&](bool recomputes) {
+    decoder->set_recompute(recomputes);
+    decoder->zero_grad();
+    for (int step = 0; step < 2; ++step)  // they add up
+      decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8)).backward();
+    std::vector<torch::Tensor> list;
+    for (const auto& parameter : decoder->parameters()) list.push_back(parameter.grad().clone());
+    return list;
+  };
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    decoder->set_compute_type(type);
+    const auto kept = gradients(false), again = gradients(true);
+    for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(torch::equal(kept[i], again[i])) << i;
+  }
+  decoder->set_recompute(true);
+  torch::NoGradGuard no_gradients;
+  EXPECT_FALSE(decoder(text, ForwardContext{}).requires_grad());
 }
 
 TEST(Decoder, KeepsDocumentsApart) {

@@ -29,13 +29,13 @@ class Run : public testing::Test {
   }
 
   /// Tokens of which each is the one before plus 1 or 2, so that there is something to learn.
-  void put(const std::string& name, size_t count, uint64_t seed) {
+  void put(const std::string& name, size_t count, uint64_t seed, const std::string& data = "data") {
     Random random(seed);
     std::vector<int32_t> tokens(count, 0);
     for (size_t i = 1; i < count; ++i)
       tokens[i] = static_cast<int32_t>((static_cast<uint64_t>(tokens[i - 1]) + 1 + random.below(2)) % kVocabulary);
-    make_folder(folder_.path() / "data");
-    TokenShardWriter writer(folder_.path() / "data" / name, kVocabulary);
+    make_folder(folder_.path() / data);
+    TokenShardWriter writer(folder_.path() / data / name, kVocabulary);
     writer.write(tokens);
     writer.commit();
   }
@@ -193,6 +193,35 @@ TEST_F(Run, GoesOnToTheSameRecordsWithEveryOptimizerAndSchedule) {
     EXPECT_EQ(values(found, "end", "val_loss"), values(expected, "end", "val_loss")) << optimizer;
     EXPECT_LT(values(found, "train", "loss").back(), values(found, "train", "loss")[0]) << optimizer;
   }
+}
+
+TEST_F(Run, TrainsOnAMixtureAndValidatesOnItsFolder) {
+  put("train_000000.bin", 3000, 5, "more");
+  auto mixed = recipe();
+  mixed.data.mixture = {{mixed.data.folder, 1}, {(folder_.path() / "more").string(), 3}};
+  const auto records = train(mixed, "mixed"), plain = train(recipe(), "plain");
+  EXPECT_EQ(values(records, "eval", "val_tokens"), values(plain, "eval", "val_tokens"));
+  EXPECT_NE(values(records, "train", "loss"), values(plain, "train", "loss"));
+  // One part, the folder itself, is no mixture.
+  mixed.data.mixture = {{mixed.data.folder, 5}};
+  EXPECT_EQ(values(train(mixed, "one"), "train", "loss"), values(plain, "train", "loss"));
+  mixed.data.mixture = {{mixed.data.folder, 1}, {"", 1}};
+  EXPECT_REFUSED(Trainer(mixed, folder_.path() / "none", 1, Start::fresh), "a folder in each part");
+  // Another tokenizer's tokens.
+  DatasetInfo info;
+  info.vocab_size = kVocabulary;
+  info.tokenizer_fingerprint = "other";
+  info.train_tokens = 3000;
+  write_file(folder_.path() / "more/data.json", to_text(fields_to_json(info)));
+  mixed.data.mixture = {{mixed.data.folder, 1}, {(folder_.path() / "more").string(), 1}};
+  EXPECT_REFUSED(Trainer(mixed, folder_.path() / "none", 1, Start::fresh), "tokens of one tokenizer");
+  EXPECT_FALSE(fs::exists(folder_.path() / "none"));
+}
+
+TEST_F(Run, ComputesActivationsAgainToTheSameRecords) {
+  auto again = recipe();
+  again.train.recompute = true;
+  EXPECT_EQ(values(train(again, "again"), "train", "loss"), values(train(recipe(), "kept"), "train", "loss"));
 }
 
 TEST_F(Run, BeginsWithTheWeightsOfAnotherModelWhateverItsHeads) {
