@@ -20,6 +20,9 @@ build_packages=(
 lint_packages=(git clang-format-14 clang-tidy-14 libomp-14-dev shellcheck)  # libomp: clang cannot read GCC's omp.h
 # All that a CPU program needs of the wheel's dependencies: libtorch_cpu.so links the CUDA run time and CUPTI, nothing more.
 wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+no_deps=--no-deps
+# With a GPU: all of the wheel's dependencies, 5 GB; the same LibTorch.
+use_cuda_wheels() { wheels=(torch==2.11.0) no_deps= disk_needed_mb=9000; }
 disk_needed_mb=4000     # wheels 1.2 GB plus their download, two build folders, packages
 memory_per_job_mb=1500  # one compiler run over LibTorch's headers
 
@@ -173,7 +176,10 @@ ensure_packages() {  # PACKAGE...
 
 torch_is_whole() {
   # The stamp is written last, so an interrupted pip leaves none.
-  [ "$(cat .venv/wheels 2> /dev/null)" = "${wheels[*]}" ] || return 1
+  local installed
+  installed=$(cat .venv/wheels 2> /dev/null)
+  # All of them serve where few are enough.
+  [ "$installed" = "${wheels[*]}" ] || { [ -n "$no_deps" ] && [ "$installed" = "${wheels[0]}" ]; } || return 1
   local root
   root=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2> /dev/null) || return 1
   [ -s "$root/torch/lib/libtorch_cpu.so" ] && [ -s "$root/torch/lib/libc10.so" ] && [ -d "$root/nvidia/cu13/lib" ]
@@ -191,7 +197,7 @@ install_wheels() {
   # Not /tmp: it is often small, and in memory. Chained by &&: a command of step() does not stop at the first failure.
   mkdir -p build/pip &&
   TMPDIR=$PWD/build/pip .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
-    --retries 2 --timeout 30 --no-compile --no-deps "${wheels[@]}" &&
+    --retries 2 --timeout 30 --no-compile ${no_deps:+"$no_deps"} "${wheels[@]}" &&
   echo "${wheels[*]}" > .venv/wheels
 }
 

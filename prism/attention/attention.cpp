@@ -33,10 +33,10 @@ torch::Tensor AttentionImpl::norm_heads(const torch::Tensor& fused_BTF) {
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardContext& context) {
   const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1), heads = config_.heads, kv_heads = config_.kv_heads;
-  const auto table =
-      context.positions_BT.defined()
-          ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
-          : rotary_->rows(config_.rotary, config_.head_dim, context.cache ? context.cache->length() : 0, tokens);
+  const auto table = context.positions_BT.defined()
+                         ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
+                         : rotary_->rows(config_.rotary, config_.head_dim, context.cache ? context.cache->length() : 0,
+                                         tokens, x_BTD.device());
   const auto projected_BTF = qkv(x_BTD);
   const auto fused_BTF =
       rotate_heads(q_norm ? norm_heads(projected_BTF) : projected_BTF, table.cos, table.sin, heads + kv_heads);

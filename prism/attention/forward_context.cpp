@@ -4,6 +4,13 @@
 
 namespace prism {
 
+ForwardContext on_device(const ForwardContext& context, const torch::Device& device) {
+  ForwardContext moved = context;
+  for (auto* tensor : {&moved.positions_BT, &moved.documents_BT, &moved.lengths_B})
+    if (tensor->defined()) *tensor = tensor->to(device);
+  return moved;
+}
+
 torch::Tensor positions_in_documents(const torch::Tensor& documents_BT) {
   // Distance to the last place at or before t where a document starts.
   const auto index_T = at::arange(documents_BT.size(1), torch::kLong);

@@ -16,6 +16,9 @@ struct ForwardContext {
   AttentionBackend backend = AttentionBackend::automatic;
 };
 
+/// The same with its tensors on a device.
+ForwardContext on_device(const ForwardContext& context, const torch::Device& device);
+
 /// Positions that start again at 0 in every document. @param documents_BT  int32, never falling.
 torch::Tensor positions_in_documents(const torch::Tensor& documents_BT);
 

@@ -11,10 +11,13 @@ int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, i
   return values_per_token * tokens * element_bytes;
 }
 
-KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type)
+KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type,
+                 const torch::Device& device)
     : capacity_(capacity) {
   // One piece for all layers, so that small ones share the huge pages.
-  const torch::Tensor all = empty_in_huge_pages(batch * kv_cache_bytes(layers, capacity, /*element_bytes=*/1), type);
+  const int64_t values = batch * kv_cache_bytes(layers, capacity, /*element_bytes=*/1);
+  const torch::Tensor all = device.is_cpu() ? empty_in_huge_pages(values, type)
+                                            : torch::empty({values}, torch::TensorOptions(device).dtype(type));
   int64_t used = 0;
   for (const auto& layer : layers) {
     const auto take = [&] {

@@ -16,7 +16,8 @@ int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, i
 
 class KvCache {
  public:
-  KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type);
+  KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type,
+          const torch::Device& device = torch::kCPU);
 
   /// Stores one layer's new keys [B, G, T, D] and values and returns all of the layer's, new ones included.
   /// @throws InputError when the capacity is exceeded.

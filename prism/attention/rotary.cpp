@@ -18,13 +18,14 @@ torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
   return at::pow(config.base, -exponent) / factor;
 }
 
-RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count) {
-  const auto& whole = table(config, head_dim, first + count);
+RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count,
+                              const torch::Device& device) {
+  const auto& whole = table(config, head_dim, first + count, device);
   return {whole.cos.narrow(0, first, count), whole.sin.narrow(0, first, count)};
 }
 
 RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, const torch::Tensor& positions_BT) {
-  const auto& whole = table(config, head_dim, positions_BT.max().item<int64_t>() + 1);
+  const auto& whole = table(config, head_dim, positions_BT.max().item<int64_t>() + 1, positions_BT.device());
   const auto pick = [&](const torch::Tensor& rows) {
     return rows.index_select(0, positions_BT.flatten())
         .view({positions_BT.size(0), positions_BT.size(1), head_dim / 2});
@@ -32,14 +33,15 @@ RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, cons
   return {pick(whole.cos), pick(whole.sin)};
 }
 
-const RotaryTable& RotaryCache::table(const RotaryConfig& config, int64_t head_dim, int64_t positions) {
+const RotaryTable& RotaryCache::table(const RotaryConfig& config, int64_t head_dim, int64_t positions,
+                                      const torch::Device& device) {
   torch::NoGradGuard no_gradients;
   auto& entry = tables_[{head_dim, config.base, config.scaling, config.factor}];
-  if (!entry.cos.defined() || entry.cos.size(0) < positions) {
+  if (!entry.cos.defined() || entry.cos.size(0) < positions || entry.cos.device() != device) {
     // Twice as many as asked for, so that generation grows a table a logarithmic number of times.
     const auto position = at::arange(std::max<int64_t>(2 * positions, 64), torch::kDouble);
     const auto angle = at::outer(position, rotary_angles(config, head_dim));
-    entry = {angle.cos().to(torch::kFloat), angle.sin().to(torch::kFloat)};
+    entry = {angle.cos().to(device, torch::kFloat), angle.sin().to(device, torch::kFloat)};
   }
   return entry;
 }

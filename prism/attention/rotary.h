@@ -30,17 +30,20 @@ struct RotaryTable {
   torch::Tensor cos, sin;  ///< [positions, D/2] float32
 };
 
-/// One table for each (head width, base, scaling), grown to the longest position asked for.
+/// One table for each (head width, base, scaling), grown to the longest position asked for, on the device that was
+/// asked for last.
 class RotaryCache {
  public:
   /// Rows [first, first + count).
-  RotaryTable rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count);
-  /// One row for each entry of positions_BT (int64): [B, T, D/2].
+  RotaryTable rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count,
+                   const torch::Device& device = torch::kCPU);
+  /// One row for each entry of positions_BT (int64): [B, T, D/2], where the positions are.
   RotaryTable rows(const RotaryConfig& config, int64_t head_dim, const torch::Tensor& positions_BT);
   size_t tables() const { return tables_.size(); }
 
  private:
-  const RotaryTable& table(const RotaryConfig& config, int64_t head_dim, int64_t positions);
+  const RotaryTable& table(const RotaryConfig& config, int64_t head_dim, int64_t positions,
+                           const torch::Device& device);
 
   std::map<std::tuple<int64_t, double, std::string, double>, RotaryTable> tables_;
 };

@@ -172,7 +172,7 @@ class DistanceMeter {
   std::vector<AttentionDistance> measure(const std::vector<Candidate>& arm) {
     std::vector<AttentionDistance> results;
     for (const auto& candidate : arm) {
-      const auto model = load_model(candidate.name, find_compute_type(words_.compute.dtype));
+      const auto model = load_model(candidate.name, words_.compute);
       const auto result = measure_attention_distance(model.decoder, windows_, sequences_, [&](int64_t sequences) {
         progress_.update(done_ + sequences, candidate.name);
       });
@@ -294,7 +294,7 @@ int run_attention_distance(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(words.options.sequences >= 1, kOperation, "--sequences: expected at least 1; found {}; ask for more.",
               words.options.sequences);
-  start_compute(words.compute.threads);
+  start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
 
   const Arms arms = read_arms(words);

@@ -7,6 +7,7 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/kernels/device.h"
 
 namespace prism {
 
@@ -14,10 +15,18 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
   app.add_option("--dtype", options.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
       ->type_name("TYPE")
       ->capture_default_str();
+  add_device_option(app, options.device);
   add_threads_option(app, options.threads);
 }
 
-int start_compute(int requested) {
+void add_device_option(CLI::App& app, std::string& device) {
+  app.add_option("--device", device, "cpu, cuda, or cuda:N for the N-th GPU, from 0")
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
+int start_compute(int requested, const std::string& device) {
+  open_device(device);
   const int threads = thread_limit(requested).threads;
   const auto cores = core_limit();
   if (threads > cores.threads)
@@ -28,9 +37,16 @@ int start_compute(int requested) {
   return threads;
 }
 
+ModelFolder load_model(const std::string& path, const ComputeOptions& options) {
+  const auto device = open_device(options.device);
+  ModelFolder model = load_model(path, find_compute_type(options.dtype, device));
+  model.decoder->to(device);
+  return model;
+}
+
 ModelFolder load_model_with_tokenizer(const std::string& path, const ComputeOptions& options,
                                       const std::string& operation) {
-  ModelFolder model = load_model(path, find_compute_type(options.dtype));
+  ModelFolder model = load_model(path, options);
   PRISM_CHECK(model.tokenizer.has_value(), operation,
               "expected a tokenizer.json in {}; found none; copy that of the model's training text there.",
               model.folder.string());

@@ -201,7 +201,7 @@ int run_eval(const Arguments& arguments) {
   Words words;
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  start_compute(words.compute.threads);
+  start_compute(words.compute.threads, words.compute.device);
 
   const Task task = find_task(words.task);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");

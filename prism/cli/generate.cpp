@@ -117,7 +117,7 @@ int run_generate(const Arguments& arguments) {
   GenerateOptions options;
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;
-  start_compute(words.compute.threads);
+  start_compute(words.compute.threads, words.compute.device);
   for (auto& stop : options.stop) stop = parse_separator(stop);
   const Sampler check_before_loading(options.sampler);
 

@@ -12,6 +12,7 @@
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
+#include "prism/kernels/device.h"
 #include "prism/report/cost.h"
 #include "prism/report/number_text.h"
 #include "prism/report/page.h"
@@ -28,7 +29,7 @@ constexpr const char* kOperation = "sweep";
 constexpr int64_t kSearchTimingSteps = 8;
 
 struct Words {
-  std::string file, out, records, search;
+  std::string file, out, records, search, device = "cpu";
   std::vector<std::string> sets;
   int jobs = 1, threads = 0;
   int64_t timing_steps = 0;
@@ -137,7 +138,7 @@ bool run_all(const Words& words, const std::string& name, const fs::path& out, c
   for (const char* folder : {"logs", "recipes"}) make_folder(out / folder);
   runs = plan_sweep(sweep, out, words.records);
   const int threads = std::max(1, thread_limit(words.threads).threads / words.jobs);
-  SweepRunner runner({out, words.records, words.jobs, threads, name}, sweep, runs);
+  SweepRunner runner({out, words.records, words.jobs, threads, words.device, name}, sweep, runs);
   const bool done = runner.run();
   failures.insert(failures.end(), runner.failures().begin(), runner.failures().end());
   return done;
@@ -229,6 +230,7 @@ int run_sweep(const Arguments& arguments) {
   app.add_option("--jobs", words.jobs, "runs at the same time, which share the threads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  add_device_option(app, words.device);
   add_threads_option(app, words.threads);
   app.add_option("--search", words.search,
                  "schedules: find a head schedule instead of comparing given arms, by successive halving");
@@ -243,6 +245,7 @@ int run_sweep(const Arguments& arguments) {
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
 
   const auto overrides = overrides_from_sets(words.sets, kOperation);
+  open_device(words.device);  // one that is not there is refused before any run begins
   if (!words.search.empty()) {
     PRISM_CHECK(words.search == "schedules", kOperation, "expected --search schedules; found \"{}\"; write schedules.",
                 words.search);

@@ -93,8 +93,9 @@ void SweepRunner::start_next() {
   const size_t index = waiting_.back();
   waiting_.pop_back();
   const auto& run = runs_[index];
-  std::vector<std::string> words = {"train", "--out", run.folder.string(), "--threads",
-                                    std::to_string(options_.threads)};
+  std::vector<std::string> words = {
+      "train",    "--out",        run.folder.string(), "--threads", std::to_string(options_.threads),
+      "--device", options_.device};
   if (run.state == SweepRun::State::begun) {
     words.push_back("--resume");
   } else {

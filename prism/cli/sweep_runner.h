@@ -21,6 +21,7 @@ struct SweepRunnerOptions {
   std::filesystem::path records;  ///< finished runs' recipe and records are copied here; empty: nowhere
   int jobs = 1;                   ///< runs at the same time
   int threads = 1;                ///< of each
+  std::string device = "cpu";     ///< of all
   std::string name = "sweep";     ///< in messages
 };
 

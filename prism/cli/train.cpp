@@ -9,6 +9,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
+#include "prism/kernels/device.h"
 #include "prism/models/cost.h"
 #include "prism/training/trainer.h"
 
@@ -95,7 +96,7 @@ int threads_to_resume(const std::string& out, int requested) {
 }  // namespace
 
 int run_train(const Arguments& arguments) {
-  std::string recipe_file, out;
+  std::string recipe_file, out, device = "cpu";
   std::vector<std::string> sets;
   int threads = 0;
   bool resume = false, json = false;
@@ -106,6 +107,7 @@ int run_train(const Arguments& arguments) {
       ->allow_extra_args(false);
   app.add_flag("--resume", resume,
                "go on with the run in --out from its last checkpoint, with its recipe and as many threads");
+  add_device_option(app, device);
   add_threads_option(app, threads);
   app.add_flag("--json", json, "print the result as one JSON object");
   app.allow_extras();
@@ -120,10 +122,10 @@ int run_train(const Arguments& arguments) {
               "expected a folder behind --out; found an empty name; name one or leave --out out.");
   if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
   auto recipe = resume ? recipe_to_resume(out, recipe_file, overrides) : load_recipe(recipe_file, overrides);
-  const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads);
+  const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads, device);
 
   catch_stop_signals();
-  Trainer trainer(std::move(recipe), out, used_threads, resume ? Start::resume : Start::fresh);
+  Trainer trainer(std::move(recipe), out, used_threads, resume ? Start::resume : Start::fresh, open_device(device));
   print_plan(trainer, out, resume);
   const auto result = trainer.run();
   if (json) {

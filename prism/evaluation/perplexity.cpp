@@ -131,7 +131,7 @@ DocumentScore score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, 
   // The head is a large part of a small model, so rows that are only context do not go through it.
   const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
   const auto losses = decoder
-                          ->token_losses(hidden_ND.index_select(0, counted_N).unsqueeze(0),
+                          ->token_losses(hidden_ND.index_select(0, counted_N.to(hidden_ND.device())).unsqueeze(0),
                                          labels_BT.flatten().index_select(0, counted_N).unsqueeze(0))
                           .to(torch::kDouble);
   const double* loss = losses.const_data_ptr<double>();

@@ -57,7 +57,7 @@ torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> ids, KvCach
   ForwardContext context;
   context.cache = &cache;
   const auto hidden_BTD = decoder(tokens_BT, context);
-  return decoder->logits(hidden_BTD.narrow(1, count - 1, 1)).to(torch::kFloat).flatten();
+  return decoder->logits(hidden_BTD.narrow(1, count - 1, 1)).to(torch::kCPU, torch::kFloat).flatten();
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     if (on_text && !text.empty()) on_text(text);
   };
 
-  KvCache cache(config.layers, /*batch=*/1, prompt_tokens + limit, decoder->compute_type());
+  KvCache cache(config.layers, /*batch=*/1, prompt_tokens + limit, decoder->compute_type(), decoder->device());
   Timer timer;
   auto logits_V = next_logits(decoder, result.prompt_ids, cache);
   result.prompt_seconds = timer.seconds();

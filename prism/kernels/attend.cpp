@@ -106,9 +106,11 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
         "the flash backend; found another input; use reference or torch.");
     return attend_flash(input);
   }
-  PRISM_CHECK(torch_backend_serves(input), kOperation,
-              "expected values as wide as keys on the CPU for the torch backend; found width {} for {}; use reference.",
-              input.kv.v_BGSE.size(3), input.q_BTHD.size(3));
+  PRISM_CHECK(
+      torch_backend_serves(input), kOperation,
+      "expected values as wide as keys, on a GPU in steps of 8, for the torch backend; found width {} for {}; use "
+      "reference.",
+      input.kv.v_BGSE.size(3), input.q_BTHD.size(3));
   return attend_torch(input);
 }
 

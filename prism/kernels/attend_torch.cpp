@@ -1,8 +1,12 @@
-// LibTorch's flash attention for the CPU, with every mask that attend() knows expressed as an additive one.
+// LibTorch's fused attention, with every mask that attend() knows expressed as an additive one.
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/empty.h>
 
 #include <limits>
 #include <optional>
+#include <tuple>
 
 #include "prism/kernels/attend.h"
 
@@ -23,11 +27,41 @@ torch::Tensor repeat_heads(const torch::Tensor& kv_BGSD, int64_t heads) {
   return kv_BGSD.repeat_interleave(heads / kv_BGSD.size(1), 1);
 }
 
+struct Fused {
+  torch::Tensor out_BHTE, lse_BHT;
+};
+
+/// On a GPU: flash attention for 16-bit types without a mask, else the memory-efficient one.
+Fused attend_on_cuda(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                     const std::optional<torch::Tensor>& mask, bool causal, std::optional<double> scale) {
+  constexpr int64_t kWidest = 256, kAligned = 8;
+  if (!mask && q.scalar_type() != torch::kFloat && q.size(3) <= kWidest) {
+    const auto results = at::_scaled_dot_product_flash_attention(q, k, v, /*dropout_p=*/0.0, causal,
+                                                                 /*return_debug_mask=*/false, scale);
+    return {std::get<0>(results), std::get<1>(results)};
+  }
+  std::optional<torch::Tensor> bias;
+  if (mask) {  // its rows must begin at multiples of 16 bytes
+    const int64_t keys = k.size(2), padded = (keys + kAligned - 1) / kAligned * kAligned;
+    auto whole = at::empty({q.size(0), q.size(1), q.size(2), padded}, mask->options());
+    bias = whole.narrow(3, 0, keys).copy_(*mask);
+  }
+  const auto results = at::_scaled_dot_product_efficient_attention(q, k, v, bias, /*compute_log_sumexp=*/true,
+                                                                   /*dropout_p=*/0.0, causal, scale);
+  return {std::get<0>(results), std::get<1>(results).narrow(2, 0, q.size(2))};
+}
+
+bool cuda_serves(const torch::Tensor& q) {
+  const bool is_half = q.scalar_type() == torch::kBFloat16 || q.scalar_type() == torch::kHalf;
+  return q.size(3) % (is_half ? 8 : 4) == 0 && (is_half || q.scalar_type() == torch::kFloat);
+}
+
 }  // namespace
 
 bool torch_backend_serves(const AttentionInput& input) {
-  return input.q_BTHD.device().is_cpu() && input.kv.v_BGSE.size(3) == input.q_BTHD.size(3) &&
-         input.q_BTHD.numel() > 0 && input.kv.k_BGSD.numel() > 0;
+  const auto& q = input.q_BTHD;
+  return (q.device().is_cpu() || (q.device().is_cuda() && cuda_serves(q))) && input.kv.v_BGSE.size(3) == q.size(3) &&
+         q.numel() > 0 && input.kv.k_BGSD.numel() > 0;
 }
 
 AttentionOutput attend_torch(const AttentionInput& given) {
@@ -35,8 +69,9 @@ AttentionOutput attend_torch(const AttentionInput& given) {
   input.kv = gather_pages(given);
   const auto& q = input.q_BTHD;
   auto k = input.kv.k_BGSD, v = input.kv.v_BGSE;
-  if (k.size(1) != q.size(2) && torch::GradMode::is_enabled() &&
-      (q.requires_grad() || k.requires_grad() || v.requires_grad())) {
+  const bool wants_gradients =
+      torch::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());
+  if (k.size(1) != q.size(2) && (wants_gradients || q.is_cuda())) {
     k = repeat_heads(k, q.size(2));
     v = repeat_heads(v, q.size(2));
   }
@@ -53,8 +88,14 @@ AttentionOutput attend_torch(const AttentionInput& given) {
                .masked_fill_(visible.logical_not(), -std::numeric_limits<double>::infinity());
     mask = mask->expand({q.size(0), visible.size(1), q.size(1), k.size(2)});
   }
-  auto [out_BHTE, lse_BHT] = at::_scaled_dot_product_flash_attention_for_cpu(q.transpose(1, 2), k, v, /*dropout_p=*/0.0,
-                                                                             causal, mask, input.scale);
+  const auto q_BHTD = q.transpose(1, 2);
+  Fused fused;
+  if (q.is_cuda())
+    fused = attend_on_cuda(q_BHTD, k, v, mask, causal, input.scale);
+  else
+    std::tie(fused.out_BHTE, fused.lse_BHT) =
+        at::_scaled_dot_product_flash_attention_for_cpu(q_BHTD, k, v, /*dropout_p=*/0.0, causal, mask, input.scale);
+  auto& [out_BHTE, lse_BHT] = fused;
   if (empty_BHT1.defined()) {
     out_BHTE = out_BHTE.masked_fill(empty_BHT1, 0.0);
     lse_BHT = lse_BHT.masked_fill(empty_BHT1.squeeze(-1), -std::numeric_limits<double>::infinity());

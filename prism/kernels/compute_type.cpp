@@ -6,11 +6,10 @@
 
 namespace prism {
 
-torch::ScalarType find_compute_type(const std::string& name) {
+torch::ScalarType find_compute_type(const std::string& name, const torch::Device& device) {
+  const bool is_fast = !device.is_cpu() || current_isa() >= Isa::avx512_bf16;
   const std::map<std::string, torch::ScalarType> table = {
-      {"auto", current_isa() >= Isa::avx512_bf16 ? torch::kBFloat16 : torch::kFloat},
-      {"bfloat16", torch::kBFloat16},
-      {"float32", torch::kFloat}};
+      {"auto", is_fast ? torch::kBFloat16 : torch::kFloat}, {"bfloat16", torch::kBFloat16}, {"float32", torch::kFloat}};
   return find_by_name(table, name, "dtype", "dtype of matrix products");
 }
 

@@ -37,15 +37,16 @@ void DecoderImpl::initialise(uint64_t seed) {
   }
 }
 
-torch::Tensor DecoderImpl::forward(const torch::Tensor& tokens_BT, const ForwardContext& context) {
-  const int64_t past = context.cache != nullptr ? context.cache->length() : 0, tokens = tokens_BT.size(1);
+torch::Tensor DecoderImpl::forward(const torch::Tensor& tokens_BT, const ForwardContext& given) {
+  const int64_t past = given.cache != nullptr ? given.cache->length() : 0, tokens = tokens_BT.size(1);
   PRISM_CHECK(past + tokens <= config_.context, "decoder",
               "expected at most {} positions, the model's context; found {}.", config_.context, past + tokens);
   const auto [lowest, highest] = tokens_BT.aminmax();
   PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "decoder",
               "expected token ids within 0-{}; found {}-{}; does the tokenizer belong to this model?",
               config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
-  Residual residual{embedding(tokens_BT), {}};
+  const ForwardContext context = on_device(given, device());
+  Residual residual{embedding(tokens_BT.to(device())), {}};
   const bool recomputes = recomputes_ && torch::GradMode::is_enabled();
   for (auto& block : blocks)
     residual =
@@ -60,11 +61,13 @@ torch::Tensor DecoderImpl::logits(const torch::Tensor& hidden) {
 }
 
 torch::Tensor DecoderImpl::loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT, double z_loss) {
-  return head_cross_entropy(hidden_BTD.flatten(0, 1), head_weight(), head_cast(), labels_BT.flatten(), z_loss);
+  return head_cross_entropy(hidden_BTD.flatten(0, 1), head_weight(), head_cast(), labels_BT.flatten().to(device()),
+                            z_loss);
 }
 
 torch::Tensor DecoderImpl::token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) {
-  return head_token_losses(hidden_BTD.flatten(0, 1), head_cast(), labels_BT.flatten()).view(labels_BT.sizes());
+  const auto losses = head_token_losses(hidden_BTD.flatten(0, 1), head_cast(), labels_BT.flatten().to(device()));
+  return losses.view(labels_BT.sizes()).cpu();
 }
 
 const torch::Tensor& DecoderImpl::head_weight() const {

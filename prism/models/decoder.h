@@ -37,10 +37,13 @@ class DecoderImpl : public torch::nn::Module {
 
   /// hidden [..., d_model] -> [..., V] float32.
   torch::Tensor logits(const torch::Tensor& hidden);
+  /// Where the weights are. Tokens, labels and contexts may be elsewhere: they are copied there.
+  torch::Device device() const { return embedding->weight.device(); }
+
   /// Mean cross-entropy over the labels that are not -1, nats, and the z-loss of that weight (kernels/cross_entropy.h).
   /// Gradients flow.
   torch::Tensor loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT, double z_loss = 0);
-  /// Cross-entropy of each label, [B, T] float32, nats, 0 for labels of -1. No gradients.
+  /// Cross-entropy of each label, [B, T] float32 on the CPU, nats, 0 for labels of -1. No gradients.
   torch::Tensor token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT);
 
   const ModelConfig& config() const { return config_; }

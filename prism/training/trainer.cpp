@@ -59,7 +59,7 @@ std::string fingerprint_of(const std::vector<std::unique_ptr<TokenDataset>>& tra
 
 }  // namespace
 
-Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
+Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start, const torch::Device& device)
     : recipe_(std::move(recipe)), run_(std::move(run)), threads_(threads), checkpoints_(run_) {
   PRISM_CHECK(!run_.empty(), kOperation, "expected a folder for the run; found an empty name; name one by --out.");
   if (start == Start::fresh) check_unused(run_);
@@ -75,14 +75,15 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start)
   check_final(recipe_.final, tokenizer_ ? &*tokenizer_ : nullptr, valid_windows_.get());
   check_memory(recipe_.model, 16);  // float32 weight, gradient and two moments
   decoder_ = Decoder(recipe_.model);
-  decoder_->set_compute_type(find_compute_type(recipe_.train.dtype));
+  decoder_->set_compute_type(find_compute_type(recipe_.train.dtype, device));
   decoder_->set_recompute(recipe_.train.recompute);
   if (start == Start::fresh) initialise();
+  decoder_->to(device);
   claim_folder(start);  // only now: a recipe that is refused leaves nothing behind
 
   optimizer_ = make_optimizer(decoder_, recipe_.train.optimizer_options);
   flops_per_token_ = 3.0 * static_cast<double>(model_cost(recipe_.model).flops_per_token);
-  peak_gflops_ = measure_peak(threads_, decoder_->compute_type() == torch::kBFloat16).gflops;
+  if (device.is_cpu()) peak_gflops_ = measure_peak(threads_, decoder_->compute_type() == torch::kBFloat16).gflops;
 
   const auto last = last_checkpoint(run_);
   if (start == Start::resume && last) {
@@ -230,11 +231,13 @@ void Trainer::write_resume_record() {
 }
 
 Json Trainer::machine() const {
-  return {{"version", PRISM_VERSION},
-          {"isa", isa_name(current_isa())},
-          {"threads", threads_},
-          {"cpu", cpu_name()},
-          {"peak_gflops", peak_gflops_}};
+  Json json = {{"version", PRISM_VERSION},
+               {"isa", isa_name(current_isa())},
+               {"threads", threads_},
+               {"cpu", cpu_name()},
+               {"device", decoder_->device().str()}};
+  if (peak_gflops_) json["peak_gflops"] = *peak_gflops_;
+  return json;
 }
 
 void Trainer::restore() {
@@ -359,8 +362,10 @@ std::optional<double> Trainer::forward_backward() {
 
 void Trainer::show_progress(int64_t tokens) {
   if (last_loss_ == 0) return progress_->update(tokens, fmt::format("step {}", state_.step + 1));
-  progress_->update(
-      tokens, fmt::format("step {} | loss {:.3f} | {:.0f}% of the CPU", state_.step, last_loss_, 100 * peak_share()));
+  const double rate = static_cast<double>(state_.tokens - begun_tokens_) / (state_.step_seconds - begun_seconds_);
+  const auto share = peak_share(rate);
+  progress_->update(tokens, fmt::format("step {} | loss {:.3f}{}", state_.step, last_loss_,
+                                        share ? fmt::format(" | {:.0f}% of the CPU", 100 * *share) : ""));
 }
 
 std::string Trainer::way_round_last() const {
@@ -390,9 +395,9 @@ void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) co
           loss, norm, state_.step + 1, first_window, loader_->position() - 1, way_back()));
 }
 
-double Trainer::peak_share() const {
-  const double tokens = static_cast<double>(state_.tokens - begun_tokens_);
-  return tokens / (state_.step_seconds - begun_seconds_) * flops_per_token_ / (peak_gflops_ * 1e9);
+std::optional<double> Trainer::peak_share(double tokens_per_s) const {
+  if (!peak_gflops_) return std::nullopt;
+  return tokens_per_s * flops_per_token_ / (*peak_gflops_ * 1e9);
 }
 
 void Trainer::record_training(double norm, double learning_rate) {
@@ -402,8 +407,8 @@ void Trainer::record_training(double norm, double learning_rate) {
   json.update({{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
                {"learning_rate", learning_rate},
                {"grad_norm", norm},
-               {"tokens_per_s", tokens_per_s},
-               {"peak_share", tokens_per_s * flops_per_token_ / (peak_gflops_ * 1e9)}});
+               {"tokens_per_s", tokens_per_s}});
+  if (const auto share = peak_share(tokens_per_s)) json["peak_share"] = *share;
   records_->write(json);
   logged_tokens_ = state_.tokens;
   logged_seconds_ = state_.step_seconds;

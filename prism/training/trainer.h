@@ -36,8 +36,10 @@ class Trainer {
   /// @param run      the run's folder: absent or empty for `fresh`, one with a recipe.json for `resume`, which goes
   ///                 on from its last checkpoint, or starts again where it has none and notes() say so.
   /// @param threads  of the process, for the run's record and the CPU's limit.
+  /// @param device   open_device()'s.
   /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.
-  Trainer(Recipe recipe, std::filesystem::path run, int threads, Start start);
+  Trainer(Recipe recipe, std::filesystem::path run, int threads, Start start,
+          const torch::Device& device = torch::kCPU);
 
   /// Trains to the end, or to the first stop signal, and saves.
   /// @throws FailedError when the loss is not finite (nothing of that step is saved), or the disk is full.
@@ -89,7 +91,8 @@ class Trainer {
   bool done() const { return state_.step == total_steps() && !state_.evaluation_pending; }
   double seconds() const { return state_.seconds + timer_.seconds(); }
   /// Of the CPU's limit, over the steps of this process.
-  double peak_share() const;
+  /// Of the CPU's limit; absent on a GPU.
+  std::optional<double> peak_share(double tokens_per_s) const;
   Json record(const char* kind) const;
   /// What computes, as both kinds of record have it.
   Json machine() const;
@@ -110,7 +113,8 @@ class Trainer {
   std::vector<int64_t> save_steps_;
   RunState state_;
   Timer timer_;
-  double peak_gflops_ = 0, flops_per_token_ = 0;
+  double flops_per_token_ = 0;
+  std::optional<double> peak_gflops_;  ///< absent on a GPU
   double logged_seconds_ = 0, last_loss_ = 0;
   int64_t logged_tokens_ = 0;
   int64_t begun_tokens_ = 0;  ///< where this process began, and begun_seconds_ of steps

@@ -94,7 +94,7 @@ AdamW::AdamW(const std::vector<NamedTensor>& weights, const AdamWOptions& option
 
 void AdamW::update(double learning_rate, double divisor, int64_t step) {
   // The kernel divides gradients by this as it reads them.
-  const auto divisors = torch::full({}, divisor, torch::kFloat);
+  const auto divisors = torch::full({}, divisor, all_.weights[0].options().dtype(torch::kFloat).requires_grad(false));
   for (auto& part : parts_) {
     if (part.group.weights.empty()) continue;
     for (auto& count : part.steps) count.fill_(static_cast<double>(step));
@@ -125,7 +125,7 @@ Sgd::Sgd(const std::vector<NamedTensor>& weights, const SgdOptions& options) : o
 }
 
 void Sgd::update(double learning_rate, double divisor, int64_t) {
-  const auto divisors = torch::full({}, divisor, torch::kFloat);
+  const auto divisors = torch::full({}, divisor, all_.weights[0].options().dtype(torch::kFloat).requires_grad(false));
   for (auto& part : parts_) {
     if (part.group.weights.empty()) continue;
     at::_fused_sgd_(part.group.weights, part.group.gradients(), part.momentum, part.weight_decay, options_.momentum,

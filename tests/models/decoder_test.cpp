@@ -8,6 +8,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/kernels/device.h"
 #include "prism/models/cost.h"
 #include "tests/core/message_of.h"
 
@@ -274,6 +275,42 @@ TEST(Decoder, HasTheSameGradientsWhenItComputesActivationsAgain) {
   decoder->set_recompute(true);
   torch::NoGradGuard no_gradients;
   EXPECT_FALSE(decoder(text, ForwardContext{}).requires_grad());
+}
+
+/// Loss and gradients on the GPU against the CPU's, with and without a mask; skipped where there is no GPU.
+TEST(Cuda, GivesTheLossAndGradientsOfTheCpu) {
+  torch::Device device = torch::kCPU;
+  try {
+    device = open_device("cuda");
+  } catch (const FailedError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  auto config = config_of("1x1,2x1,4x1", 64);
+  config.layers.back().kv_heads = 2;
+  config.layers.front().qk_norm = true;
+  auto decoder = make_decoder(config);
+  const auto text = tokens(2, 17);
+  const auto run = [&](bool documents) {
+    ForwardContext context;
+    if (documents) {
+      context.documents_BT = (torch::arange(16) / 5).to(torch::kInt).repeat({2, 1});
+      context.positions_BT = positions_in_documents(context.documents_BT);
+    }
+    decoder->zero_grad();
+    const auto loss = decoder->loss(decoder(text.narrow(1, 0, 16).contiguous(), context), text.narrow(1, 1, 16));
+    loss.backward();
+    std::vector<torch::Tensor> results = {loss.detach().cpu()};
+    for (const auto& parameter : decoder->parameters()) results.push_back(parameter.grad().cpu().clone());
+    return results;
+  };
+  for (const bool documents : {false, true}) {
+    decoder->to(torch::kCPU);
+    const auto expected = run(documents);
+    decoder->to(device);
+    const auto found = run(documents);
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_LT((found[i] - expected[i]).norm().item<double>(), 1e-3 * expected[i].norm().item<double>() + 1e-6) << i;
+  }
 }
 
 TEST(Decoder, KeepsDocumentsApart) {

@@ -1,0 +1,50 @@
+#include "prism/kernels/device.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <dlfcn.h>
+
+#include <charconv>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "device";
+constexpr const char* kCuda = "cuda";
+
+/// N of "cuda:N", 0 of "cuda". @throws InputError for what is neither.
+int parse_index(const std::string& name) {
+  const std::string start = std::string(kCuda) + ":";
+  int index = 0;
+  if (name == kCuda) return index;
+  const char* end = name.data() + name.size();
+  const bool reads = name.starts_with(start) && [&] {
+    const auto [behind, code] = std::from_chars(name.data() + start.size(), end, index);
+    return code == std::errc() && behind == end && index >= 0;
+  }();
+  PRISM_CHECK(reads, kOperation, "expected cpu, cuda or cuda:N; found \"{}\"; choose one of them.", name);
+  return index;
+}
+
+}  // namespace
+
+torch::Device open_device(const std::string& name) {
+  if (name == "cpu") return torch::kCPU;
+  const int index = parse_index(name);
+  // Never closed: what it registered stays for the life of the process.
+  if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    throw FailedError(kOperation,
+                      fmt::format("expected LibTorch's CUDA part for --device {}; found that it cannot be loaded ({}); "
+                                  "install the wheel's CUDA libraries with scripts/setup.sh --cuda, or leave --device "
+                                  "out.",
+                                  name, ::dlerror()));
+  const int devices = at::detail::getCUDAHooks().deviceCount();
+  if (index >= devices)
+    throw FailedError(kOperation, fmt::format("expected a GPU for --device {}; found {}; leave --device out to run on "
+                                              "the CPU.",
+                                              name, devices == 0 ? "none" : fmt::format("{} of them", devices)));
+  return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};
+}
+
+}  // namespace prism
