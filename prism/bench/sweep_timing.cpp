@@ -21,7 +21,7 @@ std::string bench_dtype(const Recipe& recipe) {
 std::vector<std::pair<std::string, RunTiming>> time_arms(const Sweep& sweep, const ArmTimingOptions& options) {
   const auto& baseline = sweep.arms[0];
   TrainingBench bench{.dtype = bench_dtype(baseline.recipe),
-                      .peer = {baseline.name, training_case_of(baseline.recipe)},
+                      .peer = {baseline.name, training_case_of(baseline.recipe), bench_dtype(baseline.recipe)},
                       .steps = options.steps,
                       .threads = options.threads};
   Progress progress("timing", static_cast<int64_t>(sweep.arms.size()), " arms");
@@ -33,10 +33,8 @@ std::vector<std::pair<std::string, RunTiming>> time_arms(const Sweep& sweep, con
     const auto measured = training_case_of(arm.recipe);
     bench.dtype = bench_dtype(arm.recipe);
     const auto row = bench_training(measured, bench);
-    const double peer_rate =
-        static_cast<double>(bench.peer.other->rows * bench.peer.other->model.context) / row.peer_ms * 1e3;
-    ratios[arm.name] = row.tokens_per_s / peer_rate;
-    baseline_rates.push_back(peer_rate);
+    ratios[arm.name] = row.ratio;
+    baseline_rates.push_back(row.tokens_per_s / row.ratio);
   }
   progress.finish(fmt::format("timing: {} arms", ratios.size()));
   std::vector<std::pair<std::string, RunTiming>> timings;

@@ -75,7 +75,8 @@ class Workload {
 
 std::function<void()> make_peer(const TrainingCase& measured, const TrainingBench& bench, torch::ScalarType type) {
   if (bench.peer.name == kNoPeer) return {};
-  const auto work = std::make_shared<Workload>(bench.peer.other.value_or(measured), type);
+  const auto peer_type = bench.peer.dtype.empty() ? type : find_bench_dtype(bench.peer.dtype);
+  const auto work = std::make_shared<Workload>(bench.peer.other.value_or(measured), peer_type);
   if (bench.peer.other) return [work] { work->step(); };
   return [work] {
     const IsaScope portable(Isa::portable);
@@ -177,7 +178,9 @@ TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench&
   row.prism_ms = medians.prism_ms;
   row.peer = bench.peer.name;
   row.peer_ms = medians.peer_ms;
-  row.ratio = medians.ratio();
+  const auto& other = bench.peer.other.value_or(measured);
+  row.ratio = medians.ratio() * static_cast<double>(row.batch * row.tokens) /
+              static_cast<double>(other.rows * other.model.context);
   row.tokens_per_s = static_cast<double>(row.batch * row.tokens) / medians.prism_ms * 1e3;
   const double flops = row.tokens_per_s * 3 * static_cast<double>(cost.flops_per_token);
   row.peak_share = share_of_peak(flops, bench.threads, type);

@@ -31,6 +31,7 @@ TrainingCase training_case_of(const Recipe& recipe);
 struct TrainingPeer {
   std::string name = "libtorch";           ///< the same model on LibTorch's operations; none: nothing
   std::optional<TrainingCase> other = {};  ///< another case instead, of this name
+  std::string dtype = {};                  ///< of its matrix products; empty: as the case it takes turns with
 };
 
 /// libtorch, none, or a case. @throws InputError as find_training_case().
@@ -54,7 +55,7 @@ struct TrainingTiming {
   template <class Visitor>
   void visit(Visitor& v) {
     v("bench", bench, "training");
-    v("pass", pass, "step: forward, backward, clipping and AdamW");
+    v("pass", pass, "step: forward, backward, clipping and the optimizer");
     v("case", name, "the model");
     v("dtype", dtype, "of matrix products, bf16 or f32");
     v("parameters", parameters, "of the model");
@@ -63,7 +64,7 @@ struct TrainingTiming {
     v("prism_ms", prism_ms, "median milliseconds of a step");
     v("peer", peer, "what it is compared with: libtorch, another case, or none");
     v("peer_ms", peer_ms, "its median milliseconds; 0: none");
-    v("ratio", ratio, "peer_ms / prism_ms; 0: none");
+    v("ratio", ratio, "tokens a second over the peer's; 0: none");
     v("tokens_per_s", tokens_per_s, "that prism trains on");
     v("first_step_s", first_step_s, "seconds of the very first step");
     v("peak_share", peak_share, "of what the CPU's cores can compute");

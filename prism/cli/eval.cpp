@@ -92,13 +92,14 @@ Json to_json(const Words& words, const std::string& model, const PerplexityResul
 }
 
 Json to_json(const Words& words, const PairedLoss& paired) {
+  const auto known = [&](double value) { return paired.documents < 2 ? Json() : Json(value); };
   return {{"task", "perplexity difference"},
           {"model", words.model},
           {"against", words.against},
           {"difference", paired.difference},
-          {"standard_error", paired.standard_error},
-          {"low", paired.interval.low},
-          {"high", paired.interval.high},
+          {"standard_error", known(paired.standard_error)},
+          {"low", known(paired.interval.low)},
+          {"high", known(paired.interval.high)},
           {"documents", paired.documents},
           {"better", paired.better}};
 }
@@ -152,8 +153,10 @@ PerplexityResult measure(const Words& words, const std::string& name, const Mode
 
 void print_paired(const PairedLoss& paired) {
   const auto& [low, high] = paired.interval;
-  print_row("difference", fmt::format("{:+.5f} nats per token, standard error {:.5f} over {} documents",
-                                      paired.difference, paired.standard_error, paired.documents));
+  print_row("difference", fmt::format("{:+.5f} nats per token{}", paired.difference,
+                                      paired.documents < 2 ? ", of one document"
+                                                           : fmt::format(", standard error {:.5f} over {} documents",
+                                                                         paired.standard_error, paired.documents)));
   print_row("95% interval", paired.documents < 2 ? "none: one document; give --separator"
                                                  : fmt::format("{:+.5f} to {:+.5f}{}", low, high,
                                                                paired.interval.excludes(0) ? "" : ", which holds 0"));

@@ -38,7 +38,9 @@ struct Words {
 
 std::string fields_help() {
   std::string text = "A sweep's file:\n";
-  for (const auto& row : describe_fields<SweepFile>()) text += fmt::format("  {:<14} {}\n", row.path, row.help);
+  for (const auto& row : describe_fields<SweepFile>())
+    text += fmt::format("  {:<27} {}{}\n", row.path, row.help,
+                        row.path.starts_with("search.") ? fmt::format(" [{}]", row.default_value) : "");
   return text + R"(
   {"recipe": "../head_schedules/novels_uniform.json", "seeds": [1, 2, 3], "baseline": "uniform",
    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}},
@@ -60,21 +62,28 @@ says which of them no other beats in both loss and tokens/s.
 
 void print_plan(const std::vector<SweepRun>& runs) {
   const char* states[] = {"to do", "begun", "finished"};
-  fmt::print("{:<40}{:<10}{}\n", "run", "state", "folder");
+  size_t width = std::string("run").size();
+  for (const auto& run : runs) width = std::max(width, run.name.size());
+  fmt::print("{:<{}}  {:<10}{}\n", "run", width, "state", "folder");
   for (const auto& run : runs)
-    fmt::print("{:<40}{:<10}{}\n", run.name, states[static_cast<size_t>(run.state)], run.folder.string());
+    fmt::print("{:<{}}  {:<10}{}\n", run.name, width, states[static_cast<size_t>(run.state)], run.folder.string());
 }
 
-/// An object for each arm: its final validation loss over seeds, and the paired difference to the baseline.
+/// An object for each arm: its final validation loss over seeds, null where there is none after the tokens that all
+/// have, and the paired difference to the baseline.
 /// @param rung  of a search, from 1; 0: no search.
 void print_json(const Comparison& comparison, int64_t rung) {
   const auto finals = final_losses(comparison);
-  for (const auto& [index, loss] : finals.groups) {
+  for (size_t index = 0; index < comparison.groups.size(); ++index) {
     const auto& group = comparison.groups[index];
+    const auto found =
+        std::find_if(finals.groups.begin(), finals.groups.end(), [&](const auto& of) { return of.group == index; });
+    const Statistic loss = found == finals.groups.end() ? Statistic{} : found->loss;
     Json json = {{"arm", group.label},
+                 {"baseline", comparison.groups[comparison.baseline].label},
                  {"tokens", finals.tokens},
-                 {"seeds", loss.count},
-                 {"val_loss", loss.mean},
+                 {"seeds", group.runs.size()},
+                 {"val_loss", loss.count > 0 ? Json(loss.mean) : Json()},
                  {"val_loss_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
     if (rung > 0) json["rung"] = rung;
     if (const auto& timing = group.runs.front().timing)
@@ -94,23 +103,32 @@ void print_json(const Comparison& comparison, int64_t rung) {
 }
 
 /// What the finished runs of a sweep came to. Its page is written into `out`.
-Comparison compare(const fs::path& out, const std::vector<SweepRun>& runs, std::vector<std::string>* problems) {
+Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<SweepRun>& runs,
+                   std::vector<std::string>* problems) {
+  const std::string& baseline = sweep.arms[0].name;
   std::vector<Run> finished;
-  for (const auto& run : runs)
-    if (run.state == SweepRun::State::finished) finished.push_back(read_run(run.folder));
-  PRISM_CHECK(!finished.empty(), kOperation, "expected a finished run to compare; found none; see {}.",
-              (out / "logs").string());
-  Comparison comparison = compare_runs(std::move(finished));
+  bool has_baseline = false;
+  for (const auto& run : runs) {
+    if (run.state != SweepRun::State::finished) continue;
+    finished.push_back(read_run(run.folder));
+    finished.back().name = run.arm;  // whatever it was called when it ran
+    has_baseline |= run.arm == baseline;
+  }
+  if (!has_baseline)
+    throw FailedError(kOperation,
+                      fmt::format("expected a finished run of the baseline {} to compare with; found none; see {}.",
+                                  baseline, (out / "logs").string()));
+  Comparison comparison = compare_runs(std::move(finished), baseline);
   write_file(out / "report.html", report_html(comparison, {}, problems));
   write_file(out / "report.md", report_markdown(comparison, {}));
   return comparison;
 }
 
 /// @param rung  as print_json().
-Comparison print_comparison(const Words& words, const fs::path& out, const std::vector<SweepRun>& runs,
-                            int64_t rung = 0) {
+Comparison print_comparison(const Words& words, const fs::path& out, const Sweep& sweep,
+                            const std::vector<SweepRun>& runs, int64_t rung = 0) {
   std::vector<std::string> problems;
-  auto comparison = compare(out, runs, &problems);
+  auto comparison = compare(out, sweep, runs, &problems);
   if (words.json)
     print_json(comparison, rung);
   else
@@ -120,33 +138,41 @@ Comparison print_comparison(const Words& words, const fs::path& out, const std::
   return comparison;
 }
 
-/// Measures every arm and leaves its timing beside the records of its runs.
-void time_runs(const Words& words, const Sweep& sweep, const std::vector<SweepRun>& runs, int64_t steps) {
+/// Measures every arm and leaves its timing beside the records of its runs. @return  false if it was stopped.
+bool time_runs(const Words& words, const fs::path& records, const Sweep& sweep, const std::vector<SweepRun>& runs,
+               int64_t steps) {
   const int threads = start_compute(words.threads);
-  for (const auto& [arm, timing] : time_arms(sweep, {.steps = steps, .threads = threads}))
+  const auto timings = time_arms(sweep, {.steps = steps, .threads = threads});
+  if (stop_signal() != 0) {
+    say("sweep: stopped before all arms were timed; go on with the same command\n");
+    return false;
+  }
+  for (const auto& [arm, timing] : timings)
     for (const auto& run : runs) {
       if (run.arm != arm || run.state != SweepRun::State::finished) continue;
       const std::string text = to_text(fields_to_json(timing), 2) + "\n";
       write_file(run.folder / kRunTimingName, text);
-      if (!words.records.empty()) write_file(fs::path(words.records) / run.name / kRunTimingName, text);
+      if (!records.empty()) write_file(records / run.name / kRunTimingName, text);
     }
+  return true;
 }
 
-/// Runs a sweep in `out` to its end. @return  false if it was stopped.
-bool run_all(const Words& words, const std::string& name, const fs::path& out, const Sweep& sweep,
-             std::vector<SweepRun>& runs, std::vector<std::string>& failures) {
+bool all_timed(const std::vector<SweepRun>& runs) {
+  return std::all_of(runs.begin(), runs.end(),
+                     [](const SweepRun& run) { return fs::exists(run.folder / kRunTimingName); });
+}
+
+/// Runs a sweep in `out` to its end. Failures are said at once and counted. @return  false if it was stopped.
+bool run_all(const Words& words, const std::string& name, const fs::path& out, const fs::path& records,
+             const Sweep& sweep, std::vector<SweepRun>& runs, size_t& failures) {
   for (const char* folder : {"logs", "recipes"}) make_folder(out / folder);
-  runs = plan_sweep(sweep, out, words.records);
+  runs = plan_sweep(sweep, out, records);
   const int threads = std::max(1, thread_limit(words.threads).threads / words.jobs);
-  SweepRunner runner({out, words.records, words.jobs, threads, words.device, name}, sweep, runs);
+  SweepRunner runner({out, records, words.jobs, threads, words.device, name}, sweep, runs);
   const bool done = runner.run();
-  failures.insert(failures.end(), runner.failures().begin(), runner.failures().end());
+  for (const auto& failure : runner.failures()) say("[sweep] expected every run to finish; found {}\n", failure);
+  failures += runner.failures().size();
   return done;
-}
-
-int report_failures(const std::vector<std::string>& failures) {
-  for (const auto& failure : failures) say("[sweep] expected every run to finish; found {}\n", failure);
-  return failures.empty() ? 0 : 1;
 }
 
 /// The mean final validation loss of each schedule; NaN where no run of it finished.
@@ -202,19 +228,21 @@ int search_schedules(const Words& words, const std::vector<Override>& overrides)
   const FolderLock lock(words.out, kOperation);
   catch_stop_signals();
   auto schedules = search.candidates;
-  std::vector<std::string> failures;
+  size_t failures = 0;
   for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
     const fs::path out = fs::path(words.out) / rung_name(rung);
+    const fs::path records = words.records.empty() ? fs::path() : fs::path(words.records) / rung_name(rung);
     const Sweep sweep = rung_of(search, rung, schedules);
     std::vector<SweepRun> runs;
-    if (!run_all(words, rung_name(rung), out, sweep, runs, failures)) return 1;
+    if (!run_all(words, rung_name(rung), out, records, sweep, runs, failures)) return 1;
     const bool last = rung + 1 == search.options.rungs;
-    if (last) time_runs(words, sweep, runs, words.timing_steps > 0 ? words.timing_steps : kSearchTimingSteps);
-    const auto comparison = print_comparison(words, out, runs, rung + 1);
+    const int64_t steps = words.timing_steps > 0 ? words.timing_steps : all_timed(runs) ? 0 : kSearchTimingSteps;
+    if (last && steps > 0 && !time_runs(words, records, sweep, runs, steps)) return 1;
+    const auto comparison = print_comparison(words, out, sweep, runs, rung + 1);
     if (last && !words.json) print_front(comparison);
     schedules = best_schedules(search, schedules, losses_of(schedules, runs));
   }
-  return report_failures(failures);
+  return failures == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -260,11 +288,11 @@ int run_sweep(const Arguments& arguments) {
   const FolderLock lock(words.out, kOperation);
   catch_stop_signals();
   std::vector<SweepRun> runs;
-  std::vector<std::string> failures;
-  if (!run_all(words, "sweep", words.out, sweep, runs, failures)) return 1;
-  if (words.timing_steps > 0) time_runs(words, sweep, runs, words.timing_steps);
-  print_comparison(words, words.out, runs);
-  return report_failures(failures);
+  size_t failures = 0;
+  if (!run_all(words, "sweep", words.out, words.records, sweep, runs, failures)) return 1;
+  if (words.timing_steps > 0 && !time_runs(words, words.records, sweep, runs, words.timing_steps)) return 1;
+  print_comparison(words, words.out, sweep, runs);
+  return failures == 0 ? 0 : 1;
 }
 
 }  // namespace prism

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 #include "prism/core/error.h"
@@ -30,8 +31,8 @@ pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const Descriptor output(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0 || output.get() < 0)
+  const pid_t parent = ::getpid(), child = output.get() < 0 ? -1 : ::fork();
+  if (child < 0)
     throw FailedError(kOperation, fmt::format("cannot start a run that writes to {}: {}.", log.string(),
                                               std::error_code(errno, std::generic_category()).message()));
   if (child > 0) return child;
@@ -64,8 +65,12 @@ SweepRunner::SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::ve
       sweep_(sweep),
       runs_(runs),
       progress_(options_.name, total_tokens(), " tokens", done_tokens()) {
-  for (size_t i = 0; i < runs.size(); ++i)
-    if (runs[i].state != SweepRun::State::finished) waiting_.push_back(i);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].state == SweepRun::State::finished)
+      keep(runs[i]);  // a sweep before this one may have been asked for less, or was killed
+    else
+      waiting_.push_back(i);
+  }
   std::reverse(waiting_.begin(), waiting_.end());
 }
 
@@ -114,14 +119,17 @@ void SweepRunner::finish(const Child& child, int status) {
     return;
   }
   if (stop_signal() != 0) return;  // it was stopped with us
-  failures_.push_back(fmt::format("{}: {}", run.name, last_line(log_of(run))));
+  failures_.push_back(WIFSIGNALED(status)
+                          ? fmt::format("{}: killed by signal {} ({}), often for want of memory; its log is {}",
+                                        run.name, WTERMSIG(status), ::strsignal(WTERMSIG(status)), log_of(run).string())
+                          : fmt::format("{}: {}", run.name, last_line(log_of(run))));
   progress_.note(options_.name + ": " + failures_.back());
 }
 
 /// What the sweep wants of a finished run.
 void SweepRunner::keep(const SweepRun& run) {
-  if (!options_.records.empty()) {
-    const fs::path copy = options_.records / run.name;
+  if (const fs::path copy = options_.records / run.name;
+      !options_.records.empty() && run.folder != copy && !is_finished(copy)) {
     make_folder(copy);
     // The records last: they make the copy count.
     for (const char* name : {kRunRecipeName, kRunRecordsName}) write_file(copy / name, read_file(run.folder / name));

@@ -20,7 +20,10 @@ constexpr double kConfidence = 0.95;
 bool same_experiment(const Run& a, const Run& b) {
   const auto without_seed = [](const Run& run) {
     auto fields = run.recipe;
-    std::erase_if(fields, [](const RecipeField& field) { return names_seed(field.first); });
+    // What a run is called, and where its numbers come from, is no part of what was done.
+    std::erase_if(fields, [](const RecipeField& field) {
+      return names_seed(field.first) || field.first == "name" || field.first == "from";
+    });
     return fields;
   };
   return a.name == b.name && a.schedule == b.schedule && a.layers == b.layers && a.parameters == b.parameters &&

@@ -209,7 +209,10 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   if (columns.states) row.push_back({group_state(group)});
   row.push_back({grouped(group.runs.front().parameters)});
   row.push_back({grouped(tokens_done(counted))});
-  row.push_back(spread_cell(statistic_over(counted, &Run::tokens_per_s), kWholeNumber));
+  const Statistic rate = statistic_over(counted, &Run::tokens_per_s);
+  // A timing is of the arm: its seeds do not differ in it.
+  row.push_back(group.runs.front().timing ? TableCell{number_text(rate.mean, kWholeNumber)}
+                                          : spread_cell(rate, kWholeNumber));
   double seconds = 0;
   for (const Run* run : counted) seconds += run->seconds;
   row.push_back({short_duration(seconds / static_cast<double>(counted.size()))});

@@ -25,6 +25,14 @@ Json text_record(Decoder decoder, const Tokenizer& tokenizer, const FinalText& t
           {"tokens", result.tokens}, {"bytes", result.bytes}, {"documents", documents}};
 }
 
+/// Reads a text once, so that what is wrong with it is said before training and not behind it.
+void check_readable(const FinalText& text) {
+  TextSource source(text.files, text_options(text));
+  bool any = false;
+  while (source.next()) any = true;
+  PRISM_CHECK(any, "final", "final.texts: expected text in the files of \"{}\"; found none; name others.", text.name);
+}
+
 }  // namespace
 
 void check_final(const FinalOptions& options, const Tokenizer* tokenizer, const WindowLoader* valid_windows) {
@@ -41,8 +49,10 @@ void check_final(const FinalOptions& options, const Tokenizer* tokenizer, const 
                 "final.texts: expected names, each once; found \"{}\"; choose another.", text.name);
     PRISM_CHECK(!text.files.empty(), "final", "final.texts: expected files of \"{}\"; found none; name one.",
                 text.name);
-    parse_separator(text.separator);
-    list_text_files(text.files, text_options(text));
+    for (const auto& file : text.files)
+      PRISM_CHECK(file != "-", "final", "final.texts: expected files of \"{}\"; found standard input; name a file.",
+                  text.name);
+    check_readable(text);
   }
 }
 

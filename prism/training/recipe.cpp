@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
+#include "prism/core/records.h"
 #include "prism/kernels/compute_type.h"
 
 namespace prism {
@@ -40,6 +42,16 @@ Recipe load_run_recipe(const std::filesystem::path& run) {
               "expected a run to resume at {}; found {}; name the folder of a run, or start one with --recipe FILE.",
               run.string(), std::filesystem::exists(run) ? fmt::format("no {}", kRunRecipeName) : "nothing");
   return load_recipe(file, {});
+}
+
+bool is_finished(const std::filesystem::path& run) {
+  if (!std::filesystem::exists(run / kRunRecordsName)) return false;
+  const auto records = read_records(run / kRunRecordsName);
+  if (records.empty() || records.back().value("kind", "") != "end") return false;
+  const CheckpointStore checkpoints(run);
+  const auto steps = checkpoints.steps(CheckpointKind::step);
+  const bool kept = !steps.empty() || !checkpoints.steps(CheckpointKind::best).empty();
+  return !kept || (!steps.empty() && steps.back() == records.back().value("step", int64_t{-1}));
 }
 
 std::string differing_field(const Recipe& run, Recipe given) {

@@ -67,7 +67,8 @@ struct TrainOptions {
     v("warmup_share", warmup_share, "linear warm-up, as a share of the tokens");
     v("warmup_tokens", warmup_tokens, "linear warm-up in tokens; 0: by warmup_share");
     v("z_loss", z_loss,
-      "weight of the mean squared log-sum-exp of the logits, part of the training loss alone; 0 disables it");
+      "weight of the mean squared log-sum-exp of the logits, part of the training loss, as it is recorded too, and of "
+      "no other; 0 disables it");
     v("recompute", recompute,
       "layers compute their activations again in the backward pass: less memory for longer steps, the same gradients");
     optimizer_options.visit(v);
@@ -120,6 +121,10 @@ Recipe recipe_from_json(const Json& json, const std::string& source, const std::
 /// Where a run keeps its recipe, as it ran, and its records.
 constexpr const char* kRunRecipeName = "recipe.json";
 constexpr const char* kRunRecordsName = "records.jsonl";
+
+/// Whether a run is done: its records end with that, and where there are checkpoints the last one is of its last step
+/// (it is written behind the records). Copies of a run's records, and runs whose checkpoints were not kept, have none.
+bool is_finished(const std::filesystem::path& run);
 
 /// The recipe of a run that was begun in `run`. @throws InputError if there is none.
 Recipe load_run_recipe(const std::filesystem::path& run);

@@ -55,6 +55,16 @@ Recipe with_schedule(const ScheduleSearch& search, const HeadSchedule& schedule)
   return recipe;
 }
 
+/// Each rung must be shorter than the next.
+void check_rungs(const ScheduleSearch& search) {
+  double tokens = static_cast<double>(search.base.train.tokens);
+  for (int64_t rung = 1; rung < search.options.rungs; ++rung) tokens /= static_cast<double>(search.options.factor);
+  PRISM_CHECK(tokens >= static_cast<double>(step_tokens(search.base)), kOperation,
+              "search: expected a first rung of at least one step, {} tokens; found {:.3g}, which is train.tokens / "
+              "factor^(rungs - 1); raise train.tokens or lower rungs or factor.",
+              step_tokens(search.base), tokens);
+}
+
 }  // namespace
 
 ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std::vector<Override>& overrides) {
@@ -83,6 +93,7 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
       "found none; widen the search.",
       group);
   search.proposed = static_cast<int64_t>(proposed.size());
+  check_rungs(search);
   const auto most = static_cast<size_t>(search.options.candidates);
   search.candidates = proposed.size() <= most ? proposed : sample(proposed, most, search.seeds[0]);
   return search;
@@ -91,7 +102,7 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
 int64_t rung_tokens(const ScheduleSearch& search, int64_t rung) {
   int64_t tokens = search.base.train.tokens;
   for (int64_t i = rung; i + 1 < search.options.rungs; ++i) tokens /= search.options.factor;
-  return std::max(tokens, step_tokens(search.base));
+  return tokens;
 }
 
 Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<HeadSchedule>& schedules) {

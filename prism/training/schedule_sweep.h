@@ -27,7 +27,7 @@ struct ScheduleSearch {
 /// @throws InputError as load_sweep() and propose_schedules(): for a space without a candidate, for instance.
 ScheduleSearch load_schedule_search(const std::filesystem::path& file, const std::vector<Override>& overrides);
 
-/// Tokens of each run of a rung: train.tokens / factor^(rungs - 1 - rung), at least one step.
+/// Tokens of each run of a rung: train.tokens / factor^(rungs - 1 - rung).
 int64_t rung_tokens(const ScheduleSearch& search, int64_t rung);
 
 /// The uniform schedule, which is the baseline, and `schedules`, trained for a rung's tokens from their beginning, so

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 #include "prism/core/records.h"
@@ -16,6 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "sweep";
 
+/// Names become folders and words of a shell.
+bool may_be_in_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._+-=,").find(c) != std::string_view::npos;
+}
+
 /// A variation before it is a recipe.
 struct Variation {
   std::string name;
@@ -25,6 +31,14 @@ struct Variation {
 /// As a flag's text would be.
 std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : to_text(value);
+}
+
+/// For the name of an arm: what names may not hold becomes a hyphen.
+std::string name_of_value(const Json& value) {
+  std::string text = value_text(value);
+  for (char& c : text)
+    if (!may_be_in_name(c)) c = '-';
+  return text;
 }
 
 std::vector<Override> overrides_from(const Json& fields, const std::string& owner) {
@@ -41,13 +55,9 @@ std::vector<Override> overrides_from(const Json& fields, const std::string& owne
   return overrides;
 }
 
-/// Names become folders and words of a shell.
 void check_name(const std::string& name) {
-  const auto fits = [](unsigned char c) {
-    return std::isalnum(c) || std::string("._+-=,").find(static_cast<char>(c)) != std::string::npos;
-  };
   PRISM_CHECK(!name.empty() && name[0] != '.' && name[0] != '-' && name.size() <= 100 &&
-                  std::all_of(name.begin(), name.end(), fits),
+                  std::all_of(name.begin(), name.end(), may_be_in_name),
               kOperation,
               "expected names of arms from letters, digits and ._+-=, (at most 100); found \"{}\"; rename it.", name);
 }
@@ -63,7 +73,7 @@ std::vector<Variation> vary(const std::vector<Variation>& arms, const std::strin
   for (const auto& arm : arms)
     for (const auto& value : values) {
       Variation next = arm;
-      next.name += fmt::format("{}{}={}", arm.name.empty() ? "" : "_", short_name, value_text(value));
+      next.name += fmt::format("{}{}={}", arm.name.empty() ? "" : "_", short_name, name_of_value(value));
       next.fields.emplace_back(field, value_text(value));
       varied.push_back(std::move(next));
     }
@@ -92,6 +102,13 @@ Json identity(Recipe recipe) {
   return fields_to_json(recipe);
 }
 
+/// What a run's validation loss is of.
+std::string validation_of(const Recipe& recipe) {
+  const bool exists = !find_shards(recipe.data.folder, "valid").empty();
+  return fmt::format("{} {}", exists ? TokenDataset(recipe.data.folder, "valid").fingerprint() : 0,
+                     recipe.train.eval_tokens);
+}
+
 void check_arms(const Sweep& sweep) {
   std::vector<std::string> tokenizers;
   for (size_t i = 0; i < sweep.arms.size(); ++i) {
@@ -109,6 +126,11 @@ void check_arms(const Sweep& sweep) {
                 "expected data of one tokenizer, else losses per token cannot be compared; found {} for {} and {} for "
                 "{}; tokenize both with one.",
                 tokenizers[0], sweep.arms[0].name, tokenizers.back(), arm.name);
+    PRISM_CHECK(
+        validation_of(arm.recipe) == validation_of(sweep.arms[0].recipe), kOperation,
+        "expected arms validated on the same tokens, else their losses cannot be compared; found that {} and {} "
+        "differ in data.folder's validation shards or in train.eval_tokens; give both the same.",
+        sweep.arms[0].name, arm.name);
   }
 }
 
@@ -116,6 +138,17 @@ void check_seeds(const std::vector<int64_t>& seeds) {
   PRISM_CHECK(!seeds.empty(), kOperation, "expected seeds; found an empty list; write for instance [1, 2, 3].");
   PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), kOperation,
               "expected each seed once; found {}; leave the double one out.", fmt::join(seeds, ", "));
+}
+
+/// What a run would refuse when it begins, found before others have trained.
+void check_inputs(const Recipe& recipe) {
+  if (!recipe.init.empty()) find_model_folder(recipe.init);
+  for (const auto& part : recipe.data.mixture) TokenDataset(part.folder, "train");
+  const int64_t step = recipe.train.batch_rows * recipe.train.accumulate * recipe.model.context;
+  PRISM_CHECK(step <= std::max(recipe.train.tokens, recipe.model.context), kOperation,
+              "expected a step (batch_rows x accumulate x context) of at most train.tokens, {}; found {}; make the "
+              "batch smaller.",
+              recipe.train.tokens, step);
 }
 
 Recipe recipe_of(const Variation& arm, const Json& base, const std::string& source, const std::vector<Override>& before,
@@ -128,14 +161,14 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     recipe.name = arm.name;
     recipe.seed = 0;
     check_train_options(recipe.train);
-    auto model = recipe.model;
-    if (model.vocab_size == 0) model.vocab_size = 1;  // the data's, which the run will know
-    complete(model);
-    recipe.model = model;
-    recipe.model.vocab_size = 0;
+    const bool is_open = recipe.model.vocab_size == 0;
+    if (is_open) recipe.model.vocab_size = 1;  // the data's, which the run will know
+    complete(recipe.model);
+    if (is_open) recipe.model.vocab_size = 0;
+    check_inputs(recipe);
     return recipe;
   } catch (const InputError& error) {
-    throw InputError(kOperation, fmt::format("arm {}: {}", arm.name, error.reason()));
+    throw InputError(kOperation, fmt::format("arm {}: {}.", arm.name, error.reason()));
   }
 }
 
@@ -177,6 +210,9 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   PRISM_CHECK(file.keep == "checkpoints" || file.keep == "records", kOperation,
               "keep: expected checkpoints or records; found \"{}\"; choose one of them.", file.keep);
   check_seeds(file.seeds);
+  for (const auto& [field, value] : overrides)
+    PRISM_CHECK(field != "seed", kOperation,
+                "expected fields of the recipe in --set; found seed; give \"seeds\" to the sweep's file.");
   const auto source = file.recipe.is_string() ? path.parent_path() / file.recipe.get<std::string>() : path;
   const Json base = file.recipe.is_string() ? read_json(source.string()) : file.recipe;
   Sweep sweep{{}, file.seeds, file.keep == "checkpoints"};
@@ -190,12 +226,6 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   const auto place = static_cast<std::ptrdiff_t>(find_by_name(places, file.baseline, kOperation, "baseline"));
   std::rotate(sweep.arms.begin(), sweep.arms.begin() + place, sweep.arms.begin() + place + 1);
   return sweep;
-}
-
-bool is_finished(const fs::path& run) {
-  if (!fs::exists(run / kRunRecordsName)) return false;
-  const auto records = read_records(run / kRunRecordsName);
-  return !records.empty() && records.back().value("kind", "") == "end";
 }
 
 std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const fs::path& records) {

@@ -89,7 +89,4 @@ struct SweepRun {
 std::vector<SweepRun> plan_sweep(const Sweep& sweep, const std::filesystem::path& out,
                                  const std::filesystem::path& records);
 
-/// Whether a run's records say that it is done.
-bool is_finished(const std::filesystem::path& run);
-
 }  // namespace prism

@@ -90,6 +90,10 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start, const to
     restore();
   } else {
     if (start == Start::resume) {
+      PRISM_CHECK(!is_finished(run_), kOperation,
+                  "expected a run to go on with in {}; found one that is done, of which the records alone were kept; "
+                  "choose another --out to train it again.",
+                  run_.string());
       notes_.push_back(fmt::format("{} has no checkpoint to go on from; it starts again at step 0", run_.string()));
       initialise();
     }
@@ -117,10 +121,11 @@ void Trainer::initialise() {
   try {
     load_weights(decoder_, folder / "model.safetensors");
   } catch (const InputError& error) {
-    throw InputError(kOperation,
-                     fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); "
-                                 "heads may differ, d_model, layers and feed-forward widths may not.",
-                                 error.reason()));
+    throw InputError(
+        kOperation, fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); heads may "
+                                "differ, but not d_model, layers, feed-forward widths, what all heads or all key/value "
+                                "heads are wide together, nor norms of queries and keys.",
+                                error.reason()));
   }
 }
 
@@ -422,7 +427,7 @@ bool Trainer::finish_step() {
   // Before anything of this step is recorded: a signal may cut it short, and --resume does it again.
   std::vector<Json> finals;
   if (last) {
-    auto records = final_records(decoder_, tokenizer_ ? &*tokenizer_ : nullptr, valid_windows_.get(), recipe_.final);
+    auto records = measure_finals();
     if (!records) return false;
     finals = std::move(*records);
   }
@@ -440,6 +445,15 @@ bool Trainer::finish_step() {
   state_.evaluation_pending = false;
   if (last || due(train.checkpoint_every_tokens)) save_checkpoint();
   return true;
+}
+
+std::optional<std::vector<Json>> Trainer::measure_finals() {
+  try {
+    return final_records(decoder_, tokenizer_ ? &*tokenizer_ : nullptr, valid_windows_.get(), recipe_.final);
+  } catch (const std::exception&) {
+    save_checkpoint();  // the training is done: --resume measures again
+    throw;
+  }
 }
 
 bool Trainer::evaluate() {

@@ -79,6 +79,8 @@ class Trainer {
   [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window) const;
   /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
   bool finish_step();
+  /// What the recipe wants measured at the end; absent: a signal came.
+  std::optional<std::vector<Json>> measure_finals();
   bool evaluate();
   void record_training(double norm, double learning_rate);
   void record_samples();

@@ -47,7 +47,7 @@ TEST_F(ScheduleSearchFolder, MultipliesTokensByTheFactorFromRungToRung) {
   EXPECT_EQ(rung_tokens(search, 3), 6400);
   EXPECT_EQ(rung_tokens(search, 2), 1600);
   EXPECT_EQ(rung_tokens(search, 0), 100);
-  EXPECT_EQ(rung_tokens(load_search(R"(, "search": {"head_dim_step": 2, "rungs": 12})"), 0), 16) << "a step";
+  EXPECT_REFUSED(load_search(R"(, "search": {"head_dim_step": 2, "rungs": 12})"), "at least one step, 16 tokens");
 }
 
 TEST_F(ScheduleSearchFolder, SetsTheUniformScheduleBesideTheOthersInEveryRung) {
