@@ -128,6 +128,31 @@ TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
   EXPECT_NE(outcome.out.find("good"), std::string::npos);
 }
 
+TEST(Sweep, WithoutItsBaselineComparesNothing) {
+  write_text(Workshop::folder() / "no_baseline.json", R"({"recipe": "recipe.json", "seeds": [1], "baseline": "bad",
+    "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
+    "arms": {"good": {}, "bad": {"train.learning_rate": 1e30, "train.warmup_share": 0, "train.clip": 0}}})");
+  const auto outcome = run({"sweep", "no_baseline.json", "--json"});
+  expect_sentence(outcome, 1, {"bad-seed1", "finite", "a finished run of the baseline bad"});
+  EXPECT_EQ(outcome.out, "");
+}
+
+TEST(Sweep, CopiesRecordsOfRunsThatWereDoneBeforeAndNamesArmsByItsFile) {
+  const std::string arms = R"({"recipe": "recipe.json", "seeds": [1], "set": {"train.tokens": 512,
+    "train.sample_prompts": [], "train.save_steps": "none"}, "arms": {"uniform": {"model.schedule": "2x2"}, )";
+  write_text(Workshop::folder() / "before.json", arms + R"("progressive": {}}})");
+  write_text(Workshop::folder() / "after.json", arms + R"("renamed": {}}})");
+  ASSERT_EQ(run({"sweep", "before.json", "--out", "named"}).status, 0);
+  const auto again =
+      run({"sweep", "after.json", "--out", "named", "--records", "later", "--json", "--timing-steps", "1"});
+  ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_NE(again.out.find(R"("arm":"renamed")"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find(R"("baseline":"uniform")"), std::string::npos);
+  for (const char* file : {"records.jsonl", "recipe.json", "timing.json"})
+    EXPECT_TRUE(fs::exists(Workshop::folder() / "later/renamed-seed1" / file)) << file;
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "named/renamed-seed1"));
+}
+
 TEST(SweepInput, ThatIsWrongGetsASentence) {
   write_sweep("wrong.json", R"(, "baseline": "unifrom")");
   expect_sentence(run({"sweep", "wrong.json"}), 2, {"did you mean uniform?"});
@@ -136,6 +161,9 @@ TEST(SweepInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"sweep", "right.json", "--set", "train.tokens"}), 2, {"FIELD=VALUE"});
   expect_sentence(run({"sweep", "right.json", "--jobs", "0"}), 2, {"--jobs"});
   expect_sentence(run({"sweep", "right.json", "--search", "schedule"}), 2, {"--search schedules"});
+  expect_sentence(run({"sweep", "right.json", "--set", "seed=7"}), 2, {"found seed"});
+  expect_sentence(run({"sweep", "right.json", "--set", "init=nowhere", "--plan"}), 2, {"arm uniform", "nowhere"});
+  expect_sentence(run({"sweep", "right.json", "--device", "gpu"}), 2, {"cpu, cuda or cuda:N"});
   expect_sentence(run({"sweep", "right.json", "--search", "schedules"}), 2, {"without arms"});
   write_text(Workshop::folder() / "none_fits.json",
              R"({"recipe": "recipe.json", "set": {"model.schedule": "1x2"}, "search": {"head_dim_step": 2}})");

@@ -37,6 +37,25 @@ TEST_F(SweepFolder, TakesAnInlineRecipeAndOverridesOfTheCommandLineLast) {
   EXPECT_EQ(sweep.arms[0].recipe.train.tokens, 1000);
 }
 
+TEST_F(SweepFolder, KeepsToOneSetOfValidationTokens) {
+  EXPECT_REFUSED(load(R"({"recipe": "base.json", "arms": {"a": {}, "b": {"train.eval_tokens": 8}}})"),
+                 "validated on the same tokens");
+}
+
+TEST_F(SweepFolder, TakesARunForDoneOnlyWithItsLastCheckpoint) {
+  const auto sweep = load(kTwoArms);
+  put_run("run", sweep.arms[0].recipe, /*finished=*/true);
+  EXPECT_TRUE(is_finished(path("run"))) << "records alone";
+  write_file(path("run") + "/records.jsonl", R"({"kind":"run"})"
+                                             "\n"
+                                             R"({"kind":"end","step":4})"
+                                             "\n");
+  make_folder(path("run") + "/checkpoints/step-00000002");
+  EXPECT_FALSE(is_finished(path("run"))) << "killed between its last record and its last checkpoint";
+  make_folder(path("run") + "/checkpoints/step-00000004");
+  EXPECT_TRUE(is_finished(path("run")));
+}
+
 TEST_F(SweepFolder, OfEveryConfigLoads) {
   int files = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(PRISM_SOURCE_DIR) / "configs/sweeps")) {

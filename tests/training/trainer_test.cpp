@@ -264,6 +264,13 @@ TEST_F(Run, MeasuresAttentionDistanceBeforeItEnds) {
   EXPECT_REFUSED(train(r, "no tokenizer"), "tokenizer.json");
 }
 
+TEST_F(Run, WithoutItsCheckpointsIsNotTrainedAgainUnderItsName) {
+  train(recipe(), "kept");
+  fs::remove_all(folder_.path() / "kept/checkpoints");
+  EXPECT_REFUSED(Trainer(load_run_recipe(folder_.path() / "kept"), folder_.path() / "kept", 1, Start::resume),
+                 "the records alone were kept");
+}
+
 TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   auto r = recipe();
   r.train.checkpoint_every_tokens = 8 * kContext;
