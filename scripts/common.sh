@@ -22,7 +22,7 @@ lint_packages=(git clang-format-14 clang-tidy-14 libomp-14-dev shellcheck)  # li
 wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 no_deps=--no-deps
 # With a GPU: all of the wheel's dependencies, 5 GB; the same LibTorch.
-use_cuda_wheels() { wheels=(torch==2.11.0) no_deps= disk_needed_mb=9000; }
+use_cuda_wheels() { wheels=(torch==2.11.0) no_deps='' disk_needed_mb=9000; }
 disk_needed_mb=4000     # wheels 1.2 GB plus their download, two build folders, packages
 memory_per_job_mb=1500  # one compiler run over LibTorch's headers
 

@@ -46,9 +46,9 @@ for i in $(seq $interruptions); do
   sleep "$(awk -v r=$RANDOM -v t="$lasted" 'BEGIN {printf "%.2f", 0.5 + r / 32768 * t / 5}')"
   [ $((i % 2)) = 0 ] && signal=TERM || signal=KILL
   # The sweep, not the shell around it.
-  pkill -$signal -P $child 2> /dev/null || kill -$signal $child 2> /dev/null || true
+  pkill -"$signal" -P "$child" 2> /dev/null || kill -"$signal" "$child" 2> /dev/null || true
   wait $child 2> /dev/null || true
-  printf 'interrupted by SIG%s: %s of 50 runs were done\n' $signal \
+  printf 'interrupted by SIG%s: %s of 50 runs were done\n' "$signal" \
     "$(grep -l '"kind":"end"' $folder/cut/*/records.jsonl 2> /dev/null | wc -l)"
 done
 sweep cut > $folder/cut.jsonl

@@ -98,6 +98,7 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
     torch::NoGradGuard no_gradients;
     decoder->blocks[0]->attention->k_norm->weight.fill_(3);
     const auto path = folder_ / schedule;
+    make_folder(path);
     save_model(path, decoder, nullptr);
     const auto model = load_model(path, torch::kFloat);
     EXPECT_TRUE(equal_fields(model.decoder->config(), config)) << schedule;

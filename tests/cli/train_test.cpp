@@ -55,6 +55,14 @@ TEST(Train, RecordsTheLossOfWholeTextsDocumentByDocument) {
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--final",
                        R"({"texts": [{"name": "all", "files": ["absent.txt"]}]})"}),
                   2, {"absent.txt"});
+  // Read before training begins, not behind it.
+  write_text(Workshop::folder() / "damaged.txt", "sound, then \xFF\xFE");
+  write_text(Workshop::folder() / "empty.txt", "");
+  for (const char* name : {"damaged.txt", "empty.txt", "-"}) {
+    const std::string final_fields = std::string(R"({"texts": [{"name": "all", "files": [")") + name + R"("]}]})";
+    expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--final", final_fields}), 2, {"text"});
+    EXPECT_FALSE(fs::exists(Workshop::folder() / "none")) << name;
+  }
 }
 
 TEST(Train, GivesTheSameBitsForTheSameSeedAndOthersForAnother) {
@@ -310,6 +318,9 @@ TEST(ResumeCommand, SaysWhenItStartsAgain) {
   fs::remove_all(shop / "bare");
   fs::copy(shop / "trained", shop / "bare", fs::copy_options::recursive);
   fs::remove_all(shop / "bare/checkpoints");
+  expect_sentence(run({"train", "--out", "bare", "--resume", "--threads", "1"}), 2, {"the records alone were kept"});
+  const std::string records = read_text(shop / "bare/records.jsonl");
+  write_text(shop / "bare/records.jsonl", records.substr(0, records.rfind(R"({"kind":"end")")));
   const auto outcome = run({"train", "--out", "bare", "--resume", "--threads", "1"});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_NE(outcome.err.find("starts again at step 0"), std::string::npos) << outcome.err;

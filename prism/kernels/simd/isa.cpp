@@ -14,12 +14,11 @@ namespace prism {
 namespace {
 
 const std::map<std::string, Isa>& names() {
-  static const std::map<std::string, Isa> table = {
-      {"portable", Isa::portable},
-      {"avx2", Isa::avx2},
-      {"avx512", Isa::avx512},
-      {"avx512-bf16", Isa::avx512_bf16},
-      {"amx-bf16", Isa::amx_bf16}};
+  static const std::map<std::string, Isa> table = {{"portable", Isa::portable},
+                                                   {"avx2", Isa::avx2},
+                                                   {"avx512", Isa::avx512},
+                                                   {"avx512-bf16", Isa::avx512_bf16},
+                                                   {"amx-bf16", Isa::amx_bf16}};
   return table;
 }
 

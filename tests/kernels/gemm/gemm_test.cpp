@@ -153,9 +153,8 @@ class Gemm : public testing::TestWithParam<Isa> {
   static const gemm::Kernels& kernels() { return *gemm::kernels_of(GetParam()); }
 };
 
-INSTANTIATE_TEST_SUITE_P(, Gemm, testing::Values(Isa::avx512_bf16, Isa::amx_bf16), [](const auto& isa) {
-  return isa.param == Isa::amx_bf16 ? "AmxBf16" : "Avx512Bf16";
-});
+INSTANTIATE_TEST_SUITE_P(, Gemm, testing::Values(Isa::avx512_bf16, Isa::amx_bf16),
+                         [](const auto& isa) { return isa.param == Isa::amx_bf16 ? "AmxBf16" : "Avx512Bf16"; });
 
 TEST_P(Gemm, EqualsTheDefinitionInEveryLayout) {
   for (const bool a_transposed : {false, true})
