@@ -39,7 +39,7 @@ torch::Device open_device(const std::string& name) {
                                   "install the wheel's CUDA libraries with scripts/setup.sh --cuda, or leave --device "
                                   "out.",
                                   name, ::dlerror()));
-  const auto devices = static_cast<int>(at::detail::getCUDAHooks().deviceCount());
+  const auto devices = static_cast<unsigned char>(at::detail::getCUDAHooks().deviceCount());
   if (index >= devices)
     throw FailedError(kOperation, fmt::format("expected a GPU for --device {}; found {}; leave --device out to run on "
                                               "the CPU.",
