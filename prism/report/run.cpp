@@ -219,8 +219,9 @@ std::string runs_below(const fs::path& folder) {
     if (fs::exists(entry.path() / "records.jsonl", code)) found.push_back(entry.path().string());
   }
   if (found.empty()) return "name the folder that prism train wrote to";
+  constexpr size_t kShown = 4;
   std::sort(found.begin(), found.end());
-  found.resize(std::min<size_t>(found.size(), 4));
+  if (found.size() > kShown) return fmt::format("it holds {} runs, name them: {}/*", found.size(), folder.string());
   return "it holds runs, name them: " + join_names(found);
 }
 
