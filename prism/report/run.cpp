@@ -221,7 +221,12 @@ std::string runs_below(const fs::path& folder) {
   if (found.empty()) return "name the folder that prism train wrote to";
   constexpr size_t kShown = 4;
   std::sort(found.begin(), found.end());
-  if (found.size() > kShown) return fmt::format("it holds {} runs, name them: {}/*", found.size(), folder.string());
+  if (found.size() > kShown) {
+    // A sweep's folder has others beside its runs.
+    const bool swept = std::all_of(found.begin(), found.end(),
+                                   [](const std::string& run) { return run.find("-seed") != std::string::npos; });
+    return fmt::format("it holds {} runs, name them: {}/{}", found.size(), folder.string(), swept ? "*-seed*" : "*");
+  }
   return "it holds runs, name them: " + join_names(found);
 }
 
