@@ -111,6 +111,7 @@ std::string validation_of(const Recipe& recipe) {
 
 void check_arms(const Sweep& sweep) {
   std::vector<std::string> tokenizers;
+  const std::string validation = validation_of(sweep.arms[0].recipe);
   for (size_t i = 0; i < sweep.arms.size(); ++i) {
     const auto& arm = sweep.arms[i];
     for (size_t j = 0; j < i; ++j) {
@@ -127,7 +128,7 @@ void check_arms(const Sweep& sweep) {
                 "{}; tokenize both with one.",
                 tokenizers[0], sweep.arms[0].name, tokenizers.back(), arm.name);
     PRISM_CHECK(
-        validation_of(arm.recipe) == validation_of(sweep.arms[0].recipe), kOperation,
+        validation_of(arm.recipe) == validation, kOperation,
         "expected arms validated on the same tokens, else their losses cannot be compared; found that {} and {} "
         "differ in data.folder's validation shards or in train.eval_tokens; give both the same.",
         sweep.arms[0].name, arm.name);

@@ -146,8 +146,8 @@ class BlockPreparation {
     copy_rows<Op>(row(b_.q, 0), b_.q.row_stride, count_, b_.key_dim, to_.queries + block_ * l_.query_width);
     copy_rows<Op>(row(b_.d_out, 0), b_.d_out.row_stride, count_, b_.value_dim,
                   to_.gradients + block_ * l_.gradient_width);
-    transpose_rows(b_.q, b_.key_dim, to_.queries_t + block_ * b_.key_dim);
-    transpose_rows(b_.d_out, b_.value_dim, to_.gradients_t + block_ * b_.value_dim);
+    transpose(b_.q, b_.key_dim, to_.queries_t + block_ * b_.key_dim);
+    transpose(b_.d_out, b_.value_dim, to_.gradients_t + block_ * b_.value_dim);
     const float* lse = b_.lse_BHT + (batch_ * b_.heads + head_) * b_.queries;
     for (int64_t t = 0; t < count_; ++t) {
       const Storage *out = row(b_.out, t), *d_out = row(b_.d_out, t);
@@ -176,21 +176,9 @@ class BlockPreparation {
   }
 
   /// [count, dim] -> [dim, kQueryBlock].
-  void transpose_rows(const Matrix& m, int64_t dim, typename Op::Element* to) const {
+  void transpose(const Matrix& m, int64_t dim, typename Op::Element* to) const {
     static_assert(kQueryBlock % (Op::kLanes * Op::kPair) == 0);
-    for (int64_t t = 0; t < kQueryBlock; t += Op::kLanes * Op::kPair)
-      for (int64_t i = 0; i < dim; i += Op::kLanes) {
-        typename Op::Vector square[Op::kLanes];
-        for (int s = 0; s < Op::kLanes; ++s) {
-          const int64_t even = t + s * Op::kPair, odd = even + 1;
-          square[s] = even < count_
-                          ? Op::interleave(row(m, even) + i, odd < count_ ? row(m, odd) + i : nullptr, dim - i)
-                          : Op::zero();
-        }
-        Op::transpose(square);
-        for (int64_t c = 0; c < Op::kLanes && i + c < dim; ++c)
-          Op::store(reinterpret_cast<float*>(to + (i + c) * kQueryBlock + t), square[c]);
-      }
+    simd::transpose_rows<Op>(row(m, 0), m.row_stride, count_, dim, kQueryBlock, to, kQueryBlock);
   }
 
   const Backward& b_;

@@ -18,6 +18,7 @@ namespace prism::flash {
 /// Keys that a task takes in at a time: they and their values fit the second cache beside what the task keeps.
 constexpr int64_t kKeyTile = 256;
 constexpr float kLn2 = 0.693147180559945309f;
+using simd::copy_rows;
 using simd::kLog2E;
 using simd::multiply;
 using simd::pack_rows;
@@ -80,15 +81,6 @@ PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin,
   *total = *total * past + Op::sum(Op::add(sum_a, sum_b));
   *largest = now;
   return past;
-}
-
-/// Rows of a tensor as elements, one behind the other, padded for products.
-template <class Op, class Storage>
-void copy_rows(const Storage* rows, int64_t stride, int64_t count, int64_t dim, typename Op::Element* to) {
-  const int64_t width = Panels<Op>::padded_inner(dim);
-  for (int64_t r = 0; r < count; ++r)
-    for (int64_t i = 0; i < width; i += Op::kLanes * Op::kPair)
-      Op::store_inner(to + r * width + i, Op::load_inner(rows + r * stride + i, dim - i), width - i);
 }
 
 /// out = sums / total and lse of one row; zeros and -inf where nothing was seen.

@@ -107,30 +107,15 @@ template <class Op>
 struct WholeRows {
   using Element = typename Op::Element;
   using P = simd::Panels<Op>;
-  static constexpr int64_t kUnits = Op::kLanes * Op::kPair;  ///< elements of a vector
 
   template <class Storage>
   static void pack(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
-    const int64_t length = P::padded_inner(inner);
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t k = 0; k < length; k += kUnits)
-        Op::store_inner(packed + row * length + k, Op::load_inner(source + row * stride + k, inner - k), kUnits);
+    simd::copy_rows<Op>(source, stride, rows, inner, packed);
   }
   template <class Storage>
   static void pack_columns(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
     const int64_t length = P::padded_inner(inner);
-    for (int64_t k = 0; k < length; k += kUnits)
-      for (int64_t row = 0; row < rows; row += Op::kLanes) {
-        typename Op::Vector square[Op::kLanes];
-        for (int64_t s = 0; s < Op::kLanes; ++s) {
-          const int64_t even = k + s * Op::kPair, odd = even + 1;
-          const Storage* from = source + even * stride + row;
-          square[s] =
-              even < inner ? Op::interleave(from, odd < inner ? from + stride : nullptr, rows - row) : Op::zero();
-        }
-        Op::transpose(square);
-        for (int64_t r = 0; r < Op::kLanes; ++r) Op::store_inner(packed + (row + r) * length + k, square[r], kUnits);
-      }
+    simd::transpose_rows<Op>(source, stride, inner, rows, length, packed, length);
   }
 
   static int64_t strip(int64_t) { return Op::kTileRows; }

@@ -91,6 +91,34 @@ PRISM_FORCE_INLINE void multiply(const LeftRows<Op>& a, int rows, const typename
   }
 }
 
+/// Rows of `inner` values as elements, one behind the other, padded for products: the left side of one.
+template <class Op, class Storage>
+void copy_rows(const Storage* rows, int64_t stride, int64_t count, int64_t inner, typename Op::Element* to) {
+  const int64_t width = Panels<Op>::padded_inner(inner);
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t i = 0; i < width; i += Op::kLanes * Op::kPair)
+      Op::store_inner(to + r * width + i, Op::load_inner(rows + r * stride + i, inner - i), width - i);
+}
+
+/// to[c][r] = rows[r][c] as elements, for r < `padded`, a multiple of kLanes kPair: 0 from `count` on.
+template <class Op, class Storage>
+void transpose_rows(const Storage* rows, int64_t stride, int64_t count, int64_t columns, int64_t padded,
+                    typename Op::Element* to, int64_t to_stride) {
+  for (int64_t r = 0; r < padded; r += Op::kLanes * Op::kPair)
+    for (int64_t c = 0; c < columns; c += Op::kLanes) {
+      typename Op::Vector square[Op::kLanes];
+      for (int s = 0; s < Op::kLanes; ++s) {
+        const int64_t even = r + s * Op::kPair, odd = even + 1;
+        const Storage* from = rows + even * stride + c;
+        square[s] =
+            even < count ? Op::interleave(from, odd < count ? from + stride : nullptr, columns - c) : Op::zero();
+      }
+      Op::transpose(square);
+      for (int64_t i = 0; i < Op::kLanes && c + i < columns; ++i)
+        Op::store(reinterpret_cast<float*>(to + (c + i) * to_stride + r), square[i]);
+    }
+}
+
 /// Packs columns that lie as rows of `inner` values in memory (keys for q k^T): panel columns = rows.
 /// @tparam Vectors  of columns in a panel.
 /// @param rows  how many there are; those that fill up the last vector are zeros.
