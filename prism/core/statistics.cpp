@@ -37,6 +37,7 @@ Statistic mean_difference(const std::vector<double>& a, const std::vector<double
   if (!paired) {
     const Statistic left = statistic(a), right = statistic(b);
     const int64_t count = std::min(left.count, right.count);
+    if (count == 0) return {};
     return {left.mean - right.mean, count > 1 ? std::hypot(left.deviation, right.deviation) : 0.0, count};
   }
   PRISM_ASSERT(a.size() == b.size(), "mean_difference", "{} values paired with {}", a.size(), b.size());

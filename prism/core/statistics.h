@@ -27,7 +27,8 @@ struct Statistic {
 Statistic statistic(const std::vector<double>& values);
 
 /// Mean of `a` minus mean of `b`, and how much that scatters. Paired: the statistic of the differences at equal
-/// positions. Else the deviations add in squares, 0 where either side is a single value; the count is the smaller one.
+/// positions. Else the deviations add in squares, 0 where either side is a single value; the count is the smaller one,
+/// and of nothing the statistic is that of nothing.
 /// @param paired  only where there are as many of both.
 Statistic mean_difference(const std::vector<double>& a, const std::vector<double>& b, bool paired);
 

@@ -67,6 +67,8 @@ class TokenDataset {
   uint64_t fingerprint() const;
   /// Absent for shards from elsewhere.
   const std::optional<DatasetInfo>& info() const { return info_; }
+  /// Fingerprint of the tokenizer that made them; "unknown" for shards from elsewhere.
+  std::string tokenizer() const { return info_ ? info_->tokenizer_fingerprint : "unknown"; }
   const std::filesystem::path& folder() const { return folder_; }
 
  private:

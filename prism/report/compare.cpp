@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <limits>
 #include <set>
@@ -119,6 +118,12 @@ std::vector<SeedValue> losses_at(const std::vector<const Run*>& runs, int64_t to
   return values;
 }
 
+std::vector<double> numbers_of(const std::vector<SeedValue>& values) {
+  std::vector<double> numbers(values.size());
+  std::transform(values.begin(), values.end(), numbers.begin(), [](const SeedValue& value) { return value.value; });
+  return numbers;
+}
+
 /// Leaves the runs whose seed is in both, unless there is none.
 void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
   const auto shared = [](const std::vector<const Run*>& runs, const std::vector<const Run*>& others) {
@@ -133,13 +138,6 @@ void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
   if (left.empty()) return;
   a = std::move(left);
   b = std::move(right);
-}
-
-/// Of the means, where the values cannot be paired.
-Statistic unpaired_difference(const Statistic& group, const Statistic& baseline) {
-  const int64_t count = std::min(group.count, baseline.count);
-  if (count == 0) return {};
-  return {group.mean - baseline.mean, count > 1 ? std::hypot(group.deviation, baseline.deviation) : 0.0, count};
 }
 
 }  // namespace
@@ -220,9 +218,7 @@ std::vector<CurveStatistic> validation_curve(const RunGroup& group) {
 }
 
 Statistic statistic_of(const std::vector<SeedValue>& values) {
-  std::vector<double> numbers;
-  for (const auto& value : values) numbers.push_back(value.value);
-  return statistic(numbers);
+  return statistic(numbers_of(values));
 }
 
 PairedDifference paired_difference(const std::vector<SeedValue>& group, const std::vector<SeedValue>& baseline) {
@@ -235,7 +231,8 @@ PairedDifference paired_difference(const std::vector<SeedValue>& group, const st
   std::sort(result.seeds.begin(), result.seeds.end(),
             [](const SeedValue& a, const SeedValue& b) { return a.seed < b.seed; });
   const Statistic pairs = statistic_of(result.seeds);
-  result.difference = result.paired() ? pairs : unpaired_difference(statistic_of(group), statistic_of(baseline));
+  result.difference =
+      result.paired() ? pairs : mean_difference(numbers_of(group), numbers_of(baseline), /*paired=*/false);
   result.interval = t_interval(pairs, kConfidence);
   return result;
 }

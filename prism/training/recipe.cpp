@@ -93,6 +93,18 @@ void check_train_options(const TrainOptions& options) {
                 share);
 }
 
+int64_t step_tokens(const Recipe& recipe) {
+  return recipe.train.batch_rows * recipe.train.accumulate * recipe.model.context;
+}
+
+void check_training(const Recipe& recipe) {
+  check_train_options(recipe.train);
+  PRISM_CHECK(step_tokens(recipe) <= std::max(recipe.train.tokens, recipe.model.context), "recipe",
+              "expected a step (batch_rows x accumulate x context) of at most train.tokens, {}; found {}; make the "
+              "batch smaller.",
+              recipe.train.tokens, step_tokens(recipe));
+}
+
 LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens) {
   const auto total = static_cast<double>(total_tokens);
   return {.schedule = options.lr_schedule,

@@ -137,8 +137,13 @@ std::string differing_field(const Recipe& run, Recipe given);
 /// Of a run of `total_tokens`, which are the recipe's rounded up to whole steps.
 LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens);
 
+/// Tokens of one optimizer step: batch_rows x accumulate x context.
+int64_t step_tokens(const Recipe& recipe);
+
 /// @throws InputError for numbers and names that no training can use.
 void check_train_options(const TrainOptions& options);
+/// check_train_options(), and that a step is no longer than the training (a single window may be).
+void check_training(const Recipe& recipe);
 
 /// The steps of `save_steps` up to `total`. @throws InputError unless none, log or a list of steps.
 std::vector<int64_t> save_steps(const Json& value, int64_t total);

@@ -20,10 +20,6 @@ void check(const SearchOptions& options) {
                 "search.{}: expected a number within {}-1000; found {}; change it.", name, least, value);
 }
 
-int64_t step_tokens(const Recipe& recipe) {
-  return recipe.train.batch_rows * recipe.train.accumulate * recipe.model.context;
-}
-
 /// `count` of all, drawn by a seed, in their order.
 std::vector<HeadSchedule> sample(const std::vector<HeadSchedule>& all, size_t count, int64_t seed) {
   std::vector<size_t> places(all.size());

@@ -121,8 +121,7 @@ void check_arms(const Sweep& sweep) {
                   "expected arms that differ; found that {} and {} are one recipe; leave one out.", sweep.arms[j].name,
                   arm.name);
     }
-    const auto info = TokenDataset(arm.recipe.data.folder, "train").info();
-    tokenizers.push_back(info ? info->tokenizer_fingerprint : "unknown");
+    tokenizers.push_back(TokenDataset(arm.recipe.data.folder, "train").tokenizer());
     PRISM_CHECK(tokenizers.back() == tokenizers[0], kOperation,
                 "expected data of one tokenizer, else losses per token cannot be compared; found {} for {} and {} for "
                 "{}; tokenize both with one.",
@@ -145,11 +144,6 @@ void check_seeds(const std::vector<int64_t>& seeds) {
 void check_inputs(const Recipe& recipe) {
   if (!recipe.init.empty()) find_model_folder(recipe.init);
   for (const auto& part : recipe.data.mixture) TokenDataset(part.folder, "train");
-  const int64_t step = recipe.train.batch_rows * recipe.train.accumulate * recipe.model.context;
-  PRISM_CHECK(step <= std::max(recipe.train.tokens, recipe.model.context), kOperation,
-              "expected a step (batch_rows x accumulate x context) of at most train.tokens, {}; found {}; make the "
-              "batch smaller.",
-              recipe.train.tokens, step);
 }
 
 Recipe recipe_of(const Variation& arm, const Json& base, const std::string& source, const std::vector<Override>& before,
@@ -161,11 +155,11 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     auto recipe = recipe_from_json(base, source, overrides);
     recipe.name = arm.name;
     recipe.seed = 0;
-    check_train_options(recipe.train);
     const bool is_open = recipe.model.vocab_size == 0;
     if (is_open) recipe.model.vocab_size = 1;  // the data's, which the run will know
     complete(recipe.model);
     if (is_open) recipe.model.vocab_size = 0;
+    check_training(recipe);
     check_inputs(recipe);
     return recipe;
   } catch (const InputError& error) {

@@ -39,21 +39,17 @@ void check_unused(const fs::path& run) {
   }
 }
 
-std::string tokenizer_of(const TokenDataset& data) {
-  return data.info() ? data.info()->tokenizer_fingerprint : "unknown";
-}
-
 void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
-  PRISM_CHECK(tokenizer_of(a) == tokenizer_of(b), kOperation,
+  PRISM_CHECK(a.tokenizer() == b.tokenizer(), kOperation,
               "data: expected tokens of one tokenizer; found {} in {} and {} in {}; tokenize both with one.",
-              tokenizer_of(a), a.folder().string(), tokenizer_of(b), b.folder().string());
+              a.tokenizer(), a.folder().string(), b.tokenizer(), b.folder().string());
 }
 
 /// Names the tokens that a run is trained and validated on, so that a resumed run notices other ones.
 std::string fingerprint_of(const std::vector<std::unique_ptr<TokenDataset>>& train, const TokenDataset* valid) {
   std::string text;
   for (const auto& part : train)
-    text += fmt::format("{}-{}-{:016x}-", tokenizer_of(*part), part->size(), part->fingerprint());
+    text += fmt::format("{}-{}-{:016x}-", part->tokenizer(), part->size(), part->fingerprint());
   return fmt::format("{}{:016x}", text, valid != nullptr ? valid->fingerprint() : 0);
 }
 
@@ -66,10 +62,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start, const to
   check_train_options(recipe_.train);
   open_data();
   complete(recipe_.model);
-  PRISM_CHECK(step_tokens() <= std::max(recipe_.train.tokens, recipe_.model.context), kOperation,
-              "expected a step (batch_rows x accumulate x context) of at most train.tokens, {}; found {}; make the "
-              "batch smaller.",
-              recipe_.train.tokens, step_tokens());
+  check_training(recipe_);
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps());
   check_samples();
   check_final(recipe_.final, tokenizer_ ? &*tokenizer_ : nullptr, valid_windows_.get());
@@ -188,16 +181,12 @@ std::vector<WeightedData> Trainer::open_training_data() {
   return mixture;
 }
 
-int64_t Trainer::step_tokens() const {
-  return recipe_.train.batch_rows * recipe_.train.accumulate * recipe_.model.context;
-}
-
 int64_t Trainer::total_steps() const {
-  return (recipe_.train.tokens + step_tokens() - 1) / step_tokens();
+  return (recipe_.train.tokens + step_tokens(recipe_) - 1) / step_tokens(recipe_);
 }
 
 bool Trainer::due(int64_t every_tokens) const {
-  return every_tokens > 0 && state_.tokens / every_tokens > (state_.tokens - step_tokens()) / every_tokens;
+  return every_tokens > 0 && state_.tokens / every_tokens > (state_.tokens - step_tokens(recipe_)) / every_tokens;
 }
 
 Json Trainer::record(const char* kind) const {
@@ -223,7 +212,7 @@ void Trainer::write_run_record() {
                {"context", recipe_.model.context},
                {"layers", layers},
                {"seed", recipe_.seed},
-               {"total_tokens", total_steps() * step_tokens()},
+               {"total_tokens", total_steps() * step_tokens(recipe_)},
                {"dtype", compute_type_name(decoder_->compute_type())}});
   json.update(machine());
   records_->write(json);
@@ -256,11 +245,11 @@ void Trainer::restore() {
                                              folder.string(), error.reason(), way_round_last()));
   }
   const int64_t step_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
-  PRISM_CHECK(state_.step <= total_steps() && state_.tokens == state_.step * step_tokens() &&
+  PRISM_CHECK(state_.step <= total_steps() && state_.tokens == state_.step * step_tokens(recipe_) &&
                   state_.windows == state_.step * step_windows,
               kOperation,
               "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; {}.",
-              total_steps(), step_tokens(), state_.step, state_.tokens, state_.windows, folder.string(),
+              total_steps(), step_tokens(recipe_), state_.step, state_.tokens, state_.windows, folder.string(),
               way_round_last());
   const auto fingerprint = fingerprint_of(train_data_, valid_data_.get());
   PRISM_CHECK(
@@ -287,7 +276,7 @@ void Trainer::restore() {
 }
 
 TrainResult Trainer::run() {
-  progress_ = std::make_unique<Progress>("train", total_steps() * step_tokens(), " tokens", state_.tokens);
+  progress_ = std::make_unique<Progress>("train", total_steps() * step_tokens(recipe_), " tokens", state_.tokens);
   timer_.restart();
   begun_tokens_ = logged_tokens_ = state_.tokens;
   begun_seconds_ = logged_seconds_ = state_.step_seconds;
@@ -335,11 +324,11 @@ bool Trainer::train_step() {
   // Only now are the weights of the checkpoint before this step known to be good.
   if (std::exchange(prune_due_, false)) checkpoints_.prune(CheckpointKind::step, train.keep_last);
 
-  const double learning_rate =
-      learning_rate_of(train, total_steps() * step_tokens()).at(static_cast<double>(state_.tokens + step_tokens()));
+  const double learning_rate = learning_rate_of(train, total_steps() * step_tokens(recipe_))
+                                   .at(static_cast<double>(state_.tokens + step_tokens(recipe_)));
   optimizer_->step(learning_rate, norm);
   ++state_.step;
-  state_.tokens += step_tokens();
+  state_.tokens += step_tokens(recipe_);
   state_.windows = loader_->position();
   state_.step_seconds += timer.seconds();
   state_.loss_sum += *loss;

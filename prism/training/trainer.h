@@ -88,7 +88,6 @@ class Trainer {
   void save_checkpoint();
   void save_weights(CheckpointKind kind);
   bool due(int64_t every_tokens) const;
-  int64_t step_tokens() const;
   int64_t total_steps() const;
   bool done() const { return state_.step == total_steps() && !state_.evaluation_pending; }
   double seconds() const { return state_.seconds + timer_.seconds(); }
