@@ -56,16 +56,30 @@ void write_target(const std::string& target, const std::string& text) {
   write_file(code ? fs::path(target) : real, text);
 }
 
+void write_figures(const Comparison& comparison, const ReportOptions& options, const fs::path& folder) {
+  const auto files = report_figures(comparison, options);
+  make_folder(folder);
+  for (const auto& [name, svg] : files) write_file(folder / name, svg);
+}
+
+/// The folder as a link in the document names it; on standard output, a document has no place of its own.
+std::string seen_from(const std::string& document, const std::string& folder) {
+  if (document.empty() || document == "-") return folder;
+  return fs::absolute(folder).lexically_relative(fs::absolute(document).parent_path()).generic_string();
+}
+
 }  // namespace
 
 int run_report(const Arguments& arguments) {
   std::vector<std::string> names;
-  std::string out = "report.html", markdown, baseline;
+  std::string out = "report.html", markdown, figures, baseline;
   ReportOptions options;
   CLI::App app("one page that compares runs: loss curves, tables, head schedules, samples", "prism report");
   app.add_option("RUN", names, "folders that prism train wrote to; the first is the baseline")->required();
   app.add_option("--out", out, "the page to write")->type_name("FILE.html")->capture_default_str();
   app.add_option("--markdown", markdown, "also write the report as Markdown; -: to standard output")->type_name("FILE");
+  app.add_option("--figures", figures, "also write each figure as an SVG file, which the Markdown then shows")
+      ->type_name("FOLDER");
   app.add_option("--baseline", baseline, "name of the run that the others are measured against")->type_name("NAME");
   app.add_option("--title", options.title, "the page's title")->type_name("TEXT");
   if (!parse(app, arguments)) return 0;
@@ -77,6 +91,8 @@ int run_report(const Arguments& arguments) {
   std::vector<Run> runs;
   for (const auto& folder : distinct_folders(names)) runs.push_back(read_run(folder));
   const Comparison comparison = compare_runs(std::move(runs), baseline);
+  if (!figures.empty()) write_figures(comparison, options, figures);
+  if (!figures.empty()) options.figures = seen_from(markdown, figures);
   std::vector<std::string> problems;
   write_target(out, report_html(comparison, options, &problems));
   if (markdown == "-") {

@@ -389,6 +389,19 @@ Plot distance_difference_plot(const Comparison& comparison) {
   return plot;
 }
 
+std::vector<Plot> report_plots(const Comparison& comparison) {
+  std::vector<Plot> plots = {train_plot(comparison), valid_plot(comparison)};
+  if (comparison.groups.size() > 1) {
+    plots.push_back(difference_plot(comparison));
+    plots.push_back(forest_plot(comparison));
+  }
+  plots.push_back(pareto_plot(comparison));
+  plots.push_back(distance_plot(comparison));
+  plots.push_back(distance_difference_plot(comparison));
+  std::erase_if(plots, [](const Plot& plot) { return plot.series.empty(); });
+  return plots;
+}
+
 bool cuts_first_part(const Comparison& comparison) {
   const LossScale scale = loss_scale(comparison);
   return !scale.empty() && scale.highest > scale.high;

@@ -1,6 +1,6 @@
 // The report's plots: what a comparison looks like.
 //
-//   for (const Plot& plot : {train_plot(comparison), valid_plot(comparison)}) page += draw_plot(plot, "gnuplot");
+//   for (const Plot& plot : report_plots(comparison)) page += draw_plot(plot, "gnuplot");
 //
 // A plot without series has nothing to show.
 #pragma once
@@ -33,6 +33,9 @@ Plot distance_plot(const Comparison& comparison);
 /// The same minus the baseline's; layers are shaded in which heads are not as many as the baseline's, the darker the
 /// more groups.
 Plot distance_difference_plot(const Comparison& comparison);
+
+/// All of the above that have something to show, in the report's order.
+std::vector<Plot> report_plots(const Comparison& comparison);
 
 /// Whether the first, steep part of the curves lies above the scale that train_plot and valid_plot share.
 bool cuts_first_part(const Comparison& comparison);

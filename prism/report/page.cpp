@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "prism/core/error.h"
@@ -13,6 +14,7 @@
 #include "prism/report/measured_tables.h"
 #include "prism/report/page_script.h"
 #include "prism/report/page_style.h"
+#include "prism/report/plot_file.h"
 #include "prism/report/schedule_picture.h"
 #include "prism/report/series.h"
 #include "prism/report/setup_tables.h"
@@ -329,6 +331,21 @@ std::string recipe_section(const Comparison& comparison) {
   return section("Recipe fields that differ", content.empty() ? paragraph("None, names and seeds apart.") : content);
 }
 
+std::string figure_file_name(const Plot& plot) {
+  return plot.id + ".svg";
+}
+
+/// @param folder  of the files, from the document's.
+std::string markdown_figures(const Comparison& comparison, const std::string& folder) {
+  std::string text;
+  for (const Plot& plot : report_plots(comparison)) {
+    const auto file = (std::filesystem::path(folder) / figure_file_name(plot)).generic_string();
+    const std::string words = escape_markdown(plot.description);
+    text += fmt::format("![{}](<{}>)\n\n{}.\n\n", words, file, words);
+  }
+  return text;
+}
+
 /// Those that have rows.
 std::string markdown_tables(const std::vector<Table>& tables) {
   std::string text;
@@ -360,7 +377,8 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", content_policy());
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  page += fmt::format("<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n", escape_html(title), kPageStyle);
+  page += fmt::format("<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n", escape_html(title), kPageColours,
+                      kPageStyle);
   page += fmt::format("<header>\n<h1>{}</h1>\n{}</header>\n<main>\n", escape_html(title),
                       paragraph(headline(comparison), "lead"));
   std::string results = table_html(results_table(comparison));
@@ -379,10 +397,18 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   return page + script_html(comparison, writer) + "</body>\n</html>\n";
 }
 
+std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options) {
+  std::vector<FigureFile> files;
+  for (const Plot& plot : report_plots(comparison))
+    files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison), options.gnuplot)});
+  return files;
+}
+
 std::string report_markdown(const Comparison& comparison, const ReportOptions& options) {
   std::string text = "# " + escape_markdown(page_title(comparison, options)) + "\n\n";
   text += escape_markdown(headline(comparison)) + "\n\n" + table_markdown(results_table(comparison)) + "\n";
   for (const auto& remark : comparison.remarks) text += escape_markdown(remark) + "\n\n";
+  if (!options.figures.empty()) text += markdown_figures(comparison, options.figures);
   text += markdown_tables({validation_table(comparison), difference_table(comparison), reach_table(comparison)});
   if (const std::string front = front_text(comparison); !front.empty()) text += escape_markdown(front) + "\n\n";
   text += markdown_tables({text_loss_table(comparison), distance_table(comparison),

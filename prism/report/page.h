@@ -12,14 +12,23 @@
 namespace prism {
 
 struct ReportOptions {
-  std::string title;                ///< empty: made from the groups' labels
+  std::string title = {};           ///< empty: made from the groups' labels
   std::string gnuplot = "gnuplot";  ///< the program that draws the plots
+  std::string figures = {};         ///< where the Markdown finds report_figures(), from its folder; empty: it has none
 };
 
 /// The page: no reference to anything outside it. Its one script (page_script.h) shows values at points and hides
 /// groups; without it the page is as complete, and no other script can run. What could not be drawn is said in its
 /// place, and in `problems`.
 std::string report_html(const Comparison& comparison, const ReportOptions& options, std::vector<std::string>* problems);
+
+struct FigureFile {
+  std::string name, svg;
+};
+
+/// The page's plots as SVG files that stand alone.
+/// @throws FailedError as draw_plot().
+std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options);
 
 /// Tables and samples; the plots' numbers as tables.
 std::string report_markdown(const Comparison& comparison, const ReportOptions& options);

@@ -4,7 +4,7 @@ namespace prism {
 
 // The series' colours are those of Okabe and Ito, and of Tol, darkened on light paper and lightened on dark to a
 // contrast of 3 or more; lines differ in dashes and markers too.
-const char* const kPageStyle = R"css(
+const char* const kPageColours = R"css(
 :root {
   color-scheme: light dark;
   --paper: #fdfdfc; --ink: #1c1d1f; --soft: #5b5f66; --rule: #d8d9d6; --strong-rule: #6d7178; --tint: #f3f3f0;
@@ -22,6 +22,9 @@ const char* const kPageStyle = R"css(
     --series-5: #a5dbef; --series-6: #b5b5b5; --series-7: #ab9aff; --series-8: #ff7f93; --series-9: #9ad65c;
   }
 }
+)css";
+
+const char* const kPageStyle = R"css(
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body {

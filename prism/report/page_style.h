@@ -3,7 +3,10 @@
 
 namespace prism {
 
-/// Light, dark and print; phone and desktop. Plots and pictures take their colours from its variables.
+/// The colours as variables, for light and dark: those of plots and pictures too.
+extern const char* const kPageColours;
+
+/// All that follows kPageColours: desktop, phone and print.
 extern const char* const kPageStyle;
 
 }  // namespace prism

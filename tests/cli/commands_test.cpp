@@ -257,8 +257,17 @@ TEST(Report, WritesOnePageAndATable) {
   EXPECT_NE(read_text(Workshop::folder() / "page.md").find("1x1,2x1"), std::string::npos);
 }
 
+TEST(Report, WritesFiguresThatItsMarkdownShows) {
+  const auto outcome =
+      run({"report", trained(), "--out", "page.html", "--markdown", "texts/page.md", "--figures", "pictures/page"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(read_text(Workshop::folder() / "pictures/page/valid.svg").find("<svg"), std::string::npos);
+  EXPECT_NE(read_text(Workshop::folder() / "texts/page.md").find("(<../pictures/page/valid.svg>)"), std::string::npos);
+}
+
 TEST(ReportInput, ThatIsWrongGetsASentence) {
   trained();
+  expect_sentence(run({"report", trained(), "--figures", "text.txt"}), 2, {"text.txt"});
   expect_sentence(run({"report", "data"}), 2, {"records.jsonl"});
   expect_sentence(run({"report", trained(), "--baseline", "none"}), 2, {"none"});
   expect_sentence(run({"report", trained(), "--out", "data"}), 2, {"data"});

@@ -266,6 +266,47 @@ TEST(ReportMarkdown, HasTheNumbersOfEveryFigure) {
   }
 }
 
+TEST(ReportFigures, StandAloneWithTheirNamesAndColours) {
+  const auto files = report_figures(measured_runs(), {});
+  std::vector<std::string> names;
+  for (const auto& [name, svg] : files) {
+    SCOPED_TRACE(name);
+    names.push_back(name);
+    EXPECT_EQ(tag_fault(svg), "");
+    EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 480 "));
+    EXPECT_EQ(count(svg, "http"), 1U) << "nothing outside";
+    for (const char* part : {"prefers-color-scheme: dark", "--series-1: ", ">prism</text>"})
+      EXPECT_TRUE(has(svg, part));
+    for (size_t at = svg.find("var(--"); at != std::string::npos; at = svg.find("var(--", at + 1)) {
+      const std::string variable = svg.substr(at + 4, svg.find(')', at) - at - 4);
+      EXPECT_TRUE(has(svg, variable + ": ")) << variable << " is used and not defined";
+    }
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"valid.svg", "difference.svg", "forest.svg", "distance.svg",
+                                             "distance-difference.svg"}));
+}
+
+TEST(ReportFigures, ShowHostileNamesAsTexts) {
+  const RunFolder folder;
+  for (const auto& [name, svg] : report_figures(hostile_runs(folder), {})) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(tag_fault(svg), "");
+    EXPECT_EQ(count(svg, "</style>"), 1U);
+    for (const char* tag : {"<img", "<svg/onload", "<script"}) EXPECT_FALSE(has(svg, tag)) << tag;
+  }
+}
+
+TEST(ReportFigures, SayWhyTheyCannotBeDrawn) {
+  EXPECT_THROW(report_figures(measured_runs(), {.title = "", .gnuplot = "/nowhere/gnuplot"}), FailedError);
+}
+
+TEST(ReportMarkdown, ShowsTheFiguresOfItsFolder) {
+  const std::string text = report_markdown(measured_runs(), {.title = "", .figures = "my figures"});
+  EXPECT_TRUE(has(text, "![Validation loss against trained tokens of uniform and prism](<my figures/valid.svg>)\n"));
+  EXPECT_EQ(count(text, ".svg>)"), 5U);
+  EXPECT_EQ(count(report_markdown(measured_runs(), {}), ".svg"), 0U);
+}
+
 TEST(ReportMarkdown, HasTheTablesAndTheSamples) {
   const RunFolder folder;
   const std::string text = report_markdown(two_runs(folder), {.title = "A *title*", .gnuplot = ""});

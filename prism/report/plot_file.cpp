@@ -1,0 +1,75 @@
+#include "prism/report/plot_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "prism/report/escape.h"
+#include "prism/report/page_style.h"
+#include "prism/report/series.h"
+
+namespace prism {
+namespace {
+
+// In pixels; a letter's width is that of wide ones, since no font can be measured here.
+constexpr double kKeyWidth = 34, kLetter = 7.5, kGap = 18, kLine = 20;
+
+constexpr const char* kFileStyle = R"css(
+.paper { fill: var(--paper); }
+.plot { color: var(--plot-ink); }
+.axis { font-size: 13px; fill: currentColor; text-anchor: middle; }
+.row { font-size: 13px; fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
+.name { font-size: 13px; fill: var(--ink); }
+text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; }
+)css";
+
+struct Key {
+  std::string svg;
+  double height = 0;
+};
+
+/// The series in rows as wide as the plot. Rows of a forest plot are named where they are.
+Key key_below(const Plot& plot, const std::vector<std::string>& labels) {
+  std::set<int> shown;
+  if (plot.rows.empty()) {
+    for (const auto& series : plot.series)
+      if (series.series >= 0 && series.series < static_cast<int>(labels.size())) shown.insert(series.series);
+  }
+  const PlotFrame frame = plot_frame(plot);
+  Key key;
+  double x = frame.left, y = frame.height;
+  for (const int series : shown) {
+    const std::string label = plain_line(labels[static_cast<size_t>(series)]);
+    const double width = kKeyWidth + kLetter * static_cast<double>(display_width(label)) + kGap;
+    if (x > frame.left && x + width > frame.right) {
+      x = frame.left;
+      y += kLine;
+    }
+    key.svg += fmt::format(
+        "<g transform=\"translate({:.1f},{:.1f})\">{}<text class=\"name\" x=\"{:.0f}\" y=\"9\">{}"
+        "</text></g>\n",
+        x, y, series_key_svg(series), kKeyWidth, escape_html(label));
+    x += width;
+    key.height = y + kLine - frame.height;
+  }
+  return key;
+}
+
+}  // namespace
+
+std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, const std::string& gnuplot) {
+  const std::string drawing = draw_plot(plot, gnuplot);
+  const PlotFrame frame = plot_frame(plot);
+  const Key key = key_below(plot, labels);
+  const double height = frame.height + key.height;
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\">\n<title>{2}</title>\n<style>{3}{4}</style>\n"
+      "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n<svg width=\"{0:.0f}\" height=\"{5:.0f}\">{6}</svg>\n{7}"
+      "</svg>\n",
+      frame.width, height, escape_html(plain_line(plot.description)), kPageColours, kFileStyle, frame.height, drawing,
+      key.svg);
+}
+
+}  // namespace prism
