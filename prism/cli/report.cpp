@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "prism/cli/command.h"
+#include "prism/cli/recorded_run.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -89,7 +90,7 @@ int run_report(const Arguments& arguments) {
               "--markdown: expected another file than --out; found {} for both; name two.", out);
 
   std::vector<Run> runs;
-  for (const auto& folder : distinct_folders(names)) runs.push_back(read_run(folder));
+  for (const auto& folder : distinct_folders(names)) runs.push_back(read_recorded_run(folder));
   const Comparison comparison = compare_runs(std::move(runs), baseline);
   if (!figures.empty()) write_figures(comparison, options, figures);
   if (!figures.empty()) options.figures = seen_from(markdown, figures);

@@ -6,6 +6,7 @@
 #include "prism/bench/sweep_timing.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
+#include "prism/cli/recorded_run.h"
 #include "prism/cli/sweep_runner.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
@@ -110,7 +111,7 @@ Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<Sw
   bool has_baseline = false;
   for (const auto& run : runs) {
     if (run.state != SweepRun::State::finished) continue;
-    finished.push_back(read_run(run.folder));
+    finished.push_back(read_recorded_run(run.folder));
     finished.back().name = run.arm;  // whatever it was called when it ran
     has_baseline |= run.arm == baseline;
   }
@@ -182,7 +183,7 @@ std::vector<double> losses_of(const std::vector<HeadSchedule>& schedules, const 
     std::vector<double> values;
     for (const auto& run : runs) {
       if (run.arm != format_head_schedule(schedule) || run.state != SweepRun::State::finished) continue;
-      const Run read = read_run(run.folder);
+      const Run read = read_recorded_run(run.folder);
       if (!read.valid.empty()) values.push_back(read.valid.back().loss);
     }
     losses.push_back(statistic(values).count > 0 ? statistic(values).mean : std::nan(""));

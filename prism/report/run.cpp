@@ -232,6 +232,12 @@ std::string runs_below(const fs::path& folder) {
 
 }  // namespace
 
+std::vector<RecipeField> recipe_fields(const Json& recipe) {
+  std::vector<RecipeField> fields;
+  flatten(recipe, "", fields);
+  return fields;
+}
+
 Run read_run(const fs::path& folder) {
   const fs::path path = folder / "records.jsonl";
   std::error_code code;
@@ -253,7 +259,7 @@ Run read_run(const fs::path& folder) {
   for (size_t i = 0; i < records.size(); ++i) reader.add(Record(records[i], path, i + 1));
   reader.finish();
   if (const fs::path recipe = folder / "recipe.json"; fs::exists(recipe, code)) {
-    flatten(read_json(recipe.string()), "", run.recipe);
+    run.recipe = recipe_fields(read_json(recipe.string()));
   }
   if (const fs::path timing = folder / kRunTimingName; fs::exists(timing, code)) {
     run.timing = fields_from_json<RunTiming>(read_json(timing.string()), timing.string());

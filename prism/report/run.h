@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "prism/core/fields.h"
+
 namespace prism {
 
 struct CurvePoint {
@@ -64,6 +66,9 @@ struct RunTiming {
 
 /// A field of the recipe: its path ("model.layers[2].heads") and its value as JSON, text without quotes.
 using RecipeField = std::pair<std::string, std::string>;
+
+/// All fields of a recipe, in their order.
+std::vector<RecipeField> recipe_fields(const Json& recipe);
 
 /// What a file leaves out is empty here, and shown as such.
 struct Run {

@@ -66,6 +66,15 @@ TEST(Sweep, TrainsEveryArmWithEverySeedAndComparesThem) {
   EXPECT_LT(arms[1]["low"].get<double>(), arms[1]["high"].get<double>());
   EXPECT_FALSE(fs::exists(Workshop::folder() / "elsewhere/uniform-seed1"));
   EXPECT_TRUE(fs::exists(Workshop::folder() / "elsewhere/report.md"));
+  // One of them as a version recorded it that knew fewer fields: still a seed of the same experiment.
+  const auto file = Workshop::folder() / "kept/uniform-seed1/recipe.json";
+  auto recipe = Json::parse(read_text(file));
+  EXPECT_EQ(recipe["train"].erase("recompute"), 1u);
+  EXPECT_EQ(recipe["model"].erase("qk_norm"), 1u);
+  write_text(file, recipe.dump());
+  const auto report = run({"report", "kept/uniform-seed1", "kept/uniform-seed2"});
+  EXPECT_EQ(report.status, 0) << report.err;
+  EXPECT_EQ(report.err.find("stand apart"), std::string::npos) << report.err;
 }
 
 TEST(SlowSweep, ThatIsKilledAgainAndAgainEndsInTheSameRecords) {
