@@ -46,6 +46,17 @@ std::vector<LayerDifference> distance_differences(const RunGroup& group, const R
   return result;
 }
 
+std::vector<SeedValue> mean_distances(const RunGroup& group, const std::vector<int64_t>& layers) {
+  std::vector<SeedValue> means;
+  for (const Run* run : counted_runs(group)) {
+    std::vector<double> found;
+    for (const auto& distance : run->distances)
+      if (std::find(layers.begin(), layers.end(), distance.layer) != layers.end()) found.push_back(distance.distance);
+    if (!found.empty() && found.size() == layers.size()) means.push_back({run->seed, statistic(found).mean});
+  }
+  return means;
+}
+
 std::vector<std::string> measured_texts(const Comparison& comparison) {
   std::vector<std::string> texts;
   for (const auto& group : comparison.groups) {

@@ -29,6 +29,9 @@ struct LayerDifference {
 /// Of each layer that both have; ascending.
 std::vector<LayerDifference> distance_differences(const RunGroup& group, const RunGroup& baseline);
 
+/// The mean of the distances over some layers, for each counted run that has them all.
+std::vector<SeedValue> mean_distances(const RunGroup& group, const std::vector<int64_t>& layers);
+
 /// The names of all texts that some run has a loss for, in the order of first appearance.
 std::vector<std::string> measured_texts(const Comparison& comparison);
 

@@ -9,16 +9,14 @@
 namespace prism {
 namespace {
 
-/// "1 to 3, 7": the layers, counted from 1, whose heads are not as many as the baseline's.
-std::string other_layers(const std::vector<LayerDifference>& layers) {
+/// "1 to 3, 7": ascending layers, counted from 1.
+std::string layers_text(const std::vector<int64_t>& layers) {
   std::vector<std::string> stretches;
   for (size_t i = 0; i < layers.size(); ++i) {
-    if (!layers[i].other_heads) continue;
-    size_t last = i;
-    while (last + 1 < layers.size() && layers[last + 1].other_heads) ++last;
-    const std::string first_text = std::to_string(layers[i].layer + 1);
-    stretches.push_back(last == i ? first_text : fmt::format("{} to {}", first_text, layers[last].layer + 1));
-    i = last;
+    const size_t first = i;
+    while (i + 1 < layers.size() && layers[i + 1] == layers[i] + 1) ++i;
+    const std::string first_text = std::to_string(layers[first] + 1);
+    stretches.push_back(first == i ? first_text : fmt::format("{} to {}", first_text, layers[i] + 1));
   }
   return join_names(stretches);
 }
@@ -75,12 +73,34 @@ Table distance_difference_table(const Comparison& comparison) {
     for (const auto& layer : layers)
       rows.set(layer.layer + 1, table.columns.size() - 1, spread_cell(layer.distance.difference, kDistanceDifference));
     table.columns.push_back({comparison.groups[i].label, true});
-    if (const std::string others = other_layers(layers); !others.empty()) {
-      table.notes.push_back(fmt::format("{} has other head counts than {} in layers {}.", comparison.groups[i].label,
-                                        baseline.label, others));
-    }
   }
   rows.append_to(table);
+  return table;
+}
+
+Table distance_stretch_table(const Comparison& comparison) {
+  const RunGroup& baseline = comparison.groups[comparison.baseline];
+  Table table{
+      fmt::format("Attention distance minus that of {}, over the layers with other heads and the rest", baseline.label),
+      {{"run"}, {"heads"}, {"layers"}, {"Δ distance", true}, {"95% interval", true}},
+      {},
+      {"In tokens: the mean over the layers, paired by seed. ± is the sample standard deviation over seeds."}};
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    if (i == comparison.baseline) continue;
+    std::vector<int64_t> others, equals;
+    for (const auto& layer : distance_differences(comparison.groups[i], baseline))
+      (layer.other_heads ? others : equals).push_back(layer.layer);
+    for (const auto& [heads, layers] : {std::pair{"others", &others}, {"as many", &equals}}) {
+      if (layers->empty()) continue;
+      const auto gap =
+          paired_difference(mean_distances(comparison.groups[i], *layers), mean_distances(baseline, *layers));
+      table.rows.push_back({name_cell(comparison, i),
+                            {heads},
+                            {layers_text(*layers)},
+                            spread_cell(gap.difference, kDistanceDifference),
+                            interval_cell(gap, kDistanceDifference)});
+    }
+  }
   return table;
 }
 

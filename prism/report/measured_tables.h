@@ -14,7 +14,11 @@ Table text_loss_table(const Comparison& comparison);
 /// Mean attention distance: a row for each layer, a column for each group.
 Table distance_table(const Comparison& comparison);
 
-/// The same minus the baseline's, without a column for it; which layers have other head counts is a note.
+/// The same minus the baseline's, without a column for it.
 Table distance_difference_table(const Comparison& comparison);
+
+/// The same in two figures with intervals: of each group the mean over the layers whose heads are not as many as the
+/// baseline's, and over the others. Whether early layers become more local is asked here.
+Table distance_stretch_table(const Comparison& comparison);
 
 }  // namespace prism

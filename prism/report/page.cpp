@@ -208,8 +208,9 @@ std::string distance_section(const Comparison& comparison, FigureWriter& writer)
                     comparison.groups[comparison.baseline].label, band_text(comparison)),
         "");
   }
+  const Table stretches = distance_stretch_table(comparison);
   return section("Attention distance",
-                 legend_html(comparison) + figures(content) +
+                 legend_html(comparison) + figures(content) + (stretches.rows.empty() ? "" : table_html(stretches)) +
                      table_details(distance_table(comparison), "The distances in numbers") +
                      table_details(distance_difference_table(comparison), "Their differences in numbers"));
 }
@@ -411,8 +412,9 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
   if (!options.figures.empty()) text += markdown_figures(comparison, options.figures);
   text += markdown_tables({validation_table(comparison), difference_table(comparison), reach_table(comparison)});
   if (const std::string front = front_text(comparison); !front.empty()) text += escape_markdown(front) + "\n\n";
-  text += markdown_tables({text_loss_table(comparison), distance_table(comparison),
-                           distance_difference_table(comparison), schedule_table(comparison)});
+  text +=
+      markdown_tables({text_loss_table(comparison), distance_table(comparison), distance_difference_table(comparison),
+                       distance_stretch_table(comparison), schedule_table(comparison)});
   text += markdown_samples(comparison);
   if (comparison.groups.size() > 1) text += markdown_tables({recipe_table(comparison)});
   return text + table_markdown(machine_table(comparison)) + "\n" + table_markdown(runs_table(comparison));

@@ -25,13 +25,21 @@ TEST(DistanceTable, HasARowForEachLayerAndAColumnForEachGroup) {
             "    3  30.0 ± 0.0  30.0 ± 1.4\n");
 }
 
-TEST(DistanceDifferenceTable, NamesTheLayersWithOtherHeads) {
+TEST(DistanceDifferenceTable, HasTheDifferencesSeedBySeed) {
   EXPECT_EQ(table_text(distance_difference_table(measured_runs())),
             "layer       prism\n"
             "    1  +5.5 ± 0.7\n"
             "    2  +1.0 ± 1.4\n"
-            "    3   0.0 ± 1.4\n"
-            "prism has other head counts than uniform in layers 1 to 2.\n");
+            "    3   0.0 ± 1.4\n");
+}
+
+TEST(DistanceStretchTable, PairsTheMeansOverTheLayersWithOtherHeadsAndOverTheRest) {
+  // Layers 1 and 2: 17.5 - 15 and 22 - 18, mean 3.25, deviation 1.06066, t(0.975; 1) = 12.7062, half width 9.52966.
+  EXPECT_EQ(table_text(distance_stretch_table(measured_runs())),
+            "run    heads    layers  Δ distance    95% interval\n"
+            "prism  others   1 to 2  +3.2 ± 1.1   -6.3 to +12.8\n"
+            "prism  as many  3        0.0 ± 1.4  -12.7 to +12.7\n"
+            "In tokens: the mean over the layers, paired by seed. ± is the sample standard deviation over seeds.\n");
 }
 
 TEST(MeasuredTables, HaveNoRowsWhereNothingWasMeasured) {
@@ -39,6 +47,7 @@ TEST(MeasuredTables, HaveNoRowsWhereNothingWasMeasured) {
   EXPECT_TRUE(text_loss_table(comparison).rows.empty());
   EXPECT_TRUE(distance_table(comparison).rows.empty());
   EXPECT_TRUE(distance_difference_table(comparison).rows.empty());
+  EXPECT_TRUE(distance_stretch_table(comparison).rows.empty());
 }
 
 }  // namespace
