@@ -114,7 +114,7 @@ void print_machine(int requested, bool json) {
     return;
   }
   fmt::print("processor        {}\n", cpu_name());
-  fmt::print("kernels for      {}\n", isa);
+  fmt::print("kernels for      {}{}\n", isa, is_amx_refused() ? " (Linux does not let this process use AMX)" : "");
   fmt::print("threads          {}, bound by {}\n", limit.threads, limit.reason);
   fmt::print("memory           {}B\n", short_number(static_cast<double>(total_memory_bytes())));
   fmt::print("bfloat16 limit   {:.0f} GFLOP/s ({})\n", half.gflops, half.instruction);

@@ -27,13 +27,15 @@ void expect_close(const Tensor& found, const Tensor& a, const Tensor& b, const T
 
 TEST(Matmul, EqualsTheDefinitionOnEveryWay) {
   torch::manual_seed(1);
-  for (const Isa isa : {Isa::portable, current_isa()}) {
+  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
+    if (isa > current_isa()) break;
     const IsaScope scope(isa);
-    for (const int64_t rows : {3, 64, 130})
+    for (const auto& [rows, inner] : {std::pair{3, 75}, {64, 75}, {130, 75}, {64, 64}, {144, 1056}})
       for (const bool a_transposed : {false, true})
         for (const bool b_transposed : {false, true}) {
-          const auto a = random(rows, 75, torch::kBFloat16, a_transposed);
-          const auto b = random(75, 50, torch::kBFloat16, b_transposed);
+          SCOPED_TRACE(isa_name(isa));
+          const auto a = random(rows, inner, torch::kBFloat16, a_transposed);
+          const auto b = random(inner, 50, torch::kBFloat16, b_transposed);
           expect_close(matmul(a, b, torch::kBFloat16), a, b, torch::zeros({1}));
         }
   }

@@ -156,7 +156,7 @@ class BlockPreparation {
         sum = Op::fma(Op::load_units(out + i, b_.value_dim - i), Op::load_units(d_out + i, b_.value_dim - i), sum);
       to_.delta[block_ + t] = -Op::sum(sum);
       to_.shift[block_ + t] = -lse[block_ + t] * kLog2E;
-      if (lse[block_ + t] == -std::numeric_limits<float>::infinity()) forget(t);
+      if (lse[block_ + t] == simd::kNoScore) forget(t);
     }
     clear<Op>(to_.dq + block_ * l_.key_width, count_ * l_.key_width);
     to_.tiles_done[block_ / kQueryBlock] = 0;
@@ -354,7 +354,7 @@ class BackwardTask {
     float* scores = at<float>(l_.scores) + r * l_.tile;
     float* products = at<float>(l_.products) + r * l_.tile;
     const auto hide = [&](int64_t j) {
-      scores[j] = -std::numeric_limits<float>::infinity();
+      scores[j] = simd::kNoScore;
       products[j] = 0;
     };
     if (seen.empty()) {

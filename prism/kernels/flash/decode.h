@@ -136,7 +136,7 @@ class DecodeTask {
     for (int64_t row = 0; row < l_.rows; ++row) {
       float* sums = partial(row);
       for (int64_t i = 0; i < padded_; i += Op::kLanes) Op::store(sums + i, Op::zero());
-      sums[padded_] = -std::numeric_limits<float>::infinity();
+      sums[padded_] = simd::kNoScore;
       sums[padded_ + 1] = 0;
       seen.join(seen_by(row));
     }

@@ -30,7 +30,7 @@ struct Task {
 
 // B batch, T queries, S keys, H heads, G key/value heads, D key width, E value width
 struct Problem {
-  Type type = Type::float32;
+  Type type = Type::float32;  ///< of all matrices; products of bfloat16 lose what gemm::Problem says of tiny values
   int64_t batch = 0, queries = 0, keys = 0, heads = 0, kv_heads = 0, key_dim = 0, value_dim = 0;
   float scale = 1;                        ///< above 0
   const int32_t* first_key_BT = nullptr;  ///< a query sees the keys [first, end); none where end <= first

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "prism/kernels/flash/flash.h"
 #include "prism/kernels/simd/exp2.h"
@@ -55,20 +54,19 @@ struct PackedHead {
 template <class Op>
 PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin, int64_t end, float c, float* largest,
                                     float* total, typename Op::Element* weights) {
-  constexpr float kNone = -std::numeric_limits<float>::infinity();
   begin = begin > 0 ? begin : 0;
   end = end < width ? end : width;
   if (begin >= end) {
     for (int64_t i = 0; i < width; ++i) weights[i] = 0;
     return 1.0f;
   }
-  for (int64_t i = 0; i < begin; ++i) scores[i] = kNone;
-  for (int64_t i = end; i < width; ++i) scores[i] = kNone;
-  auto top = Op::set(kNone);
+  for (int64_t i = 0; i < begin; ++i) scores[i] = simd::kNoScore;
+  for (int64_t i = end; i < width; ++i) scores[i] = simd::kNoScore;
+  auto top = Op::set(simd::kNoScore);
   for (int64_t i = 0; i < width; i += Op::kLanes) top = Op::max(top, Op::load(scores + i));
   const float tile_largest = Op::largest(top), now = *largest > tile_largest ? *largest : tile_largest;
   // The largest score is taken off before anything is rounded: its own weight is 1 however large it is.
-  const auto factor = Op::set(c), shift = Op::set(now == kNone ? 0.0f : -now);
+  const auto factor = Op::set(c), shift = Op::set(now == simd::kNoScore ? 0.0f : -now);
   auto sum_a = Op::zero(), sum_b = Op::zero();
   for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {
     const auto a = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i), shift), factor));
@@ -77,7 +75,7 @@ PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin,
     sum_b = Op::add(sum_b, b);
     Op::store_elements(weights + i, a, b);
   }
-  const float past = now == kNone ? 1.0f : ::exp2f(c * (*largest - now));
+  const float past = now == simd::kNoScore ? 1.0f : ::exp2f(c * (*largest - now));
   *total = *total * past + Op::sum(Op::add(sum_a, sum_b));
   *largest = now;
   return past;
@@ -89,7 +87,7 @@ void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float l
   const auto factor = Op::set(1.0f / total);
   for (int64_t i = 0; i < dim; i += Op::kLanes)
     Op::store_units(out + i, total == 0 ? Op::zero() : Op::mul(Op::load(sums + i), factor), dim - i);
-  *lse = total == 0 ? -std::numeric_limits<float>::infinity() : (largest * c + ::log2f(total)) * kLn2;
+  *lse = total == 0 ? simd::kNoScore : (largest * c + ::log2f(total)) * kLn2;
 }
 
 /// Where the packed heads and behind them the threads' own scratch lie in the scratch memory.
@@ -150,7 +148,7 @@ PRISM_FORCE_INLINE void clear_rows(const Forward& f, const Task& task) {
   for (int64_t t = task.first; t < task.end; ++t) {
     Storage* out = row_of<Storage>(f.out, task.batch, task.head, t);
     for (int64_t e = 0; e < f.value_dim; ++e) out[e] = 0;
-    f.lse_BHT[(task.batch * f.heads + task.head) * f.queries + t] = -std::numeric_limits<float>::infinity();
+    f.lse_BHT[(task.batch * f.heads + task.head) * f.queries + t] = simd::kNoScore;
   }
 }
 
@@ -177,7 +175,7 @@ class ForwardTask {
                   scratch_.queries);
     for (int64_t i = 0; i < rows_ * stride_; i += Op::kLanes) Op::store(scratch_.sums + i, Op::zero());
     for (int r = 0; r < rows_; ++r) {
-      scratch_.largest[r] = -std::numeric_limits<float>::infinity();
+      scratch_.largest[r] = simd::kNoScore;
       scratch_.total[r] = 0;
     }
     const Range all = seen_by(0, rows_);

@@ -67,6 +67,7 @@ struct Cut {
 /// takes some of its lanes.
 template <class Op>
 struct LanePanels {
+  static_assert(Op::kLeftRows == 1, "tiles read whole rows");
   using Element = typename Op::Element;
   using P = simd::Panels<Op>;
 

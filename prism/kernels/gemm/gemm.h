@@ -21,7 +21,9 @@ struct Matrix {
 // M rows, N columns, K the inner axis
 
 /// C = A B, or C += A B, of bfloat16 matrices: A is [M, K], B is [K, N]. Sums are float32, in blocks of the inner axis
-/// that depend on the shape alone, and rounded once.
+/// that depend on the shape alone, and rounded once. Values, products and sums below the smallest normal float32,
+/// 2^-126, may count as 0, which costs a sum up to (K + 1) 2^-126 max(1, |a|, |b|); with AMX the C that is added to,
+/// too.
 struct Problem {
   Type out_type = Type::float32;  ///< of C
   int64_t rows = 0, columns = 0, inner = 0;

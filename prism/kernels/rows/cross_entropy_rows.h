@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <limits>
 
 #include "prism/kernels/rows/row_loop.h"
 #include "prism/kernels/rows/rows.h"
@@ -34,8 +33,7 @@ void cross_entropy_rows(const CrossEntropy& c, int64_t first, int64_t last) {
       if (c.gradient) for_each_vector<Op>(c.classes, [&](auto part) { part.store(logits, Op::zero()); });
       continue;
     }
-    constexpr float kNone = -std::numeric_limits<float>::infinity();
-    auto top = Op::set(kNone);
+    auto top = Op::set(simd::kNoScore);
     // Behind the last logit zeros are loaded, which may not win: that part is taken a value at a time.
     const int64_t whole = c.classes / Op::kLanes * Op::kLanes;
     for_each_vector<Op>(whole, [&](auto part) { top = Op::max(top, part.load(logits)); });

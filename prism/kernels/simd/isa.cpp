@@ -22,11 +22,16 @@ const std::map<std::string, Isa>& names() {
   return table;
 }
 
-/// Whether the processor has tiles of bfloat16 and Linux lets this process use them, which it wants to be asked for.
-bool may_use_amx() {
+/// Tiles of bfloat16.
+bool has_amx() {
   constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;  // of leaf 7's edx
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBfloat16) == 0 || (d & kTiles) == 0) return false;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBfloat16) != 0 && (d & kTiles) != 0;
+}
+
+/// Linux wants to be asked. It refuses where it is too old, where a sandbox forbids the question, and where a thread's
+/// signals have a stack too small for tiles.
+bool allow_amx() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -37,13 +42,14 @@ Isa find_best_isa() {
                          __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0})
     if (!has) return Isa::avx2;
   if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512;
-  return may_use_amx() ? Isa::amx_bf16 : Isa::avx512_bf16;
+  return has_amx() && allow_amx() ? Isa::amx_bf16 : Isa::avx512_bf16;
 }
 
 Isa checked(Isa isa) {
   PRISM_CHECK(isa <= best_isa(), "PRISM_ISA",
-              "expected an instruction set that this processor has, up to {}; found {}; choose one of these.",
-              isa_name(best_isa()), isa_name(isa));
+              "expected an instruction set that this {} has, up to {}; found {}; choose one of these.",
+              is_amx_refused() ? "process may use, of those that its processor" : "processor", isa_name(best_isa()),
+              isa_name(isa));
   return isa;
 }
 
@@ -55,6 +61,10 @@ std::atomic<int> scoped = kNone;
 Isa best_isa() {
   static const Isa best = find_best_isa();
   return best;
+}
+
+bool is_amx_refused() {
+  return best_isa() == Isa::avx512_bf16 && has_amx();
 }
 
 Isa current_isa() {

@@ -9,14 +9,17 @@ namespace prism {
 
 enum class Isa { portable, avx2, avx512, avx512_bf16, amx_bf16 };
 
-/// The instruction set in use. PRISM_ISA (portable, avx2, avx512, avx512-bf16, amx-bf16) asks for a lesser one, for
-/// tests.
-/// @throws InputError if PRISM_ISA names none, or one that this processor lacks.
+/// The instruction set in use. PRISM_ISA (portable, avx2, avx512, avx512-bf16, amx-bf16) asks for a lesser one: to
+/// compare, or to compute as another machine does.
+/// @throws InputError if PRISM_ISA names none, or one that this process cannot use.
 Isa current_isa();
 std::string isa_name(Isa isa);
 
-/// The best that this processor has and this process may use.
+/// The best that this processor has and Linux lets this process use. The first call asks Linux for AMX, for all
+/// threads; from then on signals need 8 KiB more of the stack that they are handled on.
 Isa best_isa();
+/// Whether the processor has AMX and Linux does not let this process use it.
+bool is_amx_refused();
 
 /// The table of functions for `isa`, out of one for each; null for portable, which has LibTorch's operations.
 template <class Kernels>

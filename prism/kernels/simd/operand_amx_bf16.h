@@ -13,6 +13,8 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
   static constexpr int kTileRows = 32, kTileColumns = 2;  ///< two by two tiles of sums, two of each operand: all eight
   static constexpr int kSteps = 16;
   static constexpr int kLeftRows = 16;
+  // A strip of rows passes all panels of a group before the next strip, so that a group has to stay in the second
+  // cache.
   static constexpr int64_t kPanelBytes = 64 << 10, kGroupPanels = 8;
 
   /// The tiles of the calling thread, while it lives. Nothing else may use them meanwhile.
@@ -50,7 +52,8 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
   }
 
  private:
-  /// Sums in tiles 0 to 3, rows in 4 and 5, columns in 6 and 7.
+  /// Sums in tiles 0 to 3, rows in 4 and 5, columns in 6 and 7. Strides of `before` and `to` are in floats; null for
+  /// `before` means zeros.
   template <int Rows, int Columns, class Left>
   static PRISM_FORCE_INLINE void add_tiles(const Left& a, const Element* panel, int64_t steps, const float* before,
                                            int64_t before_stride, float* to, int64_t to_stride) {
@@ -92,7 +95,7 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
     if constexpr (Columns > 1) _tile_stored(1, to + kLanes, to_bytes);
     if constexpr (Rows > 1) _tile_stored(2, below, to_bytes);
     if constexpr (Rows > 1 && Columns > 1) _tile_stored(3, below + kLanes, to_bytes);
-    asm volatile("" ::: "memory");
+    asm volatile("" ::: "memory");  // and what they store is read afterwards
   }
 };
 

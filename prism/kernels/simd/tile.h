@@ -40,7 +40,7 @@ template <class Op>
 struct LeftRows {
   const typename Op::Element* first;
   int64_t stride;            ///< elements from one row to the next
-  int64_t step = Op::kPair;  ///< elements from one step of a row to the next
+  int64_t step = Op::kPair;  ///< elements from one step of a row to the next; kPair where kLeftRows is more than 1
 };
 
 /// sums[r][c] += row r of a times the panel's columns, over `steps` steps.

@@ -13,6 +13,7 @@
 #include "prism/core/random.h"
 #include "prism/kernels/simd/isa.h"
 #include "tests/kernels/bfloat16.h"
+#include "tests/kernels/guarded.h"
 
 namespace prism {
 namespace {
@@ -52,11 +53,12 @@ double from_storage(float x) {
   return x;
 }
 
-/// A [batch, row, head, width] tensor with room between its rows, as a slice of fused rows has.
+/// A [batch, row, head, width] tensor with room between its rows, as a slice of fused rows has, and none behind the
+/// last.
 template <class Storage>
 struct Tensor {
   int64_t batch, rows, heads, width, row_stride;
-  std::vector<Storage> values;
+  Guarded<Storage> values;
 
   Tensor(int64_t batch_size, int64_t row_count, int64_t head_count, int64_t head_width)
       : batch(batch_size),
@@ -64,7 +66,7 @@ struct Tensor {
         heads(head_count),
         width(head_width),
         row_stride((head_count + 1) * head_width),
-        values(static_cast<size_t>(batch_size * row_count * row_stride), to_storage(99, Storage{})) {}
+        values(static_cast<size_t>(batch_size * row_count * row_stride - head_width), to_storage(99, Storage{})) {}
 
   void fill(Random& random, double magnitude) {
     for (auto& value : values) {
@@ -105,7 +107,7 @@ struct Tensors {
         dv(v),
         lse(static_cast<size_t>(c.batch * c.heads * c.queries)) {}
   Tensor<Storage> q, k, v, out, d_out, dq, dk, dv;
-  std::vector<float> lse;
+  Guarded<float> lse;
 };
 
 /// Inputs, what each query sees, and the results of one instruction set.
@@ -190,10 +192,10 @@ class FlashRun {
   void run(const flash::Kernels& kernels) {
     flash::Forward f(problem_);
     const auto tasks = flash::plan(f);
-    const auto scratch = make_scratch(std::max(kernels.forward_scratch(f), kernels.backward_scratch(f)));
+    GuardedScratch scratch(kernels.forward_scratch(f), kStale);
     f.q = t_.q.matrix(), f.k = t_.k.matrix(), f.v = t_.v.matrix(), f.out = t_.out.matrix();
     f.lse_BHT = t_.lse.data();
-    f.scratch = scratch.get();
+    f.scratch = scratch.data();
     f.tasks = tasks.data();
     f.task_count = static_cast<int64_t>(tasks.size());
     kernels.forward(f);
@@ -201,7 +203,8 @@ class FlashRun {
     b.q = f.q, b.k = f.k, b.v = f.v, b.out = f.out, b.d_out = t_.d_out.matrix();
     b.dq = t_.dq.matrix(), b.dk = t_.dk.matrix(), b.dv = t_.dv.matrix();
     b.lse_BHT = t_.lse.data();
-    b.scratch = scratch.get();
+    scratch = GuardedScratch(kernels.backward_scratch(b), kStale);
+    b.scratch = scratch.data();
     kernels.backward(b);
   }
 
@@ -213,15 +216,7 @@ class FlashRun {
   bool kept(int64_t b, int64_t h) const { return kept_[static_cast<size_t>(b * c_.heads + h)]; }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  static std::unique_ptr<std::byte, Free> make_scratch(size_t bytes) {
-    const size_t size = (bytes + 127) / 64 * 64;
-    auto* scratch = static_cast<std::byte*>(std::aligned_alloc(64, size));
-    std::fill(scratch, scratch + size, std::byte{0xFF});  // NaN, of any type
-    return std::unique_ptr<std::byte, Free>(scratch);
-  }
+  static constexpr std::byte kStale{0xFF};  ///< NaN, of any type
 
   Case c_;
   Tensors<Storage> t_;
@@ -331,8 +326,10 @@ double FlashRun<Storage>::worst(Tensor<Storage> Tensors<Storage>::*found_member,
     for (int64_t row = 0; row < found.rows; ++row)
       for (int64_t head = 0; head <= found.heads; ++head)
         for (int64_t i = 0; i < found.width; ++i) {
+          const bool is_beside = head == found.heads;
+          if (is_beside && b + 1 == found.batch && row + 1 == found.rows) continue;  // nothing there
           const double x = found.at(b, row, head, i);
-          if (head == found.heads) {
+          if (is_beside) {
             EXPECT_EQ(x, from_storage(to_storage(99, Storage{}))) << "written beside a row";
           } else {
             const double error = std::abs(x - truth.at(b, row, head, i)) / bound.at(b, row, head, i);
@@ -470,7 +467,8 @@ void expect_fault_found(const Case& c, const flash::Kernels& kernels) {
 
 TEST(Flash, ExceedsItsBoundWhenOneKeyIsDropped) {
   const Case few{.queries = 40, .keys = 60, .key_dim = 32, .value_dim = 32, .drop_a_key = true};
-  const Case many{.queries = 300, .keys = 300, .key_dim = 16, .value_dim = 16, .drop_a_key = true};
+  // Of 300 keys one has to weigh enough to show in bfloat16, which large scores do.
+  const Case many{.queries = 300, .keys = 300, .key_dim = 16, .value_dim = 16, .magnitude = 2, .drop_a_key = true};
   const Case tiles{.queries = 97, .keys = 530, .key_dim = 24, .value_dim = 24, .drop_a_key = true};
   for (const auto* kernels : all_kernels()) {
     for (const Case& c : {few, many}) expect_fault_found<uint16_t>(c, *kernels);

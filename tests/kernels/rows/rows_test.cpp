@@ -10,6 +10,7 @@
 
 #include "prism/core/random.h"
 #include "tests/kernels/bfloat16.h"
+#include "tests/kernels/guarded.h"
 
 namespace prism {
 namespace {
@@ -43,8 +44,8 @@ class Values {
 
  private:
   rows::Type type_;
-  std::vector<uint16_t> half_;
-  std::vector<float> single_;
+  Guarded<uint16_t> half_;
+  Guarded<float> single_;
 };
 
 std::vector<float> randoms(Random& random, size_t count, double magnitude = 1) {
