@@ -58,6 +58,14 @@ int64_t tokens_of(const SweepRun& run) {
   return run.recipe.train.tokens;
 }
 
+/// What it has trained on so far, by its records.
+int64_t done_tokens_of(const SweepRun& run) {
+  if (run.state == SweepRun::State::finished) return tokens_of(run);
+  if (!fs::exists(run.folder / kRunRecordsName)) return 0;
+  const auto records = read_records(run.folder / kRunRecordsName);
+  return records.empty() ? 0 : std::min(tokens_of(run), records.back().value("tokens", int64_t{0}));
+}
+
 }  // namespace
 
 SweepRunner::SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::vector<SweepRun>& runs)
@@ -156,7 +164,7 @@ int64_t SweepRunner::total_tokens() const {
 
 int64_t SweepRunner::done_tokens() const {
   int64_t sum = 0;
-  for (const auto& run : runs_) sum += run.state == SweepRun::State::finished ? tokens_of(run) : 0;
+  for (const auto& run : runs_) sum += done_tokens_of(run);
   return sum;
 }
 
@@ -166,18 +174,11 @@ void SweepRunner::show() {
   if (shown_ && since_shown_.seconds() < kBetween_s) return;
   shown_ = true;
   since_shown_.restart();
-  int64_t done = done_tokens();
   std::string names;
-  for (const auto& child : children_) {
-    const auto& run = runs_[child.run];
-    names += (names.empty() ? "" : ", ") + run.name;
-    if (!fs::exists(run.folder / kRunRecordsName)) continue;
-    const auto records = read_records(run.folder / kRunRecordsName);
-    if (!records.empty()) done += std::min(tokens_of(run), records.back().value("tokens", int64_t{0}));
-  }
+  for (const auto& child : children_) names += (names.empty() ? "" : ", ") + runs_[child.run].name;
   const auto finished =
       std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return run.state == SweepRun::State::finished; });
-  progress_.update(done, fmt::format("{} of {} runs | {}", finished, runs_.size(), names));
+  progress_.update(done_tokens(), fmt::format("{} of {} runs | {}", finished, runs_.size(), names));
 }
 
 }  // namespace prism

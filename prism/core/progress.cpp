@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +33,7 @@ void Progress::update(int64_t done, std::string_view detail) {
   const double now = timer_.seconds();
   if (now - last_ < (terminal_ ? kTerminalInterval_s : kPlainInterval_s)) return;
   last_ = now;
+  start_ = std::min(start_, done);
   const double rate = static_cast<double>(done - start_) / now;
   std::string line = what_ + " ";
   if (total_ > 0) line += fmt::format("{:3.0f}% ", 100.0 * static_cast<double>(done) / static_cast<double>(total_));

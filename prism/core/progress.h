@@ -16,7 +16,8 @@ namespace prism {
 class Progress {
  public:
   /// @param total  in `unit`s; 0 when unknown (no share, no ETA).
-  /// @param start  how much was done before (a resumed run); does not count into the rate.
+  /// @param start  how much was done before (a resumed run); does not count into the rate. Work that was lost since and
+  ///               is done again counts from there on.
   Progress(std::string what, int64_t total, std::string unit, int64_t start = 0);
   /// Clears an unfinished terminal line.
   ~Progress();
