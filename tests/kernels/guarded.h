@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <vector>
 
@@ -34,8 +35,9 @@ struct GuardedAllocator {
     return reinterpret_cast<T*>(first + (body - bytes) / Alignment * Alignment);
   }
   void deallocate(T* values, size_t count) {
-    const auto address = reinterpret_cast<uintptr_t>(values);
-    ::munmap(reinterpret_cast<void*>(address / page() * page() - page()), body_of(count) + 2 * page());
+    auto* first = reinterpret_cast<std::byte*>(values);
+    first -= reinterpret_cast<uintptr_t>(first) % page();
+    ::munmap(first - page(), body_of(count) + 2 * page());
   }
   bool operator==(const GuardedAllocator&) const { return true; }
 
