@@ -13,7 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 study=runs/study
 records=docs/results/study
 results=docs/results/head-schedules
-sweeps=(learning_rates ablation ablation_rest muon small_rates small novels)
+sweeps=(learning_rates ablation ablation_rest muon_rates muon small_rates small novels)
 prism=build/release/bin/prism
 
 # Sweeps of one recipe and budget share their baseline's runs.

@@ -1,39 +1,128 @@
 #include "prism/kernels/block_mask.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "prism/core/error.h"
 
 namespace prism {
+namespace {
 
-torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& first_query_B,
-                                const torch::Tensor& q_lengths_B, int64_t queries, int64_t keys) {
+constexpr const char* kOperation = "block_mask";
+
+void check_block_sizes(int64_t query_block_size, int64_t key_block_size) {
+  PRISM_CHECK(query_block_size > 0 && key_block_size > 0, kOperation,
+              "expected blocks of at least one token; found {} queries and {} keys.", query_block_size, key_block_size);
+}
+
+/// Row by row of two masks' ascending lists. @param join  std::set_union or std::set_intersection.
+template <class Join>
+BlockMask join_rows(const BlockMask& a, const BlockMask& b, Join join) {
+  PRISM_CHECK(a.counts_BHM.sizes() == b.counts_BHM.sizes() && a.query_block_size == b.query_block_size &&
+                  a.key_block_size == b.key_block_size,
+              kOperation, "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}.",
+              a.counts_BHM.numel(), a.query_block_size, a.key_block_size, b.counts_BHM.numel(), b.query_block_size,
+              b.key_block_size);
+  const auto dense = [](const torch::Tensor& tensor) { return tensor.to(torch::kInt).contiguous(); };
+  const auto a_counts = dense(a.counts_BHM), a_indices = dense(a.indices_BHMN);
+  const auto b_counts = dense(b.counts_BHM), b_indices = dense(b.indices_BHMN);
+  const auto list = [](const torch::Tensor& counts, const torch::Tensor& indices, int64_t row) {
+    const int32_t* first = indices.const_data_ptr<int32_t>() + row * indices.size(3);
+    return std::pair{first, first + counts.const_data_ptr<int32_t>()[row]};
+  };
+  std::vector<std::vector<int32_t>> rows(static_cast<size_t>(a_counts.numel()));
+  for (int64_t row = 0; row < a_counts.numel(); ++row) {
+    const auto [a_first, a_end] = list(a_counts, a_indices, row);
+    const auto [b_first, b_end] = list(b_counts, b_indices, row);
+    join(a_first, a_end, b_first, b_end, std::back_inserter(rows[static_cast<size_t>(row)]));
+  }
+  return make_block_mask(rows, a_counts.size(0), a_counts.size(1), a.query_block_size, a.key_block_size);
+}
+
+}  // namespace
+
+BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int64_t batch, int64_t heads,
+                          int64_t query_block_size, int64_t key_block_size) {
+  check_block_sizes(query_block_size, key_block_size);
+  const auto count = static_cast<int64_t>(kept_BHM.size());
+  PRISM_ASSERT(batch > 0 && heads > 0 && count % (batch * heads) == 0, kOperation, "{} rows for {} heads", count,
+               batch * heads);
+  const int64_t rows = count / (batch * heads);
+  size_t width = 0;
+  for (const auto& row : kept_BHM) width = std::max(width, row.size());
+  BlockMask mask{query_block_size,
+                 key_block_size,
+                 torch::empty({batch, heads, rows}, torch::kInt),
+                 torch::zeros({batch, heads, rows, static_cast<int64_t>(width)}, torch::kInt),
+                 {}};
+  auto* counts = mask.counts_BHM.mutable_data_ptr<int32_t>();
+  auto* indices = mask.indices_BHMN.mutable_data_ptr<int32_t>();
+  for (size_t i = 0; i < kept_BHM.size(); ++i) {
+    counts[i] = static_cast<int32_t>(kept_BHM[i].size());
+    std::copy(kept_BHM[i].begin(), kept_BHM[i].end(), indices + i * width);
+  }
+  return mask;
+}
+
+BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_size, int64_t key_block_size) {
+  check_block_sizes(query_block_size, key_block_size);
+  PRISM_CHECK(kept_BHMN.dim() == 4 && kept_BHMN.numel() > 0, kOperation,
+              "expected [batch, heads, rows, key blocks] with something in it; found {}.", c10::str(kept_BHMN.sizes()));
+  const auto kept = kept_BHMN.to(torch::kBool);
+  const auto counts_BHM = kept.sum(-1, /*keepdim=*/false, torch::kInt);
+  // Kept blocks sort before the others, in their order.
+  const auto order = std::get<1>(kept.logical_not().to(torch::kByte).sort(/*stable=*/true, /*dim=*/-1, false));
+  const int64_t width = counts_BHM.max().item<int64_t>();
+  return {query_block_size, key_block_size, counts_BHM, order.narrow(-1, 0, width).to(torch::kInt).contiguous(), {}};
+}
+
+torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks) {
   const auto& indices = mask.indices_BHMN;
   PRISM_CHECK(
       mask.counts_BHM.dim() == 3 && indices.dim() == 4 && indices.sizes().slice(0, 3) == mask.counts_BHM.sizes(),
-      "block_mask", "expected counts [B,H,M] and indices [B,H,M,N]; found {} and {} axes.", mask.counts_BHM.dim(),
+      kOperation, "expected counts [B,H,M] and indices [B,H,M,N]; found {} and {} axes.", mask.counts_BHM.dim(),
       indices.dim());
-  PRISM_CHECK(mask.query_block_size > 0 && mask.key_block_size > 0, "block_mask",
-              "expected blocks of at least one token; found {} queries and {} keys.", mask.query_block_size,
-              mask.key_block_size);
-  PRISM_CHECK(mask.counts_BHM.numel() > 0 && mask.counts_BHM.max().item<int64_t>() <= indices.size(3) &&
+  check_block_sizes(mask.query_block_size, mask.key_block_size);
+  const int64_t width = indices.size(3);
+  PRISM_CHECK(mask.counts_BHM.numel() > 0 && mask.counts_BHM.max().item<int64_t>() <= width &&
                   mask.counts_BHM.min().item<int64_t>() >= 0,
-              "block_mask", "expected rows with counts within 0-{}; found {}.", indices.size(3),
+              kOperation, "expected rows with counts within 0-{}; found {}.", width,
               mask.counts_BHM.numel() == 0 ? "no row" : "others");
-  const int64_t batch = indices.size(0), heads = indices.size(1), rows = indices.size(2), width = indices.size(3);
-  const int64_t key_blocks = (keys + mask.key_block_size - 1) / mask.key_block_size;
-  const auto long_options = torch::TensorOptions(torch::kLong).device(indices.device());
-
-  const auto listed = torch::arange(width, long_options) < mask.counts_BHM.unsqueeze(-1);
+  const auto options = torch::TensorOptions(torch::kLong).device(indices.device());
+  const auto listed = torch::arange(width, options) < mask.counts_BHM.unsqueeze(-1);
   if (width > 0) {
     const auto [lowest, highest] = torch::where(listed, indices, 0).aminmax();
-    PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < key_blocks, "block_mask",
-                "expected block indices within 0-{} for {} keys; found {}-{}.", key_blocks - 1, keys,
-                lowest.item<int64_t>(), highest.item<int64_t>());
+    PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < key_blocks, kOperation,
+                "expected block indices within 0-{}; found {}-{}.", key_blocks - 1, lowest.item<int64_t>(),
+                highest.item<int64_t>());
   }
   // Entries past the count go to a column of their own, which is cut off.
-  const auto column = torch::where(listed, indices.to(torch::kLong), key_blocks);
-  auto kept_BHMK = torch::zeros({batch, heads, rows, key_blocks + 1}, long_options.dtype(torch::kBool));
-  kept_BHMK.scatter_(-1, column, true);
+  auto kept =
+      torch::zeros({indices.size(0), indices.size(1), indices.size(2), key_blocks + 1}, options.dtype(torch::kBool));
+  kept.scatter_(-1, torch::where(listed, indices.to(torch::kLong), key_blocks), true);
+  return kept.narrow(-1, 0, key_blocks);
+}
 
+BlockMask unite(const BlockMask& a, const BlockMask& b) {
+  return join_rows(a, b, [](auto... lists) { std::set_union(lists...); });
+}
+
+BlockMask intersect(const BlockMask& a, const BlockMask& b) {
+  return join_rows(a, b, [](auto... lists) { std::set_intersection(lists...); });
+}
+
+double density(const BlockMask& mask, int64_t visible) {
+  return visible == 0 ? 0 : mask.counts_BHM.sum().item<double>() / static_cast<double>(visible);
+}
+
+torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& first_query_B,
+                                const torch::Tensor& q_lengths_B, int64_t queries, int64_t keys) {
+  check_block_sizes(mask.query_block_size, mask.key_block_size);
+  const int64_t key_blocks = (keys + mask.key_block_size - 1) / mask.key_block_size;
+  const auto kept_BHMK = kept_blocks(mask, key_blocks);
+  const int64_t batch = kept_BHMK.size(0), rows = kept_BHMK.size(2);
+  const auto long_options = torch::TensorOptions(torch::kLong).device(kept_BHMK.device());
   const auto last_query_B = (q_lengths_B - 1).clamp_min(0);
   const auto position_BT =
       first_query_B.unsqueeze(1) + torch::minimum(torch::arange(queries, long_options), last_query_B.unsqueeze(1));
@@ -41,7 +130,7 @@ torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& firs
       position_BT.floor_divide(mask.query_block_size) - first_query_B.unsqueeze(1).floor_divide(mask.query_block_size);
   PRISM_CHECK(row_BT.max().item<int64_t>() < rows, "block_mask", "expected rows for {} queries; found {} rows of {}.",
               queries, rows, mask.query_block_size);
-  const auto row_BHTK = row_BT.view({batch, 1, queries, 1}).expand({batch, heads, queries, key_blocks + 1});
+  const auto row_BHTK = row_BT.view({batch, 1, queries, 1}).expand({batch, kept_BHMK.size(1), queries, key_blocks});
   const auto key_block_S = torch::arange(keys, long_options).floor_divide(mask.key_block_size);
   return kept_BHMK.gather(2, row_BHTK).index_select(-1, key_block_S);
 }

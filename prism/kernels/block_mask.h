@@ -3,6 +3,8 @@
 
 #include <torch/types.h>
 
+#include <vector>
+
 namespace prism {
 
 /// Kept key blocks per row of query blocks.
@@ -19,6 +21,22 @@ struct BlockMask {
 
   bool defined() const { return counts_BHM.defined(); }
 };
+
+/// @param kept_BHM  the kept key blocks of each row, ascending, row by row of each head of each sequence.
+BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int64_t batch, int64_t heads,
+                          int64_t query_block_size, int64_t key_block_size);
+/// @param kept_BHMN  bool, whether row m keeps key block n: an index of a model's own, for instance.
+BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_size, int64_t key_block_size);
+/// bool [B, H, M, key_blocks]: the mask as make_block_mask() takes it.
+torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks);
+
+/// The blocks that either mask keeps, or that both keep, row by row; `full` is left out.
+/// @throws InputError for masks of other rows or blocks of other sizes.
+BlockMask unite(const BlockMask& a, const BlockMask& b);
+BlockMask intersect(const BlockMask& a, const BlockMask& b);
+
+/// Kept blocks as a share of `visible`, the blocks in which some query may see some key, over all rows and heads.
+double density(const BlockMask& mask, int64_t visible);
 
 /// The mask as booleans [B, H, T, S], for the reference path and for tests.
 /// @param first_query_B  int64 [B], absolute position of each sequence's first query.

@@ -1,0 +1,71 @@
+#include "prism/sparse/pooled_tokens.h"
+
+#include <algorithm>
+
+#include "prism/core/error.h"
+
+namespace prism {
+
+PooledTokens::PooledTokens(const std::vector<Band>& bands, int64_t head_dim, int64_t block_size, Tail tail)
+    : blocks_(bands, head_dim), block_size_(block_size), tail_(tail), sum_(static_cast<size_t>(head_dim)) {}
+
+void PooledTokens::append(const torch::Tensor& rows_TD) {
+  const int64_t count = rows_TD.size(0);
+  if (count == 0) return;
+  open_block();
+  if (rows_TD.scalar_type() == torch::kFloat)
+    add_rows(rows_TD.const_data_ptr<float>(), rows_TD.stride(0), count);
+  else
+    add_rows(rows_TD.const_data_ptr<c10::BFloat16>(), rows_TD.stride(0), count);
+  if (length_ % block_size_ != 0) close_block();
+}
+
+void PooledTokens::skip_to(int64_t position) {
+  if (position <= length_) return;
+  open_block();
+  while (length_ < position) {
+    const int64_t next = std::min(position, (length_ / block_size_ + 1) * block_size_);
+    length_ = next;
+    if (length_ % block_size_ == 0) close_block();
+  }
+}
+
+void PooledTokens::truncate(int64_t length) {
+  if (length >= length_) return;
+  open_block();
+  known_ = 0;
+  std::fill(sum_.begin(), sum_.end(), 0.0f);
+  length_ = length / block_size_ * block_size_;
+  while (blocks_.blocks() > length_ / block_size_) blocks_.pop();
+}
+
+template <class Element>
+void PooledTokens::add_rows(const Element* rows, int64_t stride, int64_t count) {
+  for (int64_t t = 0; t < count; ++t) {
+    const Element* row = rows + t * stride;
+    for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += static_cast<float>(row[i]);
+    ++known_;
+    if (++length_ % block_size_ == 0) close_block();
+  }
+}
+
+/// Takes the block that is not whole away again, to add to it.
+void PooledTokens::open_block() {
+  if (is_growing_) blocks_.pop();
+  is_growing_ = false;
+}
+
+/// The mean of the block that length_ stands in or has just left.
+void PooledTokens::close_block() {
+  const bool is_whole = length_ % block_size_ == 0;
+  const int64_t count = tail_ == Tail::padded ? block_size_ : std::max<int64_t>(1, known_);
+  std::vector<float> mean(sum_);
+  for (float& x : mean) x /= static_cast<float>(count);
+  blocks_.append(mean.data());
+  is_growing_ = !is_whole;
+  if (!is_whole) return;
+  known_ = 0;
+  std::fill(sum_.begin(), sum_.end(), 0.0f);
+}
+
+}  // namespace prism

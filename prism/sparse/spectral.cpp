@@ -1,0 +1,177 @@
+#include "prism/sparse/spectral.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/names.h"
+#include "prism/sparse/pooled_tokens.h"
+#include "prism/sparse/spectral_rows.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "spectral";
+
+const std::map<std::string, Calibration> kCalibrations = {{"off", Calibration::off},
+                                                          {"all_blocks", Calibration::all_blocks},
+                                                          {"causal_running", Calibration::causal_running}};
+const std::map<std::string, Tail> kTails = {{"exact", Tail::exact}, {"padded", Tail::padded}};
+
+/// Heads of all sequences, b H + h.
+struct SpectralState : SelectorState {
+  std::vector<PooledTokens> queries_BH, keys_BG;
+
+  void truncate(int64_t length) override {
+    for (auto* side : {&queries_BH, &keys_BG})
+      for (auto& head : *side) head.truncate(length);
+  }
+};
+
+struct Lengths {
+  int64_t queries, keys;
+
+  int64_t first_query() const { return keys - queries; }
+};
+
+Lengths lengths_of(const SelectorInput& input, int64_t b) {
+  const auto length = [b](const torch::Tensor& lengths, int64_t all) {
+    return lengths.defined() ? lengths[b].item<int64_t>() : all;
+  };
+  return {length(input.q_lengths_B, input.q_BTHD.size(1)), length(input.kv_lengths_B, input.k_BGSD.size(2))};
+}
+
+class SpectralSelector : public Selector {
+ public:
+  explicit SpectralSelector(const SpectralOptions& options)
+      : options_(options),
+        calibration_(find_by_name(kCalibrations, options.calibration, kOperation, "calibration")),
+        tail_(find_by_name(kTails, options.tail, kOperation, "tail")),
+        shares_{options.p_high, options.p_low} {
+    for (const auto& [name, share] : {std::pair{"p_high", options.p_high}, {"p_low", options.p_low}})
+      PRISM_CHECK(share > 0 && share <= 1, kOperation, "{}: expected a share within (0, 1]; found {}; change it.", name,
+                  share);
+    for (const auto& [name, size] : {std::pair{"query_block", options.query_block}, {"key_block", options.key_block}})
+      PRISM_CHECK(size == 32 || size == 64 || size == 128 || size == 256, kOperation,
+                  "{}: expected 32, 64, 128 or 256; found {}; choose one of these.", name, size);
+    for (const auto& [name, count] :
+         {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
+      PRISM_CHECK(count >= 0, kOperation, "{}: expected at least 0; found {}; raise it.", name, count);
+  }
+
+  std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const override {
+    const auto bands = paper_bands(input.pairs, options_.high_dims, options_.low_dims);
+    const int64_t batch = input.q_BTHD.size(0), width = input.q_BTHD.size(3);
+    auto state = std::make_unique<SpectralState>();
+    const auto side = [&](int64_t heads, int64_t block) {
+      return std::vector<PooledTokens>(static_cast<size_t>(batch * heads), PooledTokens(bands, width, block, tail_));
+    };
+    state->queries_BH = side(input.q_BTHD.size(2), options_.query_block);
+    state->keys_BG = side(input.k_BGSD.size(1), options_.key_block);
+    return state;
+  }
+
+  BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
+    auto& state = dynamic_cast<SpectralState&>(kept_state);
+    check(input, state);
+    const int64_t batch = input.q_BTHD.size(0), heads = input.q_BTHD.size(2), groups = input.k_BGSD.size(1);
+    int64_t rows = 0;
+    std::vector<Lengths> lengths;
+    for (int64_t b = 0; b < batch; ++b) {
+      lengths.push_back(lengths_of(input, b));
+      rows = std::max(rows, rows_of(lengths.back()));
+    }
+    at::parallel_for(0, batch * groups, 1, [&](int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) {
+        auto& keys = state.keys_BG[static_cast<size_t>(i)];
+        const int64_t known = keys.length(), count = lengths[static_cast<size_t>(i / groups)].keys;
+        if (count > known) keys.append(input.k_BGSD[i / groups][i % groups].narrow(0, known, count - known));
+      }
+    });
+    std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
+    at::parallel_for(0, batch * heads, 1, [&](int64_t first, int64_t end) {
+      for (int64_t i = first; i < end; ++i) {
+        const Lengths& own = lengths[static_cast<size_t>(i / heads)];
+        auto& queries = state.queries_BH[static_cast<size_t>(i)];
+        queries.skip_to(own.first_query());
+        queries.append(input.q_BTHD[i / heads].select(1, i % heads).narrow(0, 0, own.queries));
+        const auto& keys = state.keys_BG[static_cast<size_t>(i / heads * groups + i % heads * groups / heads)];
+        select_head(own, queries.blocks(), keys.blocks(), kept.data() + i * rows);
+      }
+    });
+    return make_block_mask(kept, batch, heads, options_.query_block, options_.key_block);
+  }
+
+ private:
+  static void check(const SelectorInput& input, const SpectralState& state) {
+    const auto &q = input.q_BTHD, &k = input.k_BGSD;
+    PRISM_CHECK(q.dim() == 4 && k.dim() == 4 && q.size(0) == k.size(0) && q.size(3) == k.size(3) && k.size(1) > 0 &&
+                    q.size(2) % k.size(1) == 0,
+                kOperation, "expected q [B, T, H, D] and k [B, G, S, D] with H a multiple of G; found {} and {}.",
+                c10::str(q.sizes()), c10::str(k.sizes()));
+    PRISM_CHECK(input.pairs.head_dim == q.size(3), kOperation,
+                "expected rotary pairs of heads {} wide; found them for {}.", q.size(3), input.pairs.head_dim);
+    for (const auto& tensor : {q, k})
+      PRISM_CHECK((tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16) &&
+                      tensor.device().is_cpu() && tensor.stride(3) == 1,
+                  kOperation, "expected float32 or bfloat16 on the CPU with a dense last axis; found {} on {}.",
+                  tensor.dtype().name(), tensor.device().str());
+    PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(q.size(0) * q.size(2)) &&
+                    state.keys_BG.size() == static_cast<size_t>(k.size(0) * k.size(1)),
+                kOperation, "expected the heads that the state was made for, {} and {}; found {} and {}.",
+                state.queries_BH.size(), state.keys_BG.size(), q.size(0) * q.size(2), k.size(0) * k.size(1));
+  }
+
+  /// Rows of the mask: blocks of queries that the sequence's queries stand in.
+  int64_t rows_of(const Lengths& lengths) const {
+    if (lengths.queries == 0) return 0;
+    return (lengths.keys - 1) / options_.query_block - lengths.first_query() / options_.query_block + 1;
+  }
+
+  void select_head(const Lengths& lengths, const BandedBlocks& queries, const BandedBlocks& keys,
+                   std::vector<int32_t>* kept_rows) const {
+    const int64_t first_row = lengths.first_query() / options_.query_block, rows = rows_of(lengths);
+    std::vector<uint8_t> kept;
+    std::vector<double> temperatures(keys.bands(), 1.0);
+    RowScratch scratch;
+    for (int64_t m = 0; m < rows; ++m) {
+      const int64_t row = first_row + m, position = row * options_.query_block;
+      const int64_t last = std::min(position + options_.query_block, lengths.keys) - 1;
+      const int64_t own = position / options_.key_block, visible = last / options_.key_block + 1;
+      kept.assign(static_cast<size_t>(visible), 0);
+      if (row >= queries.blocks() - options_.last_dense) {
+        std::fill(kept.begin(), kept.end(), 1);
+      } else {
+        const bool all = calibration_ == Calibration::all_blocks;
+        if (calibration_ != Calibration::off)
+          for (size_t band = 0; band < temperatures.size(); ++band)
+            temperatures[band] =
+                band_temperature(queries, all ? queries.blocks() : row + 1, keys, all ? keys.blocks() : visible, band);
+        keep_by_bands(queries, row, keys, visible, temperatures, shares_, kept, scratch);
+        // What is forced does not count towards the shares.
+        std::fill_n(kept.begin(), std::min(options_.sink, visible), 1);
+        const int64_t recent = std::clamp(own + 1 - options_.recent, int64_t{0}, visible);
+        if (options_.recent > 0) std::fill(kept.begin() + recent, kept.end(), 1);
+      }
+      for (int64_t v = 0; v < visible; ++v)
+        if (kept[static_cast<size_t>(v)] != 0) kept_rows[m].push_back(static_cast<int32_t>(v));
+    }
+  }
+
+  SpectralOptions options_;
+  Calibration calibration_;
+  Tail tail_;
+  std::vector<double> shares_;
+};
+
+}  // namespace
+
+std::unique_ptr<Selector> make_spectral_selector(const SpectralOptions& options) {
+  return std::make_unique<SpectralSelector>(options);
+}
+
+}  // namespace prism

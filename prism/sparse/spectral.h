@@ -1,0 +1,43 @@
+// The spectral selector: two bands of rotary pairs choose key blocks, each by its own softmax over pooled queries and
+// keys.
+//
+// Source: arXiv 2602.08426. Where its code and its text differ, or both leave something open, docs/papers.md says which
+// way is taken.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "prism/sparse/selector.h"
+
+namespace prism {
+
+struct SpectralOptions {
+  double p_high = 0.95, p_low = 0.95;
+  int64_t high_dims = 0, low_dims = 0;
+  std::string calibration = "causal_running", tail = "exact";
+  int64_t sink = 1, recent = 1, last_dense = 0;
+  int64_t query_block = 128, key_block = 128;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("p_high", p_high, "share of the softmax that the kept blocks of the fast pairs hold");
+    v("p_low", p_low, "likewise of the slow pairs");
+    v("high_dims", high_dims, "features of the fast pairs; 0: half of those that turn");
+    v("low_dims", low_dims, "features of the slow pairs; 0: three quarters");
+    v("calibration", calibration,
+      "temperatures by energies over: causal_running, the blocks up to the row, the same however a prompt is cut; "
+      "all_blocks, as the reference; off");
+    v("tail", tail, "mean of a block that is not whole: exact, or padded, with zeros, as the reference");
+    v("sink", sink, "first key blocks that every row keeps");
+    v("recent", recent, "last key blocks that every row keeps, from its own on");
+    v("last_dense", last_dense, "last rows of the prompt that keep all they see");
+    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
+    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+  }
+};
+
+/// @throws InputError for numbers and names that make no sense.
+std::unique_ptr<Selector> make_spectral_selector(const SpectralOptions& options);
+
+}  // namespace prism
