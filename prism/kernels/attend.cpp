@@ -102,8 +102,8 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
   if (backend == AttentionBackend::flash) {
     PRISM_CHECK(
         flash_backend_serves(input), kOperation,
-        "expected bfloat16, float32 or float16 on the CPU, widths in steps of 8 up to 512 and no block mask for "
-        "the flash backend; found another input; use reference or torch.");
+        "expected bfloat16, float32 or float16 on the CPU, widths in steps of 8 up to 512 and no gradients through a "
+        "block mask for the flash backend; found another input; use reference or torch.");
     return attend_flash(input);
   }
   PRISM_CHECK(

@@ -90,7 +90,8 @@ torch::Tensor visible_keys(const AttentionInput& input);
 AttentionOutput attend_reference(const AttentionInput& input, torch::Tensor* probabilities_BHTS = nullptr);
 
 /// prism's flash attention. Serves inputs for which flash_backend_serves(): bfloat16, float32 or float16 (which is
-/// computed in float32) on a CPU with AVX2 or better, widths in steps of 8 up to 512, a positive scale, no block mask.
+/// computed in float32) on a CPU with AVX2 or better, widths in steps of 8 up to 512, a positive scale, no gradients
+/// through a block mask.
 AttentionOutput attend_flash(const AttentionInput& input);
 bool flash_backend_serves(const AttentionInput& input);
 

@@ -23,18 +23,59 @@ using torch::autograd::variable_list;
 struct Visible {
   Tensor first_BT, end_BT;  ///< int32
   Tensor kept_BH;           ///< bool; undefined: all
+  BlockMask blocks;         ///< int32, dense; undefined: all
+  Tensor first_query_B;     ///< int32, where there are blocks
 };
+
+/// The mask as the kernels read it: rows of blocks that are there, in ascending order.
+/// @throws InputError for others.
+BlockMask checked(const BlockMask& given, int64_t keys) {
+  BlockMask mask = given;
+  mask.counts_BHM = given.counts_BHM.to(torch::kInt).contiguous();
+  mask.indices_BHMN = given.indices_BHMN.to(torch::kInt).contiguous();
+  const auto& indices = mask.indices_BHMN;
+  PRISM_CHECK(mask.query_block_size > 0 && mask.key_block_size > 0 && indices.dim() == 4 &&
+                  indices.sizes().slice(0, 3) == mask.counts_BHM.sizes(),
+              "block_mask",
+              "expected blocks of at least one token and indices [B,H,M,N] beside counts [B,H,M]; found {}.",
+              c10::str(indices.sizes()));
+  const int64_t blocks = (keys + mask.key_block_size - 1) / mask.key_block_size, width = indices.size(3);
+  for (int64_t row = 0; row < mask.counts_BHM.numel(); ++row) {
+    const int64_t count = mask.counts_BHM.const_data_ptr<int32_t>()[row];
+    PRISM_CHECK(count >= 0 && count <= width, "block_mask", "expected rows with counts within 0-{}; found {}.", width,
+                count);
+    const int32_t* index = indices.const_data_ptr<int32_t>() + row * width;
+    for (int64_t i = 0; i < count; ++i)
+      PRISM_CHECK(index[i] < blocks && index[i] > (i == 0 ? -1 : index[i - 1]), "block_mask",
+                  "expected ascending block indices within 0-{} for {} keys; found {} at {}.", blocks - 1, keys,
+                  index[i], i);
+  }
+  return mask;
+}
 
 /// Documents never fall along the keys, so what is causal, within the lengths and of one document is one interval.
 Visible visible_to(const AttentionInput& input) {
   const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.k_BGSD.size(2);
-  Visible seen{at::empty({batch, queries}, torch::kInt), at::empty({batch, queries}, torch::kInt), {}};
+  Visible seen{at::empty({batch, queries}, torch::kInt), at::empty({batch, queries}, torch::kInt), {}, {}, {}};
   if (input.kept_heads_BH.defined()) seen.kept_BH = input.kept_heads_BH.contiguous();
   const bool causal = input.causality == Causality::causal;
   const auto lengths = [&](const Tensor& given, int64_t all) {
     return given.defined() ? given.to(torch::kInt).contiguous() : at::full({batch}, all, torch::kInt);
   };
   const Tensor q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
+  if (input.block_mask.defined()) {
+    seen.blocks = checked(input.block_mask, keys);
+    seen.first_query_B = input.first_query ? at::full({batch}, std::max<int64_t>(0, *input.first_query), torch::kInt)
+                                           : (kv_lengths_B - q_lengths_B).clamp_min(0);
+    const int64_t rows = seen.blocks.counts_BHM.size(2);
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t first = seen.first_query_B.const_data_ptr<int32_t>()[b];
+      const int64_t last = first + std::max(0, q_lengths_B.const_data_ptr<int32_t>()[b] - 1);
+      const int64_t needed = last / seen.blocks.query_block_size - first / seen.blocks.query_block_size + 1;
+      PRISM_CHECK(needed <= rows, "block_mask", "expected rows for {} queries, {}; found {} rows of {}.",
+                  last - first + 1, needed, rows, seen.blocks.query_block_size);
+    }
+  }
   const Tensor documents = input.documents_BS.defined() ? input.documents_BS.to(torch::kInt).contiguous() : Tensor();
   for (int64_t b = 0; b < batch; ++b) {
     const int32_t q_length = q_lengths_B.const_data_ptr<int32_t>()[b];
@@ -75,8 +116,21 @@ flash::Problem problem_of(const Tensor& q_BTHD, const Tensor& k_BGSD, const Tens
   p.first_key_BT = seen.first_BT.const_data_ptr<int32_t>();
   p.end_key_BT = seen.end_BT.const_data_ptr<int32_t>();
   p.kept_heads_BH = seen.kept_BH.defined() ? seen.kept_BH.const_data_ptr<bool>() : nullptr;
+  if (seen.blocks.defined())
+    p.blocks = {.counts_BHM = seen.blocks.counts_BHM.const_data_ptr<int32_t>(),
+                .indices_BHMN = seen.blocks.indices_BHMN.const_data_ptr<int32_t>(),
+                .rows = seen.blocks.indices_BHMN.size(2),
+                .width = seen.blocks.indices_BHMN.size(3),
+                .query_block = seen.blocks.query_block_size,
+                .key_block = seen.blocks.key_block_size,
+                .first_query_B = seen.first_query_B.const_data_ptr<int32_t>()};
   p.threads = kernel_threads();
   return p;
+}
+
+bool wants_gradients(const AttentionInput& input) {
+  return at::GradMode::is_enabled() &&
+         (input.q_BTHD.requires_grad() || input.kv.k_BGSD.requires_grad() || input.kv.v_BGSE.requires_grad());
 }
 
 struct FlashFunction : torch::autograd::Function<FlashFunction> {
@@ -110,7 +164,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     const auto saved = context->get_saved_variables();
     const auto &q_BTHD = saved[0], &k_BGSD = saved[1], &v_BGSE = saved[2], &out_BTHE = saved[3], &lse_BHT = saved[4];
     const Tensor d_out = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
-    const Visible seen{saved[5], saved[6], context->saved_data["kept"].toTensor()};
+    const Visible seen{saved[5], saved[6], context->saved_data["kept"].toTensor(), {}, {}};
     flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
     const auto& kernels = found_again(flash::kernels_of(current_isa()));
     const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
@@ -144,7 +198,7 @@ bool flash_backend_serves(const AttentionInput& input) {
          (type == torch::kBFloat16 || type == torch::kFloat || type == torch::kHalf) && key_dim % 8 == 0 &&
          value_dim % 8 == 0 && key_dim <= flash::kMostWidth && value_dim <= flash::kMostWidth &&
          input.q_BTHD.numel() > 0 && input.kv.k_BGSD.numel() > 0 && input.kv.v_BGSE.numel() > 0 &&
-         input.scale.value_or(1) > 0 && !input.block_mask.defined();
+         input.scale.value_or(1) > 0 && !(input.block_mask.defined() && wants_gradients(input));
 }
 
 AttentionOutput attend_flash(const AttentionInput& given) {

@@ -1,12 +1,14 @@
 #include "prism/kernels/attend.h"
 
 #include <ATen/Functions.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
 #include "prism/core/error.h"
+#include "prism/kernels/simd/isa.h"
 #include "tests/core/message_of.h"
 #include "tests/kernels/gradient_check.h"
 
@@ -31,7 +33,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 
 /// Lists that differ by sequence, head and row: block n of a row is kept unless (row + head + batch + n) % 3 == 1, and
 /// block 0 always.
-BlockMask make_block_mask(const Case& c) {
+BlockMask listed_mask(const Case& c) {
   const int64_t size = 4, blocks = (c.keys + size - 1) / size, rows = blocks + 1;
   BlockMask mask;
   mask.query_block_size = mask.key_block_size = size;
@@ -73,7 +75,7 @@ AttentionInput make_input(const Case& c) {
   if (c.documents)
     input.documents_BS = torch::arange(c.keys, torch::kInt).floor_divide(3).expand({c.batch, c.keys}).contiguous();
   if (c.kept) input.kept_heads_BH = (torch::arange(c.batch * c.heads).view({c.batch, c.heads}) % 3).ne(0);
-  if (c.blocks) input.block_mask = make_block_mask(c);
+  if (c.blocks) input.block_mask = listed_mask(c);
   return input;
 }
 
@@ -212,7 +214,7 @@ std::vector<std::tuple<Case, AttentionBackend>> cases_and_backends() {
   std::vector<std::tuple<Case, AttentionBackend>> list;
   for (const Case& c : cases())
     for (const auto backend : {AttentionBackend::reference, AttentionBackend::flash, AttentionBackend::torch})
-      if (backend != AttentionBackend::flash || !c.blocks) list.emplace_back(c, backend);
+      list.emplace_back(c, backend);
   return list;
 }
 
@@ -434,7 +436,8 @@ TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
     part.block_mask.counts_BHM = whole.block_mask.counts_BHM.narrow(2, row, whole.block_mask.counts_BHM.size(2) - row);
     part.block_mask.indices_BHMN =
         whole.block_mask.indices_BHMN.narrow(2, row, whole.block_mask.indices_BHMN.size(2) - row);
-    for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch}) {
+    for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch, AttentionBackend::flash}) {
+      if (!serves(part, backend)) continue;
       EXPECT_TRUE(torch::allclose(attend(part, backend).out_BTHE, expected.narrow(1, cut, 22 - cut), 1e-4, 1e-5))
           << cut;
       part.first_query = cut;
@@ -443,6 +446,95 @@ TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
   auto negative = whole;
   negative.block_mask.indices_BHMN = torch::full_like(whole.block_mask.indices_BHMN, -1);
   EXPECT_THROW(attend(negative), InputError);
+}
+
+/// Queries at the end of the keys, both in whole and cut blocks, a random mask that keeps each query's own block.
+struct BlockCase {
+  int64_t queries, keys, query_block, key_block, head_dim;
+  double share;
+  torch::ScalarType type;
+};
+
+AttentionInput blocked_input(const BlockCase& c) {
+  torch::manual_seed(c.queries + c.query_block);
+  AttentionInput input;
+  input.q_BTHD = torch::randn({2, c.queries, 4, c.head_dim}).to(c.type);
+  input.kv = {
+      torch::randn({2, 2, c.keys, c.head_dim}).to(c.type), torch::randn({2, 2, c.keys, c.head_dim}).to(c.type), {}};
+  const int64_t first = c.keys - c.queries, first_row = first / c.query_block;
+  const int64_t rows = (c.keys - 1) / c.query_block - first_row + 1, blocks = (c.keys + c.key_block - 1) / c.key_block;
+  auto kept = torch::rand({2, 4, rows, blocks}) < c.share;
+  for (int64_t m = 0; m < rows; ++m)
+    kept.select(2, m).select(2, (first_row + m) * c.query_block / c.key_block).fill_(true);
+  input.block_mask = make_block_mask(kept, c.query_block, c.key_block);
+  return input;
+}
+
+TEST(AttendBlocks, EqualTheReferenceForRandomMasksOnEveryInstructionSet) {
+  const BlockCase cases[] = {
+      {600, 600, 128, 128, 64, 0.3, torch::kBFloat16}, {600, 900, 64, 256, 64, 0.2, torch::kFloat},
+      {333, 777, 32, 32, 128, 0.4, torch::kBFloat16},  {70, 1100, 256, 32, 24, 0.3, torch::kFloat},
+      {600, 600, 128, 64, 80, 1.0, torch::kBFloat16},  {5, 300, 128, 64, 64, 0.5, torch::kFloat}};
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
+    if (isa > current_isa()) break;
+    const IsaScope scope(isa);
+    for (const auto& c : cases) {
+      SCOPED_TRACE(testing::Message() << isa_name(isa) << " T" << c.queries << " S" << c.keys << " " << c.query_block
+                                      << " x " << c.key_block << " D" << c.head_dim);
+      const auto input = blocked_input(c);
+      const auto found = attend(input, AttentionBackend::flash);
+      auto exact = input;
+      exact.q_BTHD = input.q_BTHD.to(torch::kDouble);
+      exact.kv = {input.kv.k_BGSD.to(torch::kDouble), input.kv.v_BGSE.to(torch::kDouble), {}};
+      const auto truth = attend(exact, AttentionBackend::reference);
+      const double error = (found.out_BTHE.to(torch::kDouble) - truth.out_BTHE).abs().max().item<double>();
+      EXPECT_LE(error, c.type == torch::kFloat ? 1e-5 : 2e-2);
+      EXPECT_TRUE(torch::allclose(found.lse_BHT.to(torch::kDouble), truth.lse_BHT, 1e-4, 1e-4));
+      at::set_num_threads(1);
+      const auto single = attend(input, AttentionBackend::flash);
+      at::set_num_threads(3);
+      EXPECT_TRUE(torch::equal(attend(input, AttentionBackend::flash).out_BTHE, single.out_BTHE));
+      at::set_num_threads(1);
+    }
+  }
+}
+
+TEST(AttendBlocks, ReadNothingOfBlocksThatARowDoesNotKeep) {
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
+    if (isa > current_isa()) break;
+    const IsaScope scope(isa);
+    for (const int64_t key_block : {32, 64, 128}) {
+      // Head 0 keeps every second block, head 1, which reads the same keys, all.
+      const BlockCase c{256, 512, 64, key_block, 64, 1.0, torch::kBFloat16};
+      auto input = blocked_input(c);
+      auto kept = torch::ones({2, 4, 4, 512 / key_block}, torch::kBool);
+      kept.select(1, 0).slice(-1, 1, 4).fill_(false);
+      input.block_mask = make_block_mask(kept, 64, key_block);
+      const auto before = attend(input, AttentionBackend::flash);
+      for (const float anything : {std::numeric_limits<float>::quiet_NaN(), 1e30f}) {
+        auto harmed = input;
+        harmed.kv = {input.kv.k_BGSD.clone(), input.kv.v_BGSE.clone(), {}};
+        for (auto* tensor : {&harmed.kv.k_BGSD, &harmed.kv.v_BGSE})
+          tensor->slice(2, key_block, std::min<int64_t>(4 * key_block, 256)).fill_(anything);
+        const auto after = attend(harmed, AttentionBackend::flash);
+        EXPECT_TRUE(torch::equal(after.out_BTHE.select(2, 0), before.out_BTHE.select(2, 0)))
+            << isa_name(isa) << key_block;
+        EXPECT_FALSE(torch::equal(after.out_BTHE.select(2, 1), before.out_BTHE.select(2, 1)));
+      }
+    }
+  }
+}
+
+TEST(AttendBlocks, GiveZerosToARowThatKeepsNone) {
+  auto input = blocked_input(BlockCase{128, 128, 64, 64, 32, 1.0, torch::kFloat});
+  input.block_mask.counts_BHM.select(2, 1).zero_();
+  for (const auto backend : {AttentionBackend::reference, AttentionBackend::flash}) {
+    if (!serves(input, backend)) continue;
+    const auto found = attend(input, backend);
+    EXPECT_EQ(found.out_BTHE.slice(1, 64).abs().max().item<float>(), 0);
+    EXPECT_TRUE(found.lse_BHT.slice(2, 64).isneginf().all().item<bool>());
+    EXPECT_FALSE(found.lse_BHT.slice(2, 0, 64).isinf().any().item<bool>());
+  }
 }
 
 TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
@@ -475,7 +567,7 @@ TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
     i.documents_BS = torch::zeros({2, 7}, torch::kInt);  // of one page
   });
   expect_rejected([](auto& i) { i.kv.v_BGSE = torch::randn({2, 2, 8, 7}).transpose(2, 3); });
-  const auto mask = make_block_mask({});
+  const auto mask = listed_mask({});
   expect_rejected([&](auto& i) {
     i.block_mask = mask;
     i.block_mask.key_block_size = 0;

@@ -17,7 +17,7 @@ constexpr int64_t kDecodeSlice = 8;
 /// pays.
 PRISM_FORCE_INLINE bool decodes(const Problem& p) {
   constexpr int64_t kMostQueries = 8, kMostRows = 32;
-  return p.queries <= kMostQueries && p.queries * (p.heads / p.kv_heads) <= kMostRows;
+  return !p.blocks.defined() && p.queries <= kMostQueries && p.queries * (p.heads / p.kv_heads) <= kMostRows;
 }
 
 template <class Op>

@@ -23,9 +23,25 @@ constexpr int64_t kMostWidth = 512;
 /// Rows of the longest task: enough to use what is read of keys and values, few enough to share out.
 constexpr int64_t kTaskRows = 96;
 
-/// Query rows [first, end) of one head: what one thread does at a time.
+/// Query rows [first, end) of one head, in one block of queries: what one thread does at a time.
 struct Task {
   int64_t batch, head, first, end;
+};
+
+/// The key blocks that each block of queries keeps (block_mask.h): of what a query sees, the rest is left out.
+struct KeptBlocks {
+  const int32_t* counts_BHM = nullptr;  ///< null: every block is kept
+  const int32_t* indices_BHMN = nullptr;
+  int64_t rows = 0, width = 0;             ///< M, N
+  int64_t query_block = 1, key_block = 1;  ///< tokens
+  const int32_t* first_query_B = nullptr;  ///< absolute position of each sequence's first query
+
+  bool defined() const { return counts_BHM != nullptr; }
+  /// The row of blocks that query t of a sequence stands in.
+  int64_t row_of(int64_t batch, int64_t t) const {
+    const int64_t first = first_query_B[batch];
+    return (first + t) / query_block - first / query_block;
+  }
 };
 
 // B batch, T queries, S keys, H heads, G key/value heads, D key width, E value width
@@ -36,6 +52,7 @@ struct Problem {
   const int32_t* first_key_BT = nullptr;  ///< a query sees the keys [first, end); none where end <= first
   const int32_t* end_key_BT = nullptr;
   const bool* kept_heads_BH = nullptr;  ///< null: all; the others give zeros
+  KeptBlocks blocks;                    ///< of the forward pass alone
   int threads = 1;
 };
 
@@ -67,7 +84,7 @@ struct Kernels {
   void (*backward)(const Backward&);
 };
 
-/// Blocks of query rows of all heads, those that see most keys first, so that no thread begins a long one last.
+/// Blocks of query rows of all heads, those with most keys first, so that no thread begins a long one last.
 std::vector<Task> plan(const Problem& problem);
 
 extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512, kAvx2;

@@ -179,8 +179,11 @@ class ForwardTask {
       scratch_.total[r] = 0;
     }
     const Range all = seen_by(0, rows_);
-    for (int64_t tile = all.first / kKeyTile * kKeyTile; tile < all.end; tile += kKeyTile)
-      for (int row = 0; row < rows_; row += Op::kTileRows) attend_tile(row, tile);
+    if (!f_.blocks.defined()) {
+      attend_keys(all);
+    } else if (!all.empty()) {
+      attend_blocks(all);
+    }
     float* lse = f_.lse_BHT + (task_.batch * f_.heads + task_.head) * f_.queries + task_.first;
     for (int r = 0; r < rows_; ++r)
       write_row<Op>(row_of<Storage>(f_.out, task_.batch, task_.head, task_.first + r), lse + r, head_.value_dim,
@@ -195,13 +198,36 @@ class ForwardTask {
     return seen;
   }
 
-  /// The strip that starts at `row` takes in the tile that starts at key `tile`.
-  void attend_tile(int row, int64_t tile) {
+  void attend_keys(const Range& keys) {
+    for (int64_t tile = keys.first / kKeyTile * kKeyTile; tile < keys.end; tile += kKeyTile)
+      for (int row = 0; row < rows_; row += Op::kTileRows) attend_tile(row, tile, keys);
+  }
+
+  /// Of the keys `all` those in kept blocks; neighbouring blocks are taken as one stretch.
+  void attend_blocks(const Range& all) {
+    const KeptBlocks& blocks = f_.blocks;
+    const int64_t row = (task_.batch * f_.heads + task_.head) * blocks.rows + blocks.row_of(task_.batch, task_.first);
+    const int32_t* index = blocks.indices_BHMN + row * blocks.width;
+    const int64_t count = blocks.counts_BHM[row];
+    for (int64_t i = 0; i < count;) {
+      const int64_t begin = i++;
+      while (i < count && index[i] == index[i - 1] + 1) ++i;
+      Range keys{index[begin] * blocks.key_block, (index[i - 1] + int64_t{1}) * blocks.key_block};
+      if (keys.first < all.first) keys.first = all.first;
+      if (keys.end > all.end) keys.end = all.end;
+      if (!keys.empty()) attend_keys(keys);
+    }
+  }
+
+  /// The strip that starts at `row` takes in what it sees of `keys` in the tile that starts at key `tile`.
+  void attend_tile(int row, int64_t tile, const Range& keys) {
     const int rows = rows_ - row < Op::kTileRows ? rows_ - row : Op::kTileRows;
     const Range seen = seen_by(row, rows);
-    const int64_t end = seen.end < tile + kKeyTile ? seen.end : tile + kKeyTile;
-    const int64_t from = seen.first > tile ? (seen.first - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
-    if (begin >= end) return;
+    const int64_t low = seen.first > keys.first ? seen.first : keys.first;
+    const int64_t high = seen.end < keys.end ? seen.end : keys.end;
+    const int64_t end = high < tile + kKeyTile ? high : tile + kKeyTile;
+    const int64_t from = low > tile ? (low - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
+    if ((low > begin ? low : begin) >= end) return;
     for (int64_t first = begin; first < end; first += P::kWidth)
       multiply<Op>({scratch_.queries + row * query_stride_, query_stride_}, rows,
                    head_.keys + P::offset(head_.key_dim, first), P::vectors(head_.count, first),
@@ -212,14 +238,18 @@ class ForwardTask {
     const int64_t width = (end - begin + kTwo - 1) / kTwo * kTwo;
     float past[Op::kTileRows];
     for (int r = 0; r < rows; ++r)
-      past[r] = soften_row<Op>(scratch_.scores + r * kKeyTile + from, width, first_key_[row + r] - begin,
-                               end_key_[row + r] - begin, c_, &scratch_.largest[row + r], &scratch_.total[row + r],
-                               scratch_.weights + r * kKeyTile);
+      past[r] = soften_row<Op>(scratch_.scores + r * kKeyTile + from, width,
+                               (first_key_[row + r] > keys.first ? first_key_[row + r] : keys.first) - begin,
+                               (end_key_[row + r] < keys.end ? end_key_[row + r] : keys.end) - begin, c_,
+                               &scratch_.largest[row + r], &scratch_.total[row + r], scratch_.weights + r * kKeyTile);
     const int64_t in_tile = head_.count - tile < kKeyTile ? head_.count - tile : kKeyTile;
+    // Values in front of the first key stay out: those of a block that is not kept may be anything, NaN too.
+    constexpr int64_t kStepKeys = Op::kPair * Op::kSteps;
+    const int64_t unseen = low > begin ? (low - begin) / kStepKeys * kStepKeys : 0;
     for (int64_t first = 0; first < head_.value_dim; first += P::kWidth) {
       const int vectors = P::vectors(head_.value_dim, first);
-      const auto* panel = head_.value_tile(tile) + P::offset(in_tile, first) + from * vectors * Op::kLanes;
-      multiply<Op>({scratch_.weights, kKeyTile}, rows, panel, vectors, P::steps(end - begin),
+      const auto* panel = head_.value_tile(tile) + P::offset(in_tile, first) + (from + unseen) * vectors * Op::kLanes;
+      multiply<Op>({scratch_.weights + unseen, kKeyTile}, rows, panel, vectors, P::steps(end - begin - unseen),
                    [&](int r, int v, auto sum) {
                      float* at = scratch_.sums + (row + r) * stride_ + first + v * Op::kLanes;
                      Op::store(at, Op::fma(Op::load(at), Op::set(past[r]), sum));
