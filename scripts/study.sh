@@ -13,7 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 study=runs/study
 records=docs/results/study
 results=docs/results/head-schedules
-sweeps=(learning_rates ablation ablation_rest muon_rates muon small_rates small novels)
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_slow small_rates small novels)
 prism=build/release/bin/prism
 
 # Sweeps of one recipe and budget share their baseline's runs.
@@ -56,7 +56,7 @@ run_sweep() {
 
 write_results() {
   for sweep in "${sweeps[@]}"; do
-    [ "$sweep" = ablation_rest ] && continue  # in ablation's
+    [ "$sweep" = "${sweep%_rest}" ] || continue  # in the sweep's whose records it shares
     local folder baseline
     folder=$(records_of "$sweep")
     baseline=$folder/$(sed -n 's/.*"baseline": "\(.*\)".*/\1/p' "configs/sweeps/$sweep.json")-seed1

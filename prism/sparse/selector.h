@@ -8,6 +8,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "prism/kernels/block_mask.h"
 #include "prism/sparse/rotary_pairs.h"
@@ -24,6 +25,20 @@ struct SelectorInput {
   torch::Tensor kv_lengths_B;  ///< int32; undefined: all S
   RotaryPairs pairs;           ///< of the D features
   double scale = 0;            ///< of scores; 0: 1 / sqrt(D)
+};
+
+/// The lengths of a batch's sequences. @throws InputError for shapes or dtypes that contradict each other.
+class SelectorLengths {
+ public:
+  explicit SelectorLengths(const SelectorInput& input);
+  int64_t queries(int64_t b) const { return queries_[static_cast<size_t>(b)]; }
+  int64_t keys(int64_t b) const { return keys_[static_cast<size_t>(b)]; }
+  int64_t first_query(int64_t b) const { return keys(b) - queries(b); }
+  /// Blocks of queries that the sequence's queries stand in.
+  int64_t rows(int64_t b, int64_t query_block) const;
+
+ private:
+  std::vector<int64_t> queries_, keys_;
 };
 
 /// What a selector keeps of a layer's earlier chunks; it belongs to the layer's keys and values.

@@ -32,19 +32,6 @@ struct SpectralState : SelectorState {
   }
 };
 
-struct Lengths {
-  int64_t queries, keys;
-
-  int64_t first_query() const { return keys - queries; }
-};
-
-Lengths lengths_of(const SelectorInput& input, int64_t b) {
-  const auto length = [b](const torch::Tensor& lengths, int64_t all) {
-    return lengths.defined() ? lengths[b].item<int64_t>() : all;
-  };
-  return {length(input.q_lengths_B, input.q_BTHD.size(1)), length(input.kv_lengths_B, input.k_BGSD.size(2))};
-}
-
 class SpectralSelector : public Selector {
  public:
   explicit SpectralSelector(const SpectralOptions& options)
@@ -77,70 +64,46 @@ class SpectralSelector : public Selector {
 
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
     auto& state = dynamic_cast<SpectralState&>(kept_state);
-    check(input, state);
+    const SelectorLengths lengths(input);
     const int64_t batch = input.q_BTHD.size(0), heads = input.q_BTHD.size(2), groups = input.k_BGSD.size(1);
+    PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
+                    state.keys_BG.size() == static_cast<size_t>(batch * groups),
+                kOperation, "expected the heads that the state was made for, {} and {}; found {} and {}.",
+                state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
     int64_t rows = 0;
-    std::vector<Lengths> lengths;
-    for (int64_t b = 0; b < batch; ++b) {
-      lengths.push_back(lengths_of(input, b));
-      rows = std::max(rows, rows_of(lengths.back()));
-    }
+    for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, options_.query_block));
     at::parallel_for(0, batch * groups, 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
         auto& keys = state.keys_BG[static_cast<size_t>(i)];
-        const int64_t known = keys.length(), count = lengths[static_cast<size_t>(i / groups)].keys;
+        const int64_t known = keys.length(), count = lengths.keys(i / groups);
         if (count > known) keys.append(input.k_BGSD[i / groups][i % groups].narrow(0, known, count - known));
       }
     });
     std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
     at::parallel_for(0, batch * heads, 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
-        const Lengths& own = lengths[static_cast<size_t>(i / heads)];
+        const int64_t b = i / heads;
         auto& queries = state.queries_BH[static_cast<size_t>(i)];
-        queries.skip_to(own.first_query());
-        queries.append(input.q_BTHD[i / heads].select(1, i % heads).narrow(0, 0, own.queries));
-        const auto& keys = state.keys_BG[static_cast<size_t>(i / heads * groups + i % heads * groups / heads)];
-        select_head(own, queries.blocks(), keys.blocks(), kept.data() + i * rows);
+        queries.skip_to(lengths.first_query(b));
+        queries.append(input.q_BTHD[b].select(1, i % heads).narrow(0, 0, lengths.queries(b)));
+        const auto& keys = state.keys_BG[static_cast<size_t>(b * groups + i % heads * groups / heads)];
+        select_head(lengths, b, queries.blocks(), keys.blocks(), kept.data() + i * rows);
       }
     });
     return make_block_mask(kept, batch, heads, options_.query_block, options_.key_block);
   }
 
  private:
-  static void check(const SelectorInput& input, const SpectralState& state) {
-    const auto &q = input.q_BTHD, &k = input.k_BGSD;
-    PRISM_CHECK(q.dim() == 4 && k.dim() == 4 && q.size(0) == k.size(0) && q.size(3) == k.size(3) && k.size(1) > 0 &&
-                    q.size(2) % k.size(1) == 0,
-                kOperation, "expected q [B, T, H, D] and k [B, G, S, D] with H a multiple of G; found {} and {}.",
-                c10::str(q.sizes()), c10::str(k.sizes()));
-    PRISM_CHECK(input.pairs.head_dim == q.size(3), kOperation,
-                "expected rotary pairs of heads {} wide; found them for {}.", q.size(3), input.pairs.head_dim);
-    for (const auto& tensor : {q, k})
-      PRISM_CHECK((tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16) &&
-                      tensor.device().is_cpu() && tensor.stride(3) == 1,
-                  kOperation, "expected float32 or bfloat16 on the CPU with a dense last axis; found {} on {}.",
-                  tensor.dtype().name(), tensor.device().str());
-    PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(q.size(0) * q.size(2)) &&
-                    state.keys_BG.size() == static_cast<size_t>(k.size(0) * k.size(1)),
-                kOperation, "expected the heads that the state was made for, {} and {}; found {} and {}.",
-                state.queries_BH.size(), state.keys_BG.size(), q.size(0) * q.size(2), k.size(0) * k.size(1));
-  }
-
-  /// Rows of the mask: blocks of queries that the sequence's queries stand in.
-  int64_t rows_of(const Lengths& lengths) const {
-    if (lengths.queries == 0) return 0;
-    return (lengths.keys - 1) / options_.query_block - lengths.first_query() / options_.query_block + 1;
-  }
-
-  void select_head(const Lengths& lengths, const BandedBlocks& queries, const BandedBlocks& keys,
+  void select_head(const SelectorLengths& lengths, int64_t b, const BandedBlocks& queries, const BandedBlocks& keys,
                    std::vector<int32_t>* kept_rows) const {
-    const int64_t first_row = lengths.first_query() / options_.query_block, rows = rows_of(lengths);
+    const int64_t first_row = lengths.first_query(b) / options_.query_block;
+    const int64_t rows = lengths.rows(b, options_.query_block);
     std::vector<uint8_t> kept;
     std::vector<double> temperatures(keys.bands(), 1.0);
     RowScratch scratch;
     for (int64_t m = 0; m < rows; ++m) {
       const int64_t row = first_row + m, position = row * options_.query_block;
-      const int64_t last = std::min(position + options_.query_block, lengths.keys) - 1;
+      const int64_t last = std::min(position + options_.query_block, lengths.keys(b)) - 1;
       const int64_t own = position / options_.key_block, visible = last / options_.key_block + 1;
       kept.assign(static_cast<size_t>(visible), 0);
       if (row >= queries.blocks() - options_.last_dense) {

@@ -1,0 +1,58 @@
+#include "prism/sparse/flash_prefill.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "prism/core/error.h"
+#include "prism/sparse/head_by_head.h"
+
+namespace prism {
+namespace {
+
+class FlashPrefillSelector : public HeadByHeadSelector {
+ public:
+  explicit FlashPrefillSelector(const FlashPrefillOptions& options)
+      : HeadByHeadSelector(options.query_block, options.key_block), options_(options) {
+    PRISM_CHECK(options.alpha >= 0 && options.alpha <= 1, "flash_prefill",
+                "alpha: expected a share within 0-1; found {}; change it.", options.alpha);
+    for (const auto& [name, count] :
+         {std::pair{"sink", options.sink}, {"window", options.window}, {"last_dense", options.last_dense}})
+      PRISM_CHECK(count >= 0, "flash_prefill", "{}: expected at least 0; found {}; raise it.", name, count);
+  }
+
+ protected:
+  torch::Tensor select_head(const HeadInput& head) const override {
+    const auto means_ND = block_means(head.k_SD, head.key_block);
+    const auto last_N = at::minimum((at::arange(head.blocks()) + 1) * head.key_block, at::full({}, head.keys())) - 1;
+    auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kBool);
+    for (int64_t row = 0, first = 0, end = 0; row < head.rows(); ++row, first = end) {
+      while (end < head.queries() && head.row_of(end) == row) ++end;
+      auto kept_N = kept_MN[row];
+      kept_N.narrow(0, 0, std::min(options_.sink, head.blocks())).fill_(true);
+      const int64_t own = head.own_block(row), window = std::max<int64_t>(0, own - options_.window + 1);
+      if (options_.window > 0) kept_N.slice(0, window).fill_(true);
+      if (row + options_.last_dense >= head.rows()) kept_N.fill_(true);
+      const auto scores_TN = at::mm(head.q_TD.narrow(0, first, end - first), means_ND.t()).mul_(head.scale);
+      const auto position_T = at::arange(first, end) + head.first_query();
+      scores_TN.masked_fill_(last_N.unsqueeze(0) > position_T.unsqueeze(1), -std::numeric_limits<float>::infinity());
+      const double largest = scores_TN.max().item<double>();
+      if (std::isinf(largest)) continue;  // no query sees a whole block
+      const auto weights_N = (scores_TN - largest).exp().sum(0);
+      kept_N.logical_or_(weights_N.ge(options_.alpha * weights_N.max().item<double>()).logical_and(weights_N > 0));
+    }
+    return kept_MN;
+  }
+
+ private:
+  FlashPrefillOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Selector> make_flash_prefill_selector(const FlashPrefillOptions& options) {
+  return std::make_unique<FlashPrefillSelector>(options);
+}
+
+}  // namespace prism

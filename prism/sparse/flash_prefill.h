@@ -1,0 +1,34 @@
+// FlashPrefill: every query against pooled keys, blocks near a row's largest share are kept.
+//
+// Source: arXiv 2603.06199.
+#pragma once
+
+#include <memory>
+
+#include "prism/sparse/selector.h"
+
+namespace prism {
+
+struct FlashPrefillOptions {
+  double alpha = 0.12;
+  int64_t sink = 2, window = 4, last_dense = 2;
+  int64_t query_block = 128, key_block = 128;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("alpha", alpha, "a block is kept from this share of the row's largest on");
+    v("sink", sink, "first key blocks that every row keeps");
+    v("window", window, "last key blocks that every row keeps, its own among them");
+    v("last_dense", last_dense, "last rows of each call that keep all they see");
+    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
+    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+  }
+};
+
+/// Row u keeps block v where w(u, v) >= alpha max_v w(u, v):
+///
+///   w(u, v) = sum over queries i of row u that see all of block v of exp(scale q_i . mean_v - their largest)
+///
+/// @throws InputError for numbers that make no sense.
+std::unique_ptr<Selector> make_flash_prefill_selector(const FlashPrefillOptions& options);
+
+}  // namespace prism

@@ -1,0 +1,74 @@
+#include "prism/sparse/head_by_head.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+struct NoState : SelectorState {
+  void truncate(int64_t) override {}
+};
+
+}  // namespace
+
+int64_t HeadInput::visible(int64_t row) const {
+  const int64_t last = std::min((first_row() + row + 1) * query_block, keys()) - 1;
+  return last / key_block + 1;
+}
+
+HeadByHeadSelector::HeadByHeadSelector(int64_t query_block, int64_t key_block)
+    : query_block_(query_block), key_block_(key_block) {
+  for (const int64_t size : {query_block, key_block})
+    PRISM_CHECK(size == 32 || size == 64 || size == 128 || size == 256, "selector",
+                "expected blocks of 32, 64, 128 or 256 tokens; found {}; choose one of these.", size);
+}
+
+std::unique_ptr<SelectorState> HeadByHeadSelector::make_state(const SelectorInput&) const {
+  return std::make_unique<NoState>();
+}
+
+BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&) const {
+  const torch::NoGradGuard no_gradients;
+  const SelectorLengths lengths(input);
+  const int64_t batch = input.q_BTHD.size(0), heads = input.q_BTHD.size(2), groups = input.k_BGSD.size(1);
+  const double scale = input.scale != 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3)));
+  int64_t rows = 0;
+  for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, query_block_));
+  std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
+  at::parallel_for(0, batch * heads, 1, [&](int64_t first, int64_t end) {
+    const torch::NoGradGuard no_gradients_here;
+    for (int64_t i = first; i < end; ++i) {
+      const int64_t b = i / heads, h = i % heads;
+      if (lengths.queries(b) == 0) continue;
+      const HeadInput head{
+          input.q_BTHD[b].select(1, h).narrow(0, 0, lengths.queries(b)).to(torch::kFloat).contiguous(),
+          input.k_BGSD[b][h * groups / heads].narrow(0, 0, lengths.keys(b)).to(torch::kFloat).contiguous(),
+          query_block_, key_block_, scale};
+      const auto chosen = select_head(head).to(torch::kBool).contiguous();
+      PRISM_ASSERT(chosen.size(0) == head.rows() && chosen.size(1) == head.blocks(), "selector", "a mask of {}",
+                   c10::str(chosen.sizes()));
+      for (int64_t m = 0; m < head.rows(); ++m) {
+        const bool* row = chosen.const_data_ptr<bool>() + m * head.blocks();
+        for (int64_t v = 0; v < head.visible(m); ++v)
+          if (row[v] || v >= head.own_block(m))
+            kept[static_cast<size_t>(i * rows + m)].push_back(static_cast<int32_t>(v));
+      }
+    }
+  });
+  return make_block_mask(kept, batch, heads, query_block_, key_block_);
+}
+
+torch::Tensor block_means(const torch::Tensor& rows_SD, int64_t block) {
+  const int64_t tokens = rows_SD.size(0), blocks = (tokens + block - 1) / block, width = rows_SD.size(1);
+  const auto padded = at::constant_pad_nd(rows_SD, {0, 0, 0, blocks * block - tokens});
+  const auto counts = (tokens - at::arange(blocks) * block).clamp_max(block).unsqueeze(1);
+  return padded.view({blocks, block, width}).sum(1) / counts;
+}
+
+}  // namespace prism

@@ -1,0 +1,53 @@
+#include "prism/sparse/selector.h"
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "selector";
+
+void check_shapes(const SelectorInput& input) {
+  const auto &q = input.q_BTHD, &k = input.k_BGSD;
+  PRISM_CHECK(q.dim() == 4 && k.dim() == 4 && q.size(0) == k.size(0) && q.size(3) == k.size(3) && k.size(1) > 0 &&
+                  q.size(2) % k.size(1) == 0,
+              kOperation, "expected q [B, T, H, D] and k [B, G, S, D] with H a multiple of G; found {} and {}.",
+              c10::str(q.sizes()), c10::str(k.sizes()));
+  PRISM_CHECK(input.pairs.head_dim == q.size(3), kOperation,
+              "expected rotary pairs of heads {} wide; found them for {}.", q.size(3), input.pairs.head_dim);
+  for (const auto& tensor : {q, k})
+    PRISM_CHECK((tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16) &&
+                    tensor.device().is_cpu() && tensor.stride(3) == 1,
+                kOperation, "expected float32 or bfloat16 on the CPU with a dense last axis; found {} on {}.",
+                tensor.dtype().name(), tensor.device().str());
+}
+
+}  // namespace
+
+SelectorLengths::SelectorLengths(const SelectorInput& input) {
+  check_shapes(input);
+  const int64_t batch = input.q_BTHD.size(0);
+  const auto read = [batch](const torch::Tensor& given, int64_t all, const char* name) {
+    std::vector<int64_t> lengths(static_cast<size_t>(batch), all);
+    if (!given.defined()) return lengths;
+    PRISM_CHECK(given.dim() == 1 && given.size(0) == batch, kOperation, "{}: expected [{}]; found {}.", name, batch,
+                c10::str(given.sizes()));
+    for (int64_t b = 0; b < batch; ++b) {
+      lengths[static_cast<size_t>(b)] = given[b].item<int64_t>();
+      PRISM_CHECK(lengths[static_cast<size_t>(b)] >= 0 && lengths[static_cast<size_t>(b)] <= all, kOperation,
+                  "{}: expected lengths within 0-{}; found {}.", name, all, lengths[static_cast<size_t>(b)]);
+    }
+    return lengths;
+  };
+  queries_ = read(input.q_lengths_B, input.q_BTHD.size(1), "q_lengths");
+  keys_ = read(input.kv_lengths_B, input.k_BGSD.size(2), "kv_lengths");
+  for (int64_t b = 0; b < batch; ++b)
+    PRISM_CHECK(queries(b) <= keys(b), kOperation, "expected a key for every query; found {} queries and {} keys.",
+                queries(b), keys(b));
+}
+
+int64_t SelectorLengths::rows(int64_t b, int64_t query_block) const {
+  return queries(b) == 0 ? 0 : (keys(b) - 1) / query_block - first_query(b) / query_block + 1;
+}
+
+}  // namespace prism

@@ -1,0 +1,33 @@
+// XAttention: sums along the antidiagonals of blocks of scores.
+//
+// Source: arXiv 2503.16428.
+#pragma once
+
+#include <memory>
+
+#include "prism/sparse/selector.h"
+
+namespace prism {
+
+struct XAttentionOptions {
+  int64_t stride = 8;
+  double threshold = 0.9;
+  int64_t query_block = 128, key_block = 128;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("stride", stride, "tokens that one entry of the estimate stands for, a divisor of the blocks");
+    v("threshold", threshold, "share of a row's estimated mass that the kept blocks hold, the forced ones included");
+    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
+    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+  }
+};
+
+/// Row u keeps blocks, largest first after the first and its own, until they hold a share of the mass
+///
+///   a(u, v) = sum over groups of S queries i in u and of S keys j in v of softmax_j(sum_k q_(i S + S - 1 - k) . k_(j S
+///   + k) scale / S)
+///
+/// @throws InputError for numbers that make no sense.
+std::unique_ptr<Selector> make_xattention_selector(const XAttentionOptions& options);
+
+}  // namespace prism

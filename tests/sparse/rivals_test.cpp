@@ -1,0 +1,67 @@
+// The spectral selector's rivals against golden masks of independent implementations.
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include "prism/core/error.h"
+#include "prism/sparse/flash_prefill.h"
+#include "prism/sparse/xattention.h"
+#include "tests/sparse/golden_input.h"
+
+namespace prism {
+namespace {
+
+constexpr int64_t kTokens = 1024, kWidth = 64, kBlock = 64;
+
+SelectorInput input_of(uint64_t seed) {
+  const GoldenInput golden(seed, 1, kTokens, kWidth, kBlock);
+  return {.q_BTHD = torch::tensor(golden.q).view({1, 1, kTokens, kWidth}).transpose(1, 2),
+          .k_BGSD = torch::tensor(golden.k).view({1, 1, kTokens, kWidth}),
+          .q_lengths_B = {},
+          .kv_lengths_B = {},
+          .pairs = half_split_pairs(kWidth, std::vector<double>(kWidth / 2, 1.0))};
+}
+
+void expect_golden(const Selector& selector, uint64_t seed, int64_t count, uint64_t hash) {
+  const auto input = input_of(seed);
+  const auto mask = selector.select(input, *selector.make_state(input));
+  const auto kept = kept_blocks(mask, kTokens / kBlock).to(torch::kByte).contiguous();
+  Fnv fnv;
+  for (int64_t i = 0; i < kept.numel(); ++i) fnv.add(kept.const_data_ptr<uint8_t>()[i]);
+  EXPECT_EQ(mask.counts_BHM.sum().item<int64_t>(), count) << "seed " << seed;
+  EXPECT_EQ(fnv.hash(), hash) << std::hex << fnv.hash() << " of seed " << std::dec << seed;
+}
+
+TEST(XAttention, EqualsTheGoldenMasks) {
+  const auto at = [](double threshold) {
+    return make_xattention_selector({.stride = 8, .threshold = threshold, .query_block = kBlock, .key_block = kBlock});
+  };
+  expect_golden(*at(.9), 21, 121, 0xcd7bc5a7e0e409b0);
+  expect_golden(*at(.9), 23, 116, 0x7d788524d93f1a79);
+  expect_golden(*at(.6), 21, 65, 0x4b1796f4bc64942e);
+  expect_golden(*at(.6), 23, 63, 0x3bc0e89c62ae7db6);
+}
+
+TEST(FlashPrefill, EqualsTheGoldenMasks) {
+  const auto at = [](double alpha) {
+    return make_flash_prefill_selector(
+        {.alpha = alpha, .sink = 1, .window = 1, .last_dense = 0, .query_block = kBlock, .key_block = kBlock});
+  };
+  expect_golden(*at(.12), 21, 136, 0xcd73d6eac8e6b645);
+  expect_golden(*at(.12), 23, 126, 0x405ad40f354b0da1);
+  expect_golden(*at(.5), 21, 56, 0xbd7b1d32891df09b);
+  expect_golden(*at(.5), 23, 56, 0x60951cc112c42937);
+}
+
+TEST(RivalsInput, ThatIsWrongGetsASentence) {
+  EXPECT_THROW(make_xattention_selector({.stride = 7}), InputError);
+  EXPECT_THROW(make_xattention_selector({.threshold = 0}), InputError);
+  EXPECT_THROW(make_flash_prefill_selector({.alpha = 2}), InputError);
+  EXPECT_THROW(make_flash_prefill_selector({.query_block = 100}), InputError);
+  auto input = input_of(21);
+  input.k_BGSD = input.k_BGSD.slice(2, 0, 100);
+  const auto selector = make_flash_prefill_selector({});
+  EXPECT_THROW(selector->select(input, *selector->make_state(input)), InputError) << "fewer keys than queries";
+}
+
+}  // namespace
+}  // namespace prism
