@@ -64,11 +64,12 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
   return make_block_mask(kept, batch, heads, query_block_, key_block_);
 }
 
-torch::Tensor block_means(const torch::Tensor& rows_SD, int64_t block) {
-  const int64_t tokens = rows_SD.size(0), blocks = (tokens + block - 1) / block, width = rows_SD.size(1);
-  const auto padded = at::constant_pad_nd(rows_SD, {0, 0, 0, blocks * block - tokens});
-  const auto counts = (tokens - at::arange(blocks) * block).clamp_max(block).unsqueeze(1);
-  return padded.view({blocks, block, width}).sum(1) / counts;
+torch::Tensor block_means(const torch::Tensor& rows_TD, int64_t block, int64_t first) {
+  const int64_t front = first % block, end = front + rows_TD.size(0), blocks = (end + block - 1) / block;
+  const auto padded = at::constant_pad_nd(rows_TD, {0, 0, front, blocks * block - end});
+  const auto begins = at::arange(blocks) * block;
+  const auto counts = (begins + block).clamp_max(end) - begins.clamp_min(front);
+  return padded.view({blocks, block, rows_TD.size(1)}).sum(1) / counts.unsqueeze(1);
 }
 
 }  // namespace prism

@@ -45,7 +45,8 @@ class HeadByHeadSelector : public Selector {
   int64_t query_block_, key_block_;
 };
 
-/// Means of a head's keys over blocks, the last one over the tokens that there are. [blocks, D]
-torch::Tensor block_means(const torch::Tensor& rows_SD, int64_t block);
+/// Means of rows over blocks, each over the rows that there are. [blocks, D]
+/// @param first  absolute position of the first row; blocks begin at multiples of their size.
+torch::Tensor block_means(const torch::Tensor& rows_TD, int64_t block, int64_t first = 0);
 
 }  // namespace prism

@@ -4,6 +4,8 @@
 
 #include "prism/core/error.h"
 #include "prism/sparse/flash_prefill.h"
+#include "prism/sparse/flex_prefill.h"
+#include "prism/sparse/vertical_slash.h"
 #include "prism/sparse/xattention.h"
 #include "tests/sparse/golden_input.h"
 
@@ -50,6 +52,52 @@ TEST(FlashPrefill, EqualsTheGoldenMasks) {
   expect_golden(*at(.12), 23, 126, 0x405ad40f354b0da1);
   expect_golden(*at(.5), 21, 56, 0xbd7b1d32891df09b);
   expect_golden(*at(.5), 23, 56, 0x60951cc112c42937);
+}
+
+HeadInput head_of(uint64_t seed) {
+  const auto input = input_of(seed);
+  return {input.q_BTHD[0].select(1, 0).contiguous(), input.k_BGSD[0][0].contiguous(), kBlock, kBlock,
+          1 / std::sqrt(static_cast<double>(kWidth))};
+}
+
+TEST(FlexPrefill, EqualsTheGoldenMasks) {
+  const auto selector = make_flex_prefill_selector(
+      {.gamma = .9, .tau = .1, .min_budget = kBlock, .query_block = kBlock, .key_block = kBlock});
+  EXPECT_NEAR(pooling_divergence(head_of(21)), .10705, 1e-5);
+  EXPECT_NEAR(pooling_divergence(head_of(23)), .05087, 1e-5);
+  expect_golden(*selector, 21, 88, 0x71f0df16830bd475);
+  expect_golden(*selector, 23, 101, 0x4e987d323ef60e4e);
+}
+
+TEST(VerticalSlash, ChoosesTheGoldenColumnsAndDistances) {
+  const auto [columns, distances] = choose_vertical_slash(head_of(21), {.vertical = 100, .slash = 150});
+  const auto hash = [](const std::vector<int64_t>& values) {
+    Fnv fnv;
+    for (const int64_t value : values) {
+      fnv.add(static_cast<uint8_t>(value & 0xFF));
+      fnv.add(static_cast<uint8_t>(value >> 8));
+    }
+    return fnv.hash();
+  };
+  EXPECT_EQ(hash(columns), 0xb2eb5221211106c9u);
+  EXPECT_EQ(hash(distances), 0x480d806bca6629f7u);
+}
+
+TEST(VerticalSlash, KeepsEveryBlockThatAColumnOrADistanceTouches) {
+  const VerticalSlashOptions options{.vertical = 100, .slash = 150};
+  const auto head = head_of(21);
+  const auto [columns, distances] = choose_vertical_slash(head, options);
+  const auto input = input_of(21);
+  const auto selector = make_vertical_slash_selector(options);
+  const auto kept = kept_blocks(selector->select(input, *selector->make_state(input)), kTokens / kBlock)[0][0];
+  auto expected = at::zeros({kTokens / kBlock, kTokens / kBlock}, torch::kBool);
+  for (int64_t t = 0; t < kTokens; ++t) {
+    for (const int64_t column : columns)
+      if (column / kBlock <= t / kBlock) expected[t / kBlock][column / kBlock] = true;
+    for (const int64_t distance : distances)
+      if (distance <= t) expected[t / kBlock][(t - distance) / kBlock] = true;
+  }
+  EXPECT_TRUE(at::equal(kept, expected));
 }
 
 TEST(RivalsInput, ThatIsWrongGetsASentence) {

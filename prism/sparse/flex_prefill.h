@@ -1,0 +1,34 @@
+// FlexPrefill: each head by itself is taken for query-aware or for vertical-slash, with budgets that hold a share of
+// the attention.
+//
+// Source: arXiv 2502.20766.
+#pragma once
+
+#include <memory>
+
+#include "prism/sparse/head_by_head.h"
+
+namespace prism {
+
+struct FlexPrefillOptions {
+  double gamma = 0.9, tau = 0.1;
+  int64_t min_budget = 512;
+  int64_t query_block = 128, key_block = 128;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("gamma", gamma, "share of the attention that the budgets hold");
+    v("tau", tau, "a head whose pooled estimate is nearer to its attention than this is query-aware");
+    v("min_budget", min_budget, "keys that every row keeps at least; prompts up to it, and up to 256, stay dense");
+    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256, as many as key_block");
+    v("key_block", key_block, "keys of a block");
+  }
+};
+
+/// The square root of the Jensen-Shannon divergence, in nats, between what the pooled last queries give pooled keys and
+/// what the last queries give the keys of each block. Below tau the head is query-aware.
+double pooling_divergence(const HeadInput& head);
+
+/// @throws InputError for numbers that make no sense.
+std::unique_ptr<Selector> make_flex_prefill_selector(const FlexPrefillOptions& options);
+
+}  // namespace prism

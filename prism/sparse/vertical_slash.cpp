@@ -1,0 +1,64 @@
+#include "prism/sparse/vertical_slash.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "prism/core/error.h"
+#include "prism/sparse/last_queries.h"
+
+namespace prism {
+namespace {
+
+constexpr int64_t kLastQueries = 64, kFirstColumns = 30, kFirstDistances = 100;
+
+/// The indices of the largest `count`, the first `always` among them; ascending.
+std::vector<int64_t> largest(const torch::Tensor& values_S, int64_t count, int64_t always) {
+  auto values = values_S.clone();
+  values.slice(0, 0, always).fill_(std::numeric_limits<float>::infinity());
+  const auto order = values.argsort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
+  const auto chosen = order.slice(0, 0, std::max(count, always)).contiguous();
+  std::vector<int64_t> found(chosen.const_data_ptr<int64_t>(), chosen.const_data_ptr<int64_t>() + chosen.numel());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+class VerticalSlashSelector : public HeadByHeadSelector {
+ public:
+  explicit VerticalSlashSelector(const VerticalSlashOptions& options)
+      : HeadByHeadSelector(options.query_block, options.key_block), options_(options) {
+    for (const auto& [name, count] : {std::pair{"vertical", options.vertical}, {"slash", options.slash}})
+      PRISM_CHECK(count >= 0, "vertical_slash", "{}: expected at least 0; found {}; raise it.", name, count);
+  }
+
+ protected:
+  torch::Tensor select_head(const HeadInput& head) const override {
+    const auto [columns, distances] = choose_vertical_slash(head, options_);
+    auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kBool);
+    for (const int64_t column : columns) kept_MN.select(1, column / head.key_block).fill_(true);
+    for (size_t i = 0; i < distances.size();) {
+      const size_t first = i++;
+      while (i < distances.size() && distances[i] == distances[i - 1] + 1) ++i;
+      keep_distances(head, {distances[first], distances[i - 1] + 1}, kept_MN);
+    }
+    return kept_MN;
+  }
+
+ private:
+  VerticalSlashOptions options_;
+};
+
+}  // namespace
+
+VerticalSlash choose_vertical_slash(const HeadInput& head, const VerticalSlashOptions& options) {
+  const auto last = attend_with_last(head, kLastQueries);
+  return {largest(last.vertical_S, options.vertical, kFirstColumns),
+          largest(last.slash_S, options.slash, kFirstDistances)};
+}
+
+std::unique_ptr<Selector> make_vertical_slash_selector(const VerticalSlashOptions& options) {
+  return std::make_unique<VerticalSlashSelector>(options);
+}
+
+}  // namespace prism

@@ -1,0 +1,35 @@
+// MInference's vertical-slash pattern: some columns and some diagonals of the attention matrix.
+//
+// Source: arXiv 2407.02490.
+#pragma once
+
+#include <memory>
+
+#include "prism/sparse/head_by_head.h"
+
+namespace prism {
+
+struct VerticalSlashOptions {
+  int64_t vertical = 1000, slash = 6096;
+  int64_t query_block = 64, key_block = 64;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("vertical", vertical, "keys that every query keeps, the first 30 among them");
+    v("slash", slash, "distances that every query keeps, the first 100 among them");
+    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
+    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+  }
+};
+
+/// What the method chooses for a head: keys and distances, ascending. The block mask rounds both up to whole blocks.
+struct VerticalSlash {
+  std::vector<int64_t> columns, distances;
+};
+
+/// The columns and distances with most attention from the last 64 queries.
+VerticalSlash choose_vertical_slash(const HeadInput& head, const VerticalSlashOptions& options);
+
+/// @throws InputError for numbers that make no sense.
+std::unique_ptr<Selector> make_vertical_slash_selector(const VerticalSlashOptions& options);
+
+}  // namespace prism
