@@ -1,0 +1,29 @@
+#include "prism/sparse/exact_mass.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace prism {
+
+torch::Tensor exact_mass(const HeadInput& head, int64_t row) {
+  const int64_t first = std::max((head.first_row() + row) * head.query_block, head.first_query());
+  const int64_t end = std::min((head.first_row() + row + 1) * head.query_block, head.keys());
+  const auto queries = head.q_TD.narrow(0, first - head.first_query(), end - first).to(torch::kDouble);
+  auto scores = at::mm(queries, head.k_SD.narrow(0, 0, end).to(torch::kDouble).t()).mul_(head.scale);
+  scores.masked_fill_(at::arange(end).unsqueeze(0) > at::arange(first, end).unsqueeze(1),
+                      -std::numeric_limits<double>::infinity());
+  const auto padded = at::constant_pad_nd(scores.softmax(-1), {0, head.blocks() * head.key_block - end});
+  return padded.view({end - first, head.blocks(), head.key_block}).sum(-1);
+}
+
+torch::Tensor recall(const HeadInput& head, const torch::Tensor& kept_MN) {
+  std::vector<torch::Tensor> shares;
+  for (int64_t row = 0; row < head.rows(); ++row)
+    shares.push_back(at::mv(exact_mass(head, row), kept_MN[row].to(torch::kDouble)));
+  return at::cat(shares);
+}
+
+}  // namespace prism

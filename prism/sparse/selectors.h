@@ -1,0 +1,28 @@
+// All selectors by name.
+//
+//   const auto selector = find_selector("spectral", {{"p_high", 0.9}});
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "prism/core/fields.h"
+#include "prism/sparse/selector.h"
+
+namespace prism {
+
+/// Their names, in the order in which they are explained.
+std::vector<std::string> selector_names();
+
+/// One line on the method, with its source.
+std::string selector_help(const std::string& name);
+
+/// The fields of the method's options with their defaults. @throws InputError for an unknown name.
+Json selector_settings(const std::string& name);
+
+/// @param settings  fields of the method's options; those that are left out have their defaults.
+/// @throws InputError for unknown names and fields, and for values that make no sense.
+std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings = Json::object());
+
+}  // namespace prism
