@@ -40,6 +40,20 @@ std::vector<Band> paper_bands(const RotaryPairs& pairs, int64_t high_dims, int64
           band_of("low", pairs, count - low_dims / 2, count, pairs.unturned())};
 }
 
+std::vector<Band> auto_bands(const RotaryPairs& pairs, int64_t block) {
+  constexpr double kStill = 0.999, kHeard = 0.35;
+  const int64_t count = pairs.size();
+  PRISM_CHECK(count > 0, "spectral", "expected pairs of features that turn; found none; use another selector.");
+  const auto first_with = [&](double least) {
+    const auto found = std::find_if(pairs.angles.begin(), pairs.angles.end(),
+                                    [&](double angle) { return pooling_gain(angle, block) >= least; });
+    return static_cast<int64_t>(found - pairs.angles.begin());
+  };
+  const int64_t high_end = std::clamp(first_with(kStill), int64_t{1}, count);
+  const int64_t low_first = std::clamp(first_with(kHeard), int64_t{0}, count - 1);
+  return {band_of("high", pairs, 0, high_end, {}), band_of("low", pairs, low_first, count, pairs.unturned())};
+}
+
 BandedBlocks::BandedBlocks(std::vector<Band> bands, int64_t head_dim)
     : bands_(std::move(bands)),
       head_dim_(head_dim),

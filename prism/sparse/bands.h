@@ -24,6 +24,12 @@ struct Band {
 /// @throws InputError for odd ones, and for more than there is.
 std::vector<Band> paper_bands(const RotaryPairs& pairs, int64_t high_dims = 0, int64_t low_dims = 0);
 
+/// The same two by what pooling leaves of each pair (pooling_gain): `high` are the pairs before the one of which it
+/// leaves 0.999, `low` those from the one of which it leaves 0.35 on, with the features that do not turn. For a base of
+/// 10^6 and blocks of 128 of a head 128 wide these are the paper's, pairs 0 to 31 and 16 to 63; other bases, blocks and
+/// scaled positions move them. Each has at least one pair.
+std::vector<Band> auto_bands(const RotaryPairs& pairs, int64_t block);
+
 /// Pooled blocks of one head with their bands apart, of queries or of keys; more can be appended.
 class BandedBlocks {
  public:

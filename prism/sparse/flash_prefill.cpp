@@ -14,7 +14,7 @@ namespace {
 class FlashPrefillSelector : public HeadByHeadSelector {
  public:
   explicit FlashPrefillSelector(const FlashPrefillOptions& options)
-      : HeadByHeadSelector(options.query_block, options.key_block), options_(options) {
+      : HeadByHeadSelector(options.blocks), options_(options) {
     PRISM_CHECK(options.alpha >= 0 && options.alpha <= 1, "flash_prefill",
                 "alpha: expected a share within 0-1; found {}; change it.", options.alpha);
     for (const auto& [name, count] :

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "prism/sparse/block_sizes.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
@@ -12,15 +13,14 @@ namespace prism {
 struct FlashPrefillOptions {
   double alpha = 0.12;
   int64_t sink = 2, window = 4, last_dense = 2;
-  int64_t query_block = 128, key_block = 128;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("alpha", alpha, "a block is kept from this share of the row's largest on");
     v("sink", sink, "first key blocks that every row keeps");
     v("window", window, "last key blocks that every row keeps, its own among them");
     v("last_dense", last_dense, "last rows of each call that keep all they see");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 

@@ -41,13 +41,13 @@ torch::Tensor largest_with_first(const torch::Tensor& values_N, int64_t count) {
 class FlexPrefillSelector : public HeadByHeadSelector {
  public:
   explicit FlexPrefillSelector(const FlexPrefillOptions& options)
-      : HeadByHeadSelector(options.query_block, options.key_block), options_(options) {
+      : HeadByHeadSelector(options.blocks), options_(options) {
     PRISM_CHECK(options.gamma > 0 && options.gamma <= 1 && options.tau >= 0 && options.min_budget >= 0, "flex_prefill",
                 "expected gamma within (0, 1], tau and min_budget of at least 0; found {}, {} and {}; change them.",
                 options.gamma, options.tau, options.min_budget);
-    PRISM_CHECK(options.query_block == options.key_block, "flex_prefill",
-                "expected blocks of as many queries as keys; found {} and {}; make them equal.", options.query_block,
-                options.key_block);
+    PRISM_CHECK(options.blocks.queries() == options.blocks.keys(), "flex_prefill",
+                "expected blocks of as many queries as keys; found {} and {}; make them equal.",
+                options.blocks.queries(), options.blocks.keys());
   }
 
  protected:

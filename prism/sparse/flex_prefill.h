@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "prism/sparse/block_sizes.h"
 #include "prism/sparse/head_by_head.h"
 
 namespace prism {
@@ -13,14 +14,13 @@ namespace prism {
 struct FlexPrefillOptions {
   double gamma = 0.9, tau = 0.1;
   int64_t min_budget = 512;
-  int64_t query_block = 128, key_block = 128;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("gamma", gamma, "share of the attention that the budgets hold");
     v("tau", tau, "a head whose pooled estimate is nearer to its attention than this is query-aware");
     v("min_budget", min_budget, "keys that every row keeps at least; prompts up to it, and up to 256, stay dense");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256, as many as key_block");
-    v("key_block", key_block, "keys of a block");
+    blocks.visit(v);
   }
 };
 

@@ -22,11 +22,8 @@ int64_t HeadInput::visible(int64_t row) const {
   return last / key_block + 1;
 }
 
-HeadByHeadSelector::HeadByHeadSelector(int64_t query_block, int64_t key_block)
-    : query_block_(query_block), key_block_(key_block) {
-  for (const int64_t size : {query_block, key_block})
-    PRISM_CHECK(size == 32 || size == 64 || size == 128 || size == 256, "selector",
-                "expected blocks of 32, 64, 128 or 256 tokens; found {}; choose one of these.", size);
+HeadByHeadSelector::HeadByHeadSelector(const BlockSizes& blocks) : blocks_(blocks) {
+  check(blocks);
 }
 
 std::unique_ptr<SelectorState> HeadByHeadSelector::make_state(const SelectorInput&) const {
@@ -39,7 +36,7 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
   const int64_t batch = input.q_BTHD.size(0), heads = input.q_BTHD.size(2), groups = input.k_BGSD.size(1);
   const double scale = input.scale != 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3)));
   int64_t rows = 0;
-  for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, query_block_));
+  for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, blocks_.queries()));
   std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
   at::parallel_for(0, batch * heads, 1, [&](int64_t first, int64_t end) {
     const torch::NoGradGuard no_gradients_here;
@@ -49,7 +46,7 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
       const HeadInput head{
           input.q_BTHD[b].select(1, h).narrow(0, 0, lengths.queries(b)).to(torch::kFloat).contiguous(),
           input.k_BGSD[b][h * groups / heads].narrow(0, 0, lengths.keys(b)).to(torch::kFloat).contiguous(),
-          query_block_, key_block_, scale};
+          blocks_.queries(), blocks_.keys(), scale};
       const auto chosen = select_head(head).to(torch::kBool).contiguous();
       PRISM_ASSERT(chosen.size(0) == head.rows() && chosen.size(1) == head.blocks(), "selector", "a mask of {}",
                    c10::str(chosen.sizes()));
@@ -61,7 +58,7 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
       }
     }
   });
-  return make_block_mask(kept, batch, heads, query_block_, key_block_);
+  return make_block_mask(kept, batch, heads, blocks_.queries(), blocks_.keys());
 }
 
 torch::Tensor block_means(const torch::Tensor& rows_TD, int64_t block, int64_t first) {

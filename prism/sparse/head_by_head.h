@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "prism/sparse/block_sizes.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
@@ -32,7 +33,8 @@ struct HeadInput {
 
 class HeadByHeadSelector : public Selector {
  public:
-  HeadByHeadSelector(int64_t query_block, int64_t key_block);
+  /// @throws InputError as check().
+  explicit HeadByHeadSelector(const BlockSizes& blocks);
   std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const final;
   BlockMask select(const SelectorInput& input, SelectorState& state) const final;
 
@@ -42,7 +44,7 @@ class HeadByHeadSelector : public Selector {
   virtual torch::Tensor select_head(const HeadInput& head) const = 0;
 
  private:
-  int64_t query_block_, key_block_;
+  BlockSizes blocks_;
 };
 
 /// Means of rows over blocks, each over the rows that there are. [blocks, D]

@@ -30,8 +30,7 @@ class RowByRow : public HeadByHeadSelector {
  public:
   using Keep = std::function<void(const HeadInput&, int64_t row, std::span<uint8_t> kept)>;
 
-  RowByRow(int64_t query_block, int64_t key_block, Keep keep)
-      : HeadByHeadSelector(query_block, key_block), keep_(std::move(keep)) {}
+  RowByRow(const BlockSizes& blocks, Keep keep) : HeadByHeadSelector(blocks), keep_(std::move(keep)) {}
 
  protected:
   torch::Tensor select_head(const HeadInput& head) const override {
@@ -65,7 +64,7 @@ void keep_share(const torch::Tensor& mass_N, double share, std::span<uint8_t> ke
 class MeanPoolingSelector : public HeadByHeadSelector {
  public:
   explicit MeanPoolingSelector(const MeanPoolingOptions& options)
-      : HeadByHeadSelector(options.query_block, options.key_block), options_(options) {}
+      : HeadByHeadSelector(options.blocks), options_(options) {}
 
  protected:
   torch::Tensor select_head(const HeadInput& head) const override {
@@ -99,7 +98,7 @@ std::unique_ptr<Selector> make_mean_pooling_selector(const MeanPoolingOptions& o
 std::unique_ptr<Selector> make_sink_window_selector(const SinkWindowOptions& options) {
   check_count("sink_window", "sink", options.sink);
   check_count("sink_window", "window", options.window);
-  return std::make_unique<RowByRow>(options.query_block, options.key_block,
+  return std::make_unique<RowByRow>(options.blocks,
                                     [options](const HeadInput& head, int64_t row, std::span<uint8_t> kept) {
                                       keep_first(kept, options.sink);
                                       keep_last(head, row, kept, options.window);
@@ -110,7 +109,7 @@ std::unique_ptr<Selector> make_random_selector(const RandomBlocksOptions& option
   check_share("random", "share", options.share);
   check_count("random", "sink", options.sink);
   return std::make_unique<RowByRow>(
-      options.query_block, options.key_block, [options](const HeadInput& head, int64_t row, std::span<uint8_t> kept) {
+      options.blocks, [options](const HeadInput& head, int64_t row, std::span<uint8_t> kept) {
         Random random(static_cast<uint64_t>(options.seed), static_cast<uint64_t>(head.first_row() + row));
         for (uint8_t& block : kept) block = random.uniform() < options.share;
         keep_first(kept, options.sink);
@@ -119,16 +118,16 @@ std::unique_ptr<Selector> make_random_selector(const RandomBlocksOptions& option
 
 std::unique_ptr<Selector> make_oracle_selector(const OracleOptions& options) {
   check_share("oracle", "p", options.p);
-  return std::make_unique<RowByRow>(options.query_block, options.key_block,
+  return std::make_unique<RowByRow>(options.blocks,
                                     [options](const HeadInput& head, int64_t row, std::span<uint8_t> kept) {
                                       keep_share(exact_mass(head, row).mean(0), options.p, kept);
                                     });
 }
 
 std::unique_ptr<Selector> make_dense_selector(const DenseOptions& options) {
-  return std::make_unique<RowByRow>(
-      options.query_block, options.key_block,
-      [](const HeadInput&, int64_t, std::span<uint8_t> kept) { std::fill(kept.begin(), kept.end(), uint8_t{1}); });
+  return std::make_unique<RowByRow>(options.blocks, [](const HeadInput&, int64_t, std::span<uint8_t> kept) {
+    std::fill(kept.begin(), kept.end(), uint8_t{1});
+  });
 }
 
 }  // namespace prism

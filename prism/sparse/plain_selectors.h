@@ -3,64 +3,63 @@
 
 #include <memory>
 
+#include "prism/sparse/block_sizes.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
 
 struct MeanPoolingOptions {
   double p = 0.95;
-  int64_t sink = 1, recent = 1, query_block = 128, key_block = 128;
+  int64_t sink = 1, recent = 1;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("p", p, "share of the softmax over pooled keys that the kept blocks hold");
     v("sink", sink, "first key blocks that every row keeps");
     v("recent", recent, "last key blocks that every row keeps, from its own on");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 
 struct SinkWindowOptions {
-  int64_t sink = 1, window = 8, query_block = 128, key_block = 128;
+  int64_t sink = 1, window = 8;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("sink", sink, "first key blocks that every row keeps");
     v("window", window, "last key blocks that every row keeps, its own among them");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 
 struct RandomBlocksOptions {
   double share = 0.25;
-  int64_t seed = 1, sink = 1, query_block = 128, key_block = 128;
+  int64_t seed = 1, sink = 1;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("share", share, "of the blocks that a row sees, each kept by chance");
     v("seed", seed, "of the draw, the same for all heads");
     v("sink", sink, "first key blocks that every row keeps");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 
 struct OracleOptions {
   double p = 0.95;
-  int64_t query_block = 128, key_block = 128;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("p", p, "share of a row's exact attention, its mean over the queries, that the kept blocks hold");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 
 struct DenseOptions {
-  int64_t query_block = 128, key_block = 128;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 

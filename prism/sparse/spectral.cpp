@@ -38,27 +38,30 @@ class SpectralSelector : public Selector {
       : options_(options),
         calibration_(find_by_name(kCalibrations, options.calibration, kOperation, "calibration")),
         tail_(find_by_name(kTails, options.tail, kOperation, "tail")),
-        shares_{options.p_high, options.p_low} {
-    for (const auto& [name, share] : {std::pair{"p_high", options.p_high}, {"p_low", options.p_low}})
-      PRISM_CHECK(share > 0 && share <= 1, kOperation, "{}: expected a share within (0, 1]; found {}; change it.", name,
-                  share);
-    for (const auto& [name, size] : {std::pair{"query_block", options.query_block}, {"key_block", options.key_block}})
-      PRISM_CHECK(size == 32 || size == 64 || size == 128 || size == 256, kOperation,
-                  "{}: expected 32, 64, 128 or 256; found {}; choose one of these.", name, size);
+        shares_{options.p_high == 0 ? options.p : options.p_high, options.p_low == 0 ? options.p : options.p_low} {
+    check(options.blocks);
+    for (const double share : shares_)
+      PRISM_CHECK(share > 0 && share <= 1, kOperation,
+                  "p, p_high, p_low: expected shares within (0, 1]; found {}; change it.", share);
+    PRISM_CHECK(options.bands == "paper" || options.bands == "auto", kOperation,
+                "bands: expected paper or auto; found \"{}\"; choose one of these.", options.bands);
+    PRISM_CHECK(options.bands == "paper" || (options.high_dims == 0 && options.low_dims == 0), kOperation,
+                "expected high_dims and low_dims with bands=paper; found them with auto; leave one out.");
     for (const auto& [name, count] :
          {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
       PRISM_CHECK(count >= 0, kOperation, "{}: expected at least 0; found {}; raise it.", name, count);
   }
 
   std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const override {
-    const auto bands = paper_bands(input.pairs, options_.high_dims, options_.low_dims);
+    const auto bands = options_.bands == "auto" ? auto_bands(input.pairs, options_.blocks.keys())
+                                                : paper_bands(input.pairs, options_.high_dims, options_.low_dims);
     const int64_t batch = input.q_BTHD.size(0), width = input.q_BTHD.size(3);
     auto state = std::make_unique<SpectralState>();
     const auto side = [&](int64_t heads, int64_t block) {
       return std::vector<PooledTokens>(static_cast<size_t>(batch * heads), PooledTokens(bands, width, block, tail_));
     };
-    state->queries_BH = side(input.q_BTHD.size(2), options_.query_block);
-    state->keys_BG = side(input.k_BGSD.size(1), options_.key_block);
+    state->queries_BH = side(input.q_BTHD.size(2), options_.blocks.queries());
+    state->keys_BG = side(input.k_BGSD.size(1), options_.blocks.keys());
     return state;
   }
 
@@ -71,7 +74,7 @@ class SpectralSelector : public Selector {
                 kOperation, "expected the heads that the state was made for, {} and {}; found {} and {}.",
                 state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
     int64_t rows = 0;
-    for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, options_.query_block));
+    for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, options_.blocks.queries()));
     at::parallel_for(0, batch * groups, 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
         auto& keys = state.keys_BG[static_cast<size_t>(i)];
@@ -90,21 +93,21 @@ class SpectralSelector : public Selector {
         select_head(lengths, b, queries.blocks(), keys.blocks(), kept.data() + i * rows);
       }
     });
-    return make_block_mask(kept, batch, heads, options_.query_block, options_.key_block);
+    return make_block_mask(kept, batch, heads, options_.blocks.queries(), options_.blocks.keys());
   }
 
  private:
   void select_head(const SelectorLengths& lengths, int64_t b, const BandedBlocks& queries, const BandedBlocks& keys,
                    std::vector<int32_t>* kept_rows) const {
-    const int64_t first_row = lengths.first_query(b) / options_.query_block;
-    const int64_t rows = lengths.rows(b, options_.query_block);
+    const int64_t first_row = lengths.first_query(b) / options_.blocks.queries();
+    const int64_t rows = lengths.rows(b, options_.blocks.queries());
     std::vector<uint8_t> kept;
     std::vector<double> temperatures(keys.bands(), 1.0);
     RowScratch scratch;
     for (int64_t m = 0; m < rows; ++m) {
-      const int64_t row = first_row + m, position = row * options_.query_block;
-      const int64_t last = std::min(position + options_.query_block, lengths.keys(b)) - 1;
-      const int64_t own = position / options_.key_block, visible = last / options_.key_block + 1;
+      const int64_t row = first_row + m, position = row * options_.blocks.queries();
+      const int64_t last = std::min(position + options_.blocks.queries(), lengths.keys(b)) - 1;
+      const int64_t own = position / options_.blocks.keys(), visible = last / options_.blocks.keys() + 1;
       kept.assign(static_cast<size_t>(visible), 0);
       if (row >= queries.blocks() - options_.last_dense) {
         std::fill(kept.begin(), kept.end(), 1);

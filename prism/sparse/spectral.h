@@ -9,20 +9,24 @@
 #include <memory>
 #include <string>
 
+#include "prism/sparse/block_sizes.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
 
 struct SpectralOptions {
-  double p_high = 0.95, p_low = 0.95;
+  double p = 0.95, p_high = 0, p_low = 0;
+  std::string bands = "paper";
   int64_t high_dims = 0, low_dims = 0;
   std::string calibration = "causal_running", tail = "exact";
   int64_t sink = 1, recent = 1, last_dense = 0;
-  int64_t query_block = 128, key_block = 128;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("p_high", p_high, "share of the softmax that the kept blocks of the fast pairs hold");
-    v("p_low", p_low, "likewise of the slow pairs");
+    v("p", p, "share of each band's softmax that the kept blocks hold");
+    v("p_high", p_high, "of the fast pairs' alone; 0: p");
+    v("p_low", p_low, "of the slow pairs' alone; 0: p");
+    v("bands", bands, "paper: by high_dims and low_dims; auto: by what pooling leaves of each pair of this model");
     v("high_dims", high_dims, "features of the fast pairs; 0: half of those that turn");
     v("low_dims", low_dims, "features of the slow pairs; 0: three quarters");
     v("calibration", calibration,
@@ -32,8 +36,7 @@ struct SpectralOptions {
     v("sink", sink, "first key blocks that every row keeps");
     v("recent", recent, "last key blocks that every row keeps, from its own on");
     v("last_dense", last_dense, "last rows of the prompt that keep all they see");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 

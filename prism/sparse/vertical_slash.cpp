@@ -27,7 +27,7 @@ std::vector<int64_t> largest(const torch::Tensor& values_S, int64_t count, int64
 class VerticalSlashSelector : public HeadByHeadSelector {
  public:
   explicit VerticalSlashSelector(const VerticalSlashOptions& options)
-      : HeadByHeadSelector(options.query_block, options.key_block), options_(options) {
+      : HeadByHeadSelector(options.blocks), options_(options) {
     for (const auto& [name, count] : {std::pair{"vertical", options.vertical}, {"slash", options.slash}})
       PRISM_CHECK(count >= 0, "vertical_slash", "{}: expected at least 0; found {}; raise it.", name, count);
   }

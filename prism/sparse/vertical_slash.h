@@ -5,19 +5,19 @@
 
 #include <memory>
 
+#include "prism/sparse/block_sizes.h"
 #include "prism/sparse/head_by_head.h"
 
 namespace prism {
 
 struct VerticalSlashOptions {
   int64_t vertical = 1000, slash = 6096;
-  int64_t query_block = 64, key_block = 64;
+  BlockSizes blocks = {.block_size = 64};
   template <class Visitor>
   void visit(Visitor& v) {
     v("vertical", vertical, "keys that every query keeps, the first 30 among them");
     v("slash", slash, "distances that every query keeps, the first 100 among them");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 

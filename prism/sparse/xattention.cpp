@@ -25,11 +25,11 @@ torch::Tensor groups_of(const torch::Tensor& rows_TD, int64_t first, int64_t str
 class XAttentionSelector : public HeadByHeadSelector {
  public:
   explicit XAttentionSelector(const XAttentionOptions& options)
-      : HeadByHeadSelector(options.query_block, options.key_block), options_(options) {
-    PRISM_CHECK(
-        options.stride > 0 && options.query_block % options.stride == 0 && options.key_block % options.stride == 0,
-        "xattention", "stride: expected a divisor of the blocks, {} and {}; found {}; choose for instance 8.",
-        options.query_block, options.key_block, options.stride);
+      : HeadByHeadSelector(options.blocks), options_(options) {
+    PRISM_CHECK(options.stride > 0 && options.blocks.queries() % options.stride == 0 &&
+                    options.blocks.keys() % options.stride == 0,
+                "xattention", "stride: expected a divisor of the blocks, {} and {}; found {}; choose for instance 8.",
+                options.blocks.queries(), options.blocks.keys(), options.stride);
     PRISM_CHECK(options.threshold > 0 && options.threshold <= 1, "xattention",
                 "threshold: expected a share within (0, 1]; found {}; change it.", options.threshold);
   }

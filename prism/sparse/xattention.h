@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "prism/sparse/block_sizes.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
@@ -12,13 +13,12 @@ namespace prism {
 struct XAttentionOptions {
   int64_t stride = 8;
   double threshold = 0.9;
-  int64_t query_block = 128, key_block = 128;
+  BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("stride", stride, "tokens that one entry of the estimate stands for, a divisor of the blocks");
     v("threshold", threshold, "share of a row's estimated mass that the kept blocks hold, the forced ones included");
-    v("query_block", query_block, "queries of a row: 32, 64, 128 or 256");
-    v("key_block", key_block, "keys of a block: 32, 64, 128 or 256");
+    blocks.visit(v);
   }
 };
 

@@ -35,7 +35,7 @@ void expect_golden(const Selector& selector, uint64_t seed, int64_t count, uint6
 
 TEST(XAttention, EqualsTheGoldenMasks) {
   const auto at = [](double threshold) {
-    return make_xattention_selector({.stride = 8, .threshold = threshold, .query_block = kBlock, .key_block = kBlock});
+    return make_xattention_selector({.stride = 8, .threshold = threshold, .blocks = {.block_size = kBlock}});
   };
   expect_golden(*at(.9), 21, 121, 0xcd7bc5a7e0e409b0);
   expect_golden(*at(.9), 23, 116, 0x7d788524d93f1a79);
@@ -46,7 +46,7 @@ TEST(XAttention, EqualsTheGoldenMasks) {
 TEST(FlashPrefill, EqualsTheGoldenMasks) {
   const auto at = [](double alpha) {
     return make_flash_prefill_selector(
-        {.alpha = alpha, .sink = 1, .window = 1, .last_dense = 0, .query_block = kBlock, .key_block = kBlock});
+        {.alpha = alpha, .sink = 1, .window = 1, .last_dense = 0, .blocks = {.block_size = kBlock}});
   };
   expect_golden(*at(.12), 21, 136, 0xcd73d6eac8e6b645);
   expect_golden(*at(.12), 23, 126, 0x405ad40f354b0da1);
@@ -61,8 +61,8 @@ HeadInput head_of(uint64_t seed) {
 }
 
 TEST(FlexPrefill, EqualsTheGoldenMasks) {
-  const auto selector = make_flex_prefill_selector(
-      {.gamma = .9, .tau = .1, .min_budget = kBlock, .query_block = kBlock, .key_block = kBlock});
+  const auto selector =
+      make_flex_prefill_selector({.gamma = .9, .tau = .1, .min_budget = kBlock, .blocks = {.block_size = kBlock}});
   EXPECT_NEAR(pooling_divergence(head_of(21)), .10705, 1e-5);
   EXPECT_NEAR(pooling_divergence(head_of(23)), .05087, 1e-5);
   expect_golden(*selector, 21, 88, 0x71f0df16830bd475);
@@ -104,7 +104,7 @@ TEST(RivalsInput, ThatIsWrongGetsASentence) {
   EXPECT_THROW(make_xattention_selector({.stride = 7}), InputError);
   EXPECT_THROW(make_xattention_selector({.threshold = 0}), InputError);
   EXPECT_THROW(make_flash_prefill_selector({.alpha = 2}), InputError);
-  EXPECT_THROW(make_flash_prefill_selector({.query_block = 100}), InputError);
+  EXPECT_THROW(make_flash_prefill_selector({.blocks = {.block_size = 100}}), InputError);
   auto input = input_of(21);
   input.k_BGSD = input.k_BGSD.slice(2, 0, 100);
   const auto selector = make_flash_prefill_selector({});

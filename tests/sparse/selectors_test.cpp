@@ -32,7 +32,7 @@ Tensor kept_of(const Selector& selector, const SelectorInput& input, int64_t key
 }
 
 Json blocks_of(int64_t size) {
-  return {{"query_block", size}, {"key_block", size}};
+  return {{"block_size", size}};
 }
 
 class EverySelector : public testing::TestWithParam<std::string> {};

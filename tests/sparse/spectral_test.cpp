@@ -65,8 +65,7 @@ TEST(Spectral, EqualsTheGoldenMasks) {
                               .p_low = g.p_low,
                               .calibration = g.calibration,
                               .tail = g.tail,
-                              .query_block = g.block,
-                              .key_block = g.block},
+                              .blocks = {.block_size = g.block}},
                              input_of(golden, kHeads, g.tokens, g.width, g.queries));
     const Tensor kept = kept_blocks(mask, (g.tokens + g.block - 1) / g.block).to(torch::kByte).contiguous();
     Fnv fnv;
@@ -95,7 +94,8 @@ SelectorInput random_input(int64_t tokens) {
 }
 
 Tensor kept_of(const SpectralOptions& options, const SelectorInput& input) {
-  return kept_blocks(select(options, input), (input.k_BGSD.size(2) + options.key_block - 1) / options.key_block);
+  return kept_blocks(select(options, input),
+                     (input.k_BGSD.size(2) + options.blocks.keys() - 1) / options.blocks.keys());
 }
 
 constexpr const char* kCalibrations[] = {"off", "all_blocks", "causal_running"};
@@ -104,7 +104,8 @@ TEST(Spectral, KeepsWhatIsForcedAndNothingThatNoQuerySees) {
   const auto input = random_input(700);
   for (const int64_t query_block : {32, 128}) {
     for (const int64_t key_block : {32, 64, 256}) {
-      const SpectralOptions options{.p_high = 0.05, .p_low = 0.05, .query_block = query_block, .key_block = key_block};
+      const SpectralOptions options{
+          .p_high = 0.05, .p_low = 0.05, .blocks = {.query_block = query_block, .key_block = key_block}};
       const auto kept = kept_of(options, input);
       for (int64_t m = 0; m < kept.size(2); ++m) {
         const int64_t first = m * query_block, last = std::min<int64_t>(first + query_block, 700) - 1;
@@ -122,7 +123,7 @@ TEST(Spectral, KeepsMoreForALargerShareAndAllForOne) {
     Tensor smaller;
     for (const double p : {0.3, 0.6, 0.9, 1.0}) {
       const auto kept =
-          kept_of({.p_high = p, .p_low = p, .calibration = calibration, .query_block = 64, .key_block = 64}, input);
+          kept_of({.p_high = p, .p_low = p, .calibration = calibration, .blocks = {.block_size = 64}}, input);
       if (smaller.defined()) {
         EXPECT_TRUE(smaller.logical_and(kept).eq(smaller).all().item<bool>());
         EXPECT_GT(kept.sum().item<int64_t>(), smaller.sum().item<int64_t>());
@@ -135,7 +136,7 @@ TEST(Spectral, KeepsMoreForALargerShareAndAllForOne) {
 
 TEST(Spectral, FollowsTheHeadsWhereverTheyStandAndTheLayoutOfTheirPairs) {
   auto input = random_input(900);
-  const SpectralOptions options{.p_high = 0.7, .p_low = 0.7, .query_block = 64, .key_block = 64};
+  const SpectralOptions options{.p_high = 0.7, .p_low = 0.7, .blocks = {.block_size = 64}};
   const auto kept = kept_of(options, input);
   auto swapped = input;
   swapped.q_BTHD = input.q_BTHD.flip(2);
@@ -158,7 +159,7 @@ TEST(Spectral, ChoosesTheSameForAPromptInPieces) {
   const auto input = random_input(1500);
   for (const char* calibration : {"off", "causal_running"}) {
     const SpectralOptions options{
-        .p_high = 0.8, .p_low = 0.8, .calibration = calibration, .query_block = 64, .key_block = 64};
+        .p_high = 0.8, .p_low = 0.8, .calibration = calibration, .blocks = {.block_size = 64}};
     const auto whole = kept_of(options, input);
     for (const int64_t chunk : {64, 128, 1024}) {
       const auto selector = make_spectral_selector(options);
@@ -179,7 +180,7 @@ TEST(Spectral, ChoosesTheSameForAPromptInPieces) {
 TEST(Spectral, ChoosesForEachSequenceOfABatchAsForItAlone) {
   auto input = random_input(900);
   input.q_lengths_B = input.kv_lengths_B = torch::tensor({130, 777}, torch::kInt);
-  const SpectralOptions options{.p_high = 0.8, .p_low = 0.8, .query_block = 64, .key_block = 64};
+  const SpectralOptions options{.p_high = 0.8, .p_low = 0.8, .blocks = {.block_size = 64}};
   const auto together = kept_of(options, input);
   for (int64_t b = 0; b < 2; ++b) {
     const int64_t length = input.q_lengths_B[b].item<int64_t>();
@@ -194,7 +195,7 @@ TEST(Spectral, ChoosesForEachSequenceOfABatchAsForItAlone) {
 
 TEST(Spectral, GoesOnAfterPositionsWereTakenBack) {
   const auto input = random_input(700);
-  const SpectralOptions options{.p_high = 0.8, .p_low = 0.8, .calibration = "off", .query_block = 64, .key_block = 64};
+  const SpectralOptions options{.p_high = 0.8, .p_low = 0.8, .calibration = "off", .blocks = {.block_size = 64}};
   const auto whole = kept_of(options, input);
   const auto selector = make_spectral_selector(options);
   const auto state = selector->make_state(input);
@@ -210,10 +211,10 @@ TEST(Spectral, GoesOnAfterPositionsWereTakenBack) {
 }
 
 TEST(SpectralInput, ThatIsWrongGetsASentence) {
-  EXPECT_THROW(make_spectral_selector({.p_high = 0}), InputError);
+  EXPECT_THROW(make_spectral_selector({.p = 0}), InputError);
   EXPECT_THROW(make_spectral_selector({.p_low = 1.5}), InputError);
   EXPECT_THROW(make_spectral_selector({.calibration = "some"}), InputError);
-  EXPECT_THROW(make_spectral_selector({.query_block = 100}), InputError);
+  EXPECT_THROW(make_spectral_selector({.blocks = {.block_size = 100}}), InputError);
   const auto input = random_input(100);
   EXPECT_THROW(select({.high_dims = 66}, input), InputError);
   EXPECT_THROW(select({.low_dims = 33}, input), InputError);
