@@ -16,6 +16,7 @@ struct TypePair {
 constexpr TypePair kTypes[] = {
     {torch::kFloat, ElementType::f32},  {torch::kBFloat16, ElementType::bf16}, {torch::kHalf, ElementType::f16},
     {torch::kDouble, ElementType::f64}, {torch::kLong, ElementType::i64},      {torch::kInt, ElementType::i32},
+    {torch::kByte, ElementType::u8},    {torch::kBool, ElementType::boolean},
 };
 
 ElementType file_type(torch::ScalarType type) {
@@ -47,6 +48,13 @@ void write_tensors(const std::filesystem::path& path, const std::vector<NamedTen
     writer.write({static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()});
   }
   writer.commit();
+}
+
+torch::Tensor read_tensor(const SafetensorsReader& reader, const std::string& name) {
+  const auto& entry = reader.find(name);
+  auto tensor = torch::empty(entry.shape, torch_type(entry, reader.path()));
+  if (!entry.data.empty()) std::memcpy(tensor.mutable_data_ptr(), entry.data.data(), entry.data.size());
+  return tensor;
 }
 
 void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor>& targets) {

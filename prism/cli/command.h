@@ -34,6 +34,7 @@ std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& word);
 
 /// One function per command, in the file of its name; each returns the exit status.
+int run_attend(const Arguments& arguments);
 int run_analyse(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_eval(const Arguments& arguments);

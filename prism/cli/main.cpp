@@ -31,6 +31,7 @@ constexpr std::array kCommands = {
     Command{"generate", "continue a text with a model", run_generate},
     Command{"eval", "measure a model on a text", run_eval},
     Command{"analyse", "look inside models: how far back their attention reaches", run_analyse},
+    Command{"attend", "attend over the key blocks that a selector keeps, for any tensors", run_attend},
     Command{"info", "parameters, FLOPs and cache of a recipe or model, layer by layer", run_info},
     Command{"bench", "how fast attention and training are here, against LibTorch's", run_bench},
     Command{"report", "one page that compares runs", run_report},

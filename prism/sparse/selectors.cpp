@@ -16,16 +16,24 @@
 namespace prism {
 namespace {
 
+using Words = std::vector<std::pair<std::string, std::string>>;
+
 struct Entry {
   std::string name, help;
   std::function<std::unique_ptr<Selector>(const Json&)> make;
-  std::function<Json()> settings;
+  std::function<Json(const Words&)> settings;
+  std::function<std::vector<FieldDescription>()> fields;
 };
 
 template <class Options>
 Entry entry(const char* name, const char* help, std::unique_ptr<Selector> (*make)(const Options&)) {
   return {name, help, [=](const Json& settings) { return make(fields_from_json<Options>(settings, name)); },
-          [] { return fields_to_json(Options()); }};
+          [](const Words& words) {
+            Options options;
+            for (const auto& [field, value] : words) set_field(options, field, value);
+            return fields_to_json(options);
+          },
+          [] { return describe_fields<Options>(); }};
 }
 
 const std::vector<Entry>& entries() {
@@ -63,8 +71,12 @@ std::string selector_help(const std::string& name) {
   return find(name).help;
 }
 
-Json selector_settings(const std::string& name) {
-  return find(name).settings();
+std::vector<FieldDescription> selector_fields(const std::string& name) {
+  return find(name).fields();
+}
+
+Json selector_settings(const std::string& name, const Words& words) {
+  return find(name).settings(words);
 }
 
 std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings) {

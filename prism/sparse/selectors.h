@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prism/core/fields.h"
@@ -18,8 +19,11 @@ std::vector<std::string> selector_names();
 /// One line on the method, with its source.
 std::string selector_help(const std::string& name);
 
-/// The fields of the method's options with their defaults. @throws InputError for an unknown name.
-Json selector_settings(const std::string& name);
+/// The fields of the method's options, with defaults and what they mean. @throws InputError for an unknown name.
+std::vector<FieldDescription> selector_fields(const std::string& name);
+/// The settings that words like {"p", "0.9"} make, as find_selector() takes them: all fields.
+/// @throws InputError for unknown names and fields, and for texts that are no such value.
+Json selector_settings(const std::string& name, const std::vector<std::pair<std::string, std::string>>& words);
 
 /// @param settings  fields of the method's options; those that are left out have their defaults.
 /// @throws InputError for unknown names and fields, and for values that make no sense.

@@ -87,7 +87,10 @@ TEST_P(EverySelector, ChoosesAlikeWhateverTheThreadsAndTheType) {
 
 TEST_P(EverySelector, SaysWhichSettingsItHas) {
   EXPECT_FALSE(selector_help(GetParam()).empty());
-  EXPECT_TRUE(selector_settings(GetParam()).contains("query_block"));
+  EXPECT_FALSE(selector_fields(GetParam()).empty());
+  EXPECT_EQ(selector_settings(GetParam(), {{"block_size", "32"}})["block_size"], 32);
+  EXPECT_THROW(selector_settings(GetParam(), {{"block_sise", "32"}}), InputError);
+  EXPECT_THROW(selector_settings(GetParam(), {{"block_size", "many"}}), InputError);
   EXPECT_THROW(find_selector(GetParam(), {{"no_such_field", 1}}), InputError);
   EXPECT_THROW(find_selector(GetParam(), blocks_of(100)), InputError);
 }

@@ -1,0 +1,108 @@
+// prism attend as a user of another language meets it: a safetensors file in, one out.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "prism/core/random.h"
+#include "tests/cli/commands.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct Float32 {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
+/// A file of random values, as its format says: the header's length, the header, the data.
+void write_random(const std::string& file, const std::vector<Float32>& tensors) {
+  Random random(1);
+  Json header = Json::object();
+  std::string data;
+  for (const auto& [name, shape] : tensors) {
+    const size_t begin = data.size();
+    int64_t count = 1;
+    for (const int64_t size : shape) count *= size;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto value = static_cast<float>(4 * random.uniform() - 2);
+      data.append(reinterpret_cast<const char*>(&value), sizeof value);
+    }
+    header[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  const std::string text = header.dump();
+  const uint64_t length = text.size();
+  write_text(Workshop::folder() / file,
+             std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + data);
+}
+
+/// Header and data of a file.
+std::pair<Json, std::string> read_file_of(const std::string& file) {
+  const std::string whole = read_text(Workshop::folder() / file);
+  uint64_t length = 0;
+  std::memcpy(&length, whole.data(), sizeof length);
+  return {Json::parse(whole.substr(sizeof length, length)), whole.substr(sizeof length + length)};
+}
+
+void write_input() {
+  write_random("qkv.safetensors", {{"q", {1, 4, 300, 16}}, {"k", {1, 2, 400, 16}}, {"v", {1, 2, 400, 24}}});
+}
+
+TEST(AttendCommand, WritesTheMaskAndWhatItGives) {
+  write_input();
+  const auto outcome = run({"attend", "qkv.safetensors", "--set", "p=0.5", "--set", "block_size=64", "--output",
+                            "out.safetensors", "--recall", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto row = Json::parse(outcome.out);
+  EXPECT_EQ(row["selector"], "spectral");
+  EXPECT_EQ(row["tokens"], 300);
+  const auto [header, data] = read_file_of("out.safetensors");
+  EXPECT_EQ(header["mask"]["dtype"], "U8");
+  EXPECT_EQ(header["mask"]["shape"], Json({1, 4, 6, 7}));  // rows of queries 100 to 399, blocks of keys 0 to 399
+  EXPECT_EQ(header["out"]["shape"], Json({1, 4, 300, 24}));
+  EXPECT_EQ(header["lse"]["shape"], Json({1, 4, 300}));
+  int kept = 0;
+  for (size_t i = header["mask"]["data_offsets"][0]; i < header["mask"]["data_offsets"][1]; ++i) kept += data[i];
+  const int visible = 4 * (2 + 3 + 4 + 5 + 6 + 7);
+  EXPECT_NEAR(row["density"].get<double>(), static_cast<double>(kept) / visible, 1e-12);
+  EXPECT_LT(row["density"], 1);
+  EXPECT_LT(row["recall"], 1);
+  EXPECT_GT(row["recall"], row["least_recall"]);
+}
+
+TEST(AttendCommand, KeepsAllAttentionWhereItKeepsAllBlocks) {
+  write_input();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--selector", "dense"}, {"--set", "p=1"}, {"--selector", "oracle", "--set", "p=1"}}) {
+    std::vector<std::string> all = {"attend", "qkv.safetensors", "--recall", "--json"};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto outcome = run(all);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(Json::parse(outcome.out)["density"], 1);
+    EXPECT_NEAR(Json::parse(outcome.out)["least_recall"].get<double>(), 1, 1e-9);
+  }
+}
+
+TEST(AttendCommandInput, ThatIsWrongGetsASentence) {
+  write_input();
+  expect_sentence(run({"attend", "nowhere.safetensors"}), 2, {"nowhere.safetensors"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--selector", "spectrum"}), 2, {"did you mean spectral?"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--set", "q=1"}), 2, {"q"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--set", "p"}), 2, {"="});
+  expect_sentence(run({"attend", "qkv.safetensors", "--set", "block_size=100"}), 2, {"100"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--rotary", "spiral"}), 2, {"half_split"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--rotary-dims", "17"}), 2, {"17"});
+  write_random("few.safetensors", {{"q", {1, 4, 300, 16}}, {"k", {1, 2, 200, 16}}, {"v", {1, 2, 200, 16}}});
+  expect_sentence(run({"attend", "few.safetensors"}), 2, {"300", "200"});
+  write_random("flat.safetensors", {{"q", {300, 16}}, {"k", {1, 2, 200, 16}}, {"v", {1, 2, 200, 16}}});
+  expect_sentence(run({"attend", "flat.safetensors"}), 2, {"[B, H, T, D]"});
+  write_random("half.safetensors", {{"q", {1, 1, 8, 16}}, {"k", {1, 1, 8, 16}}});
+  expect_sentence(run({"attend", "half.safetensors"}), 2, {"v"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "out2.safetensors"));
+}
+
+}  // namespace
+}  // namespace prism
