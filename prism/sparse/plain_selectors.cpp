@@ -34,7 +34,7 @@ class RowByRow : public HeadByHeadSelector {
 
  protected:
   torch::Tensor select_head(const HeadInput& head) const override {
-    const auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kByte);
+    auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kByte);
     for (int64_t row = 0; row < head.rows(); ++row)
       keep_(head, row,
             {kept_MN.mutable_data_ptr<uint8_t>() + row * head.blocks(), static_cast<size_t>(head.visible(row))});
@@ -70,7 +70,7 @@ class MeanPoolingSelector : public HeadByHeadSelector {
   torch::Tensor select_head(const HeadInput& head) const override {
     const auto queries_MD = block_means(head.q_TD, head.query_block, head.first_query());
     const auto scores_MN = at::mm(queries_MD, block_means(head.k_SD, head.key_block).t()).mul_(head.scale);
-    const auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kByte);
+    auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kByte);
     for (int64_t row = 0; row < head.rows(); ++row) {
       const int64_t visible = head.visible(row);
       const std::span<uint8_t> kept(kept_MN.mutable_data_ptr<uint8_t>() + row * head.blocks(),

@@ -11,7 +11,7 @@ namespace prism {
 class GoldenInput {
  public:
   GoldenInput(uint64_t seed, int64_t heads, int64_t tokens, int64_t width, int64_t block)
-      : heads_(heads), tokens_(tokens), width_(width), state_(seed) {
+      : tokens_(tokens), width_(width), state_(seed) {
     constexpr uint64_t kCentres = 6;
     std::vector<float> centres(static_cast<size_t>(heads) * kCentres * static_cast<size_t>(width));
     for (float& x : centres) x = static_cast<float>(unit());
@@ -42,7 +42,7 @@ class GoldenInput {
   }
   double unit() { return (static_cast<double>(draw()) - 2048) / 1024; }
 
-  int64_t heads_, tokens_, width_;
+  int64_t tokens_, width_;
   uint64_t state_;
 };
 
