@@ -31,6 +31,16 @@ torch::Tensor divergence(const torch::Tensor& p, const torch::Tensor& m) {
   return torch::where(p > 0, p * (p / m).log(), 0).sum();
 }
 
+/// pooling_divergence() of a head whose last queries have attended.
+double divergence_of(const HeadInput& head, const LastQueries& last) {
+  const auto exact_N = block_sums(last.vertical_S / last.count, head.key_block).to(torch::kDouble);
+  const auto query_D = head.q_TD.slice(0, head.queries() - last.count).mean(0);
+  const auto pooled_N =
+      at::mv(block_means(head.k_SD, head.key_block), query_D).mul_(head.scale).to(torch::kDouble).softmax(0);
+  const auto middle_N = (exact_N + pooled_N) / 2;
+  return std::sqrt(((divergence(exact_N, middle_N) + divergence(pooled_N, middle_N)) / 2).item<double>());
+}
+
 /// The indices of the largest `count` with the first one forced.
 torch::Tensor largest_with_first(const torch::Tensor& values_N, int64_t count) {
   auto values = values_N.clone();
@@ -58,7 +68,7 @@ class FlexPrefillSelector : public HeadByHeadSelector {
     const auto last = attend_with_last(head, head.key_block);
     const auto vertical_S = last.vertical_S / last.count, slash_S = last.slash_S / last.count;
     const int64_t least = std::max<int64_t>(1, (options_.min_budget + head.key_block - 1) / head.key_block);
-    const bool query_aware = pooling_divergence(head) < options_.tau;
+    const bool query_aware = divergence_of(head, last) < options_.tau;
     const auto budget = [&](const torch::Tensor& values) {
       return std::min(query_aware ? least : std::max(least, budget_of(values, options_.gamma)), head.blocks());
     };
@@ -100,13 +110,7 @@ class FlexPrefillSelector : public HeadByHeadSelector {
 }  // namespace
 
 double pooling_divergence(const HeadInput& head) {
-  const auto last = attend_with_last(head, head.key_block);
-  const auto exact_N = block_sums(last.vertical_S / last.count, head.key_block).to(torch::kDouble);
-  const auto query_D = head.q_TD.slice(0, head.queries() - last.count).mean(0);
-  const auto pooled_N =
-      at::mv(block_means(head.k_SD, head.key_block), query_D).mul_(head.scale).to(torch::kDouble).softmax(0);
-  const auto middle_N = (exact_N + pooled_N) / 2;
-  return std::sqrt(((divergence(exact_N, middle_N) + divergence(pooled_N, middle_N)) / 2).item<double>());
+  return divergence_of(head, attend_with_last(head, head.key_block));
 }
 
 std::unique_ptr<Selector> make_flex_prefill_selector(const FlexPrefillOptions& options) {

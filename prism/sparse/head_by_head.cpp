@@ -35,8 +35,7 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
   const SelectorLengths lengths(input);
   const int64_t batch = input.q_BTHD.size(0), heads = input.q_BTHD.size(2), groups = input.k_BGSD.size(1);
   const double scale = input.scale != 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3)));
-  int64_t rows = 0;
-  for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, blocks_.queries()));
+  const int64_t rows = lengths.most_rows(blocks_.queries());
   std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
   at::parallel_for(0, batch * heads, 1, [&](int64_t first, int64_t end) {
     const torch::NoGradGuard no_gradients_here;

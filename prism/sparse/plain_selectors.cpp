@@ -10,6 +10,7 @@
 #include "prism/core/error.h"
 #include "prism/core/random.h"
 #include "prism/sparse/exact_mass.h"
+#include "prism/sparse/forced_blocks.h"
 #include "prism/sparse/head_by_head.h"
 #include "prism/sparse/top_p.h"
 
@@ -45,16 +46,6 @@ class RowByRow : public HeadByHeadSelector {
   Keep keep_;
 };
 
-void keep_first(std::span<uint8_t> kept, int64_t count) {
-  std::fill_n(kept.begin(), std::min(count, static_cast<int64_t>(kept.size())), uint8_t{1});
-}
-
-/// The row's own blocks and `count` - 1 before them.
-void keep_last(const HeadInput& head, int64_t row, std::span<uint8_t> kept, int64_t count) {
-  const int64_t first = std::clamp(head.own_block(row) + 1 - count, int64_t{0}, static_cast<int64_t>(kept.size()));
-  if (count > 0) std::fill(kept.begin() + first, kept.end(), uint8_t{1});
-}
-
 void keep_share(const torch::Tensor& mass_N, double share, std::span<uint8_t> kept) {
   const auto mass = mass_N.to(torch::kFloat).contiguous();
   std::vector<int32_t> order;
@@ -77,7 +68,7 @@ class MeanPoolingSelector : public HeadByHeadSelector {
                                     static_cast<size_t>(visible));
       keep_share(scores_MN[row].narrow(0, 0, visible).softmax(0), options_.p, kept);
       keep_first(kept, options_.sink);
-      keep_last(head, row, kept, options_.recent);
+      keep_last(kept, head.own_block(row), options_.recent);
     }
     return kept_MN;
   }
@@ -101,7 +92,7 @@ std::unique_ptr<Selector> make_sink_window_selector(const SinkWindowOptions& opt
   return std::make_unique<RowByRow>(options.blocks,
                                     [options](const HeadInput& head, int64_t row, std::span<uint8_t> kept) {
                                       keep_first(kept, options.sink);
-                                      keep_last(head, row, kept, options.window);
+                                      keep_last(kept, head.own_block(row), options.window);
                                     });
 }
 

@@ -1,5 +1,7 @@
 #include "prism/sparse/selector.h"
 
+#include <algorithm>
+
 #include "prism/core/error.h"
 
 namespace prism {
@@ -48,6 +50,12 @@ SelectorLengths::SelectorLengths(const SelectorInput& input) {
 
 int64_t SelectorLengths::rows(int64_t b, int64_t query_block) const {
   return queries(b) == 0 ? 0 : (keys(b) - 1) / query_block - first_query(b) / query_block + 1;
+}
+
+int64_t SelectorLengths::most_rows(int64_t query_block) const {
+  int64_t most = 0;
+  for (size_t b = 0; b < keys_.size(); ++b) most = std::max(most, rows(static_cast<int64_t>(b), query_block));
+  return most;
 }
 
 }  // namespace prism

@@ -36,6 +36,8 @@ class SelectorLengths {
   int64_t first_query(int64_t b) const { return keys(b) - queries(b); }
   /// Blocks of queries that the sequence's queries stand in.
   int64_t rows(int64_t b, int64_t query_block) const;
+  /// Of the sequence that has most.
+  int64_t most_rows(int64_t query_block) const;
 
  private:
   std::vector<int64_t> queries_, keys_;

@@ -9,6 +9,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/names.h"
+#include "prism/sparse/forced_blocks.h"
 #include "prism/sparse/pooled_tokens.h"
 #include "prism/sparse/spectral_rows.h"
 
@@ -73,8 +74,7 @@ class SpectralSelector : public Selector {
                     state.keys_BG.size() == static_cast<size_t>(batch * groups),
                 kOperation, "expected the heads that the state was made for, {} and {}; found {} and {}.",
                 state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
-    int64_t rows = 0;
-    for (int64_t b = 0; b < batch; ++b) rows = std::max(rows, lengths.rows(b, options_.blocks.queries()));
+    const int64_t rows = lengths.most_rows(options_.blocks.queries());
     at::parallel_for(0, batch * groups, 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
         auto& keys = state.keys_BG[static_cast<size_t>(i)];
@@ -87,6 +87,10 @@ class SpectralSelector : public Selector {
       for (int64_t i = first; i < end; ++i) {
         const int64_t b = i / heads;
         auto& queries = state.queries_BH[static_cast<size_t>(i)];
+        PRISM_CHECK(
+            queries.length() <= lengths.first_query(b), kOperation,
+            "expected queries behind those of earlier calls, from {} on; found them from {}; truncate the state.",
+            queries.length(), lengths.first_query(b));
         queries.skip_to(lengths.first_query(b));
         queries.append(input.q_BTHD[b].select(1, i % heads).narrow(0, 0, lengths.queries(b)));
         const auto& keys = state.keys_BG[static_cast<size_t>(b * groups + i % heads * groups / heads)];
@@ -119,9 +123,8 @@ class SpectralSelector : public Selector {
                 band_temperature(queries, all ? queries.blocks() : row + 1, keys, all ? keys.blocks() : visible, band);
         keep_by_bands(queries, row, keys, visible, temperatures, shares_, kept, scratch);
         // What is forced does not count towards the shares.
-        std::fill_n(kept.begin(), std::min(options_.sink, visible), 1);
-        const int64_t recent = std::clamp(own + 1 - options_.recent, int64_t{0}, visible);
-        if (options_.recent > 0) std::fill(kept.begin() + recent, kept.end(), 1);
+        keep_first(kept, options_.sink);
+        keep_last(kept, own, options_.recent);
       }
       for (int64_t v = 0; v < visible; ++v)
         if (kept[static_cast<size_t>(v)] != 0) kept_rows[m].push_back(static_cast<int32_t>(v));

@@ -208,6 +208,7 @@ TEST(Spectral, GoesOnAfterPositionsWereTakenBack) {
   part.q_BTHD = input.q_BTHD.slice(1, 320);
   const auto kept = kept_blocks(selector->select(part, *state), 11);
   EXPECT_TRUE(at::equal(kept, whole.slice(2, 5)));
+  EXPECT_THROW(selector->select(part, *state), InputError) << "the same queries again";
 }
 
 TEST(SpectralInput, ThatIsWrongGetsASentence) {
