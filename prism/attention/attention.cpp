@@ -9,7 +9,7 @@ namespace prism {
 
 AttentionImpl::AttentionImpl(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
                              std::shared_ptr<RotaryCache> rotary)
-    : config_(config), index_(index), rotary_(std::move(rotary)) {
+    : config_(config), index_(index), pairs_(rotary_pairs(config.rotary, config.head_dim)), rotary_(std::move(rotary)) {
   PRISM_CHECK(config.heads > 0 && config.head_dim > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0,
               "attention",
               "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
@@ -54,7 +54,10 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardCo
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
   if (context.probe != nullptr) context.probe->observe(index_, input);
-  return out(attend(input, context.backend).out_BTHE.reshape({batch, tokens, heads * config_.head_dim}));
+  const auto output = context.prefill == nullptr ? attend(input, context.backend)
+                                                 : context.prefill->attend(index_, input, pairs_, context.cache,
+                                                                           context.ends_prompt, context.backend);
+  return out(output.out_BTHE.reshape({batch, tokens, heads * config_.head_dim}));
 }
 
 }  // namespace prism

@@ -34,6 +34,7 @@ class AttentionImpl : public torch::nn::Module {
 
   LayerConfig config_;
   size_t index_;
+  RotaryPairs pairs_;
   std::shared_ptr<RotaryCache> rotary_;
 };
 TORCH_MODULE(Attention);

@@ -3,6 +3,7 @@
 
 #include "prism/attention/attention_probe.h"
 #include "prism/attention/kv_cache.h"
+#include "prism/attention/prefill.h"
 
 namespace prism {
 
@@ -12,6 +13,8 @@ struct ForwardContext {
   torch::Tensor documents_BT;  ///< int32, never falling: attention stays inside a document; undefined: one document
   torch::Tensor lengths_B;     ///< int32, valid tokens of each row, the rest is padding; undefined: all
   KvCache* cache = nullptr;    ///< the past, extended by this call; null: none
+  Prefill* prefill = nullptr;  ///< computes the attention of prompts, sparse perhaps; null: attend(), all of it
+  bool ends_prompt = true;     ///< no chunk of the prompt follows this call
   AttentionProbe* probe = nullptr;  ///< looks at every layer's attention; null: none
   AttentionBackend backend = AttentionBackend::automatic;
 };

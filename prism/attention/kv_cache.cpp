@@ -25,7 +25,8 @@ KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t 
       used += count;
       return all.narrow(0, used - count, count).view({batch, layer.kv_heads, capacity, layer.head_dim});
     };
-    layers_.push_back({take(), take()});
+    auto k = take(), v = take();
+    layers_.push_back({std::move(k), std::move(v), nullptr});
   }
 }
 
@@ -48,6 +49,8 @@ void KvCache::advance(int64_t tokens) {
 void KvCache::truncate(int64_t length) {
   PRISM_CHECK(length >= 0 && length <= length_, "kv_cache", "expected a length up to {}; found {}.", length_, length);
   length_ = length;
+  for (auto& layer : layers_)
+    if (layer.selector_state) layer.selector_state->truncate(length);
 }
 
 }  // namespace prism

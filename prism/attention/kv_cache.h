@@ -4,10 +4,12 @@
 //   context.cache = &cache;     // the layers append; the model advances when all have
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "prism/attention/layer_config.h"
 #include "prism/kernels/attend.h"
+#include "prism/sparse/selector.h"
 
 namespace prism {
 
@@ -28,10 +30,13 @@ class KvCache {
   void truncate(int64_t length);
 
   int64_t length() const { return length_; }
+  /// What a layer's selector keeps of the past, which is forgotten with it; null until the selector puts it there.
+  std::unique_ptr<SelectorState>& selector_state(size_t layer) { return layers_.at(layer).selector_state; }
 
  private:
   struct Layer {
     torch::Tensor k_BGSD, v_BGSD;
+    std::unique_ptr<SelectorState> selector_state;
   };
   std::vector<Layer> layers_;
   int64_t capacity_, length_ = 0;

@@ -2,20 +2,71 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
 #include "prism/core/error.h"
+#include "prism/core/names.h"
 
 namespace prism {
+namespace {
+
+enum class Scaling { none, linear, yarn };
+const std::map<std::string, Scaling> kScalings = {
+    {"none", Scaling::none}, {"linear", Scaling::linear}, {"yarn", Scaling::yarn}};
+
+/// 0 for pairs that keep their angle, 1 for those that are divided. [D/2]
+torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
+  PRISM_CHECK(config.original_context > 0 && config.base > 1 && config.beta_fast > config.beta_slow &&
+                  config.beta_slow > 0 && config.attention_factor >= 0,
+              "rotary",
+              "expected yarn with a base above 1, the original context, 0 < beta_slow < beta_fast and no negative "
+              "attention_factor; found {}, {}, {}, {} and {}; change them.",
+              config.base, config.original_context, config.beta_slow, config.beta_fast, config.attention_factor);
+  const auto width = static_cast<double>(head_dim);
+  const auto pair_with_turns = [&](double turns) {
+    const double wavelength = static_cast<double>(config.original_context) / turns;
+    return width * std::log(wavelength / (2 * std::numbers::pi)) / (2 * std::log(config.base));
+  };
+  const double low = std::max(std::floor(pair_with_turns(config.beta_fast)), 0.0);
+  const double high = std::min(std::ceil(pair_with_turns(config.beta_slow)), width - 1);
+  const auto pair = at::arange(head_dim / 2, torch::kDouble);
+  return ((pair - low) / std::max(high - low, 0.001)).clamp(0, 1);
+}
+
+}  // namespace
 
 torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
   PRISM_CHECK(head_dim > 0 && head_dim % 2 == 0, "rotary",
               "expected heads of even width; found {}; choose another head count.", head_dim);
   PRISM_CHECK(config.base > 0 && config.factor > 0, "rotary",
               "expected a positive base and factor; found {} and {}; raise them.", config.base, config.factor);
-  PRISM_CHECK(config.scaling == "none" || config.scaling == "linear", "rotary",
-              "expected scaling none or linear; found \"{}\"; choose one of them.", config.scaling);
-  const double factor = config.scaling == "linear" ? config.factor : 1.0;
+  const auto scaling = find_by_name(kScalings, config.scaling, "rotary", "scaling");
   const auto exponent = at::arange(0, head_dim, 2, torch::kDouble) / static_cast<double>(head_dim);
-  return at::pow(config.base, -exponent) / factor;
+  const auto plain = at::pow(config.base, -exponent);
+  switch (scaling) {
+    case Scaling::none:
+      return plain;
+    case Scaling::linear:
+      return plain / config.factor;
+    case Scaling::yarn: {
+      const auto ramp = yarn_ramp(config, head_dim);
+      return plain * (1 - ramp) + plain / config.factor * ramp;
+    }
+  }
+  throw InternalError("rotary", "unknown scaling.");
+}
+
+double rotary_attention_factor(const RotaryConfig& config) {
+  if (config.scaling != "yarn") return 1;
+  if (config.attention_factor != 0) return config.attention_factor;
+  return config.factor <= 1 ? 1 : 0.1 * std::log(config.factor) + 1;
+}
+
+RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim) {
+  const auto angles = rotary_angles(config, head_dim);
+  return half_split_pairs(head_dim, {angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel())});
 }
 
 RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count,
@@ -36,12 +87,13 @@ RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, cons
 const RotaryTable& RotaryCache::table(const RotaryConfig& config, int64_t head_dim, int64_t positions,
                                       const torch::Device& device) {
   torch::NoGradGuard no_gradients;
-  auto& entry = tables_[{head_dim, config.base, config.scaling, config.factor}];
+  auto& entry = tables_[{head_dim, config}];
   if (!entry.cos.defined() || entry.cos.size(0) < positions || entry.cos.device() != device) {
     // Twice as many as asked for, so that generation grows a table a logarithmic number of times.
     const auto position = at::arange(std::max<int64_t>(2 * positions, 64), torch::kDouble);
     const auto angle = at::outer(position, rotary_angles(config, head_dim));
-    entry = {angle.cos().to(device, torch::kFloat), angle.sin().to(device, torch::kFloat)};
+    const double factor = rotary_attention_factor(config);
+    entry = {(factor * angle.cos()).to(device, torch::kFloat), (factor * angle.sin()).to(device, torch::kFloat)};
   }
   return entry;
 }

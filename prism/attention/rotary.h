@@ -3,9 +3,12 @@
 
 #include <torch/types.h>
 
+#include <compare>
 #include <map>
 #include <string>
-#include <tuple>
+#include <utility>
+
+#include "prism/sparse/rotary_pairs.h"
 
 namespace prism {
 
@@ -13,24 +16,44 @@ struct RotaryConfig {
   double base = 10000;
   std::string scaling = "none";
   double factor = 1;
+  int64_t original_context = 0;
+  double beta_fast = 32, beta_slow = 1, attention_factor = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("base", base, "b in theta_j = b^(-2j / D); larger turns slower");
-    v("scaling", scaling, "none, or linear: positions divided by factor");
-    v("factor", factor, "of linear scaling; 1 leaves positions as they are");
+    v("scaling", scaling, "none; linear: positions divided by factor; yarn: of slow pairs only, and sharper attention");
+    v("factor", factor, "of the scaling; 1 leaves positions as they are");
+    v("original_context", original_context, "yarn: the context that the model was trained with before");
+    v("beta_fast", beta_fast, "yarn: pairs that turn more often than this in that context are left as they are");
+    v("beta_slow", beta_slow, "yarn: those that turn less often are divided by factor");
+    v("attention_factor", attention_factor, "yarn: scales cosines and sines; 0: 0.1 ln(factor) + 1");
   }
+  friend auto operator<=>(const RotaryConfig&, const RotaryConfig&) = default;
 };
 
-/// Angle per token of each pair: theta_j = base^(-2j / D) / factor, j < D/2. [D/2] float64, radians.
-/// @throws InputError for an odd width, an unknown scaling, or a base or factor that is not positive.
-/// Source: arXiv 2104.09864; linear scaling arXiv 2306.15595.
+/// Angle per token of each pair, [D/2] float64, radians. With t_j = base^(-2j / D), j < D/2:
+///
+///   none t_j;  linear t_j / factor;  yarn (1 - r_j) t_j + r_j t_j / factor,  r_j = clamp((j - l) / (h - l), 0, 1)
+///
+/// where l = floor(c(beta_fast)) and h = ceil(c(beta_slow)) are the pairs that turn so often in the original context C:
+/// c(n) = D ln(C / (2 pi n)) / (2 ln base).
+///
+/// @throws InputError for an odd width, an unknown scaling, or numbers that make no sense.
+/// Source: arXiv 2104.09864; linear scaling arXiv 2306.15595; YaRN arXiv 2309.00071, section 3.2, with l and h rounded
+/// as in its authors' code.
 torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim);
+
+/// What cosines and sines are scaled by, 1 without YaRN. Source: arXiv 2309.00071, section 3.4.
+double rotary_attention_factor(const RotaryConfig& config);
+
+/// The same as pairs of features in the order of prism's heads: j and j + D/2.
+RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim);
 
 struct RotaryTable {
   torch::Tensor cos, sin;  ///< [positions, D/2] float32
 };
 
-/// One table for each (head width, base, scaling), grown to the longest position asked for, on the device that was
+/// One table for each width and configuration, grown to the longest position asked for, on the device that was
 /// asked for last.
 class RotaryCache {
  public:
@@ -45,7 +68,7 @@ class RotaryCache {
   const RotaryTable& table(const RotaryConfig& config, int64_t head_dim, int64_t positions,
                            const torch::Device& device);
 
-  std::map<std::tuple<int64_t, double, std::string, double>, RotaryTable> tables_;
+  std::map<std::pair<int64_t, RotaryConfig>, RotaryTable> tables_;
 };
 
 }  // namespace prism

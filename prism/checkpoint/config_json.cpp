@@ -14,7 +14,14 @@ constexpr const char* kFingerprint = "tokenizer_fingerprint";
 
 Json scaling_to_json(const RotaryConfig& rotary) {
   if (rotary.scaling == "none") return nullptr;
-  return {{"rope_type", rotary.scaling}, {"factor", rotary.factor}};
+  Json json = {{"rope_type", rotary.scaling}, {"factor", rotary.factor}};
+  if (rotary.scaling == "yarn") {
+    json["original_max_position_embeddings"] = rotary.original_context;
+    json["beta_fast"] = rotary.beta_fast;
+    json["beta_slow"] = rotary.beta_slow;
+    json["attention_factor"] = rotary_attention_factor(rotary);
+  }
+  return json;
 }
 
 constexpr const char* kQkNorm = "qk_norm";
@@ -77,9 +84,19 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   rotary.base = members.get<double>("rope_theta", rotary.base);
   const auto type = members.get<std::string>("rope_type", members.get<std::string>("type", "default"));
   if (type == "default") return rotary;
-  PRISM_CHECK(type == "linear", kOperation, "{}: expected rope_type default or linear; found \"{}\".", source, type);
-  rotary.scaling = "linear";
+  PRISM_CHECK(type == "linear" || type == "yarn", kOperation,
+              "{}: expected rope_type default, linear or yarn; found \"{}\".", source, type);
+  rotary.scaling = type;
   rotary.factor = members.get<double>("factor");
+  if (type == "linear") return rotary;
+  const int64_t context = MemberReader(json, source).get<int64_t>("max_position_embeddings", 0);
+  rotary.original_context = members.get<int64_t>("original_max_position_embeddings", context);
+  rotary.beta_fast = members.get<double>("beta_fast", rotary.beta_fast);
+  rotary.beta_slow = members.get<double>("beta_slow", rotary.beta_slow);
+  rotary.attention_factor = members.get<double>("attention_factor", 0);
+  // Corrections of the attention factor that are not the paper's.
+  for (const char* name : {"mscale", "mscale_all_dim"}) members.expect(name, 0.0);
+  members.expect("truncate", true);
   return rotary;
 }
 
@@ -128,9 +145,8 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
   if (uniform) {
     json.update(layer_to_json(config.layers.back()));
     const auto& rotary = config.layers.back().rotary;
-    json["rope_parameters"] = {{"rope_type", rotary.scaling == "none" ? "default" : rotary.scaling},
-                               {"rope_theta", rotary.base}};
-    if (rotary.scaling != "none") json["rope_parameters"]["factor"] = rotary.factor;
+    json["rope_parameters"] = rotary.scaling == "none" ? Json{{"rope_type", "default"}} : scaling_to_json(rotary);
+    json["rope_parameters"]["rope_theta"] = rotary.base;
   } else {
     // No scalar that would be true of one layer only: a reader that knows no layers must fail, not misread.
     Json& layers = json["per_layer_config"] = Json::object();

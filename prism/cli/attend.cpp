@@ -13,7 +13,7 @@
 #include "prism/core/fields.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/attend.h"
-#include "prism/sparse/exact_mass.h"
+#include "prism/sparse/mask_statistics.h"
 #include "prism/sparse/selectors.h"
 
 namespace prism {
@@ -24,6 +24,9 @@ constexpr const char* kOperation = "attend";
 struct Words {
   std::string file, output, selector = "spectral", layout = "half_split";
   std::vector<std::string> sets;
+  std::vector<int64_t> sections;
+  std::vector<double> steps = {1, 1, 1};
+  bool sections_interleaved = false;
   double base = 10000;
   int64_t rotary_dims = 0;
   int threads = 0;
@@ -68,37 +71,14 @@ Tensors read(const Words& words) {
                 turning);
     angles = rotary_angles({.base = words.base}, turning);
   }
-  const std::span<const double> view(angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel()));
+  const std::span<const double> given(angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel()));
+  std::vector<double> turned(given.begin(), given.end());
+  if (!words.sections.empty())
+    turned = multi_axis_angles(given, {words.sections, words.sections_interleaved}, words.steps);
   PRISM_CHECK(words.layout == "half_split" || words.layout == "interleaved", kOperation,
               "--rotary: expected half_split or interleaved; found \"{}\"; choose one of these.", words.layout);
-  found.pairs = words.layout == "half_split" ? half_split_pairs(width, view) : interleaved_pairs(width, view);
+  found.pairs = words.layout == "half_split" ? half_split_pairs(width, turned) : interleaved_pairs(width, turned);
   return found;
-}
-
-/// Blocks that some query sees.
-int64_t visible_blocks(const HeadInput& head) {
-  int64_t sum = 0;
-  for (int64_t row = 0; row < head.rows(); ++row) sum += head.visible(row);
-  return sum;
-}
-
-HeadInput head_of(const Tensors& t, const BlockMask& mask, int64_t b, int64_t h) {
-  const int64_t group = h * t.k_BGSD.size(1) / t.q_BTHD.size(2);
-  return {t.q_BTHD[b].select(1, h).to(torch::kFloat), t.k_BGSD[b][group].to(torch::kFloat), mask.query_block_size,
-          mask.key_block_size, 1 / std::sqrt(static_cast<double>(t.q_BTHD.size(3)))};
-}
-
-/// Mean and least share of a query's exact attention that is kept, over all heads.
-std::pair<double, double> recall_of(const Tensors& t, const BlockMask& mask, const torch::Tensor& kept_BHMN) {
-  double sum = 0, least = 1;
-  const int64_t batch = t.q_BTHD.size(0), heads = t.q_BTHD.size(2);
-  for (int64_t b = 0; b < batch; ++b)
-    for (int64_t h = 0; h < heads; ++h) {
-      const auto shares = recall(head_of(t, mask, b, h), kept_BHMN[b][h]);
-      sum += shares.mean().item<double>();
-      least = std::min(least, shares.min().item<double>());
-    }
-  return {sum / static_cast<double>(batch * heads), least};
 }
 
 void print(const Json& row, bool json) {
@@ -106,11 +86,18 @@ void print(const Json& row, bool json) {
     fmt::print("{}\n", to_text(row));
     return;
   }
+  const auto text = [](const Json& value) {
+    if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
   for (const auto& [name, value] : row.items())
-    fmt::print("{:<14} {}\n", name,
-               value.is_number_float() ? fmt::format("{:.4g}", value.get<double>())
-               : value.is_string()     ? value.get<std::string>()
-                                       : value.dump());
+    if (!value.is_array()) fmt::print("{:<14} {}\n", name, text(value));
+  int64_t h = 0;
+  for (const auto& head : row["heads"]) {
+    fmt::print("{:<14}", fmt::format("head {}", h++));
+    for (const auto& [name, value] : head.items()) fmt::print(" {} {}", name, text(value));
+    fmt::print("\n");
+  }
 }
 
 }  // namespace
@@ -133,6 +120,14 @@ int run_attend(const Arguments& arguments) {
   app.add_option("--rotary-base", words.base, "of the angles, for bands=auto, unless the file has them")
       ->capture_default_str();
   app.add_option("--rotary-dims", words.rotary_dims, "features that turn, the first ones; 0: all")
+      ->capture_default_str();
+  app.add_option("--mrope-sections", words.sections,
+                 "pairs of each axis where positions have several, e.g. 24,20,20 for time, height and width")
+      ->delimiter(',');
+  app.add_flag("--mrope-interleaved", words.sections_interleaved, "axes take turns (Qwen3-VL) instead of following");
+  app.add_option("--mrope-steps", words.steps,
+                 "how far positions go along each axis from token to token: 1,1,1 in text, 0,0,1 in a row of an image")
+      ->delimiter(',')
       ->capture_default_str();
   app.add_flag("--recall", words.recall, "also measure what share of the exact attention is kept, as slow as that");
   add_threads_option(app, words.threads);
@@ -157,23 +152,24 @@ int run_attend(const Arguments& arguments) {
   attention.block_mask = mask;
   const auto found = attend(attention);
   const double attend_ms = 1e3 * timer.seconds();
-  const HeadInput head = head_of(tensors, mask, 0, 0);
-  const auto kept_BHMN = kept_blocks(mask, head.blocks());
-  Json row = {{"selector", words.selector},
-              {"tokens", head.queries()},
-              {"keys", head.keys()},
-              {"density", density(mask, visible_blocks(head) * kept_BHMN.size(0) * kept_BHMN.size(1))},
-              {"select_ms", select_ms},
-              {"attend_ms", attend_ms}};
+  const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
+  HeadStatistics all;
+  for (const auto& head : heads) all += head;
+  Json row = {{"selector", words.selector}, {"tokens", input.q_BTHD.size(1)}, {"keys", input.k_BGSD.size(2)},
+              {"density", all.density()},   {"select_ms", select_ms},         {"attend_ms", attend_ms}};
   if (words.recall) {
-    const auto [mean, least] = recall_of(tensors, mask, kept_BHMN);
-    row["recall"] = mean;
-    row["least_recall"] = least;
+    row["recall"] = all.recall();
+    row["least_recall"] = all.least_recall;
+  }
+  row["heads"] = Json::array();
+  for (const auto& head : heads) {
+    row["heads"].push_back({{"density", head.density()}});
+    if (words.recall) row["heads"].back().update({{"recall", head.recall()}, {"least_recall", head.least_recall}});
   }
   if (!words.output.empty())
-    write_tensors(
-        words.output,
-        {{"mask", kept_BHMN.to(torch::kByte)}, {"out", found.out_BTHE.transpose(1, 2)}, {"lse", found.lse_BHT}});
+    write_tensors(words.output, {{"mask", kept_blocks(input, mask).to(torch::kByte)},
+                                 {"out", found.out_BTHE.transpose(1, 2)},
+                                 {"lse", found.lse_BHT}});
   print(row, words.json);
   return 0;
 }

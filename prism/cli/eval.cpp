@@ -14,6 +14,7 @@
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/cli/field_options.h"
+#include "prism/cli/prefill_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
@@ -43,12 +44,13 @@ documents to speak of.
 
   prism eval runs/novels --task perplexity valid.txt.xz
   prism eval runs/novels --task perplexity valid.txt.xz --stride 512 --json
+  prism eval runs/long books.txt.xz --prefill spectral --prefill-set p=0.9 --prefill-chunk 1024 --prefill-recall 4
   prism eval runs/progressive valid.txt.xz --separator '\n\n\n\n' --against runs/uniform
 )";
 
 struct Words {
   std::string model, against, task = "perplexity";
-  std::vector<std::string> files;
+  std::vector<std::string> files, prefill_sets;
   PerplexityOptions perplexity;
   TextOptions text;
   ComputeOptions compute;
@@ -61,7 +63,8 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--against", words.against, "a second model, whose losses are subtracted document by document")
       ->type_name("MODEL");
   app.add_option("--task", words.task, "what to measure")->type_name("NAME")->capture_default_str();
-  add_fields(app, words.perplexity);
+  add_fields(app, words.perplexity, prefill_flags());
+  add_prefill_set_option(app, words.prefill_sets);
   add_fields(app, words.text, {{"piece_bytes", ""}});
   app.add_flag("--json", words.json, "print one JSON object a model, and one for their difference, instead of tables");
   add_compute_options(app, words.compute);
@@ -86,6 +89,7 @@ Json to_json(const Words& words, const std::string& model, const PerplexityResul
           {"window", result.window},
           {"stride", result.stride},
           {"opening", result.opening},
+          {"prefill", prefill_to_json(words.perplexity.prefill, result.prefill)},
           {"dtype", dtype},
           {"conventions", result.conventions()},
           {"seconds", seconds}};
@@ -113,7 +117,7 @@ void print_figure(const char* name, double value) {
   print_row(name, value < 1e6 ? fmt::format("{:.4f}", value) : fmt::format("{:.4e}", value));
 }
 
-void print_table(const PerplexityResult& result, const std::string& dtype, double seconds) {
+void print_table(const Words& words, const PerplexityResult& result, const std::string& dtype, double seconds) {
   print_figure("token perplexity", result.token_perplexity());
   print_figure("word perplexity", result.word_perplexity());
   print_figure("byte perplexity", result.byte_perplexity());
@@ -123,6 +127,8 @@ void print_table(const PerplexityResult& result, const std::string& dtype, doubl
   print_row("bytes", fmt::to_string(result.bytes));
   print_row("documents", fmt::to_string(result.documents.size()));
   print_row("windows", fmt::to_string(result.windows));
+  if (words.perplexity.prefill.selector != "dense")
+    print_row("attention", prefill_text(words.perplexity.prefill, result.prefill));
   print_row("computed in", fmt::format("{}, {}, {} tokens/s", dtype, short_duration(seconds),
                                        short_number(static_cast<double>(result.tokens) / seconds)));
   const char* name = "convention";
@@ -145,7 +151,7 @@ PerplexityResult measure(const Words& words, const std::string& name, const Mode
     fmt::print("{}\n", to_text(to_json(words, name, result, dtype, timer.seconds())));
   } else {
     if (!words.against.empty()) print_row("model", name);
-    print_table(result, dtype, timer.seconds());
+    print_table(words, result, dtype, timer.seconds());
   }
   flush_output();
   return result;
@@ -207,6 +213,8 @@ int run_eval(const Arguments& arguments) {
   start_compute(words.compute.threads, words.compute.device);
 
   const Task task = find_task(words.task);
+  words.perplexity.prefill.settings = prefill_settings(words.perplexity.prefill.selector, words.prefill_sets);
+  const Prefill check_before_loading(words.perplexity.prefill);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
   catch_stop_signals();
   task(words, model);

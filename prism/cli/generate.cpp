@@ -12,6 +12,7 @@
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/cli/field_options.h"
+#include "prism/cli/prefill_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -30,6 +31,7 @@ text again; --seed chooses another. Prompt and new tokens together must fit the 
   prism generate runs/novels --temperature 0 --max-new-tokens 50 'It was a dark and'      # always the likeliest token
   prism generate runs/novels --prompt-file letter.txt --stop '\n\n' --echo
   echo 'Dear' | prism generate runs/novels - --json
+  prism generate runs/long --prompt-file book.txt --prefill spectral --prefill-chunk 1024
 
 Without a prompt a new document is started. A prompt is taken as the middle of one unless it begins with the
 end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is left out.
@@ -37,6 +39,7 @@ end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file 
 
 struct Words {
   std::string model, prompt, prompt_file;
+  std::vector<std::string> prefill_sets;
   ComputeOptions compute;
   bool no_stream = false, echo = false, json = false;
 };
@@ -47,7 +50,8 @@ void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
   app.add_option("--prompt-file", words.prompt_file, "a file that holds the prompt")
       ->type_name("FILE")
       ->excludes(prompt);
-  add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}});
+  add_fields(app, options, prefill_flags({{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}}));
+  add_prefill_set_option(app, words.prefill_sets);
   app.add_flag("--echo", words.echo, "print the prompt in front of its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text when it is complete");
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
@@ -83,6 +87,7 @@ void print_json(const Words& words, const GenerateOptions& options, const std::s
                      {"new_tokens", result.ids.size()},
                      {"prompt_tokens_per_second", result.prompt_tokens_per_second()},
                      {"decode_tokens_per_second", result.decode_tokens_per_second()},
+                     {"prefill", prefill_to_json(options.prefill, result.prefill)},
                      {"sampler", fields_to_json(options.sampler)},
                      {"dtype", compute_type_name(type)},
                      {"ids", result.ids}};
@@ -103,10 +108,11 @@ const char* finish_words(FinishReason reason) {
   return "";
 }
 
-void print_speeds(const Generation& result) {
+void print_speeds(const GenerateOptions& options, const Generation& result) {
   say("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n", result.prompt_ids.size(),
       result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
       finish_words(result.finish));
+  if (options.prefill.selector != "dense") say("prefill: {}.\n", prefill_text(options.prefill, result.prefill));
 }
 
 }  // namespace
@@ -119,7 +125,9 @@ int run_generate(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   start_compute(words.compute.threads, words.compute.device);
   for (auto& stop : options.stop) stop = parse_separator(stop);
+  options.prefill.settings = prefill_settings(options.prefill.selector, words.prefill_sets);
   const Sampler check_before_loading(options.sampler);
+  const Prefill check_too(options.prefill);
 
   const std::string prompt = read_prompt(words);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
@@ -135,7 +143,7 @@ int run_generate(const Arguments& arguments) {
     print_json(words, options, prompt, result, model.decoder->compute_type());
   } else {
     print_now(echo + (stream ? "" : result.text) + "\n");
-    print_speeds(result);
+    print_speeds(options, result);
   }
   return result.finish == FinishReason::interrupted ? 1 : 0;
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "prism/core/stop.h"
 #include "prism/core/utf8.h"
 #include "prism/evaluation/windows.h"
+#include "prism/models/chunks.h"
 #include "prism/tokenizer/unicode_classes.h"
 
 namespace prism {
@@ -112,10 +114,43 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
   return windows;
 }
 
+/// How a batch of windows goes through a model: as rows of one pass or, where attention is sparse or a window comes in
+/// chunks, one window after the other.
+class Reader {
+ public:
+  Reader(const Decoder& decoder, const PerplexityOptions& options) : decoder_(decoder), prefill_(options.prefill) {
+    context_.prefill = &prefill_;
+    if (chunk() == 0) return;
+    const auto& config = decoder_->config();
+    cache_.emplace(config.layers, /*batch=*/1, options.window, decoder_->compute_type(), decoder_->device());
+    context_.cache = &*cache_;
+  }
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  int64_t rows(int64_t tokens) const {
+    const bool together = prefill_.options().selector == "dense" && chunk() == 0;
+    return together ? std::max<int64_t>(1, kBatchTokens / tokens) : 1;
+  }
+  torch::Tensor operator()(const torch::Tensor& tokens_BT) {
+    if (cache_) cache_->truncate(0);
+    return forward_in_chunks(decoder_, tokens_BT, context_, chunk());
+  }
+  const std::vector<LayerPrefill>& layers() const { return prefill_.layers(); }
+
+ private:
+  int64_t chunk() const { return prefill_.options().chunk; }
+
+  Decoder decoder_;
+  Prefill prefill_;
+  std::optional<KvCache> cache_;
+  ForwardContext context_;
+};
+
 /// Adds the counted predictions of a few windows, the first of which is the longest, to the scores of their documents.
 /// @return what all of them cost.
-DocumentScore score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, std::span<const TextWindow> windows,
-                          std::vector<DocumentScore>& scores) {
+DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<int32_t>& tokens,
+                          std::span<const TextWindow> windows, std::vector<DocumentScore>& scores) {
   const auto rows = static_cast<int64_t>(windows.size()), columns = windows.front().window.length;
   const auto tokens_BT = torch::zeros({rows, columns}, torch::kLong);
   const auto labels_BT = torch::full({rows, columns}, -1, torch::kLong);
@@ -127,7 +162,7 @@ DocumentScore score_batch(Decoder& decoder, const std::vector<int32_t>& tokens, 
     std::copy(first + 1 + window.counted_from, first + 1 + window.length,
               labels_BT.data_ptr<int64_t>() + row * columns + window.counted_from);
   }
-  const auto hidden_ND = decoder(tokens_BT, ForwardContext{}).flatten(0, 1);
+  const auto hidden_ND = reader(tokens_BT).flatten(0, 1);
   // The head is a large part of a small model, so rows that are only context do not go through it.
   const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
   const auto losses = decoder
@@ -207,11 +242,12 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
   PerplexityProgress progress;
   for (const int64_t length : text.lengths) progress.tokens_total += std::max<int64_t>(0, length - 1);
   std::vector<DocumentScore> scores(text.lengths.size());
+  Reader reader(decoder, options);
   for (std::span<const TextWindow> rest(windows); !rest.empty();) {
     check_not_stopped();
-    const auto rows = static_cast<size_t>(std::max<int64_t>(1, kBatchTokens / rest.front().window.length));
+    const auto rows = static_cast<size_t>(reader.rows(rest.front().window.length));
     const auto batch = rest.first(std::min(rows, rest.size()));
-    const auto cost = score_batch(decoder, text.tokens, batch, scores);
+    const auto cost = score_batch(decoder, reader, text.tokens, batch, scores);
     progress.nats += cost.nats;
     if (!std::isfinite(progress.nats))
       throw FailedError(kOperation,
@@ -230,6 +266,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
           .window = options.window,
           .stride = options.stride,
           .cut = *std::max_element(text.lengths.begin(), text.lengths.end()) > options.window + 1,
+          .prefill = reader.layers(),
           .opening = opening ? std::string(tokenizer.bytes(*opening)) : ""};
 }
 

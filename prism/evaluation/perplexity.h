@@ -18,10 +18,12 @@ namespace prism {
 
 struct PerplexityOptions {
   int64_t window = 0, stride = 0;
+  PrefillOptions prefill = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("window", window, "tokens that the model reads at once; 0: its context");
     v("stride", stride, "tokens from the start of one window to that of the next; 0: the window");
+    v("prefill", prefill, "how attention is computed");
   }
 };
 
@@ -44,9 +46,10 @@ struct PerplexityResult {
   int64_t bytes = 0;                     ///< of the text in UTF-8, unpacked, without separators between documents
   std::vector<DocumentScore> documents;  ///< in the order of the text
   int64_t windows = 0;
-  int64_t window = 0, stride = 0;  ///< as used
-  bool cut = false;                ///< a document was longer than the window
-  std::string opening;             ///< the token put in front of every document, "" if the tokenizer has none
+  int64_t window = 0, stride = 0;     ///< as used
+  bool cut = false;                   ///< a document was longer than the window
+  std::vector<LayerPrefill> prefill;  ///< attention over all windows, by layer
+  std::string opening;                ///< the token put in front of every document, "" if the tokenizer has none
 
   double token_perplexity() const;
   /// NaN for a text of white space only.
@@ -68,7 +71,8 @@ struct PerplexityProgress {
 /// windows.h says.
 ///
 /// Losses are float32 (computed in the decoder's compute dtype), their sum is float64. The tokens of the whole text are
-/// held in memory, 4 bytes each.
+/// held in memory, 4 bytes each. With a selector, or in chunks, each window is a prompt by itself, so that no row is
+/// filled up behind its end, where a selector could see it.
 ///
 /// @param on_progress  if given, called after every batch of windows.
 /// @throws InputError for no text or nothing to predict, a window beyond the model's context, a stride outside 1 to

@@ -9,6 +9,7 @@
 #include "prism/core/timer.h"
 #include "prism/core/utf8.h"
 #include "prism/generation/text_stream.h"
+#include "prism/models/chunks.h"
 
 namespace prism {
 namespace {
@@ -49,15 +50,14 @@ int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, int64_t context) 
   return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
 }
 
-/// Logits [V] of the token behind `ids`, which join the past in `cache`.
-torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> ids, KvCache& cache) {
+/// Logits [V] of the token behind `ids`, which join the past in the context's cache.
+torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> ids, const ForwardContext& context,
+                          int64_t chunk = 0) {
   const auto count = static_cast<int64_t>(ids.size());
   const auto tokens_BT = torch::empty({1, count}, torch::kLong);
   std::copy(ids.begin(), ids.end(), tokens_BT.data_ptr<int64_t>());
-  ForwardContext context;
-  context.cache = &cache;
-  const auto hidden_BTD = decoder(tokens_BT, context);
-  return decoder->logits(hidden_BTD.narrow(1, count - 1, 1)).to(torch::kCPU, torch::kFloat).flatten();
+  const auto hidden_BTD = forward_in_chunks(decoder, tokens_BT, context, chunk);
+  return decoder->logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1)).to(torch::kCPU, torch::kFloat).flatten();
 }
 
 }  // namespace
@@ -98,9 +98,15 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   };
 
   KvCache cache(config.layers, /*batch=*/1, prompt_tokens + limit, decoder->compute_type(), decoder->device());
+  Prefill prefill(options.prefill);
+  ForwardContext context;
+  context.cache = &cache;
+  context.prefill = &prefill;
   Timer timer;
-  auto logits_V = next_logits(decoder, result.prompt_ids, cache);
+  auto logits_V = next_logits(decoder, result.prompt_ids, context, options.prefill.chunk);
   result.prompt_seconds = timer.seconds();
+  result.prefill = prefill.layers();
+  context.prefill = nullptr;
   timer.restart();
   for (;;) {
     const int32_t id = sampler.pick(std::span(logits_V.data_ptr<float>(), choices));
@@ -119,7 +125,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
       result.finish = FinishReason::interrupted;
       break;
     }
-    logits_V = next_logits(decoder, {&id, 1}, cache);
+    logits_V = next_logits(decoder, {&id, 1}, context);
     ++result.decode_steps;
   }
   result.decode_seconds = timer.seconds();

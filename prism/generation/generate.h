@@ -1,4 +1,4 @@
-// Continues a text with a decoder: one pass over the prompt, then one token at a time with a KV cache.
+// Continues a text with a decoder: the prompt at once or in chunks, then one token at a time with a KV cache.
 //
 //   GenerateOptions options;
 //   options.sampler.temperature = 0;
@@ -28,6 +28,7 @@ struct GenerateOptions {
   bool heed_signals = true;
   std::vector<std::string> stop;
   SamplerOptions sampler;
+  PrefillOptions prefill = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens, "stop after so many tokens; 0: 128, or fewer where the context ends");
@@ -35,6 +36,7 @@ struct GenerateOptions {
     v("heed_signals", heed_signals, "stop early at SIGINT or SIGTERM");
     v("stop", stop, R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; may be repeated)");
     v("sampler", sampler, "how the next token is chosen");
+    v("prefill", prefill, "how attention over the prompt is computed");
   }
 };
 
@@ -52,9 +54,10 @@ struct Generation {
   std::vector<int32_t> ids;  ///< new ones; without the end-of-text token that ended them
   std::string text;          ///< of `ids`, well-formed UTF-8, cut before the stop string
   FinishReason finish = FinishReason::length;
-  double prompt_seconds = 0;  ///< one pass over the prompt
-  double decode_seconds = 0;  ///< everything behind it
-  int64_t decode_steps = 0;   ///< passes of one token; the first new token comes out of the prompt's
+  double prompt_seconds = 0;          ///< the pass over the prompt
+  double decode_seconds = 0;          ///< everything behind it
+  std::vector<LayerPrefill> prefill;  ///< attention over the prompt, by layer
+  int64_t decode_steps = 0;           ///< passes of one token; the first new token comes out of the prompt's
 
   double prompt_tokens_per_second() const { return static_cast<double>(prompt_ids.size()) / prompt_seconds; }
   /// 0 when there was no step.

@@ -27,7 +27,7 @@ Interval y_ends(const Plot& plot) {
 
 /// Step and format of an axis' numbers: 1, 2 or 5 times a power of ten, four to nine of them, decimals alike.
 std::string tick_commands(char name, const PlotAxis& axis) {
-  const double rough = std::max((axis.high - axis.low) / axis.unit / 6, axis.least_step);
+  const double rough = std::max(std::abs(axis.high - axis.low) / axis.unit / 6, axis.least_step);
   if (!std::isnormal(rough)) return {};
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   const double factor = rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10;
@@ -63,7 +63,8 @@ std::string data_block(const Plot& plot, size_t index) {
   const auto& points = plot.series[index].points;
   PRISM_ASSERT(!points.empty(), "plot", "series {} of {} has no points.", index, plot.id);
   std::string block = fmt::format("$data{} << EOD\n", index);
-  const size_t stride = std::max<size_t>(1, (points.size() + kMostPoints - 1) / kMostPoints);
+  const bool is_curve = plot.series[index].style != PlotStyle::kBoxes;
+  const size_t stride = is_curve ? std::max<size_t>(1, (points.size() + kMostPoints - 1) / kMostPoints) : 1;
   for (size_t i = 0; i < points.size(); ++i) {
     if (i % stride != 0 && i + 1 != points.size()) continue;
     const auto& [x, y, x_bar, y_bar, text] = points[i];
@@ -111,7 +112,10 @@ std::string plot_clause(size_t index, const PlotSeries& series) {
 }  // namespace
 
 PlotFrame plot_frame(const Plot& plot) {
-  if (plot.rows.empty()) return {kWidth, kHeight, kLeft, kWidth - kRight, kTop, kHeight - kBottom};
+  if (plot.rows.empty()) {
+    const double height = plot.square ? kWidth - kLeft - kRight + kTop + kBottom : kHeight;
+    return {kWidth, height, kLeft, kWidth - kRight, kTop, height - kBottom};
+  }
   const double bottom = kTop + kRowHeight * static_cast<double>(plot.rows.size());
   return {kWidth, bottom + kBottom, kRowsLeft, kWidth - kRight, kTop, bottom};
 }

@@ -39,11 +39,11 @@ struct PlotSeries {
 };
 
 struct PlotAxis {
-  std::string label = {};  ///< with the unit; our words, never a run's
-  double low = 0, high = 1;
-  double unit = 1;         ///< what the numbers at the axis count in
-  double least_step = 0;   ///< the numbers are at least so far apart: 1 for what is counted
-  bool zero_line = false;  ///< zero is marked across the plot
+  std::string label = {};    ///< with the unit; our words, never a run's
+  double low = 0, high = 1;  ///< at the left and the right, or the bottom and the top: low may be the larger
+  double unit = 1;           ///< what the numbers at the axis count in
+  double least_step = 0;     ///< the numbers are at least so far apart: 1 for what is counted
+  bool zero_line = false;    ///< zero is marked across the plot
 };
 
 /// A row of a plot that compares named things: it stands above the marks whose y is its place in the list.
@@ -58,6 +58,7 @@ struct Plot {
   PlotAxis x = {}, y = {};
   std::vector<PlotRow> rows = {};  ///< if there are any, they take the place of the y axis
   std::vector<PlotSeries> series = {};
+  bool square = false;  ///< the area that the axes enclose
 };
 
 /// Where things lie in the plot's SVG, in its pixels.

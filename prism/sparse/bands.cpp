@@ -15,9 +15,11 @@ void check_dims(const char* name, int64_t dims, int64_t most) {
               dims);
 }
 
+/// The pairs from `first` to `end` in the order of their speed, and more features.
 Band band_of(std::string name, const RotaryPairs& pairs, int64_t first, int64_t end, std::vector<int64_t> more) {
-  for (int64_t j = first; j < end; ++j) {
-    const auto& [one, other] = pairs.features[static_cast<size_t>(j)];
+  const auto order = pairs.by_speed();
+  for (int64_t i = first; i < end; ++i) {
+    const auto& [one, other] = pairs.features[static_cast<size_t>(order[static_cast<size_t>(i)])];
     more.insert(more.end(), {one, other});
   }
   std::sort(more.begin(), more.end());
@@ -44,10 +46,12 @@ std::vector<Band> auto_bands(const RotaryPairs& pairs, int64_t block) {
   constexpr double kStill = 0.999, kHeard = 0.35;
   const int64_t count = pairs.size();
   PRISM_CHECK(count > 0, "spectral", "expected pairs of features that turn; found none; use another selector.");
+  const auto order = pairs.by_speed();
   const auto first_with = [&](double least) {
-    const auto found = std::find_if(pairs.angles.begin(), pairs.angles.end(),
-                                    [&](double angle) { return pooling_gain(angle, block) >= least; });
-    return static_cast<int64_t>(found - pairs.angles.begin());
+    const auto found = std::find_if(order.begin(), order.end(), [&](int64_t j) {
+      return pooling_gain(pairs.angles[static_cast<size_t>(j)], block) >= least;
+    });
+    return static_cast<int64_t>(found - order.begin());
   };
   const int64_t high_end = std::clamp(first_with(kStill), int64_t{1}, count);
   const int64_t low_first = std::clamp(first_with(kHeard), int64_t{0}, count - 1);

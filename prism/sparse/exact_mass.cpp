@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 namespace prism {
 
 torch::Tensor exact_mass(const HeadInput& head, int64_t row) {
   const int64_t first = std::max((head.first_row() + row) * head.query_block, head.first_query());
-  const int64_t end = std::min((head.first_row() + row + 1) * head.query_block, head.keys());
+  const int64_t end = std::min((head.first_row() + row + 1) * head.query_block, head.keys);
   const auto queries = head.q_TD.narrow(0, first - head.first_query(), end - first).to(torch::kDouble);
   auto scores = at::mm(queries, head.k_SD.narrow(0, 0, end).to(torch::kDouble).t()).mul_(head.scale);
   scores.masked_fill_(at::arange(end).unsqueeze(0) > at::arange(first, end).unsqueeze(1),
@@ -19,11 +18,8 @@ torch::Tensor exact_mass(const HeadInput& head, int64_t row) {
   return padded.view({end - first, head.blocks(), head.key_block}).sum(-1);
 }
 
-torch::Tensor recall(const HeadInput& head, const torch::Tensor& kept_MN) {
-  std::vector<torch::Tensor> shares;
-  for (int64_t row = 0; row < head.rows(); ++row)
-    shares.push_back(at::mv(exact_mass(head, row), kept_MN[row].to(torch::kDouble)));
-  return at::cat(shares);
+torch::Tensor recall(const HeadInput& head, int64_t row, const torch::Tensor& kept_N) {
+  return at::mv(exact_mass(head, row), kept_N.to(torch::kDouble));
 }
 
 }  // namespace prism

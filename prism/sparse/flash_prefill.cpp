@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "prism/core/error.h"
+#include "prism/sparse/forced_blocks.h"
 #include "prism/sparse/head_by_head.h"
 
 namespace prism {
@@ -25,15 +26,15 @@ class FlashPrefillSelector : public HeadByHeadSelector {
  protected:
   torch::Tensor select_head(const HeadInput& head) const override {
     const auto means_ND = block_means(head.k_SD, head.key_block);
-    const auto last_N = at::minimum((at::arange(head.blocks()) + 1) * head.key_block, at::full({}, head.keys())) - 1;
-    auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kBool);
+    const auto last_N = at::minimum((at::arange(head.blocks()) + 1) * head.key_block, at::full({}, head.keys)) - 1;
+    auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kByte);
     for (int64_t row = 0, first = 0, end = 0; row < head.rows(); ++row, first = end) {
-      while (end < head.queries() && head.row_of(end) == row) ++end;
+      while (end < head.queries && head.row_of(end) == row) ++end;
       auto kept_N = kept_MN[row];
-      kept_N.narrow(0, 0, std::min(options_.sink, head.blocks())).fill_(true);
-      const int64_t own = head.own_block(row), window = std::max<int64_t>(0, own - options_.window + 1);
-      if (options_.window > 0) kept_N.slice(0, window).fill_(true);
-      if (row + options_.last_dense >= head.rows()) kept_N.fill_(true);
+      const std::span<uint8_t> forced(kept_N.mutable_data_ptr<uint8_t>(), static_cast<size_t>(head.blocks()));
+      keep_first(forced, options_.sink);
+      keep_last(forced, head.own_block(row), options_.window);
+      if (head.ends_prompt && row + options_.last_dense >= head.rows()) kept_N.fill_(1);
       const auto scores_TN = at::mm(head.q_TD.narrow(0, first, end - first), means_ND.t()).mul_(head.scale);
       const auto position_T = at::arange(first, end) + head.first_query();
       scores_TN.masked_fill_(last_N.unsqueeze(0) > position_T.unsqueeze(1), -std::numeric_limits<float>::infinity());

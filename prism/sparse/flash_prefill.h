@@ -19,7 +19,7 @@ struct FlashPrefillOptions {
     v("alpha", alpha, "a block is kept from this share of the row's largest on");
     v("sink", sink, "first key blocks that every row keeps");
     v("window", window, "last key blocks that every row keeps, its own among them");
-    v("last_dense", last_dense, "last rows of each call that keep all they see");
+    v("last_dense", last_dense, "last rows of a prompt that keep all they see");
     blocks.visit(v);
   }
 };

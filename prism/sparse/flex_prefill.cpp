@@ -34,7 +34,7 @@ torch::Tensor divergence(const torch::Tensor& p, const torch::Tensor& m) {
 /// pooling_divergence() of a head whose last queries have attended.
 double divergence_of(const HeadInput& head, const LastQueries& last) {
   const auto exact_N = block_sums(last.vertical_S / last.count, head.key_block).to(torch::kDouble);
-  const auto query_D = head.q_TD.slice(0, head.queries() - last.count).mean(0);
+  const auto query_D = head.q_TD.slice(0, head.queries - last.count).mean(0);
   const auto pooled_N =
       at::mv(block_means(head.k_SD, head.key_block), query_D).mul_(head.scale).to(torch::kDouble).softmax(0);
   const auto middle_N = (exact_N + pooled_N) / 2;
@@ -63,8 +63,7 @@ class FlexPrefillSelector : public HeadByHeadSelector {
  protected:
   torch::Tensor select_head(const HeadInput& head) const override {
     constexpr int64_t kShort = 256;
-    if (head.keys() <= std::max(kShort, options_.min_budget))
-      return at::ones({head.rows(), head.blocks()}, torch::kBool);
+    if (head.keys <= std::max(kShort, options_.min_budget)) return at::ones({head.rows(), head.blocks()}, torch::kBool);
     const auto last = attend_with_last(head, head.key_block);
     const auto vertical_S = last.vertical_S / last.count, slash_S = last.slash_S / last.count;
     const int64_t least = std::max<int64_t>(1, (options_.min_budget + head.key_block - 1) / head.key_block);

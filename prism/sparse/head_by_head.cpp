@@ -4,22 +4,17 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "prism/core/error.h"
 
 namespace prism {
-namespace {
 
-struct NoState : SelectorState {
-  void truncate(int64_t) override {}
-};
-
-}  // namespace
-
-int64_t HeadInput::visible(int64_t row) const {
-  const int64_t last = std::min((first_row() + row + 1) * query_block, keys()) - 1;
-  return last / key_block + 1;
+HeadInput head_input(const SelectorInput& input, const SelectorLengths& lengths, int64_t b, int64_t h,
+                     int64_t query_block, int64_t key_block) {
+  return {lengths.blocks(b, query_block, key_block),
+          input.q_BTHD[b].select(1, h).narrow(0, 0, lengths.queries(b)).to(torch::kFloat).contiguous(),
+          input.k_BGSD[b][input.group(h)].narrow(0, 0, lengths.keys(b)).to(torch::kFloat).contiguous(),
+          input.score_scale(), input.ends_prompt};
 }
 
 HeadByHeadSelector::HeadByHeadSelector(const BlockSizes& blocks) : blocks_(blocks) {
@@ -27,14 +22,13 @@ HeadByHeadSelector::HeadByHeadSelector(const BlockSizes& blocks) : blocks_(block
 }
 
 std::unique_ptr<SelectorState> HeadByHeadSelector::make_state(const SelectorInput&) const {
-  return std::make_unique<NoState>();
+  return std::make_unique<NoSelectorState>();
 }
 
 BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&) const {
   const torch::NoGradGuard no_gradients;
   const SelectorLengths lengths(input);
-  const int64_t batch = input.q_BTHD.size(0), heads = input.q_BTHD.size(2), groups = input.k_BGSD.size(1);
-  const double scale = input.scale != 0 ? input.scale : 1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3)));
+  const int64_t batch = input.q_BTHD.size(0), heads = input.heads();
   const int64_t rows = lengths.most_rows(blocks_.queries());
   std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
   at::parallel_for(0, batch * heads, 1, [&](int64_t first, int64_t end) {
@@ -42,10 +36,7 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
     for (int64_t i = first; i < end; ++i) {
       const int64_t b = i / heads, h = i % heads;
       if (lengths.queries(b) == 0) continue;
-      const HeadInput head{
-          input.q_BTHD[b].select(1, h).narrow(0, 0, lengths.queries(b)).to(torch::kFloat).contiguous(),
-          input.k_BGSD[b][h * groups / heads].narrow(0, 0, lengths.keys(b)).to(torch::kFloat).contiguous(),
-          blocks_.queries(), blocks_.keys(), scale};
+      const auto head = head_input(input, lengths, b, h, blocks_.queries(), blocks_.keys());
       const auto chosen = select_head(head).to(torch::kBool).contiguous();
       PRISM_ASSERT(chosen.size(0) == head.rows() && chosen.size(1) == head.blocks(), "selector", "a mask of {}",
                    c10::str(chosen.sizes()));

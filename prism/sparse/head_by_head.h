@@ -11,25 +11,15 @@
 namespace prism {
 
 /// One head's queries and the keys that they may see.
-struct HeadInput {
+struct HeadInput : HeadBlocks {
   torch::Tensor q_TD, k_SD;  ///< float32
-  int64_t query_block, key_block;
-  double scale;
-
-  int64_t queries() const { return q_TD.size(0); }
-  int64_t keys() const { return k_SD.size(0); }
-  int64_t first_query() const { return keys() - queries(); }
-  /// Query blocks and key blocks, both anchored at absolute positions.
-  int64_t first_row() const { return first_query() / query_block; }
-  int64_t rows() const { return queries() == 0 ? 0 : (keys() - 1) / query_block - first_row() + 1; }
-  int64_t blocks() const { return (keys() + key_block - 1) / key_block; }
-  /// The row that query t stands in.
-  int64_t row_of(int64_t t) const { return (first_query() + t) / query_block - first_row(); }
-  /// Key blocks that some query of a row sees: [0, visible).
-  int64_t visible(int64_t row) const;
-  /// The key block of a row's first query.
-  int64_t own_block(int64_t row) const { return (first_row() + row) * query_block / key_block; }
+  double scale = 0;
+  bool ends_prompt = true;  ///< as in SelectorInput
 };
+
+/// Head h of sequence b.
+HeadInput head_input(const SelectorInput& input, const SelectorLengths& lengths, int64_t b, int64_t h,
+                     int64_t query_block, int64_t key_block);
 
 class HeadByHeadSelector : public Selector {
  public:

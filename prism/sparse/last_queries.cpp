@@ -8,8 +8,8 @@
 namespace prism {
 
 LastQueries attend_with_last(const HeadInput& head, int64_t most) {
-  const int64_t count = std::min(most, head.queries()), keys = head.keys();
-  auto scores = at::mm(head.q_TD.narrow(0, head.queries() - count, count), head.k_SD.t()).mul_(head.scale);
+  const int64_t count = std::min(most, head.queries), keys = head.keys;
+  auto scores = at::mm(head.q_TD.narrow(0, head.queries - count, count), head.k_SD.t()).mul_(head.scale);
   const auto position_T = at::arange(keys - count, keys), key_S = at::arange(keys);
   const auto distance_TS = position_T.unsqueeze(1) - key_S.unsqueeze(0);
   scores.masked_fill_(distance_TS < 0, -std::numeric_limits<float>::infinity());
@@ -23,7 +23,7 @@ LastQueries attend_with_last(const HeadInput& head, int64_t most) {
 void keep_distances(const HeadInput& head, const DistanceRange& distances, torch::Tensor kept_MN) {
   for (int64_t m = 0; m < head.rows(); ++m) {
     const int64_t first = std::max((head.first_row() + m) * head.query_block, head.first_query());
-    const int64_t last = std::min((head.first_row() + m + 1) * head.query_block, head.keys()) - 1;
+    const int64_t last = std::min((head.first_row() + m + 1) * head.query_block, head.keys) - 1;
     const int64_t highest = last - distances.first, lowest = std::max<int64_t>(0, first - distances.end + 1);
     if (highest < 0) continue;
     kept_MN[m].slice(0, lowest / head.key_block, highest / head.key_block + 1).fill_(true);

@@ -77,6 +77,22 @@ class MeanPoolingSelector : public HeadByHeadSelector {
   MeanPoolingOptions options_;
 };
 
+class DenseSelector : public Selector {
+ public:
+  explicit DenseSelector(const BlockSizes& blocks) : blocks_(blocks) { check(blocks); }
+
+  std::unique_ptr<SelectorState> make_state(const SelectorInput&) const override {
+    return std::make_unique<NoSelectorState>();
+  }
+  BlockMask select(const SelectorInput& input, SelectorState&) const override {
+    const SelectorLengths checked(input);
+    return {blocks_.queries(), blocks_.keys(), {}, {}, {}};
+  }
+
+ private:
+  BlockSizes blocks_;
+};
+
 }  // namespace
 
 std::unique_ptr<Selector> make_mean_pooling_selector(const MeanPoolingOptions& options) {
@@ -116,9 +132,7 @@ std::unique_ptr<Selector> make_oracle_selector(const OracleOptions& options) {
 }
 
 std::unique_ptr<Selector> make_dense_selector(const DenseOptions& options) {
-  return std::make_unique<RowByRow>(options.blocks, [](const HeadInput&, int64_t, std::span<uint8_t> kept) {
-    std::fill(kept.begin(), kept.end(), uint8_t{1});
-  });
+  return std::make_unique<DenseSelector>(options.blocks);
 }
 
 }  // namespace prism

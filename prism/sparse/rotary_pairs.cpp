@@ -1,6 +1,8 @@
 #include "prism/sparse/rotary_pairs.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "prism/core/error.h"
 
@@ -28,6 +30,38 @@ std::vector<int64_t> RotaryPairs::unturned() const {
   for (int64_t i = 0; i < head_dim; ++i)
     if (!turns[static_cast<size_t>(i)]) found.push_back(i);
   return found;
+}
+
+std::vector<int64_t> RotaryPairs::by_speed() const {
+  std::vector<int64_t> order(angles.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return angles[static_cast<size_t>(a)] > angles[static_cast<size_t>(b)];
+  });
+  return order;
+}
+
+std::vector<double> multi_axis_angles(std::span<const double> angles, const AxisSections& sections,
+                                      std::span<const double> steps) {
+  const auto& counts = sections.pairs;
+  const int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  PRISM_CHECK(!counts.empty() && *std::min_element(counts.begin(), counts.end()) >= 0 &&
+                  sum == static_cast<int64_t>(angles.size()) && steps.size() == counts.size(),
+              "rotary",
+              "expected sections that add up to {} pairs and a step for each; found a sum of {} in {} and {} steps.",
+              angles.size(), sum, counts.size(), steps.size());
+  std::vector<double> turned;
+  const auto axes = static_cast<int64_t>(counts.size());
+  int64_t end = counts[0];
+  for (int64_t j = 0, axis = 0; j < sum; ++j) {
+    if (sections.interleaved) {
+      axis = j < axes * counts[static_cast<size_t>(j % axes)] ? j % axes : 0;
+    } else {
+      while (j >= end) end += counts[static_cast<size_t>(++axis)];
+    }
+    turned.push_back(angles[static_cast<size_t>(j)] * steps[static_cast<size_t>(axis)]);
+  }
+  return turned;
 }
 
 RotaryPairs half_split_pairs(int64_t head_dim, std::span<const double> angles) {

@@ -1,6 +1,7 @@
 #include "prism/sparse/selector.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "prism/core/error.h"
 
@@ -26,6 +27,21 @@ void check_shapes(const SelectorInput& input) {
 
 }  // namespace
 
+int64_t HeadBlocks::visible(int64_t row) const {
+  const int64_t last = std::min((first_row() + row + 1) * query_block, keys) - 1;
+  return last / key_block + 1;
+}
+
+int64_t HeadBlocks::visible_blocks() const {
+  int64_t sum = 0;
+  for (int64_t row = 0; row < rows(); ++row) sum += visible(row);
+  return sum;
+}
+
+double SelectorInput::score_scale() const {
+  return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(q_BTHD.size(3)));
+}
+
 SelectorLengths::SelectorLengths(const SelectorInput& input) {
   check_shapes(input);
   const int64_t batch = input.q_BTHD.size(0);
@@ -48,13 +64,10 @@ SelectorLengths::SelectorLengths(const SelectorInput& input) {
                 queries(b), keys(b));
 }
 
-int64_t SelectorLengths::rows(int64_t b, int64_t query_block) const {
-  return queries(b) == 0 ? 0 : (keys(b) - 1) / query_block - first_query(b) / query_block + 1;
-}
-
 int64_t SelectorLengths::most_rows(int64_t query_block) const {
   int64_t most = 0;
-  for (size_t b = 0; b < keys_.size(); ++b) most = std::max(most, rows(static_cast<int64_t>(b), query_block));
+  for (size_t b = 0; b < keys_.size(); ++b)
+    most = std::max(most, blocks(static_cast<int64_t>(b), query_block, 1).rows());
   return most;
 }
 

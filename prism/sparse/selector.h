@@ -25,6 +25,31 @@ struct SelectorInput {
   torch::Tensor kv_lengths_B;  ///< int32; undefined: all S
   RotaryPairs pairs;           ///< of the D features
   double scale = 0;            ///< of scores; 0: 1 / sqrt(D)
+  bool ends_prompt = true;     ///< no chunk of the prompt follows: what is kept for its last rows is for these
+
+  int64_t heads() const { return q_BTHD.size(2); }
+  /// The key/value head of a query head.
+  int64_t group(int64_t head) const { return head * k_BGSD.size(1) / heads(); }
+  double score_scale() const;
+};
+
+/// How one sequence's queries and keys fall into blocks, both anchored at absolute positions; the queries are the last
+/// of the keys' positions.
+struct HeadBlocks {
+  int64_t queries = 0, keys = 0, query_block = 0, key_block = 0;
+
+  int64_t first_query() const { return keys - queries; }
+  int64_t first_row() const { return first_query() / query_block; }
+  int64_t rows() const { return queries == 0 ? 0 : (keys - 1) / query_block - first_row() + 1; }
+  int64_t blocks() const { return (keys + key_block - 1) / key_block; }
+  /// The row that query t stands in.
+  int64_t row_of(int64_t t) const { return (first_query() + t) / query_block - first_row(); }
+  /// Key blocks that some query of a row sees: [0, visible).
+  int64_t visible(int64_t row) const;
+  /// The key block of a row's first query.
+  int64_t own_block(int64_t row) const { return (first_row() + row) * query_block / key_block; }
+  /// Sum of visible() over all rows.
+  int64_t visible_blocks() const;
 };
 
 /// The lengths of a batch's sequences. @throws InputError for shapes or dtypes that contradict each other.
@@ -33,10 +58,10 @@ class SelectorLengths {
   explicit SelectorLengths(const SelectorInput& input);
   int64_t queries(int64_t b) const { return queries_[static_cast<size_t>(b)]; }
   int64_t keys(int64_t b) const { return keys_[static_cast<size_t>(b)]; }
-  int64_t first_query(int64_t b) const { return keys(b) - queries(b); }
-  /// Blocks of queries that the sequence's queries stand in.
-  int64_t rows(int64_t b, int64_t query_block) const;
-  /// Of the sequence that has most.
+  HeadBlocks blocks(int64_t b, int64_t query_block, int64_t key_block) const {
+    return {queries(b), keys(b), query_block, key_block};
+  }
+  /// Rows of query blocks of the sequence that has most.
   int64_t most_rows(int64_t query_block) const;
 
  private:
@@ -51,13 +76,18 @@ class SelectorState {
   virtual void truncate(int64_t length) = 0;
 };
 
+/// Of selectors that look at each chunk by itself.
+struct NoSelectorState : SelectorState {
+  void truncate(int64_t) override {}
+};
+
 class Selector {
  public:
   virtual ~Selector() = default;
   /// For a prompt that begins. @param input  the first chunk's, for its shapes.
   virtual std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const = 0;
   /// The key blocks of each row of query blocks; rows are anchored at absolute positions, as BlockMask says. Every
-  /// query keeps a block that it sees.
+  /// query keeps a block that it sees. A mask without rows (not defined()) keeps all.
   /// @throws InputError for shapes or dtypes that contradict each other.
   virtual BlockMask select(const SelectorInput& input, SelectorState& state) const = 0;
 };

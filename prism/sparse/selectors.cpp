@@ -1,9 +1,8 @@
 #include "prism/sparse/selectors.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <string_view>
+#include <map>
 
 #include "prism/core/names.h"
 #include "prism/sparse/flash_prefill.h"
@@ -18,33 +17,57 @@ namespace {
 
 using Words = std::vector<std::pair<std::string, std::string>>;
 
+constexpr const char* kPreset = "preset";
+
+/// Settings that go by a name; what they leave out has its default.
+struct Preset {
+  std::string name, help;
+  Json settings = Json::object();
+};
+
 struct Entry {
   std::string name, help;
+  std::vector<Preset> presets;  ///< the first one is the defaults; none for methods without a paper
   std::function<std::unique_ptr<Selector>(const Json&)> make;
-  std::function<Json(const Words&)> settings;
+  std::function<Json(const Json&, const Words&)> settings;
   std::function<std::vector<FieldDescription>()> fields;
 };
 
 template <class Options>
-Entry entry(const char* name, const char* help, std::unique_ptr<Selector> (*make)(const Options&)) {
-  return {name, help, [=](const Json& settings) { return make(fields_from_json<Options>(settings, name)); },
-          [](const Words& words) {
-            Options options;
+Entry entry(const char* name, const char* help, std::unique_ptr<Selector> (*make)(const Options&),
+            std::vector<Preset> presets = {}) {
+  return {name,
+          help,
+          std::move(presets),
+          [=](const Json& settings) { return make(fields_from_json<Options>(settings, name)); },
+          [name](const Json& preset, const Words& words) {
+            auto options = fields_from_json<Options>(preset, name);
             for (const auto& [field, value] : words) set_field(options, field, value);
             return fields_to_json(options);
           },
           [] { return describe_fields<Options>(); }};
 }
 
+const Json kReferenceSpectral = {{"p", 0.95}, {"calibration", "all_blocks"}, {"tail", "padded"}};
+
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
-      entry("spectral", "two bands of rotary pairs, calibrated (arXiv 2602.08426)", make_spectral_selector),
-      entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector),
-      entry("xattention", "sums along antidiagonals (arXiv 2503.16428)", make_xattention_selector),
+      entry("spectral", "two bands of rotary pairs, calibrated (arXiv 2602.08426)", make_spectral_selector,
+            {{"prism", "the same however a prompt is cut"},
+             {"official", "its authors' code: calibrated over all blocks, the last mean padded", kReferenceSpectral},
+             {"paper", "likewise, p as for Llama-3.1; Qwen's is 0.93", kReferenceSpectral}}),
+      entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
+            {{"official", "alpha for Qwen3; Llama-3.1's is 0.18"}, {"paper", "likewise: not in the tables"}}),
+      entry("xattention", "sums along antidiagonals (arXiv 2503.16428)", make_xattention_selector,
+            {{"official", "stride 8, threshold 0.9"}, {"paper", "likewise"}}),
       entry("flex_prefill", "query-aware or vertical-slash, head by head (arXiv 2502.20766)",
-            make_flex_prefill_selector),
+            make_flex_prefill_selector,
+            {{"official", "gamma 0.9, at least 512 keys"},
+             {"paper", "gamma 0.95, at least a block", {{"gamma", 0.95}, {"min_budget", 0}}}}),
       entry("vertical_slash", "columns and diagonals, from the last queries (MInference, arXiv 2407.02490)",
-            make_vertical_slash_selector),
+            make_vertical_slash_selector,
+            {{"official", "what its search found for nearly all heads of Llama-3.1"},
+             {"paper", "the sizes in the code behind the tables", {{"vertical", 512}, {"slash", 2048}}}}),
       entry("mean_pooling", "pooled queries against pooled keys, all features alike", make_mean_pooling_selector),
       entry("sink_window", "the first and the last blocks", make_sink_window_selector),
       entry("random", "blocks by chance", make_random_selector),
@@ -57,6 +80,12 @@ const Entry& find(const std::string& name) {
   std::map<std::string, const Entry*> known;
   for (const auto& each : entries()) known[each.name] = &each;
   return *find_by_name(known, name, "selector", "selector");
+}
+
+const Preset& find_preset(const Entry& entry, const std::string& name) {
+  std::map<std::string, const Preset*> known;
+  for (const auto& preset : entry.presets) known[preset.name] = &preset;
+  return *find_by_name(known, name, entry.name, kPreset);
 }
 
 }  // namespace
@@ -72,15 +101,40 @@ std::string selector_help(const std::string& name) {
 }
 
 std::vector<FieldDescription> selector_fields(const std::string& name) {
-  return find(name).fields();
+  const auto& entry = find(name);
+  auto fields = entry.fields();
+  if (entry.presets.empty()) return fields;
+  std::string help = "settings to start from";
+  for (const auto& preset : entry.presets) help += fmt::format("; {}: {}", preset.name, preset.help);
+  fields.insert(fields.begin(), {kPreset, "text", entry.presets.front().name, help});
+  return fields;
 }
 
 Json selector_settings(const std::string& name, const Words& words) {
-  return find(name).settings(words);
+  const auto& entry = find(name);
+  const Preset* preset = entry.presets.empty() ? nullptr : &entry.presets.front();
+  Words others;
+  for (const auto& word : words) {
+    if (preset != nullptr && word.first == kPreset)
+      preset = &find_preset(entry, word.second);
+    else
+      others.push_back(word);
+  }
+  if (preset == nullptr) return entry.settings(Json::object(), others);
+  Json settings = {{kPreset, preset->name}};
+  settings.update(entry.settings(preset->settings, others));
+  return settings;
 }
 
 std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings) {
-  return find(name).make(settings);
+  const auto& entry = find(name);
+  const auto given = settings.find(kPreset);
+  if (entry.presets.empty() || given == settings.end()) return entry.make(settings);
+  PRISM_CHECK(given->is_string(), name, "preset: expected a name; found {}.", given->dump());
+  Json all = find_preset(entry, given->get<std::string>()).settings;
+  all.update(settings);
+  all.erase(kPreset);
+  return entry.make(all);
 }
 
 }  // namespace prism

@@ -19,13 +19,16 @@ std::vector<std::string> selector_names();
 /// One line on the method, with its source.
 std::string selector_help(const std::string& name);
 
-/// The fields of the method's options, with defaults and what they mean. @throws InputError for an unknown name.
+/// The fields of the method's options, with defaults and what they mean, and `preset`, where there is a paper:
+/// `official`, as the method's authors run it, or `paper`, as the tables of arXiv 2602.08426 do. @throws InputError for
+/// an unknown name.
 std::vector<FieldDescription> selector_fields(const std::string& name);
-/// The settings that words like {"p", "0.9"} make, as find_selector() takes them: all fields.
+/// The settings that words like {"p", "0.9"} make, as find_selector() takes them: all fields, and the preset that they
+/// start from.
 /// @throws InputError for unknown names and fields, and for texts that are no such value.
 Json selector_settings(const std::string& name, const std::vector<std::pair<std::string, std::string>>& words);
 
-/// @param settings  fields of the method's options; those that are left out have their defaults.
+/// @param settings  fields of the method's options; those that are left out are the preset's, or have their defaults.
 /// @throws InputError for unknown names and fields, and for values that make no sense.
 std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings = Json::object());
 

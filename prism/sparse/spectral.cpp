@@ -69,7 +69,7 @@ class SpectralSelector : public Selector {
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
     auto& state = dynamic_cast<SpectralState&>(kept_state);
     const SelectorLengths lengths(input);
-    const int64_t batch = input.q_BTHD.size(0), heads = input.q_BTHD.size(2), groups = input.k_BGSD.size(1);
+    const int64_t batch = input.q_BTHD.size(0), heads = input.heads(), groups = input.k_BGSD.size(1);
     PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
                     state.keys_BG.size() == static_cast<size_t>(batch * groups),
                 kOperation, "expected the heads that the state was made for, {} and {}; found {} and {}.",
@@ -86,34 +86,33 @@ class SpectralSelector : public Selector {
     at::parallel_for(0, batch * heads, 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
         const int64_t b = i / heads;
+        const auto blocks = lengths.blocks(b, options_.blocks.queries(), options_.blocks.keys());
         auto& queries = state.queries_BH[static_cast<size_t>(i)];
         PRISM_CHECK(
-            queries.length() <= lengths.first_query(b), kOperation,
+            queries.length() <= blocks.first_query(), kOperation,
             "expected queries behind those of earlier calls, from {} on; found them from {}; truncate the state.",
-            queries.length(), lengths.first_query(b));
-        queries.skip_to(lengths.first_query(b));
+            queries.length(), blocks.first_query());
+        queries.skip_to(blocks.first_query());
         queries.append(input.q_BTHD[b].select(1, i % heads).narrow(0, 0, lengths.queries(b)));
-        const auto& keys = state.keys_BG[static_cast<size_t>(b * groups + i % heads * groups / heads)];
-        select_head(lengths, b, queries.blocks(), keys.blocks(), kept.data() + i * rows);
+        const auto& keys = state.keys_BG[static_cast<size_t>(b * groups + input.group(i % heads))];
+        const int64_t dense_from = queries.blocks().blocks() - (input.ends_prompt ? options_.last_dense : 0);
+        select_head(blocks, queries.blocks(), keys.blocks(), dense_from, kept.data() + i * rows);
       }
     });
     return make_block_mask(kept, batch, heads, options_.blocks.queries(), options_.blocks.keys());
   }
 
  private:
-  void select_head(const SelectorLengths& lengths, int64_t b, const BandedBlocks& queries, const BandedBlocks& keys,
+  /// @param dense_from  the first row, counted from the sequence's start, that keeps all it sees.
+  void select_head(const HeadBlocks& blocks, const BandedBlocks& queries, const BandedBlocks& keys, int64_t dense_from,
                    std::vector<int32_t>* kept_rows) const {
-    const int64_t first_row = lengths.first_query(b) / options_.blocks.queries();
-    const int64_t rows = lengths.rows(b, options_.blocks.queries());
     std::vector<uint8_t> kept;
     std::vector<double> temperatures(keys.bands(), 1.0);
     RowScratch scratch;
-    for (int64_t m = 0; m < rows; ++m) {
-      const int64_t row = first_row + m, position = row * options_.blocks.queries();
-      const int64_t last = std::min(position + options_.blocks.queries(), lengths.keys(b)) - 1;
-      const int64_t own = position / options_.blocks.keys(), visible = last / options_.blocks.keys() + 1;
+    for (int64_t m = 0; m < blocks.rows(); ++m) {
+      const int64_t row = blocks.first_row() + m, visible = blocks.visible(m);
       kept.assign(static_cast<size_t>(visible), 0);
-      if (row >= queries.blocks() - options_.last_dense) {
+      if (row >= dense_from) {
         std::fill(kept.begin(), kept.end(), 1);
       } else {
         const bool all = calibration_ == Calibration::all_blocks;
@@ -124,7 +123,7 @@ class SpectralSelector : public Selector {
         keep_by_bands(queries, row, keys, visible, temperatures, shares_, kept, scratch);
         // What is forced does not count towards the shares.
         keep_first(kept, options_.sink);
-        keep_last(kept, own, options_.recent);
+        keep_last(kept, blocks.own_block(m), options_.recent);
       }
       for (int64_t v = 0; v < visible; ++v)
         if (kept[static_cast<size_t>(v)] != 0) kept_rows[m].push_back(static_cast<int32_t>(v));

@@ -35,7 +35,7 @@ struct SpectralOptions {
     v("tail", tail, "mean of a block that is not whole: exact, or padded, with zeros, as the reference");
     v("sink", sink, "first key blocks that every row keeps");
     v("recent", recent, "last key blocks that every row keeps, from its own on");
-    v("last_dense", last_dense, "last rows of each call that keep all they see");
+    v("last_dense", last_dense, "last rows of a prompt that keep all they see");
     blocks.visit(v);
   }
 };

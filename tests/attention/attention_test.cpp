@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 
 #include "prism/core/error.h"
 
@@ -22,6 +23,28 @@ TEST(Rotary, TurnsPairJByItsAngleTimesThePosition) {
 TEST(Rotary, ScalesPositionsLinearly) {
   const auto plain = rotary_angles({}, 64), scaled = rotary_angles({.scaling = "linear", .factor = 4}, 64);
   EXPECT_TRUE(torch::allclose(plain / 4, scaled));
+}
+
+TEST(Rotary, ScalesSlowPairsAloneByYarn) {
+  // Qwen3-8B stretched to 128k. Of the original 32,768 positions pair 23 makes 36.5 turns, 24 29.3; 39 1.15, 40 0.93.
+  const RotaryConfig yarn{.base = 1e6, .scaling = "yarn", .factor = 4, .original_context = 32768};
+  const auto plain = rotary_angles({.base = 1e6}, 128), scaled = rotary_angles(yarn, 128);
+  const auto turns = [&](int64_t pair) { return plain[pair].item<double>() * 32768 / (2 * std::numbers::pi); };
+  EXPECT_GT(turns(23), 32);
+  EXPECT_LT(turns(24), 32);
+  EXPECT_GT(turns(39), 1);
+  EXPECT_LT(turns(40), 1);
+  EXPECT_TRUE(torch::allclose(scaled.narrow(0, 0, 24), plain.narrow(0, 0, 24), 1e-14, 0));
+  EXPECT_TRUE(torch::allclose(scaled.narrow(0, 40, 24), plain.narrow(0, 40, 24) / 4, 1e-14, 0));
+  for (const int64_t j : {24, 31, 38}) {
+    const double ramp = static_cast<double>(j - 23) / (40 - 23), t = plain[j].item<double>();
+    EXPECT_NEAR(scaled[j].item<double>(), (1 - ramp) * t + ramp * t / 4, 1e-15) << j;
+  }
+  RotaryCache cache;
+  const double factor = 0.1 * std::log(4.0) + 1;
+  EXPECT_NEAR(rotary_attention_factor(yarn), factor, 1e-15);
+  EXPECT_FLOAT_EQ(cache.rows(yarn, 128, 0, 1).cos[0][0].item<float>(), static_cast<float>(factor));
+  EXPECT_EQ(rotary_attention_factor({.scaling = "linear", .factor = 4}), 1);
 }
 
 TEST(Rotary, SharesOneTableBetweenLayersThatTurnAlike) {
@@ -44,6 +67,9 @@ TEST(Rotary, RejectsWhatItCannotTurnBy) {
   EXPECT_THROW(rotary_angles({}, 7), InputError);
   EXPECT_THROW(rotary_angles({.base = 0}, 8), InputError);
   EXPECT_THROW(rotary_angles({.scaling = "dynamic"}, 8), InputError);
+  EXPECT_THROW(rotary_angles({.scaling = "yarn", .factor = 2}, 8), InputError);
+  EXPECT_THROW(rotary_angles({.scaling = "yarn", .original_context = 64, .beta_fast = 1, .beta_slow = 2}, 8),
+               InputError);
 }
 
 TEST(PositionsInDocuments, StartAgainAtZeroWithEveryDocument) {

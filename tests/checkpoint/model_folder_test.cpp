@@ -135,6 +135,19 @@ TEST_F(ModelFolderTest, ReadsBothSpellingsOfTheRotaryBase) {
   EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.factor, 2.0);
 }
 
+TEST_F(ModelFolderTest, KeepsYarn) {
+  for (const std::string schedule : {"4x2", "2x1,4x1"}) {
+    auto config = config_of(schedule);
+    const RotaryConfig yarn{.base = 1e6, .scaling = "yarn", .factor = 4, .original_context = 32, .beta_fast = 16};
+    for (auto& layer : config.layers) layer.rotary = yarn;
+    const auto read = config_from_json(config_to_json(config, nullptr), "test").layers.front().rotary;
+    EXPECT_EQ(read.original_context, 32);
+    EXPECT_EQ(read.beta_fast, 16);
+    EXPECT_TRUE(torch::equal(rotary_angles(read, 64), rotary_angles(yarn, 64)));
+    EXPECT_EQ(rotary_attention_factor(read), rotary_attention_factor(yarn));
+  }
+}
+
 TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   const auto good = config_to_json(config_of("1x1,2x1"), nullptr);
   const auto refused = [&](auto change) {

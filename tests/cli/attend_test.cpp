@@ -73,6 +73,24 @@ TEST(AttendCommand, WritesTheMaskAndWhatItGives) {
   EXPECT_GT(row["recall"], row["least_recall"]);
 }
 
+TEST(AttendCommand, TakesPositionsOfSeveralAxes) {
+  write_input();
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"attend",        "qkv.safetensors", "--set",      "p=0.5", "--set",
+                                      "block_size=32", "--set",           "bands=auto", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  const auto density = [&](const std::vector<std::string>& more) {
+    return Json::parse(with(more).out)["density"].get<double>();
+  };
+  const double text = density({});
+  EXPECT_EQ(density({"--mrope-sections", "4,2,2"}), text);
+  EXPECT_EQ(density({"--mrope-sections", "4,2,2", "--mrope-interleaved"}), text);
+  EXPECT_NE(density({"--mrope-sections", "4,2,2", "--mrope-steps", "0,0,1"}), text);
+  EXPECT_EQ(with({"--mrope-sections", "4,2,3"}).status, 2);
+}
+
 TEST(AttendCommand, KeepsAllAttentionWhereItKeepsAllBlocks) {
   write_input();
   for (const std::vector<std::string>& words :

@@ -137,6 +137,16 @@ TEST(Generate, ContinuesAPromptAndRepeatsWithTheSeed) {
   EXPECT_NE(run(words("6")).out, first.out);
 }
 
+TEST(Generate, ReadsThePromptThroughASelector) {
+  std::vector<std::string> words = {"generate", trained(),   "The river", "--max-new-tokens", "4", "--temperature",
+                                    "0",        "--prefill", "spectral",  "--threads",        "1"};
+  const auto outcome = run(words);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("density"), std::string::npos) << outcome.err;
+  words.push_back("--json");
+  EXPECT_EQ(Json::parse(run(words).out)["prefill"]["selector"], "spectral");
+}
+
 TEST(GenerateInput, ThatIsWrongGetsASentence) {
   std::string longer;
   for (int i = 0; i < 100; ++i) longer += "The river sings. ";
@@ -182,6 +192,31 @@ TEST(Eval, ReportsPerplexitiesThatAgreeWithOneAnother) {
   const auto text = run({"eval", trained(), "--task", "perplexity", "text.txt", "--threads", "1"});
   EXPECT_EQ(text.status, 0);
   EXPECT_NE(text.out.find("window"), std::string::npos);
+}
+
+TEST(Eval, ReadsThroughASelectorAndSaysWhatItKept) {
+  const std::vector<std::string> words = {"eval", trained(), "text.txt", "--threads", "1", "--json"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    const auto outcome = run(more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  };
+  const auto dense = with({});
+  EXPECT_EQ(dense["prefill"]["selector"], "dense");
+  EXPECT_EQ(dense["prefill"]["density"], 1);
+  const auto all = with({"--prefill", "spectral", "--prefill-set", "p=1", "--prefill-chunk", "8"});
+  EXPECT_NEAR(all["nats"].get<double>(), dense["nats"].get<double>(), 1e-2 * dense["nats"].get<double>());
+  const auto less = with({"--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-recall", "2"});
+  EXPECT_LE(less["prefill"]["recall"].get<double>(), 1 + 1e-9);
+  EXPECT_EQ(less["prefill"]["settings"]["block_size"], 32);
+  EXPECT_GT(less["prefill"]["layers"][0]["heads"].size(), 0u);
+  const auto text = run({"eval", trained(), "text.txt", "--threads", "1", "--prefill", "xattention"});
+  EXPECT_NE(text.out.find("density"), std::string::npos) << text.out;
+
+  expect_sentence(run({"eval", trained(), "text.txt", "--prefill", "spectrl"}), 2, {"spectral"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--prefill", "spectral", "--prefill-set", "q=1"}), 2, {"q", "p"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--prefill-chunk", "-1"}), 2, {"chunk", "-1"});
 }
 
 TEST(Eval, PairsTheDocumentsOfTwoModels) {

@@ -248,6 +248,29 @@ TEST(Perplexity, SaysItsConvention) {
   expect(true, {16, 4}, {"from 13 to 16 tokens"});
 }
 
+TEST(Perplexity, IsTheSameInChunksAndThroughASelectorThatKeepsAll) {
+  const Documents documents;
+  const auto evaluate = [&](const PrefillOptions& prefill) {
+    auto source = documents.source();
+    return evaluate_perplexity(tiny_decoder(/*context=*/64), tiny_tokenizer(), source, {40, 20, prefill});
+  };
+  const auto plain = evaluate({});
+  EXPECT_EQ(all_layers(plain.prefill).all_heads().density(), 1);
+  const Json all = {{"p", 1}, {"block_size", 32}};
+  for (const auto& prefill : {PrefillOptions{.chunk = 7},
+                              {.selector = "spectral", .settings = all},
+                              {.selector = "spectral", .settings = all, .chunk = 16, .recall_rows = 1}}) {
+    const auto found = evaluate(prefill);
+    EXPECT_NEAR(found.nats, plain.nats, 1e-5 * plain.nats) << prefill.selector << prefill.chunk;
+    EXPECT_EQ(found.tokens, plain.tokens);
+  }
+  // Only its own block and the first: other figures, and the recall says how much is missing.
+  const auto less = evaluate(
+      {.selector = "sink_window", .settings = {{"window", 1}, {"sink", 0}, {"block_size", 32}}, .recall_rows = 9});
+  EXPECT_GT(std::abs(less.nats - plain.nats), 1e-3 * plain.nats);
+  EXPECT_LT(all_layers(less.prefill).all_heads().recall(), 1);
+}
+
 TEST(Perplexity, HasNoFigurePerWordForATextOfWhiteSpace) {
   const Documents documents;
   auto source = documents.text(" \n\t ");

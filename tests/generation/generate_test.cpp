@@ -89,6 +89,22 @@ TEST(Generate, ComputesTheSameLogitsStepByStepAndADroppedPositionWouldShow) {
   EXPECT_GT(difference(true), 10 * kTolerance);
 }
 
+TEST(Generate, ReadsThePromptInChunksAndThroughASelector) {
+  auto decoder = tiny_decoder();
+  auto options = greedy(10);
+  options.ignore_end_of_text = true;
+  const std::string prompt = "And then the thing that nobody had thought of";
+  const auto plain = generate(decoder, tiny_tokenizer(), prompt, options);
+  ASSERT_EQ(plain.prefill.size(), 3U);
+  options.prefill = {.selector = "spectral", .settings = {{"p", 1}, {"block_size", 32}}, .chunk = 16};
+  const auto found = generate(decoder, tiny_tokenizer(), prompt, options);
+  EXPECT_EQ(found.ids, plain.ids);
+  EXPECT_EQ(all_layers(found.prefill).all_heads().density(), 1);
+  // The prompt's attention alone is counted: rows of 32 queries over blocks of 32 keys, in two chunks of the first row
+  // and so on.
+  EXPECT_EQ(found.prefill[0].heads.size(), 2U);
+}
+
 TEST(Generate, WorksInBfloat16) {
   auto decoder = tiny_decoder();
   decoder->set_compute_type(torch::kBFloat16);

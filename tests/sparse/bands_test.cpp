@@ -36,6 +36,26 @@ TEST(PoolingGain, IsTheLengthOfTheMeanOfATurningVector) {
   EXPECT_EQ(pooling_gain(0, 128), 1);
 }
 
+TEST(MultiAxisAngles, AreThoseOfTextWhereAllAxesAdvance) {
+  const auto plain = angles(1e6, 128);
+  for (const bool interleaved : {false, true})
+    EXPECT_EQ(multi_axis_angles(plain, {{24, 20, 20}, interleaved}, std::vector{1.0, 1.0, 1.0}), plain);
+}
+
+TEST(MultiAxisAngles, TurnOnlyThePairsOfTheAxisThatAdvances) {
+  const std::vector<double> plain = {8, 7, 6, 5, 4, 3, 2, 1}, steps = {0, 0, 1};  // along a row of an image
+  EXPECT_EQ(multi_axis_angles(plain, {{2, 3, 3}, false}, steps), (std::vector<double>{0, 0, 0, 0, 0, 3, 2, 1}));
+  // Qwen3-VL's order: t h w t h w t h for sections of 3, 3 and 2.
+  EXPECT_EQ(multi_axis_angles(plain, {{3, 3, 2}, true}, steps), (std::vector<double>{0, 0, 6, 0, 0, 3, 0, 0}));
+  EXPECT_EQ(multi_axis_angles(plain, {{6, 1, 1}, true}, steps), (std::vector<double>{0, 0, 6, 0, 0, 0, 0, 0}));
+  // The pairs that stand still are the slow ones then, wherever they are.
+  const auto bands = paper_bands(interleaved_pairs(16, multi_axis_angles(plain, {{3, 3, 2}, true}, steps)), 4, 12);
+  EXPECT_EQ(bands[0].features, (std::vector<int64_t>{4, 5, 10, 11}));
+  EXPECT_THROW(multi_axis_angles(plain, {{3, 3, 3}, true}, steps), InputError);
+  EXPECT_THROW(multi_axis_angles(plain, {{4, 4}, true}, steps), InputError);
+  EXPECT_THROW(multi_axis_angles(plain, {{9, -1, 0}, false}, steps), InputError);
+}
+
 TEST(PaperBands, ArePairsAndNoSliceOfTheVector) {
   const auto bands = paper_bands(half_split_pairs(128, angles(1e6, 128)), 64, 96);
   EXPECT_EQ(bands[0].features, range(0, 32, 64, 96));

@@ -56,8 +56,7 @@ TEST(FlashPrefill, EqualsTheGoldenMasks) {
 
 HeadInput head_of(uint64_t seed) {
   const auto input = input_of(seed);
-  return {input.q_BTHD[0].select(1, 0).contiguous(), input.k_BGSD[0][0].contiguous(), kBlock, kBlock,
-          1 / std::sqrt(static_cast<double>(kWidth))};
+  return head_input(input, SelectorLengths(input), 0, 0, kBlock, kBlock);
 }
 
 TEST(FlexPrefill, EqualsTheGoldenMasks) {

@@ -5,8 +5,11 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "prism/core/error.h"
 #include "prism/sparse/exact_mass.h"
+#include "prism/sparse/mask_statistics.h"
 
 namespace prism {
 namespace {
@@ -26,9 +29,8 @@ SelectorInput make_input(int64_t queries, int64_t keys) {
           .pairs = half_split_pairs(64, std::vector<double>(32, 1.0))};
 }
 
-Tensor kept_of(const Selector& selector, const SelectorInput& input, int64_t key_block) {
-  return kept_blocks(selector.select(input, *selector.make_state(input)),
-                     (input.k_BGSD.size(2) + key_block - 1) / key_block);
+Tensor kept_of(const Selector& selector, const SelectorInput& input) {
+  return kept_blocks(input, selector.select(input, *selector.make_state(input)));
 }
 
 Json blocks_of(int64_t size) {
@@ -43,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(, EverySelector, testing::ValuesIn(selector_names()),
 TEST_P(EverySelector, KeepsEachRowsOwnBlocksAndNothingThatNoQuerySees) {
   for (const auto& [queries, keys] : {std::pair{700, 700}, {300, 700}, {1, 700}, {45, 45}}) {
     SCOPED_TRACE(testing::Message() << queries << " of " << keys);
-    const auto kept = kept_of(*find_selector(GetParam(), blocks_of(64)), make_input(queries, keys), 64);
+    const auto kept = kept_of(*find_selector(GetParam(), blocks_of(64)), make_input(queries, keys));
     const int64_t first_row = (keys - queries) / 64;
     ASSERT_EQ(kept.size(2), (keys - 1) / 64 - first_row + 1);
     for (int64_t m = 0; m < kept.size(2); ++m) {
@@ -58,14 +60,14 @@ TEST_P(EverySelector, ChoosesForEachSequenceOfABatchAsForItAlone) {
   input.q_lengths_B = torch::tensor({130, 650}, torch::kInt);
   input.kv_lengths_B = torch::tensor({400, 700}, torch::kInt);
   const auto selector = find_selector(GetParam(), blocks_of(64));
-  const auto together = kept_of(*selector, input, 64);
+  const auto together = kept_of(*selector, input);
   for (int64_t b = 0; b < 2; ++b) {
     const int64_t queries = input.q_lengths_B[b].item<int64_t>(), keys = input.kv_lengths_B[b].item<int64_t>();
     auto alone = input;
     alone.q_BTHD = input.q_BTHD.narrow(0, b, 1).narrow(1, 0, queries);
     alone.k_BGSD = input.k_BGSD.narrow(0, b, 1).narrow(2, 0, keys);
     alone.q_lengths_B = alone.kv_lengths_B = Tensor();
-    const auto kept = kept_of(*selector, alone, 64);
+    const auto kept = kept_of(*selector, alone);
     EXPECT_TRUE(at::equal(together.narrow(0, b, 1).narrow(2, 0, kept.size(2)).narrow(3, 0, kept.size(3)), kept));
   }
 }
@@ -76,13 +78,13 @@ TEST_P(EverySelector, ChoosesAlikeWhateverTheThreadsAndTheType) {
   input.k_BGSD = input.k_BGSD.to(torch::kBFloat16);
   const auto selector = find_selector(GetParam(), blocks_of(64));
   at::set_num_threads(1);
-  const auto one = kept_of(*selector, input, 64);
+  const auto one = kept_of(*selector, input);
   at::set_num_threads(3);
-  EXPECT_TRUE(at::equal(kept_of(*selector, input, 64), one));
+  EXPECT_TRUE(at::equal(kept_of(*selector, input), one));
   at::set_num_threads(1);
   input.q_BTHD = input.q_BTHD.to(torch::kFloat);
   input.k_BGSD = input.k_BGSD.to(torch::kFloat);
-  EXPECT_TRUE(at::equal(kept_of(*selector, input, 64), one));
+  EXPECT_TRUE(at::equal(kept_of(*selector, input), one));
 }
 
 TEST_P(EverySelector, SaysWhichSettingsItHas) {
@@ -95,6 +97,29 @@ TEST_P(EverySelector, SaysWhichSettingsItHas) {
   EXPECT_THROW(find_selector(GetParam(), blocks_of(100)), InputError);
 }
 
+TEST(Presets, AreSettingsThatOthersAreSetOn) {
+  const auto paper = selector_settings("flex_prefill", {{"preset", "paper"}});
+  EXPECT_EQ(paper["preset"], "paper");
+  EXPECT_EQ(paper["gamma"], 0.95);
+  EXPECT_EQ(paper["min_budget"], 0);
+  const auto changed = selector_settings("flex_prefill", {{"gamma", "0.5"}, {"preset", "paper"}});
+  EXPECT_EQ(changed["gamma"], 0.5);
+  EXPECT_EQ(selector_settings("flex_prefill", {})["preset"], "official");
+  EXPECT_EQ(selector_settings("spectral", {})["calibration"], "causal_running");
+  EXPECT_EQ(selector_settings("spectral", {{"preset", "official"}})["tail"], "padded");
+  EXPECT_THROW(selector_settings("spectral", {{"preset", "mine"}}), InputError);
+  EXPECT_THROW(selector_settings("random", {{"preset", "paper"}}), InputError);
+  EXPECT_THROW(find_selector("spectral", {{"preset", 3}}), InputError);
+  EXPECT_FALSE(selector_settings("random", {}).contains("preset"));
+
+  const auto input = make_input(700, 700);
+  auto by_name = blocks_of(64), by_hand = blocks_of(64);
+  by_name["preset"] = "official";
+  by_hand.update({{"calibration", "all_blocks"}, {"tail", "padded"}});
+  EXPECT_TRUE(at::equal(kept_of(*find_selector("spectral", by_name), input),
+                        kept_of(*find_selector("spectral", by_hand), input)));
+}
+
 TEST(Selectors, AreFoundByName) {
   EXPECT_THROW(find_selector("telepathy"), InputError);
   EXPECT_EQ(selector_names().size(), 10u);
@@ -102,12 +127,7 @@ TEST(Selectors, AreFoundByName) {
 
 double mean_recall(const SelectorInput& input, const Tensor& kept, int64_t block) {
   double sum = 0;
-  for (int64_t b = 0; b < 2; ++b)
-    for (int64_t h = 0; h < 4; ++h) {
-      const HeadInput head{input.q_BTHD[b].select(1, h).contiguous(), input.k_BGSD[b][h / 2].contiguous(), block, block,
-                           0.125};
-      sum += recall(head, kept[b][h]).mean().item<double>() / 8;
-    }
+  for (const auto& head : measure_mask(input, make_block_mask(kept, block, block), kAllRows)) sum += head.recall() / 4;
   return sum;
 }
 
@@ -117,7 +137,7 @@ TEST(Oracle, HoldsTheShareThatItIsAskedForWithTheLeastBlocks) {
   for (const double p : {0.5, 0.8, 0.95, 1.0}) {
     auto settings = blocks_of(64);
     settings["p"] = p;
-    const auto kept = kept_of(*find_selector("oracle", settings), input, 64);
+    const auto kept = kept_of(*find_selector("oracle", settings), input);
     const double found = mean_recall(input, kept, 64);
     EXPECT_GE(found, p - 1e-6);
     EXPECT_GT(found, before);
@@ -125,7 +145,7 @@ TEST(Oracle, HoldsTheShareThatItIsAskedForWithTheLeastBlocks) {
     // At its density nothing else holds more.
     auto pooled = blocks_of(64);
     pooled["p"] = p;
-    const auto other = kept_of(*find_selector("mean_pooling", pooled), input, 64);
+    const auto other = kept_of(*find_selector("mean_pooling", pooled), input);
     if (other.sum().item<int64_t>() <= kept.sum().item<int64_t>()) {
       EXPECT_LE(mean_recall(input, other, 64), found);
     }
@@ -134,18 +154,41 @@ TEST(Oracle, HoldsTheShareThatItIsAskedForWithTheLeastBlocks) {
 
 TEST(Recall, IsTheShareOfTheExactAttention) {
   const auto input = make_input(300, 500);
-  const HeadInput head{input.q_BTHD[0].select(1, 0).contiguous(), input.k_BGSD[0][0].contiguous(), 64, 32, 0.125};
+  const auto head = head_input(input, SelectorLengths(input), 0, 0, 64, 32);
   const auto kept = torch::rand({head.rows(), head.blocks()}) < 0.5;
-  const auto found = recall(head, kept);
   for (const int64_t t : {0, 17, 299}) {
-    const int64_t position = head.first_query() + t;
+    const int64_t position = head.first_query() + t, row = head.row_of(t);
+    const auto found = recall(head, row, kept[row]);
     const auto weights =
         at::mv(head.k_SD.narrow(0, 0, position + 1), head.q_TD[t]).mul(0.125).to(torch::kDouble).softmax(0);
     double share = 0;
     for (int64_t s = 0; s <= position; ++s)
-      if (kept[head.row_of(t)][s / 32].item<bool>()) share += weights[s].item<double>();
-    EXPECT_NEAR(found[t].item<double>(), share, 1e-6);
+      if (kept[row][s / 32].item<bool>()) share += weights[s].item<double>();
+    const int64_t first = std::max(head.first_query(), (head.first_row() + row) * 64);
+    EXPECT_NEAR(found[position - first].item<double>(), share, 1e-6);
   }
+}
+
+TEST(MeasureMask, CountsWhatIsKeptHeadByHeadAndLooksAtTheRowsItIsAskedFor) {
+  auto input = make_input(300, 500);
+  input.q_lengths_B = torch::tensor({0, 200}, torch::kInt);
+  input.kv_lengths_B = torch::tensor({100, 450}, torch::kInt);
+  // Of the second sequence: queries 250 to 449, rows 3 to 7 of 64, which see 4, 5, 6, 7 and 8 blocks.
+  const auto kept = visible_blocks(input, 64, 64);
+  ASSERT_EQ(kept.sizes(), torch::IntArrayRef({2, 4, 5, 8}));
+  EXPECT_FALSE(kept[0].any().item<bool>());
+  auto less = kept.clone();
+  less[1][2].select(1, 0).fill_(false);  // head 2 without the first block
+  const auto heads = measure_mask(input, make_block_mask(less, 64, 64), 2);
+  ASSERT_EQ(heads.size(), 4u);
+  EXPECT_EQ(heads[0].visible, 4 + 5 + 6 + 7 + 8);
+  EXPECT_EQ(heads[0].density(), 1);
+  EXPECT_EQ(heads[2].kept, 30 - 5);
+  EXPECT_EQ(heads[0].queries, 64 + 2);  // rows 4 and 7, the last one of two queries
+  EXPECT_NEAR(heads[0].recall(), 1, 1e-12);
+  EXPECT_LT(heads[2].recall(), 1);
+  EXPECT_LE(heads[2].least_recall, heads[2].recall());
+  EXPECT_EQ(measure_mask(input, {64, 64, {}, {}, {}}, 0)[2].kept, 30);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+#include "prism/models/chunks.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "prism/core/error.h"
+
+namespace prism {
+
+torch::Tensor forward_in_chunks(Decoder& decoder, const torch::Tensor& tokens_BT, ForwardContext context,
+                                int64_t chunk) {
+  const int64_t tokens = tokens_BT.size(1);
+  if (chunk == 0 || chunk >= tokens) return decoder(tokens_BT, context);
+  PRISM_ASSERT(chunk > 0 && context.cache != nullptr && !context.positions_BT.defined() &&
+                   !context.documents_BT.defined() && !context.lengths_B.defined(),
+               "chunks", "chunks of {} tokens without a cache, or with tensors of the whole prompt", chunk);
+  std::vector<torch::Tensor> hidden;
+  for (int64_t first = 0; first < tokens; first += chunk) {
+    const int64_t count = std::min(chunk, tokens - first);
+    context.ends_prompt = first + count == tokens;
+    hidden.push_back(decoder(tokens_BT.narrow(1, first, count), context));
+  }
+  return at::cat(hidden, 1);
+}
+
+}  // namespace prism

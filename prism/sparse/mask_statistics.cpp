@@ -1,0 +1,82 @@
+#include "prism/sparse/mask_statistics.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+
+#include "prism/sparse/exact_mass.h"
+
+namespace prism {
+namespace {
+
+/// `count` of them, or all, evenly spread, the last among them.
+std::vector<int64_t> spread_rows(int64_t rows, int64_t count) {
+  if (count == kAllRows) count = rows;
+  count = std::min(count, rows);
+  std::vector<int64_t> chosen;
+  for (int64_t i = 0; i < count; ++i) chosen.push_back((i + 1) * rows / count - 1);
+  return chosen;
+}
+
+void measure_recall(const HeadInput& head, const torch::Tensor& kept_MN, int64_t rows, HeadStatistics& found) {
+  for (const int64_t row : spread_rows(head.rows(), rows)) {
+    const auto share_T = recall(head, row, kept_MN[row].narrow(0, 0, head.blocks()));
+    found.queries += share_T.size(0);
+    found.kept_mass += share_T.sum().item<double>();
+    found.least_recall = std::min(found.least_recall, share_T.min().item<double>());
+  }
+}
+
+int64_t key_blocks(const SelectorInput& input, int64_t key_block) {
+  return (input.k_BGSD.size(2) + key_block - 1) / key_block;
+}
+
+}  // namespace
+
+HeadStatistics& HeadStatistics::operator+=(const HeadStatistics& other) {
+  kept += other.kept;
+  visible += other.visible;
+  queries += other.queries;
+  kept_mass += other.kept_mass;
+  least_recall = std::min(least_recall, other.least_recall);
+  return *this;
+}
+
+torch::Tensor kept_blocks(const SelectorInput& input, const BlockMask& mask) {
+  return mask.defined() ? kept_blocks(mask, key_blocks(input, mask.key_block_size))
+                        : visible_blocks(input, mask.query_block_size, mask.key_block_size);
+}
+
+torch::Tensor visible_blocks(const SelectorInput& input, int64_t query_block, int64_t key_block) {
+  const SelectorLengths lengths(input);
+  const int64_t batch = input.q_BTHD.size(0);
+  auto visible_BHMN =
+      at::zeros({batch, input.heads(), lengths.most_rows(query_block), key_blocks(input, key_block)}, torch::kBool);
+  for (int64_t b = 0; b < batch; ++b) {
+    if (lengths.queries(b) == 0) continue;
+    const auto blocks = lengths.blocks(b, query_block, key_block);
+    for (int64_t m = 0; m < blocks.rows(); ++m)
+      visible_BHMN[b].select(1, m).narrow(1, 0, blocks.visible(m)).fill_(true);
+  }
+  return visible_BHMN;
+}
+
+std::vector<HeadStatistics> measure_mask(const SelectorInput& input, const BlockMask& mask, int64_t recall_rows) {
+  const torch::NoGradGuard no_gradients;
+  const SelectorLengths lengths(input);
+  const auto kept_BHMN = kept_blocks(input, mask);
+  std::vector<HeadStatistics> heads(static_cast<size_t>(input.heads()));
+  for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
+    const auto blocks = lengths.blocks(b, mask.query_block_size, mask.key_block_size);
+    for (int64_t h = 0; h < input.heads(); ++h) {
+      HeadStatistics found{.kept = kept_BHMN[b][h].sum().item<int64_t>(), .visible = blocks.visible_blocks()};
+      if (recall_rows != 0)
+        measure_recall(head_input(input, lengths, b, h, mask.query_block_size, mask.key_block_size), kept_BHMN[b][h],
+                       recall_rows, found);
+      heads[static_cast<size_t>(h)] += found;
+    }
+  }
+  return heads;
+}
+
+}  // namespace prism

@@ -1,0 +1,131 @@
+// Prompts in chunks and through selectors against one dense pass.
+#include "prism/models/chunks.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "prism/core/error.h"
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+constexpr int64_t kTokens = 300;
+
+torch::Tensor prompt() {
+  torch::manual_seed(5);
+  return torch::randint(kTinyVocab, {1, kTokens}, torch::kLong);
+}
+
+/// Small blocks, so that a short prompt has many.
+PrefillOptions spectral(double p, int64_t chunk) {
+  return {.selector = "spectral", .settings = {{"p", p}, {"block_size", 32}}, .chunk = chunk, .recall_rows = 2};
+}
+
+struct Read {
+  torch::Tensor hidden_BTD;
+  std::vector<LayerPrefill> layers;
+};
+
+Read read(Decoder& decoder, const torch::Tensor& tokens_BT, const PrefillOptions& options, bool with_cache = true) {
+  const torch::NoGradGuard no_gradients;
+  std::optional<KvCache> cache;
+  Prefill prefill(options);
+  ForwardContext context;
+  context.prefill = &prefill;
+  if (with_cache)
+    context.cache = &cache.emplace(decoder->config().layers, tokens_BT.size(0), tokens_BT.size(1), torch::kFloat);
+  auto hidden = forward_in_chunks(decoder, tokens_BT, context, options.chunk);
+  return {std::move(hidden), prefill.layers()};
+}
+
+/// Sums over at most 300 keys in another order, in 3 layers, on values of a normed stream below 10.
+constexpr double kTolerance = 300 * 0x1p-23 * 10;
+
+TEST(Chunks, GiveWhatTheWholePromptGives) {
+  auto decoder = tiny_decoder(kTokens);
+  const auto whole = read(decoder, prompt(), {}, false).hidden_BTD;
+  for (const int64_t chunk : {1, 7, 32, 200, 299, 300, 1000}) {
+    const auto found = read(decoder, prompt(), {.chunk = chunk});
+    EXPECT_LT((found.hidden_BTD - whole).abs().max().item<double>(), kTolerance) << chunk;
+  }
+}
+
+TEST(Chunks, OfWholeBlocksKeepTheSameBlocksInCausalCalibration) {
+  auto decoder = tiny_decoder(kTokens);
+  const auto whole = read(decoder, prompt(), spectral(0.5, 0));
+  const auto density = all_layers(whole.layers).all_heads().density();
+  EXPECT_LT(density, 0.9);
+  for (const int64_t chunk : {32, 64, 160}) {
+    const auto found = read(decoder, prompt(), spectral(0.5, chunk));
+    EXPECT_LT((found.hidden_BTD - whole.hidden_BTD).abs().max().item<double>(), kTolerance) << chunk;
+    EXPECT_EQ(all_layers(found.layers).all_heads().density(), density) << chunk;
+  }
+  // That is not dense attention.
+  EXPECT_GT((whole.hidden_BTD - read(decoder, prompt(), {}).hidden_BTD).abs().max().item<double>(), 10 * kTolerance);
+}
+
+TEST(Chunks, ThatKeepAllBlocksAreDense) {
+  auto decoder = tiny_decoder(kTokens);
+  const auto whole = read(decoder, prompt(), {}).hidden_BTD;
+  for (const int64_t chunk : {0, 50, 64}) {
+    const auto found = read(decoder, prompt(), spectral(1, chunk));
+    EXPECT_LT((found.hidden_BTD - whole).abs().max().item<double>(), kTolerance) << chunk;
+    EXPECT_EQ(all_layers(found.layers).all_heads().density(), 1) << chunk;
+  }
+}
+
+TEST(Prefill, RecordsEveryLayerAndHead) {
+  auto decoder = tiny_decoder(kTokens);
+  const auto layers = read(decoder, prompt(), spectral(0.5, 100)).layers;
+  ASSERT_EQ(layers.size(), 3u);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    ASSERT_EQ(layers[i].heads.size(), static_cast<size_t>(decoder->config().layers[i].heads));
+    for (const auto& head : layers[i].heads) {
+      EXPECT_LE(head.density(), 1);
+      EXPECT_GT(head.queries, 0);
+      EXPECT_LE(head.recall(), 1 + 1e-9);
+      EXPECT_LE(head.least_recall, head.recall());
+    }
+    EXPECT_GT(layers[i].attend_seconds, 0);
+  }
+  const auto sum = all_layers(layers);
+  EXPECT_EQ(sum.all_heads().visible, 12 * layers[0].heads[0].visible);  // 2 + 4 + 6 heads of the same rows
+}
+
+TEST(Prefill, ForgetsWithTheCache) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder(kTokens);
+  KvCache cache(decoder->config().layers, 1, kTokens, torch::kFloat);
+  Prefill prefill(spectral(0.5, 0));
+  ForwardContext context;
+  context.cache = &cache;
+  context.prefill = &prefill;
+  const auto tokens = prompt();
+  const auto first = decoder(tokens, context).clone();
+  cache.truncate(64);
+  const auto again = decoder(tokens.narrow(1, 64, kTokens - 64), context);
+  EXPECT_LT((again - first.narrow(1, 64, kTokens - 64)).abs().max().item<double>(), kTolerance);
+  // Steps of one token are dense, and the chunk behind them sees their keys.
+  cache.truncate(64);
+  for (int64_t t = 64; t < 96; ++t) decoder(tokens.narrow(1, t, 1), context);
+  EXPECT_NO_THROW(decoder(tokens.narrow(1, 96, kTokens - 96), context));
+}
+
+TEST(Prefill, RefusesWhatItCannotServe) {
+  EXPECT_THROW(Prefill({.selector = "telepathy"}), InputError);
+  EXPECT_THROW(Prefill({.selector = "spectral", .settings = {{"p", 2}}}), InputError);
+  EXPECT_THROW(Prefill({.chunk = -1}), InputError);
+  EXPECT_THROW(Prefill({.recall_rows = -1}), InputError);
+  auto decoder = tiny_decoder(kTokens);
+  Prefill prefill(spectral(0.5, 0));
+  ForwardContext context;
+  context.prefill = &prefill;
+  context.documents_BT = torch::zeros({1, kTokens}, torch::kInt);
+  EXPECT_THROW(decoder(prompt(), context), InputError);
+}
+
+}  // namespace
+}  // namespace prism
