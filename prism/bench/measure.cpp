@@ -1,10 +1,12 @@
 #include "prism/bench/measure.h"
 
+#include <malloc.h>
 #include <omp.h>
 
 #include <algorithm>
-#include <array>
+#include <fstream>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "prism/core/names.h"
@@ -21,18 +23,46 @@ double milliseconds(const std::function<void()>& call) {
   return timer.seconds() * 1e3;
 }
 
+/// A line of /proc/self/status, which counts in KiB; 0 without it.
+int64_t status_bytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kib = 0;
+    if (word == name && status >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds,
                    const std::function<void()>& limit) {
-  const std::array calls = {&prism, &peer, &limit};
-  std::array<std::vector<double>, calls.size()> times;
+  const auto or_nothing = [](const std::function<void()>& call) { return call ? call : std::function<void()>([] {}); };
+  const auto ms = medians_in_turn({prism, or_nothing(peer), or_nothing(limit)}, rounds);
+  return {ms[0], peer ? ms[1] : 0, limit ? ms[2] : 0};
+}
+
+std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& calls, int64_t rounds) {
+  std::vector<std::vector<double>> times(calls.size());
   for (int64_t i = 0; i < 1 + rounds; ++i)
     for (size_t c = 0; c < calls.size(); ++c) {
-      const double ms = *calls[c] ? milliseconds(*calls[c]) : 0;
+      const double ms = milliseconds(calls[c]);
       if (i > 0) times[c].push_back(ms);
     }
-  return {median(times[0]), median(times[1]), median(times[2])};
+  std::vector<double> medians;
+  for (const auto& each : times) medians.push_back(median(each));
+  return medians;
+}
+
+MemoryPeak::MemoryPeak() : before_(0) {
+  // Memory that was freed would be taken again without a trace; the system forgets the peak so far (man 5 proc).
+  ::malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << 5;
+  before_ = status_bytes("VmRSS:");
+}
+
+int64_t MemoryPeak::extra_bytes() const {
+  return std::max<int64_t>(0, status_bytes("VmHWM:") - before_);
 }
 
 uint64_t read_through(const void* memory, int64_t bytes, int threads) {

@@ -16,11 +16,25 @@ struct Medians {
   double ratio() const { return peer_ms / prism_ms; }
 };
 
+/// Calls all once without counting, then in turn `rounds` times each. @return each one's median, in milliseconds.
+std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& calls, int64_t rounds);
+
 /// Calls all once without counting, then in turn `rounds` times each, and takes the medians.
 /// @param peer   may be empty: its median is 0 then.
 /// @param limit  what no program of that task could do without; may be empty.
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds,
                    const std::function<void()>& limit = {});
+
+/// How much more resident memory the process took at its peak than when this was made.
+class MemoryPeak {
+ public:
+  MemoryPeak();
+  /// 0 where the system does not say.
+  int64_t extra_bytes() const;
+
+ private:
+  int64_t before_;
+};
 
 /// Reads memory from end to end on `threads` threads, each its part. @return the sum of its whole 64-bit words.
 uint64_t read_through(const void* memory, int64_t bytes, int threads);

@@ -11,6 +11,7 @@
 
 #include "prism/analysis/compare_distances.h"
 #include "prism/checkpoint/model_folder.h"
+#include "prism/cli/analyse.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/cli/field_options.h"
@@ -333,7 +334,9 @@ struct Analysis {
 
 int run_analyse(const Arguments& arguments) {
   static const std::map<std::string, Analysis> analyses = {
-      {kDistanceName, {"how many tokens back the attention of each layer looks", run_attention_distance}}};
+      {kDistanceName, {"how many tokens back the attention of each layer looks", run_attention_distance}},
+      {"spectrum",
+       {"what lies in the fast and slow pairs of heads, and what pooling leaves of it", run_analyse_spectrum}}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print("Usage: prism analyse KIND MODEL... [options]\n\n");
     for (const auto& [name, analysis] : analyses) fmt::print("  {:<20}{}\n", name, analysis.summary);

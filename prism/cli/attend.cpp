@@ -4,15 +4,19 @@
 #include <cmath>
 #include <filesystem>
 
-#include "prism/attention/rotary.h"
+#include "prism/checkpoint/mask_file.h"
 #include "prism/checkpoint/tensor_file.h"
+#include "prism/cli/attention_tensors.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/files.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/attend.h"
+#include "prism/report/grid_plot.h"
+#include "prism/report/plot_file.h"
 #include "prism/sparse/mask_statistics.h"
 #include "prism/sparse/selectors.h"
 
@@ -22,13 +26,12 @@ namespace {
 constexpr const char* kOperation = "attend";
 
 struct Words {
-  std::string file, output, selector = "spectral", layout = "half_split";
+  std::string file, output, mask, save_mask, picture, selector = "spectral";
   std::vector<std::string> sets;
-  std::vector<int64_t> sections;
-  std::vector<double> steps = {1, 1, 1};
-  bool sections_interleaved = false;
-  double base = 10000;
-  int64_t rotary_dims = 0;
+  std::vector<int64_t> mask_blocks = {128, 128};
+  RotaryWords rotary;
+  int64_t picture_head = 0;
+  double skip_share = 0;
   int threads = 0;
   bool recall = false, json = false;
 };
@@ -41,44 +44,6 @@ std::string selectors_text() {
       text += fmt::format("    {:<14} {} [{}]\n", row.path, row.help, row.default_value);
   }
   return text;
-}
-
-/// Queries, keys and values as attend() takes them.
-struct Tensors {
-  torch::Tensor q_BTHD, k_BGSD, v_BGSE;
-  RotaryPairs pairs;
-};
-
-Tensors read(const Words& words) {
-  const SafetensorsReader reader(words.file);
-  Tensors found{read_tensor(reader, "q"), read_tensor(reader, "k"), read_tensor(reader, "v"), {}};
-  for (const auto& [name, tensor] : {std::pair{"q", found.q_BTHD}, {"k", found.k_BGSD}, {"v", found.v_BGSE}}) {
-    PRISM_CHECK(tensor.dim() == 4 && tensor.numel() > 0, kOperation,
-                "{}: expected q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E]; found {} in {}; reshape it.", name,
-                c10::str(tensor.sizes()), words.file);
-    PRISM_CHECK(tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16, kOperation,
-                "{}: expected float32 or bfloat16; found {} in {}; convert it.", name, tensor.dtype().name(),
-                words.file);
-  }
-  found.q_BTHD = found.q_BTHD.transpose(1, 2);
-  const int64_t width = found.q_BTHD.size(3), turning = words.rotary_dims == 0 ? width : words.rotary_dims;
-  torch::Tensor angles;
-  if (reader.contains("inverse_frequencies")) {
-    angles = read_tensor(reader, "inverse_frequencies").to(torch::kDouble).flatten();
-  } else {
-    PRISM_CHECK(turning > 0 && turning % 2 == 0 && turning <= width, kOperation,
-                "--rotary-dims: expected an even number up to the width of a head, {}; found {}; change it.", width,
-                turning);
-    angles = rotary_angles({.base = words.base}, turning);
-  }
-  const std::span<const double> given(angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel()));
-  std::vector<double> turned(given.begin(), given.end());
-  if (!words.sections.empty())
-    turned = multi_axis_angles(given, {words.sections, words.sections_interleaved}, words.steps);
-  PRISM_CHECK(words.layout == "half_split" || words.layout == "interleaved", kOperation,
-              "--rotary: expected half_split or interleaved; found \"{}\"; choose one of these.", words.layout);
-  found.pairs = words.layout == "half_split" ? half_split_pairs(width, turned) : interleaved_pairs(width, turned);
-  return found;
 }
 
 void print(const Json& row, bool json) {
@@ -100,6 +65,95 @@ void print(const Json& row, bool json) {
   }
 }
 
+void add_options(CLI::App& app, Words& words) {
+  app.add_option("FILE", words.file, "a safetensors file")->required();
+  app.add_option("--selector", words.selector, "the method that chooses the blocks")->capture_default_str();
+  app.add_option("--set", words.sets, "NAME=VALUE: one of the selector's settings, see below")->allow_extra_args(false);
+  app.add_option(
+         "--mask", words.mask,
+         "a file with a mask instead of a selector's: mask [B, H, query blocks, key blocks], uint8, of blocks of "
+         "--mask-blocks tokens, or what --save-mask wrote")
+      ->type_name("FILE");
+  app.add_option("--mask-blocks", words.mask_blocks, "tokens of a query block and of a key block of --mask")
+      ->delimiter(',')
+      ->expected(2)
+      ->capture_default_str();
+  app.add_option("--skip-share", words.skip_share,
+                 "leave out tiles where no weight reaches this share of the largest so far; 0: none")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  app.add_option("--output", words.output, "where mask, out and lse go; nothing is written without")
+      ->type_name("OUT.safetensors");
+  app.add_option("--save-mask", words.save_mask, "where the mask goes as lists of kept blocks, which are small")
+      ->type_name("OUT.safetensors");
+  app.add_option("--picture", words.picture, "where a picture of a head's mask goes")->type_name("OUT.svg");
+  app.add_option("--picture-head", words.picture_head, "which head, of the first sequence")->capture_default_str();
+  add_rotary_options(app, words.rotary);
+  app.add_flag("--recall", words.recall, "also measure what share of the exact attention is kept, as slow as that");
+  add_threads_option(app, words.threads);
+  app.add_flag("--json", words.json, "one JSON object");
+  app.footer(
+      selectors_text() +
+      "\n  prism attend layer12.safetensors --set p=0.9 --output sparse.safetensors --picture sparse.svg\n"
+      "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json\n"
+      "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");
+}
+
+/// Density, recall and times, over all heads and head by head.
+Json statistics(const Words& words, const SelectorInput& input, const BlockMask& mask, double select_ms,
+                double attend_ms) {
+  const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
+  HeadStatistics all;
+  for (const auto& head : heads) all += head;
+  Json row = {{"selector", words.mask.empty() ? words.selector : words.mask},
+              {"tokens", input.q_BTHD.size(1)},
+              {"keys", input.k_BGSD.size(2)},
+              {"density", all.density()},
+              {"select_ms", select_ms},
+              {"attend_ms", attend_ms}};
+  if (words.recall) {
+    row["recall"] = all.recall();
+    row["least_recall"] = all.least_recall;
+  }
+  row["heads"] = Json::array();
+  for (const auto& head : heads) {
+    row["heads"].push_back({{"density", head.density()}});
+    if (words.recall) row["heads"].back().update({{"recall", head.recall()}, {"least_recall", head.least_recall}});
+  }
+  return row;
+}
+
+/// One head's kept blocks among those that its queries see.
+std::string picture_of(const Words& words, const SelectorInput& input, const BlockMask& mask) {
+  const auto kept = kept_blocks(input, mask)[0][words.picture_head].to(torch::kDouble).contiguous();
+  const auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size)[0][words.picture_head];
+  const auto shares = torch::where(visible, kept, kNoShare).contiguous();
+  const double* first = shares.const_data_ptr<double>();
+  const auto blocks = SelectorLengths(input).blocks(0, mask.query_block_size, mask.key_block_size);
+  const ShadeGrid grid{.rows = shares.size(0),
+                       .columns = shares.size(1),
+                       .shares = {first, first + shares.numel()},
+                       .first_row = static_cast<double>(blocks.first_row() * mask.query_block_size),
+                       .row_step = static_cast<double>(mask.query_block_size),
+                       .column_step = static_cast<double>(mask.key_block_size),
+                       .row_label = "query, tokens",
+                       .column_label = "key, tokens"};
+  const std::string name = words.mask.empty() ? words.selector : words.mask;
+  return plot_file(grid_plot("mask", fmt::format("Key blocks that {} keeps, head {}", name, words.picture_head), grid),
+                   {}, "gnuplot");
+}
+
+void write_files(const Words& words, const SelectorInput& input, const BlockMask& mask, const AttentionOutput& found) {
+  const auto kept = kept_blocks(input, mask);
+  if (!words.output.empty())
+    write_tensors(words.output,
+                  {{"mask", kept.to(torch::kByte)}, {"out", found.out_BTHE.transpose(1, 2)}, {"lse", found.lse_BHT}});
+  if (!words.save_mask.empty())
+    save_block_mask(words.save_mask,
+                    mask.defined() ? mask : make_block_mask(kept, mask.query_block_size, mask.key_block_size));
+  if (!words.picture.empty()) write_file(words.picture, picture_of(words, input, mask));
+}
+
 }  // namespace
 
 int run_attend(const Arguments& arguments) {
@@ -110,67 +164,34 @@ int run_attend(const Arguments& arguments) {
       "encoding, and may hold inverse_frequencies [R / 2]. The output holds mask, uint8 [B, H, query blocks, key "
       "blocks],\nout [B, H, T, E] and lse [B, H, T].",
       "prism attend");
-  app.add_option("FILE", words.file, "a safetensors file")->required();
-  app.add_option("--selector", words.selector, "the method that chooses the blocks")->capture_default_str();
-  app.add_option("--set", words.sets, "NAME=VALUE: one of the selector's settings, see below")->allow_extra_args(false);
-  app.add_option("--output", words.output, "where mask, out and lse go; nothing is written without")
-      ->type_name("OUT.safetensors");
-  app.add_option("--rotary", words.layout, "which features turn together: half_split or interleaved")
-      ->capture_default_str();
-  app.add_option("--rotary-base", words.base, "of the angles, for bands=auto, unless the file has them")
-      ->capture_default_str();
-  app.add_option("--rotary-dims", words.rotary_dims, "features that turn, the first ones; 0: all")
-      ->capture_default_str();
-  app.add_option("--mrope-sections", words.sections,
-                 "pairs of each axis where positions have several, e.g. 24,20,20 for time, height and width")
-      ->delimiter(',');
-  app.add_flag("--mrope-interleaved", words.sections_interleaved, "axes take turns (Qwen3-VL) instead of following");
-  app.add_option("--mrope-steps", words.steps,
-                 "how far positions go along each axis from token to token: 1,1,1 in text, 0,0,1 in a row of an image")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_flag("--recall", words.recall, "also measure what share of the exact attention is kept, as slow as that");
-  add_threads_option(app, words.threads);
-  app.add_flag("--json", words.json, "one JSON object");
-  app.footer(selectors_text() +
-             "\n  prism attend layer12.safetensors --set p=0.9 --output sparse.safetensors\n"
-             "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json");
+  add_options(app, words);
   if (!parse(app, arguments)) return 0;
   const auto selector =
       find_selector(words.selector, selector_settings(words.selector, overrides_from_sets(words.sets, kOperation)));
+  PRISM_CHECK(words.mask.empty() || words.sets.empty(), kOperation,
+              "expected --mask or settings of a selector; found both; leave one out.");
   start_compute(words.threads);
   const torch::NoGradGuard no_gradients;
-  const auto tensors = read(words);
-  Timer timer;
+  const auto tensors = read_attention_tensors(words.file, words.rotary, kOperation);
+  PRISM_CHECK(tensors.v_BGSE.defined(), kOperation, "expected q, k and v in {}; found no v; add it.", words.file);
+  PRISM_CHECK(words.picture_head >= 0 && words.picture_head < tensors.q_BTHD.size(2), kOperation,
+              "--picture-head: expected a head within 0-{}; found {}; change it.", tensors.q_BTHD.size(2) - 1,
+              words.picture_head);
   const SelectorInput input{tensors.q_BTHD, tensors.k_BGSD, {}, {}, tensors.pairs, 0};
-  const auto mask = selector->select(input, *selector->make_state(input));
+  Timer timer;
+  const auto mask = words.mask.empty() ? selector->select(input, *selector->make_state(input))
+                                       : load_block_mask(words.mask, words.mask_blocks[0], words.mask_blocks[1]);
   const double select_ms = 1e3 * timer.seconds();
   timer.restart();
   AttentionInput attention;
   attention.q_BTHD = tensors.q_BTHD;
   attention.kv = {tensors.k_BGSD, tensors.v_BGSE, {}};
   attention.block_mask = mask;
+  attention.skip_share = words.skip_share;
   const auto found = attend(attention);
   const double attend_ms = 1e3 * timer.seconds();
-  const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
-  HeadStatistics all;
-  for (const auto& head : heads) all += head;
-  Json row = {{"selector", words.selector}, {"tokens", input.q_BTHD.size(1)}, {"keys", input.k_BGSD.size(2)},
-              {"density", all.density()},   {"select_ms", select_ms},         {"attend_ms", attend_ms}};
-  if (words.recall) {
-    row["recall"] = all.recall();
-    row["least_recall"] = all.least_recall;
-  }
-  row["heads"] = Json::array();
-  for (const auto& head : heads) {
-    row["heads"].push_back({{"density", head.density()}});
-    if (words.recall) row["heads"].back().update({{"recall", head.recall()}, {"least_recall", head.least_recall}});
-  }
-  if (!words.output.empty())
-    write_tensors(words.output, {{"mask", kept_blocks(input, mask).to(torch::kByte)},
-                                 {"out", found.out_BTHE.transpose(1, 2)},
-                                 {"lse", found.lse_BHT}});
-  print(row, words.json);
+  write_files(words, input, mask, found);
+  print(statistics(words, input, mask, select_ms, attend_ms), words.json);
   return 0;
 }
 

@@ -1,19 +1,24 @@
 // prism bench: how fast attention and training steps are, against LibTorch's and against the CPU's limit.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prism/bench/attention.h"
+#include "prism/bench/prefill.h"
 #include "prism/bench/training.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/report/plot_file.h"
 
 namespace prism {
 namespace {
@@ -36,6 +41,15 @@ constexpr const char* kAttentionExamples = R"(
 constexpr const char* kDecodeExamples = R"(
   prism bench decode --keys 8192
   prism bench decode --keys 4096 32768 --tokens 1 4 --head-dims 128 --kv-heads 1
+)";
+constexpr const char* kPrefillHelp = R"(
+Each selector chooses the key blocks of a prompt and attend() works on them; both are timed, in turn with attend() over
+all keys and with LibTorch's attention. Recall is the share of the exact attention that the kept blocks hold.
+)";
+constexpr const char* kPrefillExamples = R"(
+  prism bench prefill --tokens 8192 32768 --selector spectral xattention flash_prefill auto
+  prism bench prefill --selector random:share=0.1 random:share=0.25 random:share=0.5 dense
+  prism bench prefill --tokens 131072 --mix benchmarks/mixes/structured.json --selector spectral:p=0.9 oracle
 )";
 constexpr const char* kTrainingExamples = R"(
   prism bench training small --by-operation                      # against the same model on LibTorch's operations
@@ -140,6 +154,110 @@ int run_attention(const Arguments& arguments, bool decode) {
   return 0;
 }
 
+struct PrefillWords {
+  std::vector<int64_t> tokens = {8192};
+  std::vector<std::string> selectors = {"spectral", "random:share=0.25"};
+  std::string mix, plot;
+  int64_t heads = 8;
+  PrefillBench bench;
+  int threads = 0;
+  bool json = false;
+};
+
+void print_row(const PrefillTiming& row, bool json) {
+  if (json) {
+    fmt::print("{}\n", to_text(fields_to_json(row)));
+  } else {
+    fmt::print("{:<16}{:>8}{:>9.3f}{:>9}{:>11.2f}{:>11.2f}{:>11.2f}{:>11}{:>9.2f}{:>9} KiB\n", row.selector, row.tokens,
+               row.density, row.recall > 0 ? fmt::format("{:.4f}", row.recall) : "", row.select_ms, row.attend_ms,
+               row.dense_ms, row.sdpa_ms > 0 ? fmt::format("{:.2f}", row.sdpa_ms) : "", row.speedup,
+               row.extra_bytes >> 10);
+  }
+  flush_output();
+}
+
+/// How many times faster than dense, over the prompt's length, a line for each method.
+std::string speedup_figure(const std::vector<std::string>& methods, const std::vector<PrefillTiming>& rows) {
+  Plot plot{.id = "prefill",
+            .description = "Time of dense attention over that of choosing and attending, by tokens of the prompt",
+            .x = {.label = "tokens of the prompt, thousands", .low = 0, .high = 0, .unit = 1000},
+            .y = {.label = "times as fast as dense", .low = 0, .high = 1}};
+  for (size_t m = 0; m < methods.size(); ++m) {
+    PlotSeries line{.style = PlotStyle::kPoints, .series = static_cast<int>(m), .points = {}};
+    for (size_t i = m; i < rows.size(); i += methods.size()) {
+      const auto tokens = static_cast<double>(rows[i].tokens);
+      line.points.push_back({.x = tokens, .y = rows[i].speedup});
+      plot.x.high = std::max(plot.x.high, 1.05 * tokens);
+      plot.y.high = std::max(plot.y.high, 1.1 * rows[i].speedup);
+    }
+    plot.series.push_back(std::move(line));
+  }
+  return plot_file(plot, methods, "gnuplot");
+}
+
+int run_bench_prefill(const Arguments& arguments) {
+  PrefillWords words;
+  SyntheticMix& mix = words.bench.mix;
+  mix.kv_heads = 2;
+  CLI::App app(
+      std::string("attention over a prompt: dense, sparse, and LibTorch's\n") + kPrefillHelp + kPrefillExamples,
+      "prism bench prefill");
+  app.add_option("--tokens", words.tokens, "of the prompt")->capture_default_str();
+  app.add_option("--selector", words.selectors, "NAME or NAME:SETTING=VALUE,...; see prism attend --help")
+      ->capture_default_str();
+  auto* file = app.add_option("--mix", words.mix, "what the heads look at; without, noise that looks at everything")
+                   ->type_name("FILE");
+  app.add_option("--heads", words.heads, "query heads of noise")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str()
+      ->excludes(file);
+  app.add_option("--kv-heads", mix.kv_heads, "key/value heads of noise, a divisor")
+      ->capture_default_str()
+      ->excludes(file);
+  app.add_option("--head-dim", mix.head_dim, "width of a head of noise, a multiple of 16")
+      ->capture_default_str()
+      ->excludes(file);
+  app.add_option("--dtype", words.bench.dtype, "bf16 or f32")->capture_default_str();
+  app.add_option("--rounds", words.bench.rounds, "turns of each; 0: 15, or 3 from 32768 tokens on")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  app.add_option("--sdpa-tokens", words.bench.sdpa_tokens, "LibTorch's attention takes part up to so many tokens")
+      ->capture_default_str();
+  app.add_option("--recall-rows", words.bench.recall_rows, "rows of blocks of each head that recall is measured on")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--plot", words.plot, "where a figure of the speed-ups goes")->type_name("OUT.svg");
+  add_threads_option(app, words.threads);
+  app.add_flag("--json", words.json, "one JSON object a line");
+  if (!parse(app, arguments)) return 0;
+  start_compute(words.threads);
+  current_isa();
+  if (words.mix.empty()) {
+    mix.heads.resize(static_cast<size_t>(words.heads));
+  } else {
+    mix = fields_from_json<SyntheticMix>(read_json(words.mix), words.mix);
+  }
+  for (const auto& text : words.selectors) words.bench.methods.push_back(parse_prefill_method(text));
+  for (const int64_t tokens : words.tokens) {
+    words.bench.tokens = tokens;
+    check_prefill_bench(words.bench);
+  }
+  if (!words.json)
+    fmt::print("{:<16}{:>8}{:>9}{:>9}{:>11}{:>11}{:>11}{:>11}{:>9}{:>13}\n", "selector", "tokens", "density", "recall",
+               "select ms", "attend ms", "dense ms", "SDPA ms", "speed-up", "memory");
+  flush_output();
+  std::vector<PrefillTiming> rows;
+  for (const int64_t tokens : words.tokens) {
+    words.bench.tokens = tokens;
+    for (auto& row : bench_prefill(words.bench)) {
+      print_row(row, words.json);
+      rows.push_back(std::move(row));
+    }
+  }
+  if (!words.plot.empty()) write_file(words.plot, speedup_figure(words.selectors, rows));
+  return 0;
+}
+
 struct TrainingWords {
   std::vector<std::string> cases = {"tiny", "small"}, dtypes;
   std::string peer = "libtorch";
@@ -223,14 +341,17 @@ int run_bench_decode(const Arguments& arguments) {
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
-  static const std::map<std::string, int (*)(const Arguments&)> benches = {
-      {"attention", run_bench_attention}, {"decode", run_bench_decode}, {"training", run_bench_training}};
+  static const std::map<std::string, int (*)(const Arguments&)> benches = {{"attention", run_bench_attention},
+                                                                           {"decode", run_bench_decode},
+                                                                           {"prefill", run_bench_prefill},
+                                                                           {"training", run_bench_training}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print(
-        "Usage: prism bench attention|decode|training [options]\n{}{}{}{}\n`prism bench attention --help` and so on "
+        "Usage: prism bench attention|decode|prefill|training [options]\n{}{}{}{}{}\n`prism bench attention --help` "
+        "and so on "
         "explain "
         "the options of each.\nExit status: 0 done, 1 failed, 2 wrong input.\n",
-        kHowToRead, kAttentionExamples, kDecodeExamples + 1, kTrainingExamples + 1);
+        kHowToRead, kAttentionExamples, kDecodeExamples + 1, kPrefillExamples + 1, kTrainingExamples + 1);
     return arguments.empty() ? 2 : 0;
   }
   return find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));

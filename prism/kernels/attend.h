@@ -42,6 +42,9 @@ struct AttentionInput {
   std::optional<int64_t> first_query;
   Causality causality = Causality::causal;
   std::optional<double> scale;  ///< absent: 1 / sqrt(D)
+  /// Keys and values of a tile may be left out where no weight in it reaches this share of the largest weight so far:
+  /// out then differs by at most 2 max|v| of that share a key left out. 0: none are. Source: arXiv 2512.12087.
+  double skip_share = 0;
 };
 
 struct AttentionOutput {
@@ -91,7 +94,7 @@ AttentionOutput attend_reference(const AttentionInput& input, torch::Tensor* pro
 
 /// prism's flash attention. Serves inputs for which flash_backend_serves(): bfloat16, float32 or float16 (which is
 /// computed in float32) on a CPU with AVX2 or better, widths in steps of 8 up to 512, a positive scale, no gradients
-/// through a block mask.
+/// through a block mask or tiles left out.
 AttentionOutput attend_flash(const AttentionInput& input);
 bool flash_backend_serves(const AttentionInput& input);
 

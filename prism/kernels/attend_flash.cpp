@@ -25,46 +25,23 @@ struct Visible {
   Tensor kept_BH;           ///< bool; undefined: all
   BlockMask blocks;         ///< int32, dense; undefined: all
   Tensor first_query_B;     ///< int32, where there are blocks
+  double skip_share = 0;
 };
-
-/// The mask as the kernels read it: rows of blocks that are there, in ascending order.
-/// @throws InputError for others.
-BlockMask checked(const BlockMask& given, int64_t keys) {
-  BlockMask mask = given;
-  mask.counts_BHM = given.counts_BHM.to(torch::kInt).contiguous();
-  mask.indices_BHMN = given.indices_BHMN.to(torch::kInt).contiguous();
-  const auto& indices = mask.indices_BHMN;
-  PRISM_CHECK(mask.query_block_size > 0 && mask.key_block_size > 0 && indices.dim() == 4 &&
-                  indices.sizes().slice(0, 3) == mask.counts_BHM.sizes(),
-              "block_mask",
-              "expected blocks of at least one token and indices [B,H,M,N] beside counts [B,H,M]; found {}.",
-              c10::str(indices.sizes()));
-  const int64_t blocks = (keys + mask.key_block_size - 1) / mask.key_block_size, width = indices.size(3);
-  for (int64_t row = 0; row < mask.counts_BHM.numel(); ++row) {
-    const int64_t count = mask.counts_BHM.const_data_ptr<int32_t>()[row];
-    PRISM_CHECK(count >= 0 && count <= width, "block_mask", "expected rows with counts within 0-{}; found {}.", width,
-                count);
-    const int32_t* index = indices.const_data_ptr<int32_t>() + row * width;
-    for (int64_t i = 0; i < count; ++i)
-      PRISM_CHECK(index[i] < blocks && index[i] > (i == 0 ? -1 : index[i - 1]), "block_mask",
-                  "expected ascending block indices within 0-{} for {} keys; found {} at {}.", blocks - 1, keys,
-                  index[i], i);
-  }
-  return mask;
-}
 
 /// Documents never fall along the keys, so what is causal, within the lengths and of one document is one interval.
 Visible visible_to(const AttentionInput& input) {
   const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.k_BGSD.size(2);
   Visible seen{at::empty({batch, queries}, torch::kInt), at::empty({batch, queries}, torch::kInt), {}, {}, {}};
   if (input.kept_heads_BH.defined()) seen.kept_BH = input.kept_heads_BH.contiguous();
+  seen.skip_share = input.skip_share;
   const bool causal = input.causality == Causality::causal;
   const auto lengths = [&](const Tensor& given, int64_t all) {
     return given.defined() ? given.to(torch::kInt).contiguous() : at::full({batch}, all, torch::kInt);
   };
   const Tensor q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
   if (input.block_mask.defined()) {
-    seen.blocks = checked(input.block_mask, keys);
+    const int64_t block = std::max<int64_t>(1, input.block_mask.key_block_size);
+    seen.blocks = checked_block_mask(input.block_mask, (keys + block - 1) / block);
     seen.first_query_B = input.first_query ? at::full({batch}, std::max<int64_t>(0, *input.first_query), torch::kInt)
                                            : (kv_lengths_B - q_lengths_B).clamp_min(0);
     const int64_t rows = seen.blocks.counts_BHM.size(2);
@@ -138,6 +115,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
                                const Variable& v_BGSE, const Visible& seen, double scale) {
     RECORD_FUNCTION("prism::attend", {});
     flash::Forward f(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, scale));
+    if (seen.skip_share > 0) f.skip_below = static_cast<float>(std::log(seen.skip_share) / scale);
     const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
     const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
     const auto& kernels = found_again(flash::kernels_of(current_isa()));
@@ -198,7 +176,8 @@ bool flash_backend_serves(const AttentionInput& input) {
          (type == torch::kBFloat16 || type == torch::kFloat || type == torch::kHalf) && key_dim % 8 == 0 &&
          value_dim % 8 == 0 && key_dim <= flash::kMostWidth && value_dim <= flash::kMostWidth &&
          input.q_BTHD.numel() > 0 && input.kv.k_BGSD.numel() > 0 && input.kv.v_BGSE.numel() > 0 &&
-         input.scale.value_or(1) > 0 && !(input.block_mask.defined() && wants_gradients(input));
+         input.scale.value_or(1) > 0 &&
+         !((input.block_mask.defined() || input.skip_share > 0) && wants_gradients(input));
 }
 
 AttentionOutput attend_flash(const AttentionInput& given) {

@@ -77,31 +77,37 @@ BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_si
   return {query_block_size, key_block_size, counts_BHM, order.narrow(-1, 0, width).to(torch::kInt).contiguous(), {}};
 }
 
-torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks) {
-  const auto& indices = mask.indices_BHMN;
-  PRISM_CHECK(
-      mask.counts_BHM.dim() == 3 && indices.dim() == 4 && indices.sizes().slice(0, 3) == mask.counts_BHM.sizes(),
-      kOperation, "expected counts [B,H,M] and indices [B,H,M,N]; found {} and {} axes.", mask.counts_BHM.dim(),
-      indices.dim());
-  check_block_sizes(mask.query_block_size, mask.key_block_size);
-  const int64_t width = indices.size(3);
-  PRISM_CHECK(mask.counts_BHM.numel() > 0 && mask.counts_BHM.max().item<int64_t>() <= width &&
-                  mask.counts_BHM.min().item<int64_t>() >= 0,
-              kOperation, "expected rows with counts within 0-{}; found {}.", width,
-              mask.counts_BHM.numel() == 0 ? "no row" : "others");
-  const auto options = torch::TensorOptions(torch::kLong).device(indices.device());
-  const auto listed = torch::arange(width, options) < mask.counts_BHM.unsqueeze(-1);
-  if (width > 0) {
-    const auto [lowest, highest] = torch::where(listed, indices, 0).aminmax();
-    PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < key_blocks, kOperation,
-                "expected block indices within 0-{}; found {}-{}.", key_blocks - 1, lowest.item<int64_t>(),
-                highest.item<int64_t>());
+BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
+  check_block_sizes(given.query_block_size, given.key_block_size);
+  PRISM_CHECK(given.defined() && given.counts_BHM.dim() == 3 && given.counts_BHM.numel() > 0 &&
+                  given.indices_BHMN.dim() == 4 && given.indices_BHMN.sizes().slice(0, 3) == given.counts_BHM.sizes(),
+              kOperation, "expected counts [B,H,M] with something in it and indices [B,H,M,N]; found {} and {}.",
+              given.defined() ? c10::str(given.counts_BHM.sizes()) : "none",
+              given.indices_BHMN.defined() ? c10::str(given.indices_BHMN.sizes()) : "none");
+  BlockMask mask = given;
+  mask.counts_BHM = given.counts_BHM.to(torch::kCPU, torch::kInt).contiguous();
+  mask.indices_BHMN = given.indices_BHMN.to(torch::kCPU, torch::kInt).contiguous();
+  const int64_t width = mask.indices_BHMN.size(3);
+  for (int64_t row = 0; row < mask.counts_BHM.numel(); ++row) {
+    const int64_t count = mask.counts_BHM.const_data_ptr<int32_t>()[row];
+    PRISM_CHECK(count >= 0 && count <= width, kOperation, "expected rows with counts within 0-{}; found {}.", width,
+                count);
+    const int32_t* index = mask.indices_BHMN.const_data_ptr<int32_t>() + row * width;
+    for (int64_t i = 0; i < count; ++i)
+      PRISM_CHECK(index[i] < key_blocks && index[i] > (i == 0 ? -1 : index[i - 1]), kOperation,
+                  "expected ascending block indices within 0-{}; found {} at {}.", key_blocks - 1, index[i], i);
   }
+  return mask;
+}
+
+torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks) {
+  const auto lists = checked_block_mask(mask, key_blocks);
+  const auto &counts = lists.counts_BHM, &indices = lists.indices_BHMN;
+  const auto listed = torch::arange(indices.size(3), torch::kLong) < counts.unsqueeze(-1);
   // Entries past the count go to a column of their own, which is cut off.
-  auto kept =
-      torch::zeros({indices.size(0), indices.size(1), indices.size(2), key_blocks + 1}, options.dtype(torch::kBool));
+  auto kept = torch::zeros({indices.size(0), indices.size(1), indices.size(2), key_blocks + 1}, torch::kBool);
   kept.scatter_(-1, torch::where(listed, indices.to(torch::kLong), key_blocks), true);
-  return kept.narrow(-1, 0, key_blocks);
+  return kept.narrow(-1, 0, key_blocks).to(mask.counts_BHM.device());
 }
 
 BlockMask unite(const BlockMask& a, const BlockMask& b) {

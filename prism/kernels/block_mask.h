@@ -27,7 +27,10 @@ BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int
                           int64_t query_block_size, int64_t key_block_size);
 /// @param kept_BHMN  bool, whether row m keeps key block n: an index of a model's own, for instance.
 BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_size, int64_t key_block_size);
-/// bool [B, H, M, key_blocks]: the mask as make_block_mask() takes it.
+/// The mask's lists as kernels read them: dense int32 on the CPU, each row's blocks there and ascending.
+/// @throws InputError for other lists, and for shapes that contradict each other.
+BlockMask checked_block_mask(const BlockMask& mask, int64_t key_blocks);
+/// bool [B, H, M, key_blocks]: the mask as make_block_mask() takes it. @throws InputError as checked_block_mask().
 torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks);
 
 /// The blocks that either mask keeps, or that both keep, row by row; `full` is left out.

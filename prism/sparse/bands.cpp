@@ -43,7 +43,7 @@ std::vector<Band> paper_bands(const RotaryPairs& pairs, int64_t high_dims, int64
 }
 
 std::vector<Band> auto_bands(const RotaryPairs& pairs, int64_t block) {
-  constexpr double kStill = 0.999, kHeard = 0.35;
+  constexpr double kHeard = 0.35;
   const int64_t count = pairs.size();
   PRISM_CHECK(count > 0, "spectral", "expected pairs of features that turn; found none; use another selector.");
   const auto order = pairs.by_speed();
@@ -53,7 +53,7 @@ std::vector<Band> auto_bands(const RotaryPairs& pairs, int64_t block) {
     });
     return static_cast<int64_t>(found - order.begin());
   };
-  const int64_t high_end = std::clamp(first_with(kStill), int64_t{1}, count);
+  const int64_t high_end = std::clamp(first_with(kStillGain), int64_t{1}, count);
   const int64_t low_first = std::clamp(first_with(kHeard), int64_t{0}, count - 1);
   return {band_of("high", pairs, 0, high_end, {}), band_of("low", pairs, low_first, count, pairs.unturned())};
 }

@@ -1,6 +1,7 @@
 // Bands of a head's features, by how fast they turn: what the spectral selector looks at apart.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct Band {
 /// @throws InputError for odd ones, and for more than there is.
 std::vector<Band> paper_bands(const RotaryPairs& pairs, int64_t high_dims = 0, int64_t low_dims = 0);
 
+/// A pair of which pooling leaves this much is as good as still.
+inline constexpr double kStillGain = 0.999;
+
 /// The same two by what pooling leaves of each pair (pooling_gain): `high` are the pairs before the one of which it
 /// leaves 0.999, `low` those from the one of which it leaves 0.35 on, with the features that do not turn. For a base of
 /// 10^6 and blocks of 128 of a head 128 wide these are the paper's, pairs 0 to 31 and 16 to 63; other bases, blocks and
@@ -46,6 +50,8 @@ class BandedBlocks {
   int64_t head_dim() const { return head_dim_; }
   /// The block's features of one band, side by side.
   const float* row(size_t band, int64_t block) const { return rows_[band].data() + block * band_width(band); }
+  /// Whether all blocks are; one that is not makes all later sums so.
+  bool is_finite() const { return std::isfinite(whole_energy_.back()); }
   /// Root mean square over the first `blocks` blocks and the features of the band, or all features.
   double rms(size_t band, int64_t blocks) const;
   double rms(int64_t blocks) const;

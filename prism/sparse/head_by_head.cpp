@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "prism/core/error.h"
 
@@ -37,6 +38,10 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
       const int64_t b = i / heads, h = i % heads;
       if (lengths.queries(b) == 0) continue;
       const auto head = head_input(input, lengths, b, h, blocks_.queries(), blocks_.keys());
+      for (const auto& [name, values] : {std::pair{"queries", head.q_TD}, {"keys", head.k_SD}})
+        PRISM_CHECK(at::isfinite(values).all().item<bool>(), "selector",
+                    "expected finite {}; found NaN or infinity in head {} of sequence {}; look at what made them.",
+                    name, h, b);
       const auto chosen = select_head(head).to(torch::kBool).contiguous();
       PRISM_ASSERT(chosen.size(0) == head.rows() && chosen.size(1) == head.blocks(), "selector", "a mask of {}",
                    c10::str(chosen.sizes()));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "prism/core/error.h"
 #include "prism/sparse/exact_mass.h"
 
 namespace prism {
@@ -43,8 +44,12 @@ HeadStatistics& HeadStatistics::operator+=(const HeadStatistics& other) {
 }
 
 torch::Tensor kept_blocks(const SelectorInput& input, const BlockMask& mask) {
-  return mask.defined() ? kept_blocks(mask, key_blocks(input, mask.key_block_size))
-                        : visible_blocks(input, mask.query_block_size, mask.key_block_size);
+  const auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size);
+  if (!mask.defined()) return visible;
+  const auto kept = kept_blocks(mask, key_blocks(input, mask.key_block_size));
+  PRISM_CHECK(kept.sizes() == visible.sizes(), "block_mask", "expected a mask {} for these queries and keys; found {}.",
+              c10::str(visible.sizes()), c10::str(kept.sizes()));
+  return kept.logical_and(visible);
 }
 
 torch::Tensor visible_blocks(const SelectorInput& input, int64_t query_block, int64_t key_block) {

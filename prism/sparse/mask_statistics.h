@@ -34,7 +34,7 @@ constexpr int64_t kAllRows = -1;
 /// @return one for each head.
 std::vector<HeadStatistics> measure_mask(const SelectorInput& input, const BlockMask& mask, int64_t recall_rows);
 
-/// bool [B, H, M, N]: what a mask keeps.
+/// bool [B, H, M, N]: what a mask keeps of visible_blocks(). @throws InputError for masks of another shape.
 torch::Tensor kept_blocks(const SelectorInput& input, const BlockMask& mask);
 /// bool [B, H, M, N]: the blocks that some query of a row sees, all that a mask can keep.
 torch::Tensor visible_blocks(const SelectorInput& input, int64_t query_block, int64_t key_block);

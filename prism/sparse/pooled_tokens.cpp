@@ -1,8 +1,10 @@
 #include "prism/sparse/pooled_tokens.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "prism/core/error.h"
+#include "prism/kernels/rows/rows.h"
 
 namespace prism {
 
@@ -41,11 +43,20 @@ void PooledTokens::truncate(int64_t length) {
 
 template <class Element>
 void PooledTokens::add_rows(const Element* rows, int64_t stride, int64_t count) {
-  for (int64_t t = 0; t < count; ++t) {
-    const Element* row = rows + t * stride;
-    for (size_t i = 0; i < sum_.size(); ++i) sum_[i] += static_cast<float>(row[i]);
-    ++known_;
-    if (++length_ % block_size_ == 0) close_block();
+  const auto* kernels = rows::kernels_of(current_isa());
+  const auto type = std::is_same_v<Element, float> ? rows::Type::float32 : rows::Type::bfloat16;
+  for (int64_t first = 0, end = 0; first < count; first = end) {
+    end = std::min(count, first + block_size_ - length_ % block_size_);
+    if (kernels != nullptr) {
+      kernels->add({type, static_cast<int64_t>(sum_.size()), stride, rows, sum_.data()}, first, end);
+    } else {
+      for (int64_t t = first; t < end; ++t)
+        for (size_t i = 0; i < sum_.size(); ++i)
+          sum_[i] += static_cast<float>(rows[t * stride + static_cast<int64_t>(i)]);
+    }
+    known_ += end - first;
+    length_ += end - first;
+    if (length_ % block_size_ == 0) close_block();
   }
 }
 

@@ -33,6 +33,12 @@ struct SpectralState : SelectorState {
   }
 };
 
+void check_finite(const PooledTokens& tokens, const char* what, int64_t head, int64_t b) {
+  PRISM_CHECK(tokens.blocks().is_finite(), kOperation,
+              "expected finite {}; found NaN or infinity in head {} of sequence {}; look at what made them.", what,
+              head, b);
+}
+
 class SpectralSelector : public Selector {
  public:
   explicit SpectralSelector(const SpectralOptions& options)
@@ -80,6 +86,7 @@ class SpectralSelector : public Selector {
         auto& keys = state.keys_BG[static_cast<size_t>(i)];
         const int64_t known = keys.length(), count = lengths.keys(i / groups);
         if (count > known) keys.append(input.k_BGSD[i / groups][i % groups].narrow(0, known, count - known));
+        check_finite(keys, "keys", i % groups, i / groups);
       }
     });
     std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
@@ -94,6 +101,7 @@ class SpectralSelector : public Selector {
             queries.length(), blocks.first_query());
         queries.skip_to(blocks.first_query());
         queries.append(input.q_BTHD[b].select(1, i % heads).narrow(0, 0, lengths.queries(b)));
+        check_finite(queries, "queries", i % heads, b);
         const auto& keys = state.keys_BG[static_cast<size_t>(b * groups + input.group(i % heads))];
         const int64_t dense_from = queries.blocks().blocks() - (input.ends_prompt ? options_.last_dense : 0);
         select_head(blocks, queries.blocks(), keys.blocks(), dense_from, kept.data() + i * rows);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "prism/bench/attention.h"
+#include "prism/bench/prefill.h"
 #include "prism/bench/training.h"
 #include "prism/kernels/simd/isa.h"
 #include "tests/core/message_of.h"
@@ -30,6 +31,55 @@ TEST(ReadThrough, SumsEveryWordOnAnyNumberOfThreads) {
   std::vector<uint64_t> words(1001);
   std::iota(words.begin(), words.end(), uint64_t{1});
   for (const int threads : {1, 2, 3}) EXPECT_EQ(read_through(words.data(), 8008, threads), 501'501u) << threads;
+}
+
+TEST(MemoryPeak, SeesWhatWasTakenAndGivenBack) {
+  const MemoryPeak peak;
+  {
+    const std::vector<uint8_t> memory(size_t{1} << 26, 1);
+    EXPECT_EQ(memory.back(), 1);
+  }
+  EXPECT_GT(peak.extra_bytes(), int64_t{60} << 20);
+  EXPECT_LT(peak.extra_bytes(), int64_t{80} << 20);
+}
+
+TEST(PrefillBench, MeasuresEveryMethodBesideDense) {
+  PrefillBench bench;
+  bench.methods = {parse_prefill_method("spectral:p=0.5,block_size=32"), parse_prefill_method("dense")};
+  bench.mix = {.seed = 1, .head_dim = 16, .kv_heads = 1, .base = 1e4, .noise = 1, .heads = {{}, {.sink = 5}}};
+  bench.dtype = "f32";
+  bench.tokens = 300;
+  bench.rounds = 1;
+  const auto rows = bench_prefill(bench);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].selector, "spectral");
+  EXPECT_EQ(rows[0].settings["p"], 0.5);
+  EXPECT_LT(rows[0].density, 1);
+  EXPECT_LT(rows[0].recall, 1);
+  EXPECT_EQ(rows[1].density, 1);
+  EXPECT_NEAR(rows[1].recall, 1, 1e-9);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.heads, 2);
+    EXPECT_GT(row.attend_ms, 0);
+    EXPECT_GT(row.sdpa_ms, 0);
+    EXPECT_NEAR(row.speedup, row.dense_ms / (row.select_ms + row.attend_ms), 1e-9);
+  }
+  bench.sdpa_tokens = 0;
+  EXPECT_EQ(bench_prefill(bench)[0].sdpa_ms, 0);
+}
+
+TEST(PrefillMethod, IsANameWithSettings) {
+  EXPECT_EQ(parse_prefill_method("xattention").selector, "xattention");
+  EXPECT_EQ(parse_prefill_method("random:share=0.1,seed=3").settings["seed"], 3);
+  EXPECT_THROW(parse_prefill_method("spectrl"), InputError);
+  EXPECT_THROW(parse_prefill_method("spectral:p"), InputError);
+  EXPECT_THROW(parse_prefill_method("spectral:q=1"), InputError);
+  PrefillBench bench;
+  bench.mix.heads.resize(8);
+  bench.tokens = 0;
+  EXPECT_THROW(check_prefill_bench(bench), InputError);
+  bench.tokens = int64_t{1} << 24;
+  EXPECT_THROW(check_prefill_bench(bench), InputError) << "does not fit";
 }
 
 TEST(TakeTurns, GoesAlone) {

@@ -186,5 +186,37 @@ TEST(AttentionDistanceInput, OfAnotherTokenizerIsRefused) {
   expect_sentence(distance({trained(), "--data", "wider-data"}), 2, {"tokenizer of trained", "wider-data"});
 }
 
+TEST(AnalyseSpectrum, ShowsTheZonesOfEveryHeadAndDrawsOne) {
+  const std::string model = prism_seed("1");
+  const auto heads = lines_of(run({"analyse", "spectrum", model, "text.txt", "--block-size", "8", "--json", "--figures",
+                                   "spectrum", "--threads", "1"}));
+  ASSERT_GE(heads.size(), 3u);
+  for (const auto& head : heads) {
+    ASSERT_EQ(head["zones"].size(), 4u);
+    const auto& full = head["zones"][3];
+    EXPECT_GT(full["q"].get<double>(), 0);
+    EXPECT_LE(full["q_pooled"].get<double>(), full["q"].get<double>() * (1 + 1e-6));
+    EXPECT_EQ(head["pairs"].size(), full["pairs"].get<size_t>());
+    EXPECT_LE(head["pairs"][0]["gain"].get<double>(), 1);
+  }
+  for (const char* name : {"gain", "energy", "high", "low", "full"}) {
+    const std::string svg = read_text(Workshop::folder() / "spectrum" / (std::string(name) + ".svg"));
+    EXPECT_NE(svg.find("</svg>"), std::string::npos) << name;
+  }
+  const auto table = run({"analyse", "spectrum", model, "text.txt", "--tokens", "16", "--threads", "1"});
+  EXPECT_NE(table.out.find("dead q"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find(" -> "), std::string::npos);
+}
+
+TEST(AnalyseSpectrum, AnswersWrongInputWithASentence) {
+  const std::string model = prism_seed("1");
+  expect_sentence(run({"analyse", "spectrum", model}), 2, {"TEXT"});
+  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--tokens", "100000"}), 2, {"100000", "context"});
+  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--layer", "9"}), 2, {"--layer", "9"});
+  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--head", "-1"}), 2, {"--head", "-1"});
+  expect_sentence(run({"analyse", "spectrum", "nowhere", "text.txt"}), 2, {"nowhere"});
+  expect_sentence(run({"analyse", "spectrum", "text.txt"}), 2, {"text.txt"});
+}
+
 }  // namespace
 }  // namespace prism

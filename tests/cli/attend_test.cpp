@@ -73,6 +73,35 @@ TEST(AttendCommand, WritesTheMaskAndWhatItGives) {
   EXPECT_GT(row["recall"], row["least_recall"]);
 }
 
+TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
+  write_input();
+  ASSERT_EQ(run({"attend", "qkv.safetensors", "--set", "p=0.5", "--set", "query_block=64", "--set", "key_block=32",
+                 "--output", "first.safetensors", "--save-mask", "lists.safetensors", "--picture", "mask.svg",
+                 "--picture-head", "3"})
+                .status,
+            0);
+  const std::string svg = read_text(Workshop::folder() / "mask.svg");
+  EXPECT_NE(svg.find("<svg"), std::string::npos);
+  EXPECT_NE(svg.find("spectral"), std::string::npos);
+  const auto [header, data] = read_file_of("first.safetensors");
+  // The same as lists, with the blocks' sizes in the file, and as booleans, without.
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--mask", "lists.safetensors"},
+                                                {"--mask", "first.safetensors", "--mask-blocks", "64,32"}}) {
+    std::vector<std::string> all = {"attend", "qkv.safetensors", "--output", "again.safetensors"};
+    all.insert(all.end(), words.begin(), words.end());
+    const auto outcome = run(all);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const auto [again, bytes] = read_file_of("again.safetensors");
+    EXPECT_EQ(again, header);
+    EXPECT_EQ(bytes, data);
+  }
+  expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors"}), 2, {"mask"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--mask", "qkv.safetensors"}), 2, {"counts"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--mask", "lists.safetensors", "--set", "p=1"}), 2, {"both"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--picture", "x.svg", "--picture-head", "4"}), 2, {"0-3", "4"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "x.svg"));
+}
+
 TEST(AttendCommand, TakesPositionsOfSeveralAxes) {
   write_input();
   const auto with = [&](const std::vector<std::string>& more) {

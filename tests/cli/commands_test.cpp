@@ -105,6 +105,46 @@ TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
             std::string::npos);
 }
 
+TEST(Bench, ComparesSelectorsOverAPrompt) {
+  const auto outcome = run({"bench",
+                            "prefill",
+                            "--tokens",
+                            "256",
+                            "512",
+                            "--selector",
+                            "spectral:block_size=32",
+                            "random:share=0.5,block_size=32",
+                            "--heads",
+                            "2",
+                            "--kv-heads",
+                            "1",
+                            "--head-dim",
+                            "16",
+                            "--rounds",
+                            "1",
+                            "--threads",
+                            "1",
+                            "--plot",
+                            "speed.svg",
+                            "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
+  ASSERT_EQ(rows.size(), 4u);
+  for (const char* name : {"selector", "tokens", "head_dim", "density", "recall", "select_ms", "attend_ms", "dense_ms",
+                           "sdpa_ms", "extra_bytes"})
+    EXPECT_TRUE(rows[3].contains(name)) << name;
+  EXPECT_EQ(rows[3]["selector"], "random");
+  EXPECT_EQ(rows[3]["tokens"], 512);
+  EXPECT_NE(read_text(Workshop::folder() / "speed.svg").find("</svg>"), std::string::npos);
+  write_text(Workshop::folder() / "mix.json", R"({"head_dim": 16, "heads": [{"sink": 5}]})");
+  EXPECT_EQ(run({"bench", "prefill", "--tokens", "64", "--mix", "mix.json", "--rounds", "1"}).status, 0);
+  expect_sentence(run({"bench", "prefill", "--selector", "spectral:block_size=33"}), 2, {"33"});
+  expect_sentence(run({"bench", "prefill", "--heads", "3"}), 2, {"kv_heads", "3"});
+  expect_sentence(run({"bench", "prefill", "--tokens", "0"}), 2, {"tokens", "0"});
+}
+
 TEST(BenchInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"bench", "atention"}), 2, {"attention"});
   expect_sentence(run({"bench", "attention", "--head-dims", "7"}), 2, {"768", "7"});

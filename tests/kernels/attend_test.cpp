@@ -525,6 +525,44 @@ TEST(AttendBlocks, ReadNothingOfBlocksThatARowDoesNotKeep) {
   }
 }
 
+TEST(SkipShare, LeavesOutWhatHardlyCounts) {
+  constexpr double kShare = 1e-3;
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
+    if (isa > current_isa()) break;
+    const IsaScope scope(isa);
+    SCOPED_TRACE(isa_name(isa));
+    auto input = blocked_input({600, 1400, 64, 64, 64, 0.5, torch::kFloat});
+    input.q_BTHD *= 16;  // scores far apart
+    for (const bool masked : {true, false}) {
+      if (!masked) input.block_mask = {};
+      input.skip_share = 0;
+      const auto whole = attend(input, AttentionBackend::flash);
+      input.skip_share = 1e-40;
+      EXPECT_TRUE(torch::equal(attend(input, AttentionBackend::flash).out_BTHE, whole.out_BTHE));
+      input.skip_share = kShare;
+      const auto less = attend(input, AttentionBackend::flash);
+      // The attention that is left out: 1 - e^(lse - lse of all), at most the share for each key.
+      const auto left_out = (1 - (less.lse_BHT - whole.lse_BHT).to(torch::kDouble).exp()).transpose(1, 2);
+      EXPECT_GT(left_out.max().item<double>(), 1e-6) << "nothing is left out";
+      EXPECT_LE(left_out.max().item<double>(), 1400 * kShare);
+      const auto error = (less.out_BTHE - whole.out_BTHE).to(torch::kDouble).abs().amax(-1);
+      const double largest = input.kv.v_BGSE.abs().max().item<double>();
+      // lse is below 128, so that two of them say 2^-16 of what is left out.
+      EXPECT_TRUE((error <= 2 * largest * (left_out.clamp_min(0) + 0x1p-16) + 1e-5).all().item<bool>());
+    }
+  }
+}
+
+TEST(SkipShare, IsNotForGradients) {
+  auto input = blocked_input({64, 64, 64, 64, 32, 1.0, torch::kFloat});
+  input.block_mask = {};
+  input.skip_share = 1e-3;
+  input.q_BTHD.requires_grad_();
+  EXPECT_FALSE(flash_backend_serves(input));
+  input.skip_share = 0;
+  EXPECT_EQ(flash_backend_serves(input), current_isa() != Isa::portable);
+}
+
 TEST(AttendBlocks, GiveZerosToARowThatKeepsNone) {
   auto input = blocked_input(BlockCase{128, 128, 64, 64, 32, 1.0, torch::kFloat});
   input.block_mask.counts_BHM.select(2, 1).zero_();

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "prism/core/error.h"
 #include "prism/sparse/exact_mass.h"
 #include "prism/sparse/mask_statistics.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 namespace {
@@ -87,6 +89,18 @@ TEST_P(EverySelector, ChoosesAlikeWhateverTheThreadsAndTheType) {
   EXPECT_TRUE(at::equal(kept_of(*selector, input), one));
 }
 
+TEST_P(EverySelector, NamesANanInQueriesOrKeysButNotInWhatIsBehindTheLengths) {
+  if (GetParam() == "dense" || GetParam() == "auto") return;  // look at nothing, of a prompt as short as this
+  const auto selector = find_selector(GetParam(), blocks_of(64));
+  for (const bool in_keys : {false, true}) {
+    auto input = make_input(700, 700);
+    (in_keys ? input.k_BGSD[1][1][650][3] : input.q_BTHD[1][650][1][3]).fill_(std::nan(""));
+    EXPECT_REFUSED(kept_of(*selector, input), std::string(in_keys ? "finite keys" : "finite queries"));
+    input.q_lengths_B = input.kv_lengths_B = torch::tensor({700, 640}, torch::kInt);
+    EXPECT_NO_THROW(kept_of(*selector, input));
+  }
+}
+
 TEST_P(EverySelector, SaysWhichSettingsItHas) {
   EXPECT_FALSE(selector_help(GetParam()).empty());
   EXPECT_FALSE(selector_fields(GetParam()).empty());
@@ -122,7 +136,7 @@ TEST(Presets, AreSettingsThatOthersAreSetOn) {
 
 TEST(Selectors, AreFoundByName) {
   EXPECT_THROW(find_selector("telepathy"), InputError);
-  EXPECT_EQ(selector_names().size(), 10u);
+  EXPECT_EQ(selector_names().size(), 11u);
 }
 
 double mean_recall(const SelectorInput& input, const Tensor& kept, int64_t block) {

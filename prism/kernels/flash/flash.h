@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "prism/kernels/simd/isa.h"
@@ -59,7 +60,10 @@ struct Problem {
 struct Forward : Problem {
   explicit Forward(const Problem& problem) : Problem(problem) {}
 
-  Matrix q, k, v, out;           ///< rows of D, D, E, E
+  Matrix q, k, v, out;  ///< rows of D, D, E, E
+  /// A tile whose scores, before scaling, are all lower than the largest so far by more than this is left out; -inf:
+  /// none.
+  float skip_below = -std::numeric_limits<float>::infinity();
   float* lse_BHT = nullptr;      ///< log sum exp of scaled scores; -inf where nothing is seen
   std::byte* scratch = nullptr;  ///< forward_scratch() bytes from a 64-byte boundary
   const Task* tasks = nullptr;   ///< plan()

@@ -47,6 +47,16 @@ struct PackedHead {
   typename Op::Element* value_tile(int64_t first) const { return values + first * Panels<Op>::padded(value_dim); }
 };
 
+/// The largest of a row's scores that count: those from `begin` to `end`. Others are set to kNoScore.
+template <class Op>
+PRISM_FORCE_INLINE float largest_score(float* scores, int64_t width, int64_t begin, int64_t end) {
+  for (int64_t i = 0; i < begin; ++i) scores[i] = simd::kNoScore;
+  for (int64_t i = end; i < width; ++i) scores[i] = simd::kNoScore;
+  auto top = Op::set(simd::kNoScore);
+  for (int64_t i = 0; i < width; i += Op::kLanes) top = Op::max(top, Op::load(scores + i));
+  return Op::largest(top);
+}
+
 /// Turns a row of scores s into weights 2^(c (s - m)), m the largest score so far, and adds them up.
 /// @param width       scores in memory, a multiple of 2 kLanes.
 /// @param begin, end  the scores that count; the others give 0.
@@ -60,11 +70,8 @@ PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin,
     for (int64_t i = 0; i < width; ++i) weights[i] = 0;
     return 1.0f;
   }
-  for (int64_t i = 0; i < begin; ++i) scores[i] = simd::kNoScore;
-  for (int64_t i = end; i < width; ++i) scores[i] = simd::kNoScore;
-  auto top = Op::set(simd::kNoScore);
-  for (int64_t i = 0; i < width; i += Op::kLanes) top = Op::max(top, Op::load(scores + i));
-  const float tile_largest = Op::largest(top), now = *largest > tile_largest ? *largest : tile_largest;
+  const float tile_largest = largest_score<Op>(scores, width, begin, end);
+  const float now = *largest > tile_largest ? *largest : tile_largest;
   // The largest score is taken off before anything is rounded: its own weight is 1 however large it is.
   const auto factor = Op::set(c), shift = Op::set(now == simd::kNoScore ? 0.0f : -now);
   auto sum_a = Op::zero(), sum_b = Op::zero();
@@ -236,11 +243,15 @@ class ForwardTask {
                    });
     constexpr int64_t kTwo = 2 * Op::kLanes;
     const int64_t width = (end - begin + kTwo - 1) / kTwo * kTwo;
+    // What row r sees of the tile, counted from `begin`.
+    const auto first_of = [&](int r) {
+      return (first_key_[row + r] > keys.first ? first_key_[row + r] : keys.first) - begin;
+    };
+    const auto end_of = [&](int r) { return (end_key_[row + r] < keys.end ? end_key_[row + r] : keys.end) - begin; };
+    if (f_.skip_below > simd::kNoScore && is_negligible(row, rows, from, width, first_of, end_of)) return;
     float past[Op::kTileRows];
     for (int r = 0; r < rows; ++r)
-      past[r] = soften_row<Op>(scratch_.scores + r * kKeyTile + from, width,
-                               (first_key_[row + r] > keys.first ? first_key_[row + r] : keys.first) - begin,
-                               (end_key_[row + r] < keys.end ? end_key_[row + r] : keys.end) - begin, c_,
+      past[r] = soften_row<Op>(scratch_.scores + r * kKeyTile + from, width, first_of(r), end_of(r), c_,
                                &scratch_.largest[row + r], &scratch_.total[row + r], scratch_.weights + r * kKeyTile);
     const int64_t in_tile = head_.count - tile < kKeyTile ? head_.count - tile : kKeyTile;
     // Values in front of the first key stay out: those of a block that is not kept may be anything, NaN too.
@@ -255,6 +266,19 @@ class ForwardTask {
                      Op::store(at, Op::fma(Op::load(at), Op::set(past[r]), sum));
                    });
     }
+  }
+
+  /// Whether no row of a strip has a score in the tile that is near enough to its largest so far to count.
+  template <class First, class End>
+  bool is_negligible(int row, int rows, int64_t from, int64_t width, const First& first_of, const End& end_of) {
+    for (int r = 0; r < rows; ++r) {
+      const int64_t first = first_of(r) > 0 ? first_of(r) : 0, end = end_of(r) < width ? end_of(r) : width;
+      if (first >= end) continue;
+      const float largest = largest_score<Op>(scratch_.scores + r * kKeyTile + from, width, first, end);
+      // A row's first tile is not: what is below -inf?
+      if (!(largest < scratch_.largest[row + r] + f_.skip_below)) return false;
+    }
+    return true;
   }
 
   const Forward& f_;

@@ -1,7 +1,7 @@
 // The memory-bound work between products, row by row on raw memory, without torch: what each instruction set offers.
 //
 // A function does the rows [first, last) on the calling thread; rows are independent of one another but where said. All
-// matrices are dense, row after row. Arithmetic is float32, results are rounded once.
+// matrices are dense, row after row, but where said. Arithmetic is float32, results are rounded once.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +77,28 @@ struct CrossEntropy {
   float lse_weight = 0;  ///< of lse^2, lse = log sum exp(z), which is added to the loss
 };
 
+/// sums += the rows, one after the other.
+struct ColumnSums {
+  Type type = Type::float32;
+  int64_t width = 0, stride = 0;  ///< of x: values of a row; from row to row
+  const void* x = nullptr;
+  float* sums = nullptr;  ///< [d]
+};
+
+/// out_n = scale x . y_n
+struct Dots {
+  int64_t width = 0;
+  float scale = 1;
+  const float *x = nullptr, *y = nullptr;  ///< [d]; [N, d]
+  float* out = nullptr;                    ///< [N]
+};
+
+/// x = e^x / sum over the row of e^x, in its place.
+struct Softmax {
+  int64_t width = 0;
+  float* x = nullptr;  ///< finite
+};
+
 struct Kernels {
   const char* name;
   void (*norm)(const Norm&, int64_t first, int64_t last);
@@ -85,6 +107,9 @@ struct Kernels {
   void (*swiglu_gradient)(const SwigluGradient&, int64_t first, int64_t last);
   void (*rotate)(const Rotation&, int64_t first, int64_t last);
   void (*cross_entropy)(const CrossEntropy&, int64_t first, int64_t last);
+  void (*add)(const ColumnSums&, int64_t first, int64_t last);
+  void (*dots)(const Dots&, int64_t first, int64_t last);
+  void (*softmax)(const Softmax&, int64_t first, int64_t last);
 };
 
 extern const Kernels kAvx512, kAvx2;

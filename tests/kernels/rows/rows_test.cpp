@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -52,6 +53,10 @@ std::vector<float> randoms(Random& random, size_t count, double magnitude = 1) {
   std::vector<float> values(count);
   for (auto& value : values) value = static_cast<float>(magnitude * (2 * random.uniform() - 1));
   return values;
+}
+
+Guarded<float> guarded(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
 }
 
 /// Half a unit in the last place of the type, as a share.
@@ -292,6 +297,71 @@ TEST_P(RowKernels, CrossEntropySumsManyClasses) {
     kernels->cross_entropy(work, 0, 1);
     EXPECT_NEAR(loss, std::log(static_cast<double>(kClasses)), 2e-6) << kernels->name;
   }
+}
+
+TEST_P(RowKernels, AddRowsInTheirOrder) {
+  sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
+    constexpr int64_t kCount = 9;
+    const int64_t stride = width + 3;
+    const Values x(GetParam(), randoms(random, static_cast<size_t>(kCount * stride - 3)));
+    const auto before = randoms(random, static_cast<size_t>(width));
+    auto sums = guarded(before);
+    Values copy = x;
+    kernels.add({GetParam(), width, stride, copy.data(), sums.data()}, 1, 4);
+    kernels.add({GetParam(), width, stride, copy.data(), sums.data()}, 4, kCount);
+    for (int64_t i = 0; i < width; ++i) {
+      float expected = before[static_cast<size_t>(i)];
+      for (int64_t row = 1; row < kCount; ++row)
+        expected += static_cast<float>(x[static_cast<size_t>(row * stride + i)]);
+      EXPECT_EQ(sums[static_cast<size_t>(i)], expected) << i;
+    }
+  });
+}
+
+TEST(RowKernels, DotsAreTheSameWhateverTheNumberOfRows) {
+  Random random(2);
+  for (const auto* kernels : kernels_here())
+    for (const int64_t width : {2, 8, 16, 24, 48, 64, 96, 100})
+      for (const int64_t count : {1, 7, 16, 17, 40}) {
+        SCOPED_TRACE(testing::Message() << kernels->name << ", " << count << " rows of " << width);
+        const auto x = guarded(randoms(random, static_cast<size_t>(width)));
+        const auto y = guarded(randoms(random, static_cast<size_t>(count * width)));
+        Guarded<float> out(static_cast<size_t>(count)), alone(1);
+        kernels->dots({width, 0.5f, x.data(), y.data(), out.data()}, 0, count);
+        for (int64_t n = 0; n < count; ++n) {
+          double expected = 0, size = 0;
+          for (int64_t i = 0; i < width; ++i) {
+            const double product = double{x[static_cast<size_t>(i)]} * y[static_cast<size_t>(n * width + i)];
+            expected += 0.5 * product;
+            size += std::abs(product);
+          }
+          EXPECT_NEAR(out[static_cast<size_t>(n)], expected, static_cast<double>(width) * 0x1p-24 * size);
+          kernels->dots({width, 0.5f, x.data(), y.data() + n * width, alone.data()}, 0, 1);
+          EXPECT_EQ(alone[0], out[static_cast<size_t>(n)]);
+        }
+      }
+}
+
+TEST(RowKernels, SoftmaxAddsUpToOne) {
+  Random random(3);
+  for (const auto* kernels : kernels_here())
+    for (const int64_t width : {1, 2, 15, 16, 17, 33, 1000}) {
+      SCOPED_TRACE(testing::Message() << kernels->name << ", width " << width);
+      const auto given = randoms(random, static_cast<size_t>(2 * width), 100);
+      auto x = guarded(given);
+      kernels->softmax({width, x.data()}, 0, 2);
+      for (int64_t row = 0; row < 2; ++row) {
+        const float* values = given.data() + row * width;
+        const double largest = *std::max_element(values, values + width);
+        double sum = 0;
+        for (int64_t i = 0; i < width; ++i) sum += std::exp(values[i] - largest);
+        for (int64_t i = 0; i < width; ++i) {
+          const double expected = std::exp(values[i] - largest) / sum;
+          // Exponents of up to 200 are rounded before the power is taken.
+          EXPECT_NEAR(x[static_cast<size_t>(row * width + i)], expected, 200 * 0x1p-23 * expected + 1e-37) << i;
+        }
+      }
+    }
 }
 
 TEST_P(RowKernels, KeepANanInItsRow) {

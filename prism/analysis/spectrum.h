@@ -1,0 +1,85 @@
+// The spectrum of a head: how much of its queries and keys lies in fast and slow pairs, and what pooling leaves of it.
+//
+//   const HeadSpectrum spectrum = measure_spectrum(q_TD, k_TD, rotary_pairs(config.rotary, config.head_dim), 128);
+//   spectrum.zone("dead").q_pooled;
+//
+// Source: arXiv 2602.08426, sections 3.2 and 3.3.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "prism/sparse/rotary_pairs.h"
+
+namespace prism {
+
+/// Root mean squares of queries and keys over some features: of tokens, and of the means over blocks of tokens.
+struct BandEnergy {
+  double q = 0, q_pooled = 0, k = 0, k_pooled = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("q", q, "root mean square of the queries' features");
+    v("q_pooled", q_pooled, "the same of means over blocks");
+    v("k", k, "of the keys' features");
+    v("k_pooled", k_pooled, "the same of means over blocks");
+  }
+};
+
+struct PairEnergy {
+  int64_t pair = 0;
+  double angle = 0, gain = 0;
+  BandEnergy energy;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("pair", pair, "which, from 0, the fastest of a plain encoding first");
+    v("angle", angle, "radians it turns by a token");
+    v("gain", gain, "lambda: what the mean over a block leaves of a vector that turns so");
+    energy.visit(v);
+  }
+};
+
+struct ZoneEnergy {
+  std::string zone;
+  int64_t pairs = 0;
+  BandEnergy energy;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("zone", zone, "dead, transition, semantic or full");
+    v("pairs", pairs, "that belong to it");
+    energy.visit(v);
+  }
+};
+
+struct HeadSpectrum {
+  std::vector<PairEnergy> pairs;
+  std::vector<ZoneEnergy> zones;  ///< dead, transition, semantic, full; those without a pair too
+
+  /// @throws InternalError for a name that is none.
+  const ZoneEnergy& zone(const std::string& name) const;
+};
+
+/// Zones are cut by what pooling over `block` tokens does to a pair that turns by t a token: dead, B t >= 2 pi, at
+/// least a whole turn; semantic, lambda >= 0.999; transition, between them. `full` is all features, those that do not
+/// turn too.
+///
+/// @param q_TD, k_SD  after the rotary encoding; any floating type. The last block may be short: its mean is over what
+///                    there is.
+/// @throws InputError for shapes that do not fit the pairs.
+HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_SD, const RotaryPairs& pairs,
+                              int64_t block);
+
+/// Mean attention between cells of tokens that a head's features alone would give,
+///
+///   softmax over s <= t of  scale sum_i q_(t,i) k_(s,i),  i in features,
+///
+/// summed over the keys of a cell, its mean over the queries of a cell. [cells, cells] float64; rows add up to 1.
+/// @param q_TD, k_TD  of the same tokens.
+/// @param features    of the band; all of them: the head's attention.
+/// @param cells       fewer where there are fewer tokens.
+torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_TD, const std::vector<int64_t>& features,
+                             double scale, int64_t cells);
+
+}  // namespace prism

@@ -1,0 +1,140 @@
+#include "prism/bench/prefill.h"
+
+#include <ATen/Functions.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "prism/bench/measure.h"
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/kernels/attend.h"
+#include "prism/sparse/mask_statistics.h"
+#include "prism/sparse/selectors.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kOperation = "bench";
+constexpr int64_t kLongPrompt = 32768;
+
+/// One method's selector and what it keeps.
+struct Candidate {
+  std::unique_ptr<Selector> selector;
+  BlockMask mask;
+  int64_t extra_bytes = 0;
+};
+
+BlockMask choose(const Selector& selector, const SelectorInput& input) {
+  return selector.select(input, *selector.make_state(input));
+}
+
+Candidate make_candidate(const PrefillMethod& method, const SelectorInput& input) {
+  Candidate candidate{find_selector(method.selector, method.settings), {}, 0};
+  choose(*candidate.selector, input);  // what is made once, a cost model or a thread's memory, is not counted
+  const MemoryPeak peak;
+  candidate.mask = choose(*candidate.selector, input);
+  candidate.extra_bytes = peak.extra_bytes();
+  return candidate;
+}
+
+int64_t rounds_of(const PrefillBench& bench) {
+  if (bench.rounds > 0) return bench.rounds;
+  return bench.tokens < kLongPrompt ? 15 : 3;
+}
+
+}  // namespace
+
+PrefillMethod parse_prefill_method(const std::string& text) {
+  const size_t colon = text.find(':');
+  PrefillMethod method{text.substr(0, colon), {}};
+  std::vector<std::pair<std::string, std::string>> words;
+  for (size_t at = colon; at != std::string::npos;) {
+    const size_t next = text.find(',', at + 1);
+    const std::string word = text.substr(at + 1, next == std::string::npos ? next : next - at - 1);
+    const size_t equals = word.find('=');
+    PRISM_CHECK(equals != std::string::npos, kOperation,
+                "expected SELECTOR:NAME=VALUE,...; found \"{}\" in \"{}\"; write NAME=VALUE.", word, text);
+    words.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    at = next;
+  }
+  method.settings = selector_settings(method.selector, words);
+  return method;
+}
+
+void check_prefill_bench(const PrefillBench& bench) {
+  find_bench_dtype(bench.dtype);
+  PRISM_CHECK(bench.tokens > 0 && bench.tokens <= int64_t{1} << 24, kOperation,
+              "tokens: expected 1 to {}; found {}; change it.", int64_t{1} << 24, bench.tokens);
+  for (const auto& method : bench.methods) find_selector(method.selector, method.settings);
+  make_synthetic_heads(bench.mix, 1, torch::kFloat);
+  const double values = static_cast<double>(bench.tokens * bench.mix.head_dim) *
+                        static_cast<double>(static_cast<int64_t>(bench.mix.heads.size()) + 2 * bench.mix.kv_heads);
+  // Tensors in the type and one of them in float32 while it is made, and the output.
+  const double needed = 2 * values * static_cast<double>(c10::elementSize(find_bench_dtype(bench.dtype)));
+  const auto total = static_cast<double>(total_memory_bytes());
+  PRISM_CHECK(needed < total, kOperation,
+              "expected tensors that fit into {} bytes of memory; found {} of them; choose "
+              "fewer tokens.",
+              total, needed);
+}
+
+std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
+  check_prefill_bench(bench);
+  const torch::NoGradGuard no_gradients;
+  const auto heads = make_synthetic_heads(bench.mix, bench.tokens, find_bench_dtype(bench.dtype));
+  const SelectorInput input{
+      .q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
+  AttentionInput dense;
+  dense.q_BTHD = heads.q_BTHD;
+  dense.kv = {heads.k_BGSD, heads.v_BGSE, {}};
+  std::vector<Candidate> candidates;
+  for (const auto& method : bench.methods) candidates.push_back(make_candidate(method, input));
+
+  const bool has_sdpa = bench.tokens <= bench.sdpa_tokens, is_grouped = heads.k_BGSD.size(1) != heads.q_BTHD.size(2);
+  std::vector<std::function<void()>> calls = {[&] { attend(dense); },
+                                              [&] {
+                                                if (has_sdpa)
+                                                  at::scaled_dot_product_attention(
+                                                      dense.q_BTHD.transpose(1, 2), dense.kv.k_BGSD, dense.kv.v_BGSE,
+                                                      std::nullopt, 0.0,
+                                                      /*is_causal=*/true, std::nullopt, is_grouped);
+                                              }};
+  for (const auto& candidate : candidates) {
+    calls.emplace_back([&] { choose(*candidate.selector, input); });
+    calls.emplace_back([&] {
+      AttentionInput sparse = dense;
+      sparse.block_mask = candidate.mask;
+      attend(sparse);
+    });
+  }
+  const auto times = medians_in_turn(calls, rounds_of(bench));
+
+  std::vector<PrefillTiming> rows;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    HeadStatistics all;
+    for (const auto& head : measure_mask(input, candidates[i].mask, bench.recall_rows)) all += head;
+    PrefillTiming row{
+        .selector = bench.methods[i].selector, .settings = bench.methods[i].settings, .dtype = bench.dtype};
+    row.tokens = bench.tokens;
+    row.heads = heads.q_BTHD.size(2);
+    row.kv_heads = heads.k_BGSD.size(1);
+    row.head_dim = heads.q_BTHD.size(3);
+    row.rounds = rounds_of(bench);
+    row.density = all.density();
+    row.recall = all.queries > 0 ? all.recall() : 0;
+    row.select_ms = times[2 + 2 * i];
+    row.attend_ms = times[3 + 2 * i];
+    row.dense_ms = times[0];
+    row.sdpa_ms = has_sdpa ? times[1] : 0;
+    row.speedup = row.dense_ms / (row.select_ms + row.attend_ms);
+    row.extra_bytes = candidates[i].extra_bytes;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace prism

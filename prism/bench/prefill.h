@@ -1,0 +1,68 @@
+// The speed of attention over a prompt, sparse by several selectors, dense, and LibTorch's, in turn in one process.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "prism/core/fields.h"
+#include "prism/sparse/synthetic_heads.h"
+
+namespace prism {
+
+/// A selector with its settings.
+struct PrefillMethod {
+  std::string selector;
+  Json settings = Json::object();
+};
+
+/// "spectral", or "spectral:p=0.9,block_size=64". @throws InputError for others.
+PrefillMethod parse_prefill_method(const std::string& text);
+
+struct PrefillBench {
+  std::vector<PrefillMethod> methods;
+  SyntheticMix mix;
+  std::string dtype = "bf16";
+  int64_t tokens = 8192;
+  int64_t rounds = 0;           ///< turns of each; 0: 15, or 3 from 32k tokens on
+  int64_t sdpa_tokens = 16384;  ///< LibTorch's attention takes its turn in prompts of up to so many tokens
+  int64_t recall_rows = 8;      ///< of each head, whose exact attention is computed; 0: no recall
+};
+
+/// One line of a table, or of JSON.
+struct PrefillTiming {
+  std::string bench = "prefill", selector;
+  Json settings = Json::object();
+  std::string dtype;
+  int64_t tokens = 0, heads = 0, kv_heads = 0, head_dim = 0, rounds = 0;
+  double density = 1, recall = 0, select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;
+  int64_t extra_bytes = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("bench", bench, "prefill");
+    v("selector", selector, "what chose the blocks");
+    v("settings", settings, "its settings");
+    v("dtype", dtype, "bf16 or f32");
+    v("tokens", tokens, "of the prompt");
+    v("heads", heads, "query heads");
+    v("kv_heads", kv_heads, "key/value heads");
+    v("head_dim", head_dim, "width of a head");
+    v("rounds", rounds, "turns of each");
+    v("density", density, "kept blocks as a share of those that are seen");
+    v("recall", recall, "share of the exact attention that they hold, on sampled rows; 0: not measured");
+    v("select_ms", select_ms, "median milliseconds to choose");
+    v("attend_ms", attend_ms, "to attend over what is kept");
+    v("dense_ms", dense_ms, "to attend over all");
+    v("sdpa_ms", sdpa_ms, "of LibTorch's scaled_dot_product_attention; 0: not measured");
+    v("speedup", speedup, "dense_ms / (select_ms + attend_ms)");
+    v("extra_bytes", extra_bytes, "memory that choosing took at its peak");
+  }
+};
+
+/// @throws InputError for names, settings and sizes that do not exist or make no sense, before anything is measured.
+void check_prefill_bench(const PrefillBench& bench);
+
+/// Causal attention over a prompt of one sequence: one row a method. Tensors are those of make_synthetic_heads().
+std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench);
+
+}  // namespace prism

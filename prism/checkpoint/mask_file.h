@@ -1,0 +1,17 @@
+// Block masks in safetensors files: as lists, small, or as booleans, what other programs have.
+#pragma once
+
+#include <filesystem>
+
+#include "prism/kernels/block_mask.h"
+
+namespace prism {
+
+/// counts int32 [B, H, M], indices int32 [B, H, M, N] and block_sizes int64 [2], of queries and keys. Atomic.
+void save_block_mask(const std::filesystem::path& path, const BlockMask& mask);
+
+/// What save_block_mask() wrote, or `mask` [B, H, M, N], uint8 or bool, as prism attend writes it: then blocks are of
+/// the sizes given. @throws InputError for files that hold neither.
+BlockMask load_block_mask(const std::filesystem::path& path, int64_t query_block, int64_t key_block);
+
+}  // namespace prism

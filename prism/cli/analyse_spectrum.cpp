@@ -1,0 +1,262 @@
+// prism analyse spectrum: what lies in the fast and slow pairs of a head, and what pooling leaves of it.
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "prism/analysis/spectrum.h"
+#include "prism/cli/analyse.h"
+#include "prism/cli/attention_tensors.h"
+#include "prism/cli/compute_options.h"
+#include "prism/cli/field_options.h"
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/data/text_source.h"
+#include "prism/report/grid_plot.h"
+#include "prism/report/plot_file.h"
+#include "prism/report/table.h"
+#include "prism/sparse/bands.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "analyse";
+constexpr const char* kName = "spectrum";
+/// A picture of attention has at most so many cells a side.
+constexpr int64_t kCells = 64;
+
+constexpr const char* kHelp = R"(
+The rotary encoding turns each pair of features by its own angle a token. In the mean over a block of tokens, which is
+what selectors of key blocks look at, pair j keeps the share lambda_j of its length: little of fast pairs (the dead zone:
+a whole turn or more in a block), part of the next (transition), all of slow ones (semantic, lambda of at least 0.999).
+The table shows the root mean square of queries and keys in each zone, of tokens -> of means over blocks.
+
+SOURCE is a model, which reads the beginning of TEXT, or a safetensors file with q [B, H, T, D] and k [B, G, S, D].
+--figures draws lambda_j, the energies of one head pair by pair, and what its slow band, its fast band and all of its
+features attend to (arXiv 2602.08426, figures 1 to 3).
+
+  prism analyse spectrum runs/long book.txt --tokens 4096 --layer 3 --head 1 --figures spectrum
+  prism analyse spectrum layer12.safetensors --rotary-base 1000000 --json
+)";
+
+struct Words {
+  std::string source, text, figures;
+  int64_t tokens = 0, block_size = 128, layer = 0, head = 0;
+  RotaryWords rotary;
+  ComputeOptions compute;
+  bool json = false;
+};
+
+/// Queries and keys of a layer, of the first sequence.
+struct LayerTensors {
+  torch::Tensor q_THD, k_GSD;
+  RotaryPairs pairs;
+
+  int64_t heads() const { return q_THD.size(1); }
+  torch::Tensor q(int64_t head) const { return q_THD.select(1, head); }
+  torch::Tensor k(int64_t head) const { return k_GSD[head * k_GSD.size(0) / heads()]; }
+};
+
+/// Keeps what every layer gives attend().
+class Capture : public AttentionProbe {
+ public:
+  explicit Capture(const std::vector<LayerConfig>& layers) : layers_(layers) {}
+
+  void observe(size_t layer, const AttentionInput& input) override {
+    found_.push_back({input.q_BTHD[0].clone(), input.kv.k_BGSD[0].clone(),
+                      rotary_pairs(layers_.at(layer).rotary, layers_.at(layer).head_dim)});
+  }
+  std::vector<LayerTensors> take() { return std::move(found_); }
+
+ private:
+  const std::vector<LayerConfig>& layers_;
+  std::vector<LayerTensors> found_;
+};
+
+std::vector<LayerTensors> read_model(const Words& words) {
+  PRISM_CHECK(!words.text.empty(), kOperation, "expected TEXT, which the model reads; found none; name a file.");
+  const auto model = load_model_with_tokenizer(words.source, words.compute, kOperation);
+  auto decoder = model.decoder;
+  const int64_t context = decoder->config().context, tokens = words.tokens == 0 ? context : words.tokens;
+  PRISM_CHECK(tokens >= 1 && tokens <= context, kOperation,
+              "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens);
+  TextSource text({words.text});
+  std::vector<int64_t> ids;
+  while (static_cast<int64_t>(ids.size()) < tokens) {
+    const auto piece = text.next();
+    if (!piece) break;
+    const auto more = model.tokenizer->encode(piece->text, SpecialTokens::as_text);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  PRISM_CHECK(!ids.empty(), kOperation, "expected text in {}; found none; name another file.", words.text);
+  ids.resize(std::min(ids.size(), static_cast<size_t>(tokens)));
+  Capture capture(decoder->config().layers);
+  ForwardContext context_of_pass;
+  context_of_pass.probe = &capture;
+  decoder(torch::tensor(ids).unsqueeze(0), context_of_pass);
+  return capture.take();
+}
+
+std::vector<LayerTensors> read_source(const Words& words) {
+  if (!fs::is_regular_file(words.source)) return read_model(words);
+  const auto tensors = read_attention_tensors(words.source, words.rotary, kOperation);
+  return {{tensors.q_BTHD[0], tensors.k_BGSD[0], tensors.pairs}};
+}
+
+std::string before_and_after(double tokens, double pooled) {
+  return fmt::format("{:.3f} -> {:.3f}", tokens, pooled);
+}
+
+Table spectrum_table(const std::vector<std::vector<HeadSpectrum>>& layers, int64_t block) {
+  Table table{"Spectrum", {{"layer"}, {"head"}}, {}, {}};
+  for (const auto& zone : layers.front().front().zones)
+    for (const char* side : {"q", "k"}) table.columns.push_back({zone.zone + " " + side, true});
+  for (size_t l = 0; l < layers.size(); ++l)
+    for (size_t h = 0; h < layers[l].size(); ++h) {
+      auto& row = table.rows.emplace_back();
+      row.push_back({std::to_string(l)});
+      row.push_back({std::to_string(h)});
+      for (const auto& zone : layers[l][h].zones) {
+        row.push_back({before_and_after(zone.energy.q, zone.energy.q_pooled)});
+        row.push_back({before_and_after(zone.energy.k, zone.energy.k_pooled)});
+      }
+    }
+  const auto& zones = layers.front().front().zones;
+  table.notes.push_back(
+      fmt::format("Root mean squares, of tokens -> of means over {} tokens. Pairs of layer 0: dead {}, "
+                  "transition {}, semantic {}.",
+                  block, zones[0].pairs, zones[1].pairs, zones[2].pairs));
+  return table;
+}
+
+/// One line over the pairs.
+PlotSeries line_over_pairs(const std::vector<PairEnergy>& pairs, int series, double (*value)(const PairEnergy&)) {
+  PlotSeries line{.style = PlotStyle::kPoints, .series = series, .points = {}};
+  for (const auto& pair : pairs) line.points.push_back({.x = static_cast<double>(2 * pair.pair), .y = value(pair)});
+  return line;
+}
+
+std::string gain_figure(const HeadSpectrum& spectrum, int64_t block) {
+  Plot plot{.id = "gain",
+            .description = fmt::format("What the mean over {} tokens leaves of each pair", block),
+            .x = {.label = "2 j", .low = 0, .high = 2.0 * static_cast<double>(spectrum.pairs.size())},
+            .y = {.label = "lambda", .low = 0, .high = 1.05}};
+  plot.series.push_back(line_over_pairs(spectrum.pairs, 0, [](const PairEnergy& pair) { return pair.gain; }));
+  return plot_file(plot, {}, "gnuplot");
+}
+
+std::string energy_figure(const HeadSpectrum& spectrum, const std::string& what) {
+  Plot plot{.id = "energy",
+            .description = "Root mean square of each pair, of tokens and of means over blocks, " + what,
+            .x = {.label = "2 j", .low = 0, .high = 2.0 * static_cast<double>(spectrum.pairs.size())},
+            .y = {.label = "root mean square", .low = 0, .high = 0}};
+  using Value = double (*)(const PairEnergy&);
+  int series = 0;
+  for (const Value value : {Value{[](const PairEnergy& p) { return p.energy.q; }},
+                            Value{[](const PairEnergy& p) { return p.energy.q_pooled; }},
+                            Value{[](const PairEnergy& p) { return p.energy.k; }},
+                            Value{[](const PairEnergy& p) { return p.energy.k_pooled; }}}) {
+    plot.series.push_back(line_over_pairs(spectrum.pairs, series++, value));
+    for (const auto& point : plot.series.back().points) plot.y.high = std::max(plot.y.high, 1.05 * point.y);
+  }
+  return plot_file(plot, {"queries", "queries, pooled", "keys", "keys, pooled"}, "gnuplot");
+}
+
+/// Shares of each row relative to its largest, so that rows with a long past show too.
+std::string map_figure(const torch::Tensor& shares_MN, int64_t tokens, const std::string& what) {
+  const int64_t cells = shares_MN.size(0);
+  const auto relative = shares_MN / shares_MN.amax(1, /*keepdim=*/true);
+  const auto shown = torch::where(torch::ones_like(relative, torch::kBool).tril(), relative, kNoShare).contiguous();
+  const double *first = shown.const_data_ptr<double>(), size = static_cast<double>((tokens + kCells - 1) / kCells);
+  const ShadeGrid grid{.rows = cells,
+                       .columns = cells,
+                       .shares = {first, first + shown.numel()},
+                       .row_step = size,
+                       .column_step = size,
+                       .row_label = "query, tokens",
+                       .column_label = "key, tokens"};
+  return plot_file(grid_plot("map", what, grid), {}, "gnuplot");
+}
+
+void draw_figures(const Words& words, const LayerTensors& layer, const HeadSpectrum& spectrum) {
+  const fs::path folder = words.figures;
+  make_folder(folder);
+  const std::string what = fmt::format("layer {}, head {}", words.layer, words.head);
+  write_file(folder / "gain.svg", gain_figure(spectrum, words.block_size));
+  write_file(folder / "energy.svg", energy_figure(spectrum, what));
+  const auto q = layer.q(words.head), k = layer.k(words.head);
+  const int64_t tokens = std::min(q.size(0), k.size(0));
+  const auto map = [&](const std::string& name, const std::vector<int64_t>& features) {
+    const double scale = 1 / std::sqrt(static_cast<double>(layer.pairs.head_dim));
+    const auto shares =
+        band_attention(q.slice(0, q.size(0) - tokens), k.slice(0, k.size(0) - tokens), features, scale, kCells);
+    write_file(folder / (name + ".svg"), map_figure(shares, tokens, name + ": where attention goes, " + what));
+  };
+  for (const auto& band : paper_bands(layer.pairs)) map(band.name, band.features);
+  std::vector<int64_t> all(static_cast<size_t>(layer.pairs.head_dim));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  map("full", all);
+}
+
+void add_options(CLI::App& app, Words& words) {
+  app.add_option("SOURCE", words.source, "a model folder or a run, or a safetensors file with q and k")->required();
+  app.add_option("TEXT", words.text, "what the model reads");
+  app.add_option("--tokens", words.tokens, "that it reads; 0: its context")->capture_default_str();
+  app.add_option("--block-size", words.block_size, "tokens that a mean is over")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--figures", words.figures, "a folder for the figures of one head")->type_name("FOLDER");
+  app.add_option("--layer", words.layer, "of that head, from 0")->capture_default_str();
+  app.add_option("--head", words.head, "which, from 0")->capture_default_str();
+  add_rotary_options(app, words.rotary);
+  app.add_flag("--json", words.json, "one JSON object a head, with every pair, instead of the table");
+  add_compute_options(app, words.compute);
+}
+
+}  // namespace
+
+int run_analyse_spectrum(const Arguments& arguments) {
+  Words words;
+  CLI::App app(std::string("what lies in the fast and slow pairs of heads, and what pooling leaves of it\n") + kHelp,
+               "prism analyse spectrum");
+  add_options(app, words);
+  if (!parse(app, arguments)) return 0;
+  start_compute(words.compute.threads, words.compute.device);
+  const torch::NoGradGuard no_gradients;
+  const auto layers = read_source(words);
+  const auto count = static_cast<int64_t>(layers.size());
+  PRISM_CHECK(words.layer >= 0 && words.layer < count, kOperation,
+              "--layer: expected a layer within 0-{}; found {}; change it.", count - 1, words.layer);
+  const auto& shown = layers[static_cast<size_t>(words.layer)];
+  PRISM_CHECK(words.head >= 0 && words.head < shown.heads(), kOperation,
+              "--head: expected a head of layer {} within 0-{}; found {}; change it.", words.layer, shown.heads() - 1,
+              words.head);
+  std::vector<std::vector<HeadSpectrum>> spectra;
+  for (const auto& layer : layers) {
+    auto& heads = spectra.emplace_back();
+    for (int64_t h = 0; h < layer.heads(); ++h)
+      heads.push_back(measure_spectrum(layer.q(h), layer.k(h), layer.pairs, words.block_size));
+  }
+  if (!words.figures.empty())
+    draw_figures(words, shown, spectra[static_cast<size_t>(words.layer)][static_cast<size_t>(words.head)]);
+  if (!words.json) {
+    fmt::print("{}", table_text(spectrum_table(spectra, words.block_size)));
+    return 0;
+  }
+  for (size_t l = 0; l < spectra.size(); ++l)
+    for (size_t h = 0; h < spectra[l].size(); ++h) {
+      Json row = {{"analysis", kName}, {"layer", l}, {"head", h}, {"block_size", words.block_size}};
+      for (const auto& zone : spectra[l][h].zones) row["zones"].push_back(fields_to_json(zone));
+      for (const auto& pair : spectra[l][h].pairs) row["pairs"].push_back(fields_to_json(pair));
+      fmt::print("{}\n", to_text(row));
+    }
+  return 0;
+}
+
+}  // namespace prism

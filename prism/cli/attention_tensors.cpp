@@ -1,0 +1,82 @@
+#include "prism/cli/attention_tensors.h"
+
+#include <span>
+#include <utility>
+
+#include "prism/attention/rotary.h"
+#include "prism/checkpoint/tensor_file.h"
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+torch::Tensor read_heads(const SafetensorsReader& reader, const char* name, const std::string& operation) {
+  const auto tensor = read_tensor(reader, name);
+  PRISM_CHECK(tensor.dim() == 4 && tensor.numel() > 0, operation,
+              "{}: expected q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E]; found {} in {}; reshape it.", name,
+              c10::str(tensor.sizes()), reader.path().string());
+  PRISM_CHECK(tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16, operation,
+              "{}: expected float32 or bfloat16; found {} in {}; convert it.", name, tensor.dtype().name(),
+              reader.path().string());
+  return tensor;
+}
+
+void check_finite(const torch::Tensor& tensor, const char* name, const std::string& file,
+                  const std::string& operation) {
+  const auto harmed = tensor.isfinite().logical_not_().nonzero();
+  if (harmed.size(0) == 0) return;
+  throw InputError(operation,
+                   fmt::format("{}: expected finite values; found {} that are not, the first at {}, in {}; look "
+                               "at what made them.",
+                               name, harmed.size(0),
+                               c10::str(at::IntArrayRef(harmed[0].contiguous().const_data_ptr<int64_t>(), 4)), file));
+}
+
+RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const RotaryWords& words,
+                       const std::string& operation) {
+  torch::Tensor angles;
+  if (reader.contains("inverse_frequencies")) {
+    angles = read_tensor(reader, "inverse_frequencies").to(torch::kDouble).flatten();
+  } else {
+    const int64_t turning = words.dims == 0 ? width : words.dims;
+    PRISM_CHECK(turning > 0 && turning % 2 == 0 && turning <= width, operation,
+                "--rotary-dims: expected an even number up to the width of a head, {}; found {}; change it.", width,
+                turning);
+    angles = rotary_angles({.base = words.base}, turning);
+  }
+  const std::span<const double> given(angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel()));
+  std::vector<double> turned(given.begin(), given.end());
+  if (!words.sections.empty()) turned = multi_axis_angles(given, {words.sections, words.is_interleaved}, words.steps);
+  PRISM_CHECK(words.layout == "half_split" || words.layout == "interleaved", operation,
+              "--rotary: expected half_split or interleaved; found \"{}\"; choose one of these.", words.layout);
+  return words.layout == "half_split" ? half_split_pairs(width, turned) : interleaved_pairs(width, turned);
+}
+
+}  // namespace
+
+void add_rotary_options(CLI::App& app, RotaryWords& words) {
+  app.add_option("--rotary", words.layout, "which features turn together: half_split or interleaved")
+      ->capture_default_str();
+  app.add_option("--rotary-base", words.base, "of the angles, unless the file has them")->capture_default_str();
+  app.add_option("--rotary-dims", words.dims, "features that turn, the first ones; 0: all")->capture_default_str();
+  app.add_option("--mrope-sections", words.sections,
+                 "pairs of each axis where positions have several, e.g. 24,20,20 for time, height and width")
+      ->delimiter(',');
+  app.add_flag("--mrope-interleaved", words.is_interleaved, "axes take turns (Qwen3-VL) instead of following");
+  app.add_option("--mrope-steps", words.steps,
+                 "how far positions go along each axis from token to token: 1,1,1 in text, 0,0,1 in a row of an image")
+      ->delimiter(',')
+      ->capture_default_str();
+}
+
+AttentionTensors read_attention_tensors(const std::string& file, const RotaryWords& words,
+                                        const std::string& operation) {
+  const SafetensorsReader reader(file);
+  const auto q = read_heads(reader, "q", operation), k = read_heads(reader, "k", operation);
+  check_finite(q, "q", file, operation);
+  check_finite(k, "k", file, operation);
+  return {q.transpose(1, 2), k, reader.contains("v") ? read_heads(reader, "v", operation) : torch::Tensor(),
+          read_pairs(reader, q.size(3), words, operation)};
+}
+
+}  // namespace prism

@@ -1,0 +1,60 @@
+// What selectors of key blocks need: sums over tokens, scores of pooled queries and keys, their softmax.
+#pragma once
+
+#include <cmath>
+
+#include "prism/kernels/rows/row_loop.h"
+#include "prism/kernels/rows/rows.h"
+#include "prism/kernels/simd/exp2.h"
+
+namespace prism::rows {
+
+template <class Op, class Storage>
+void add_rows(const ColumnSums& c, int64_t first, int64_t last) {
+  const Storage* x = static_cast<const Storage*>(c.x);
+  // A vector of columns at a time keeps its sums in a register; rows are added in their order.
+  for_each_vector<Op>(c.width, [&](auto part) {
+    auto sum = part.load(c.sums);
+    for (int64_t row = first; row < last; ++row) sum = Op::add(sum, part.load(x + row * c.stride));
+    part.store(c.sums, sum);
+  });
+}
+
+template <class Op>
+void dot_rows(const Dots& d, int64_t first, int64_t last) {
+  const auto scale = Op::set(d.scale);
+  for (int64_t row = first; row < last; row += Op::kLanes) {
+    typename Op::Vector sums[Op::kLanes];
+    for (int i = 0; i < Op::kLanes; ++i) {
+      // Behind the last row it again: a row's result does not depend on how many there are.
+      const float* y = d.y + (row + i < last ? row + i : last - 1) * d.width;
+      auto sum = Op::zero();
+      for_each_vector<Op>(d.width, [&](auto part) { sum = Op::fma(part.load(d.x), part.load(y), sum); });
+      sums[i] = sum;
+    }
+    Op::store_units(d.out + row, Op::mul(Op::sum_rows(sums), scale), last - row);
+  }
+}
+
+template <class Op>
+void softmax_rows(const Softmax& s, int64_t first, int64_t last) {
+  for (int64_t row = first; row < last; ++row) {
+    float* x = s.x + row * s.width;
+    float largest = simd::kNoScore;
+    for (int64_t i = 0; i < s.width; ++i) largest = largest < x[i] ? x[i] : largest;
+    const auto shift = Op::set(-largest), factor = Op::set(simd::kLog2E);
+    auto sums = Op::zero();
+    for_each_vector<Op>(s.width / Op::kLanes * Op::kLanes, [&](auto part) {
+      const auto value = simd::exp2<Op>(Op::mul(Op::add(part.load(x), shift), factor));
+      part.store(x, value);
+      sums = Op::add(sums, value);
+    });
+    float sum = Op::sum(sums);
+    // What is loaded behind the last value is 0, whose exponential would count.
+    for (int64_t i = s.width / Op::kLanes * Op::kLanes; i < s.width; ++i) sum += x[i] = ::expf(x[i] - largest);
+    const auto inverse = Op::set(1 / sum);
+    for_each_vector<Op>(s.width, [&](auto part) { part.store(x, Op::mul(part.load(x), inverse)); });
+  }
+}
+
+}  // namespace prism::rows

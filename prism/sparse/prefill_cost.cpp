@@ -1,0 +1,166 @@
+#include "prism/sparse/prefill_cost.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "prism/core/machine.h"
+#include "prism/core/statistics.h"
+#include "prism/core/timer.h"
+#include "prism/kernels/attend.h"
+#include "prism/kernels/simd/isa.h"
+#include "prism/sparse/plain_selectors.h"
+#include "prism/sparse/spectral.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 2048, kLong = 8192;
+constexpr int kRounds = 3;
+
+double seconds_of(const std::function<void()>& call) {
+  call();
+  std::vector<double> times;
+  for (int i = 0; i < kRounds; ++i) {
+    const Timer timer;
+    call();
+    times.push_back(timer.seconds());
+  }
+  return median(times);
+}
+
+/// A prompt of noise, and its attention.
+struct Noise {
+  SelectorInput input;
+  AttentionInput attention;
+
+  Noise(const PrefillShape& shape, int64_t tokens) {
+    const auto random = [&](torch::IntArrayRef sizes) {
+      return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(1), torch::kFloat).to(shape.type);
+    };
+    input.q_BTHD = random({1, tokens, kHeads, shape.head_dim});
+    input.k_BGSD = random({1, kKvHeads, tokens, shape.head_dim});
+    std::vector<double> angles;
+    for (int64_t j = 0; j < shape.head_dim / 2; ++j) angles.push_back(1.0 / static_cast<double>(1 + j));
+    input.pairs = half_split_pairs(shape.head_dim, angles);
+    attention.q_BTHD = input.q_BTHD;
+    attention.kv = {input.k_BGSD, input.k_BGSD, {}};
+  }
+};
+
+std::string cost_key(const PrefillShape& shape) {
+  return fmt::format("{}, {} threads, {}, width {}, blocks {} x {}", cpu_name(), at::get_num_threads(),
+                     isa_name(current_isa()), shape.head_dim, shape.query_block, shape.key_block) +
+         (shape.type == torch::kBFloat16 ? ", bfloat16" : ", float32");
+}
+
+/// All costs of the file; an empty object where it cannot be read.
+Json read_costs(const fs::path& file) {
+  try {
+    if (fs::exists(file)) return read_json(file.string());
+  } catch (const Error&) {
+    // A file of another version, or cut short: measured again.
+  }
+  return Json::object();
+}
+
+}  // namespace
+
+std::optional<fs::path> prefill_cost_folder() {
+  const auto variable = [](const char* name) -> std::optional<fs::path> {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+  if (const auto folder = variable("PRISM_CACHE")) return folder;
+  if (const auto folder = variable("XDG_CACHE_HOME")) return *folder / "prism";
+  if (const auto folder = variable("HOME")) return *folder / ".cache" / "prism";
+  return std::nullopt;
+}
+
+PrefillCost measure_prefill_cost(const PrefillShape& shape) {
+  const torch::NoGradGuard no_gradients;
+  PrefillCost cost;
+  const BlockSizes blocks{
+      .block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block};
+  Noise noise(shape, kShort);
+  const auto lengths = SelectorLengths(noise.input).blocks(0, shape.query_block, shape.key_block);
+  const double rows = static_cast<double>(kHeads * lengths.rows());
+  const auto pairs_of = [&](double block_pairs) {
+    return block_pairs * static_cast<double>(shape.query_block * shape.key_block);
+  };
+  const double pairs = static_cast<double>(kHeads) * static_cast<double>(kShort * (kShort + 1)) / 2;
+  cost.dense_pair = seconds_of([&] { attend(noise.attention); }) / pairs;
+
+  // Two densities give two equations for what a kept pair and a row cost.
+  std::vector<double> kept, times;
+  for (const double share : {0.2, 0.999}) {
+    const auto selector = make_random_selector({.share = share, .blocks = blocks});
+    noise.attention.block_mask = selector->select(noise.input, *selector->make_state(noise.input));
+    kept.push_back(pairs_of(noise.attention.block_mask.counts_BHM.sum().item<double>()));
+    times.push_back(seconds_of([&] { attend(noise.attention); }));
+  }
+  cost.sparse_pair = std::max((times[1] - times[0]) / (kept[1] - kept[0]), 0.0);
+  cost.sparse_row = std::max((times[0] - kept[0] * cost.sparse_pair) / rows, 0.0);
+
+  const auto selector = make_spectral_selector({.blocks = blocks});
+  std::vector<double> tokens, pooled;
+  times.clear();
+  for (const int64_t length : {kShort, kLong}) {
+    const Noise prompt(shape, length);
+    const auto counts = SelectorLengths(prompt.input).blocks(0, shape.query_block, shape.key_block);
+    tokens.push_back(static_cast<double>((kHeads + kKvHeads) * length));
+    pooled.push_back(static_cast<double>(kHeads * counts.visible_blocks()));
+    times.push_back(seconds_of([&] { selector->select(prompt.input, *selector->make_state(prompt.input)); }));
+  }
+  // tokens a + pooled b = times, twice
+  const double determinant = tokens[0] * pooled[1] - tokens[1] * pooled[0];
+  cost.select_pair = std::max((tokens[0] * times[1] - tokens[1] * times[0]) / determinant, 0.0);
+  cost.select_token = std::max((times[0] - pooled[0] * cost.select_pair) / tokens[0], 0.0);
+  return cost;
+}
+
+PrefillCost prefill_cost(const PrefillShape& shape) {
+  static std::mutex mutex;
+  static std::map<std::string, PrefillCost> known;
+  const std::string key = cost_key(shape);
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  const auto folder = prefill_cost_folder();
+  const fs::path file = folder ? *folder / "prefill_cost.json" : fs::path();
+  Json costs = folder ? read_costs(file) : Json::object();
+  if (costs.is_object() && costs.contains(key)) {
+    try {
+      return known[key] = fields_from_json<PrefillCost>(costs[key], file.string());
+    } catch (const Error&) {
+      // of another version: measured again
+    }
+  }
+  const PrefillCost cost = known[key] = measure_prefill_cost(shape);
+  if (!folder) return cost;
+  if (!costs.is_object()) costs = Json::object();
+  costs[key] = fields_to_json(cost);
+  try {
+    make_folder(*folder);
+    write_file(file, to_text(costs, 2) + "\n");
+  } catch (const Error&) {
+    // Nowhere to keep it: measured again by the next process.
+  }
+  return cost;
+}
+
+}  // namespace prism

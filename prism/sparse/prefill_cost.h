@@ -1,0 +1,54 @@
+// What sparse attention costs on this machine, beside dense: measured once, kept in a file.
+//
+//   const PrefillCost cost = prefill_cost({.type = torch::kBFloat16, .head_dim = 128});
+//   const double dense = cost.dense_seconds(pairs), sparse = cost.sparse_seconds(kept_pairs, rows);
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace prism {
+
+/// What costs depend on, besides the machine.
+struct PrefillShape {
+  torch::ScalarType type = torch::kBFloat16;
+  int64_t head_dim = 128, query_block = 128, key_block = 128;
+};
+
+/// Seconds, all threads at work. A pair is a query and a key that it sees, of one head.
+struct PrefillCost {
+  double dense_pair = 0;                     ///< of dense attention
+  double sparse_pair = 0, sparse_row = 0;    ///< of attention over kept blocks; of each row of query blocks
+  double select_token = 0, select_pair = 0;  ///< of the spectral selector: a token of a head; a pooled pair
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("dense_pair", dense_pair, "seconds of dense attention for a query and a key");
+    v("sparse_pair", sparse_pair, "seconds of block-sparse attention for a kept pair");
+    v("sparse_row", sparse_row, "seconds for a row of query blocks, besides");
+    v("select_token", select_token, "seconds of the spectral selector for a token of a head");
+    v("select_pair", select_pair, "seconds for a pooled query and a pooled key");
+  }
+
+  double dense_seconds(double pairs) const { return pairs * dense_pair; }
+  double sparse_seconds(double kept_pairs, double rows) const { return kept_pairs * sparse_pair + rows * sparse_row; }
+  double select_seconds(double tokens, double pooled_pairs) const {
+    return tokens * select_token + pooled_pairs * select_pair;
+  }
+};
+
+/// Measures with short prompts of noise, about a second.
+PrefillCost measure_prefill_cost(const PrefillShape& shape);
+
+/// As measured before on this machine, with as many threads and this instruction set, or measured now and kept in
+/// `folder`, so that a machine decides alike from run to run; the folder is PRISM_CACHE, else prism in XDG_CACHE_HOME
+/// or in
+/// ~/.cache. A file that cannot be read or written is passed over.
+PrefillCost prefill_cost(const PrefillShape& shape);
+
+/// Where costs are kept; none without a home.
+std::optional<std::filesystem::path> prefill_cost_folder();
+
+}  // namespace prism

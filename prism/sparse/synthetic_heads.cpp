@@ -1,0 +1,142 @@
+#include "prism/sparse/synthetic_heads.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "prism/core/error.h"
+#include "prism/core/random.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+
+constexpr const char* kOperation = "synthetic heads";
+constexpr int64_t kSinkKeys = 4, kAskingQueries = 256;
+/// Strengths are shared between query and key, so that neither's product with the other's noise is large; heads of one
+/// group share keys, so the keys' part is the same for all.
+constexpr double kKeyShare = 4;
+
+/// Directions, angles and noise of one mix.
+class Maker {
+ public:
+  Maker(const SyntheticMix& mix, int64_t tokens)
+      : mix_(mix),
+        tokens_(tokens),
+        half_(mix.head_dim / 2),
+        generator_(at::detail::createCPUGenerator(static_cast<uint64_t>(mix.seed))),
+        angle_J_(at::pow(mix.base, -at::arange(half_, torch::kDouble) / static_cast<double>(half_))) {
+    const auto turn_TJ = at::outer(at::arange(tokens, torch::kDouble), angle_J_);
+    cos_TJ_ = turn_TJ.cos().to(torch::kFloat);
+    sin_TJ_ = turn_TJ.sin().to(torch::kFloat);
+  }
+
+  /// Of the fast pairs, the same size in each.
+  Tensor fast_direction() {
+    const int64_t count = half_ * 5 / 8;
+    const auto phase = at::rand({count}, generator_, torch::kDouble) * (2 * std::numbers::pi);
+    auto direction_2J = at::zeros({2, half_}, torch::kDouble);
+    direction_2J[0].narrow(0, 0, count).copy_(phase.cos());
+    direction_2J[1].narrow(0, 0, count).copy_(phase.sin());
+    return scaled(direction_2J);
+  }
+  /// Of the slow pairs, at random.
+  Tensor slow_direction() {
+    auto direction_2J = at::zeros({2, half_}, torch::kDouble);
+    const int64_t count = half_ / 4;
+    direction_2J.narrow(1, half_ - count, count).copy_(at::randn({2, count}, generator_, torch::kDouble));
+    return scaled(direction_2J);
+  }
+  /// Turned back by so many tokens.
+  Tensor turned_back(const Tensor& direction_2J, int64_t tokens) const {
+    const auto cos = (angle_J_ * static_cast<double>(tokens)).cos(),
+               sin = (angle_J_ * static_cast<double>(tokens)).sin();
+    return at::stack({direction_2J[0] * cos + direction_2J[1] * sin, direction_2J[1] * cos - direction_2J[0] * sin});
+  }
+  Tensor noise() { return at::randn({tokens_, 2, half_}, generator_, torch::kFloat) * mix_.noise; }
+  Tensor values() { return at::randn({tokens_, mix_.head_dim}, generator_, torch::kFloat); }
+  /// Every row turned by its position. [T, 2, D/2] -> [T, D]
+  Tensor rotated(const Tensor& rows_T2J) const {
+    const auto a = rows_T2J.select(1, 0), b = rows_T2J.select(1, 1);
+    return at::cat({a * cos_TJ_ - b * sin_TJ_, b * cos_TJ_ + a * sin_TJ_}, 1);
+  }
+  RotaryPairs pairs() const {
+    return half_split_pairs(mix_.head_dim, {angle_J_.const_data_ptr<double>(), static_cast<size_t>(half_)});
+  }
+
+ private:
+  /// Of length D^(1/4): the score of two of them, q k / sqrt(D), is 1.
+  Tensor scaled(const Tensor& direction_2J) const {
+    return direction_2J * (std::pow(static_cast<double>(mix_.head_dim), 0.25) / direction_2J.norm().item<double>());
+  }
+
+  const SyntheticMix& mix_;
+  int64_t tokens_, half_;
+  at::Generator generator_;
+  Tensor angle_J_, cos_TJ_, sin_TJ_;
+};
+
+void check(const SyntheticMix& mix, int64_t tokens) {
+  PRISM_CHECK(!mix.heads.empty() && mix.kv_heads > 0 && static_cast<int64_t>(mix.heads.size()) % mix.kv_heads == 0,
+              kOperation, "expected heads, and kv_heads that divide them; found {} and {}; change one.",
+              mix.heads.size(), mix.kv_heads);
+  PRISM_CHECK(mix.head_dim >= 16 && mix.head_dim % 16 == 0 && mix.base > 1 && mix.noise >= 0, kOperation,
+              "expected a head_dim that is a multiple of 16, a base above 1 and noise of at least 0; found {}, {} and "
+              "{}; change them.",
+              mix.head_dim, mix.base, mix.noise);
+  PRISM_CHECK(tokens > 0, kOperation, "expected tokens; found {}; ask for more.", tokens);
+}
+
+/// Where a needle lies, and the first query that looks for it, both by chance.
+struct Needle {
+  int64_t key, first_query;
+};
+
+Needle draw_needle(Random& random, int64_t tokens) {
+  const int64_t key = static_cast<int64_t>(random.below(static_cast<uint64_t>(std::max<int64_t>(1, tokens * 3 / 4))));
+  const int64_t room = std::max<int64_t>(1, tokens - kAskingQueries - key - 1);
+  return {key, key + 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(room)))};
+}
+
+}  // namespace
+
+SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, torch::ScalarType type) {
+  const torch::NoGradGuard no_gradients;
+  check(mix, tokens);
+  Maker maker(mix, tokens);
+  const auto heads = static_cast<int64_t>(mix.heads.size()), group = heads / mix.kv_heads;
+  SyntheticHeads made{at::empty({1, tokens, heads, mix.head_dim}, type),
+                      at::empty({1, mix.kv_heads, tokens, mix.head_dim}, type),
+                      at::empty({1, mix.kv_heads, tokens, mix.head_dim}, type), maker.pairs()};
+  for (int64_t g = 0; g < mix.kv_heads; ++g) {
+    const auto fast = maker.fast_direction(), sink = maker.slow_direction();
+    auto keys = maker.noise();
+    keys += (fast * kKeyShare).to(torch::kFloat);
+    keys.narrow(0, 0, std::min(kSinkKeys, tokens)) += (sink * kKeyShare).to(torch::kFloat);
+    for (int64_t h = g * group; h < (g + 1) * group; ++h) {
+      const auto& pattern = mix.heads[static_cast<size_t>(h)];
+      auto queries = maker.noise();
+      queries += (sink * (pattern.sink / kKeyShare)).to(torch::kFloat);
+      for (const auto& slash : pattern.slashes)
+        queries += (maker.turned_back(fast, slash.distance) * (slash.strength / kKeyShare)).to(torch::kFloat);
+      Random random(static_cast<uint64_t>(mix.seed), static_cast<uint64_t>(h));
+      for (int64_t n = 0; n < pattern.needles; ++n) {
+        const auto [key, first] = draw_needle(random, tokens);
+        const auto direction = maker.slow_direction();
+        keys[key] += (direction * kKeyShare).to(torch::kFloat);
+        queries.narrow(0, first, std::min(kAskingQueries, tokens - first)) +=
+            (direction * (pattern.needle / kKeyShare)).to(torch::kFloat);
+      }
+      made.q_BTHD[0].select(1, h).copy_(maker.rotated(queries));
+    }
+    made.k_BGSD[0][g].copy_(maker.rotated(keys));
+    made.v_BGSE[0][g].copy_(maker.values());
+  }
+  return made;
+}
+
+}  // namespace prism

@@ -1,0 +1,69 @@
+// Queries and keys whose attention is known, because it was put there: sinks, slashes, needles, and noise.
+//
+//   const SyntheticMix mix = fields_from_json<SyntheticMix>(read_json("benchmarks/structured.json"), "mix");
+//   const SyntheticHeads heads = make_synthetic_heads(mix, 131072, torch::kBFloat16);
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "prism/sparse/rotary_pairs.h"
+
+namespace prism {
+
+/// Every query looks so many tokens back.
+struct SlashPattern {
+  int64_t distance = 0;
+  double strength = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("distance", distance, "tokens back; 0: at itself and what is near");
+    v("strength", strength, "score of the key that is looked at, before the softmax");
+  }
+};
+
+/// What one query head looks at. Strengths are scores before the softmax, 0 for nothing.
+struct HeadPattern {
+  double sink = 0, needle = 0;
+  int64_t needles = 0;
+  std::vector<SlashPattern> slashes = {};
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("sink", sink, "score that the first four keys have with every query");
+    v("needle", needle, "score of a needle with the queries that look for it");
+    v("needles", needles, "single keys far back, each looked for by a stretch of 256 queries behind it");
+    v("slashes", slashes, "distances that all queries look back");
+  }
+};
+
+struct SyntheticMix {
+  int64_t seed = 1, head_dim = 128, kv_heads = 1;
+  double base = 1e6, noise = 0.5;
+  std::vector<HeadPattern> heads = {};
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("seed", seed, "of everything that is drawn");
+    v("head_dim", head_dim, "width of a head, a multiple of 16");
+    v("kv_heads", kv_heads, "key/value heads, a divisor of the heads");
+    v("base", base, "of the rotary angles");
+    v("noise", noise, "standard deviation of each feature of queries and keys, normal");
+    v("heads", heads, "what each query head looks at");
+  }
+};
+
+struct SyntheticHeads {
+  torch::Tensor q_BTHD, k_BGSD, v_BGSE;  ///< of one sequence; values are standard normal
+  RotaryPairs pairs;
+};
+
+/// Before the rotary encoding a key is noise and a direction in the fast 5/8 of the pairs, the same for all keys, and a
+/// query is noise and that direction turned by -distance theta_j in each pair j for each slash, so that their score
+/// depends on their distance alone and is largest at the slash's. Sinks and needles are directions in the slowest
+/// quarter of the pairs, which hardly turn.
+///
+/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, an odd width.
+SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, torch::ScalarType type);
+
+}  // namespace prism

@@ -1,0 +1,91 @@
+// Sparse or dense, by what either is said to cost.
+#include "prism/sparse/auto_selector.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/sparse/mask_statistics.h"
+#include "prism/sparse/synthetic_heads.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+constexpr int64_t kTokens = 2048;
+
+/// A head that looks at the first keys and near itself, and one that looks at everything.
+SelectorInput make_input() {
+  static const auto heads = make_synthetic_heads({.seed = 1,
+                                                  .head_dim = 64,
+                                                  .kv_heads = 2,
+                                                  .base = 1e6,
+                                                  .noise = 0.5,
+                                                  .heads = {{.sink = 16, .slashes = {{0, 16}}}, {}}},
+                                                 kTokens, torch::kFloat);
+  return {.q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
+}
+
+const SpectralOptions kSpectral = {.p = 0.9, .blocks = {.block_size = 64}};
+
+BlockMask select_with(const PrefillCost& cost, const SelectorInput& input) {
+  const auto selector = make_auto_selector({.spectral = kSpectral}, [=](const PrefillShape&) { return cost; });
+  return selector->select(input, *selector->make_state(input));
+}
+
+BlockMask spectral_mask(const SelectorInput& input) {
+  const auto selector = make_spectral_selector(kSpectral);
+  return selector->select(input, *selector->make_state(input));
+}
+
+TEST(AutoSelector, IsDenseWhereChoosingTakesTooLong) {
+  const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-12, .select_token = 1};
+  EXPECT_FALSE(select_with(cost, make_input()).defined());
+}
+
+TEST(AutoSelector, IsSpectralWhereThatIsCheap) {
+  const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-12};
+  const auto input = make_input();
+  EXPECT_TRUE(at::equal(kept_blocks(input, select_with(cost, input)), kept_blocks(input, spectral_mask(input))));
+}
+
+TEST(AutoSelector, IsDenseWhereNoHeadGains) {
+  EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1e-6}, make_input()).defined());
+  EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 0, .sparse_row = 1}, make_input()).defined());
+}
+
+TEST(AutoSelector, MakesHeadsThatWouldBeSlowerDense) {
+  const auto input = make_input();
+  const auto spectral = measure_mask(input, spectral_mask(input), 0);
+  ASSERT_LT(spectral[0].density(), 0.5);
+  ASSERT_GT(spectral[1].density(), 0.6);
+  ASSERT_LT(spectral[1].density(), 1);
+  const auto found = measure_mask(input, select_with({.dense_pair = 1e-9, .sparse_pair = 1e-9 / 0.55}, input), 0);
+  EXPECT_EQ(found[0].density(), spectral[0].density());
+  EXPECT_EQ(found[1].density(), 1);
+}
+
+TEST(PrefillCost, IsMeasuredOnceAndKept) {
+  const TemporaryFolder folder;
+  ::setenv("PRISM_CACHE", folder.path().c_str(), 1);
+  EXPECT_EQ(prefill_cost_folder(), folder.path());
+  const PrefillShape shape{.type = torch::kFloat, .head_dim = 16, .query_block = 64, .key_block = 64};
+  const auto cost = prefill_cost(shape);
+  EXPECT_GT(cost.dense_pair, 0);
+  EXPECT_GT(cost.sparse_pair + cost.sparse_row, 0);
+  EXPECT_GT(cost.select_token + cost.select_pair, 0);
+  const auto kept = read_json((folder.path() / "prefill_cost.json").string());
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept.begin()->at("dense_pair"), cost.dense_pair);
+  EXPECT_EQ(prefill_cost(shape).dense_pair, cost.dense_pair);
+  ::unsetenv("PRISM_CACHE");
+}
+
+TEST(AutoSelectorInput, ThatIsWrongGetsASentence) {
+  EXPECT_THROW(make_auto_selector({.overhead = 0}), InputError);
+  EXPECT_THROW(make_auto_selector({.spectral = {.p = 0}}), InputError);
+}
+
+}  // namespace
+}  // namespace prism

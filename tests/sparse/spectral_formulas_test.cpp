@@ -1,0 +1,213 @@
+// The spectral selector against its formulas in double precision, head by head and row by row, on random prompts; and
+// what comes out of attention over the blocks that it keeps.
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "prism/core/random.h"
+#include "prism/kernels/attend.h"
+#include "prism/sparse/pooled_tokens.h"
+#include "prism/sparse/spectral.h"
+#include "prism/sparse/spectral_rows.h"
+#include "tests/sparse/golden_input.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+
+/// A prompt and settings drawn by chance.
+struct Draw {
+  int64_t heads, groups, tokens, queries, width, block, high, low;
+  double p_high, p_low;
+  const char *calibration, *tail;
+};
+
+Draw draw(Random& random) {
+  const auto one_of = [&](const auto& list) { return list[random.below(std::size(list))]; };
+  const int64_t widths[] = {32, 64, 96, 128}, blocks[] = {32, 64, 128}, groups[] = {1, 2};
+  const char *calibrations[] = {"all_blocks", "off", "causal_running"}, *tails[] = {"exact", "padded"};
+  Draw d{};
+  d.groups = one_of(groups);
+  d.heads = d.groups * one_of(groups);
+  d.width = one_of(widths);
+  d.block = one_of(blocks);
+  d.tokens = 1 + static_cast<int64_t>(random.below(1200));
+  d.queries = random.below(2) == 0 ? d.tokens : 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(d.tokens)));
+  d.high = 2 * (1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(d.width / 2))));
+  d.low = 2 * (1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(d.width / 2))));
+  d.p_high = 0.3 + 0.69 * random.uniform();
+  d.p_low = 0.3 + 0.69 * random.uniform();
+  d.calibration = one_of(calibrations);
+  d.tail = one_of(tails);
+  // What came before the queries is not known, so its energies are not either: only whole prompts have the reference's.
+  if (d.queries != d.tokens) d.calibration = "off";
+  return d;
+}
+
+/// Means of whole and last blocks of [T, D], which begins at position `first`.
+Tensor pooled(const Tensor& rows_TD, int64_t block, int64_t first, bool is_padded) {
+  std::vector<Tensor> means;
+  for (int64_t begin = first, end = 0; begin < first + rows_TD.size(0); begin = end) {
+    end = std::min((begin / block + 1) * block, first + rows_TD.size(0));
+    const auto sum = rows_TD.slice(0, begin - first, end - first).sum(0);
+    means.push_back(sum / static_cast<double>(is_padded ? block : end - begin));
+  }
+  return at::stack(means);
+}
+
+double rms(const Tensor& matrix) {
+  return matrix.square().mean().sqrt().item<double>();
+}
+
+struct Decisions {
+  Tensor kept_MN;       ///< bool
+  Tensor uncertain_MN;  ///< bool: rounding in float32 may decide otherwise
+};
+
+/// One head by the formulas.
+Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD) {
+  const int64_t first = d.tokens - d.queries, half = d.width / 2, first_row = first / d.block;
+  const bool is_padded = std::string(d.tail) == "padded";
+  const auto queries = pooled(q_TD, d.block, first, is_padded), keys = pooled(k_SD, d.block, 0, is_padded);
+  const int64_t rows = queries.size(0), blocks = keys.size(0);
+  Decisions found{at::zeros({rows, blocks}, torch::kBool), at::zeros({rows, blocks}, torch::kBool)};
+  const auto pairs = [&](int64_t begin, int64_t end) {
+    std::vector<int64_t> features;
+    for (int64_t j = begin; j < end; ++j) features.insert(features.end(), {j, j + half});
+    return torch::tensor(features, torch::kLong);
+  };
+  const std::pair<Tensor, double> bands[] = {{pairs(0, d.high / 2), d.p_high},
+                                             {pairs(half - d.low / 2, half), d.p_low}};
+  for (int64_t m = 0; m < rows; ++m) {
+    const int64_t visible = std::min(first_row + m + 1, blocks);
+    for (const auto& [features, share] : bands) {
+      const auto qz = queries.index_select(1, features), kz = keys.index_select(1, features);
+      const double n = static_cast<double>(features.numel()), width = static_cast<double>(d.width);
+      double tau = 1;
+      if (std::string(d.calibration) != "off") {
+        const int64_t seen_rows = std::string(d.calibration) == "all_blocks" ? rows : m + 1;
+        const int64_t seen_keys = std::string(d.calibration) == "all_blocks" ? blocks : visible;
+        const auto ratio = [](const Tensor& band, const Tensor& all, int64_t count) {
+          return rms(band.slice(0, 0, count)) / std::max(rms(all.slice(0, 0, count)), 1e-6);
+        };
+        tau = std::sqrt(n / width) * ratio(qz, queries, seen_rows) * ratio(kz, keys, seen_keys);
+      }
+      const auto weights = (at::mv(kz.slice(0, 0, visible), qz[m]) / (std::sqrt(n) * tau)).softmax(0);
+      std::vector<int64_t> order(static_cast<size_t>(visible));
+      std::iota(order.begin(), order.end(), 0);
+      const double* weight = weights.const_data_ptr<double>();
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return weight[a] > weight[b]; });
+      double before = 0;
+      for (const int64_t v : order) {
+        if (before < share) found.kept_MN[m][v].fill_(true);
+        if (std::abs(before - share) < 2e-5) found.uncertain_MN[m].fill_(true);
+        before += weight[v];
+      }
+    }
+    found.kept_MN[m][0].fill_(true);
+    found.kept_MN[m][first_row + m].fill_(true);
+  }
+  return found;
+}
+
+TEST(SpectralFormulas, GiveTheSameMasksOn200RandomPrompts) {
+  Random random(11);
+  int64_t entries = 0, uncertain = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Draw d = draw(random);
+    SCOPED_TRACE(testing::Message() << "case " << i << ": " << d.queries << " of " << d.tokens << " tokens, " << d.heads
+                                    << "/" << d.groups << " heads " << d.width << " wide, blocks of " << d.block << ", "
+                                    << d.high << " and " << d.low << ", " << d.calibration << ", " << d.tail);
+    torch::manual_seed(i);
+    // Scores that differ, from flat to sharp.
+    const double sharp = 1 + 3 * random.uniform();
+    const auto topics = torch::randn({4, d.width}, torch::kDouble);
+    const auto own = topics.index_select(0, torch::randint(4, {(d.tokens + d.block - 1) / d.block}, torch::kLong))
+                         .repeat_interleave(d.block, 0)
+                         .narrow(0, 0, d.tokens);
+    const auto q = (sharp * own + torch::randn({d.heads, d.tokens, d.width}, torch::kDouble)).to(torch::kFloat);
+    const auto k = (sharp * own + torch::randn({d.groups, d.tokens, d.width}, torch::kDouble)).to(torch::kFloat);
+    const SelectorInput input{
+        .q_BTHD = q.narrow(1, d.tokens - d.queries, d.queries).transpose(0, 1).unsqueeze(0),
+        .k_BGSD = k.unsqueeze(0),
+        .q_lengths_B = {},
+        .kv_lengths_B = {},
+        .pairs = half_split_pairs(d.width, std::vector<double>(static_cast<size_t>(d.width / 2), 1.0))};
+    const auto selector = make_spectral_selector({.p_high = d.p_high,
+                                                  .p_low = d.p_low,
+                                                  .high_dims = d.high,
+                                                  .low_dims = d.low,
+                                                  .calibration = d.calibration,
+                                                  .tail = d.tail,
+                                                  .blocks = {.block_size = d.block}});
+    const auto kept =
+        kept_blocks(selector->select(input, *selector->make_state(input)), (d.tokens + d.block - 1) / d.block);
+    for (int64_t h = 0; h < d.heads; ++h) {
+      const auto expected = by_formulas(d, q[h].slice(0, d.tokens - d.queries).to(torch::kDouble),
+                                        k[h * d.groups / d.heads].to(torch::kDouble));
+      const auto differs = kept[0][h].logical_xor(expected.kept_MN);
+      EXPECT_FALSE(differs.logical_and(expected.uncertain_MN.logical_not()).any().item<bool>()) << "head " << h;
+      entries += differs.numel();
+      uncertain += expected.uncertain_MN.sum().item<int64_t>();
+    }
+  }
+  EXPECT_LT(static_cast<double>(uncertain), 0.02 * static_cast<double>(entries)) << "the comparison says little";
+}
+
+TEST(BandTemperature, EqualsTheGoldens) {
+  const GoldenInput golden(7, 2, 1930, 128, 128);
+  const auto bands = paper_bands(half_split_pairs(128, std::vector<double>(64, 1.0)), 64, 96);
+  const double expected[][2][2] = {{{.727828, .863439}, {.677043, .869398}}, {{.727798, .864594}, {.680965, .869684}}};
+  for (const Tail tail : {Tail::padded, Tail::exact})
+    for (int64_t h = 0; h < 2; ++h) {
+      PooledTokens queries(bands, 128, 128, tail), keys(bands, 128, 128, tail);
+      queries.append(torch::tensor(golden.q).view({2, 1930, 128})[h]);
+      keys.append(torch::tensor(golden.k).view({2, 1930, 128})[h]);
+      for (size_t band = 0; band < 2; ++band)
+        EXPECT_NEAR(
+            band_temperature(queries.blocks(), queries.blocks().blocks(), keys.blocks(), keys.blocks().blocks(), band),
+            expected[tail == Tail::exact][h][band], 2e-5);
+    }
+}
+
+TEST(SpectralAttention, GivesTheGoldenOutput) {
+  const GoldenInput golden(22, 1, 1024, 64, 64);
+  const auto whole = [](const std::vector<float>& values) { return torch::tensor(values).view({1, 1, 1024, 64}); };
+  const SelectorInput input{.q_BTHD = whole(golden.q).transpose(1, 2),
+                            .k_BGSD = whole(golden.k),
+                            .q_lengths_B = {},
+                            .kv_lengths_B = {},
+                            .pairs = half_split_pairs(64, std::vector<double>(32, 1.0))};
+  const auto selector = make_spectral_selector(
+      {.p = 0.6, .high_dims = 32, .low_dims = 48, .calibration = "all_blocks", .blocks = {.block_size = 64}});
+  const auto mask = selector->select(input, *selector->make_state(input));
+  EXPECT_EQ(mask.counts_BHM.sum().item<int64_t>(), 82);
+  const auto kept = kept_blocks(mask, 16).to(torch::kByte).contiguous();
+  Fnv fnv;
+  for (int64_t i = 0; i < kept.numel(); ++i) fnv.add(kept.const_data_ptr<uint8_t>()[i]);
+  EXPECT_EQ(fnv.hash(), 0x02ffd3b1a5cff199u);
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    AttentionInput attention;
+    attention.q_BTHD = input.q_BTHD.to(type);
+    attention.kv = {input.k_BGSD.to(type), whole(golden.v).to(type), {}};
+    attention.block_mask = mask;
+    const auto out = attend(attention).out_BTHE.to(torch::kDouble);
+    const double tolerance = type == torch::kFloat ? 1e-4 : 2e-2;
+    const double expected[] = {.424083, -.398302, .269930};
+    int i = 0;
+    for (const int64_t feature : {0, 1, 63})
+      EXPECT_NEAR(out[0][1023][0][feature].item<double>(), expected[i++], tolerance);
+    if (type == torch::kFloat) {
+      EXPECT_NEAR(out.sum().item<double>(), 477.9593, 1e-2);
+      EXPECT_NEAR(out.square().sum().item<double>(), 9088.141, 1e-1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,111 @@
+// Heads whose attention was put there: it is found where it was put, and selectors are judged by it.
+#include "prism/sparse/synthetic_heads.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "prism/core/error.h"
+#include "prism/sparse/mask_statistics.h"
+#include "prism/sparse/selectors.h"
+
+namespace prism {
+namespace {
+
+constexpr int64_t kTokens = 2048, kBlock = 64;
+
+SyntheticMix mix_of(const HeadPattern& pattern) {
+  return {.seed = 3, .head_dim = 128, .kv_heads = 1, .base = 1e6, .noise = 0.5, .heads = {pattern}};
+}
+
+SelectorInput input_of(const SyntheticHeads& heads) {
+  return {.q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
+}
+
+/// Attention of query t, float64. [t + 1]
+torch::Tensor attention_of(const SyntheticHeads& heads, int64_t t) {
+  const auto keys = heads.k_BGSD[0][0].narrow(0, 0, t + 1).to(torch::kDouble);
+  return (at::mv(keys, heads.q_BTHD[0][t][0].to(torch::kDouble)) / std::sqrt(128.0)).softmax(0);
+}
+
+TEST(SyntheticHeads, LookWhereTheyWereToldTo) {
+  const auto slash = make_synthetic_heads(mix_of({.slashes = {{300, 20}}}), kTokens, torch::kFloat);
+  for (const int64_t t : {400, 1000, 2047}) {
+    const auto shares = attention_of(slash, t);
+    EXPECT_NEAR(static_cast<double>(shares.argmax().item<int64_t>()), static_cast<double>(t - 300), 2) << t;
+    EXPECT_GT(shares.narrow(0, t - 310, 20).sum().item<double>(), 0.9) << t;
+  }
+  const auto sink = make_synthetic_heads(mix_of({.sink = 16}), kTokens, torch::kFloat);
+  EXPECT_GT(attention_of(sink, 2000).narrow(0, 0, 4).sum().item<double>(), 0.9);
+  const auto none = make_synthetic_heads(mix_of({}), kTokens, torch::kFloat);
+  EXPECT_LT(attention_of(none, 2000).max().item<double>(), 0.2);
+  const auto needle = make_synthetic_heads(mix_of({.needle = 20, .needles = 1}), kTokens, torch::kFloat);
+  double most = 0;
+  for (int64_t t = 0; t < kTokens; t += 64) most = std::max(most, attention_of(needle, t).max().item<double>());
+  EXPECT_GT(most, 0.9);
+}
+
+TEST(SyntheticHeads, AreTheSameForASeed) {
+  auto mix = mix_of({.sink = 10, .needle = 15, .needles = 3, .slashes = {{0, 12}, {500, 15}}});
+  const auto once = make_synthetic_heads(mix, 500, torch::kBFloat16),
+             again = make_synthetic_heads(mix, 500, torch::kBFloat16);
+  EXPECT_TRUE(at::equal(once.q_BTHD, again.q_BTHD));
+  EXPECT_TRUE(at::equal(once.k_BGSD, again.k_BGSD));
+  mix.seed = 4;
+  EXPECT_FALSE(at::equal(once.k_BGSD, make_synthetic_heads(mix, 500, torch::kBFloat16).k_BGSD));
+}
+
+/// Blocks that a selector keeps of the first sequence's only head.
+torch::Tensor kept_of(const std::string& name, Json settings, const SyntheticHeads& heads) {
+  settings["block_size"] = kBlock;
+  const auto input = input_of(heads);
+  const auto selector = find_selector(name, settings);
+  return kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
+}
+
+/// Share of the rows that keep the block which the row's middle query looks at, `distance` back.
+double slash_kept(const torch::Tensor& kept_MN, int64_t distance) {
+  int64_t rows = 0, held = 0;
+  for (int64_t m = (distance + kBlock) / kBlock; m < kept_MN.size(0); ++m) {
+    ++rows;
+    held += kept_MN[m][(m * kBlock + kBlock / 2 - distance) / kBlock].item<bool>();
+  }
+  return static_cast<double>(held) / static_cast<double>(rows);
+}
+
+TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
+  // A slash of the fast pairs alone, 0 to 39: pooled, only what is left of pairs 16 to 39 says where it is.
+  const auto heads = make_synthetic_heads(mix_of({.slashes = {{700, 20}}}), kTokens, torch::kFloat);
+  const auto spectral = kept_of("spectral", {{"p", 0.8}}, heads);
+  EXPECT_GE(slash_kept(spectral, 700), 0.95);
+  const auto density = [&](const torch::Tensor& kept) {
+    return kept.sum().item<double>() / visible_blocks(input_of(heads), kBlock, kBlock).sum().item<double>();
+  };
+  EXPECT_LT(density(spectral), 0.6);
+}
+
+TEST(SpectralOnKnownHeads, KeepsSinkAndWindowAndRisesToTheShareWithoutStructure) {
+  const auto sink = make_synthetic_heads(mix_of({.sink = 16, .slashes = {{0, 14}}}), kTokens, torch::kFloat);
+  const auto input = input_of(sink);
+  const auto selector = find_selector("spectral", {{"p", 0.9}, {"block_size", kBlock}});
+  const auto found = measure_mask(input, selector->select(input, *selector->make_state(input)), kAllRows)[0];
+  EXPECT_GT(found.recall(), 0.95);
+  const auto none = input_of(make_synthetic_heads(mix_of({}), kTokens, torch::kFloat));
+  const auto all = measure_mask(none, selector->select(none, *selector->make_state(none)), 0)[0];
+  EXPECT_GT(all.density(), 0.8);
+}
+
+TEST(SyntheticHeadsInput, ThatIsWrongGetsASentence) {
+  EXPECT_THROW(make_synthetic_heads({}, 10, torch::kFloat), InputError);
+  auto mix = mix_of({});
+  mix.head_dim = 24;
+  EXPECT_THROW(make_synthetic_heads(mix, 10, torch::kFloat), InputError);
+  mix = mix_of({});
+  mix.kv_heads = 2;
+  EXPECT_THROW(make_synthetic_heads(mix, 10, torch::kFloat), InputError);
+  EXPECT_THROW(make_synthetic_heads(mix_of({}), 0, torch::kFloat), InputError);
+}
+
+}  // namespace
+}  // namespace prism
