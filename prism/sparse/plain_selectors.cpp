@@ -48,8 +48,8 @@ class RowByRow : public HeadByHeadSelector {
 
 void keep_share(const torch::Tensor& mass_N, double share, std::span<uint8_t> kept) {
   const auto mass = mass_N.to(torch::kFloat).contiguous();
-  std::vector<int32_t> order;
-  keep_top_p({mass.const_data_ptr<float>(), kept.size()}, share, kept, order);
+  std::vector<uint64_t> keys;
+  keep_top_p({mass.const_data_ptr<float>(), kept.size()}, share, kept, keys);
 }
 
 class MeanPoolingSelector : public HeadByHeadSelector {

@@ -52,7 +52,7 @@ void keep_by_bands(const BandedBlocks& queries, int64_t row, const BandedBlocks&
     } else {
       soften_plainly(dots, scratch.weights);
     }
-    keep_top_p(scratch.weights, shares[band], kept, scratch.order);
+    keep_top_p(scratch.weights, shares[band], kept, scratch.keys);
   }
 }
 

@@ -28,7 +28,7 @@ double band_temperature(const BandedBlocks& queries, int64_t query_blocks, const
 /// What a row needs of memory, from call to call.
 struct RowScratch {
   std::vector<float> weights;
-  std::vector<int32_t> order;
+  std::vector<uint64_t> keys;
 };
 
 /// Keeps, for each band, the key blocks that hold a share of its softmax, and their union:

@@ -1,30 +1,49 @@
 #include "prism/sparse/top_p.h"
 
 #include <algorithm>
-#include <numeric>
+#include <bit>
+#include <cstddef>
+#include <functional>
 
 namespace prism {
+namespace {
+
+/// A number that is larger where an entry comes first: by its probability, then by its index, the lower first.
+uint64_t key_of(float probability, size_t index) {
+  return uint64_t{std::bit_cast<uint32_t>(probability)} << 32 | (0xFFFFFFFFu - static_cast<uint32_t>(index));
+}
+
+size_t index_of(uint64_t key) {
+  return 0xFFFFFFFFu - static_cast<uint32_t>(key);
+}
+
+float probability_of(uint64_t key) {
+  return std::bit_cast<float>(static_cast<uint32_t>(key >> 32));
+}
+
+}  // namespace
 
 void keep_top_p(std::span<const float> probabilities, double share, std::span<uint8_t> kept,
-                std::vector<int32_t>& order) {
+                std::vector<uint64_t>& keys) {
   if (share >= 1) {  // rounding must not leave anything out
     std::fill_n(kept.begin(), probabilities.size(), uint8_t{1});
     return;
   }
-  order.resize(probabilities.size());
-  std::iota(order.begin(), order.end(), 0);
-  // The heap's top is the next one to keep: a part of the order is enough.
-  const auto later = [&](int32_t a, int32_t b) {
-    const float left = probabilities[static_cast<size_t>(a)], right = probabilities[static_cast<size_t>(b)];
-    return left != right ? left < right : a > b;
-  };
-  std::make_heap(order.begin(), order.end(), later);
+  keys.resize(probabilities.size());
+  for (size_t i = 0; i < keys.size(); ++i) keys[i] = key_of(probabilities[i], i);
+  // Mostly a few hold the share: the largest ones are sorted, then twice as many as before.
+  constexpr size_t kFirst = 32;
   double before = 0;
-  for (auto end = order.end(); end != order.begin() && before < share; --end) {
-    std::pop_heap(order.begin(), end, later);
-    const auto index = static_cast<size_t>(*(end - 1));
-    kept[index] = 1;
-    before += probabilities[index];
+  for (size_t sorted = 0, end = 0; sorted < keys.size() && before < share; sorted = end) {
+    end = std::min(keys.size(), std::max(kFirst, 3 * sorted));
+    const auto first = keys.begin() + static_cast<std::ptrdiff_t>(sorted);
+    const auto last = keys.begin() + static_cast<std::ptrdiff_t>(end);
+    if (last != keys.end()) std::nth_element(first, last, keys.end(), std::greater<>());
+    std::sort(first, last, std::greater<>());
+    for (auto key = first; key != last && before < share; ++key) {
+      kept[index_of(*key)] = 1;
+      before += probability_of(*key);
+    }
   }
 }
 

@@ -6,17 +6,33 @@
 #include "prism/kernels/rows/row_loop.h"
 #include "prism/kernels/rows/rows.h"
 #include "prism/kernels/simd/exp2.h"
+#include "prism/kernels/simd/range.h"
 
 namespace prism::rows {
 
 template <class Op, class Storage>
 void add_rows(const ColumnSums& c, int64_t first, int64_t last) {
+  // Sums of so many columns stay in registers while the rows go by, each read once and added in its order.
+  constexpr int kVectors = 8;
+  constexpr int64_t kColumns = kVectors * Op::kLanes, kAhead = 8;
   const Storage* x = static_cast<const Storage*>(c.x);
-  // A vector of columns at a time keeps its sums in a register; rows are added in their order.
-  for_each_vector<Op>(c.width, [&](auto part) {
-    auto sum = part.load(c.sums);
-    for (int64_t row = first; row < last; ++row) sum = Op::add(sum, part.load(x + row * c.stride));
-    part.store(c.sums, sum);
+  int64_t at = 0;
+  for (; at + kColumns <= c.width; at += kColumns) {
+    typename Op::Vector sums[kVectors];
+    for (int i = 0; i < kVectors; ++i) sums[i] = Op::load(c.sums + at + i * Op::kLanes);
+    for (int64_t row = first; row < last; ++row) {
+      const Storage* values = x + row * c.stride + at;
+      // Rows lie apart, where the processor looks for no pattern.
+      for (int64_t line = 0; line < kColumns; line += simd::kLineBytes / static_cast<int64_t>(sizeof(Storage)))
+        __builtin_prefetch(values + kAhead * c.stride + line);
+      for (int i = 0; i < kVectors; ++i) sums[i] = Op::add(sums[i], Op::load(values + i * Op::kLanes));
+    }
+    for (int i = 0; i < kVectors; ++i) Op::store(c.sums + at + i * Op::kLanes, sums[i]);
+  }
+  for_each_vector<Op>(c.width - at, [&](auto part) {
+    auto sum = part.load(c.sums + at);
+    for (int64_t row = first; row < last; ++row) sum = Op::add(sum, part.load(x + row * c.stride + at));
+    part.store(c.sums + at, sum);
   });
 }
 
