@@ -58,8 +58,9 @@ HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_
               kOperation, "expected queries and keys [tokens, {}] and blocks of at least a token; found {}, {} and {}.",
               pairs.head_dim, c10::str(q_TD.sizes()), c10::str(k_SD.sizes()), block);
   const auto q = q_TD.to(torch::kFloat), k = k_SD.to(torch::kFloat);
-  const FeatureEnergies energies{mean_squares(q), mean_squares(block_means(q, block)), mean_squares(k),
-                                 mean_squares(block_means(k, block))};
+  const FeatureEnergies energies{mean_squares(q),
+                                 mean_squares(block_means(q, block, std::max<int64_t>(0, k.size(0) - q.size(0)))),
+                                 mean_squares(k), mean_squares(block_means(k, block))};
   HeadSpectrum spectrum;
   std::vector<int64_t> all(static_cast<size_t>(pairs.head_dim));
   for (int64_t i = 0; i < pairs.head_dim; ++i) all[static_cast<size_t>(i)] = i;

@@ -74,23 +74,30 @@ class MemberReader {
 };
 
 RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
-  // transformers 5 nests the base with the scaling, 4 keeps them apart.
-  const char* nested =
-      json.contains("rope_parameters") && json["rope_parameters"].is_object() ? "rope_parameters" : "rope_scaling";
+  const MemberReader all(json, source);
+  all.expect("partial_rotary_factor", 1.0);
   RotaryConfig rotary;
-  rotary.base = MemberReader(json, source).get<double>("rope_theta", rotary.base);
-  if (!json.contains(nested) || json[nested].is_null()) return rotary;
+  rotary.base = all.get<double>("rope_theta", rotary.base);
+  // transformers 5 nests the base with the scaling, 4 keeps them apart; a scaling that was added by hand wins.
+  const char* nested = all.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  for (const char* name : {"rope_parameters", nested})
+    if (all.has(name)) rotary.base = MemberReader(json[name], source).get<double>("rope_theta", rotary.base);
+  if (!all.has(nested)) return rotary;
   const MemberReader members(json[nested], source + ": " + nested);
-  rotary.base = members.get<double>("rope_theta", rotary.base);
+  members.expect("partial_rotary_factor", 1.0);
   const auto type = members.get<std::string>("rope_type", members.get<std::string>("type", "default"));
   if (type == "default") return rotary;
   PRISM_CHECK(type == "linear" || type == "yarn", kOperation,
               "{}: expected rope_type default, linear or yarn; found \"{}\".", source, type);
   rotary.scaling = type;
-  rotary.factor = members.get<double>("factor");
+  const int64_t context = all.get<int64_t>("max_position_embeddings", 0);
+  rotary.original_context = type == "yarn" ? members.get<int64_t>("original_max_position_embeddings", context) : 0;
+  if (!members.has("factor") && rotary.original_context > 0) {
+    rotary.factor = static_cast<double>(context) / static_cast<double>(rotary.original_context);
+  } else {
+    rotary.factor = members.get<double>("factor");
+  }
   if (type == "linear") return rotary;
-  const int64_t context = MemberReader(json, source).get<int64_t>("max_position_embeddings", 0);
-  rotary.original_context = members.get<int64_t>("original_max_position_embeddings", context);
   rotary.beta_fast = members.get<double>("beta_fast", rotary.beta_fast);
   rotary.beta_slow = members.get<double>("beta_slow", rotary.beta_slow);
   rotary.attention_factor = members.get<double>("attention_factor", 0);

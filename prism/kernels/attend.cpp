@@ -91,6 +91,8 @@ void check_input(const AttentionInput& input) {
   const auto& blocks = input.block_mask.counts_BHM;
   PRISM_CHECK(!blocks.defined() || (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) == heads),
               kOperation, "block mask: expected counts [{}, {}, rows]; found {}.", batch, heads, shape_text(blocks));
+  PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, kOperation,
+              "skip share: expected 0 to 1; found {}; change it.", input.skip_share);
 }
 
 }  // namespace

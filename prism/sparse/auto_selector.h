@@ -1,4 +1,4 @@
-// Sparse where that is faster, dense elsewhere: for a prompt, a layer, a head.
+// Sparse where that is faster, dense elsewhere: decided for every layer and chunk of a prompt.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,12 @@ struct AutoOptions {
 };
 
 /// The spectral selector, where the cost model (prefill_cost.h) says that choosing takes no more than `overhead` of
-/// dense attention; then, head by head, dense where the blocks that it keeps would take longer. A mask that keeps all
-/// where no head gains.
+/// dense attention, and that attention over what it keeps is faster than dense; else a mask that keeps all. A head that
+/// keeps all its blocks costs as much among sparse ones as among dense ones, so the heads of a call are decided
+/// together.
+///
+/// Chunks that stay dense unseen leave no trace in the selector's running energies: what later chunks keep depends on
+/// how a prompt is cut.
 /// @param cost  of a shape; by default as measured on this machine.
 /// @throws InputError as make_spectral_selector().
 std::unique_ptr<Selector> make_auto_selector(const AutoOptions& options,

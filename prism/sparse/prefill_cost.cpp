@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "prism/core/error.h"
@@ -63,15 +65,25 @@ struct Noise {
 };
 
 std::string cost_key(const PrefillShape& shape) {
-  return fmt::format("{}, {} threads, {}, width {}, blocks {} x {}", cpu_name(), at::get_num_threads(),
+  static const std::string cpu = cpu_name();  // reads a file
+  return fmt::format("{}, {} threads, {}, width {}, blocks {} x {}", cpu, at::get_num_threads(),
                      isa_name(current_isa()), shape.head_dim, shape.query_block, shape.key_block) +
          (shape.type == torch::kBFloat16 ? ", bfloat16" : ", float32");
+}
+
+/// Whether these can be seconds.
+bool makes_sense(const PrefillCost& cost) {
+  const auto is_cost = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
+  return is_cost(cost.dense_pair) && cost.dense_pair > 0 && is_cost(cost.sparse_pair) && is_cost(cost.sparse_row) &&
+         is_cost(cost.select_token) && is_cost(cost.select_pair) && cost.sparse_pair + cost.sparse_row > 0 &&
+         cost.select_token + cost.select_pair > 0;
 }
 
 /// All costs of the file; an empty object where it cannot be read.
 Json read_costs(const fs::path& file) {
   try {
-    if (fs::exists(file)) return read_json(file.string());
+    std::error_code unreachable;
+    if (fs::exists(file, unreachable)) return read_json(file.string());
   } catch (const Error&) {
     // A file of another version, or cut short: measured again.
   }
@@ -92,6 +104,21 @@ std::optional<fs::path> prefill_cost_folder() {
   return std::nullopt;
 }
 
+double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t> kept) {
+  const int64_t begin = std::max((blocks.first_row() + row) * blocks.query_block, blocks.first_query());
+  const int64_t end = std::min((blocks.first_row() + row + 1) * blocks.query_block, blocks.keys);
+  int64_t pairs = 0;
+  for (const int32_t block : kept) {
+    const int64_t first = block * blocks.key_block, last = std::min(first + blocks.key_block, blocks.keys);
+    if (last <= begin + 1) {
+      pairs += (end - begin) * (last - first);
+    } else {
+      for (int64_t t = begin; t < end; ++t) pairs += std::clamp(t + 1 - first, int64_t{0}, last - first);
+    }
+  }
+  return static_cast<double>(pairs);
+}
+
 PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   const torch::NoGradGuard no_gradients;
   PrefillCost cost;
@@ -100,8 +127,15 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   Noise noise(shape, kShort);
   const auto lengths = SelectorLengths(noise.input).blocks(0, shape.query_block, shape.key_block);
   const double rows = static_cast<double>(kHeads * lengths.rows());
-  const auto pairs_of = [&](double block_pairs) {
-    return block_pairs * static_cast<double>(shape.query_block * shape.key_block);
+  const auto pairs_of = [&](const BlockMask& mask) {
+    double sum = 0;
+    for (int64_t h = 0; h < kHeads; ++h)
+      for (int64_t m = 0; m < lengths.rows(); ++m) {
+        const auto index = mask.indices_BHMN[0][h][m];
+        const auto count = static_cast<size_t>(mask.counts_BHM[0][h][m].item<int64_t>());
+        sum += kept_pairs(lengths, m, {index.const_data_ptr<int32_t>(), count});
+      }
+    return sum;
   };
   const double pairs = static_cast<double>(kHeads) * static_cast<double>(kShort * (kShort + 1)) / 2;
   cost.dense_pair = seconds_of([&] { attend(noise.attention); }) / pairs;
@@ -111,7 +145,7 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   for (const double share : {0.2, 0.999}) {
     const auto selector = make_random_selector({.share = share, .blocks = blocks});
     noise.attention.block_mask = selector->select(noise.input, *selector->make_state(noise.input));
-    kept.push_back(pairs_of(noise.attention.block_mask.counts_BHM.sum().item<double>()));
+    kept.push_back(pairs_of(noise.attention.block_mask));
     times.push_back(seconds_of([&] { attend(noise.attention); }));
   }
   cost.sparse_pair = std::max((times[1] - times[0]) / (kept[1] - kept[0]), 0.0);
@@ -145,9 +179,10 @@ PrefillCost prefill_cost(const PrefillShape& shape) {
   Json costs = folder ? read_costs(file) : Json::object();
   if (costs.is_object() && costs.contains(key)) {
     try {
-      return known[key] = fields_from_json<PrefillCost>(costs[key], file.string());
+      const auto cost = fields_from_json<PrefillCost>(costs[key], file.string());
+      if (makes_sense(cost)) return known[key] = cost;
     } catch (const Error&) {
-      // of another version: measured again
+      // of another version
     }
   }
   const PrefillCost cost = known[key] = measure_prefill_cost(shape);

@@ -9,6 +9,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
+
+#include "prism/sparse/selector.h"
 
 namespace prism {
 
@@ -39,16 +42,18 @@ struct PrefillCost {
   }
 };
 
+/// Pairs of a query of row `row` and a key that it sees, in the key blocks `kept`.
+double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t> kept);
+
 /// Measures with short prompts of noise, about a second.
 PrefillCost measure_prefill_cost(const PrefillShape& shape);
 
 /// As measured before on this machine, with as many threads and this instruction set, or measured now and kept in
-/// `folder`, so that a machine decides alike from run to run; the folder is PRISM_CACHE, else prism in XDG_CACHE_HOME
-/// or in
-/// ~/.cache. A file that cannot be read or written is passed over.
+/// prefill_cost_folder(), so that a machine decides alike from run to run. A file that cannot be read or written is
+/// passed over.
 PrefillCost prefill_cost(const PrefillShape& shape);
 
-/// Where costs are kept; none without a home.
+/// PRISM_CACHE, else prism in XDG_CACHE_HOME or in ~/.cache; none without a home.
 std::optional<std::filesystem::path> prefill_cost_folder();
 
 }  // namespace prism

@@ -36,7 +36,7 @@ std::vector<int64_t> RotaryPairs::by_speed() const {
   std::vector<int64_t> order(angles.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return angles[static_cast<size_t>(a)] > angles[static_cast<size_t>(b)];
+    return std::abs(angles[static_cast<size_t>(a)]) > std::abs(angles[static_cast<size_t>(b)]);
   });
   return order;
 }

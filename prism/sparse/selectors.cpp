@@ -54,7 +54,7 @@ const Json kReferenceSpectral = {{"p", 0.95}, {"calibration", "all_blocks"}, {"t
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
       entry("spectral", "two bands of rotary pairs, calibrated (arXiv 2602.08426)", make_spectral_selector,
-            {{"prism", "the same however a prompt is cut"},
+            {{"prism", "the same wherever a prompt is cut at whole blocks"},
              {"official", "its authors' code: calibrated over all blocks, the last mean padded", kReferenceSpectral},
              {"paper", "likewise, p as for Llama-3.1; Qwen's is 0.93", kReferenceSpectral}}),
       entry<AutoOptions>("auto", "spectral where that is faster than dense, by what this machine was measured to do",
@@ -70,7 +70,9 @@ const std::vector<Entry>& entries() {
       entry("vertical_slash", "columns and diagonals, from the last queries (MInference, arXiv 2407.02490)",
             make_vertical_slash_selector,
             {{"official", "what its search found for nearly all heads of Llama-3.1"},
-             {"paper", "the sizes in the code behind the tables", {{"vertical", 512}, {"slash", 2048}}}}),
+             {"paper",
+              "as in the code behind the tables, whose text says \"recommended\"",
+              {{"vertical", 512}, {"slash", 2048}}}}),
       entry("mean_pooling", "pooled queries against pooled keys, all features alike", make_mean_pooling_selector),
       entry("sink_window", "the first and the last blocks", make_sink_window_selector),
       entry("random", "blocks by chance", make_random_selector),

@@ -57,11 +57,17 @@ class SpectralSelector : public Selector {
     for (const auto& [name, count] :
          {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
       PRISM_CHECK(count >= 0, kOperation, "{}: expected at least 0; found {}; raise it.", name, count);
+    PRISM_CHECK(
+        options.recent > 0 || options.blocks.queries() <= options.blocks.keys(), kOperation,
+        "recent: expected at least 1 where a row has more queries, {}, than a block has keys, {}, so that every query "
+        "keeps a key that it sees; found 0; raise it.",
+        options.blocks.queries(), options.blocks.keys());
   }
 
   std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const override {
-    const auto bands = options_.bands == "auto" ? auto_bands(input.pairs, options_.blocks.keys())
-                                                : paper_bands(input.pairs, options_.high_dims, options_.low_dims);
+    const auto bands = options_.bands == "auto"
+                           ? auto_bands(input.pairs, std::max(options_.blocks.queries(), options_.blocks.keys()))
+                           : paper_bands(input.pairs, options_.high_dims, options_.low_dims);
     const int64_t batch = input.q_BTHD.size(0), width = input.q_BTHD.size(3);
     auto state = std::make_unique<SpectralState>();
     const auto side = [&](int64_t heads, int64_t block) {

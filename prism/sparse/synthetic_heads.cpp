@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 #include "prism/core/error.h"
 #include "prism/core/random.h"
@@ -16,7 +17,7 @@ namespace {
 using torch::Tensor;
 
 constexpr const char* kOperation = "synthetic heads";
-constexpr int64_t kSinkKeys = 4, kAskingQueries = 256;
+constexpr int64_t kSinkKeys = 4, kNeedleKeys = 32, kAskingQueries = 256, kTopics = 8, kTopicTokens = 128;
 /// Strengths are shared between query and key, so that neither's product with the other's noise is large; heads of one
 /// group share keys, so the keys' part is the same for all.
 constexpr double kKeyShare = 4;
@@ -44,12 +45,26 @@ class Maker {
     direction_2J[1].narrow(0, 0, count).copy_(phase.sin());
     return scaled(direction_2J);
   }
-  /// Of the slow pairs, at random.
+  /// Of the pairs that hardly turn over the whole prompt, at random.
   Tensor slow_direction() {
+    constexpr double kMostTurn = 0.5;
+    const int64_t count = (angle_J_ * static_cast<double>(tokens_) <= kMostTurn).sum().item<int64_t>();
+    PRISM_CHECK(
+        count >= 2, kOperation,
+        "expected two pairs that turn by no more than {} radians over {} tokens; found {}; raise the base or take "
+        "fewer tokens.",
+        kMostTurn, tokens_, count);
     auto direction_2J = at::zeros({2, half_}, torch::kDouble);
-    const int64_t count = half_ / 4;
     direction_2J.narrow(1, half_ - count, count).copy_(at::randn({2, count}, generator_, torch::kDouble));
     return scaled(direction_2J);
+  }
+  /// Each token's topic's direction. [T, 2, D/2] float32
+  Tensor topics() {
+    std::vector<Tensor> directions;
+    for (int64_t i = 0; i < kTopics; ++i) directions.push_back(slow_direction().to(torch::kFloat));
+    const int64_t stretches = (tokens_ + kTopicTokens - 1) / kTopicTokens;
+    const auto topic = at::randint(kTopics, {stretches}, generator_, torch::kLong);
+    return at::stack(directions).index_select(0, topic.repeat_interleave(kTopicTokens).narrow(0, 0, tokens_));
   }
   /// Turned back by so many tokens.
   Tensor turned_back(const Tensor& direction_2J, int64_t tokens) const {
@@ -113,21 +128,34 @@ SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, tor
                       at::empty({1, mix.kv_heads, tokens, mix.head_dim}, type),
                       at::empty({1, mix.kv_heads, tokens, mix.head_dim}, type), maker.pairs()};
   for (int64_t g = 0; g < mix.kv_heads; ++g) {
-    const auto fast = maker.fast_direction(), sink = maker.slow_direction();
+    const auto first_head = mix.heads.begin() + g * group, end_head = first_head + group;
+    const auto any = [&](double HeadPattern::*strength) {
+      return std::any_of(first_head, end_head, [&](const HeadPattern& head) { return head.*strength != 0; });
+    };
+    const auto fast = maker.fast_direction();
     auto keys = maker.noise();
     keys += (fast * kKeyShare).to(torch::kFloat);
-    keys.narrow(0, 0, std::min(kSinkKeys, tokens)) += (sink * kKeyShare).to(torch::kFloat);
+    Tensor sink, topics_T2J;
+    if (any(&HeadPattern::sink)) {
+      sink = maker.slow_direction();
+      keys.narrow(0, 0, std::min(kSinkKeys, tokens)) += (sink * kKeyShare).to(torch::kFloat);
+    }
+    if (any(&HeadPattern::topic)) {
+      topics_T2J = maker.topics();
+      keys += topics_T2J * kKeyShare;
+    }
     for (int64_t h = g * group; h < (g + 1) * group; ++h) {
       const auto& pattern = mix.heads[static_cast<size_t>(h)];
       auto queries = maker.noise();
-      queries += (sink * (pattern.sink / kKeyShare)).to(torch::kFloat);
+      if (pattern.sink != 0) queries += (sink * (pattern.sink / kKeyShare)).to(torch::kFloat);
+      if (pattern.topic != 0) queries += topics_T2J * (pattern.topic / kKeyShare);
       for (const auto& slash : pattern.slashes)
         queries += (maker.turned_back(fast, slash.distance) * (slash.strength / kKeyShare)).to(torch::kFloat);
       Random random(static_cast<uint64_t>(mix.seed), static_cast<uint64_t>(h));
       for (int64_t n = 0; n < pattern.needles; ++n) {
         const auto [key, first] = draw_needle(random, tokens);
         const auto direction = maker.slow_direction();
-        keys[key] += (direction * kKeyShare).to(torch::kFloat);
+        keys.narrow(0, key, std::min(kNeedleKeys, tokens - key)) += (direction * kKeyShare).to(torch::kFloat);
         queries.narrow(0, first, std::min(kAskingQueries, tokens - first)) +=
             (direction * (pattern.needle / kKeyShare)).to(torch::kFloat);
       }

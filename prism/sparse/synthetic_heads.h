@@ -1,6 +1,6 @@
 // Queries and keys whose attention is known, because it was put there: sinks, slashes, needles, and noise.
 //
-//   const SyntheticMix mix = fields_from_json<SyntheticMix>(read_json("benchmarks/structured.json"), "mix");
+//   const SyntheticMix mix = fields_from_json<SyntheticMix>(read_json("benchmarks/mixes/structured.json"), "mix");
 //   const SyntheticHeads heads = make_synthetic_heads(mix, 131072, torch::kBFloat16);
 #pragma once
 
@@ -26,14 +26,15 @@ struct SlashPattern {
 
 /// What one query head looks at. Strengths are scores before the softmax, 0 for nothing.
 struct HeadPattern {
-  double sink = 0, needle = 0;
+  double sink = 0, needle = 0, topic = 0;
   int64_t needles = 0;
   std::vector<SlashPattern> slashes = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("sink", sink, "score that the first four keys have with every query");
     v("needle", needle, "score of a needle with the queries that look for it");
-    v("needles", needles, "single keys far back, each looked for by a stretch of 256 queries behind it");
+    v("topic", topic, "score with the keys of the same topic: stretches of 128 tokens have one of eight, by chance");
+    v("needles", needles, "stretches of 32 keys far back, each looked for by a stretch of 256 queries behind it");
     v("slashes", slashes, "distances that all queries look back");
   }
 };
@@ -60,10 +61,13 @@ struct SyntheticHeads {
 
 /// Before the rotary encoding a key is noise and a direction in the fast 5/8 of the pairs, the same for all keys, and a
 /// query is noise and that direction turned by -distance theta_j in each pair j for each slash, so that their score
-/// depends on their distance alone and is largest at the slash's. Sinks and needles are directions in the slowest
-/// quarter of the pairs, which hardly turn.
+/// depends on their distance alone and is largest at the slash's: there it is the strength, where there is no other
+/// slash. Sinks, needles and topics are directions in the pairs that turn by no more than half a radian over the whole
+/// prompt, so that their scores are the strengths whatever the distance.
 ///
-/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, an odd width.
+/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, an odd width,
+/// sinks,
+///         needles or topics where fewer than two pairs are so slow.
 SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, torch::ScalarType type);
 
 }  // namespace prism

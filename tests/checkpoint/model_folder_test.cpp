@@ -148,6 +148,20 @@ TEST_F(ModelFolderTest, KeepsYarn) {
   }
 }
 
+TEST_F(ModelFolderTest, ReadsAScalingThatWasAddedByHand) {
+  auto json = config_to_json(config_of("4x2"), nullptr);
+  ASSERT_EQ(json["rope_parameters"]["rope_type"], "default");
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"original_max_position_embeddings", json["max_position_embeddings"]}};
+  json["max_position_embeddings"] = 4 * json["max_position_embeddings"].get<int64_t>();
+  json["rope_parameters"]["rope_theta"] = 5e5;
+  const auto rotary = config_from_json(json, "test").layers.back().rotary;
+  EXPECT_EQ(rotary.scaling, "yarn");
+  EXPECT_EQ(rotary.factor, 4);
+  EXPECT_EQ(rotary.base, 5e5);
+  json["partial_rotary_factor"] = 0.5;
+  EXPECT_THROW(config_from_json(json, "test"), InputError);
+}
+
 TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   const auto good = config_to_json(config_of("1x1,2x1"), nullptr);
   const auto refused = [&](auto change) {

@@ -553,6 +553,24 @@ TEST(SkipShare, LeavesOutWhatHardlyCounts) {
   }
 }
 
+TEST(SkipShare, LeavesOutNoNan) {
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
+    if (isa > current_isa()) break;
+    const IsaScope scope(isa);
+    auto input = blocked_input({600, 1400, 64, 64, 64, 1.0, torch::kFloat});
+    input.block_mask = {};
+    input.q_BTHD *= 16;
+    // Keys of zeros have scores far below the others; one among them is NaN.
+    input.kv.k_BGSD.slice(2, 1024, 1280).zero_();
+    input.kv.k_BGSD.select(2, 1100).fill_(std::numeric_limits<float>::quiet_NaN());
+    input.skip_share = 1e-3;
+    const auto found = attend(input, AttentionBackend::flash);
+    const int64_t first = 1100 - 800;  // the first query that sees it
+    EXPECT_TRUE(found.out_BTHE.slice(1, first).isnan().all().item<bool>()) << isa_name(isa);
+    EXPECT_FALSE(found.lse_BHT.slice(2, 0, first).isnan().any().item<bool>()) << isa_name(isa);
+  }
+}
+
 TEST(SkipShare, IsNotForGradients) {
   auto input = blocked_input({64, 64, 64, 64, 32, 1.0, torch::kFloat});
   input.block_mask = {};
@@ -561,6 +579,8 @@ TEST(SkipShare, IsNotForGradients) {
   EXPECT_FALSE(flash_backend_serves(input));
   input.skip_share = 0;
   EXPECT_EQ(flash_backend_serves(input), current_isa() != Isa::portable);
+  input.skip_share = 1.5;
+  EXPECT_REFUSED(attend(input), "skip share: expected 0 to 1; found 1.5");
 }
 
 TEST(AttendBlocks, GiveZerosToARowThatKeepsNone) {

@@ -55,15 +55,25 @@ TEST(AutoSelector, IsDenseWhereNoHeadGains) {
   EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 0, .sparse_row = 1}, make_input()).defined());
 }
 
-TEST(AutoSelector, MakesHeadsThatWouldBeSlowerDense) {
+TEST(AutoSelector, WeighsWhatAllHeadsKeepTogether) {
   const auto input = make_input();
-  const auto spectral = measure_mask(input, spectral_mask(input), 0);
-  ASSERT_LT(spectral[0].density(), 0.5);
-  ASSERT_GT(spectral[1].density(), 0.6);
-  ASSERT_LT(spectral[1].density(), 1);
-  const auto found = measure_mask(input, select_with({.dense_pair = 1e-9, .sparse_pair = 1e-9 / 0.55}, input), 0);
-  EXPECT_EQ(found[0].density(), spectral[0].density());
-  EXPECT_EQ(found[1].density(), 1);
+  const auto heads = measure_mask(input, spectral_mask(input), 0);
+  ASSERT_LT(heads[0].density(), 0.5);
+  ASSERT_GT(heads[1].density(), 0.6);
+  const double density = (heads[0].density() + heads[1].density()) / 2;
+  // A kept pair may cost about 1 / density of a dense one.
+  EXPECT_TRUE(select_with({.dense_pair = 1e-9, .sparse_pair = 0.9e-9 / density}, input).defined());
+  EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1.1e-9 / density}, input).defined());
+}
+
+TEST(KeptPairs, AreThoseThatQueriesSee) {
+  // Queries 100 to 299 in rows of 64, keys 0 to 299 in blocks of 32: row 0 holds 100 to 127.
+  const HeadBlocks blocks{200, 300, 64, 32};
+  const auto count = [&](int64_t row, std::vector<int32_t> kept) { return kept_pairs(blocks, row, kept); };
+  EXPECT_EQ(count(0, {0}), 28 * 32);
+  EXPECT_EQ(count(0, {3}), 28 * 29 / 2 + 28 * 4);  // keys 96 to 127
+  EXPECT_EQ(count(1, {0, 4, 5}), 64 * 32 + (32 * 33 / 2 + 32 * 32) + 32 * 33 / 2);
+  EXPECT_EQ(count(3, {9}), 12 * 13 / 2);  // queries 256 to 299, keys 288 to 299
 }
 
 TEST(PrefillCost, IsMeasuredOnceAndKept) {

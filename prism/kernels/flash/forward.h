@@ -57,6 +57,17 @@ PRISM_FORCE_INLINE float largest_score(float* scores, int64_t width, int64_t beg
   return Op::largest(top);
 }
 
+/// Whether a score is NaN. @param width  scores in memory, those that do not count are kNoScore.
+template <class Op>
+PRISM_FORCE_INLINE bool has_nan(const float* scores, int64_t width) {
+  const auto least = Op::set(-__FLT_MAX__);
+  auto zeros = Op::zero();
+  // The maximum gives its second operand where one is NaN, and a finite value for kNoScore.
+  for (int64_t i = 0; i < width; i += Op::kLanes)
+    zeros = Op::fma(Op::max(least, Op::load(scores + i)), Op::zero(), zeros);
+  return !(Op::sum(zeros) == 0);
+}
+
 /// Turns a row of scores s into weights 2^(c (s - m)), m the largest score so far, and adds them up.
 /// @param width       scores in memory, a multiple of 2 kLanes.
 /// @param begin, end  the scores that count; the others give 0.
@@ -274,9 +285,10 @@ class ForwardTask {
     for (int r = 0; r < rows; ++r) {
       const int64_t first = first_of(r) > 0 ? first_of(r) : 0, end = end_of(r) < width ? end_of(r) : width;
       if (first >= end) continue;
-      const float largest = largest_score<Op>(scratch_.scores + r * kKeyTile + from, width, first, end);
+      float* scores = scratch_.scores + r * kKeyTile + from;
+      const float largest = largest_score<Op>(scores, width, first, end);
       // A row's first tile is not: what is below -inf?
-      if (!(largest < scratch_.largest[row + r] + f_.skip_below)) return false;
+      if (!(largest < scratch_.largest[row + r] + f_.skip_below) || has_nan<Op>(scores, width)) return false;
     }
     return true;
   }
