@@ -98,7 +98,7 @@ std::optional<fs::path> prefill_cost_folder() {
     if (value == nullptr || *value == '\0') return std::nullopt;
     return value;
   };
-  if (const auto folder = variable("PRISM_CACHE")) return folder;
+  if (auto folder = variable("PRISM_CACHE")) return folder;
   if (const auto folder = variable("XDG_CACHE_HOME")) return *folder / "prism";
   if (const auto folder = variable("HOME")) return *folder / ".cache" / "prism";
   return std::nullopt;
