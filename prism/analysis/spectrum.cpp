@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <numeric>
 
 #include "prism/core/error.h"
 #include "prism/sparse/bands.h"
@@ -62,9 +63,7 @@ HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_
                                  mean_squares(block_means(q, block, std::max<int64_t>(0, k.size(0) - q.size(0)))),
                                  mean_squares(k), mean_squares(block_means(k, block))};
   HeadSpectrum spectrum;
-  std::vector<int64_t> all(static_cast<size_t>(pairs.head_dim));
-  for (int64_t i = 0; i < pairs.head_dim; ++i) all[static_cast<size_t>(i)] = i;
-  for (const char* zone : {"dead", "transition", "semantic", "full"}) {
+  for (const char* zone : kZones) {
     std::vector<int64_t> features;
     int64_t count = 0;
     for (size_t j = 0; j < pairs.angles.size(); ++j) {
@@ -73,7 +72,8 @@ HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_
       features.insert(features.end(), {pairs.features[j].first, pairs.features[j].second});
     }
     const bool full = std::string(zone) == "full";
-    spectrum.zones.push_back({zone, full ? pairs.size() : count, energies.over(full ? all : features)});
+    spectrum.zones.push_back(
+        {zone, full ? pairs.size() : count, energies.over(full ? all_features(pairs.head_dim) : features)});
   }
   for (int64_t j = 0; j < pairs.size(); ++j) {
     const auto at = static_cast<size_t>(j);
@@ -81,6 +81,16 @@ HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_
                               energies.over({pairs.features[at].first, pairs.features[at].second})});
   }
   return spectrum;
+}
+
+std::vector<int64_t> all_features(int64_t head_dim) {
+  std::vector<int64_t> features(static_cast<size_t>(head_dim));
+  std::iota(features.begin(), features.end(), 0);
+  return features;
+}
+
+int64_t tokens_of_cell(int64_t tokens, int64_t cells) {
+  return (tokens + cells - 1) / cells;
 }
 
 torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_TD, const std::vector<int64_t>& features,
@@ -92,7 +102,7 @@ torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_T
               c10::str(q_TD.sizes()), c10::str(k_TD.sizes()), cells, features.size());
   const auto index = torch::tensor(features, torch::kLong);
   const auto q = q_TD.to(torch::kFloat).index_select(1, index), k = k_TD.to(torch::kFloat).index_select(1, index);
-  const int64_t size = (tokens + cells - 1) / cells, count = (tokens + size - 1) / size;
+  const int64_t size = tokens_of_cell(tokens, cells), count = (tokens + size - 1) / size;
   const auto cell_T = at::arange(tokens).div(size, "floor");
   auto sums = at::zeros({count, count}, torch::kDouble);
   for (int64_t first = 0; first < tokens; first += kRows) {

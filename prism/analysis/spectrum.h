@@ -8,6 +8,7 @@
 
 #include <torch/types.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,9 +54,12 @@ struct ZoneEnergy {
   }
 };
 
+/// From fast to slow, and all of them.
+inline constexpr std::array<const char*, 4> kZones = {"dead", "transition", "semantic", "full"};
+
 struct HeadSpectrum {
   std::vector<PairEnergy> pairs;
-  std::vector<ZoneEnergy> zones;  ///< dead, transition, semantic, full; those without a pair too
+  std::vector<ZoneEnergy> zones;  ///< kZones, those without a pair too
 
   /// @throws InternalError for a name that is none.
   const ZoneEnergy& zone(const std::string& name) const;
@@ -71,6 +75,12 @@ struct HeadSpectrum {
 HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_SD, const RotaryPairs& pairs,
                               int64_t block);
 
+/// 0 to head_dim - 1: the band that is all of a head.
+std::vector<int64_t> all_features(int64_t head_dim);
+
+/// Tokens of a cell where `tokens` are shown in at most `cells`.
+int64_t tokens_of_cell(int64_t tokens, int64_t cells);
+
 /// Mean attention between cells of tokens that a head's features alone would give,
 ///
 ///   softmax over s <= t of  scale sum_i q_(t,i) k_(s,i),  i in features,
@@ -78,7 +88,7 @@ HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_
 /// summed over the keys of a cell, its mean over the queries of a cell. [cells, cells] float64; rows add up to 1.
 /// @param q_TD, k_TD  of the same tokens.
 /// @param features    of the band; all of them: the head's attention.
-/// @param cells       fewer where there are fewer tokens.
+/// @param cells       at most; each has tokens_of_cell() tokens, but the last.
 torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_TD, const std::vector<int64_t>& features,
                              double scale, int64_t cells);
 

@@ -56,7 +56,7 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardCo
   if (context.probe != nullptr) context.probe->observe(index_, input);
   const auto output = context.prefill == nullptr ? attend(input, context.backend)
                                                  : context.prefill->attend(index_, input, pairs_, context.cache,
-                                                                           context.ends_prompt, context.backend);
+                                                                           context.prompt_length, context.backend);
   return out(output.out_BTHE.reshape({batch, tokens, heads * config_.head_dim}));
 }
 

@@ -13,8 +13,8 @@ struct ForwardContext {
   torch::Tensor documents_BT;  ///< int32, never falling: attention stays inside a document; undefined: one document
   torch::Tensor lengths_B;     ///< int32, valid tokens of each row, the rest is padding; undefined: all
   KvCache* cache = nullptr;    ///< the past, extended by this call; null: none
-  Prefill* prefill = nullptr;  ///< computes the attention of prompts, sparse perhaps; null: attend(), all of it
-  bool ends_prompt = true;     ///< no chunk of the prompt follows this call
+  Prefill* prefill = nullptr;  ///< computes a prompt's attention, sparse perhaps; null, as in decoding: attend()
+  int64_t prompt_length = 0;   ///< positions of the prompt that this call is a chunk of; 0: it ends with this call
   AttentionProbe* probe = nullptr;  ///< looks at every layer's attention; null: none
   AttentionBackend backend = AttentionBackend::automatic;
 };

@@ -2,27 +2,16 @@
 
 #include "prism/core/error.h"
 #include "prism/core/timer.h"
-#include "prism/sparse/block_sizes.h"
 
 namespace prism {
 namespace {
 
 constexpr const char* kOperation = "prefill";
 
-/// What dense attention keeps: all, wherever its tensors are.
-std::vector<HeadStatistics> count_all(const SelectorInput& input) {
-  const BlockSizes sizes;
-  const HeadBlocks blocks{input.q_BTHD.size(1), input.k_BGSD.size(2), sizes.queries(), sizes.keys()};
-  const int64_t visible = input.q_BTHD.size(0) * blocks.visible_blocks();
-  return std::vector<HeadStatistics>(static_cast<size_t>(input.heads()), {.kept = visible, .visible = visible});
-}
-
 }  // namespace
 
 HeadStatistics LayerPrefill::all_heads() const {
-  HeadStatistics sum;
-  for (const auto& head : heads) sum += head;
-  return sum;
+  return sum_of(heads);
 }
 
 Prefill::Prefill(const PrefillOptions& options)
@@ -34,33 +23,29 @@ Prefill::Prefill(const PrefillOptions& options)
 }
 
 AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
-                                bool ends_prompt, AttentionBackend backend) {
-  if (input.q_BTHD.size(1) == 1) return prism::attend(input, backend);
+                                int64_t prompt_length, AttentionBackend backend) {
   const SelectorInput seen{.q_BTHD = input.q_BTHD,
                            .k_BGSD = input.kv.k_BGSD,
                            .q_lengths_B = input.q_lengths_B,
                            .kv_lengths_B = input.kv_lengths_B,
                            .pairs = pairs,
                            .scale = input.scale.value_or(0),
-                           .ends_prompt = ends_prompt};
+                           .prompt_length = prompt_length};
   PRISM_CHECK(!input.documents_BS.defined(), kOperation,
               "expected one document a row, because selectors know of no others; found document boundaries.");
   if (layer >= layers_.size()) layers_.resize(layer + 1);
   auto& record = layers_[layer];
   Timer timer;
-  const bool is_dense = options_.selector == "dense" && options_.recall_rows == 0;
   std::unique_ptr<SelectorState> of_call;
   auto& state = cache == nullptr ? of_call : cache->selector_state(layer);
-  if (!is_dense) {
-    if (!state) state = selector_->make_state(seen);
-    input.block_mask = selector_->select(seen, *state);
-  }
+  if (!state) state = selector_->make_state(seen);
+  input.block_mask = selector_->select(seen, *state);
   record.select_seconds += timer.seconds();
   timer.restart();
   auto output = prism::attend(input, backend);
   record.attend_seconds += timer.seconds();
 
-  const auto heads = is_dense ? count_all(seen) : measure_mask(seen, input.block_mask, options_.recall_rows);
+  const auto heads = measure_mask(seen, input.block_mask, options_.recall_rows);
   record.heads.resize(heads.size());
   for (size_t h = 0; h < heads.size(); ++h) record.heads[h] += heads[h];
   return output;

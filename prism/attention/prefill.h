@@ -45,14 +45,14 @@ class Prefill {
   /// @throws InputError for a selector, settings or numbers that do not exist or make no sense.
   explicit Prefill(const PrefillOptions& options);
 
-  /// attend() over what the selector keeps. Calls of one query, which are decoding, are dense and not counted.
+  /// attend() over what the selector keeps.
   ///
   /// @param cache  keeps the selector's state from chunk to chunk; null: the call is a whole prompt.
   /// @param pairs  of the layer's heads.
-  /// @param ends_prompt  as in SelectorInput.
+  /// @param prompt_length  as in SelectorInput.
   /// @throws InputError for several documents in a row, which selectors do not know, and as attend() and select().
-  AttentionOutput attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache, bool ends_prompt,
-                         AttentionBackend backend);
+  AttentionOutput attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
+                         int64_t prompt_length, AttentionBackend backend);
 
   const PrefillOptions& options() const { return options_; }
   /// By layer; empty before the first call.

@@ -115,8 +115,7 @@ std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
 
   std::vector<PrefillTiming> rows;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    HeadStatistics all;
-    for (const auto& head : measure_mask(input, candidates[i].mask, bench.recall_rows)) all += head;
+    const auto all = sum_of(measure_mask(input, candidates[i].mask, bench.recall_rows));
     PrefillTiming row{
         .selector = bench.methods[i].selector, .settings = bench.methods[i].settings, .dtype = bench.dtype};
     row.tokens = bench.tokens;

@@ -114,24 +114,25 @@ std::string before_and_after(double tokens, double pooled) {
 }
 
 Table spectrum_table(const std::vector<std::vector<HeadSpectrum>>& layers, int64_t block) {
-  Table table{"Spectrum", {{"layer"}, {"head"}}, {}, {}};
-  for (const auto& zone : layers.front().front().zones)
-    for (const char* side : {"q", "k"}) table.columns.push_back({zone.zone + " " + side, true});
+  Table table{"Spectrum", {{"layer"}, {"head"}, {"pairs", true}}, {}, {}};
+  for (const std::string zone : kZones)
+    for (const char* side : {" q", " k"}) table.columns.push_back({zone + side, true});
   for (size_t l = 0; l < layers.size(); ++l)
     for (size_t h = 0; h < layers[l].size(); ++h) {
       auto& row = table.rows.emplace_back();
       row.push_back({std::to_string(l)});
       row.push_back({std::to_string(h)});
-      for (const auto& zone : layers[l][h].zones) {
+      // Layers of other widths cut their pairs elsewhere.
+      const auto& head = layers[l][h];
+      row.push_back({fmt::format("{} + {} + {}", head.zone("dead").pairs, head.zone("transition").pairs,
+                                 head.zone("semantic").pairs)});
+      for (const auto& zone : head.zones) {
         row.push_back({before_and_after(zone.energy.q, zone.energy.q_pooled)});
         row.push_back({before_and_after(zone.energy.k, zone.energy.k_pooled)});
       }
     }
-  const auto& zones = layers.front().front().zones;
-  table.notes.push_back(
-      fmt::format("Root mean squares, of tokens -> of means over {} tokens. Pairs of layer 0: dead {}, "
-                  "transition {}, semantic {}.",
-                  block, zones[0].pairs, zones[1].pairs, zones[2].pairs));
+  table.notes.push_back(fmt::format(
+      "Pairs: dead + transition + semantic. Root mean squares, of tokens -> of means over {} tokens.", block));
   return table;
 }
 
@@ -173,7 +174,7 @@ std::string map_figure(const torch::Tensor& shares_MN, int64_t tokens, const std
   const int64_t cells = shares_MN.size(0);
   const auto relative = shares_MN / shares_MN.amax(1, /*keepdim=*/true);
   const auto shown = torch::where(torch::ones_like(relative, torch::kBool).tril(), relative, kNoShare).contiguous();
-  const double *first = shown.const_data_ptr<double>(), size = static_cast<double>((tokens + kCells - 1) / kCells);
+  const double *first = shown.const_data_ptr<double>(), size = static_cast<double>(tokens_of_cell(tokens, kCells));
   const ShadeGrid grid{.rows = cells,
                        .columns = cells,
                        .shares = {first, first + shown.numel()},
@@ -199,9 +200,7 @@ void draw_figures(const Words& words, const LayerTensors& layer, const HeadSpect
     write_file(folder / (name + ".svg"), map_figure(shares, tokens, name + ": where attention goes, " + what));
   };
   for (const auto& band : paper_bands(layer.pairs)) map(band.name, band.features);
-  std::vector<int64_t> all(static_cast<size_t>(layer.pairs.head_dim));
-  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
-  map("full", all);
+  map("full", all_features(layer.pairs.head_dim));
 }
 
 void add_options(CLI::App& app, Words& words) {

@@ -9,6 +9,7 @@
 #include "prism/cli/attention_tensors.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
+#include "prism/cli/prefill_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
@@ -99,27 +100,24 @@ void add_options(CLI::App& app, Words& words) {
       "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");
 }
 
+/// A mask from outside, without blocks that no query sees.
+BlockMask read_mask(const Words& words, const SelectorInput& input) {
+  const auto given = load_block_mask(words.mask, words.mask_blocks[0], words.mask_blocks[1]);
+  return make_block_mask(kept_blocks(input, given), given.query_block_size, given.key_block_size);
+}
+
 /// Density, recall and times, over all heads and head by head.
 Json statistics(const Words& words, const SelectorInput& input, const BlockMask& mask, double select_ms,
                 double attend_ms) {
   const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
-  HeadStatistics all;
-  for (const auto& head : heads) all += head;
   Json row = {{"selector", words.mask.empty() ? words.selector : words.mask},
               {"tokens", input.q_BTHD.size(1)},
-              {"keys", input.k_BGSD.size(2)},
-              {"density", all.density()},
-              {"select_ms", select_ms},
-              {"attend_ms", attend_ms}};
-  if (words.recall) {
-    row["recall"] = all.recall();
-    row["least_recall"] = all.least_recall;
-  }
+              {"keys", input.k_BGSD.size(2)}};
+  row.update(statistics_to_json(sum_of(heads)));
+  row["select_ms"] = select_ms;
+  row["attend_ms"] = attend_ms;
   row["heads"] = Json::array();
-  for (const auto& head : heads) {
-    row["heads"].push_back({{"density", head.density()}});
-    if (words.recall) row["heads"].back().update({{"recall", head.recall()}, {"least_recall", head.least_recall}});
-  }
+  for (const auto& head : heads) row["heads"].push_back(statistics_to_json(head));
   return row;
 }
 
@@ -179,8 +177,8 @@ int run_attend(const Arguments& arguments) {
               words.picture_head);
   const SelectorInput input{tensors.q_BTHD, tensors.k_BGSD, {}, {}, tensors.pairs, 0};
   Timer timer;
-  const auto mask = words.mask.empty() ? selector->select(input, *selector->make_state(input))
-                                       : load_block_mask(words.mask, words.mask_blocks[0], words.mask_blocks[1]);
+  const auto mask =
+      words.mask.empty() ? selector->select(input, *selector->make_state(input)) : read_mask(words, input);
   const double select_ms = 1e3 * timer.seconds();
   timer.restart();
   AttentionInput attention;

@@ -195,13 +195,8 @@ std::string speedup_figure(const std::vector<std::string>& methods, const std::v
   return plot_file(plot, methods, "gnuplot");
 }
 
-int run_bench_prefill(const Arguments& arguments) {
-  PrefillWords words;
+void add_prefill_options(CLI::App& app, PrefillWords& words) {
   SyntheticMix& mix = words.bench.mix;
-  mix.kv_heads = 2;
-  CLI::App app(
-      std::string("attention over a prompt: dense, sparse, and LibTorch's\n") + kPrefillHelp + kPrefillExamples,
-      "prism bench prefill");
   app.add_option("--tokens", words.tokens, "of the prompt")->capture_default_str();
   app.add_option("--selector", words.selectors, "NAME or NAME:SETTING=VALUE,...; see prism attend --help")
       ->capture_default_str();
@@ -229,6 +224,16 @@ int run_bench_prefill(const Arguments& arguments) {
   app.add_option("--plot", words.plot, "where a figure of the speed-ups goes")->type_name("OUT.svg");
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
+}
+
+int run_bench_prefill(const Arguments& arguments) {
+  PrefillWords words;
+  SyntheticMix& mix = words.bench.mix;
+  mix.kv_heads = 2;
+  CLI::App app(
+      std::string("attention over a prompt: dense, sparse, and LibTorch's\n") + kPrefillHelp + kPrefillExamples,
+      "prism bench prefill");
+  add_prefill_options(app, words);
   if (!parse(app, arguments)) return 0;
   start_compute(words.threads);
   current_isa();

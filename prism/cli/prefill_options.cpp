@@ -8,7 +8,16 @@
 namespace prism {
 namespace {
 
-Json sums_to_json(const HeadStatistics& heads) {
+Json layer_to_json(const LayerPrefill& layer) {
+  Json json = statistics_to_json(layer.all_heads());
+  json["select_ms"] = 1e3 * layer.select_seconds;
+  json["attend_ms"] = 1e3 * layer.attend_seconds;
+  return json;
+}
+
+}  // namespace
+
+Json statistics_to_json(const HeadStatistics& heads) {
   Json json = {{"density", heads.density()}};
   if (heads.queries > 0) {
     json["recall"] = heads.recall();
@@ -16,15 +25,6 @@ Json sums_to_json(const HeadStatistics& heads) {
   }
   return json;
 }
-
-Json layer_to_json(const LayerPrefill& layer) {
-  Json json = sums_to_json(layer.all_heads());
-  json["select_ms"] = 1e3 * layer.select_seconds;
-  json["attend_ms"] = 1e3 * layer.attend_seconds;
-  return json;
-}
-
-}  // namespace
 
 FlagNames prefill_flags(FlagNames others) {
   others.merge(FlagNames{
@@ -48,7 +48,7 @@ Json prefill_to_json(const PrefillOptions& options, const std::vector<LayerPrefi
   for (const auto& layer : layers) {
     Json row = layer_to_json(layer);
     row["heads"] = Json::array();
-    for (const auto& head : layer.heads) row["heads"].push_back(sums_to_json(head));
+    for (const auto& head : layer.heads) row["heads"].push_back(statistics_to_json(head));
     json["layers"].push_back(std::move(row));
   }
   return json;

@@ -16,10 +16,10 @@ torch::Tensor forward_in_chunks(Decoder& decoder, const torch::Tensor& tokens_BT
   PRISM_ASSERT(chunk > 0 && context.cache != nullptr && !context.positions_BT.defined() &&
                    !context.documents_BT.defined() && !context.lengths_B.defined(),
                "chunks", "chunks of {} tokens without a cache, or with tensors of the whole prompt", chunk);
+  context.prompt_length = context.cache->length() + tokens;
   std::vector<torch::Tensor> hidden;
   for (int64_t first = 0; first < tokens; first += chunk) {
     const int64_t count = std::min(chunk, tokens - first);
-    context.ends_prompt = first + count == tokens;
     hidden.push_back(decoder(tokens_BT.narrow(1, first, count), context));
   }
   return at::cat(hidden, 1);

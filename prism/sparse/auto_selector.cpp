@@ -9,24 +9,6 @@ namespace {
 
 using CostOf = std::function<PrefillCost(const PrefillShape&)>;
 
-/// Seconds of attention over what a mask keeps.
-double seconds_over(const BlockMask& mask, const SelectorLengths& lengths, const PrefillCost& cost) {
-  const int64_t batch = mask.counts_BHM.size(0), heads = mask.counts_BHM.size(1), rows = mask.counts_BHM.size(2);
-  const auto* counts = mask.counts_BHM.const_data_ptr<int32_t>();
-  const auto* indices = mask.indices_BHMN.const_data_ptr<int32_t>();
-  const int64_t width = mask.indices_BHMN.size(3);
-  double pairs = 0, all_rows = 0;
-  for (int64_t i = 0; i < batch * heads; ++i) {
-    const auto blocks = lengths.blocks(i / heads, mask.query_block_size, mask.key_block_size);
-    all_rows += static_cast<double>(blocks.rows());
-    for (int64_t m = 0; m < blocks.rows(); ++m) {
-      const int64_t row = i * rows + m;
-      pairs += kept_pairs(blocks, m, {indices + row * width, static_cast<size_t>(counts[row])});
-    }
-  }
-  return cost.sparse_seconds(pairs, all_rows);
-}
-
 class AutoSelector : public Selector {
  public:
   AutoSelector(const AutoOptions& options, CostOf cost)
@@ -42,19 +24,21 @@ class AutoSelector : public Selector {
   BlockMask select(const SelectorInput& input, SelectorState& state) const override {
     const int64_t query_block = options_.spectral.blocks.queries(), key_block = options_.spectral.blocks.keys();
     const SelectorLengths lengths(input);
+    check_readable(input);
     const auto cost = cost_({input.q_BTHD.scalar_type(), input.q_BTHD.size(3), query_block, key_block});
-    double tokens = 0, pooled = 0, pairs = 0;  // of all heads
+    double tokens = 0, pooled = 0, pairs = 0, rows = 0;  // of all heads
     for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
       const auto blocks = lengths.blocks(b, query_block, key_block);
       const auto queries = static_cast<double>(blocks.queries), first = static_cast<double>(blocks.first_query());
       tokens += queries * static_cast<double>(input.heads() + input.k_BGSD.size(1));
+      rows += static_cast<double>(blocks.rows() * input.heads());
       pooled += static_cast<double>(blocks.visible_blocks() * input.heads());
       pairs += queries * (first + (queries + 1) / 2) * static_cast<double>(input.heads());
     }
     const BlockMask all{query_block, key_block, {}, {}, {}};
     if (cost.select_seconds(tokens, pooled) > options_.overhead * cost.dense_seconds(pairs)) return all;
     auto mask = spectral_->select(input, state);
-    return seconds_over(mask, lengths, cost) < cost.dense_seconds(pairs) ? mask : all;
+    return cost.sparse_seconds(kept_pairs(lengths, mask), rows) < cost.dense_seconds(pairs) ? mask : all;
   }
 
  private:

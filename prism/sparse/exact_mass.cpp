@@ -2,14 +2,12 @@
 
 #include <ATen/Functions.h>
 
-#include <algorithm>
 #include <limits>
 
 namespace prism {
 
 torch::Tensor exact_mass(const HeadInput& head, int64_t row) {
-  const int64_t first = std::max((head.first_row() + row) * head.query_block, head.first_query());
-  const int64_t end = std::min((head.first_row() + row + 1) * head.query_block, head.keys);
+  const int64_t first = head.first_position(row), end = head.end_position(row);
   const auto queries = head.q_TD.narrow(0, first - head.first_query(), end - first).to(torch::kDouble);
   auto scores = at::mm(queries, head.k_SD.narrow(0, 0, end).to(torch::kDouble).t()).mul_(head.scale);
   scores.masked_fill_(at::arange(end).unsqueeze(0) > at::arange(first, end).unsqueeze(1),

@@ -34,7 +34,7 @@ class FlashPrefillSelector : public HeadByHeadSelector {
       const std::span<uint8_t> forced(kept_N.mutable_data_ptr<uint8_t>(), static_cast<size_t>(head.blocks()));
       keep_first(forced, options_.sink);
       keep_last(forced, head.own_block(row), options_.window);
-      if (head.ends_prompt && row + options_.last_dense >= head.rows()) kept_N.fill_(1);
+      if (head.first_row() + row + options_.last_dense >= head.prompt_rows) kept_N.fill_(1);
       const auto scores_TN = at::mm(head.q_TD.narrow(0, first, end - first), means_ND.t()).mul_(head.scale);
       const auto position_T = at::arange(first, end) + head.first_query();
       scores_TN.masked_fill_(last_N.unsqueeze(0) > position_T.unsqueeze(1), -std::numeric_limits<float>::infinity());

@@ -3,9 +3,6 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "prism/core/error.h"
 
 namespace prism {
@@ -15,7 +12,7 @@ HeadInput head_input(const SelectorInput& input, const SelectorLengths& lengths,
   return {lengths.blocks(b, query_block, key_block),
           input.q_BTHD[b].select(1, h).narrow(0, 0, lengths.queries(b)).to(torch::kFloat).contiguous(),
           input.k_BGSD[b][input.group(h)].narrow(0, 0, lengths.keys(b)).to(torch::kFloat).contiguous(),
-          input.score_scale(), input.ends_prompt};
+          input.score_scale(), lengths.prompt_rows(b, query_block)};
 }
 
 HeadByHeadSelector::HeadByHeadSelector(const BlockSizes& blocks) : blocks_(blocks) {
@@ -29,6 +26,7 @@ std::unique_ptr<SelectorState> HeadByHeadSelector::make_state(const SelectorInpu
 BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&) const {
   const torch::NoGradGuard no_gradients;
   const SelectorLengths lengths(input);
+  check_readable(input);
   const int64_t batch = input.q_BTHD.size(0), heads = input.heads();
   const int64_t rows = lengths.most_rows(blocks_.queries());
   std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
@@ -38,10 +36,8 @@ BlockMask HeadByHeadSelector::select(const SelectorInput& input, SelectorState&)
       const int64_t b = i / heads, h = i % heads;
       if (lengths.queries(b) == 0) continue;
       const auto head = head_input(input, lengths, b, h, blocks_.queries(), blocks_.keys());
-      for (const auto& [name, values] : {std::pair{"queries", head.q_TD}, {"keys", head.k_SD}})
-        PRISM_CHECK(at::isfinite(values).all().item<bool>(), "selector",
-                    "expected finite {}; found NaN or infinity in head {} of sequence {}; look at what made them.",
-                    name, h, b);
+      check_finite(at::isfinite(head.q_TD).all().item<bool>(), "queries", h, b);
+      check_finite(at::isfinite(head.k_SD).all().item<bool>(), "keys", h, b);
       const auto chosen = select_head(head).to(torch::kBool).contiguous();
       PRISM_ASSERT(chosen.size(0) == head.rows() && chosen.size(1) == head.blocks(), "selector", "a mask of {}",
                    c10::str(chosen.sizes()));

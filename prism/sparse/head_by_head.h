@@ -14,7 +14,7 @@ namespace prism {
 struct HeadInput : HeadBlocks {
   torch::Tensor q_TD, k_SD;  ///< float32
   double scale = 0;
-  bool ends_prompt = true;  ///< as in SelectorInput
+  int64_t prompt_rows = 0;  ///< rows of the whole prompt, from position 0 on
 };
 
 /// Head h of sequence b.

@@ -43,6 +43,12 @@ HeadStatistics& HeadStatistics::operator+=(const HeadStatistics& other) {
   return *this;
 }
 
+HeadStatistics sum_of(const std::vector<HeadStatistics>& heads) {
+  HeadStatistics sum;
+  for (const auto& head : heads) sum += head;
+  return sum;
+}
+
 torch::Tensor kept_blocks(const SelectorInput& input, const BlockMask& mask) {
   const auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size);
   if (!mask.defined()) return visible;
@@ -69,12 +75,15 @@ torch::Tensor visible_blocks(const SelectorInput& input, int64_t query_block, in
 std::vector<HeadStatistics> measure_mask(const SelectorInput& input, const BlockMask& mask, int64_t recall_rows) {
   const torch::NoGradGuard no_gradients;
   const SelectorLengths lengths(input);
-  const auto kept_BHMN = kept_blocks(input, mask);
+  // A selector keeps only what is seen, so that its lists need not be spread out to be counted.
+  const auto kept_BHMN = recall_rows == 0 ? torch::Tensor() : kept_blocks(input, mask);
+  const auto counts_BH = mask.defined() ? mask.counts_BHM.sum(2) : torch::Tensor();
   std::vector<HeadStatistics> heads(static_cast<size_t>(input.heads()));
   for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
     const auto blocks = lengths.blocks(b, mask.query_block_size, mask.key_block_size);
     for (int64_t h = 0; h < input.heads(); ++h) {
-      HeadStatistics found{.kept = kept_BHMN[b][h].sum().item<int64_t>(), .visible = blocks.visible_blocks()};
+      HeadStatistics found{.visible = blocks.visible_blocks()};
+      found.kept = mask.defined() ? counts_BH[b][h].item<int64_t>() : found.visible;
       if (recall_rows != 0)
         measure_recall(head_input(input, lengths, b, h, mask.query_block_size, mask.key_block_size), kept_BHMN[b][h],
                        recall_rows, found);

@@ -24,6 +24,9 @@ struct HeadStatistics {
   HeadStatistics& operator+=(const HeadStatistics& other);
 };
 
+/// Of all heads together.
+HeadStatistics sum_of(const std::vector<HeadStatistics>& heads);
+
 /// All rows of query blocks, for measure_mask().
 constexpr int64_t kAllRows = -1;
 

@@ -105,8 +105,7 @@ std::optional<fs::path> prefill_cost_folder() {
 }
 
 double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t> kept) {
-  const int64_t begin = std::max((blocks.first_row() + row) * blocks.query_block, blocks.first_query());
-  const int64_t end = std::min((blocks.first_row() + row + 1) * blocks.query_block, blocks.keys);
+  const int64_t begin = blocks.first_position(row), end = blocks.end_position(row);
   int64_t pairs = 0;
   for (const int32_t block : kept) {
     const int64_t first = block * blocks.key_block, last = std::min(first + blocks.key_block, blocks.keys);
@@ -119,24 +118,29 @@ double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t
   return static_cast<double>(pairs);
 }
 
+double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask) {
+  const int64_t heads = mask.counts_BHM.size(1), rows = mask.counts_BHM.size(2), width = mask.indices_BHMN.size(3);
+  const auto* counts = mask.counts_BHM.const_data_ptr<int32_t>();
+  const auto* indices = mask.indices_BHMN.const_data_ptr<int32_t>();
+  double pairs = 0;
+  for (int64_t i = 0; i < mask.counts_BHM.size(0) * heads; ++i) {
+    const auto blocks = lengths.blocks(i / heads, mask.query_block_size, mask.key_block_size);
+    for (int64_t m = 0; m < blocks.rows(); ++m) {
+      const int64_t row = i * rows + m;
+      pairs += kept_pairs(blocks, m, {indices + row * width, static_cast<size_t>(counts[row])});
+    }
+  }
+  return pairs;
+}
+
 PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   const torch::NoGradGuard no_gradients;
   PrefillCost cost;
   const BlockSizes blocks{
       .block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block};
   Noise noise(shape, kShort);
-  const auto lengths = SelectorLengths(noise.input).blocks(0, shape.query_block, shape.key_block);
-  const double rows = static_cast<double>(kHeads * lengths.rows());
-  const auto pairs_of = [&](const BlockMask& mask) {
-    double sum = 0;
-    for (int64_t h = 0; h < kHeads; ++h)
-      for (int64_t m = 0; m < lengths.rows(); ++m) {
-        const auto index = mask.indices_BHMN[0][h][m];
-        const auto count = static_cast<size_t>(mask.counts_BHM[0][h][m].item<int64_t>());
-        sum += kept_pairs(lengths, m, {index.const_data_ptr<int32_t>(), count});
-      }
-    return sum;
-  };
+  const SelectorLengths lengths(noise.input);
+  const auto rows = static_cast<double>(kHeads * lengths.blocks(0, shape.query_block, shape.key_block).rows());
   const double pairs = static_cast<double>(kHeads) * static_cast<double>(kShort * (kShort + 1)) / 2;
   cost.dense_pair = seconds_of([&] { attend(noise.attention); }) / pairs;
 
@@ -145,7 +149,7 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   for (const double share : {0.2, 0.999}) {
     const auto selector = make_random_selector({.share = share, .blocks = blocks});
     noise.attention.block_mask = selector->select(noise.input, *selector->make_state(noise.input));
-    kept.push_back(pairs_of(noise.attention.block_mask));
+    kept.push_back(kept_pairs(lengths, noise.attention.block_mask));
     times.push_back(seconds_of([&] { attend(noise.attention); }));
   }
   cost.sparse_pair = std::max((times[1] - times[0]) / (kept[1] - kept[0]), 0.0);

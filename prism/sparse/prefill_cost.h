@@ -45,6 +45,9 @@ struct PrefillCost {
 /// Pairs of a query of row `row` and a key that it sees, in the key blocks `kept`.
 double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t> kept);
 
+/// The same over all rows of all heads of a mask's lists.
+double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask);
+
 /// Measures with short prompts of noise, about a second.
 PrefillCost measure_prefill_cost(const PrefillShape& shape);
 

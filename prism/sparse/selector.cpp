@@ -18,18 +18,22 @@ void check_shapes(const SelectorInput& input) {
               c10::str(q.sizes()), c10::str(k.sizes()));
   PRISM_CHECK(input.pairs.head_dim == q.size(3), kOperation,
               "expected rotary pairs of heads {} wide; found them for {}.", q.size(3), input.pairs.head_dim);
-  for (const auto& tensor : {q, k})
+}
+
+}  // namespace
+
+void check_readable(const SelectorInput& input) {
+  for (const auto& tensor : {input.q_BTHD, input.k_BGSD})
     PRISM_CHECK((tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16) &&
                     tensor.device().is_cpu() && tensor.stride(3) == 1,
                 kOperation, "expected float32 or bfloat16 on the CPU with a dense last axis; found {} on {}.",
                 tensor.dtype().name(), tensor.device().str());
 }
 
-}  // namespace
-
-int64_t HeadBlocks::visible(int64_t row) const {
-  const int64_t last = std::min((first_row() + row + 1) * query_block, keys) - 1;
-  return last / key_block + 1;
+void check_finite(bool is_finite, const char* what, int64_t head, int64_t b) {
+  PRISM_CHECK(is_finite, kOperation,
+              "expected finite {}; found NaN or infinity in head {} of sequence {}; look at what made them.", what,
+              head, b);
 }
 
 int64_t HeadBlocks::visible_blocks() const {
@@ -42,7 +46,7 @@ double SelectorInput::score_scale() const {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(q_BTHD.size(3)));
 }
 
-SelectorLengths::SelectorLengths(const SelectorInput& input) {
+SelectorLengths::SelectorLengths(const SelectorInput& input) : prompt_length_(input.prompt_length) {
   check_shapes(input);
   const int64_t batch = input.q_BTHD.size(0);
   const auto read = [batch](const torch::Tensor& given, int64_t all, const char* name) {
@@ -62,6 +66,10 @@ SelectorLengths::SelectorLengths(const SelectorInput& input) {
   for (int64_t b = 0; b < batch; ++b)
     PRISM_CHECK(queries(b) <= keys(b), kOperation, "expected a key for every query; found {} queries and {} keys.",
                 queries(b), keys(b));
+}
+
+int64_t SelectorLengths::prompt_rows(int64_t b, int64_t query_block) const {
+  return (std::max(prompt_length_, keys(b)) + query_block - 1) / query_block;
 }
 
 int64_t SelectorLengths::most_rows(int64_t query_block) const {

@@ -7,6 +7,7 @@
 // B batch, T queries of this call, S keys so far, H query heads, G key/value heads, D head width
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -25,13 +26,19 @@ struct SelectorInput {
   torch::Tensor kv_lengths_B;  ///< int32; undefined: all S
   RotaryPairs pairs;           ///< of the D features
   double scale = 0;            ///< of scores; 0: 1 / sqrt(D)
-  bool ends_prompt = true;     ///< no chunk of the prompt follows: what is kept for its last rows is for these
+  int64_t prompt_length = 0;   ///< positions of the whole prompt, of which this is a chunk; 0: it ends with this call
 
   int64_t heads() const { return q_BTHD.size(2); }
   /// The key/value head of a query head.
   int64_t group(int64_t head) const { return head * k_BGSD.size(1) / heads(); }
   double score_scale() const;
 };
+
+/// For methods that read values. @throws InputError for other types than float32 and bfloat16, and for other devices
+/// than the CPU.
+void check_readable(const SelectorInput& input);
+/// @param what  "queries" or "keys". @throws InputError that names head and sequence, unless `is_finite`.
+void check_finite(bool is_finite, const char* what, int64_t head, int64_t b);
 
 /// How one sequence's queries and keys fall into blocks, both anchored at absolute positions; the queries are the last
 /// of the keys' positions.
@@ -44,15 +51,18 @@ struct HeadBlocks {
   int64_t blocks() const { return (keys + key_block - 1) / key_block; }
   /// The row that query t stands in.
   int64_t row_of(int64_t t) const { return (first_query() + t) / query_block - first_row(); }
+  /// Positions of a row's queries: [first_position, end_position).
+  int64_t first_position(int64_t row) const { return std::max((first_row() + row) * query_block, first_query()); }
+  int64_t end_position(int64_t row) const { return std::min((first_row() + row + 1) * query_block, keys); }
   /// Key blocks that some query of a row sees: [0, visible).
-  int64_t visible(int64_t row) const;
+  int64_t visible(int64_t row) const { return (end_position(row) - 1) / key_block + 1; }
   /// The key block of a row's first query.
   int64_t own_block(int64_t row) const { return (first_row() + row) * query_block / key_block; }
   /// Sum of visible() over all rows.
   int64_t visible_blocks() const;
 };
 
-/// The lengths of a batch's sequences. @throws InputError for shapes or dtypes that contradict each other.
+/// The lengths of a batch's sequences. @throws InputError for shapes that contradict each other.
 class SelectorLengths {
  public:
   explicit SelectorLengths(const SelectorInput& input);
@@ -61,11 +71,14 @@ class SelectorLengths {
   HeadBlocks blocks(int64_t b, int64_t query_block, int64_t key_block) const {
     return {queries(b), keys(b), query_block, key_block};
   }
+  /// Rows of query blocks of the whole prompt, from position 0 on.
+  int64_t prompt_rows(int64_t b, int64_t query_block) const;
   /// Rows of query blocks of the sequence that has most.
   int64_t most_rows(int64_t query_block) const;
 
  private:
   std::vector<int64_t> queries_, keys_;
+  int64_t prompt_length_;
 };
 
 /// What a selector keeps of a layer's earlier chunks; it belongs to the layer's keys and values.

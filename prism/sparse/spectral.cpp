@@ -33,12 +33,6 @@ struct SpectralState : SelectorState {
   }
 };
 
-void check_finite(const PooledTokens& tokens, const char* what, int64_t head, int64_t b) {
-  PRISM_CHECK(tokens.blocks().is_finite(), kOperation,
-              "expected finite {}; found NaN or infinity in head {} of sequence {}; look at what made them.", what,
-              head, b);
-}
-
 class SpectralSelector : public Selector {
  public:
   explicit SpectralSelector(const SpectralOptions& options)
@@ -81,6 +75,7 @@ class SpectralSelector : public Selector {
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
     auto& state = dynamic_cast<SpectralState&>(kept_state);
     const SelectorLengths lengths(input);
+    check_readable(input);
     const int64_t batch = input.q_BTHD.size(0), heads = input.heads(), groups = input.k_BGSD.size(1);
     PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
                     state.keys_BG.size() == static_cast<size_t>(batch * groups),
@@ -92,7 +87,7 @@ class SpectralSelector : public Selector {
         auto& keys = state.keys_BG[static_cast<size_t>(i)];
         const int64_t known = keys.length(), count = lengths.keys(i / groups);
         if (count > known) keys.append(input.k_BGSD[i / groups][i % groups].narrow(0, known, count - known));
-        check_finite(keys, "keys", i % groups, i / groups);
+        check_finite(keys.blocks().is_finite(), "keys", i % groups, i / groups);
       }
     });
     std::vector<std::vector<int32_t>> kept(static_cast<size_t>(batch * heads * rows));
@@ -107,9 +102,9 @@ class SpectralSelector : public Selector {
             queries.length(), blocks.first_query());
         queries.skip_to(blocks.first_query());
         queries.append(input.q_BTHD[b].select(1, i % heads).narrow(0, 0, lengths.queries(b)));
-        check_finite(queries, "queries", i % heads, b);
+        check_finite(queries.blocks().is_finite(), "queries", i % heads, b);
         const auto& keys = state.keys_BG[static_cast<size_t>(b * groups + input.group(i % heads))];
-        const int64_t dense_from = queries.blocks().blocks() - (input.ends_prompt ? options_.last_dense : 0);
+        const int64_t dense_from = lengths.prompt_rows(b, options_.blocks.queries()) - options_.last_dense;
         select_head(blocks, queries.blocks(), keys.blocks(), dense_from, kept.data() + i * rows);
       }
     });

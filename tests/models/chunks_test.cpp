@@ -67,6 +67,20 @@ TEST(Chunks, OfWholeBlocksKeepTheSameBlocksInCausalCalibration) {
   EXPECT_GT((whole.hidden_BTD - read(decoder, prompt(), {}).hidden_BTD).abs().max().item<double>(), 10 * kTolerance);
 }
 
+TEST(Chunks, MayEndWithOneTokenAndKnowWhereThePromptEnds) {
+  auto decoder = tiny_decoder(kTokens);
+  const auto tokens = prompt().narrow(1, 0, 257);
+  auto options = spectral(0.5, 0);
+  options.settings["last_dense"] = 3;
+  const auto whole = read(decoder, tokens, options);
+  for (const int64_t chunk : {32, 64, 128}) {
+    options.chunk = chunk;
+    const auto found = read(decoder, tokens, options);
+    EXPECT_LT((found.hidden_BTD - whole.hidden_BTD).abs().max().item<double>(), kTolerance) << chunk;
+    EXPECT_EQ(all_layers(found.layers).all_heads().density(), all_layers(whole.layers).all_heads().density()) << chunk;
+  }
+}
+
 TEST(Chunks, ThatKeepAllBlocksAreDense) {
   auto decoder = tiny_decoder(kTokens);
   const auto whole = read(decoder, prompt(), {}).hidden_BTD;
@@ -108,9 +122,11 @@ TEST(Prefill, ForgetsWithTheCache) {
   cache.truncate(64);
   const auto again = decoder(tokens.narrow(1, 64, kTokens - 64), context);
   EXPECT_LT((again - first.narrow(1, 64, kTokens - 64)).abs().max().item<double>(), kTolerance);
-  // Steps of one token are dense, and the chunk behind them sees their keys.
+  // Decoding is dense, and the chunk behind it sees its keys.
   cache.truncate(64);
+  context.prefill = nullptr;
   for (int64_t t = 64; t < 96; ++t) decoder(tokens.narrow(1, t, 1), context);
+  context.prefill = &prefill;
   EXPECT_NO_THROW(decoder(tokens.narrow(1, 96, kTokens - 96), context));
 }
 
