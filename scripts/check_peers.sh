@@ -5,6 +5,7 @@
 #   scripts/check_peers.sh                     every peer
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; further words go to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; further words go to benchmarks/peers/training.py
+#   scripts/check_peers.sh prefill [...]       FlexAttention and SDPA with a mask; further words go to benchmarks/peers/prefill.py
 #
 # The peers live in .venv-peers, made here; PRISM_PEERS_PYTHON names a Python that has them already. PRISM_PROGRAM names
 # a built prism to compare, else scripts/setup.sh builds one. Texts come from PRISM_DATA, ../shared/data by default.
@@ -50,10 +51,16 @@ peer_training() {  # WORD...
   "$python" benchmarks/peers/training.py --prism "$program" --python "$python" "$@"
 }
 
-peers=(tokenizers training)
+peer_prefill() {  # WORD...
+  ensure_peers torch==2.15.0 numpy
+  ensure_program
+  "$python" benchmarks/peers/prefill.py --prism "$program" "$@"
+}
+
+peers=(tokenizers training prefill)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains two small language models that differ in their head schedule alone, compares them and writes one page about it.
+# Trains two small language models that differ in their head schedule alone, compares them, times a long prompt with dense and
+# with block-sparse attention, and writes one page about it.
 #
 #   scripts/demo.sh                 on the King James Bible, which the Debian package bible-kjv provides
 #   scripts/demo.sh TEXT...         on your own .txt or .jsonl files (plain, .gz, .xz or .zst) or folders of them
@@ -8,7 +9,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1:-}" in
-  -h | --help) sed -n '2,7s/^# \{0,1\}//p' scripts/demo.sh; exit 0 ;;
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' scripts/demo.sh; exit 0 ;;
 esac
 
 # Before the set-up, which takes minutes. Paths are the caller's.
@@ -61,7 +62,10 @@ fi
 for schedule in uniform progressive; do
   $prism train --recipe configs/demo/$schedule.json --out demo/$schedule
 done
-$prism report demo/uniform demo/progressive --title "One size, two head schedules" --out demo/report.html
+$prism bench prefill --mix benchmarks/mixes/structured.json --tokens 8192 --selector dense spectral --rounds 3 --json \
+  > demo/prefill.jsonl
+$prism report demo/uniform demo/progressive --prefill demo/prefill.jsonl --title "One size, two head schedules" \
+  --out demo/report.html
 $prism generate demo/progressive "In the beginning" --max-new-tokens 60 --seed 2
 echo
 echo "set-up $(seconds_since "$began" | awk -v demo="$(seconds_since "$ready")" '{ printf "%.0f", $1 - demo }') s, demo $(seconds_since "$ready") s; the page: demo/report.html"

@@ -35,10 +35,10 @@ AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const Rotary
               "expected one document a row, because selectors know of no others; found document boundaries.");
   if (layer >= layers_.size()) layers_.resize(layer + 1);
   auto& record = layers_[layer];
-  Timer timer;
   std::unique_ptr<SelectorState> of_call;
   auto& state = cache == nullptr ? of_call : cache->selector_state(layer);
   if (!state) state = selector_->make_state(seen);
+  Timer timer;
   input.block_mask = selector_->select(seen, *state);
   record.select_seconds += timer.seconds();
   timer.restart();

@@ -39,8 +39,8 @@ struct RotaryConfig {
 /// c(n) = D ln(C / (2 pi n)) / (2 ln base).
 ///
 /// @throws InputError for an odd width, an unknown scaling, or numbers that make no sense.
-/// Source: arXiv 2104.09864; linear scaling arXiv 2306.15595; YaRN arXiv 2309.00071, section 3.2, with l and h rounded
-/// as in its authors' code.
+/// Source: arXiv 2104.09864; linear scaling arXiv 2306.15595; YaRN arXiv 2309.00071, section 3.2, as in its authors'
+/// code: the ramp is over pairs, between l and h rounded; the text's is over how often a pair turns.
 torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim);
 
 /// What cosines and sines are scaled by, 1 without YaRN. Source: arXiv 2309.00071, section 3.4.

@@ -116,15 +116,22 @@ std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
   std::vector<PrefillTiming> rows;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const auto all = sum_of(measure_mask(input, candidates[i].mask, bench.recall_rows));
-    PrefillTiming row{
-        .selector = bench.methods[i].selector, .settings = bench.methods[i].settings, .dtype = bench.dtype};
+    PrefillTiming row;
+    row.selector = bench.methods[i].selector;
+    row.settings = bench.methods[i].settings;
+    row.dtype = bench.dtype;
+    row.mix = bench.mix_name;
     row.tokens = bench.tokens;
     row.heads = heads.q_BTHD.size(2);
     row.kv_heads = heads.k_BGSD.size(1);
     row.head_dim = heads.q_BTHD.size(3);
     row.rounds = rounds_of(bench);
     row.density = all.density();
-    row.recall = all.queries > 0 ? all.recall() : 0;
+    if (all.has_recall()) {
+      row.recall = all.recall();
+      row.recall_p5 = all.recall_quantile(0.05);
+      row.oracle_density = all.oracle_density();
+    }
     row.select_ms = times[2 + 2 * i];
     row.attend_ms = times[3 + 2 * i];
     row.dense_ms = times[0];

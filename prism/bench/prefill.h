@@ -22,6 +22,7 @@ PrefillMethod parse_prefill_method(const std::string& text);
 struct PrefillBench {
   std::vector<PrefillMethod> methods;
   SyntheticMix mix;
+  std::string mix_name = "noise";
   std::string dtype = "bf16";
   int64_t tokens = 8192;
   int64_t rounds = 0;           ///< turns of each; 0: 15, or 3 from 32k tokens on
@@ -31,17 +32,19 @@ struct PrefillBench {
 
 /// One line of a table, or of JSON.
 struct PrefillTiming {
-  std::string bench = "prefill", selector;
+  std::string bench = "prefill", selector, mix;
   Json settings = Json::object();
   std::string dtype;
   int64_t tokens = 0, heads = 0, kv_heads = 0, head_dim = 0, rounds = 0;
-  double density = 1, recall = 0, select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;
+  double density = 1, recall = 0, recall_p5 = 0, oracle_density = 0, select_ms = 0, attend_ms = 0, dense_ms = 0,
+         sdpa_ms = 0, speedup = 0;
   int64_t extra_bytes = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("bench", bench, "prefill");
     v("selector", selector, "what chose the blocks");
     v("settings", settings, "its settings");
+    v("mix", mix, "what the heads look at: the file's name, or noise");
     v("dtype", dtype, "bf16 or f32");
     v("tokens", tokens, "of the prompt");
     v("heads", heads, "query heads");
@@ -50,6 +53,8 @@ struct PrefillTiming {
     v("rounds", rounds, "turns of each");
     v("density", density, "kept blocks as a share of those that are seen");
     v("recall", recall, "share of the exact attention that they hold, on sampled rows; 0: not measured");
+    v("recall_p5", recall_p5, "what 95 of 100 queries there exceed; 0: not measured");
+    v("oracle_density", oracle_density, "of the best choice of blocks with that recall; 0: not measured");
     v("select_ms", select_ms, "median milliseconds to choose");
     v("attend_ms", attend_ms, "to attend over what is kept");
     v("dense_ms", dense_ms, "to attend over all");

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "prism/kernels/block_mask.h"
+#include "prism/sparse/block_sizes.h"
 
 namespace prism {
 
@@ -11,7 +12,8 @@ namespace prism {
 void save_block_mask(const std::filesystem::path& path, const BlockMask& mask);
 
 /// What save_block_mask() wrote, or `mask` [B, H, M, N], uint8 or bool, as prism attend writes it: then blocks are of
-/// the sizes given. @throws InputError for files that hold neither.
-BlockMask load_block_mask(const std::filesystem::path& path, int64_t query_block, int64_t key_block);
+/// the sizes given. @param keys  tokens that the mask's columns are blocks of.
+/// @throws InputError for files that hold neither, block sizes that no block has, and blocks beyond the keys.
+BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const BlockSizes& blocks);
 
 }  // namespace prism

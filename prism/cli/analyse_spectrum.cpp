@@ -16,6 +16,7 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/data/text_source.h"
+#include "prism/report/gnuplot.h"
 #include "prism/report/grid_plot.h"
 #include "prism/report/plot_file.h"
 #include "prism/report/table.h"
@@ -63,26 +64,52 @@ struct LayerTensors {
   torch::Tensor k(int64_t head) const { return k_GSD[head * k_GSD.size(0) / heads()]; }
 };
 
-/// Keeps what every layer gives attend().
-class Capture : public AttentionProbe {
+/// Measures a layer as it is seen, and keeps the tensors of the one that is drawn.
+class Spectra : public AttentionProbe {
  public:
-  explicit Capture(const std::vector<LayerConfig>& layers) : layers_(layers) {}
+  /// @param layers  of the model that is looked at; none for tensors of a file.
+  explicit Spectra(const Words& words, const std::vector<LayerConfig>& layers = {}) : words_(words), layers_(layers) {}
 
   void observe(size_t layer, const AttentionInput& input) override {
-    found_.push_back({input.q_BTHD[0].clone(), input.kv.k_BGSD[0].clone(),
-                      rotary_pairs(layers_.at(layer).rotary, layers_.at(layer).head_dim)});
+    add({input.q_BTHD[0].cpu(), input.kv.k_BGSD[0].cpu(),
+         rotary_pairs(layers_.at(layer).rotary, layers_.at(layer).head_dim)});
   }
-  std::vector<LayerTensors> take() { return std::move(found_); }
+  void add(const LayerTensors& layer) {
+    if (static_cast<int64_t>(spectra_.size()) == words_.layer && !words_.figures.empty())
+      shown_ = {layer.q_THD.clone(), layer.k_GSD.clone(), layer.pairs};
+    auto& heads = spectra_.emplace_back();
+    for (int64_t h = 0; h < layer.heads(); ++h)
+      heads.push_back(measure_spectrum(layer.q(h), layer.k(h), layer.pairs, words_.block_size));
+  }
+  /// Of every layer and head.
+  const std::vector<std::vector<HeadSpectrum>>& spectra() const { return spectra_; }
+  const LayerTensors& shown() const { return shown_; }
 
  private:
-  const std::vector<LayerConfig>& layers_;
-  std::vector<LayerTensors> found_;
+  const Words& words_;
+  std::vector<LayerConfig> layers_;
+  std::vector<std::vector<HeadSpectrum>> spectra_;
+  LayerTensors shown_;
 };
 
-std::vector<LayerTensors> read_model(const Words& words) {
+/// @param heads  of each layer.
+void check_head(const Words& words, const std::vector<int64_t>& heads) {
+  const auto layers = static_cast<int64_t>(heads.size());
+  PRISM_CHECK(words.layer >= 0 && words.layer < layers, kOperation,
+              "--layer: expected a layer within 0-{}; found {}; change it.", layers - 1, words.layer);
+  const int64_t count = heads[static_cast<size_t>(words.layer)];
+  PRISM_CHECK(words.head >= 0 && words.head < count, kOperation,
+              "--head: expected a head of layer {} within 0-{}; found {}; change it.", words.layer, count - 1,
+              words.head);
+}
+
+Spectra read_model(const Words& words) {
   PRISM_CHECK(!words.text.empty(), kOperation, "expected TEXT, which the model reads; found none; name a file.");
   const auto model = load_model_with_tokenizer(words.source, words.compute, kOperation);
   auto decoder = model.decoder;
+  std::vector<int64_t> heads;
+  for (const auto& layer : decoder->config().layers) heads.push_back(layer.heads);
+  check_head(words, heads);
   const int64_t context = decoder->config().context, tokens = words.tokens == 0 ? context : words.tokens;
   PRISM_CHECK(tokens >= 1 && tokens <= context, kOperation,
               "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens);
@@ -96,17 +123,20 @@ std::vector<LayerTensors> read_model(const Words& words) {
   }
   PRISM_CHECK(!ids.empty(), kOperation, "expected text in {}; found none; name another file.", words.text);
   ids.resize(std::min(ids.size(), static_cast<size_t>(tokens)));
-  Capture capture(decoder->config().layers);
+  Spectra spectra(words, decoder->config().layers);
   ForwardContext context_of_pass;
-  context_of_pass.probe = &capture;
+  context_of_pass.probe = &spectra;
   decoder(torch::tensor(ids).unsqueeze(0), context_of_pass);
-  return capture.take();
+  return spectra;
 }
 
-std::vector<LayerTensors> read_source(const Words& words) {
+Spectra read_source(const Words& words) {
   if (!fs::is_regular_file(words.source)) return read_model(words);
   const auto tensors = read_attention_tensors(words.source, words.rotary, kOperation);
-  return {{tensors.q_BTHD[0], tensors.k_BGSD[0], tensors.pairs}};
+  check_head(words, {tensors.q_BTHD.size(2)});
+  Spectra spectra(words);
+  spectra.add({tensors.q_BTHD[0], tensors.k_BGSD[0], tensors.pairs});
+  return spectra;
 }
 
 std::string before_and_after(double tokens, double pooled) {
@@ -228,22 +258,11 @@ int run_analyse_spectrum(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   start_compute(words.compute.threads, words.compute.device);
   const torch::NoGradGuard no_gradients;
-  const auto layers = read_source(words);
-  const auto count = static_cast<int64_t>(layers.size());
-  PRISM_CHECK(words.layer >= 0 && words.layer < count, kOperation,
-              "--layer: expected a layer within 0-{}; found {}; change it.", count - 1, words.layer);
-  const auto& shown = layers[static_cast<size_t>(words.layer)];
-  PRISM_CHECK(words.head >= 0 && words.head < shown.heads(), kOperation,
-              "--head: expected a head of layer {} within 0-{}; found {}; change it.", words.layer, shown.heads() - 1,
-              words.head);
-  std::vector<std::vector<HeadSpectrum>> spectra;
-  for (const auto& layer : layers) {
-    auto& heads = spectra.emplace_back();
-    for (int64_t h = 0; h < layer.heads(); ++h)
-      heads.push_back(measure_spectrum(layer.q(h), layer.k(h), layer.pairs, words.block_size));
-  }
+  if (!words.figures.empty()) check_gnuplot("gnuplot");
+  const auto measured = read_source(words);
+  const auto& spectra = measured.spectra();
   if (!words.figures.empty())
-    draw_figures(words, shown, spectra[static_cast<size_t>(words.layer)][static_cast<size_t>(words.head)]);
+    draw_figures(words, measured.shown(), spectra[static_cast<size_t>(words.layer)][static_cast<size_t>(words.head)]);
   if (!words.json) {
     fmt::print("{}", table_text(spectrum_table(spectra, words.block_size)));
     return 0;

@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <set>
 
 #include "prism/checkpoint/mask_file.h"
 #include "prism/checkpoint/tensor_file.h"
@@ -16,6 +18,7 @@
 #include "prism/core/files.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/attend.h"
+#include "prism/report/gnuplot.h"
 #include "prism/report/grid_plot.h"
 #include "prism/report/plot_file.h"
 #include "prism/sparse/mask_statistics.h"
@@ -23,6 +26,8 @@
 
 namespace prism {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "attend";
 
@@ -52,7 +57,12 @@ void print(const Json& row, bool json) {
     fmt::print("{}\n", to_text(row));
     return;
   }
-  const auto text = [](const Json& value) {
+  const std::function<std::string(const Json&)> text = [&](const Json& value) {
+    if (value.is_object()) {
+      std::string fields;
+      for (const auto& [name, field] : value.items()) fields += (fields.empty() ? "" : ", ") + name + "=" + text(field);
+      return fields;
+    }
     if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
     return value.is_string() ? value.get<std::string>() : value.dump();
   };
@@ -68,14 +78,18 @@ void print(const Json& row, bool json) {
 
 void add_options(CLI::App& app, Words& words) {
   app.add_option("FILE", words.file, "a safetensors file")->required();
-  app.add_option("--selector", words.selector, "the method that chooses the blocks")->capture_default_str();
-  app.add_option("--set", words.sets, "NAME=VALUE: one of the selector's settings, see below")->allow_extra_args(false);
-  app.add_option(
-         "--mask", words.mask,
-         "a file with a mask instead of a selector's: mask [B, H, query blocks, key blocks], uint8, of blocks of "
-         "--mask-blocks tokens, or what --save-mask wrote")
-      ->type_name("FILE");
+  auto* selector = app.add_option("--selector", words.selector, "the method that chooses the blocks");
+  selector->capture_default_str();
+  auto* set = app.add_option("--set", words.sets, "NAME=VALUE: one of the selector's settings, see below");
+  set->allow_extra_args(false);
+  auto* mask = app.add_option(
+      "--mask", words.mask,
+      "a file with a mask instead of a selector's: mask [B, H, query blocks, key blocks], uint8, of blocks of "
+      "--mask-blocks tokens; or lists, as --save-mask writes them: counts int32 [B, H, M], indices int32 [B, H, M, N] "
+      "of which the first counts are ascending blocks, and block_sizes int64 [2], of queries and of keys");
+  mask->type_name("FILE")->excludes(selector, set);
   app.add_option("--mask-blocks", words.mask_blocks, "tokens of a query block and of a key block of --mask")
+      ->needs(mask)
       ->delimiter(',')
       ->expected(2)
       ->capture_default_str();
@@ -87,8 +101,11 @@ void add_options(CLI::App& app, Words& words) {
       ->type_name("OUT.safetensors");
   app.add_option("--save-mask", words.save_mask, "where the mask goes as lists of kept blocks, which are small")
       ->type_name("OUT.safetensors");
-  app.add_option("--picture", words.picture, "where a picture of a head's mask goes")->type_name("OUT.svg");
-  app.add_option("--picture-head", words.picture_head, "which head, of the first sequence")->capture_default_str();
+  auto* picture = app.add_option("--picture", words.picture, "where a picture of a head's mask goes");
+  picture->type_name("OUT.svg");
+  app.add_option("--picture-head", words.picture_head, "which head, of the first sequence")
+      ->needs(picture)
+      ->capture_default_str();
   add_rotary_options(app, words.rotary);
   app.add_flag("--recall", words.recall, "also measure what share of the exact attention is kept, as slow as that");
   add_threads_option(app, words.threads);
@@ -100,24 +117,37 @@ void add_options(CLI::App& app, Words& words) {
       "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");
 }
 
+/// Every output a file of its own, none of them an input; gnuplot at hand if it will be asked.
+void check_outputs(const Words& words) {
+  const auto place = [](const std::string& file) { return fs::weakly_canonical(fs::absolute(file)); };
+  std::set<fs::path> taken = {place(words.file)};
+  if (!words.mask.empty()) taken.insert(place(words.mask));
+  for (const auto& file : {words.output, words.save_mask, words.picture})
+    PRISM_CHECK(file.empty() || taken.insert(place(file)).second, kOperation,
+                "expected outputs in files of their own; found {} twice; rename one.", file);
+  if (!words.picture.empty()) check_gnuplot("gnuplot");
+}
+
 /// A mask from outside, without blocks that no query sees.
 BlockMask read_mask(const Words& words, const SelectorInput& input) {
-  const auto given = load_block_mask(words.mask, words.mask_blocks[0], words.mask_blocks[1]);
+  const auto given = load_block_mask(words.mask, input.k_BGSD.size(2),
+                                     {.query_block = words.mask_blocks[0], .key_block = words.mask_blocks[1]});
   return make_block_mask(kept_blocks(input, given), given.query_block_size, given.key_block_size);
 }
 
-/// Density, recall and times, over all heads and head by head.
-Json statistics(const Words& words, const SelectorInput& input, const BlockMask& mask, double select_ms,
-                double attend_ms) {
+/// Density, recall and times, over all heads and head by head. @param unrounded  as Selector::unrounded_densities().
+Json statistics(const Words& words, const Json& settings, const SelectorInput& input, const BlockMask& mask,
+                const std::vector<double>& unrounded, double select_ms, double attend_ms) {
   const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
-  Json row = {{"selector", words.mask.empty() ? words.selector : words.mask},
-              {"tokens", input.q_BTHD.size(1)},
-              {"keys", input.k_BGSD.size(2)}};
+  Json row = {{"selector", words.mask.empty() ? words.selector : words.mask}};
+  if (words.mask.empty()) row["settings"] = settings;
+  row.update({{"tokens", input.q_BTHD.size(1)}, {"keys", input.k_BGSD.size(2)}});
   row.update(statistics_to_json(sum_of(heads)));
   row["select_ms"] = select_ms;
   row["attend_ms"] = attend_ms;
   row["heads"] = Json::array();
   for (const auto& head : heads) row["heads"].push_back(statistics_to_json(head));
+  for (size_t h = 0; h < unrounded.size(); ++h) row["heads"][h]["unrounded_density"] = unrounded[h];
   return row;
 }
 
@@ -164,10 +194,9 @@ int run_attend(const Arguments& arguments) {
       "prism attend");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  const auto selector =
-      find_selector(words.selector, selector_settings(words.selector, overrides_from_sets(words.sets, kOperation)));
-  PRISM_CHECK(words.mask.empty() || words.sets.empty(), kOperation,
-              "expected --mask or settings of a selector; found both; leave one out.");
+  const Json settings = selector_settings(words.selector, overrides_from_sets(words.sets, kOperation));
+  const auto selector = find_selector(words.selector, settings);
+  check_outputs(words);
   start_compute(words.threads);
   const torch::NoGradGuard no_gradients;
   const auto tensors = read_attention_tensors(words.file, words.rotary, kOperation);
@@ -176,9 +205,9 @@ int run_attend(const Arguments& arguments) {
               "--picture-head: expected a head within 0-{}; found {}; change it.", tensors.q_BTHD.size(2) - 1,
               words.picture_head);
   const SelectorInput input{tensors.q_BTHD, tensors.k_BGSD, {}, {}, tensors.pairs, 0};
+  const auto state = words.mask.empty() ? selector->make_state(input) : nullptr;
   Timer timer;
-  const auto mask =
-      words.mask.empty() ? selector->select(input, *selector->make_state(input)) : read_mask(words, input);
+  const auto mask = state == nullptr ? read_mask(words, input) : selector->select(input, *state);
   const double select_ms = 1e3 * timer.seconds();
   timer.restart();
   AttentionInput attention;
@@ -189,7 +218,8 @@ int run_attend(const Arguments& arguments) {
   const auto found = attend(attention);
   const double attend_ms = 1e3 * timer.seconds();
   write_files(words, input, mask, found);
-  print(statistics(words, input, mask, select_ms, attend_ms), words.json);
+  const auto unrounded = words.mask.empty() ? selector->unrounded_densities(input) : std::vector<double>();
+  print(statistics(words, settings, input, mask, unrounded, select_ms, attend_ms), words.json);
   return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "prism/cli/attention_tensors.h"
 
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -37,11 +38,16 @@ RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const Rot
   torch::Tensor angles;
   if (reader.contains("inverse_frequencies")) {
     angles = read_tensor(reader, "inverse_frequencies").to(torch::kDouble).flatten();
+    PRISM_CHECK(angles.isfinite().all().item<bool>(), operation,
+                "inverse_frequencies: expected finite angles; found others in {}; look at what made them.",
+                reader.path().string());
   } else {
     const int64_t turning = words.dims == 0 ? width : words.dims;
     PRISM_CHECK(turning > 0 && turning % 2 == 0 && turning <= width, operation,
                 "--rotary-dims: expected an even number up to the width of a head, {}; found {}; change it.", width,
                 turning);
+    PRISM_CHECK(words.base > 1 && std::isfinite(words.base), operation,
+                "--rotary-base: expected a number above 1; found {}; change it.", words.base);
     angles = rotary_angles({.base = words.base}, turning);
   }
   const std::span<const double> given(angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel()));
@@ -73,10 +79,19 @@ AttentionTensors read_attention_tensors(const std::string& file, const RotaryWor
                                         const std::string& operation) {
   const SafetensorsReader reader(file);
   const auto q = read_heads(reader, "q", operation), k = read_heads(reader, "k", operation);
+  PRISM_CHECK(
+      q.size(0) == k.size(0) && q.size(3) == k.size(3) && q.size(1) % k.size(1) == 0 && q.size(2) <= k.size(2),
+      operation,
+      "expected q [B, H, T, D] and k [B, G, S, D] with H a multiple of G and T at most S; found {} and {} in {}; "
+      "reshape one.",
+      c10::str(q.sizes()), c10::str(k.sizes()), file);
+  const auto v = reader.contains("v") ? read_heads(reader, "v", operation) : torch::Tensor();
+  PRISM_CHECK(!v.defined() || v.sizes().slice(0, 3) == k.sizes().slice(0, 3), operation,
+              "expected v [B, G, S, E] for k {}; found {} in {}; reshape it.", c10::str(k.sizes()),
+              v.defined() ? c10::str(v.sizes()) : "none", file);
   check_finite(q, "q", file, operation);
   check_finite(k, "k", file, operation);
-  return {q.transpose(1, 2), k, reader.contains("v") ? read_heads(reader, "v", operation) : torch::Tensor(),
-          read_pairs(reader, q.size(3), words, operation)};
+  return {q.transpose(1, 2), k, v, read_pairs(reader, q.size(3), words, operation)};
 }
 
 }  // namespace prism

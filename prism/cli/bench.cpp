@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "prism/core/names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/report/gnuplot.h"
 #include "prism/report/plot_file.h"
 
 namespace prism {
@@ -195,6 +197,17 @@ std::string speedup_figure(const std::vector<std::string>& methods, const std::v
   return plot_file(plot, methods, "gnuplot");
 }
 
+std::string mix_help() {
+  std::string text = "Fields of a mix, a JSON object as in benchmarks/mixes:\n";
+  for (const auto& row : describe_fields<SyntheticMix>())
+    text += fmt::format("  {:<22} {} [{}]\n", row.path, row.help, row.default_value);
+  for (const auto& row : describe_fields<HeadPattern>("heads[]."))
+    text += fmt::format("  {:<22} {} [{}]\n", row.path, row.help, row.default_value);
+  for (const auto& row : describe_fields<SlashPattern>("heads[].slashes[]."))
+    text += fmt::format("  {:<22} {} [{}]\n", row.path, row.help, row.default_value);
+  return text;
+}
+
 void add_prefill_options(CLI::App& app, PrefillWords& words) {
   SyntheticMix& mix = words.bench.mix;
   app.add_option("--tokens", words.tokens, "of the prompt")->capture_default_str();
@@ -222,6 +235,7 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app.add_option("--plot", words.plot, "where a figure of the speed-ups goes")->type_name("OUT.svg");
+  app.footer(mix_help());
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
 }
@@ -241,7 +255,9 @@ int run_bench_prefill(const Arguments& arguments) {
     mix.heads.resize(static_cast<size_t>(words.heads));
   } else {
     mix = fields_from_json<SyntheticMix>(read_json(words.mix), words.mix);
+    words.bench.mix_name = std::filesystem::path(words.mix).stem().string();
   }
+  if (!words.plot.empty()) check_gnuplot("gnuplot");
   for (const auto& text : words.selectors) words.bench.methods.push_back(parse_prefill_method(text));
   for (const int64_t tokens : words.tokens) {
     words.bench.tokens = tokens;

@@ -19,9 +19,11 @@ Json layer_to_json(const LayerPrefill& layer) {
 
 Json statistics_to_json(const HeadStatistics& heads) {
   Json json = {{"density", heads.density()}};
-  if (heads.queries > 0) {
+  if (heads.has_recall()) {
     json["recall"] = heads.recall();
-    json["least_recall"] = heads.least_recall;
+    json["recall_p5"] = heads.recall_quantile(0.05);
+    json["least_recall"] = heads.recall_quantile(0);
+    json["oracle_density"] = heads.oracle_density();
   }
   return json;
 }
@@ -58,7 +60,8 @@ std::string prefill_text(const PrefillOptions& options, const std::vector<LayerP
   const auto all = all_layers(layers);
   const auto heads = all.all_heads();
   std::string text = fmt::format("{}, density {:.3f}", options.selector, heads.density());
-  if (heads.queries > 0) text += fmt::format(", recall {:.4f} (least {:.4f})", heads.recall(), heads.least_recall);
+  if (heads.has_recall())
+    text += fmt::format(", recall {:.4f} (least {:.4f})", heads.recall(), heads.recall_quantile(0));
   return text + fmt::format("; {} to select, {} to attend", short_duration(all.select_seconds),
                             short_duration(all.attend_seconds));
 }

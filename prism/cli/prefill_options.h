@@ -17,7 +17,7 @@ void add_prefill_set_option(CLI::App& app, std::vector<std::string>& sets);
 /// The settings that these words make. @throws InputError as selector_settings().
 Json prefill_settings(const std::string& selector, const std::vector<std::string>& sets);
 
-/// density, and recall and least_recall where they were measured.
+/// density; where recall was measured its mean, 5th percentile and minimum, and oracle_density.
 Json statistics_to_json(const HeadStatistics& heads);
 /// Options, density, recall and milliseconds, over all layers and of each layer and head.
 Json prefill_to_json(const PrefillOptions& options, const std::vector<LayerPrefill>& layers);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "prism/cli/command.h"
 #include "prism/cli/recorded_run.h"
@@ -57,10 +58,17 @@ void write_target(const std::string& target, const std::string& text) {
   write_file(code ? fs::path(target) : real, text);
 }
 
-void write_figures(const Comparison& comparison, const ReportOptions& options, const fs::path& folder) {
-  const auto files = report_figures(comparison, options);
+void write_figures(const std::vector<FigureFile>& files, const fs::path& folder) {
   make_folder(folder);
   for (const auto& [name, svg] : files) write_file(folder / name, svg);
+}
+
+/// What a terminal shows.
+std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const PrefillRecords& prefill) {
+  std::vector<Table> tables = {prefill_speed_table(prefill), prefill_loss_table(prefill)};
+  if (comparison) tables.insert(tables.begin(), results_table(*comparison));
+  std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
+  return tables;
 }
 
 /// The folder as a link in the document names it; on standard output, a document has no place of its own.
@@ -72,16 +80,21 @@ std::string seen_from(const std::string& document, const std::string& folder) {
 }  // namespace
 
 int run_report(const Arguments& arguments) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, prefill;
   std::string out = "report.html", markdown, figures, baseline;
   ReportOptions options;
   CLI::App app("one page that compares runs: loss curves, tables, head schedules, samples", "prism report");
-  app.add_option("RUN", names, "folders that prism train wrote to; the first is the baseline")->required();
+  app.add_option("RUN", names, "folders that prism train wrote to; the first is the baseline");
   app.add_option("--out", out, "the page to write")->type_name("FILE.html")->capture_default_str();
   app.add_option("--markdown", markdown, "also write the report as Markdown; -: to standard output")->type_name("FILE");
   app.add_option("--figures", figures, "also write each figure as an SVG file, which the Markdown then shows")
       ->type_name("FOLDER");
   app.add_option("--baseline", baseline, "name of the run that the others are measured against")->type_name("NAME");
+  app.add_option(
+         "--prefill", prefill,
+         "JSON lines of prism bench prefill and prism eval --prefill: tables of what sparse prompts cost and lose, "
+         "beside runs or alone")
+      ->type_name("FILE");
   app.add_option("--title", options.title, "the page's title")->type_name("TEXT");
   if (!parse(app, arguments)) return 0;
   check_target("--out", out);
@@ -89,21 +102,34 @@ int run_report(const Arguments& arguments) {
   PRISM_CHECK(fs::path(out).lexically_normal() != fs::path(markdown).lexically_normal(), "report",
               "--markdown: expected another file than --out; found {} for both; name two.", out);
 
-  std::vector<Run> runs;
-  for (const auto& folder : distinct_folders(names)) runs.push_back(read_recorded_run(folder));
-  const Comparison comparison = compare_runs(std::move(runs), baseline);
-  if (!figures.empty()) write_figures(comparison, options, figures);
-  if (!figures.empty()) options.figures = seen_from(markdown, figures);
+  PRISM_CHECK(!names.empty() || !prefill.empty(), "report",
+              "expected RUN or --prefill; found neither; name what to report on.");
+  PRISM_CHECK(!names.empty() || baseline.empty(), "report",
+              "--baseline: expected runs to measure against it; found none; name them.");
+  options.prefill = read_prefill_records({prefill.begin(), prefill.end()});
+  std::optional<Comparison> comparison;
+  if (!names.empty()) {
+    std::vector<Run> runs;
+    for (const auto& folder : distinct_folders(names)) runs.push_back(read_recorded_run(folder));
+    comparison = compare_runs(std::move(runs), baseline);
+  }
+  if (!figures.empty()) {
+    write_figures(comparison ? report_figures(*comparison, options) : prefill_figures(options), figures);
+    options.figures = seen_from(markdown, figures);
+  }
   std::vector<std::string> problems;
-  write_target(out, report_html(comparison, options, &problems));
+  write_target(out, comparison ? report_html(*comparison, options, &problems) : prefill_html(options, &problems));
+  const auto document = [&] { return comparison ? report_markdown(*comparison, options) : prefill_markdown(options); };
   if (markdown == "-") {
-    fmt::print("{}", report_markdown(comparison, options));
+    fmt::print("{}", document());
     say("{}\n", out);
   } else {
-    if (!markdown.empty()) write_target(markdown, report_markdown(comparison, options));
-    fmt::print("{}\n{}\n", table_text(results_table(comparison)), out);
+    if (!markdown.empty()) write_target(markdown, document());
+    for (const Table& table : tables_of(comparison, options.prefill)) fmt::print("{}", table_text(table));
+    fmt::print("\n{}\n", out);
   }
-  for (const auto& remark : comparison.remarks) say("{}\n", remark);
+  if (comparison)
+    for (const auto& remark : comparison->remarks) say("{}\n", remark);
   for (const auto& problem : problems) say("{}\n", problem);
   return 0;
 }

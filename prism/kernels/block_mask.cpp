@@ -118,10 +118,6 @@ BlockMask intersect(const BlockMask& a, const BlockMask& b) {
   return join_rows(a, b, [](auto... lists) { std::set_intersection(lists...); });
 }
 
-double density(const BlockMask& mask, int64_t visible) {
-  return visible == 0 ? 0 : mask.counts_BHM.sum().item<double>() / static_cast<double>(visible);
-}
-
 torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& first_query_B,
                                 const torch::Tensor& q_lengths_B, int64_t queries, int64_t keys) {
   check_block_sizes(mask.query_block_size, mask.key_block_size);

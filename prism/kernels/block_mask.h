@@ -38,9 +38,6 @@ torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks);
 BlockMask unite(const BlockMask& a, const BlockMask& b);
 BlockMask intersect(const BlockMask& a, const BlockMask& b);
 
-/// Kept blocks as a share of `visible`, the blocks in which some query may see some key, over all rows and heads.
-double density(const BlockMask& mask, int64_t visible);
-
 /// The mask as booleans [B, H, T, S], for the reference path and for tests.
 /// @param first_query_B  int64 [B], absolute position of each sequence's first query.
 /// @param q_lengths_B    int64 [B], queries of each sequence; those beyond need no row of the mask and get any.

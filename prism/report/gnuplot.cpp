@@ -103,4 +103,8 @@ std::string run_gnuplot(const std::string& program, std::string_view script) {
   return svg;
 }
 
+void check_gnuplot(const std::string& program) {
+  run_gnuplot(program, "set terminal svg\nplot 0\n");
+}
+
 }  // namespace prism

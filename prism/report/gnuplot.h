@@ -14,4 +14,7 @@ namespace prism {
 /// place.
 std::string run_gnuplot(const std::string& program, std::string_view script);
 
+/// For long work that ends in a drawing. @throws FailedError as run_gnuplot(), before it begins.
+void check_gnuplot(const std::string& program);
+
 }  // namespace prism

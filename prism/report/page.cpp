@@ -50,6 +50,10 @@ std::string page_title(const Comparison& comparison, const ReportOptions& option
   return fmt::format("Comparison of {} models", labels.size());
 }
 
+std::string prefill_title(const ReportOptions& options) {
+  return options.title.empty() ? "Sparse prompts" : options.title;
+}
+
 std::string paragraph(const std::string& text, const char* style = "") {
   return fmt::format("<p{}>{}</p>\n", *style ? fmt::format(" class=\"{}\"", style) : "", escape_html(text));
 }
@@ -73,6 +77,17 @@ std::string legend_html(const Comparison& comparison) {
     list += fmt::format("<li data-series=\"{}\">{}</li>\n", i, labelled_key(comparison, i));
   }
   return list + "</ul>\n";
+}
+
+/// All up to the first section.
+std::string page_head(const std::string& title, const std::string& lead) {
+  std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", content_policy());
+  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  page += fmt::format("<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n", escape_html(title), kPageColours,
+                      kPageStyle);
+  return page + fmt::format("<header>\n<h1>{}</h1>\n{}</header>\n<main>\n", escape_html(title),
+                            lead.empty() ? "" : paragraph(lead, "lead"));
 }
 
 /// Figures with their captions, numbered through the page; a plot without data or without gnuplot is a sentence.
@@ -220,6 +235,13 @@ std::string text_section(const Comparison& comparison) {
   return table.rows.empty() ? "" : section("Loss on whole texts", table_html(table));
 }
 
+std::string prefill_section(const PrefillRecords& records) {
+  std::string content;
+  for (const Table& table : {prefill_speed_table(records), prefill_loss_table(records)})
+    if (!table.rows.empty()) content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
+  return section("Sparse prompts", content);
+}
+
 /// The script and what it needs to know, at the end, where all it refers to is there.
 std::string script_html(const Comparison& comparison, const FigureWriter& writer) {
   return fmt::format("<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script>{}</script>\n",
@@ -337,9 +359,9 @@ std::string figure_file_name(const Plot& plot) {
 }
 
 /// @param folder  of the files, from the document's.
-std::string markdown_figures(const Comparison& comparison, const std::string& folder) {
+std::string markdown_figures(const std::vector<Plot>& plots, const std::string& folder) {
   std::string text;
-  for (const Plot& plot : report_plots(comparison)) {
+  for (const Plot& plot : plots) {
     const auto file = (std::filesystem::path(folder) / figure_file_name(plot)).generic_string();
     const std::string words = escape_markdown(plot.description);
     text += fmt::format("![{}](<{}>)\n\n{}.\n\n", words, file, words);
@@ -375,19 +397,14 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
                         std::vector<std::string>* problems) {
   const std::string title = page_title(comparison, options);
   FigureWriter writer(options, problems);
-  std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", content_policy());
-  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  page += fmt::format("<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n", escape_html(title), kPageColours,
-                      kPageStyle);
-  page += fmt::format("<header>\n<h1>{}</h1>\n{}</header>\n<main>\n", escape_html(title),
-                      paragraph(headline(comparison), "lead"));
+  std::string page = page_head(title, headline(comparison));
   std::string results = table_html(results_table(comparison));
   for (const auto& remark : comparison.remarks) results += paragraph(remark, "note");
   page += section("Results", results);
   page += loss_section(comparison, writer);
   page += cost_section(comparison, writer);
   page += text_section(comparison);
+  page += prefill_section(options.prefill);
   page += distance_section(comparison, writer);
   page += schedule_section(comparison);
   page += samples_section(comparison);
@@ -402,6 +419,7 @@ std::vector<FigureFile> report_figures(const Comparison& comparison, const Repor
   std::vector<FigureFile> files;
   for (const Plot& plot : report_plots(comparison))
     files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison), options.gnuplot)});
+  for (auto& file : prefill_figures(options)) files.push_back(std::move(file));
   return files;
 }
 
@@ -409,15 +427,41 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
   std::string text = "# " + escape_markdown(page_title(comparison, options)) + "\n\n";
   text += escape_markdown(headline(comparison)) + "\n\n" + table_markdown(results_table(comparison)) + "\n";
   for (const auto& remark : comparison.remarks) text += escape_markdown(remark) + "\n\n";
-  if (!options.figures.empty()) text += markdown_figures(comparison, options.figures);
+  if (!options.figures.empty()) text += markdown_figures(report_plots(comparison), options.figures);
   text += markdown_tables({validation_table(comparison), difference_table(comparison), reach_table(comparison)});
   if (const std::string front = front_text(comparison); !front.empty()) text += escape_markdown(front) + "\n\n";
   text +=
       markdown_tables({text_loss_table(comparison), distance_table(comparison), distance_difference_table(comparison),
                        distance_stretch_table(comparison), schedule_table(comparison)});
+  text += markdown_tables({prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)});
   text += markdown_samples(comparison);
   if (comparison.groups.size() > 1) text += markdown_tables({recipe_table(comparison)});
   return text + table_markdown(machine_table(comparison)) + "\n" + table_markdown(runs_table(comparison));
+}
+
+std::string prefill_html(const ReportOptions& options, std::vector<std::string>* problems) {
+  std::string page = page_head(prefill_title(options), "") + prefill_section(options.prefill), drawings;
+  try {
+    for (const auto& figure : prefill_figures(options)) drawings += "<figure>\n" + figure.svg + "</figure>\n";
+  } catch (const FailedError& error) {
+    problems->emplace_back(error.what());
+    drawings = paragraph(error.what(), "missing");
+  }
+  page += section("Figures", drawings.empty() ? "" : figures(drawings));
+  return page + "</main>\n<footer>Written by prism report.</footer>\n</body>\n</html>\n";
+}
+
+std::vector<FigureFile> prefill_figures(const ReportOptions& options) {
+  std::vector<FigureFile> files;
+  for (const Plot& plot : prefill_plots(options.prefill))
+    files.push_back({figure_file_name(plot), plot_file(plot, options.prefill.series(), options.gnuplot)});
+  return files;
+}
+
+std::string prefill_markdown(const ReportOptions& options) {
+  std::string text = "# " + escape_markdown(prefill_title(options)) + "\n\n";
+  if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);
+  return text + markdown_tables({prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)});
 }
 
 }  // namespace prism

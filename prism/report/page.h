@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "prism/report/compare.h"
+#include "prism/report/prefill.h"
 
 namespace prism {
 
 struct ReportOptions {
   std::string title = {};           ///< empty: made from the groups' labels
   std::string gnuplot = "gnuplot";  ///< the program that draws the plots
+  PrefillRecords prefill = {};      ///< shown besides
   std::string figures = {};         ///< where the Markdown finds report_figures(), from its folder; empty: it has none
 };
 
@@ -32,5 +34,10 @@ std::vector<FigureFile> report_figures(const Comparison& comparison, const Repor
 
 /// Tables and samples; the plots' numbers as tables.
 std::string report_markdown(const Comparison& comparison, const ReportOptions& options);
+
+/// The same of options.prefill alone, without runs.
+std::string prefill_html(const ReportOptions& options, std::vector<std::string>* problems);
+std::vector<FigureFile> prefill_figures(const ReportOptions& options);
+std::string prefill_markdown(const ReportOptions& options);
 
 }  // namespace prism

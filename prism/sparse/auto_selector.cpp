@@ -1,13 +1,71 @@
 #include "prism/sparse/auto_selector.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "prism/core/error.h"
+#include "prism/kernels/attend.h"
 
 namespace prism {
 namespace {
 
 using CostOf = std::function<PrefillCost(const PrefillShape&)>;
+
+/// Sparse attention has to be faster than dense by more than the model's error.
+constexpr double kGain = 0.97;
+/// Rows of each head that tell how much would be kept: one of so many, but no more than the most.
+constexpr int64_t kRowsPerSample = 8, kMostSamples = 4;
+
+/// The selector's, and for each sequence that of the rows which are asked first.
+struct AutoState : SelectorState {
+  std::unique_ptr<SelectorState> spectral;
+  std::vector<std::unique_ptr<SelectorState>> samples_B;
+
+  void truncate(int64_t length) override {
+    spectral->truncate(length);
+    for (auto& state : samples_B) state->truncate(length);
+  }
+};
+
+SelectorInput of_sequence(SelectorInput input, int64_t b) {
+  input.q_BTHD = input.q_BTHD.narrow(0, b, 1);
+  input.k_BGSD = input.k_BGSD.narrow(0, b, 1);
+  if (input.q_lengths_B.defined()) input.q_lengths_B = input.q_lengths_B.narrow(0, b, 1);
+  if (input.kv_lengths_B.defined()) input.kv_lengths_B = input.kv_lengths_B.narrow(0, b, 1);
+  return input;
+}
+
+/// Rows at even steps of the pairs before them, so that each speaks for as many.
+std::vector<int64_t> sampled_rows(const HeadBlocks& blocks) {
+  const int64_t count = std::clamp(blocks.rows() / kRowsPerSample, int64_t{1}, kMostSamples);
+  const auto first = static_cast<double>(blocks.first_query()), end = static_cast<double>(blocks.keys);
+  std::vector<int64_t> rows;
+  for (int64_t i = 0; i < count && blocks.rows() > 0; ++i) {
+    const double share = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
+    const auto position = static_cast<int64_t>(std::sqrt(first * first + share * (end * end - first * first)));
+    rows.push_back(blocks.row_of(std::clamp(position, blocks.first_query(), blocks.keys - 1) - blocks.first_query()));
+  }
+  return rows;
+}
+
+/// Whether attend() would leave out what a mask leaves out.
+bool skips_blocks(const SelectorInput& input) {
+  AttentionInput attention;
+  attention.q_BTHD = input.q_BTHD;
+  attention.kv = {input.k_BGSD, input.k_BGSD, {}};
+  attention.q_lengths_B = input.q_lengths_B;
+  attention.kv_lengths_B = input.kv_lengths_B;
+  return flash_backend_serves(attention);
+}
+
+/// What a call is made of, over all sequences and heads.
+struct CallSize {
+  double pairs = 0, rows = 0;
+  double tokens = 0, pooled = 0;                               ///< that choosing goes through
+  double samples = 0, sampled_tokens = 0, sampled_pooled = 0;  ///< that asking some rows goes through
+};
 
 class AutoSelector : public Selector {
  public:
@@ -18,30 +76,83 @@ class AutoSelector : public Selector {
   }
 
   std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const override {
-    return spectral_->make_state(input);
+    if (skips_blocks(input)) cost_of(input);  // measured now rather than when a selection is timed
+    auto state = std::make_unique<AutoState>();
+    state->spectral = spectral_->make_state(input);
+    for (int64_t b = 0; b < input.q_BTHD.size(0); ++b)
+      state->samples_B.push_back(spectral_->make_state(of_sequence(input, b)));
+    return state;
   }
 
-  BlockMask select(const SelectorInput& input, SelectorState& state) const override {
-    const int64_t query_block = options_.spectral.blocks.queries(), key_block = options_.spectral.blocks.keys();
+  BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
+    auto& state = dynamic_cast<AutoState&>(kept_state);
     const SelectorLengths lengths(input);
-    check_readable(input);
-    const auto cost = cost_({input.q_BTHD.scalar_type(), input.q_BTHD.size(3), query_block, key_block});
-    double tokens = 0, pooled = 0, pairs = 0, rows = 0;  // of all heads
-    for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
-      const auto blocks = lengths.blocks(b, query_block, key_block);
-      const auto queries = static_cast<double>(blocks.queries), first = static_cast<double>(blocks.first_query());
-      tokens += queries * static_cast<double>(input.heads() + input.k_BGSD.size(1));
-      rows += static_cast<double>(blocks.rows() * input.heads());
-      pooled += static_cast<double>(blocks.visible_blocks() * input.heads());
-      pairs += queries * (first + (queries + 1) / 2) * static_cast<double>(input.heads());
-    }
-    const BlockMask all{query_block, key_block, {}, {}, {}};
-    if (cost.select_seconds(tokens, pooled) > options_.overhead * cost.dense_seconds(pairs)) return all;
-    auto mask = spectral_->select(input, state);
-    return cost.sparse_seconds(kept_pairs(lengths, mask), rows) < cost.dense_seconds(pairs) ? mask : all;
+    const BlockMask all{query_block(), key_block(), {}, {}, {}};
+    if (!skips_blocks(input)) return all;
+    const auto cost = cost_of(input);
+    const auto size = size_of(input, lengths);
+    const double dense = cost.dense_seconds(size.pairs, size.rows);
+    if (cost.select_seconds(size.samples, size.sampled_tokens, size.sampled_pooled) > options_.overhead * dense)
+      return all;
+    const double choosing = cost.select_seconds(1, size.tokens, size.pooled);
+    if (choosing > kGain * dense) return all;
+    const double expected = sampled_share(input, lengths, state) * size.pairs;
+    if (choosing + cost.sparse_seconds(expected, size.rows) > kGain * dense) return all;
+    auto mask = spectral_->select(input, *state.spectral);
+    return cost.sparse_seconds(kept_pairs(lengths, mask), size.rows) < kGain * dense ? mask : all;
   }
 
  private:
+  int64_t query_block() const { return options_.spectral.blocks.queries(); }
+  int64_t key_block() const { return options_.spectral.blocks.keys(); }
+
+  PrefillCost cost_of(const SelectorInput& input) const {
+    return cost_({input.q_BTHD.scalar_type(), input.q_BTHD.size(3), query_block(), key_block()});
+  }
+
+  CallSize size_of(const SelectorInput& input, const SelectorLengths& lengths) const {
+    const auto heads = static_cast<double>(input.heads()), groups = static_cast<double>(input.k_BGSD.size(1));
+    CallSize size;
+    for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
+      const auto blocks = lengths.blocks(b, query_block(), key_block());
+      const auto queries = static_cast<double>(blocks.queries);
+      size.pairs += heads * static_cast<double>(blocks.seen_pairs());
+      size.rows += heads * static_cast<double>(blocks.rows());
+      size.tokens += (heads + groups) * queries;
+      size.pooled += heads * static_cast<double>(blocks.visible_blocks());
+      size.sampled_tokens += groups * queries;
+      for (const int64_t row : sampled_rows(blocks)) {
+        size.samples += 1;
+        size.sampled_tokens += heads * static_cast<double>(blocks.end_position(row) - blocks.first_position(row));
+        size.sampled_pooled += heads * static_cast<double>(blocks.visible(row));
+      }
+    }
+    return size;
+  }
+
+  /// The share of pairs that some rows keep.
+  double sampled_share(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
+    double kept = 0, seen = 0;
+    for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
+      const auto blocks = lengths.blocks(b, query_block(), key_block());
+      const auto whole = of_sequence(input, b);
+      for (const int64_t row : sampled_rows(blocks)) {
+        const int64_t first = blocks.first_position(row), end = blocks.end_position(row);
+        const SelectorInput asked{.q_BTHD = whole.q_BTHD.narrow(1, first - blocks.first_query(), end - first),
+                                  .k_BGSD = whole.k_BGSD.narrow(2, 0, end),
+                                  .q_lengths_B = {},
+                                  .kv_lengths_B = {},
+                                  .pairs = input.pairs,
+                                  .scale = input.scale,
+                                  .prompt_length = std::max(input.prompt_length, blocks.keys)};
+        const SelectorLengths asked_lengths(asked);
+        kept += kept_pairs(asked_lengths, spectral_->select(asked, *state.samples_B[static_cast<size_t>(b)]));
+        seen += static_cast<double>(input.heads() * asked_lengths.blocks(0, query_block(), key_block()).seen_pairs());
+      }
+    }
+    return seen == 0 ? 1 : kept / seen;
+  }
+
   AutoOptions options_;
   CostOf cost_;
   std::unique_ptr<Selector> spectral_;

@@ -14,18 +14,22 @@ struct AutoOptions {
   SpectralOptions spectral = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("overhead", overhead, "share of dense attention's time that choosing may cost; where it would cost more: dense");
+    v("overhead", overhead, "share of dense attention's time that asking a few rows may cost; where more: dense");
     spectral.visit(v);
   }
 };
 
-/// The spectral selector, where the cost model (prefill_cost.h) says that choosing takes no more than `overhead` of
-/// dense attention, and that attention over what it keeps is faster than dense; else a mask that keeps all. A head that
-/// keeps all its blocks costs as much among sparse ones as among dense ones, so the heads of a call are decided
-/// together.
+/// The spectral selector where that is faster than dense by the cost model (prefill_cost.h); else a mask that keeps
+/// all.
 ///
-/// Chunks that stay dense unseen leave no trace in the selector's running energies: what later chunks keep depends on
-/// how a prompt is cut.
+/// Up to four rows of each head are asked first, one of eight in short prompts, unless even that would take more than
+/// `overhead` of dense attention's time. All rows are asked if what those keep promises that choosing and attending
+/// together take 3% less than dense attention, and their mask is used if it still does. Heads are decided together: one
+/// that keeps all its blocks costs as much among sparse ones as among dense ones. Dense too where attend() could not
+/// leave out blocks, as on a GPU.
+///
+/// Chunks that stay dense leave no trace in the selector's running energies: what later chunks keep depends on how a
+/// prompt is cut.
 /// @param cost  of a shape; by default as measured on this machine.
 /// @throws InputError as make_spectral_selector().
 std::unique_ptr<Selector> make_auto_selector(const AutoOptions& options,

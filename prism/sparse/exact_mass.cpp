@@ -16,8 +16,4 @@ torch::Tensor exact_mass(const HeadInput& head, int64_t row) {
   return padded.view({end - first, head.blocks(), head.key_block}).sum(-1);
 }
 
-torch::Tensor recall(const HeadInput& head, int64_t row, const torch::Tensor& kept_N) {
-  return at::mv(exact_mass(head, row), kept_N.to(torch::kDouble));
-}
-
 }  // namespace prism

@@ -11,8 +11,4 @@ namespace prism {
 /// blocks] float64; a query's shares add up to 1.
 torch::Tensor exact_mass(const HeadInput& head, int64_t row);
 
-/// Of each query of a row the share of its attention that the row's kept blocks hold. float64
-/// @param kept_N  bool [blocks].
-torch::Tensor recall(const HeadInput& head, int64_t row, const torch::Tensor& kept_N);
-
 }  // namespace prism

@@ -3,6 +3,8 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "prism/core/error.h"
 #include "prism/sparse/exact_mass.h"
@@ -19,12 +21,23 @@ std::vector<int64_t> spread_rows(int64_t rows, int64_t count) {
   return chosen;
 }
 
+/// Blocks that hold as much as those kept, the heaviest first.
+int64_t fewest_blocks(const torch::Tensor& mass_N, const torch::Tensor& kept_N) {
+  constexpr double kRounding = 1e-12;
+  const double kept = mass_N.dot(kept_N).item<double>();
+  const auto sum_N = std::get<0>(mass_N.sort(0, /*descending=*/true)).cumsum(0);
+  return kept == 0 ? 0 : std::min((sum_N < kept - kRounding).sum().item<int64_t>() + 1, mass_N.size(0));
+}
+
 void measure_recall(const HeadInput& head, const torch::Tensor& kept_MN, int64_t rows, HeadStatistics& found) {
   for (const int64_t row : spread_rows(head.rows(), rows)) {
-    const auto share_T = recall(head, row, kept_MN[row].narrow(0, 0, head.blocks()));
-    found.queries += share_T.size(0);
-    found.kept_mass += share_T.sum().item<double>();
-    found.least_recall = std::min(found.least_recall, share_T.min().item<double>());
+    const auto mass_TN = exact_mass(head, row);
+    const auto kept_N = kept_MN[row].narrow(0, 0, head.blocks()).to(torch::kDouble);
+    const auto share_T = at::mv(mass_TN, kept_N).to(torch::kFloat);
+    found.shares.insert(found.shares.end(), share_T.const_data_ptr<float>(),
+                        share_T.const_data_ptr<float>() + share_T.numel());
+    found.looked_at += head.visible(row);
+    found.needed += fewest_blocks(mass_TN.mean(0), kept_N);
   }
 }
 
@@ -37,10 +50,22 @@ int64_t key_blocks(const SelectorInput& input, int64_t key_block) {
 HeadStatistics& HeadStatistics::operator+=(const HeadStatistics& other) {
   kept += other.kept;
   visible += other.visible;
-  queries += other.queries;
-  kept_mass += other.kept_mass;
-  least_recall = std::min(least_recall, other.least_recall);
+  shares.insert(shares.end(), other.shares.begin(), other.shares.end());
+  needed += other.needed;
+  looked_at += other.looked_at;
   return *this;
+}
+
+double HeadStatistics::recall() const {
+  return std::accumulate(shares.begin(), shares.end(), 0.0) / static_cast<double>(shares.size());
+}
+
+double HeadStatistics::recall_quantile(double part) const {
+  if (shares.empty()) return std::numeric_limits<double>::quiet_NaN();
+  auto sorted = shares;
+  const auto place = static_cast<std::ptrdiff_t>(part * static_cast<double>(sorted.size() - 1));
+  std::nth_element(sorted.begin(), sorted.begin() + place, sorted.end());
+  return sorted[static_cast<size_t>(place)];
 }
 
 HeadStatistics sum_of(const std::vector<HeadStatistics>& heads) {
@@ -82,7 +107,8 @@ std::vector<HeadStatistics> measure_mask(const SelectorInput& input, const Block
   for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
     const auto blocks = lengths.blocks(b, mask.query_block_size, mask.key_block_size);
     for (int64_t h = 0; h < input.heads(); ++h) {
-      HeadStatistics found{.visible = blocks.visible_blocks()};
+      HeadStatistics found;
+      found.visible = blocks.visible_blocks();
       found.kept = mask.defined() ? counts_BH[b][h].item<int64_t>() : found.visible;
       if (recall_rows != 0)
         measure_recall(head_input(input, lengths, b, h, mask.query_block_size, mask.key_block_size), kept_BHMN[b][h],

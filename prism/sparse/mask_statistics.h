@@ -13,14 +13,18 @@ namespace prism {
 
 /// One query head, over all sequences of a batch.
 struct HeadStatistics {
-  int64_t kept = 0, visible = 0;  ///< key blocks of all rows of queries; those that some query of the row sees
-  int64_t queries = 0;            ///< whose exact attention was computed
-  double kept_mass = 0;           ///< sum over them of the share of it that is kept
-  double least_recall = 1;
+  int64_t kept = 0, visible = 0;      ///< key blocks of all rows of queries; those that some query of the row sees
+  std::vector<float> shares;          ///< of each query whose exact attention was computed, how much of it is kept
+  int64_t needed = 0, looked_at = 0;  ///< of those queries' rows: the fewest blocks that hold as much; visible ones
 
   double density() const { return visible == 0 ? 1 : static_cast<double>(kept) / static_cast<double>(visible); }
-  /// NaN where no query was looked at.
-  double recall() const { return kept_mass / static_cast<double>(queries); }
+  bool has_recall() const { return !shares.empty(); }
+  /// Mean share; NaN where no query was looked at.
+  double recall() const;
+  /// The share that such a part of the queries stays below, 0 for the least. NaN likewise.
+  double recall_quantile(double part) const;
+  /// What the density would be of the best choice of blocks that holds as much, row by row. NaN likewise.
+  double oracle_density() const { return static_cast<double>(needed) / static_cast<double>(looked_at); }
   HeadStatistics& operator+=(const HeadStatistics& other);
 };
 
@@ -32,8 +36,7 @@ constexpr int64_t kAllRows = -1;
 
 /// @param mask         of input's shapes; one without rows keeps all.
 /// @param recall_rows  rows of query blocks of each head and sequence, evenly spread, the last one among them, whose
-/// exact
-///                     attention is computed, in float64.
+///                     exact attention is computed, in float64.
 /// @return one for each head.
 std::vector<HeadStatistics> measure_mask(const SelectorInput& input, const BlockMask& mask, int64_t recall_rows);
 

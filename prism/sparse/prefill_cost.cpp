@@ -6,20 +6,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <string>
 #include <system_error>
+#include <tuple>
 #include <vector>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
-#include "prism/core/statistics.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/attend.h"
 #include "prism/kernels/simd/isa.h"
@@ -31,18 +33,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 2048, kLong = 8192;
-constexpr int kRounds = 3;
+constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 1024, kLong = 4096;
+constexpr int kRounds = 7;
 
+/// The fastest of some rounds.
 double seconds_of(const std::function<void()>& call) {
   call();
-  std::vector<double> times;
+  double fastest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kRounds; ++i) {
     const Timer timer;
     call();
-    times.push_back(timer.seconds());
+    fastest = std::min(fastest, timer.seconds());
   }
-  return median(times);
+  return fastest;
+}
+
+/// a and b of  x a + y b = seconds,  given twice, the larger last; where noise would make one negative, what the larger
+/// says alone.
+std::array<double, 2> solve(std::array<double, 2> x, std::array<double, 2> y, std::array<double, 2> seconds) {
+  const double b = (x[0] * seconds[1] - x[1] * seconds[0]) / (x[0] * y[1] - x[1] * y[0]);
+  const double a = (seconds[1] - y[1] * b) / x[1];
+  return a > 0 && b >= 0 ? std::array{a, b} : std::array{seconds[1] / x[1], 0.0};
 }
 
 /// A prompt of noise, and its attention.
@@ -74,9 +85,9 @@ std::string cost_key(const PrefillShape& shape) {
 /// Whether these can be seconds.
 bool makes_sense(const PrefillCost& cost) {
   const auto is_cost = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
-  return is_cost(cost.dense_pair) && cost.dense_pair > 0 && is_cost(cost.sparse_pair) && is_cost(cost.sparse_row) &&
-         is_cost(cost.select_token) && is_cost(cost.select_pair) && cost.sparse_pair + cost.sparse_row > 0 &&
-         cost.select_token + cost.select_pair > 0;
+  return is_cost(cost.dense_pair) && is_cost(cost.dense_row) && cost.dense_pair > 0 && is_cost(cost.sparse_pair) &&
+         is_cost(cost.sparse_row) && is_cost(cost.select_call) && is_cost(cost.select_token) &&
+         is_cost(cost.select_pair) && cost.sparse_pair > 0 && cost.select_call > 0;
 }
 
 /// All costs of the file; an empty object where it cannot be read.
@@ -135,40 +146,35 @@ double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask) {
 
 PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   const torch::NoGradGuard no_gradients;
-  PrefillCost cost;
   const BlockSizes blocks{
       .block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block};
-  Noise noise(shape, kShort);
-  const SelectorLengths lengths(noise.input);
-  const auto rows = static_cast<double>(kHeads * lengths.blocks(0, shape.query_block, shape.key_block).rows());
-  const double pairs = static_cast<double>(kHeads) * static_cast<double>(kShort * (kShort + 1)) / 2;
-  cost.dense_pair = seconds_of([&] { attend(noise.attention); }) / pairs;
-
-  // Two densities give two equations for what a kept pair and a row cost.
-  std::vector<double> kept, times;
-  for (const double share : {0.2, 0.999}) {
-    const auto selector = make_random_selector({.share = share, .blocks = blocks});
-    noise.attention.block_mask = selector->select(noise.input, *selector->make_state(noise.input));
-    kept.push_back(kept_pairs(lengths, noise.attention.block_mask));
-    times.push_back(seconds_of([&] { attend(noise.attention); }));
+  const auto spectral = make_spectral_selector({.blocks = blocks});
+  std::array<double, 2> pairs{}, rows{}, tokens{}, pooled{}, dense{}, select{};
+  std::array<double, 2> kept{}, sparse{};
+  PrefillCost cost;
+  const auto time_selection = [&](const Noise& noise) {
+    return seconds_of([&] { spectral->select(noise.input, *spectral->make_state(noise.input)); });
+  };
+  cost.select_call = time_selection(Noise(shape, 1));
+  for (const size_t i : {0, 1}) {
+    Noise noise(shape, i == 0 ? kShort : kLong);
+    const SelectorLengths lengths(noise.input);
+    const auto of_head = lengths.blocks(0, shape.query_block, shape.key_block);
+    pairs[i] = static_cast<double>(kHeads * of_head.seen_pairs());
+    rows[i] = static_cast<double>(kHeads * of_head.rows());
+    tokens[i] = static_cast<double>((kHeads + kKvHeads) * of_head.keys);
+    pooled[i] = static_cast<double>(kHeads * of_head.visible_blocks());
+    dense[i] = seconds_of([&] { attend(noise.attention); });
+    select[i] = std::max(time_selection(noise) - cost.select_call, 0.0);
+    // What a row costs shows where few pairs are kept.
+    const auto random = make_random_selector({.share = i == 0 ? 0.1 : 0.999, .blocks = blocks});
+    noise.attention.block_mask = random->select(noise.input, *random->make_state(noise.input));
+    kept[i] = kept_pairs(lengths, noise.attention.block_mask);
+    sparse[i] = seconds_of([&] { attend(noise.attention); });
   }
-  cost.sparse_pair = std::max((times[1] - times[0]) / (kept[1] - kept[0]), 0.0);
-  cost.sparse_row = std::max((times[0] - kept[0] * cost.sparse_pair) / rows, 0.0);
-
-  const auto selector = make_spectral_selector({.blocks = blocks});
-  std::vector<double> tokens, pooled;
-  times.clear();
-  for (const int64_t length : {kShort, kLong}) {
-    const Noise prompt(shape, length);
-    const auto counts = SelectorLengths(prompt.input).blocks(0, shape.query_block, shape.key_block);
-    tokens.push_back(static_cast<double>((kHeads + kKvHeads) * length));
-    pooled.push_back(static_cast<double>(kHeads * counts.visible_blocks()));
-    times.push_back(seconds_of([&] { selector->select(prompt.input, *selector->make_state(prompt.input)); }));
-  }
-  // tokens a + pooled b = times, twice
-  const double determinant = tokens[0] * pooled[1] - tokens[1] * pooled[0];
-  cost.select_pair = std::max((tokens[0] * times[1] - tokens[1] * times[0]) / determinant, 0.0);
-  cost.select_token = std::max((times[0] - pooled[0] * cost.select_pair) / tokens[0], 0.0);
+  std::tie(cost.dense_pair, cost.dense_row) = std::tuple_cat(solve(pairs, rows, dense));
+  std::tie(cost.sparse_pair, cost.sparse_row) = std::tuple_cat(solve(kept, rows, sparse));
+  std::tie(cost.select_token, cost.select_pair) = std::tuple_cat(solve(tokens, pooled, select));
   return cost;
 }
 

@@ -1,7 +1,7 @@
 // What sparse attention costs on this machine, beside dense: measured once, kept in a file.
 //
 //   const PrefillCost cost = prefill_cost({.type = torch::kBFloat16, .head_dim = 128});
-//   const double dense = cost.dense_seconds(pairs), sparse = cost.sparse_seconds(kept_pairs, rows);
+//   const double dense = cost.dense_seconds(pairs, rows), sparse = cost.sparse_seconds(kept_pairs, rows);
 #pragma once
 
 #include <torch/types.h>
@@ -21,34 +21,38 @@ struct PrefillShape {
   int64_t head_dim = 128, query_block = 128, key_block = 128;
 };
 
-/// Seconds, all threads at work. A pair is a query and a key that it sees, of one head.
+/// Seconds, all threads at work. A pair is a query and a key that it sees, of one head; a row is a block of queries.
 struct PrefillCost {
-  double dense_pair = 0;                     ///< of dense attention
-  double sparse_pair = 0, sparse_row = 0;    ///< of attention over kept blocks; of each row of query blocks
-  double select_token = 0, select_pair = 0;  ///< of the spectral selector: a token of a head; a pooled pair
+  double dense_pair = 0, dense_row = 0;      ///< of dense attention
+  double sparse_pair = 0, sparse_row = 0;    ///< of attention over kept blocks
+  /// Of the spectral selector: a call, a token of a head, a pooled query with a pooled key.
+  double select_call = 0, select_token = 0, select_pair = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("dense_pair", dense_pair, "seconds of dense attention for a query and a key");
+    v("dense_row", dense_row, "seconds for a row of query blocks, besides");
     v("sparse_pair", sparse_pair, "seconds of block-sparse attention for a kept pair");
     v("sparse_row", sparse_row, "seconds for a row of query blocks, besides");
-    v("select_token", select_token, "seconds of the spectral selector for a token of a head");
+    v("select_call", select_call, "seconds of the spectral selector for anything at all");
+    v("select_token", select_token, "seconds for a token of a head");
     v("select_pair", select_pair, "seconds for a pooled query and a pooled key");
   }
 
-  double dense_seconds(double pairs) const { return pairs * dense_pair; }
+  double dense_seconds(double pairs, double rows) const { return pairs * dense_pair + rows * dense_row; }
   double sparse_seconds(double kept_pairs, double rows) const { return kept_pairs * sparse_pair + rows * sparse_row; }
-  double select_seconds(double tokens, double pooled_pairs) const {
-    return tokens * select_token + pooled_pairs * select_pair;
+  double select_seconds(double calls, double tokens, double pooled_pairs) const {
+    return calls * select_call + tokens * select_token + pooled_pairs * select_pair;
   }
 };
 
 /// Pairs of a query of row `row` and a key that it sees, in the key blocks `kept`.
 double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t> kept);
 
-/// The same over all rows of all heads of a mask's lists.
+/// Over all rows of all heads of a mask's lists.
 double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask);
 
-/// Measures with short prompts of noise, about a second.
+/// Measures with prompts of noise, 1,024 and 4,096 tokens long: the fastest of several rounds each, because other
+/// work on the machine only ever adds. About a second.
 PrefillCost measure_prefill_cost(const PrefillShape& shape);
 
 /// As measured before on this machine, with as many threads and this instruction set, or measured now and kept in

@@ -58,6 +58,8 @@ struct HeadBlocks {
   int64_t visible(int64_t row) const { return (end_position(row) - 1) / key_block + 1; }
   /// The key block of a row's first query.
   int64_t own_block(int64_t row) const { return (first_row() + row) * query_block / key_block; }
+  /// Pairs of a query and a key that it sees.
+  int64_t seen_pairs() const { return queries * first_query() + queries * (queries + 1) / 2; }
   /// Sum of visible() over all rows.
   int64_t visible_blocks() const;
 };
@@ -103,6 +105,9 @@ class Selector {
   /// query keeps a block that it sees. A mask without rows (not defined()) keeps all.
   /// @throws InputError for shapes or dtypes that contradict each other.
   virtual BlockMask select(const SelectorInput& input, SelectorState& state) const = 0;
+  /// Of methods that choose single keys and distances, which the mask rounds up to blocks: what share of the keys that
+  /// a head's queries see these are, for each head, over all sequences. None of others.
+  virtual std::vector<double> unrounded_densities(const SelectorInput&) const { return {}; }
 };
 
 }  // namespace prism

@@ -57,8 +57,11 @@ const std::vector<Entry>& entries() {
             {{"prism", "the same wherever a prompt is cut at whole blocks"},
              {"official", "its authors' code: calibrated over all blocks, the last mean padded", kReferenceSpectral},
              {"paper", "likewise, p as for Llama-3.1; Qwen's is 0.93", kReferenceSpectral}}),
-      entry<AutoOptions>("auto", "spectral where that is faster than dense, by what this machine was measured to do",
-                         [](const AutoOptions& options) { return make_auto_selector(options); }),
+      entry<AutoOptions>(
+          "auto",
+          "spectral where that is faster than dense, by what this machine was measured to do (a second, once; "
+          "kept as prefill_cost.json in PRISM_CACHE, by default ~/.cache/prism)",
+          [](const AutoOptions& options) { return make_auto_selector(options); }),
       entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
             {{"official", "alpha for Qwen3; Llama-3.1's is 0.18"}, {"paper", "likewise: not in the tables"}}),
       entry("xattention", "sums along antidiagonals (arXiv 2503.16428)", make_xattention_selector,

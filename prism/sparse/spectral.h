@@ -30,8 +30,8 @@ struct SpectralOptions {
     v("high_dims", high_dims, "features of the fast pairs; 0: half of those that turn");
     v("low_dims", low_dims, "features of the slow pairs; 0: three quarters");
     v("calibration", calibration,
-      "temperatures by energies over: causal_running, the blocks up to the row, the same however a prompt is cut; "
-      "all_blocks, as the reference; off");
+      "temperatures by energies over: causal_running, the blocks up to the row, the same wherever a prompt is cut "
+      "at whole blocks; all_blocks, as the reference; off");
     v("tail", tail, "mean of a block that is not whole: exact, or padded, with zeros, as the reference");
     v("sink", sink, "first key blocks that every row keeps");
     v("recent", recent, "last key blocks that every row keeps, from its own on");
@@ -40,6 +40,7 @@ struct SpectralOptions {
   }
 };
 
+/// Scores are scaled by 1 / sqrt(D) and calibrated, whatever the scale of the attention (SelectorInput::scale).
 /// @throws InputError for numbers and names that make no sense.
 std::unique_ptr<Selector> make_spectral_selector(const SpectralOptions& options);
 

@@ -13,7 +13,7 @@ namespace prism {
 enum class Calibration {
   off,             ///< temperature 1
   all_blocks,      ///< all, as the reference does: a row then depends on what comes after it, and on chunks
-  causal_running,  ///< up to the row: the same however a prompt is cut
+  causal_running,  ///< up to the row: the same wherever a prompt is cut at whole blocks
 };
 
 /// Temperature of a band z of n of a head's d features, from root mean squares over pooled queries Q and keys K:

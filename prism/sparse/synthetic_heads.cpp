@@ -18,6 +18,8 @@ using torch::Tensor;
 
 constexpr const char* kOperation = "synthetic heads";
 constexpr int64_t kSinkKeys = 4, kNeedleKeys = 32, kAskingQueries = 256, kTopics = 8, kTopicTokens = 128;
+constexpr int64_t kMostWidth = 1024, kMostNeedles = 1 << 16;
+constexpr double kMostStrength = 1e4;
 /// Strengths are shared between query and key, so that neither's product with the other's noise is large; heads of one
 /// group share keys, so the keys' part is the same for all.
 constexpr double kKeyShare = 4;
@@ -95,14 +97,30 @@ class Maker {
   Tensor angle_J_, cos_TJ_, sin_TJ_;
 };
 
+/// Scores in float32 and bfloat16 stay finite.
+void check_strength(double strength) {
+  PRISM_CHECK(std::abs(strength) <= kMostStrength, kOperation,
+              "expected strengths within -{0} and {0}; found {1}; change it.", kMostStrength, strength);
+}
+
 void check(const SyntheticMix& mix, int64_t tokens) {
   PRISM_CHECK(!mix.heads.empty() && mix.kv_heads > 0 && static_cast<int64_t>(mix.heads.size()) % mix.kv_heads == 0,
               kOperation, "expected heads, and kv_heads that divide them; found {} and {}; change one.",
               mix.heads.size(), mix.kv_heads);
-  PRISM_CHECK(mix.head_dim >= 16 && mix.head_dim % 16 == 0 && mix.base > 1 && mix.noise >= 0, kOperation,
-              "expected a head_dim that is a multiple of 16, a base above 1 and noise of at least 0; found {}, {} and "
-              "{}; change them.",
-              mix.head_dim, mix.base, mix.noise);
+  PRISM_CHECK(mix.head_dim >= 16 && mix.head_dim % 16 == 0 && mix.head_dim <= kMostWidth, kOperation,
+              "head_dim: expected a multiple of 16 up to {}; found {}; change it.", kMostWidth, mix.head_dim);
+  PRISM_CHECK(mix.base > 1 && std::isfinite(mix.base) && mix.noise >= 0 && std::isfinite(mix.noise), kOperation,
+              "expected a base above 1 and noise of at least 0; found {} and {}; change them.", mix.base, mix.noise);
+  for (const auto& head : mix.heads) {
+    PRISM_CHECK(head.needles >= 0 && head.needles <= kMostNeedles, kOperation,
+                "needles: expected 0 to {}; found {}; change it.", kMostNeedles, head.needles);
+    for (const double strength : {head.sink, head.needle, head.topic}) check_strength(strength);
+    for (const auto& slash : head.slashes) {
+      check_strength(slash.strength);
+      PRISM_CHECK(slash.distance >= 0, kOperation, "distance: expected tokens back, at least 0; found {}; change it.",
+                  slash.distance);
+    }
+  }
   PRISM_CHECK(tokens > 0, kOperation, "expected tokens; found {}; ask for more.", tokens);
 }
 

@@ -65,9 +65,8 @@ struct SyntheticHeads {
 /// slash. Sinks, needles and topics are directions in the pairs that turn by no more than half a radian over the whole
 /// prompt, so that their scores are the strengths whatever the distance.
 ///
-/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, an odd width,
-/// sinks,
-///         needles or topics where fewer than two pairs are so slow.
+/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, a width that is no
+///         multiple of 16, strengths beyond 10^4, sinks, needles or topics where fewer than two pairs are so slow.
 SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, torch::ScalarType type);
 
 }  // namespace prism

@@ -32,6 +32,22 @@ class VerticalSlashSelector : public HeadByHeadSelector {
       PRISM_CHECK(count >= 0, "vertical_slash", "{}: expected at least 0; found {}; raise it.", name, count);
   }
 
+  std::vector<double> unrounded_densities(const SelectorInput& input) const override {
+    const SelectorLengths lengths(input);
+    std::vector<double> densities;
+    for (int64_t h = 0; h < input.heads(); ++h) {
+      double held = 0, seen = 0;
+      for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
+        if (lengths.queries(b) == 0) continue;
+        const auto head = head_input(input, lengths, b, h, options_.blocks.queries(), options_.blocks.keys());
+        held += static_cast<double>(held_pairs(head, choose_vertical_slash(head, options_)));
+        seen += static_cast<double>(head.seen_pairs());
+      }
+      densities.push_back(seen == 0 ? 1 : held / seen);
+    }
+    return densities;
+  }
+
  protected:
   torch::Tensor select_head(const HeadInput& head) const override {
     const auto [columns, distances] = choose_vertical_slash(head, options_);
@@ -50,6 +66,19 @@ class VerticalSlashSelector : public HeadByHeadSelector {
 };
 
 }  // namespace
+
+int64_t held_pairs(const HeadBlocks& head, const VerticalSlash& pattern) {
+  const auto& [columns, distances] = pattern;
+  int64_t pairs = 0;
+  for (const auto* list : {&columns, &distances})
+    for (const int64_t place : *list) pairs += head.keys - std::max(place, head.first_query());
+  // Where both meet, at query column + distance, a pair was counted twice.
+  for (const int64_t column : columns) {
+    const auto first = std::lower_bound(distances.begin(), distances.end(), head.first_query() - column);
+    pairs -= std::lower_bound(first, distances.end(), head.keys - column) - first;
+  }
+  return pairs;
+}
 
 VerticalSlash choose_vertical_slash(const HeadInput& head, const VerticalSlashOptions& options) {
   const auto last = attend_with_last(head, kLastQueries);

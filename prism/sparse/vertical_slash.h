@@ -26,6 +26,9 @@ struct VerticalSlash {
   std::vector<int64_t> columns, distances;
 };
 
+/// Pairs of a query and a key that it sees that a column or a distance holds.
+int64_t held_pairs(const HeadBlocks& head, const VerticalSlash& pattern);
+
 /// The columns and distances with most attention from the last 64 queries.
 VerticalSlash choose_vertical_slash(const HeadInput& head, const VerticalSlashOptions& options);
 

@@ -97,7 +97,12 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   }
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors"}), 2, {"mask"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "qkv.safetensors"}), 2, {"counts"});
-  expect_sentence(run({"attend", "qkv.safetensors", "--mask", "lists.safetensors", "--set", "p=1"}), 2, {"both"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--mask", "lists.safetensors", "--set", "p=1"}), 2, {"--set"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--mask-blocks", "64,64"}), 2, {"--mask"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--output", "qkv.safetensors"}), 2, {"qkv.safetensors twice"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--output", "o.st", "--save-mask", "./o.st"}), 2, {"twice"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors", "--mask-blocks", "48,32"}), 2,
+                  {"48"});
   expect_sentence(run({"attend", "qkv.safetensors", "--picture", "x.svg", "--picture-head", "4"}), 2, {"0-3", "4"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "x.svg"));
 }
@@ -118,6 +123,17 @@ TEST(AttendCommand, TakesPositionsOfSeveralAxes) {
   EXPECT_EQ(density({"--mrope-sections", "4,2,2", "--mrope-interleaved"}), text);
   EXPECT_NE(density({"--mrope-sections", "4,2,2", "--mrope-steps", "0,0,1"}), text);
   EXPECT_EQ(with({"--mrope-sections", "4,2,3"}).status, 2);
+}
+
+TEST(AttendCommand, SaysWhatRoundingToBlocksAdds) {
+  write_input();
+  const auto outcome = run({"attend", "qkv.safetensors", "--selector", "vertical_slash", "--set", "vertical=30",
+                            "--set", "slash=100", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto row = Json::parse(outcome.out);
+  EXPECT_EQ(row["settings"]["vertical"], 30);
+  EXPECT_EQ(row["settings"]["preset"], "official");
+  for (const auto& head : row["heads"]) EXPECT_LT(head["unrounded_density"], head["density"]);
 }
 
 TEST(AttendCommand, KeepsAllAttentionWhereItKeepsAllBlocks) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "prism/core/error.h"
 #include "prism/kernels/attend.h"
@@ -19,17 +20,18 @@ struct BlockCase {
   int64_t queries, keys, query_block, key_block, head_dim;
   double share;
   torch::ScalarType type;
+  int64_t heads = 4, kv_heads = 2, value_dim = 0;  // 0: as wide as keys
 };
 
 AttentionInput blocked_input(const BlockCase& c) {
   torch::manual_seed(c.queries + c.query_block);
   AttentionInput input;
-  input.q_BTHD = torch::randn({2, c.queries, 4, c.head_dim}).to(c.type);
-  input.kv = {
-      torch::randn({2, 2, c.keys, c.head_dim}).to(c.type), torch::randn({2, 2, c.keys, c.head_dim}).to(c.type), {}};
+  input.q_BTHD = torch::randn({2, c.queries, c.heads, c.head_dim}).to(c.type);
+  const auto random = [&](int64_t width) { return torch::randn({2, c.kv_heads, c.keys, width}).to(c.type); };
+  input.kv = {random(c.head_dim), random(c.value_dim == 0 ? c.head_dim : c.value_dim), {}};
   const int64_t first = c.keys - c.queries, first_row = first / c.query_block;
   const int64_t rows = (c.keys - 1) / c.query_block - first_row + 1, blocks = (c.keys + c.key_block - 1) / c.key_block;
-  auto kept = torch::rand({2, 4, rows, blocks}) < c.share;
+  auto kept = torch::rand({2, c.heads, rows, blocks}) < c.share;
   for (int64_t m = 0; m < rows; ++m)
     kept.select(2, m).select(2, (first_row + m) * c.query_block / c.key_block).fill_(true);
   input.block_mask = make_block_mask(kept, c.query_block, c.key_block);
@@ -37,10 +39,15 @@ AttentionInput blocked_input(const BlockCase& c) {
 }
 
 TEST(AttendBlocks, EqualTheReferenceForRandomMasksOnEveryInstructionSet) {
-  const BlockCase cases[] = {
-      {600, 600, 128, 128, 64, 0.3, torch::kBFloat16}, {600, 900, 64, 256, 64, 0.2, torch::kFloat},
-      {333, 777, 32, 32, 128, 0.4, torch::kBFloat16},  {70, 1100, 256, 32, 24, 0.3, torch::kFloat},
-      {600, 600, 128, 64, 80, 1.0, torch::kBFloat16},  {5, 300, 128, 64, 64, 0.5, torch::kFloat}};
+  const BlockCase cases[] = {{600, 600, 128, 128, 64, 0.3, torch::kBFloat16},
+                             {600, 900, 64, 256, 64, 0.2, torch::kFloat},
+                             {333, 777, 32, 32, 128, 0.4, torch::kBFloat16},
+                             {70, 1100, 256, 32, 24, 0.3, torch::kFloat},
+                             {600, 600, 128, 64, 80, 1.0, torch::kBFloat16},
+                             {5, 300, 128, 64, 64, 0.5, torch::kFloat},
+                             {400, 600, 64, 128, 96, 0.3, torch::kBFloat16, 8, 1, 40},
+                             {400, 600, 128, 128, 192, 0.3, torch::kFloat, 4, 4, 128},
+                             {300, 600, 256, 256, 256, 0.5, torch::kBFloat16, 8, 1, 64}};
   for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
     if (isa > current_isa()) break;
     const IsaScope scope(isa);
@@ -89,6 +96,102 @@ TEST(AttendBlocks, ReadNothingOfBlocksThatARowDoesNotKeep) {
       }
     }
   }
+}
+
+/// Queries 0 to 2047 of 2 sequences in blocks of 64, float32.
+AttentionInput prompt_of_2048(double share) {
+  return blocked_input({2048, 2048, 64, 64, 32, share, torch::kFloat, 2, 1});
+}
+
+TEST(AttendBlocks, AreCausalAttentionWhereAllAreKept) {
+  auto input = prompt_of_2048(1);
+  const auto found = attend(input);
+  input.block_mask = {};
+  EXPECT_LE((attend(input).out_BTHE - found.out_BTHE).abs().max().item<float>(), 1e-5);
+}
+
+TEST(AttendBlocks, OnTheDiagonalAreAttentionOfEachBlockByItself) {
+  auto input = prompt_of_2048(0);
+  const auto found = attend(input).out_BTHE;
+  for (const int64_t block : {0, 7, 31}) {
+    AttentionInput alone;
+    alone.q_BTHD = input.q_BTHD.narrow(1, 64 * block, 64);
+    alone.kv = {input.kv.k_BGSD.narrow(2, 64 * block, 64), input.kv.v_BGSE.narrow(2, 64 * block, 64), {}};
+    EXPECT_LE((attend(alone).out_BTHE - found.narrow(1, 64 * block, 64)).abs().max().item<float>(), 1e-5) << block;
+  }
+}
+
+TEST(AttendBlocks, GiveAPromptInPiecesWhatTheyGiveTheWhole) {
+  const auto input = prompt_of_2048(0.3);
+  const auto kept = kept_blocks(input.block_mask, 32);
+  const auto whole = attend(input).out_BTHE;
+  for (const int64_t chunk : {128, 200, 1024}) {
+    for (int64_t first = 0; first < 2048; first += chunk) {
+      const int64_t count = std::min<int64_t>(chunk, 2048 - first), end = first + count;
+      const int64_t row = first / 64, rows = (end - 1) / 64 - row + 1, blocks = (end + 63) / 64;
+      AttentionInput part;
+      part.q_BTHD = input.q_BTHD.narrow(1, first, count);
+      part.kv = {input.kv.k_BGSD.narrow(2, 0, end), input.kv.v_BGSE.narrow(2, 0, end), {}};
+      part.block_mask = make_block_mask(kept.narrow(2, row, rows).narrow(3, 0, blocks), 64, 64);
+      const auto found = attend(part).out_BTHE;
+      EXPECT_LE((found - whole.narrow(1, first, count)).abs().max().item<float>(), 1e-5) << chunk << " at " << first;
+    }
+  }
+}
+
+TEST(AttendBlocks, LetNoQuerySeeWhatComesAfterIt) {
+  auto input = prompt_of_2048(0.5);
+  const auto before = attend(input).out_BTHE;
+  for (const int64_t token : {63, 64, 1000, 2047}) {
+    auto changed = input;
+    changed.q_BTHD = input.q_BTHD.clone();
+    changed.kv = {input.kv.k_BGSD.clone(), input.kv.v_BGSE.clone(), {}};
+    changed.q_BTHD.select(1, token).neg_();
+    for (auto* tensor : {&changed.kv.k_BGSD, &changed.kv.v_BGSE}) tensor->select(2, token).neg_();
+    const auto after = attend(changed).out_BTHE;
+    EXPECT_TRUE(torch::equal(after.narrow(1, 0, token), before.narrow(1, 0, token))) << token;
+    EXPECT_FALSE(torch::equal(after.select(1, token), before.select(1, token))) << token;
+  }
+}
+
+TEST(AttendBlocks, GiveEachSequenceOfARaggedBatchWhatTheyGiveItAlone) {
+  const std::vector<int64_t> lengths = {1, 130, 777, 2048};
+  torch::manual_seed(9);
+  AttentionInput input;
+  input.q_BTHD = torch::randn({4, 2048, 2, 32});
+  input.kv = {torch::randn({4, 1, 2048, 32}), torch::randn({4, 1, 2048, 32}), {}};
+  input.q_lengths_B = input.kv_lengths_B = torch::tensor({1, 130, 777, 2048}, torch::kInt);
+  auto kept = torch::rand({4, 2, 32, 32}) < 0.3;
+  kept.diagonal(0, 2, 3).fill_(true);
+  input.block_mask = make_block_mask(kept, 64, 64);
+  const auto together = attend(input);
+  for (int64_t b = 0; b < 4; ++b) {
+    const int64_t length = lengths[static_cast<size_t>(b)], blocks = (length + 63) / 64;
+    AttentionInput alone;
+    alone.q_BTHD = input.q_BTHD.narrow(0, b, 1).narrow(1, 0, length);
+    alone.kv = {
+        input.kv.k_BGSD.narrow(0, b, 1).narrow(2, 0, length), input.kv.v_BGSE.narrow(0, b, 1).narrow(2, 0, length), {}};
+    alone.block_mask = make_block_mask(kept.narrow(0, b, 1).narrow(2, 0, blocks).narrow(3, 0, blocks), 64, 64);
+    const auto found = attend(alone);
+    EXPECT_TRUE(torch::equal(found.out_BTHE, together.out_BTHE.narrow(0, b, 1).narrow(1, 0, length))) << length;
+    EXPECT_TRUE(torch::equal(found.lse_BHT, together.lse_BHT.narrow(0, b, 1).narrow(2, 0, length))) << length;
+  }
+}
+
+TEST(AttendBlocks, OfTwoHalvesOfTheKeysMergeToTheWhole) {
+  auto input = prompt_of_2048(0.5);
+  const auto whole = attend(input);
+  const auto kept = kept_blocks(input.block_mask, 32);
+  std::vector<AttentionOutput> halves;
+  for (const int64_t half : {0, 1}) {
+    auto of_half = torch::zeros_like(kept);
+    of_half.slice(3, half, 32, 2).copy_(kept.slice(3, half, 32, 2));
+    input.block_mask = make_block_mask(of_half, 64, 64);
+    halves.push_back(attend(input));
+  }
+  const auto merged = merge_attention(halves[0], halves[1]);
+  EXPECT_LE((merged.out_BTHE - whole.out_BTHE).abs().max().item<float>(), 1e-5);
+  EXPECT_LE((merged.lse_BHT - whole.lse_BHT).abs().max().item<float>(), 1e-5);
 }
 
 TEST(SkipShare, LeavesOutWhatHardlyCounts) {

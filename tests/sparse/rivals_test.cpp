@@ -2,9 +2,12 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "prism/core/error.h"
 #include "prism/sparse/flash_prefill.h"
 #include "prism/sparse/flex_prefill.h"
+#include "prism/sparse/mask_statistics.h"
 #include "prism/sparse/vertical_slash.h"
 #include "prism/sparse/xattention.h"
 #include "tests/sparse/golden_input.h"
@@ -97,6 +100,27 @@ TEST(VerticalSlash, KeepsEveryBlockThatAColumnOrADistanceTouches) {
       if (distance <= t) expected[t / kBlock][(t - distance) / kBlock] = true;
   }
   EXPECT_TRUE(at::equal(kept, expected));
+}
+
+TEST(VerticalSlash, SaysHowManyPairsItHoldsBeforeRounding) {
+  const HeadBlocks head{200, 300, 64, 64};
+  const VerticalSlash pattern{{0, 5, 120, 250}, {0, 1, 90, 130, 295}};
+  int64_t held = 0;
+  for (int64_t t = 100; t < 300; ++t)
+    for (int64_t s = 0; s <= t; ++s) {
+      const auto has = [](const std::vector<int64_t>& list, int64_t x) {
+        return std::find(list.begin(), list.end(), x) != list.end();
+      };
+      held += static_cast<int64_t>(has(pattern.columns, s) || has(pattern.distances, t - s));
+    }
+  EXPECT_EQ(held_pairs(head, pattern), held);
+  const auto input = input_of(21);
+  const auto selector = make_vertical_slash_selector({.vertical = 40, .slash = 120});
+  const auto exact = selector->unrounded_densities(input);
+  ASSERT_EQ(exact.size(), 1u);
+  EXPECT_GT(exact[0], 0.1);
+  const auto mask = selector->select(input, *selector->make_state(input));
+  EXPECT_LT(exact[0], measure_mask(input, mask, 0)[0].density());
 }
 
 TEST(RivalsInput, ThatIsWrongGetsASentence) {

@@ -41,7 +41,14 @@ Json blocks_of(int64_t size) {
 
 class EverySelector : public testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(, EverySelector, testing::ValuesIn(selector_names()),
+/// All but auto, which decides by what it measures (auto_selector_test.cpp).
+std::vector<std::string> names_of_methods() {
+  auto names = selector_names();
+  std::erase(names, "auto");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(, EverySelector, testing::ValuesIn(names_of_methods()),
                          [](const auto& name) { return name.param; });
 
 TEST_P(EverySelector, KeepsEachRowsOwnBlocksAndNothingThatNoQuerySees) {
@@ -166,13 +173,13 @@ TEST(Oracle, HoldsTheShareThatItIsAskedForWithTheLeastBlocks) {
   }
 }
 
-TEST(Recall, IsTheShareOfTheExactAttention) {
+TEST(ExactMass, IsTheAttentionOfEachBlock) {
   const auto input = make_input(300, 500);
   const auto head = head_input(input, SelectorLengths(input), 0, 0, 64, 32);
   const auto kept = torch::rand({head.rows(), head.blocks()}) < 0.5;
   for (const int64_t t : {0, 17, 299}) {
     const int64_t position = head.first_query() + t, row = head.row_of(t);
-    const auto found = recall(head, row, kept[row]);
+    const auto found = at::mv(exact_mass(head, row), kept[row].to(torch::kDouble));
     const auto weights =
         at::mv(head.k_SD.narrow(0, 0, position + 1), head.q_TD[t]).mul(0.125).to(torch::kDouble).softmax(0);
     double share = 0;
@@ -181,6 +188,16 @@ TEST(Recall, IsTheShareOfTheExactAttention) {
     const int64_t first = std::max(head.first_query(), (head.first_row() + row) * 64);
     EXPECT_NEAR(found[position - first].item<double>(), share, 1e-6);
   }
+}
+
+TEST(MeasureMask, KnowsTheFewestBlocksThatHoldAsMuch) {
+  const auto input = make_input(300, 500);
+  const auto oracle = find_selector("oracle", {{"p", 0.7}, {"block_size", 64}});
+  const auto mask = oracle->select(input, *oracle->make_state(input));
+  for (const auto& head : measure_mask(input, mask, kAllRows)) EXPECT_NEAR(head.oracle_density(), head.density(), 1e-9);
+  const auto random = find_selector("random", {{"share", 0.5}, {"block_size", 64}});
+  for (const auto& head : measure_mask(input, random->select(input, *random->make_state(input)), kAllRows))
+    EXPECT_LT(head.oracle_density(), head.density());
 }
 
 TEST(MeasureMask, CountsWhatIsKeptHeadByHeadAndLooksAtTheRowsItIsAskedFor) {
@@ -198,10 +215,13 @@ TEST(MeasureMask, CountsWhatIsKeptHeadByHeadAndLooksAtTheRowsItIsAskedFor) {
   EXPECT_EQ(heads[0].visible, 4 + 5 + 6 + 7 + 8);
   EXPECT_EQ(heads[0].density(), 1);
   EXPECT_EQ(heads[2].kept, 30 - 5);
-  EXPECT_EQ(heads[0].queries, 64 + 2);  // rows 4 and 7, the last one of two queries
+  EXPECT_EQ(heads[0].shares.size(), 64u + 2);  // rows 4 and 7, the last one of two queries
+  EXPECT_EQ(heads[0].looked_at, 5 + 8);
   EXPECT_NEAR(heads[0].recall(), 1, 1e-12);
   EXPECT_LT(heads[2].recall(), 1);
-  EXPECT_LE(heads[2].least_recall, heads[2].recall());
+  EXPECT_LE(heads[2].recall_quantile(0), heads[2].recall_quantile(0.05));
+  EXPECT_LE(heads[2].recall_quantile(0.05), heads[2].recall());
+  EXPECT_LE(heads[2].oracle_density(), 1);
   EXPECT_EQ(measure_mask(input, {64, 64, {}, {}, {}}, 0)[2].kept, 30);
 }
 

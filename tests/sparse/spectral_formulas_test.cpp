@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -173,6 +174,23 @@ TEST(BandTemperature, EqualsTheGoldens) {
             band_temperature(queries.blocks(), queries.blocks().blocks(), keys.blocks(), keys.blocks().blocks(), band),
             expected[tail == Tail::exact][h][band], 2e-5);
     }
+}
+
+TEST(BandTemperature, DoesNotFollowTheScaleOfQueries) {
+  const auto bands = paper_bands(half_split_pairs(64, std::vector<double>(32, 1.0)), 32, 48);
+  torch::manual_seed(3);
+  const auto q = torch::randn({500, 64}), k = torch::randn({500, 64});
+  const auto temperatures = [&](const torch::Tensor& q_TD) {
+    PooledTokens queries(bands, 64, 64, Tail::exact), keys(bands, 64, 64, Tail::exact);
+    queries.append(q_TD);
+    keys.append(k);
+    return std::array{band_temperature(queries.blocks(), 8, keys.blocks(), 8, 0),
+                      band_temperature(queries.blocks(), 8, keys.blocks(), 8, 1)};
+  };
+  const auto once = temperatures(q);
+  for (const double factor : {0.125, 16.0})  // powers of two: not even the rounding differs
+    EXPECT_EQ(temperatures(q * factor), once);
+  EXPECT_NE(temperatures(q * torch::arange(1, 65)), once);
 }
 
 TEST(SpectralAttention, GivesTheGoldenOutput) {

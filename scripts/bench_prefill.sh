@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Times attention over prompts, dense and block-sparse, and says what it comes to: the figures of docs/results/sparse-prefill.md.
+#
+#   scripts/bench_prefill.sh [--out FILE.jsonl] [PART...]      all parts: an hour on two cores that do nothing else
+#
+#   density      random masks against dense attention, 8,192 to 32,768 tokens
+#   selection    what choosing costs, 8,192 and 65,536 tokens
+#   structured   131,072 tokens of heads with sinks, slashes and needles, and of noise, against dense and LibTorch's attention
+#   auto         the cost model's choice against dense attention, 64 to 131,072 tokens
+#
+# Records go to the file, runs/prefill/speed.jsonl by default, a part's after its earlier ones were taken out.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+parts=(density selection structured auto)
+out=runs/prefill/speed.jsonl
+asked=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
+    --out)
+      [ $# -gt 1 ] || { echo "[bench_prefill] expected a file after --out; found none; name one." >&2; exit 2; }
+      out=$2
+      shift
+      ;;
+    *)
+      [[ " ${parts[*]} " == *" $1 "* ]] ||
+        { echo "[bench_prefill] expected one of: ${parts[*]}; found \"$1\"; see bench_prefill.sh --help." >&2; exit 2; }
+      asked+=("$1")
+      ;;
+  esac
+  shift
+done
+[ ${#asked[@]} -gt 0 ] || asked=("${parts[@]}")
+if [ -n "${PRISM_PROGRAM:-}" ]; then
+  prism=$PRISM_PROGRAM
+else
+  scripts/setup.sh
+  prism=build/release/bin/prism
+fi
+mixes=benchmarks/mixes
+
+bench() { "$prism" bench prefill --json "$@"; }
+
+part_density() {
+  bench --tokens 8192 16384 32768 --recall-rows 0 --sdpa-tokens 0 --rounds 7 \
+    --selector random:share=0.05 random:share=0.2 random:share=0.35 random:share=0.5 random:share=0.75 random:share=1
+}
+part_selection() {
+  bench --tokens 8192 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral mean_pooling xattention flash_prefill
+  bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral
+}
+part_structured() {
+  for mix in structured unstructured; do
+    bench --tokens 131072 --mix $mixes/$mix.json --sdpa-tokens 131072 --selector spectral auto
+  done
+}
+part_auto() {
+  for mix in structured unstructured; do
+    bench --tokens 64 128 256 512 1024 2048 4096 8192 16384 32768 65536 131072 --mix $mixes/$mix.json --sdpa-tokens 0 \
+      --recall-rows 0 --selector auto
+  done
+}
+
+mkdir -p "$(dirname "$out")"
+touch "$out"
+for part in "${asked[@]}"; do
+  "part_$part" | sed "s/^{/{\"part\":\"$part\",/" > "$out.part"
+  grep -v "^{\"part\":\"$part\"," "$out" >> "$out.part" || true
+  mv "$out.part" "$out"
+  python3 benchmarks/prefill_summary.py "$out" --part "$part"
+done

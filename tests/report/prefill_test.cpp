@@ -1,0 +1,110 @@
+// Records of sparse prompts as tables and plots.
+#include "prism/report/prefill.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "prism/report/page.h"
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+std::string speed_line(const std::string& selector, const std::string& settings, double density, double recall) {
+  return fmt::format(
+      "{{\"bench\":\"prefill\",\"selector\":\"{}\",\"settings\":{},\"mix\":\"structured\",\"dtype\":\"bf16\","
+      "\"tokens\":"
+      "8192,\"heads\":8,\"kv_heads\":2,\"head_dim\":128,\"rounds\":3,\"density\":{},\"recall\":{},\"recall_p5\":0.9,"
+      "\"oracle_density\":0.05,\"select_ms\":1.5,\"attend_ms\":20.0,\"dense_ms\":86.0,\"sdpa_ms\":0.0,\"speedup\":4.0,"
+      "\"extra_bytes\":1}}\n",
+      selector, settings, density, recall);
+}
+
+std::string loss_line(const std::string& selector, const std::string& settings, double density, double perplexity) {
+  return fmt::format(
+      "{{\"task\":\"perplexity\",\"model\":\"runs/long\",\"token_perplexity\":{},\"tokens\":50000,\"prefill\":"
+      "{{\"selector\":\"{}\",\"settings\":{},\"chunk\":0,\"density\":{},\"select_ms\":1,\"attend_ms\":2,\"layers\":[]}}"
+      "}}\n",
+      perplexity, selector, settings, density);
+}
+
+class PrefillRecordsTest : public testing::Test {
+ protected:
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path() / name) << text;
+    return folder_.path() / name;
+  }
+  PrefillRecords read(const std::string& text) const { return read_prefill_records({write("records.jsonl", text)}); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PrefillRecordsTest, NameSettingsOnlyWhereRecordsDifferInThem) {
+  const auto records = read(speed_line("spectral", R"({"p":0.9,"sink":1})", 0.3, 0.97) + "\n" +
+                            speed_line("spectral", R"({"p":0.95,"sink":1})", 0.4, 0.99) +
+                            speed_line("random", R"({"share":0.5})", 0.5, 0.5));
+  ASSERT_EQ(records.speeds.size(), 3u);
+  EXPECT_EQ(records.speeds[0].method.text, "spectral, p 0.9");
+  EXPECT_EQ(records.speeds[1].method.text, "spectral, p 0.95");
+  EXPECT_EQ(records.speeds[2].method.text, "random");
+  const Table table = prefill_speed_table(records);
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[0][1].text, "structured, 8 on 2, 128 wide, bf16");
+  EXPECT_EQ(table.rows[0][3].text, "0.300");
+  EXPECT_EQ(table.rows[0][9].text, "–") << "LibTorch's was not measured";
+  EXPECT_TRUE(prefill_loss_table(records).rows.empty());
+}
+
+TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
+  const auto records =
+      read(speed_line("spectral", R"({"p":0.9,"block_size":128,"calibration":"off"})", 0.3, 0.97) +
+           speed_line("spectral", R"({"p":0.8,"block_size":128,"calibration":"off"})", 0.2, 0.9) +
+           speed_line("spectral", R"({"p":0.8,"block_size":64,"calibration":"off"})", 0.2, 0.9) +
+           speed_line("spectral", R"({"p":0.8,"block_size":64,"calibration":"all_blocks"})", 0.2, 0.9));
+  EXPECT_EQ(records.series().size(), 3u);
+  EXPECT_EQ(records.speeds[1].method.series, records.speeds[0].method.series);
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 1u);
+  EXPECT_EQ(plots[0].series.size(), 3u);
+}
+
+TEST_F(PrefillRecordsTest, GivePerplexityBesideDense) {
+  const auto records = read_prefill_records({write("a.jsonl", loss_line("dense", "{}", 1, 20)),
+                                             write("b.jsonl", loss_line("spectral", R"({"p":0.9})", 0.5, 20.2) +
+                                                                  loss_line("spectral", R"({"p":0.5})", 0.2, 24))});
+  const Table table = prefill_loss_table(records);
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[1].back().text, "+1.00");
+  EXPECT_EQ(table.rows[2].back().text, "+20.00");
+  EXPECT_EQ(table.rows[0].back().text, "0.00");
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 1u);
+  ASSERT_EQ(plots[0].series.size(), 2u);
+  EXPECT_EQ(plots[0].series[1].points.front().x, 0.2) << "from the lowest density on";
+  EXPECT_EQ(records.series(), (std::vector<std::string>{"dense", "spectral"}));
+}
+
+TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
+  ReportOptions options;
+  options.prefill = read(loss_line("<b>", R"({"p":0.9})", 0.5, 20.2) + loss_line("<b>", R"({"p":0.5})", 0.2, 24));
+  std::vector<std::string> problems;
+  const std::string page = prefill_html(options, &problems);
+  EXPECT_NE(page.find("&lt;b&gt;, p 0.9"), std::string::npos);
+  EXPECT_EQ(page.find("<b>"), std::string::npos);
+  options.figures = "figures";
+  const std::string document = prefill_markdown(options);
+  EXPECT_NE(document.find("figures/prefill-perplexity.svg"), std::string::npos);
+}
+
+TEST_F(PrefillRecordsTest, OfOtherKindsAreRefused) {
+  EXPECT_REFUSED(read_prefill_records({folder_.path() / "absent"}), "absent");
+  EXPECT_REFUSED(read("{}"), "records.jsonl, line 1");
+  EXPECT_REFUSED(read("\n[1]"), "line 2");
+  EXPECT_REFUSED(read(speed_line("dense", "{}", 1, 1) + R"({"bench":"prefill","selector":1})"), "line 2");
+  EXPECT_REFUSED(read("{"), "line 1");
+}
+
+}  // namespace
+}  // namespace prism
