@@ -8,7 +8,8 @@
 #   structured   131,072 tokens of heads with sinks, slashes and needles, and of noise, against dense and LibTorch's attention
 #   auto         the cost model's choice against dense attention, 64 to 131,072 tokens
 #
-# Records go to the file, runs/prefill/speed.jsonl by default, a part's after its earlier ones were taken out.
+# Records go to the file, runs/prefill/speed.jsonl by default, a part's in place of its earlier ones. PRISM_PROGRAM names a built
+# prism to time, else scripts/setup.sh builds one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 parts=(density selection structured auto)
@@ -16,7 +17,7 @@ out=runs/prefill/speed.jsonl
 asked=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
     --out)
       [ $# -gt 1 ] || { echo "[bench_prefill] expected a file after --out; found none; name one." >&2; exit 2; }
       out=$2
@@ -31,12 +32,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#asked[@]} -gt 0 ] || asked=("${parts[@]}")
-if [ -n "${PRISM_PROGRAM:-}" ]; then
-  prism=$PRISM_PROGRAM
-else
-  scripts/setup.sh
-  prism=build/release/bin/prism
-fi
+find_program bench_prefill
 mixes=benchmarks/mixes
 
 bench() { "$prism" bench prefill --json "$@"; }

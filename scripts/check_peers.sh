@@ -28,33 +28,22 @@ ensure_peers() {  # PACKAGE==VERSION...: sets $python
   done
 }
 
-ensure_program() {  # sets $program
-  program=${PRISM_PROGRAM:-}
-  if [ -n "$program" ]; then
-    [ -x "$program" ] ||
-      fail check_peers "expected PRISM_PROGRAM to name a program; found $program; unset it to build one."
-    return
-  fi
-  scripts/setup.sh
-  program=build/release/bin/prism
-}
-
 peer_tokenizers() {  # WORD...
   ensure_peers tokenizers==0.23.3
-  ensure_program
-  "$python" benchmarks/peers/tokenizers.py --prism "$program" "$@"
+  find_program check_peers
+  "$python" benchmarks/peers/tokenizers.py --prism "$prism" "$@"
 }
 
 peer_training() {  # WORD...
   ensure_peers torch==2.15.0 numpy
-  ensure_program
-  "$python" benchmarks/peers/training.py --prism "$program" --python "$python" "$@"
+  find_program check_peers
+  "$python" benchmarks/peers/training.py --prism "$prism" --python "$python" "$@"
 }
 
 peer_prefill() {  # WORD...
   ensure_peers torch==2.15.0 numpy
-  ensure_program
-  "$python" benchmarks/peers/prefill.py --prism "$program" "$@"
+  find_program check_peers
+  "$python" benchmarks/peers/prefill.py --prism "$prism" "$@"
 }
 
 peers=(tokenizers training prefill)

@@ -28,6 +28,15 @@ memory_per_job_mb=1500  # one compiler run over LibTorch's headers
 
 log=build/setup.log
 
+find_program() {  # OPERATION: sets $prism to PRISM_PROGRAM, else to what scripts/setup.sh builds
+  prism=${PRISM_PROGRAM:-build/release/bin/prism}
+  if [ -z "${PRISM_PROGRAM:-}" ]; then
+    scripts/setup.sh
+  elif [ ! -x "$prism" ]; then
+    fail "$1" "expected PRISM_PROGRAM to name a program; found $prism; unset it to build one."
+  fi
+}
+
 start_log() {  # NAME: from now on steps write to build/NAME.log; waits for another script that sets up this folder
   mkdir -p build || fail "$1" "expected to write into $PWD; found that it is not writable; use a copy of your own."
   exec 9> build/.lock

@@ -5,19 +5,19 @@
 #   scripts/interrupted_sweep.sh             runs of about a minute on one thread, two at a time: an hour
 #   scripts/interrupted_sweep.sh TOKENS      of so many tokens, in steps of 1,024; 20480 is quick
 #
-# The text is this repository's documentation. Runs lie in runs/interrupted_sweep, which is removed first.
+# The text is this repository's documentation. Runs lie in runs/interrupted_sweep, which is removed first. PRISM_PROGRAM names a
+# built prism, else scripts/setup.sh builds one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1:-}" in
-  -h | --help) sed -n '2,9s/^# \{0,1\}//p' scripts/interrupted_sweep.sh; exit 0 ;;
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/interrupted_sweep.sh; exit 0 ;;
   "" | [1-9]*) ;;
   *) fail interrupted_sweep "expected a number of tokens; found \"$1\"; see scripts/interrupted_sweep.sh --help." ;;
 esac
 tokens=${1:-1500160}
 interruptions=10
 folder=runs/interrupted_sweep
-scripts/setup.sh
-prism=build/release/bin/prism
+find_program interrupted_sweep
 
 rm -rf $folder
 mkdir -p $folder/text

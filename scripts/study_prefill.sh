@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# What sparse prompts lose: perplexity of a model trained here over density, and recall of heads whose attention is known, for
+# every selector and with parts of the spectral one changed. Records and figures: docs/results/prefill/.
+#
+#   scripts/study_prefill.sh             all that is not recorded; an hour on two cores
+#   scripts/study_prefill.sh --results   tables and figures of what is recorded
+#
+# Texts come from PRISM_DATA (../shared/data by default). The model is runs/prefill/long: 20 minutes, goes on where it was.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+case "${1:-}" in
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
+  --results | "") ;;
+  *) echo "[study_prefill] expected --results or nothing; found \"$1\"; see study_prefill.sh --help." >&2; exit 2 ;;
+esac
+
+runs=runs/prefill
+records=docs/results/prefill
+
+# Selectors with what sets how much they keep, from little to much.
+read -rd '' -a kept <<'EOF' || true
+dense
+oracle:p=0.5 oracle:p=0.7 oracle:p=0.8 oracle:p=0.9 oracle:p=0.95 oracle:p=0.99
+spectral:p=0.3 spectral:p=0.5 spectral:p=0.7 spectral:p=0.8 spectral:p=0.9 spectral:p=0.95
+mean_pooling:p=0.3 mean_pooling:p=0.5 mean_pooling:p=0.7 mean_pooling:p=0.8 mean_pooling:p=0.9 mean_pooling:p=0.95
+random:share=0.05 random:share=0.15 random:share=0.3 random:share=0.5 random:share=0.7
+sink_window:window=1 sink_window:window=4 sink_window:window=8 sink_window:window=16
+xattention:threshold=0.5 xattention:threshold=0.7 xattention:threshold=0.8 xattention:threshold=0.9 xattention:threshold=0.95
+flash_prefill:alpha=0.5 flash_prefill:alpha=0.3 flash_prefill:alpha=0.18 flash_prefill:alpha=0.12
+flex_prefill:gamma=0.5,min_budget=0 flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
+vertical_slash:vertical=50,slash=100 vertical_slash:vertical=100,slash=400 vertical_slash:vertical=200,slash=1000
+EOF
+# Parts of the spectral selector changed, each at several shares.
+ablations=(calibration=causal_running calibration=all_blocks calibration=off bands=auto tail=padded block_size=32 block_size=64
+  block_size=256)
+shares=(0.3 0.5 0.7 0.9)
+
+list_ablations() {
+  for change in "${ablations[@]}"; do
+    for share in "${shares[@]}"; do echo "spectral:p=$share,$change"; done
+  done
+}
+
+is_recorded() { grep -qF "{\"method\":\"$2\"," "$1" 2> /dev/null; }  # FILE METHOD
+
+record() {  # FILE METHOD COMMAND...: the command's line, with the method's name
+  local file=$1 method=$2 line
+  shift 2
+  if is_recorded "$file" "$method"; then return; fi
+  echo "$(basename "$file" .jsonl): $method"
+  line=$("$@")
+  echo "{\"method\":\"$method\",${line#\{}" >> "$file"
+}
+
+record_perplexity() {  # FILE METHOD
+  local words=(--prefill "${2%%:*}") settings=()
+  if [[ $2 == *:* ]]; then
+    IFS=, read -ra settings <<< "${2#*:}"
+    for setting in "${settings[@]}"; do words+=(--prefill-set "$setting"); done
+  fi
+  record "$1" "$2" "$prism" eval $runs/long $runs/book.txt --prefill-recall 2 --json "${words[@]}"
+}
+
+record_recall() {  # FILE METHOD MIX
+  record "$1" "$2" "$prism" bench prefill --tokens 8192 --mix "benchmarks/mixes/$3.json" --selector "$2" --rounds 1 --sdpa-tokens 0 \
+    --recall-rows 64 --json
+}
+
+write_results() {
+  for name in perplexity perplexity_ablations recall_structured recall_unstructured recall_ablations; do
+    [ -f $records/$name.jsonl ] || continue
+    $prism report --prefill $records/$name.jsonl --title "Sparse prompts: ${name//_/, }" --out $runs/$name.html \
+      --markdown $records/$name.md --figures $records/$name > "$runs/$name.txt"
+  done
+}
+
+find_program study_prefill
+mkdir -p $runs $records
+if [ "${1:-}" != --results ]; then
+  scripts/study.sh --prepare
+  xz -dc "${PRISM_DATA:-../shared/data}/gutenberg_novels/long/Eliot_Daniel_1876.txt.xz" > $runs/whole_book.txt
+  head -c 600000 $runs/whole_book.txt > $runs/book.txt
+  if [ -d $runs/long ]; then
+    $prism train --resume --out $runs/long
+  else
+    $prism train --recipe configs/prefill/long.json --out $runs/long
+  fi
+  for method in "${kept[@]}"; do
+    record_perplexity $records/perplexity.jsonl "$method"
+    for mix in structured unstructured; do record_recall $records/recall_$mix.jsonl "$method" $mix; done
+  done
+  record_perplexity $records/perplexity_ablations.jsonl dense
+  for method in $(list_ablations); do
+    record_perplexity $records/perplexity_ablations.jsonl "$method"
+    record_recall $records/recall_ablations.jsonl "$method" structured
+  done
+fi
+write_results
