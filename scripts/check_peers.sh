@@ -2,9 +2,10 @@
 # Compares prism with the programs others wrote for the same work: the same results, and how fast each is. The processes
 # alternate, and what counts is the ratio of medians: other work on the machine slows both.
 #
-#   scripts/check_peers.sh                     every peer
+#   scripts/check_peers.sh                     every peer but selector
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; further words go to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; further words go to benchmarks/peers/training.py
+#   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's own code, a checkout that PRISM_REFERENCE names
 #   scripts/check_peers.sh prefill [...]       FlexAttention and SDPA with a mask; further words go to benchmarks/peers/prefill.py
 #
 # The peers live in .venv-peers, made here; PRISM_PEERS_PYTHON names a Python that has them already. PRISM_PROGRAM names
@@ -46,10 +47,19 @@ peer_prefill() {  # WORD...
   "$python" benchmarks/peers/prefill.py --prism "$prism" "$@"
 }
 
-peers=(tokenizers training prefill)
+peer_selector() {  # WORD...
+  [ -n "${PRISM_REFERENCE:-}" ] ||
+    fail check_peers "expected PRISM_REFERENCE to name a checkout of xinghaow99/prism; found none; clone it from GitHub."
+  ensure_peers torch==2.15.0 numpy
+  find_program check_peers
+  "$python" benchmarks/peers/selector.py --prism "$prism" --reference "$PRISM_REFERENCE" "$@"
+}
+
+peers=(tokenizers training prefill)  # those that need nothing else
+known=("${peers[@]}" selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log
@@ -65,6 +75,6 @@ if [ $# -eq 0 ]; then
 fi
 peer=$1
 shift
-[[ " ${peers[*]} " == *" $peer "* ]] ||
-  { echo "[check_peers] expected one of: ${peers[*]}; found \"$peer\"; see check_peers.sh --help." >&2; exit 2; }
+[[ " ${known[*]} " == *" $peer "* ]] ||
+  { echo "[check_peers] expected one of: ${known[*]}; found \"$peer\"; see check_peers.sh --help." >&2; exit 2; }
 "peer_$peer" "$@"

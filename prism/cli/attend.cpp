@@ -112,7 +112,13 @@ void add_options(CLI::App& app, Words& words) {
   app.add_flag("--json", words.json, "one JSON object");
   app.footer(
       selectors_text() +
-      "\n  prism attend layer12.safetensors --set p=0.9 --output sparse.safetensors --picture sparse.svg\n"
+      "\nStatistics, over all heads and of each: density, kept blocks as a share of those that some query of their row "
+      "sees; with\n--recall the share of each query's exact attention that they hold, its mean (recall), 5th "
+      "percentile "
+      "(recall_p5) and\nminimum (least_recall), and oracle_density, of the fewest blocks that hold as much; "
+      "unrounded_density, of single keys and\ndistances before they are rounded up to blocks (vertical_slash); "
+      "milliseconds to choose and to attend.\n\n  prism attend layer12.safetensors --set p=0.9 --output "
+      "sparse.safetensors --picture sparse.svg\n"
       "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json\n"
       "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");
 }

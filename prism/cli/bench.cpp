@@ -200,11 +200,7 @@ std::string speedup_figure(const std::vector<std::string>& methods, const std::v
 std::string mix_help() {
   std::string text = "Fields of a mix, a JSON object as in benchmarks/mixes:\n";
   for (const auto& row : describe_fields<SyntheticMix>())
-    text += fmt::format("  {:<22} {} [{}]\n", row.path, row.help, row.default_value);
-  for (const auto& row : describe_fields<HeadPattern>("heads[]."))
-    text += fmt::format("  {:<22} {} [{}]\n", row.path, row.help, row.default_value);
-  for (const auto& row : describe_fields<SlashPattern>("heads[].slashes[]."))
-    text += fmt::format("  {:<22} {} [{}]\n", row.path, row.help, row.default_value);
+    text += fmt::format("  {:<28} {} [{}]\n", row.path, row.help, row.default_value);
   return text;
 }
 

@@ -87,7 +87,7 @@ class AutoSelector : public Selector {
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
     auto& state = dynamic_cast<AutoState&>(kept_state);
     const SelectorLengths lengths(input);
-    const BlockMask all{query_block(), key_block(), {}, {}, {}};
+    BlockMask all{query_block(), key_block(), {}, {}, {}};
     if (!skips_blocks(input)) return all;
     const auto cost = cost_of(input);
     const auto size = size_of(input, lengths);

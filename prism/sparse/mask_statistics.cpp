@@ -75,7 +75,7 @@ HeadStatistics sum_of(const std::vector<HeadStatistics>& heads) {
 }
 
 torch::Tensor kept_blocks(const SelectorInput& input, const BlockMask& mask) {
-  const auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size);
+  auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size);
   if (!mask.defined()) return visible;
   const auto kept = kept_blocks(mask, key_blocks(input, mask.key_block_size));
   PRISM_CHECK(kept.sizes() == visible.sizes(), "block_mask", "expected a mask {} for these queries and keys; found {}.",
