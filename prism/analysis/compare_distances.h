@@ -49,7 +49,7 @@ struct LayerComparison {
 /// @throws InputError for no seeds, or seeds whose layers or heads differ.
 std::vector<ArmLayer> average_distances(const std::vector<AttentionDistance>& seeds);
 
-/// Both arms and their difference, a row a layer. Seeds are paired in the order given where both arms have as many.
+/// Both arms and their difference, a row a layer. Models are paired in the order given where both arms have as many.
 /// @throws InputError as average_distances(), and for arms of different layer counts.
 /// Source: arXiv 2606.27449, figure 4. Differs: pairs seeds, where the paper adds the deviations of the arms.
 std::vector<LayerComparison> compare_distances(const std::vector<AttentionDistance>& arm,

@@ -8,6 +8,7 @@ namespace prism {
 namespace {
 
 constexpr const char* kOperation = "schedule_search";
+constexpr size_t kMostSchedules = 100000;
 
 /// Heads that a layer may have, ascending; the last is the base.
 std::vector<int64_t> heads_that_fit(const ScheduleSpace& space) {
@@ -47,6 +48,10 @@ class Proposer {
     if (stages >= 1 && stages + 1 >= space_.least_stages && space_.layers - used >= base_layers_) {
       Proposal proposal{stage_heads_, schedule_};
       proposal.schedule.resize(static_cast<size_t>(space_.layers), space_.base_heads);
+      PRISM_CHECK(found_.size() < kMostSchedules, kOperation,
+                  "expected at most {} schedules; found more; lower most_stages, or raise least_stage_layers or "
+                  "head_dim_step.",
+                  kMostSchedules);
       found_.push_back(std::move(proposal));
     }
     if (stages + 2 > space_.most_stages) return;
@@ -83,9 +88,8 @@ void check(const ScheduleSpace& space) {
                                     {"head_dim_step", space.head_dim_step}})
     PRISM_CHECK(value >= 1, kOperation, "{}: expected at least 1; found {}; raise it.", name, value);
   PRISM_CHECK(space.layers <= 128 && space.most_stages <= 8, kOperation,
-              "expected at most 128 layers and 8 stages, beyond which there are too many schedules; found {} and {}; "
-              "lower them.",
-              space.layers, space.most_stages);
+              "expected at most 128 layers and 8 stages; found {} and {}; lower them.", space.layers,
+              space.most_stages);
   PRISM_CHECK(space.least_stages >= 2 && space.least_stages <= space.most_stages, kOperation,
               "expected 2 <= least_stages <= most_stages; found {} and {}; change them.", space.least_stages,
               space.most_stages);

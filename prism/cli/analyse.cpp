@@ -44,8 +44,8 @@ depend on the number or width of heads, so that layers of different head schedul
 
 Several MODELs are seeds of one arm: mean and sample standard deviation over them are shown. --against names the models
 of the other arm; the difference is MODEL minus that, below 0 where MODEL looks at nearer tokens. Where both arms have
-as many models, they are paired in the order given and the deviation is that of the differences; else the deviations of
-the arms add in squares.
+as many models, they are paired, runs by their seeds and models of unknown seeds in the order given, and the deviation
+is that of the differences; else the deviations of the arms add in squares. Layers count from 0.
 
   prism analyse attention-distance runs/prism --data data
   prism analyse attention-distance runs/prism-1 runs/prism-2 --against runs/uniform-1 runs/uniform-2 --data data
@@ -80,8 +80,9 @@ struct DistanceWords {
 struct Candidate {
   std::string name;
   ModelConfig config;
-  std::string tokenizer;     ///< fingerprint
-  int64_t end_of_text = -1;  ///< its token; -1: none
+  std::string tokenizer;             ///< fingerprint
+  int64_t end_of_text = -1;          ///< its token; -1: none
+  std::optional<int64_t> seed = {};  ///< of the run; absent: not known
 };
 
 /// The models of an experiment; `against` may be empty.
@@ -89,13 +90,24 @@ struct Arms {
   std::vector<Candidate> models, against;
 };
 
+/// Of a run's recipe; none of model folders from elsewhere.
+std::optional<int64_t> find_seed(const std::string& name) {
+  const fs::path recipe = fs::path(name) / "recipe.json";
+  std::error_code unreachable;
+  if (!fs::is_regular_file(recipe, unreachable)) return std::nullopt;
+  const Json json = read_json(recipe.string());
+  const auto seed = json.find("seed");
+  return json.is_object() && seed != json.end() && seed->is_number_integer() ? std::optional(seed->get<int64_t>())
+                                                                             : std::nullopt;
+}
+
 std::vector<Candidate> read_candidates(const std::vector<std::string>& names) {
   std::vector<Candidate> candidates;
   for (const auto& name : names) {
     const fs::path folder = find_model_folder(name);
     const Tokenizer tokenizer = Tokenizer::load(folder);
-    candidates.push_back(
-        {name, load_config(folder), tokenizer.fingerprint_text(), tokenizer.end_of_text().value_or(-1)});
+    candidates.push_back({name, load_config(folder), tokenizer.fingerprint_text(), tokenizer.end_of_text().value_or(-1),
+                          find_seed(name)});
   }
   return candidates;
 }
@@ -122,12 +134,35 @@ void check_seeds(const std::vector<Candidate>& arm) {
   }
 }
 
+/// Puts the models of `against` into the order of the seeds that they share with the others, where all seeds are known.
+void pair_seeds(Arms& arms) {
+  const auto is_known = [](const Candidate& model) { return model.seed.has_value(); };
+  const auto& models = arms.models;
+  if (models.size() != arms.against.size() || models.size() < 2 ||
+      !std::all_of(models.begin(), models.end(), is_known) ||
+      !std::all_of(arms.against.begin(), arms.against.end(), is_known))
+    return;
+  std::vector<Candidate> paired;
+  for (const auto& model : models) {
+    const auto other = std::find_if(arms.against.begin(), arms.against.end(),
+                                    [&](const Candidate& candidate) { return candidate.seed == model.seed; });
+    PRISM_CHECK(other != arms.against.end(), kOperation,
+                "expected the same seeds on both sides, because differences are paired by seed; found {} of {} on one "
+                "side alone; name runs of the same seeds, or other numbers of them, which are not paired.",
+                *model.seed, model.name);
+    paired.push_back(std::move(*other));
+    arms.against.erase(other);
+  }
+  arms.against = std::move(paired);
+}
+
 Arms read_arms(const DistanceWords& words) {
   Arms arms{read_candidates(words.models), read_candidates(words.against)};
   for (const auto* arm : {&arms.models, &arms.against}) {
     for (const auto& model : *arm) check_alike(model, arms.models.front());
     check_seeds(*arm);
   }
+  pair_seeds(arms);
   return arms;
 }
 
@@ -236,23 +271,23 @@ Table comparison_table(const std::vector<LayerComparison>& layers) {
 }
 
 /// How the difference of the arms was taken.
-std::string pairing_note(const DistanceWords& words) {
-  if (words.models.size() != words.against.size())
+std::string pairing_note(const Arms& arms) {
+  if (arms.models.size() != arms.against.size())
     return fmt::format(
         "The difference is between means of {} and {} models, not paired; deviations of both add in "
         "squares.",
-        words.models.size(), words.against.size());
+        arms.models.size(), arms.against.size());
   std::vector<std::string> pairs;
-  for (size_t i = 0; i < words.models.size(); ++i) pairs.push_back(words.models[i] + " - " + words.against[i]);
-  return fmt::format("The difference is paired in the order given: {}.", join_names(pairs));
+  for (size_t i = 0; i < arms.models.size(); ++i) pairs.push_back(arms.models[i].name + " - " + arms.against[i].name);
+  return fmt::format("The difference is paired: {}.", join_names(pairs));
 }
 
-void print_table(Table table, const DistanceWords& words, const AttentionDistance& measured) {
+void print_table(Table table, const Arms& arms, const AttentionDistance& measured) {
   table.notes.push_back(
       fmt::format("Mean tokens back over {} queries: the second half of each of {} windows of {} tokens.",
                   measured.queries, measured.sequences, measured.context));
-  if (!words.against.empty()) table.notes.push_back(pairing_note(words));
-  if (std::max(words.models.size(), words.against.size()) > 1)
+  if (!arms.against.empty()) table.notes.push_back(pairing_note(arms));
+  if (std::max(arms.models.size(), arms.against.size()) > 1)
     table.notes.emplace_back("± is the sample standard deviation over models.");
   fmt::print("{}", table_text(table));
 }
@@ -263,10 +298,10 @@ Json line_of(const char* kind, const Json& fields) {
   return json;
 }
 
-void print_models(const std::vector<std::string>& names, const std::vector<AttentionDistance>& results,
+void print_models(const std::vector<Candidate>& models, const std::vector<AttentionDistance>& results,
                   const char* arm) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    Json json = line_of("model", {{"model", names[i]}, {"arm", arm}});
+  for (size_t i = 0; i < models.size(); ++i) {
+    Json json = line_of("model", {{"model", models[i].name}, {"arm", arm}});
     json.update(fields_to_json(results[i]));
     fmt::print("{}\n", to_text(json));
   }
@@ -312,15 +347,15 @@ int run_attention_distance(const Arguments& arguments) {
   meter.reset();  // clears the progress line
 
   if (words.json) {
-    print_models(words.models, models, "model");
-    print_models(words.against, against, "against");
+    print_models(arms.models, models, "model");
+    print_models(arms.against, against, "against");
   }
   if (against.empty()) {
     const auto layers = average_distances(models);
-    words.json ? print_layers(layers) : print_table(arm_table(layers), words, models.front());
+    words.json ? print_layers(layers) : print_table(arm_table(layers), arms, models.front());
   } else {
     const auto layers = compare_distances(models, against);
-    words.json ? print_layers(layers) : print_table(comparison_table(layers), words, models.front());
+    words.json ? print_layers(layers) : print_table(comparison_table(layers), arms, models.front());
   }
   return 0;
 }

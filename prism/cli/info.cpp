@@ -60,7 +60,8 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
 
 bool is_uniform(const ModelConfig& config) {
   return std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {
-    return layer.heads == config.layers.back().heads && layer.kv_heads == config.layers.back().kv_heads;
+    const LayerConfig& last = config.layers.back();
+    return layer.heads == last.heads && layer.kv_heads == last.kv_heads && layer.head_dim == last.head_dim;
   });
 }
 

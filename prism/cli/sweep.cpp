@@ -13,6 +13,7 @@
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
+#include "prism/data/loader.h"
 #include "prism/kernels/device.h"
 #include "prism/report/cost.h"
 #include "prism/report/number_text.h"
@@ -199,7 +200,9 @@ void print_front(const Comparison& comparison) {
                           {fmt::format("{:.4f}", point.loss.mean)},
                           {fmt::format("{:.0f}", point.tokens_per_s.mean)},
                           {point.on_front ? "yes" : ""}});
-  table.notes.push_back("On the front: no other schedule is at least as low in loss and as fast (Pareto).");
+  table.notes.push_back(
+      "On the front: no other schedule is at least as low in loss and as fast (Pareto). Only schedules "
+      "of the last rung are timed: those that fell out before, by loss, may be faster.");
   fmt::print("\n{}", table_text(table));
 }
 
@@ -225,6 +228,11 @@ int search_schedules(const Words& words, const std::vector<Override>& overrides)
     print_rungs(search);
     return 0;
   }
+  PRISM_CHECK(
+      !find_shards(search.base.data.folder, "valid").empty(), kOperation,
+      "expected validation shards, by whose loss schedules are ranked; found none in {}; run prism tokenize with "
+      "--valid-share.",
+      search.base.data.folder);
   make_folder(words.out);
   const FolderLock lock(words.out, kOperation);
   catch_stop_signals();
@@ -242,6 +250,11 @@ int search_schedules(const Words& words, const std::vector<Override>& overrides)
     const auto comparison = print_comparison(words, out, sweep, runs, rung + 1);
     if (last && !words.json) print_front(comparison);
     schedules = best_schedules(search, schedules, losses_of(schedules, runs));
+    if (schedules.empty())
+      throw FailedError(kOperation,
+                        fmt::format("expected a validation loss of {}'s schedules; found that none has one; "
+                                    "see the logs in {}.",
+                                    rung_name(rung), out.string()));
   }
   return failures == 0 ? 0 : 1;
 }

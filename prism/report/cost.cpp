@@ -14,10 +14,20 @@ bool beats(const CostPoint& a, const CostPoint& b) {
 
 }  // namespace
 
+Statistic training_rate(const Comparison& comparison, size_t group) {
+  const auto is_timed = [](const Run& run) { return run.timing.has_value(); };
+  const bool timed = std::any_of(comparison.groups.begin(), comparison.groups.end(), [&](const RunGroup& other) {
+    return std::any_of(other.runs.begin(), other.runs.end(), is_timed);
+  });
+  auto runs = counted_runs(comparison.groups[group]);
+  if (timed) std::erase_if(runs, [&](const Run* run) { return !is_timed(*run); });
+  return statistic_over(runs, &Run::tokens_per_s);
+}
+
 std::vector<CostPoint> cost_points(const Comparison& comparison) {
   std::vector<CostPoint> points;
   for (const auto& [group, loss] : final_losses(comparison).groups) {
-    const Statistic rate = statistic_over(counted_runs(comparison.groups[group]), &Run::tokens_per_s);
+    const Statistic rate = training_rate(comparison, group);
     if (rate.count > 0) points.push_back({group, loss, rate});
   }
   for (auto& point : points) {

@@ -12,6 +12,10 @@
 
 namespace prism {
 
+/// Tokens/s over the seeds of a group. Where any group was timed in turn with the baseline, only timings count: rates
+/// that runs had by themselves, beside others and at other hours, cannot be compared with them.
+Statistic training_rate(const Comparison& comparison, size_t group);
+
 /// Where a group stands between a low loss and a high rate.
 struct CostPoint {
   size_t group = 0;

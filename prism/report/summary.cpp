@@ -94,8 +94,12 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
                   baseline, remarks.paired ? ", seed by seed" : ""));
   table.notes.push_back(fmt::format(
       "The lowest validation loss is bold only where the 95% interval (Student's t) of its difference to {0}, paired "
-      "by seed, excludes zero; where {0} is lowest itself, that of its difference to the runner-up.",
+      "by seed, excludes zero; where {0} is lowest itself, that of its difference to the runner-up. Groups of fewer "
+      "seeds than others are not marked.",
       baseline));
+  if (comparison.groups.size() > 2)
+    table.notes.emplace_back(
+        "Each interval is of one comparison by itself: of many, one in twenty excludes zero by chance.");
   if (!remarks.unpaired.empty()) {
     table.notes.push_back(
         fmt::format("No pairing was possible for {}: no seed is shared with {}, so the difference is that of the "
@@ -209,7 +213,7 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   if (columns.states) row.push_back({group_state(group)});
   row.push_back({grouped(group.runs.front().parameters)});
   row.push_back({grouped(tokens_done(counted))});
-  const Statistic rate = statistic_over(counted, &Run::tokens_per_s);
+  const Statistic rate = training_rate(comparison, index);
   // A timing is of the arm: its seeds do not differ in it.
   row.push_back(group.runs.front().timing ? TableCell{number_text(rate.mean, kWholeNumber)}
                                           : spread_cell(rate, kWholeNumber));
@@ -282,9 +286,15 @@ std::string headline(const Comparison& comparison) {
   }
   const auto verdict = find_verdict(comparison);
   if (!verdict)
-    return "No two runs have been evaluated after the same number of tokens at their end, so none is called the best.";
-  return fmt::format("{}{}{} has the lowest validation loss after {} tokens: {}. {}",
-                     verdict->of_all ? "" : "Of the runs that got that far, ", comparison.groups[verdict->best].label,
+    return "No two groups of as many seeds have been evaluated after the same number of tokens at their end, so none "
+           "is "
+           "called the best.";
+  std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
+  if (verdict->of_seeds > 0)
+    among = fmt::format("Of the groups that share {} seeds with the baseline{}, ", verdict->of_seeds,
+                        verdict->of_all ? "" : " that got that far");
+  return fmt::format("{}{}{} has the lowest validation loss after {} tokens: {}. {}", among,
+                     comparison.groups[verdict->best].label,
                      verdict->best == comparison.baseline ? ", the baseline," : "", grouped(verdict->tokens),
                      spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
 }

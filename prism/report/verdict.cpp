@@ -1,19 +1,38 @@
 #include "prism/report/verdict.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace prism {
 namespace {
 
-bool by_loss(const FinalLoss& a, const FinalLoss& b) {
-  return a.loss.mean < b.loss.mean;
+/// A group that takes part, by how far it lies above the baseline on the seeds that both have.
+struct Candidate {
+  FinalLoss final;
+  double above = 0;
+  size_t pairs = 0;
+};
+
+bool is_lower(const Candidate& a, const Candidate& b) {
+  return a.above < b.above;
 }
 
-/// The baseline, or what comes next to it where it is the lowest itself. @pre two groups at least.
-size_t rival_of(const FinalLoss& best, std::vector<FinalLoss> groups, size_t baseline) {
-  if (best.group != baseline) return baseline;
-  std::erase_if(groups, [&](const FinalLoss& other) { return other.group == best.group; });
-  return std::min_element(groups.begin(), groups.end(), by_loss)->group;
+/// Of the baseline's evaluations none may be so late: then means are compared.
+std::vector<Candidate> candidates_of(const Comparison& comparison, const FinalLosses& finals) {
+  const auto is_baseline = [&](const FinalLoss& loss) { return loss.group == comparison.baseline; };
+  const bool has_baseline = std::any_of(finals.groups.begin(), finals.groups.end(), is_baseline);
+  std::vector<Candidate> candidates;
+  for (const auto& final : finals.groups) {
+    const auto gap = has_baseline && !is_baseline(final)
+                         ? final_difference(comparison.groups[final.group], comparison.groups[comparison.baseline])
+                         : std::nullopt;
+    const double above = !has_baseline        ? final.loss.mean
+                         : is_baseline(final) ? 0
+                         : gap                ? gap->loss.difference.mean
+                                              : std::numeric_limits<double>::infinity();
+    candidates.push_back({final, above, gap ? gap->loss.seeds.size() : 0});
+  }
+  return candidates;
 }
 
 }  // namespace
@@ -31,13 +50,25 @@ FinalLosses final_losses(const Comparison& comparison) {
 }
 
 std::optional<Verdict> find_verdict(const Comparison& comparison) {
-  const auto [tokens, groups] = final_losses(comparison);
-  if (groups.size() < 2) return std::nullopt;
-  const FinalLoss best = *std::min_element(groups.begin(), groups.end(), by_loss);
-  Verdict verdict{best.group, rival_of(best, groups, comparison.baseline), tokens,
-                  best.loss,  groups.size() == comparison.groups.size(),   {}};
+  const auto finals = final_losses(comparison);
+  if (finals.groups.size() < 2) return std::nullopt;
+  auto candidates = candidates_of(comparison, finals);
+  const auto fewer = [](const Candidate& a, const Candidate& b) { return a.pairs < b.pairs; };
+  const size_t most = std::max_element(candidates.begin(), candidates.end(), fewer)->pairs;
+  const auto left_out = std::erase_if(candidates, [&](const Candidate& candidate) {
+    return candidate.final.group != comparison.baseline && candidate.pairs < most;
+  });
+  std::stable_sort(candidates.begin(), candidates.end(), is_lower);
+  const FinalLoss& best = candidates.front().final;
+  Verdict verdict;
+  verdict.best = best.group;
+  verdict.rival = best.group == comparison.baseline ? candidates[1].final.group : comparison.baseline;
+  verdict.tokens = finals.tokens;
+  verdict.loss = best.loss;
+  verdict.of_all = finals.groups.size() == comparison.groups.size();
+  verdict.of_seeds = left_out > 0 ? static_cast<int64_t>(most) : 0;
   const auto gap = final_difference(comparison.groups[verdict.best], comparison.groups[verdict.rival]);
-  if (gap && gap->tokens == tokens) verdict.difference = gap->loss;
+  if (gap && gap->tokens == finals.tokens) verdict.difference = gap->loss;
   return verdict;
 }
 

@@ -25,18 +25,21 @@ struct FinalLosses {
 FinalLosses final_losses(const Comparison& comparison);
 
 struct Verdict {
-  size_t best = 0;                             ///< the lowest mean
-  size_t rival = 0;                            ///< the baseline; where that is the best, the runner-up
-  int64_t tokens = 0;                          ///< after which the losses are compared
-  Statistic loss;                              ///< of the best
-  bool of_all = true;                          ///< no group was left out of the comparison
+  size_t best = 0;       ///< the lowest of those that take part
+  size_t rival = 0;      ///< the baseline; where that is the best, the runner-up
+  int64_t tokens = 0;    ///< after which the losses are compared
+  Statistic loss;        ///< of the best
+  bool of_all = true;    ///< no group was left out for fewer tokens
+  int64_t of_seeds = 0;  ///< groups that share fewer seeds with the baseline were left out; 0: none
   std::optional<PairedDifference> difference;  ///< best minus rival; absent: the rival was not evaluated there
 
   /// Whether the 95% interval of the paired difference lies below zero.
   bool is_shown() const { return difference && difference->has_interval() && difference->interval.high < 0; }
 };
 
-/// Absent unless two groups at least can be compared.
+/// Groups are ranked by their difference to the baseline on the seeds that they share with it, else by means. Those
+/// that share fewer seeds than another do not take part: one easy seed would keep the others from being named. Absent
+/// unless two groups at least can be compared.
 std::optional<Verdict> find_verdict(const Comparison& comparison);
 
 }  // namespace prism

@@ -12,7 +12,8 @@ namespace prism {
 ///
 ///   cosine   f + (1 - f) (1 + cos(pi x)) / 2,   x = (n - warmup) / (total - warmup)
 ///   linear   1 - (1 - f) x
-///   wsd      1 up to total - decay, then 1 - (1 - f) (n - total + decay) / decay   (warm-up, stable, decay)
+///   wsd      1 up to total - decay, then 1 - (1 - f) (n - total + decay) / decay   (warm-up, stable, decay); where the
+///            warm-up ends later than that, the fall begins there and takes total - warmup
 ///
 /// with n the tokens trained on when the step is done, so that the first step's rate is not 0. Sources: cosine arXiv
 /// 1608.03983; wsd arXiv 2404.06395, whose decay is exponential where ours is linear.

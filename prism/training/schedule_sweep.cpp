@@ -74,6 +74,12 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
   SweepFile one = file;
   one.arms = {{"base", Json::object()}};
   search.base = sweep_of(one, path, overrides).arms[0].recipe;
+  for (const auto& layer : search.base.model.layers)
+    PRISM_CHECK(
+        layer.heads * layer.head_dim == search.base.model.d_model, kOperation,
+        "expected a base whose heads are as wide as the model together, {}; found {} heads of {}; leave head_dim "
+        "out.",
+        search.base.model.d_model, layer.heads, layer.head_dim);
   auto space = file.search.space;
   space.d_model = search.base.model.d_model;
   space.layers = static_cast<int64_t>(search.base.model.layers.size());
@@ -120,10 +126,10 @@ std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std
                losses.size(), schedules.size());
   std::vector<size_t> places(schedules.size());
   std::iota(places.begin(), places.end(), size_t{0});
-  const auto loss = [&](size_t i) { return std::isnan(losses[i]) ? HUGE_VAL : losses[i]; };
-  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return loss(a) < loss(b); });
-  const auto factor = static_cast<size_t>(search.options.factor);
-  places.resize((places.size() + factor - 1) / factor);
+  const auto factor = static_cast<size_t>(search.options.factor), most = (places.size() + factor - 1) / factor;
+  std::erase_if(places, [&](size_t i) { return std::isnan(losses[i]); });
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return losses[a] < losses[b]; });
+  places.resize(std::min(places.size(), most));
   std::sort(places.begin(), places.end());
   std::vector<HeadSchedule> best;
   for (const size_t place : places) best.push_back(schedules[place]);

@@ -156,7 +156,7 @@ class Muon : public UpdateRule {
 };
 
 /// The orthogonal factor of each matrix, roughly: with X = U S V^T the result is U S' V^T, S' between about 0.7 and 1.2
-/// after 5 iterations.
+/// after 5 iterations where S is above 0.0015 |M|_F; smaller ones stay smaller (0.001: 0.47).
 ///
 ///   X_0 = M / |M|_F,  A = X X^T,  X <- a X + (b A + c A^2) X,  (a, b, c) = (3.4445, -4.7750, 2.0315)
 ///

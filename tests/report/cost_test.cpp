@@ -46,6 +46,16 @@ TEST(CostPoints, LeaveOutShorterRunsAndUnknownRates) {
   EXPECT_EQ(points[0].group, 0U);
 }
 
+TEST(CostPoints, AreOfTimedRatesAloneWhereThereAreAny) {
+  std::vector<prism::Run> runs = {make_run("timed", 1, {{1000, 3.0}}), make_run("busy", 1, {{1000, 2.5}})};
+  runs[0].tokens_per_s = runs[1].tokens_per_s = 10;
+  runs[0].timing.emplace();
+  const auto comparison = compare_runs(runs);
+  ASSERT_EQ(cost_points(comparison).size(), 1U);
+  EXPECT_EQ(cost_points(comparison)[0].group, 0U);
+  EXPECT_EQ(training_rate(comparison, 1).count, 0);
+}
+
 TEST(FirstReach, LiesOnTheStraightLineBetweenEvaluations) {
   // From 5.0 to 4.0 between 1000 and 3000 tokens, 10 and 50 seconds: 4.25 at three quarters.
   const auto moment = first_reach({{1000, 5.0, 10}, {3000, 4.0, 50}}, 4.25);

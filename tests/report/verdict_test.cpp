@@ -59,13 +59,21 @@ TEST(FindVerdict, ShowsNothingWithoutPairs) {
   EXPECT_FALSE(find_verdict(compare_groups({{"base", {4.0}}, {"low", {3.0}}}))->is_shown()) << "a single pair";
 }
 
-TEST(FindVerdict, ShowsNothingWhereTheSharedSeedsSayTheOpposite) {
+TEST(FindVerdict, IsOfTheSeedsThatAreShared) {
   // The lowest mean comes from a seed that the baseline does not have; on the shared seeds the baseline is lower.
   const auto verdict = find_verdict(compare_groups({{"base", {4.0, 4.0}}, {"low", {4.1, 4.1001, 1.0}}}));
   ASSERT_TRUE(verdict.has_value());
+  EXPECT_EQ(verdict->best, 0U);
+  EXPECT_TRUE(verdict->is_shown());
+}
+
+TEST(FindVerdict, LeavesOutGroupsOfFewerSeeds) {
+  const auto verdict =
+      find_verdict(compare_groups({{"base", {4.0, 4.5, 5.0}}, {"low", {3.9, 4.41, 4.89}}, {"once", {3.0}}}));
+  ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->best, 1U);
-  EXPECT_TRUE(verdict->difference->interval.excludes(0));
-  EXPECT_FALSE(verdict->is_shown());
+  EXPECT_EQ(verdict->of_seeds, 3);
+  EXPECT_TRUE(verdict->is_shown());
 }
 
 TEST(FindVerdict, IsAbsentForOneGroupAndForDifferentLengths) {
