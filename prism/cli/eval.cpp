@@ -40,7 +40,7 @@ the default --stride they stand side by side; a smaller one gives every token mo
 
 --against scores a second model with the same tokenizer on the same documents: the difference of the losses, with the
 standard error over documents, since tokens of one document are not independent. Give --separator, so that there are
-documents to speak of.
+documents to speak of. --json also gives the tokens of each document and the nats that either model needs for them.
 
   prism eval runs/novels --task perplexity valid.txt.xz
   prism eval runs/novels --task perplexity valid.txt.xz --stride 512 --json
@@ -95,7 +95,13 @@ Json to_json(const Words& words, const std::string& model, const PerplexityResul
           {"seconds", seconds}};
 }
 
-Json to_json(const Words& words, const PairedLoss& paired) {
+Json to_json(const Words& words, const PairedLoss& paired, const PerplexityResult& first,
+             const PerplexityResult& second) {
+  Json differences = Json::array();
+  for (size_t i = 0; i < first.documents.size(); ++i)
+    differences.push_back({{"tokens", first.documents[i].tokens},
+                           {"nats", first.documents[i].nats},
+                           {"nats_against", second.documents[i].nats}});
   const auto known = [&](double value) { return paired.documents < 2 ? Json() : Json(value); };
   return {{"task", "perplexity difference"},
           {"model", words.model},
@@ -105,7 +111,8 @@ Json to_json(const Words& words, const PairedLoss& paired) {
           {"low", known(paired.interval.low)},
           {"high", known(paired.interval.high)},
           {"documents", paired.documents},
-          {"better", paired.better}};
+          {"better", paired.better},
+          {"by_document", std::move(differences)}};
 }
 
 void print_row(std::string_view name, const std::string& value) {
@@ -189,7 +196,7 @@ void run_perplexity(const Words& words, const ModelFolder& model) {
   const auto second = measure(both, words.against, other);
   const auto paired = paired_loss(first.documents, second.documents);
   if (words.json) {
-    fmt::print("{}\n", to_text(to_json(words, paired)));
+    fmt::print("{}\n", to_text(to_json(words, paired, first, second)));
   } else {
     fmt::print("\n");
     print_paired(paired);

@@ -222,6 +222,16 @@ void print_rungs(const ScheduleSearch& search) {
   for (const auto& schedule : search.candidates) fmt::print("{}\n", format_head_schedule(schedule));
 }
 
+/// Both, before anything is trained.
+void make_folders(const Words& words) {
+  for (const auto& folder : {words.records, words.out}) {
+    std::error_code unreachable;
+    PRISM_CHECK(!fs::exists(folder, unreachable) || fs::is_directory(folder, unreachable), kOperation,
+                "expected a folder or a new name; found the file {}; name another.", folder);
+    if (!folder.empty()) make_folder(folder);
+  }
+}
+
 int search_schedules(const Words& words, const std::vector<Override>& overrides) {
   const auto search = load_schedule_search(words.file, overrides);
   if (words.plan) {
@@ -233,7 +243,7 @@ int search_schedules(const Words& words, const std::vector<Override>& overrides)
       "expected validation shards, by whose loss schedules are ranked; found none in {}; run prism tokenize with "
       "--valid-share.",
       search.base.data.folder);
-  make_folder(words.out);
+  make_folders(words);
   const FolderLock lock(words.out, kOperation);
   catch_stop_signals();
   auto schedules = search.candidates;
@@ -298,7 +308,7 @@ int run_sweep(const Arguments& arguments) {
     print_plan(plan_sweep(sweep, words.out, words.records));
     return 0;
   }
-  make_folder(words.out);
+  make_folders(words);
   const FolderLock lock(words.out, kOperation);
   catch_stop_signals();
   std::vector<SweepRun> runs;

@@ -84,9 +84,15 @@ std::vector<int64_t> slots_of(const std::vector<WeightedData>& mixture) {
   return slots;
 }
 
+void check_folder(const fs::path& folder) {
+  PRISM_CHECK(fs::is_directory(folder), kOperation,
+              "expected a folder of token shards at {}; found none; make it with prism tokenize.", folder.string());
+}
+
 }  // namespace
 
 std::vector<fs::path> find_shards(const fs::path& folder, const std::string& split) {
+  check_folder(folder);
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (belongs_to(entry.path(), split)) paths.push_back(entry.path());
@@ -96,8 +102,7 @@ std::vector<fs::path> find_shards(const fs::path& folder, const std::string& spl
 }
 
 TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : folder_(folder), starts_{0} {
-  PRISM_CHECK(fs::is_directory(folder), kOperation,
-              "expected a folder of token shards at {}; found none; make it with prism tokenize.", folder.string());
+  check_folder(folder);
   PRISM_CHECK(
       !fs::exists(folder / kUnfinishedName), kOperation,
       "expected a finished dataset in {}; found one whose writing was cut off; run prism tokenize --force again.",

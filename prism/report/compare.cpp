@@ -140,6 +140,19 @@ void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
   b = std::move(right);
 }
 
+/// Losses of other tokens or another text say nothing about each other. Runs that do not record theirs are let pass.
+void check_same_text(const std::vector<Run>& runs, std::string Run::*field, const char* what) {
+  const Run* first = nullptr;
+  for (const auto& run : runs) {
+    if ((run.*field).empty()) continue;
+    if (first == nullptr) first = &run;
+    PRISM_CHECK(run.*field == first->*field, "report",
+                "expected runs whose losses are of one {}; found {} in {} and {} in {}; compare runs of the same, or "
+                "models by prism eval, per byte.",
+                what, first->*field, first->folder.string(), run.*field, run.folder.string());
+  }
+}
+
 }  // namespace
 
 std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>* remarks) {
@@ -160,6 +173,8 @@ std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>
 
 Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
   PRISM_CHECK(!runs.empty(), "report", "expected at least one run; found none; name its folder.");
+  check_same_text(runs, &Run::tokenizer, "tokenizer");
+  check_same_text(runs, &Run::validation, "validation text");
   Comparison result;
   result.groups = group_runs(std::move(runs), &result.remarks);
   result.baseline = find_group(result.groups, baseline);

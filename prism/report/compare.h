@@ -33,7 +33,8 @@ struct Comparison {
   std::vector<std::string> remarks;  ///< sentences on what was not as it should be
 };
 
-/// Groups the runs and finds the baseline. @throws InputError for no runs or an unknown baseline, as find_group.
+/// Groups the runs and finds the baseline. @throws InputError for no runs, runs that record other tokenizers or
+/// validation texts, or an unknown baseline, as find_group.
 Comparison compare_runs(std::vector<Run> runs, const std::string& baseline = "");
 
 /// The group called `name`: a label, else the name or the folder of a run. An empty name is the first group.

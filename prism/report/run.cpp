@@ -164,6 +164,8 @@ class RunReader {
     if (const std::string name = record.text("name"); !name.empty()) run_.name = name;
     run_.schedule = record.text("schedule");
     run_.dtype = record.text("dtype");
+    run_.tokenizer = record.text("tokenizer");
+    run_.validation = record.text("validation");
     run_.seed = record.whole("seed");
     run_.parameters = record.whole("parameters");
     run_.flops_per_token = record.whole("flops_per_token");

@@ -75,6 +75,7 @@ struct Run {
   std::filesystem::path folder;  ///< as given
   std::string name;              ///< the folder's, where the records name none
   std::string schedule, dtype, cpu;
+  std::string tokenizer, validation;  ///< fingerprints: what the validation loss is of; empty: not recorded
   std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
   std::optional<double> peak_share;   ///< of that limit, 0..1, median over the training records

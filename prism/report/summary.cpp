@@ -93,13 +93,11 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
       fmt::format("Δ val loss: validation loss minus that of {} after equal numbers of tokens{}; negative is better.",
                   baseline, remarks.paired ? ", seed by seed" : ""));
   table.notes.push_back(fmt::format(
-      "The lowest validation loss is bold only where the 95% interval (Student's t) of its difference to {0}, paired "
+      "The lowest validation loss is marked (bold, in a terminal by a star) only where the 95% interval (Student's t) "
+      "of its difference to {0}, paired "
       "by seed, excludes zero; where {0} is lowest itself, that of its difference to the runner-up. Groups of fewer "
       "seeds than others are not marked.",
       baseline));
-  if (comparison.groups.size() > 2)
-    table.notes.emplace_back(
-        "Each interval is of one comparison by itself: of many, one in twenty excludes zero by chance.");
   if (!remarks.unpaired.empty()) {
     table.notes.push_back(
         fmt::format("No pairing was possible for {}: no seed is shared with {}, so the difference is that of the "
@@ -154,6 +152,35 @@ void add_state_notes(const Comparison& comparison, Table& table) {
 }
 
 /// How tokens/s was measured, where that was not in the runs themselves.
+/// Width of a token's keys over all layers, or of its values.
+int64_t cache_width(const Run& run) {
+  int64_t sum = 0;
+  for (const auto& layer : run.layers) sum += layer.kv_heads * layer.head_dim;
+  return sum;
+}
+
+/// What a token costs where that is not what it costs the baseline.
+void add_cost_note(const Comparison& comparison, Table& table) {
+  const Run& baseline = comparison.groups[comparison.baseline].runs.front();
+  const auto beyond = [](int64_t value, int64_t base) {
+    return minus_signs(fmt::format("{:+.1f}%", 100 * (static_cast<double>(value) / static_cast<double>(base) - 1)));
+  };
+  std::vector<std::string> texts;
+  for (const auto& group : comparison.groups) {
+    const Run& run = group.runs.front();
+    std::vector<std::string> parts;
+    if (run.flops_per_token && baseline.flops_per_token && *baseline.flops_per_token > 0 &&
+        *run.flops_per_token != *baseline.flops_per_token)
+      parts.push_back(fmt::format("{} FLOPs", beyond(*run.flops_per_token, *baseline.flops_per_token)));
+    if (cache_width(run) > 0 && cache_width(baseline) > 0 && cache_width(run) != cache_width(baseline))
+      parts.push_back(fmt::format("{} KV cache", beyond(cache_width(run), cache_width(baseline))));
+    if (!parts.empty()) texts.push_back(fmt::format("{} {}", group.label, join_names(parts)));
+  }
+  if (!texts.empty())
+    table.notes.push_back(fmt::format("A token costs other than with {}: {}.",
+                                      comparison.groups[comparison.baseline].label, fmt::join(texts, "; ")));
+}
+
 void add_timing_note(const Comparison& comparison, Table& table) {
   std::vector<std::string> ratios;
   std::optional<RunTiming> timing;
@@ -309,9 +336,13 @@ Table results_table(const Comparison& comparison) {
   for (const char* header : {"parameters", "tokens", "tokens/s", "time"}) table.columns.push_back({header, true});
   for (size_t i = 0; i < comparison.groups.size(); ++i) table.rows.push_back(results_row(comparison, i, columns));
   if (columns.differences) add_difference_notes(comparison, table);
+  if (columns.intervals && comparison.groups.size() > 2)
+    table.notes.emplace_back(
+        "Each interval is of one comparison by itself: of many, one in twenty excludes zero by chance.");
   if (columns.seeds) {
     table.notes.push_back("± is the sample standard deviation over seeds; time and tokens/s are means over them.");
   }
+  add_cost_note(comparison, table);
   add_timing_note(comparison, table);
   add_state_notes(comparison, table);
   return table;

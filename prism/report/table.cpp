@@ -97,7 +97,7 @@ std::string table_text(const Table& table) {
   for (const auto& column : table.columns) lines[0].push_back(plain_line(column.header));
   for (const auto& row : table.rows) {
     auto& line = lines.emplace_back();
-    for (size_t i = 0; i < row.size(); ++i) line.push_back(cell_text(row[i], spreads[i]));
+    for (size_t i = 0; i < row.size(); ++i) line.push_back((row[i].strong ? "*" : "") + cell_text(row[i], spreads[i]));
   }
   std::vector<size_t> widths(table.columns.size(), 0);
   for (const auto& line : lines) {

@@ -34,7 +34,7 @@ struct Table {
 std::string table_html(const Table& table);
 /// A pipe table; caption above, notes below.
 std::string table_markdown(const Table& table);
-/// Columns aligned by spaces; caption left out, notes below.
+/// Columns aligned by spaces, a star before the best; caption left out, notes below.
 std::string table_text(const Table& table);
 
 }  // namespace prism

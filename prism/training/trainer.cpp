@@ -214,6 +214,10 @@ void Trainer::write_run_record() {
                {"seed", recipe_.seed},
                {"total_tokens", total_steps() * step_tokens(recipe_)},
                {"dtype", compute_type_name(decoder_->compute_type())}});
+  if (valid_data_)
+    json.update(
+        {{"tokenizer", valid_data_->tokenizer()},
+         {"validation", fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens)}});
   json.update(machine());
   records_->write(json);
 }

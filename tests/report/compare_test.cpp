@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "prism/core/error.h"
+#include "tests/core/message_of.h"
 #include "tests/report/made_runs.h"
 
 namespace prism {
@@ -221,6 +222,18 @@ TEST(SmoothCurve, AveragesOverATwentiethOfTheCurve) {
   // 11 points: six of one kind, five of the other.
   EXPECT_NEAR(smooth_curve(noise)[100].loss, 4.0, 1.0 / 11 + 1e-9);
   EXPECT_NE(smooth_curve(noise)[100].loss, 4.0);
+}
+
+TEST(CompareRuns, RefusesLossesOfOtherTokensOrAnotherText) {
+  std::vector<prism::Run> runs = {make_run("a", 1, {{1000, 3.0}}), make_run("unknown", 1, {{1000, 3.0}}),
+                                  make_run("b", 1, {{1000, 3.0}})};
+  runs[0].tokenizer = runs[2].tokenizer = "one";
+  runs[0].validation = runs[2].validation = "text";
+  EXPECT_EQ(compare_runs(runs).groups.size(), 3U);
+  runs[2].validation = "other";
+  EXPECT_REFUSED(compare_runs(runs), "validation text; found text in runs/a_s1 and other in runs/b_s1");
+  runs[2].tokenizer = "two";
+  EXPECT_REFUSED(compare_runs(runs), "one tokenizer; found one");
 }
 
 }  // namespace

@@ -20,9 +20,10 @@ TEST(ResultsTable, HasMeansDeviationsAndPairedDifferencesWithTheirIntervals) {
             "1,234 ± 0  1 min 10 s\n"
             "Δ val loss: validation loss minus that of uniform after equal numbers of tokens, seed by seed; negative "
             "is better.\n"
-            "The lowest validation loss is bold only where the 95% interval (Student's t) of its difference to "
+            "The lowest validation loss is marked (bold, in a terminal by a star) only where the 95% interval "
+            "(Student's t) of its difference to "
             "uniform, paired by seed, excludes zero; where uniform is lowest itself, that of its difference to the "
-            "runner-up.\n"
+            "runner-up. Groups of fewer seeds than others are not marked.\n"
             "± is the sample standard deviation over seeds; time and tokens/s are means over them.\n");
 }
 
@@ -101,9 +102,10 @@ TEST(ResultsTable, ShowsUnfinishedRunsAsSuch) {
             "fresh    2x2              –           –  0% done        8,421,376       0         –         0 s\n"
             "d        –                –           –  not finished           –       5         –         0 s\n"
             "Δ val loss: validation loss minus that of uniform after equal numbers of tokens; negative is better.\n"
-            "The lowest validation loss is bold only where the 95% interval (Student's t) of its difference to "
+            "The lowest validation loss is marked (bold, in a terminal by a star) only where the 95% interval "
+            "(Student's t) of its difference to "
             "uniform, paired by seed, excludes zero; where uniform is lowest itself, that of its difference to the "
-            "runner-up.\n"
+            "runner-up. Groups of fewer seeds than others are not marked.\n"
             "half has not finished: 2,000 tokens of 3,000 so far.\n"
             "fresh has not finished: 0 tokens of 3,000 so far, no evaluation yet.\n"
             "d has not finished: 5 tokens so far, no evaluation yet.\n");
