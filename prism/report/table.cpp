@@ -41,7 +41,7 @@ std::string cell_html(const TableCell& cell, const TableColumn& column, size_t s
 
 /// "value ± spread", the spread padded to its column's width.
 std::string cell_text(const TableCell& cell, size_t spread_width) {
-  const std::string text = plain_line(cell.text);
+  std::string text = plain_line(cell.text);
   if (spread_width == 0) return text;
   if (cell.spread.empty()) return text + std::string(spread_width + 3, ' ');
   return text + " ± " + std::string(spread_width - display_width(cell.spread), ' ') + plain_line(cell.spread);

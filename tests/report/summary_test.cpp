@@ -193,10 +193,11 @@ TEST(Headline, SaysWhereTheIntervalExcludesZero) {
             "0.0100, has a 95% interval of −0.1248 to −0.0752, paired by seed, which excludes zero.");
 }
 
-TEST(Headline, ClaimsNothingWhereTheSharedSeedsSayTheOpposite) {
+TEST(Headline, IsOfTheSeedsThatAreShared) {
   const std::string text = headline(compare_groups({{"base", {4.0, 4.0}}, {"low", {4.1, 4.1001, 1.0}}}));
-  EXPECT_NE(text.find("excludes zero on the other side: base is lower on the shared seeds."), std::string::npos)
-      << text;
+  EXPECT_TRUE(text.starts_with("base, the baseline, has the lowest validation loss")) << text;
+  const std::string few = headline(compare_groups({{"base", {4.0, 4.1}}, {"low", {3.9, 4.0}}, {"once", {1.0}}}));
+  EXPECT_TRUE(few.starts_with("Of the groups that share 2 seeds with the baseline, low has the lowest")) << few;
 }
 
 TEST(Headline, DoesNotCompareRunsOfDifferentLength) {
