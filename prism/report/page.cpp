@@ -235,11 +235,11 @@ std::string text_section(const Comparison& comparison) {
   return table.rows.empty() ? "" : section("Loss on whole texts", table_html(table));
 }
 
-std::string prefill_section(const PrefillRecords& records) {
+std::string prefill_section(const PrefillRecords& records, const char* heading = "Sparse prompts") {
   std::string content;
   for (const Table& table : {prefill_speed_table(records), prefill_loss_table(records)})
     if (!table.rows.empty()) content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
-  return section("Sparse prompts", content);
+  return section(heading, content);
 }
 
 /// The script and what it needs to know, at the end, where all it refers to is there.
@@ -440,7 +440,7 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
 }
 
 std::string prefill_html(const ReportOptions& options, std::vector<std::string>* problems) {
-  std::string page = page_head(prefill_title(options), "") + prefill_section(options.prefill), drawings;
+  std::string page = page_head(prefill_title(options), "") + prefill_section(options.prefill, "Tables"), drawings;
   try {
     for (const auto& figure : prefill_figures(options)) drawings += "<figure>\n" + figure.svg + "</figure>\n";
   } catch (const FailedError& error) {

@@ -215,7 +215,7 @@ Table prefill_speed_table(const PrefillRecords& records) {
        {"tokens", true},
        {"density", true},
        {"recall", true},
-       {"best choice's density", true},
+       {"oracle's density", true},
        {"select ms", true},
        {"attend ms", true},
        {"dense ms", true},
@@ -223,7 +223,7 @@ Table prefill_speed_table(const PrefillRecords& records) {
        {"times as fast as dense", true}},
       {},
       {"Medians of runs in turn. Density: kept blocks as a share of those that are seen. Recall: the share of the "
-       "exact attention that they hold, on sampled rows; the best choice holds as much with the fewest blocks."}};
+       "exact attention that they hold, on sampled rows; the oracle holds as much with the fewest blocks."}};
   for (const auto& row : records.speeds)
     table.rows.push_back(
         {{row.method.text},
@@ -264,15 +264,21 @@ std::vector<Plot> prefill_plots(const PrefillRecords& records) {
   std::vector<Plot> plots = {density_plot<PrefillLoss>("prefill-perplexity", "Perplexity over density", "perplexity",
                                                        names, records.losses,
                                                        [](const PrefillLoss& row) { return row.perplexity; })};
-  std::vector<std::string> mixes;
-  for (const auto& row : records.speeds)
-    if (std::find(mixes.begin(), mixes.end(), row.mix) == mixes.end()) mixes.push_back(row.mix);
-  for (size_t i = 0; i < mixes.size(); ++i)
+  std::vector<std::pair<std::string, int64_t>> prompts;
+  for (const auto& row : records.speeds) {
+    const std::pair prompt{row.mix, row.tokens};
+    if (std::find(prompts.begin(), prompts.end(), prompt) == prompts.end()) prompts.push_back(prompt);
+  }
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto& [mix, tokens] = prompts[i];
     plots.push_back(density_plot<PrefillSpeed>(
-        fmt::format("prefill-recall-{}", i + 1), "Recall over density, " + mixes[i] + " heads", "recall", names,
-        records.speeds, [&](const PrefillSpeed& row) {
-          return row.mix == mixes[i] && row.recall > 0 ? row.recall : std::numeric_limits<double>::quiet_NaN();
+        fmt::format("prefill-recall-{}", i + 1),
+        fmt::format("Recall over density, {} heads, {} tokens", mix, grouped(tokens)), "recall", names, records.speeds,
+        [&](const PrefillSpeed& row) {
+          return row.mix == mix && row.tokens == tokens && row.recall > 0 ? row.recall
+                                                                          : std::numeric_limits<double>::quiet_NaN();
         }));
+  }
   std::erase_if(plots, [](const Plot& plot) { return plot.series.empty(); });
   return plots;
 }

@@ -55,8 +55,8 @@ PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& fi
 Table prefill_speed_table(const PrefillRecords& records);
 Table prefill_loss_table(const PrefillRecords& records);
 
-/// Perplexity over density, a line for each series; recall over density, a plot for each kind of heads. Only where a
-/// series has two densities.
+/// Perplexity over density, a line for each series; recall over density, a plot for each kind of heads and length.
+/// Only where a series has two densities.
 std::vector<Plot> prefill_plots(const PrefillRecords& records);
 
 }  // namespace prism
