@@ -270,7 +270,8 @@ std::vector<Plot> prefill_plots(const PrefillRecords& records) {
     if (std::find(prompts.begin(), prompts.end(), prompt) == prompts.end()) prompts.push_back(prompt);
   }
   for (size_t i = 0; i < prompts.size(); ++i) {
-    const auto& [mix, tokens] = prompts[i];
+    const std::string mix = prompts[i].first;
+    const int64_t tokens = prompts[i].second;
     plots.push_back(density_plot<PrefillSpeed>(
         fmt::format("prefill-recall-{}", i + 1),
         fmt::format("Recall over density, {} heads, {} tokens", mix, grouped(tokens)), "recall", names, records.speeds,
