@@ -23,8 +23,8 @@ struct PrefillShape {
 
 /// Seconds, all threads at work. A pair is a query and a key that it sees, of one head; a row is a block of queries.
 struct PrefillCost {
-  double dense_pair = 0, dense_row = 0;      ///< of dense attention
-  double sparse_pair = 0, sparse_row = 0;    ///< of attention over kept blocks
+  double dense_pair = 0, dense_row = 0;    ///< of dense attention
+  double sparse_pair = 0, sparse_row = 0;  ///< of attention over kept blocks
   /// Of the spectral selector: a call, a token of a head, a pooled query with a pooled key.
   double select_call = 0, select_token = 0, select_pair = 0;
   template <class Visitor>
