@@ -43,7 +43,7 @@ def structured(rows):
     print("end to end")
     for row in rows:
         sdpa = f"{row['sdpa_ms'] / (row['select_ms'] + row['attend_ms']):.2f}" if row["sdpa_ms"] else "-"
-        print(f"{row['mix']:<13} {row['selector']:<9} {row['tokens']:>7} tokens  density {row['density']:.3f} (best choice "
+        print(f"{row['mix']:<13} {row['selector']:<9} {row['tokens']:>7} tokens  density {row['density']:.3f} (oracle "
               f"{row['oracle_density']:.3f})  recall {row['recall']:.4f} (p5 {row['recall_p5']:.4f})  "
               f"{row['speedup']:.2f} x dense  {sdpa} x SDPA")
 

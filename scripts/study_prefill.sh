@@ -80,7 +80,9 @@ if [ "${1:-}" != --results ]; then
   scripts/study.sh --prepare
   xz -dc "${PRISM_DATA:-../shared/data}/gutenberg_novels/long/Eliot_Daniel_1876.txt.xz" > $runs/whole_book.txt
   head -c 600000 $runs/whole_book.txt > $runs/book.txt
-  if [ -d $runs/long ]; then
+  if grep -q '"kind":"end"' $runs/long/records.jsonl 2> /dev/null; then
+    echo "$runs/long: trained"
+  elif [ -d $runs/long ]; then
     $prism train --resume --out $runs/long
   else
     $prism train --recipe configs/prefill/long.json --out $runs/long

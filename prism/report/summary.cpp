@@ -310,9 +310,7 @@ std::string headline(const Comparison& comparison) {
   }
   const auto verdict = find_verdict(comparison);
   if (!verdict)
-    return "No two groups of as many seeds have been evaluated after the same number of tokens at their end, so none "
-           "is "
-           "called the best.";
+    return "No two runs have been evaluated after the same number of tokens at their end, so none is called the best.";
   std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
   if (verdict->of_seeds > 0)
     among = fmt::format("Of the groups that share {} seeds with the baseline{}, ", verdict->of_seeds,
