@@ -433,6 +433,7 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
   text +=
       markdown_tables({text_loss_table(comparison), distance_table(comparison), distance_difference_table(comparison),
                        distance_stretch_table(comparison), schedule_table(comparison)});
+  if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);
   text += markdown_tables({prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)});
   text += markdown_samples(comparison);
   if (comparison.groups.size() > 1) text += markdown_tables({recipe_table(comparison)});
