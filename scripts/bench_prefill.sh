@@ -5,8 +5,8 @@
 #
 #   density      random masks against dense attention, 8,192 to 32,768 tokens
 #   selection    what choosing costs, 8,192 and 65,536 tokens
-#   structured   131,072 tokens of heads with sinks, slashes and needles, and of noise, against dense and LibTorch's attention
-#   auto         the cost model's choice against dense attention, 64 to 131,072 tokens
+#   structured   131,072 tokens of heads with sinks, slashes and needles against dense and LibTorch's attention, and of noise
+#   auto         the cost model's choice against dense attention, 64 to 65,536 tokens
 #
 # Records go to the file, runs/prefill/speed.jsonl by default, a part's in place of its earlier ones. PRISM_PROGRAM names a built
 # prism to time, else scripts/setup.sh builds one.
@@ -46,22 +46,23 @@ part_selection() {
   bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral
 }
 part_structured() {
-  for mix in structured unstructured; do
-    bench --tokens 131072 --mix $mixes/$mix.json --sdpa-tokens 131072 --selector spectral auto
-  done
+  bench --tokens 131072 --mix $mixes/structured.json --sdpa-tokens 131072 --selector spectral auto
+  bench --tokens 131072 --mix $mixes/unstructured.json --sdpa-tokens 0 --recall-rows 0 --selector auto
 }
 part_auto() {
   for mix in structured unstructured; do
-    bench --tokens 64 128 256 512 1024 2048 4096 8192 16384 32768 65536 131072 --mix $mixes/$mix.json --sdpa-tokens 0 \
+    bench --tokens 64 128 256 512 1024 2048 4096 8192 16384 32768 65536 --mix $mixes/$mix.json --sdpa-tokens 0 \
       --recall-rows 0 --selector auto
   done
 }
 
+held=yes
 mkdir -p "$(dirname "$out")"
 touch "$out"
 for part in "${asked[@]}"; do
   "part_$part" | sed "s/^{/{\"part\":\"$part\",/" > "$out.part"
   grep -v "^{\"part\":\"$part\"," "$out" >> "$out.part" || true
   mv "$out.part" "$out"
-  python3 benchmarks/prefill_summary.py "$out" --part "$part"
+  python3 benchmarks/prefill_summary.py "$out" --part "$part" || held=no
 done
+[ "$held" = yes ]

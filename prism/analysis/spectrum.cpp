@@ -93,28 +93,29 @@ int64_t tokens_of_cell(int64_t tokens, int64_t cells) {
   return (tokens + cells - 1) / cells;
 }
 
-torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_TD, const std::vector<int64_t>& features,
+torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_SD, const std::vector<int64_t>& features,
                              double scale, int64_t cells) {
   const torch::NoGradGuard no_gradients;
-  const int64_t tokens = q_TD.size(0);
-  PRISM_CHECK(q_TD.sizes() == k_TD.sizes() && tokens > 0 && cells > 0 && !features.empty(), kOperation,
-              "expected queries and keys of the same tokens, cells and features; found {}, {}, {} and {}.",
-              c10::str(q_TD.sizes()), c10::str(k_TD.sizes()), cells, features.size());
+  const int64_t queries = q_TD.size(0), tokens = k_SD.size(0), past = tokens - queries;
+  PRISM_CHECK(q_TD.size(1) == k_SD.size(1) && queries > 0 && past >= 0 && cells > 0 && !features.empty(), kOperation,
+              "expected queries for the last of as many keys or more, cells and features; found {}, {}, {} and {}.",
+              c10::str(q_TD.sizes()), c10::str(k_SD.sizes()), cells, features.size());
   const auto index = torch::tensor(features, torch::kLong);
-  const auto q = q_TD.to(torch::kFloat).index_select(1, index), k = k_TD.to(torch::kFloat).index_select(1, index);
+  const auto q = q_TD.to(torch::kFloat).index_select(1, index), k = k_SD.to(torch::kFloat).index_select(1, index);
   const int64_t size = tokens_of_cell(tokens, cells), count = (tokens + size - 1) / size;
-  const auto cell_T = at::arange(tokens).div(size, "floor");
-  auto sums = at::zeros({count, count}, torch::kDouble);
-  for (int64_t first = 0; first < tokens; first += kRows) {
-    const int64_t end = std::min(tokens, first + kRows);
-    auto scores = at::mm(q.slice(0, first, end), k.slice(0, 0, end).t()).mul_(scale);
-    scores.masked_fill_(at::arange(end).unsqueeze(0) > at::arange(first, end).unsqueeze(1),
+  const auto cell_S = at::arange(tokens).div(size, "floor");
+  const auto row_T = cell_S.slice(0, past) - past / size;
+  auto sums = at::zeros({count - past / size, count}, torch::kDouble);
+  for (int64_t first = 0; first < queries; first += kRows) {
+    const int64_t end = std::min(queries, first + kRows), keys = past + end;
+    auto scores = at::mm(q.slice(0, first, end), k.slice(0, 0, keys).t()).mul_(scale);
+    scores.masked_fill_(at::arange(keys).unsqueeze(0) > at::arange(past + first, keys).unsqueeze(1),
                         -std::numeric_limits<float>::infinity());
     const auto shares = at::zeros({end - first, count}, torch::kDouble)
-                            .index_add(1, cell_T.slice(0, 0, end), scores.softmax(-1).to(torch::kDouble));
-    sums.index_add_(0, cell_T.slice(0, first, end), shares);
+                            .index_add(1, cell_S.slice(0, 0, keys), scores.softmax(-1).to(torch::kDouble));
+    sums.index_add_(0, row_T.slice(0, first, end), shares);
   }
-  return sums / at::bincount(cell_T).to(torch::kDouble).unsqueeze(1);
+  return sums / at::bincount(row_T).to(torch::kDouble).unsqueeze(1);
 }
 
 }  // namespace prism

@@ -85,11 +85,12 @@ int64_t tokens_of_cell(int64_t tokens, int64_t cells);
 ///
 ///   softmax over s <= t of  scale sum_i q_(t,i) k_(s,i),  i in features,
 ///
-/// summed over the keys of a cell, its mean over the queries of a cell. [cells, cells] float64; rows add up to 1.
-/// @param q_TD, k_TD  of the same tokens.
-/// @param features    of the band; all of them: the head's attention.
-/// @param cells       at most; each has tokens_of_cell() tokens, but the last.
-torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_TD, const std::vector<int64_t>& features,
+/// summed over the keys of a cell, its mean over the queries of a cell. [M, N] float64, rows add up to 1: N cells of
+/// keys, at most `cells`, and M those of them that queries stand in.
+/// @param q_TD      T <= S queries, at the last of the positions of k_SD.
+/// @param features  of the band; all of them: the head's attention.
+/// @param cells     at most; each has tokens_of_cell() of the S tokens, but the last.
+torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_SD, const std::vector<int64_t>& features,
                              double scale, int64_t cells);
 
 }  // namespace prism

@@ -11,6 +11,7 @@
 #include "prism/bench/measure.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
+#include "prism/core/statistics.h"
 #include "prism/kernels/attend.h"
 #include "prism/sparse/mask_statistics.h"
 #include "prism/sparse/selectors.h"
@@ -46,6 +47,31 @@ int64_t rounds_of(const PrefillBench& bench) {
   return bench.tokens < kLongPrompt ? 15 : 3;
 }
 
+/// A row without its times.
+PrefillTiming describe(const PrefillBench& bench, const PrefillMethod& method, const Candidate& candidate,
+                       const SelectorInput& input) {
+  PrefillTiming row;
+  row.selector = method.selector;
+  row.settings = method.settings;
+  row.dtype = bench.dtype;
+  row.mix = bench.mix_name;
+  row.tokens = bench.tokens;
+  row.heads = input.heads();
+  row.kv_heads = input.k_BGSD.size(1);
+  row.head_dim = input.q_BTHD.size(3);
+  row.rounds = rounds_of(bench);
+  row.extra_bytes = candidate.extra_bytes;
+  const auto all = sum_of(measure_mask(input, candidate.mask, bench.recall_rows));
+  row.density = all.density();
+  const auto unrounded = candidate.selector->unrounded_densities(input);
+  if (!unrounded.empty()) row.unrounded_density = statistic(unrounded).mean;
+  if (!all.has_recall()) return row;
+  row.recall = all.recall();
+  row.recall_p5 = all.recall_quantile(0.05);
+  row.oracle_density = all.oracle_density();
+  return row;
+}
+
 }  // namespace
 
 PrefillMethod parse_prefill_method(const std::string& text) {
@@ -70,7 +96,7 @@ void check_prefill_bench(const PrefillBench& bench) {
   PRISM_CHECK(bench.tokens > 0 && bench.tokens <= int64_t{1} << 24, kOperation,
               "tokens: expected 1 to {}; found {}; change it.", int64_t{1} << 24, bench.tokens);
   for (const auto& method : bench.methods) find_selector(method.selector, method.settings);
-  make_synthetic_heads(bench.mix, 1, torch::kFloat);
+  check_synthetic_mix(bench.mix, bench.tokens);
   const double values = static_cast<double>(bench.tokens * bench.mix.head_dim) *
                         static_cast<double>(static_cast<int64_t>(bench.mix.heads.size()) + 2 * bench.mix.kv_heads);
   // Tensors in the type and one of them in float32 while it is made, and the output.
@@ -115,29 +141,12 @@ std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
 
   std::vector<PrefillTiming> rows;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    const auto all = sum_of(measure_mask(input, candidates[i].mask, bench.recall_rows));
-    PrefillTiming row;
-    row.selector = bench.methods[i].selector;
-    row.settings = bench.methods[i].settings;
-    row.dtype = bench.dtype;
-    row.mix = bench.mix_name;
-    row.tokens = bench.tokens;
-    row.heads = heads.q_BTHD.size(2);
-    row.kv_heads = heads.k_BGSD.size(1);
-    row.head_dim = heads.q_BTHD.size(3);
-    row.rounds = rounds_of(bench);
-    row.density = all.density();
-    if (all.has_recall()) {
-      row.recall = all.recall();
-      row.recall_p5 = all.recall_quantile(0.05);
-      row.oracle_density = all.oracle_density();
-    }
+    PrefillTiming row = describe(bench, bench.methods[i], candidates[i], input);
     row.select_ms = times[2 + 2 * i];
     row.attend_ms = times[3 + 2 * i];
     row.dense_ms = times[0];
     row.sdpa_ms = has_sdpa ? times[1] : 0;
     row.speedup = row.dense_ms / (row.select_ms + row.attend_ms);
-    row.extra_bytes = candidates[i].extra_bytes;
     rows.push_back(std::move(row));
   }
   return rows;

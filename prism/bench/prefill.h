@@ -36,8 +36,8 @@ struct PrefillTiming {
   Json settings = Json::object();
   std::string dtype;
   int64_t tokens = 0, heads = 0, kv_heads = 0, head_dim = 0, rounds = 0;
-  double density = 1, recall = 0, recall_p5 = 0, oracle_density = 0, select_ms = 0, attend_ms = 0, dense_ms = 0,
-         sdpa_ms = 0, speedup = 0;
+  double density = 1, unrounded_density = 0, recall = 0, recall_p5 = 0, oracle_density = 0, select_ms = 0,
+         attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;
   int64_t extra_bytes = 0;
   template <class Visitor>
   void visit(Visitor& v) {
@@ -52,6 +52,8 @@ struct PrefillTiming {
     v("head_dim", head_dim, "width of a head");
     v("rounds", rounds, "turns of each");
     v("density", density, "kept blocks as a share of those that are seen");
+    v("unrounded_density", unrounded_density,
+      "of single keys and distances before they are rounded up to blocks; 0: the method chooses blocks");
     v("recall", recall, "share of the exact attention that they hold, on sampled rows; 0: not measured");
     v("recall_p5", recall_p5, "what 95 of 100 queries there exceed; 0: not measured");
     v("oracle_density", oracle_density, "of the best choice of blocks with that recall; 0: not measured");

@@ -31,7 +31,7 @@ BlockMask read_lists(const SafetensorsReader& reader, int64_t keys) {
   PRISM_CHECK(counts.scalar_type() == torch::kInt && indices.scalar_type() == torch::kInt, kOperation,
               "expected {} and {} of int32; found {} and {} in {}; convert them.", kCounts, kIndices,
               counts.dtype().name(), indices.dtype().name(), file);
-  return checked_block_mask({query_block, key_block, counts, indices, {}}, blocks_over(keys, key_block));
+  return checked_block_mask({query_block, key_block, counts, indices}, blocks_over(keys, key_block));
 }
 
 }  // namespace

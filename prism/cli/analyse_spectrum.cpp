@@ -65,12 +65,16 @@ struct LayerTensors {
 };
 
 /// Measures a layer as it is seen, and keeps the tensors of the one that is drawn.
-class Spectra : public AttentionProbe {
+class Spectra : public Probe {
  public:
   /// @param layers  of the model that is looked at; none for tensors of a file.
   explicit Spectra(const Words& words, const std::vector<LayerConfig>& layers = {}) : words_(words), layers_(layers) {}
 
-  void observe(size_t layer, const AttentionInput& input) override {
+  void observe_attention(size_t layer, const AttentionInput& input) override {
+    PRISM_CHECK(layers_.at(layer).rotary.turns(), kOperation,
+                "expected layers whose queries and keys turn with their position; found layer {}, where they do not; "
+                "name another model.",
+                layer);
     add({input.q_BTHD[0].cpu(), input.kv.k_BGSD[0].cpu(),
          rotary_pairs(layers_.at(layer).rotary, layers_.at(layer).head_dim)});
   }
@@ -104,6 +108,8 @@ void check_head(const Words& words, const std::vector<int64_t>& heads) {
 }
 
 Spectra read_model(const Words& words) {
+  PRISM_CHECK(fs::exists(words.source), kOperation,
+              "expected a model folder, a run or a safetensors file; found nothing at {}; name another.", words.source);
   PRISM_CHECK(!words.text.empty(), kOperation, "expected TEXT, which the model reads; found none; name a file.");
   const auto model = load_model_with_tokenizer(words.source, words.compute, kOperation);
   auto decoder = model.decoder;
@@ -196,18 +202,22 @@ std::string energy_figure(const HeadSpectrum& spectrum, const std::string& what)
     plot.series.push_back(line_over_pairs(spectrum.pairs, series++, value));
     for (const auto& point : plot.series.back().points) plot.y.high = std::max(plot.y.high, 1.05 * point.y);
   }
+  if (plot.y.high == 0) plot.y.high = 1;  // of a head without any
   return plot_file(plot, {"queries", "queries, pooled", "keys", "keys, pooled"}, "gnuplot");
 }
 
 /// Shares of each row relative to its largest, so that rows with a long past show too.
+/// @param tokens  of a cell.
 std::string map_figure(const torch::Tensor& shares_MN, int64_t tokens, const std::string& what) {
-  const int64_t cells = shares_MN.size(0);
+  const int64_t rows = shares_MN.size(0), columns = shares_MN.size(1);
   const auto relative = shares_MN / shares_MN.amax(1, /*keepdim=*/true);
-  const auto shown = torch::where(torch::ones_like(relative, torch::kBool).tril(), relative, kNoShare).contiguous();
-  const double *first = shown.const_data_ptr<double>(), size = static_cast<double>(tokens_of_cell(tokens, kCells));
-  const ShadeGrid grid{.rows = cells,
-                       .columns = cells,
+  const auto seen = torch::ones_like(relative, torch::kBool).tril(columns - rows);
+  const auto shown = torch::where(seen, relative, kNoShare).contiguous();
+  const double *first = shown.const_data_ptr<double>(), size = static_cast<double>(tokens);
+  const ShadeGrid grid{.rows = rows,
+                       .columns = columns,
                        .shares = {first, first + shown.numel()},
+                       .first_row = static_cast<double>(columns - rows) * size,
                        .row_step = size,
                        .column_step = size,
                        .row_label = "query, tokens",
@@ -215,22 +225,25 @@ std::string map_figure(const torch::Tensor& shares_MN, int64_t tokens, const std
   return plot_file(grid_plot("map", what, grid), {}, "gnuplot");
 }
 
+/// All are drawn before the first is written.
 void draw_figures(const Words& words, const LayerTensors& layer, const HeadSpectrum& spectrum) {
-  const fs::path folder = words.figures;
-  make_folder(folder);
+  PRISM_CHECK(!spectrum.pairs.empty(), kOperation,
+              "--figures: expected pairs of features that turn; found none; leave the figures out.");
   const std::string what = fmt::format("layer {}, head {}", words.layer, words.head);
-  write_file(folder / "gain.svg", gain_figure(spectrum, words.block_size));
-  write_file(folder / "energy.svg", energy_figure(spectrum, what));
+  std::vector<std::pair<std::string, std::string>> files = {{"gain.svg", gain_figure(spectrum, words.block_size)},
+                                                            {"energy.svg", energy_figure(spectrum, what)}};
   const auto q = layer.q(words.head), k = layer.k(words.head);
-  const int64_t tokens = std::min(q.size(0), k.size(0));
   const auto map = [&](const std::string& name, const std::vector<int64_t>& features) {
     const double scale = 1 / std::sqrt(static_cast<double>(layer.pairs.head_dim));
-    const auto shares =
-        band_attention(q.slice(0, q.size(0) - tokens), k.slice(0, k.size(0) - tokens), features, scale, kCells);
-    write_file(folder / (name + ".svg"), map_figure(shares, tokens, name + ": where attention goes, " + what));
+    const auto shares = band_attention(q, k, features, scale, kCells);
+    files.emplace_back(name + ".svg",
+                       map_figure(shares, tokens_of_cell(k.size(0), kCells), name + ": where attention goes, " + what));
   };
   for (const auto& band : paper_bands(layer.pairs)) map(band.name, band.features);
   map("full", all_features(layer.pairs.head_dim));
+  const fs::path folder = words.figures;
+  make_folder(folder);
+  for (const auto& [name, svg] : files) write_file(folder / name, svg);
 }
 
 void add_options(CLI::App& app, Words& words) {

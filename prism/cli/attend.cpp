@@ -16,6 +16,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
+#include "prism/core/statistics.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/attend.h"
 #include "prism/report/gnuplot.h"
@@ -92,6 +93,7 @@ void add_options(CLI::App& app, Words& words) {
       ->needs(mask)
       ->delimiter(',')
       ->expected(2)
+      ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}))
       ->capture_default_str();
   app.add_option("--skip-share", words.skip_share,
                  "leave out tiles where no weight reaches this share of the largest so far; 0: none")
@@ -112,26 +114,23 @@ void add_options(CLI::App& app, Words& words) {
   app.add_flag("--json", words.json, "one JSON object");
   app.footer(
       selectors_text() +
+      "\nWhat a row's choice knows of later tokens: spectral and mean_pooling, of the row's own last block, whose mean "
+      "is "
+      "over all of its\ntokens, and with calibration=all_blocks of the whole prompt; xattention, flash_prefill and the "
+      "oracle, of the row's other queries;\nvertical_slash and flex_prefill, of the last queries of the prompt, or of "
+      "each piece of it, by which they choose for all; the others,\nof nothing. Attention itself is causal with all of "
+      "them. Rows that keep nothing, of a mask from outside, give out 0 and lse -inf.\n"
       "\nStatistics, over all heads and of each: density, kept blocks as a share of those that some query of their row "
       "sees; with\n--recall the share of each query's exact attention that they hold, its mean (recall), 5th "
       "percentile "
       "(recall_p5) and\nminimum (least_recall), and oracle_density, of the fewest blocks that hold as much; "
       "unrounded_density, of single keys and\ndistances before they are rounded up to blocks (vertical_slash); "
-      "milliseconds to choose and to attend.\n\n  prism attend layer12.safetensors --set p=0.9 --output "
+      "milliseconds to choose (with --mask, to read it) and to attend;\nbackend, flash, or reference for widths that "
+      "no "
+      "fast kernel serves: it skips nothing.\n\n  prism attend layer12.safetensors --set p=0.9 --output "
       "sparse.safetensors --picture sparse.svg\n"
       "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json\n"
       "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");
-}
-
-/// Every output a file of its own, none of them an input; gnuplot at hand if it will be asked.
-void check_outputs(const Words& words) {
-  const auto place = [](const std::string& file) { return fs::weakly_canonical(fs::absolute(file)); };
-  std::set<fs::path> taken = {place(words.file)};
-  if (!words.mask.empty()) taken.insert(place(words.mask));
-  for (const auto& file : {words.output, words.save_mask, words.picture})
-    PRISM_CHECK(file.empty() || taken.insert(place(file)).second, kOperation,
-                "expected outputs in files of their own; found {} twice; rename one.", file);
-  if (!words.picture.empty()) check_gnuplot("gnuplot");
 }
 
 /// A mask from outside, without blocks that no query sees.
@@ -143,7 +142,7 @@ BlockMask read_mask(const Words& words, const SelectorInput& input) {
 
 /// Density, recall and times, over all heads and head by head. @param unrounded  as Selector::unrounded_densities().
 Json statistics(const Words& words, const Json& settings, const SelectorInput& input, const BlockMask& mask,
-                const std::vector<double>& unrounded, double select_ms, double attend_ms) {
+                const std::vector<double>& unrounded, double select_ms, double attend_ms, const char* backend) {
   const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
   Json row = {{"selector", words.mask.empty() ? words.selector : words.mask}};
   if (words.mask.empty()) row["settings"] = settings;
@@ -151,8 +150,10 @@ Json statistics(const Words& words, const Json& settings, const SelectorInput& i
   row.update(statistics_to_json(sum_of(heads)));
   row["select_ms"] = select_ms;
   row["attend_ms"] = attend_ms;
+  row["backend"] = backend;
   row["heads"] = Json::array();
   for (const auto& head : heads) row["heads"].push_back(statistics_to_json(head));
+  if (!unrounded.empty()) row["unrounded_density"] = statistic(unrounded).mean;
   for (size_t h = 0; h < unrounded.size(); ++h) row["heads"][h]["unrounded_density"] = unrounded[h];
   return row;
 }
@@ -202,7 +203,8 @@ int run_attend(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   const Json settings = selector_settings(words.selector, overrides_from_sets(words.sets, kOperation));
   const auto selector = find_selector(words.selector, settings);
-  check_outputs(words);
+  check_outputs(kOperation, {words.file, words.mask}, {words.output, words.save_mask, words.picture});
+  if (!words.picture.empty()) check_gnuplot("gnuplot");
   start_compute(words.threads);
   const torch::NoGradGuard no_gradients;
   const auto tensors = read_attention_tensors(words.file, words.rotary, kOperation);
@@ -223,9 +225,14 @@ int run_attend(const Arguments& arguments) {
   attention.skip_share = words.skip_share;
   const auto found = attend(attention);
   const double attend_ms = 1e3 * timer.seconds();
+  PRISM_CHECK(found.out_BTHE.isfinite().all().item<bool>(), kOperation,
+              "expected scores that float32 can hold; found others for the queries and keys of {}; scale them down.",
+              words.file);
   write_files(words, input, mask, found);
   const auto unrounded = words.mask.empty() ? selector->unrounded_densities(input) : std::vector<double>();
-  print(statistics(words, settings, input, mask, unrounded, select_ms, attend_ms), words.json);
+  print(statistics(words, settings, input, mask, unrounded, select_ms, attend_ms,
+                   backend_name(choose_backend(attention))),
+        words.json);
   return 0;
 }
 

@@ -52,6 +52,8 @@ RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const Rot
   }
   const std::span<const double> given(angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel()));
   std::vector<double> turned(given.begin(), given.end());
+  for (const double step : words.steps)
+    PRISM_CHECK(std::isfinite(step), operation, "--mrope-steps: expected finite steps; found {}; change it.", step);
   if (!words.sections.empty()) turned = multi_axis_angles(given, {words.sections, words.is_interleaved}, words.steps);
   PRISM_CHECK(words.layout == "half_split" || words.layout == "interleaved", operation,
               "--rotary: expected half_split or interleaved; found \"{}\"; choose one of these.", words.layout);
@@ -91,6 +93,7 @@ AttentionTensors read_attention_tensors(const std::string& file, const RotaryWor
               v.defined() ? c10::str(v.sizes()) : "none", file);
   check_finite(q, "q", file, operation);
   check_finite(k, "k", file, operation);
+  if (v.defined()) check_finite(v, "v", file, operation);
   return {q.transpose(1, 2), k, v, read_pairs(reader, q.size(3), words, operation)};
 }
 

@@ -166,11 +166,12 @@ struct PrefillWords {
   bool json = false;
 };
 
-void print_row(const PrefillTiming& row, bool json) {
+/// @param method  as it was asked for.
+void print_row(const PrefillTiming& row, const std::string& method, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
-    fmt::print("{:<16}{:>8}{:>9.3f}{:>9}{:>11.2f}{:>11.2f}{:>11.2f}{:>11}{:>9.2f}{:>9} KiB\n", row.selector, row.tokens,
+    fmt::print("{:<26} {:>8}{:>9.3f}{:>9}{:>11.2f}{:>11.2f}{:>11.2f}{:>11}{:>9.2f}{:>9} KiB\n", method, row.tokens,
                row.density, row.recall > 0 ? fmt::format("{:.4f}", row.recall) : "", row.select_ms, row.attend_ms,
                row.dense_ms, row.sdpa_ms > 0 ? fmt::format("{:.2f}", row.sdpa_ms) : "", row.speedup,
                row.extra_bytes >> 10);
@@ -253,6 +254,7 @@ int run_bench_prefill(const Arguments& arguments) {
     mix = fields_from_json<SyntheticMix>(read_json(words.mix), words.mix);
     words.bench.mix_name = std::filesystem::path(words.mix).stem().string();
   }
+  check_outputs("bench", {words.mix}, {words.plot});
   if (!words.plot.empty()) check_gnuplot("gnuplot");
   for (const auto& text : words.selectors) words.bench.methods.push_back(parse_prefill_method(text));
   for (const int64_t tokens : words.tokens) {
@@ -260,14 +262,14 @@ int run_bench_prefill(const Arguments& arguments) {
     check_prefill_bench(words.bench);
   }
   if (!words.json)
-    fmt::print("{:<16}{:>8}{:>9}{:>9}{:>11}{:>11}{:>11}{:>11}{:>9}{:>13}\n", "selector", "tokens", "density", "recall",
+    fmt::print("{:<26} {:>8}{:>9}{:>9}{:>11}{:>11}{:>11}{:>11}{:>9}{:>13}\n", "selector", "tokens", "density", "recall",
                "select ms", "attend ms", "dense ms", "SDPA ms", "speed-up", "memory");
   flush_output();
   std::vector<PrefillTiming> rows;
   for (const int64_t tokens : words.tokens) {
     words.bench.tokens = tokens;
     for (auto& row : bench_prefill(words.bench)) {
-      print_row(row, words.json);
+      print_row(row, words.selectors[rows.size() % words.selectors.size()], words.json);
       rows.push_back(std::move(row));
     }
   }

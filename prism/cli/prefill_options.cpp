@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "prism/cli/command.h"
-#include "prism/core/progress.h"
 
 namespace prism {
 namespace {
@@ -62,8 +61,8 @@ std::string prefill_text(const PrefillOptions& options, const std::vector<LayerP
   std::string text = fmt::format("{}, density {:.3f}", options.selector, heads.density());
   if (heads.has_recall())
     text += fmt::format(", recall {:.4f} (least {:.4f})", heads.recall(), heads.recall_quantile(0));
-  return text + fmt::format("; {} to select, {} to attend", short_duration(all.select_seconds),
-                            short_duration(all.attend_seconds));
+  return text +
+         fmt::format("; {:.1f} ms to select, {:.1f} ms to attend", 1e3 * all.select_seconds, 1e3 * all.attend_seconds);
 }
 
 }  // namespace prism

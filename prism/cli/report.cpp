@@ -52,10 +52,7 @@ void check_target(const char* option, const std::string& target) {
 void write_target(const std::string& target, const std::string& text) {
   const fs::path folder = fs::path(target).parent_path();
   if (!folder.empty()) make_folder(folder);
-  // A link is followed, so that the file it names is replaced and not the link.
-  std::error_code code;
-  const fs::path real = fs::weakly_canonical(target, code);
-  write_file(code ? fs::path(target) : real, text);
+  write_file(target, text);
 }
 
 void write_figures(const std::vector<FigureFile>& files, const fs::path& folder) {
@@ -106,6 +103,13 @@ int run_report(const Arguments& arguments) {
               "expected RUN or --prefill; found neither; name what to report on.");
   PRISM_CHECK(!names.empty() || baseline.empty(), "report",
               "--baseline: expected runs to measure against it; found none; name them.");
+  for (const auto& file : prefill)
+    for (const auto& target : {out, markdown}) {
+      std::error_code unreachable;
+      PRISM_CHECK(
+          target.empty() || !fs::equivalent(target, file, unreachable), "report",
+          "--prefill: expected files that are not written; found {}, which is also to be written; name another.", file);
+    }
   options.prefill = read_prefill_records({prefill.begin(), prefill.end()});
   std::optional<Comparison> comparison;
   if (!names.empty()) {

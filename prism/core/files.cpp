@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -38,6 +39,22 @@ Descriptor open_readable(const fs::path& path, size_t* size) {
   if (S_ISDIR(status.st_mode)) fail_read(path, EISDIR);
   *size = static_cast<size_t>(status.st_size);
   return file;
+}
+
+/// Where a file of that name would be: of a link, what it names.
+fs::path check_target(const std::string& operation, const fs::path& path) {
+  std::error_code unreachable;
+  const std::string name = fs::absolute(path).lexically_normal().string();
+  const fs::file_status status = fs::status(path, unreachable);
+  // A rename would put a plain file in the place of a device or a pipe, or of the link that leads to standard output.
+  const bool is_device = name.starts_with("/dev/") || name.starts_with("/proc/") ||
+                         (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status));
+  PRISM_CHECK(!is_device && !fs::is_directory(status), operation,
+              "expected a file or a free name at {}; found {}; choose another.", path.string(),
+              is_device ? "a device or pipe" : "a folder");
+  if (!fs::is_symlink(fs::symlink_status(path, unreachable))) return path;
+  const fs::path target = fs::weakly_canonical(path, unreachable);
+  return unreachable ? path : target;
 }
 
 /// Not trusting st_size: pipes and /proc say 0.
@@ -82,6 +99,24 @@ void write_file(const fs::path& path, std::string_view bytes) {
   AtomicFile file(path);
   file.write(bytes);
   file.commit();
+}
+
+void check_outputs(const std::string& operation, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& outputs) {
+  std::set<fs::path> taken;
+  std::error_code unreachable;
+  for (const auto& input : inputs)
+    if (!input.empty()) taken.insert(fs::weakly_canonical(fs::absolute(input), unreachable));
+  for (const auto& output : outputs) {
+    if (output.empty()) continue;
+    const fs::path place = check_target(operation, output);
+    const fs::path folder = place.has_parent_path() ? place.parent_path() : fs::path(".");
+    PRISM_CHECK(fs::is_directory(folder, unreachable), operation,
+                "expected a folder for {}; found none at {}; make it, or choose another place.", output,
+                folder.string());
+    PRISM_CHECK(taken.insert(fs::weakly_canonical(fs::absolute(place), unreachable)).second, operation,
+                "expected outputs in files of their own, apart from what is read; found {} twice; rename one.", output);
+  }
 }
 
 void make_folder(const fs::path& path) {
@@ -129,11 +164,7 @@ void sync_folder(const fs::path& path) {
   if (folder.get() < 0 || ::fsync(folder.get()) != 0) fail_write(path, errno);
 }
 
-AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
-  // A rename would put a plain file in the place of a device or a pipe.
-  PRISM_CHECK(!fs::exists(path_) || fs::is_regular_file(path_), "write",
-              "expected a file or a free name at {}; found {}; choose another.", path_.string(),
-              fs::is_directory(path_) ? "a folder" : "a device or pipe");
+AtomicFile::AtomicFile(fs::path path) : path_(check_target("write", path)) {
   temporary_ = path_;
   temporary_ += fmt::format(".{}{}", ::getpid(), kTemporaryEnding);
   file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));

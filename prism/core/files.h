@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace prism {
 
@@ -46,6 +47,13 @@ constexpr size_t kMostBytesRead = size_t{1} << 28;
 /// Writes all of `bytes` to `path`, atomically. @throws FailedError (disk full, not writable): `path` is as before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+/// Before long work: that `outputs` can become files. Empty names are none. Links are followed.
+/// @param inputs  that must stay as they are.
+/// @throws InputError naming `operation` for one name twice, an input, a folder, a device, or a place in a folder that
+///         does not exist.
+void check_outputs(const std::string& operation, const std::vector<std::string>& inputs,
+                   const std::vector<std::string>& outputs);
+
 /// Deletes what writers of `path` left that were killed. Only for who holds the folder's lock.
 void remove_temporaries(const std::filesystem::path& path);
 /// Whether `file` is what such a writer left.
@@ -79,7 +87,8 @@ void sync_folder(const std::filesystem::path& path);
 /// A file under a temporary name beside its final one until commit(). Destroyed uncommitted, it leaves nothing.
 class AtomicFile {
  public:
-  /// @throws FailedError if the temporary file cannot be made.
+  /// @param path  a link is followed: what it names is replaced.
+  /// @throws InputError for folders, devices and pipes; FailedError if the temporary file cannot be made.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

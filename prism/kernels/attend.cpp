@@ -89,8 +89,10 @@ void check_input(const AttentionInput& input) {
                                   kept.scalar_type() == torch::kBool),
               kOperation, "kept heads: expected bool [{}, {}]; found {}.", batch, heads, shape_text(kept));
   const auto& blocks = input.block_mask.counts_BHM;
-  PRISM_CHECK(!blocks.defined() || (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) == heads),
-              kOperation, "block mask: expected counts [{}, {}, rows]; found {}.", batch, heads, shape_text(blocks));
+  PRISM_CHECK(!blocks.defined() ||
+                  (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
+              kOperation, "block mask: expected counts [{}, {}, rows], or of heads that share; found {}.", batch, heads,
+              shape_text(blocks));
   PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, kOperation,
               "skip share: expected 0 to 1; found {}; change it.", input.skip_share);
 }
@@ -193,7 +195,8 @@ torch::Tensor visible_keys(const AttentionInput& input) {
   if (!input.block_mask.defined()) return visible_BTS.defined() ? visible_BTS.unsqueeze(1) : visible_BTS;
 
   const auto first_B = input.first_query ? torch::full({batch}, *input.first_query, longs) : shift_B;
-  const auto blocks_BHTS = expand_block_mask(input.block_mask, first_B.clamp_min(0), q_lengths_B, queries, keys);
+  const auto blocks_BHTS = expand_block_mask(spread_to_heads(input.block_mask, input.q_BTHD.size(2)),
+                                             first_B.clamp_min(0), q_lengths_B, queries, keys);
   return visible_BTS.defined() ? visible_BTS.unsqueeze(1) & blocks_BHTS : blocks_BHTS;
 }
 

@@ -41,7 +41,8 @@ Visible visible_to(const AttentionInput& input) {
   const Tensor q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
   if (input.block_mask.defined()) {
     const int64_t block = std::max<int64_t>(1, input.block_mask.key_block_size);
-    seen.blocks = checked_block_mask(input.block_mask, (keys + block - 1) / block);
+    seen.blocks =
+        checked_block_mask(spread_to_heads(input.block_mask, input.q_BTHD.size(2)), (keys + block - 1) / block);
     seen.first_query_B = input.first_query ? at::full({batch}, std::max<int64_t>(0, *input.first_query), torch::kInt)
                                            : (kv_lengths_B - q_lengths_B).clamp_min(0);
     const int64_t rows = seen.blocks.counts_BHM.size(2);

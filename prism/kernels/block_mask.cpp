@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -16,30 +17,6 @@ void check_block_sizes(int64_t query_block_size, int64_t key_block_size) {
               "expected blocks of at least one token; found {} queries and {} keys.", query_block_size, key_block_size);
 }
 
-/// Row by row of two masks' ascending lists. @param join  std::set_union or std::set_intersection.
-template <class Join>
-BlockMask join_rows(const BlockMask& a, const BlockMask& b, Join join) {
-  PRISM_CHECK(a.counts_BHM.sizes() == b.counts_BHM.sizes() && a.query_block_size == b.query_block_size &&
-                  a.key_block_size == b.key_block_size,
-              kOperation, "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}.",
-              a.counts_BHM.numel(), a.query_block_size, a.key_block_size, b.counts_BHM.numel(), b.query_block_size,
-              b.key_block_size);
-  const auto dense = [](const torch::Tensor& tensor) { return tensor.to(torch::kInt).contiguous(); };
-  const auto a_counts = dense(a.counts_BHM), a_indices = dense(a.indices_BHMN);
-  const auto b_counts = dense(b.counts_BHM), b_indices = dense(b.indices_BHMN);
-  const auto list = [](const torch::Tensor& counts, const torch::Tensor& indices, int64_t row) {
-    const int32_t* first = indices.const_data_ptr<int32_t>() + row * indices.size(3);
-    return std::pair{first, first + counts.const_data_ptr<int32_t>()[row]};
-  };
-  std::vector<std::vector<int32_t>> rows(static_cast<size_t>(a_counts.numel()));
-  for (int64_t row = 0; row < a_counts.numel(); ++row) {
-    const auto [a_first, a_end] = list(a_counts, a_indices, row);
-    const auto [b_first, b_end] = list(b_counts, b_indices, row);
-    join(a_first, a_end, b_first, b_end, std::back_inserter(rows[static_cast<size_t>(row)]));
-  }
-  return make_block_mask(rows, a_counts.size(0), a_counts.size(1), a.query_block_size, a.key_block_size);
-}
-
 }  // namespace
 
 BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int64_t batch, int64_t heads,
@@ -51,11 +28,8 @@ BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int
   const int64_t rows = count / (batch * heads);
   size_t width = 0;
   for (const auto& row : kept_BHM) width = std::max(width, row.size());
-  BlockMask mask{query_block_size,
-                 key_block_size,
-                 torch::empty({batch, heads, rows}, torch::kInt),
-                 torch::zeros({batch, heads, rows, static_cast<int64_t>(width)}, torch::kInt),
-                 {}};
+  BlockMask mask{query_block_size, key_block_size, torch::empty({batch, heads, rows}, torch::kInt),
+                 torch::zeros({batch, heads, rows, static_cast<int64_t>(width)}, torch::kInt)};
   auto* counts = mask.counts_BHM.mutable_data_ptr<int32_t>();
   auto* indices = mask.indices_BHMN.mutable_data_ptr<int32_t>();
   for (size_t i = 0; i < kept_BHM.size(); ++i) {
@@ -74,7 +48,7 @@ BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_si
   // Kept blocks sort before the others, in their order.
   const auto order = std::get<1>(kept.logical_not().to(torch::kByte).sort(/*stable=*/true, /*dim=*/-1, false));
   const int64_t width = counts_BHM.max().item<int64_t>();
-  return {query_block_size, key_block_size, counts_BHM, order.narrow(-1, 0, width).to(torch::kInt).contiguous(), {}};
+  return {query_block_size, key_block_size, counts_BHM, order.narrow(-1, 0, width).to(torch::kInt).contiguous()};
 }
 
 BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
@@ -100,6 +74,17 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
   return mask;
 }
 
+BlockMask spread_to_heads(const BlockMask& mask, int64_t heads) {
+  const int64_t given = mask.counts_BHM.size(1);
+  PRISM_CHECK(given > 0 && heads % given == 0, kOperation,
+              "expected a mask of {} heads, or of as many as they share in equal groups; found {}.", heads, given);
+  if (given == heads) return mask;
+  BlockMask spread = mask;
+  spread.counts_BHM = mask.counts_BHM.repeat_interleave(heads / given, 1);
+  spread.indices_BHMN = mask.indices_BHMN.repeat_interleave(heads / given, 1);
+  return spread;
+}
+
 torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks) {
   const auto lists = checked_block_mask(mask, key_blocks);
   const auto &counts = lists.counts_BHM, &indices = lists.indices_BHMN;
@@ -109,6 +94,35 @@ torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks) {
   kept.scatter_(-1, torch::where(listed, indices.to(torch::kLong), key_blocks), true);
   return kept.narrow(-1, 0, key_blocks).to(mask.counts_BHM.device());
 }
+
+namespace {
+
+/// Row by row of two masks' ascending lists. @param join  std::set_union or std::set_intersection.
+template <class Join>
+BlockMask join_rows(const BlockMask& a, const BlockMask& b, Join join) {
+  PRISM_CHECK(a.counts_BHM.sizes() == b.counts_BHM.sizes() && a.query_block_size == b.query_block_size &&
+                  a.key_block_size == b.key_block_size,
+              kOperation, "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}.",
+              a.counts_BHM.numel(), a.query_block_size, a.key_block_size, b.counts_BHM.numel(), b.query_block_size,
+              b.key_block_size);
+  constexpr int64_t kAnyBlock = std::numeric_limits<int32_t>::max();
+  const auto a_lists = checked_block_mask(a, kAnyBlock), b_lists = checked_block_mask(b, kAnyBlock);
+  const auto &a_counts = a_lists.counts_BHM, &a_indices = a_lists.indices_BHMN;
+  const auto &b_counts = b_lists.counts_BHM, &b_indices = b_lists.indices_BHMN;
+  const auto list = [](const torch::Tensor& counts, const torch::Tensor& indices, int64_t row) {
+    const int32_t* first = indices.const_data_ptr<int32_t>() + row * indices.size(3);
+    return std::pair{first, first + counts.const_data_ptr<int32_t>()[row]};
+  };
+  std::vector<std::vector<int32_t>> rows(static_cast<size_t>(a_counts.numel()));
+  for (int64_t row = 0; row < a_counts.numel(); ++row) {
+    const auto [a_first, a_end] = list(a_counts, a_indices, row);
+    const auto [b_first, b_end] = list(b_counts, b_indices, row);
+    join(a_first, a_end, b_first, b_end, std::back_inserter(rows[static_cast<size_t>(row)]));
+  }
+  return make_block_mask(rows, a_counts.size(0), a_counts.size(1), a.query_block_size, a.key_block_size);
+}
+
+}  // namespace
 
 BlockMask unite(const BlockMask& a, const BlockMask& b) {
   return join_rows(a, b, [](auto... lists) { std::set_union(lists...); });

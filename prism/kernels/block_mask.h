@@ -1,4 +1,5 @@
-// BlockMask: for every block of queries the list of key blocks it may see. Cost and memory follow what is kept.
+// BlockMask: for every block of queries the list of key blocks it may see. The cost of attention follows what is kept,
+// memory the fullest row.
 #pragma once
 
 #include <torch/types.h>
@@ -7,17 +8,15 @@
 
 namespace prism {
 
-/// Kept key blocks per row of query blocks.
+/// Kept key blocks per row of query blocks, of each query head or of each group of query heads.
 ///
 /// Query blocks are anchored at absolute positions: row m holds the queries at positions [m' q, (m'+1) q) with
-/// m' = m + floor(first_query / q), q = query_block_size, so a prompt cut into chunks keeps the same blocks.
+/// m' = m + floor(first_query / q), q = query_block_size, so a prompt cut into chunks keeps the same blocks. Whether
+/// all queries of a row see all keys of a block, so that no element of it needs a mask, follows from their positions.
 struct BlockMask {
   int64_t query_block_size = 128, key_block_size = 128;  ///< tokens
   torch::Tensor counts_BHM;                              ///< int32, kept blocks of each row
   torch::Tensor indices_BHMN;  ///< int32, the first counts entries of a row are its blocks, ascending
-  /// uint8: 1 where every query of the row may see every key of the block, so that no element needs a mask. Undefined:
-  /// every block is checked element by element. A hint for speed; results are those of the element masks either way.
-  torch::Tensor full_BHMN;
 
   bool defined() const { return counts_BHM.defined(); }
 };
@@ -30,11 +29,14 @@ BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_si
 /// The mask's lists as kernels read them: dense int32 on the CPU, each row's blocks there and ascending.
 /// @throws InputError for other lists, and for shapes that contradict each other.
 BlockMask checked_block_mask(const BlockMask& mask, int64_t key_blocks);
+/// The mask of each of `heads` heads, where as many as they divide into equal groups share one.
+/// @throws InputError for other numbers of heads.
+BlockMask spread_to_heads(const BlockMask& mask, int64_t heads);
 /// bool [B, H, M, key_blocks]: the mask as make_block_mask() takes it. @throws InputError as checked_block_mask().
 torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks);
 
-/// The blocks that either mask keeps, or that both keep, row by row; `full` is left out.
-/// @throws InputError for masks of other rows or blocks of other sizes.
+/// The blocks that either mask keeps, or that both keep, row by row.
+/// @throws InputError for masks of other rows or blocks of other sizes, and as checked_block_mask().
 BlockMask unite(const BlockMask& a, const BlockMask& b);
 BlockMask intersect(const BlockMask& a, const BlockMask& b);
 

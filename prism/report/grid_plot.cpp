@@ -11,7 +11,7 @@ namespace {
 constexpr int kShades = 10;  // and one for 0
 
 int shade_of(double share) {
-  if (share == 0) return 0;
+  if (!(share > 0)) return 0;  // NaN too
   return std::clamp(static_cast<int>(std::ceil(share * kShades)), 1, kShades);
 }
 

@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/files.h"
 #include "prism/report/number_text.h"
 
 namespace prism {
@@ -38,6 +40,10 @@ struct Settings {
   Json values;
 };
 
+/// Settings that say how much is kept: records that differ in them alone make one line of a plot.
+const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",    "threshold", "alpha", "gamma",
+                                        "share", "window", "vertical", "slash",     "preset"};
+
 /// Names those settings that are not alike in all records of a selector.
 void name_settings(const std::vector<Settings>& all) {
   std::map<std::string, Json> first;
@@ -51,12 +57,12 @@ void name_settings(const std::vector<Settings>& all) {
     }
   }
   for (const auto& [method, values] : all) {
-    method->text = method->series = method->selector;
+    method->text = method->series = method->selector + method->text;
     for (const auto& name : differing[method->selector]) {
       if (!values.contains(name)) continue;
       const std::string word = fmt::format(", {} {}", name, value_text(values[name]));
       method->text += word;
-      if (values[name].is_string() || name.find("block") != std::string::npos) method->series += word;
+      if (!kAmounts.contains(name)) method->series += word;
     }
   }
 }
@@ -64,9 +70,8 @@ void name_settings(const std::vector<Settings>& all) {
 class Reader {
  public:
   void read(const fs::path& file) {
-    std::ifstream stream(file);
-    PRISM_CHECK(stream.good(), kOperation,
-                "--prefill: expected a file that can be read; found none at {}; name another.", file.string());
+    std::istringstream stream(read_file(file));
+    const size_t before = records_.speeds.size() + records_.losses.size();
     int64_t number = 0;
     for (std::string line; std::getline(stream, line);) {
       ++number;
@@ -78,6 +83,10 @@ class Reader {
         fail(place);
       }
     }
+    PRISM_CHECK(records_.speeds.size() + records_.losses.size() > before, kOperation,
+                "--prefill: expected lines of prism bench prefill --json or prism eval --json; found none in {}; name "
+                "another file.",
+                file.string());
   }
 
   PrefillRecords take() {
@@ -102,19 +111,26 @@ class Reader {
     fail(place);
   }
 
+  static std::string setup_of(const Json& line) {
+    std::string text = line.at("model").get<std::string>();
+    const auto files = line.value("files", std::vector<std::string>());
+    for (size_t i = 0; i < files.size(); ++i) text += (i == 0 ? " on " : " and ") + files[i];
+    const auto window = line.value("window", int64_t{0}), stride = line.value("stride", window);
+    if (window > 0) text += fmt::format(", windows of {}", grouped(window));
+    if (stride != window) text += fmt::format(" every {}", grouped(stride));
+    const auto dtype = line.value("dtype", "");
+    return dtype.empty() ? text : text + ", " + dtype;
+  }
+
   void add_speed(const Json& line) {
     auto& row = records_.speeds.emplace_back();
     row.method.selector = line.at("selector").get<std::string>();
-    row.mix = line.at("mix").get<std::string>();
-    row.dtype = line.at("dtype").get<std::string>();
-    for (const auto& [name, value] : {std::pair{"tokens", &row.tokens},
-                                      {"heads", &row.heads},
-                                      {"kv_heads", &row.kv_heads},
-                                      {"head_dim", &row.head_dim}})
-      *value = line.at(name).get<int64_t>();
+    row.heads = fmt::format("{}, {} on {}, {} wide, {}", line.at("mix").get<std::string>(),
+                            line.at("heads").get<int64_t>(), line.at("kv_heads").get<int64_t>(),
+                            line.at("head_dim").get<int64_t>(), line.at("dtype").get<std::string>());
+    row.tokens = line.at("tokens").get<int64_t>();
     for (const auto& [name, value] : {std::pair{"density", &row.density},
                                       {"recall", &row.recall},
-                                      {"recall_p5", &row.recall_p5},
                                       {"oracle_density", &row.oracle_density},
                                       {"select_ms", &row.select_ms},
                                       {"attend_ms", &row.attend_ms},
@@ -129,7 +145,10 @@ class Reader {
     const auto& prefill = line.at("prefill");
     auto& row = records_.losses.emplace_back();
     row.method.selector = prefill.at("selector").get<std::string>();
-    row.model = line.at("model").get<std::string>();
+    row.setup = setup_of(line);
+    // Joins the selector's name: a prompt in pieces is another one to some.
+    if (const auto chunk = prefill.value("chunk", int64_t{0}); chunk > 0)
+      row.method.text = fmt::format(", chunks of {}", grouped(chunk));
     row.tokens = line.at("tokens").get<int64_t>();
     row.density = prefill.at("density").get<double>();
     row.recall = prefill.value("recall", 0.0);
@@ -143,10 +162,20 @@ class Reader {
 };
 
 /// The perplexity of the model without anything left out; 0 where no record says.
-double dense_perplexity(const PrefillRecords& records, const std::string& model) {
+double dense_perplexity(const PrefillRecords& records, const std::string& setup) {
   for (const auto& row : records.losses)
-    if (row.method.selector == "dense" && row.model == model) return row.perplexity;
+    if (row.method.selector == "dense" && row.setup == setup) return row.perplexity;
   return 0;
+}
+
+/// What rows say of themselves, each once, in their order.
+template <class Row, class Name>
+std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name_of) {
+  std::vector<std::string> names;
+  for (const auto& row : rows)
+    if (const auto name = name_of(row); std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  return names;
 }
 
 /// Widens an axis to hold a value.
@@ -225,31 +254,36 @@ Table prefill_speed_table(const PrefillRecords& records) {
       {"Medians of runs in turn. Density: kept blocks as a share of those that are seen. Recall: the share of the "
        "exact attention that they hold, on sampled rows; the oracle holds as much with the fewest blocks."}};
   for (const auto& row : records.speeds)
-    table.rows.push_back(
-        {{row.method.text},
-         {fmt::format("{}, {} on {}, {} wide, {}", row.mix, row.heads, row.kv_heads, row.head_dim, row.dtype)},
-         {grouped(row.tokens)},
-         {number_text(row.density, kDensity)},
-         measured_cell(row.recall, kRecall),
-         measured_cell(row.oracle_density, kDensity),
-         {number_text(row.select_ms, kMilliseconds)},
-         {number_text(row.attend_ms, kMilliseconds)},
-         {number_text(row.dense_ms, kMilliseconds)},
-         measured_cell(row.sdpa_ms, kMilliseconds),
-         {number_text(row.speedup, kRatio)}});
+    table.rows.push_back({{row.method.text},
+                          {row.heads},
+                          {grouped(row.tokens)},
+                          {number_text(row.density, kDensity)},
+                          measured_cell(row.recall, kRecall),
+                          measured_cell(row.oracle_density, kDensity),
+                          {number_text(row.select_ms, kMilliseconds)},
+                          {number_text(row.attend_ms, kMilliseconds)},
+                          {number_text(row.dense_ms, kMilliseconds)},
+                          measured_cell(row.sdpa_ms, kMilliseconds),
+                          {number_text(row.speedup, kRatio)}});
   return table;
 }
 
 Table prefill_loss_table(const PrefillRecords& records) {
-  Table table{
-      "Sparse prompts: perplexity",
-      {{"selector"}, {"tokens", true}, {"density", true}, {"recall", true}, {"perplexity", true}, {"Δ %", true}},
-      {},
-      {"Perplexity per token; Δ: above that of dense attention."}};
+  Table table{"Sparse prompts: perplexity",
+              {{"selector"},
+               {"model and text"},
+               {"tokens", true},
+               {"density", true},
+               {"recall", true},
+               {"perplexity", true},
+               {"Δ %", true}},
+              {},
+              {"Perplexity per token; Δ: above that of dense attention of the same model and text."}};
   for (const auto& row : records.losses) {
-    const double dense = dense_perplexity(records, row.model);
+    const double dense = dense_perplexity(records, row.setup);
     table.rows.push_back(
         {{row.method.text},
+         {row.setup},
          {grouped(row.tokens)},
          {number_text(row.density, kDensity)},
          measured_cell(row.recall, kRecall),
@@ -260,26 +294,25 @@ Table prefill_loss_table(const PrefillRecords& records) {
 }
 
 std::vector<Plot> prefill_plots(const PrefillRecords& records) {
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
   const auto names = records.series();
-  std::vector<Plot> plots = {density_plot<PrefillLoss>("prefill-perplexity", "Perplexity over density", "perplexity",
-                                                       names, records.losses,
-                                                       [](const PrefillLoss& row) { return row.perplexity; })};
-  std::vector<std::pair<std::string, int64_t>> prompts;
-  for (const auto& row : records.speeds) {
-    const std::pair prompt{row.mix, row.tokens};
-    if (std::find(prompts.begin(), prompts.end(), prompt) == prompts.end()) prompts.push_back(prompt);
-  }
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    const std::string mix = prompts[i].first;
-    const int64_t tokens = prompts[i].second;
-    plots.push_back(density_plot<PrefillSpeed>(
-        fmt::format("prefill-recall-{}", i + 1),
-        fmt::format("Recall over density, {} heads, {} tokens", mix, grouped(tokens)), "recall", names, records.speeds,
-        [&](const PrefillSpeed& row) {
-          return row.mix == mix && row.tokens == tokens && row.recall > 0 ? row.recall
-                                                                          : std::numeric_limits<double>::quiet_NaN();
-        }));
-  }
+  std::vector<Plot> plots;
+  const auto setups = distinct(records.losses, [](const PrefillLoss& row) { return row.setup; });
+  for (size_t i = 0; i < setups.size(); ++i)
+    plots.push_back(density_plot<PrefillLoss>(
+        i == 0 ? "prefill-perplexity" : fmt::format("prefill-perplexity-{}", i + 1),
+        "Perplexity over density, " + setups[i], "perplexity", names, records.losses,
+        [&](const PrefillLoss& row) { return row.setup == setups[i] ? row.perplexity : nothing; }));
+  const auto prompt_of = [](const PrefillSpeed& row) {
+    return fmt::format("{}, {} tokens", row.heads, grouped(row.tokens));
+  };
+  const auto prompts = distinct(records.speeds, prompt_of);
+  for (size_t i = 0; i < prompts.size(); ++i)
+    plots.push_back(
+        density_plot<PrefillSpeed>(fmt::format("prefill-recall-{}", i + 1), "Recall over density, " + prompts[i],
+                                   "recall", names, records.speeds, [&](const PrefillSpeed& row) {
+                                     return prompt_of(row) == prompts[i] && row.recall > 0 ? row.recall : nothing;
+                                   }));
   std::erase_if(plots, [](const Plot& plot) { return plot.series.empty(); });
   return plots;
 }

@@ -25,16 +25,16 @@ struct PrefillMethodName {
 /// A line of prism bench prefill.
 struct PrefillSpeed {
   PrefillMethodName method;
-  std::string mix, dtype;
-  int64_t tokens = 0, heads = 0, kv_heads = 0, head_dim = 0;
-  double density = 1, recall = 0, recall_p5 = 0, oracle_density = 0;            ///< 0: not measured
+  std::string heads;  ///< "structured, 8 on 2, 128 wide, bf16"
+  int64_t tokens = 0;
+  double density = 1, recall = 0, oracle_density = 0;                           ///< 0: not measured
   double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< sdpa_ms 0: not measured
 };
 
 /// A line of prism eval.
 struct PrefillLoss {
   PrefillMethodName method;
-  std::string model;
+  std::string setup;  ///< "runs/long on book.txt, windows of 4,096, bfloat16": what losses must share to be compared
   int64_t tokens = 0;
   double density = 1, recall = 0, perplexity = 0;  ///< recall 0: not measured; perplexity of a token
 };
@@ -48,14 +48,15 @@ struct PrefillRecords {
   std::vector<std::string> series() const;
 };
 
-/// @throws InputError for files that cannot be read, and lines that are neither.
+/// @throws InputError for files that cannot be read or hold no record, and lines that are neither.
 PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& files);
 
 /// A row for each line, in their order. No rows: there are none.
 Table prefill_speed_table(const PrefillRecords& records);
 Table prefill_loss_table(const PrefillRecords& records);
 
-/// Perplexity over density, a line for each series; recall over density, a plot for each kind of heads and length.
+/// Perplexity over density, a line for each series, a plot for each setup; recall over density, a plot for each kind of
+/// heads and length.
 /// Only where a series has two densities.
 std::vector<Plot> prefill_plots(const PrefillRecords& records);
 

@@ -18,13 +18,14 @@ constexpr double kGain = 0.97;
 /// Rows of each head that tell how much would be kept: one of so many, but no more than the most.
 constexpr int64_t kRowsPerSample = 8, kMostSamples = 4;
 
-/// The selector's, and for each sequence that of the rows which are asked first.
+/// The selector's, and for each sequence that of the rows which are asked first; made when they are first needed, which
+/// in short prompts is never.
 struct AutoState : SelectorState {
   std::unique_ptr<SelectorState> spectral;
   std::vector<std::unique_ptr<SelectorState>> samples_B;
 
   void truncate(int64_t length) override {
-    spectral->truncate(length);
+    if (spectral != nullptr) spectral->truncate(length);
     for (auto& state : samples_B) state->truncate(length);
   }
 };
@@ -50,8 +51,9 @@ std::vector<int64_t> sampled_rows(const HeadBlocks& blocks) {
   return rows;
 }
 
-/// Whether attend() would leave out what a mask leaves out.
-bool skips_blocks(const SelectorInput& input) {
+/// Whether there are bands to choose by, and attend() would leave out what a mask leaves out.
+bool can_be_sparse(const SelectorInput& input) {
+  if (input.pairs.size() == 0) return false;
   AttentionInput attention;
   attention.q_BTHD = input.q_BTHD;
   attention.kv = {input.k_BGSD, input.k_BGSD, {}};
@@ -76,19 +78,15 @@ class AutoSelector : public Selector {
   }
 
   std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const override {
-    if (skips_blocks(input)) cost_of(input);  // measured now rather than when a selection is timed
-    auto state = std::make_unique<AutoState>();
-    state->spectral = spectral_->make_state(input);
-    for (int64_t b = 0; b < input.q_BTHD.size(0); ++b)
-      state->samples_B.push_back(spectral_->make_state(of_sequence(input, b)));
-    return state;
+    if (can_be_sparse(input)) cost_of(input);  // measured now rather than when a selection is timed
+    return std::make_unique<AutoState>();
   }
 
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
-    auto& state = dynamic_cast<AutoState&>(kept_state);
+    auto& state = state_of<AutoState>(kept_state, "auto");
     const SelectorLengths lengths(input);
-    BlockMask all{query_block(), key_block(), {}, {}, {}};
-    if (!skips_blocks(input)) return all;
+    BlockMask all{query_block(), key_block(), {}, {}};
+    if (!can_be_sparse(input)) return all;
     const auto cost = cost_of(input);
     const auto size = size_of(input, lengths);
     const double dense = cost.dense_seconds(size.pairs, size.rows);
@@ -98,6 +96,7 @@ class AutoSelector : public Selector {
     if (choosing > kGain * dense) return all;
     const double expected = sampled_share(input, lengths, state) * size.pairs;
     if (choosing + cost.sparse_seconds(expected, size.rows) > kGain * dense) return all;
+    if (state.spectral == nullptr) state.spectral = spectral_->make_state(input);
     auto mask = spectral_->select(input, *state.spectral);
     return cost.sparse_seconds(kept_pairs(lengths, mask), size.rows) < kGain * dense ? mask : all;
   }
@@ -133,6 +132,9 @@ class AutoSelector : public Selector {
   /// The share of pairs that some rows keep.
   double sampled_share(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
     double kept = 0, seen = 0;
+    if (state.samples_B.empty())
+      for (int64_t b = 0; b < input.q_BTHD.size(0); ++b)
+        state.samples_B.push_back(spectral_->make_state(of_sequence(input, b)));
     for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
       const auto blocks = lengths.blocks(b, query_block(), key_block());
       const auto whole = of_sequence(input, b);

@@ -24,9 +24,9 @@ struct AutoOptions {
 ///
 /// Up to four rows of each head are asked first, one of eight in short prompts, unless even that would take more than
 /// `overhead` of dense attention's time. All rows are asked if what those keep promises that choosing and attending
-/// together take 3% less than dense attention, and their mask is used if it still does. Heads are decided together: one
-/// that keeps all its blocks costs as much among sparse ones as among dense ones. Dense too where attend() could not
-/// leave out blocks, as on a GPU.
+/// together take 3% less than dense attention; choosing done, their mask is used if attending alone does. Heads are
+/// decided together: one that keeps all its blocks costs as much among sparse ones as among dense ones. Dense too where
+/// attend() could not leave out blocks, as on a GPU, and where no features turn.
 ///
 /// Chunks that stay dense leave no trace in the selector's running energies: what later chunks keep depends on how a
 /// prompt is cut.

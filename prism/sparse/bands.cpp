@@ -26,6 +26,10 @@ Band band_of(std::string name, const RotaryPairs& pairs, int64_t first, int64_t 
   return {std::move(name), std::move(more)};
 }
 
+void check_turns(const RotaryPairs& pairs) {
+  PRISM_CHECK(pairs.size() > 0, "spectral", "expected pairs of features that turn; found none; use another selector.");
+}
+
 double root_mean(double squares, int64_t count) {
   return count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
 }
@@ -33,6 +37,7 @@ double root_mean(double squares, int64_t count) {
 }  // namespace
 
 std::vector<Band> paper_bands(const RotaryPairs& pairs, int64_t high_dims, int64_t low_dims) {
+  check_turns(pairs);
   const int64_t count = pairs.size();
   if (high_dims == 0) high_dims = std::max<int64_t>(1, count / 2) * 2;
   if (low_dims == 0) low_dims = std::max<int64_t>(1, 3 * count / 4) * 2;
@@ -44,8 +49,8 @@ std::vector<Band> paper_bands(const RotaryPairs& pairs, int64_t high_dims, int64
 
 std::vector<Band> auto_bands(const RotaryPairs& pairs, int64_t block) {
   constexpr double kHeard = 0.35;
+  check_turns(pairs);
   const int64_t count = pairs.size();
-  PRISM_CHECK(count > 0, "spectral", "expected pairs of features that turn; found none; use another selector.");
   const auto order = pairs.by_speed();
   const auto first_with = [&](double least) {
     const auto found = std::find_if(order.begin(), order.end(), [&](int64_t j) {

@@ -19,7 +19,7 @@ struct Band {
 /// the features that do not turn. They may overlap.
 ///
 /// For a head 128 wide with 64 and 96: pairs 0 to 31 and 16 to 63, which is what the paper's "first 64" and "last 96
-/// dimensions" count, and no slice of the vector. Source: arXiv 2602.08426, section 4.
+/// dimensions" count, and no slice of the vector. Source: arXiv 2602.08426, section 4.1.
 ///
 /// @param high_dims, low_dims  even; 0: half and three quarters of what turns, the paper's share.
 /// @throws InputError for odd ones, and for more than there is.

@@ -28,15 +28,16 @@ class FlashPrefillSelector : public HeadByHeadSelector {
     const auto means_ND = block_means(head.k_SD, head.key_block);
     const auto last_N = at::minimum((at::arange(head.blocks()) + 1) * head.key_block, at::full({}, head.keys)) - 1;
     auto kept_MN = at::zeros({head.rows(), head.blocks()}, torch::kByte);
-    for (int64_t row = 0, first = 0, end = 0; row < head.rows(); ++row, first = end) {
-      while (end < head.queries && head.row_of(end) == row) ++end;
+    for (int64_t row = 0; row < head.rows(); ++row) {
+      const int64_t first = head.first_position(row), end = head.end_position(row);
       auto kept_N = kept_MN[row];
       const std::span<uint8_t> forced(kept_N.mutable_data_ptr<uint8_t>(), static_cast<size_t>(head.blocks()));
       keep_first(forced, options_.sink);
       keep_last(forced, head.own_block(row), options_.window);
       if (head.first_row() + row + options_.last_dense >= head.prompt_rows) kept_N.fill_(1);
-      const auto scores_TN = at::mm(head.q_TD.narrow(0, first, end - first), means_ND.t()).mul_(head.scale);
-      const auto position_T = at::arange(first, end) + head.first_query();
+      const auto scores_TN =
+          at::mm(head.q_TD.narrow(0, first - head.first_query(), end - first), means_ND.t()).mul_(head.scale);
+      const auto position_T = at::arange(first, end);
       scores_TN.masked_fill_(last_N.unsqueeze(0) > position_T.unsqueeze(1), -std::numeric_limits<float>::infinity());
       const double largest = scores_TN.max().item<double>();
       if (std::isinf(largest)) continue;  // no query sees a whole block

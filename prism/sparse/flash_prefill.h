@@ -18,7 +18,7 @@ struct FlashPrefillOptions {
   void visit(Visitor& v) {
     v("alpha", alpha, "a block is kept from this share of the row's largest on");
     v("sink", sink, "first key blocks that every row keeps");
-    v("window", window, "last key blocks that every row keeps, its own among them");
+    v("window", window, "last key blocks that every row keeps, its own among them, which it keeps always");
     v("last_dense", last_dense, "last rows of a prompt that keep all they see");
     blocks.visit(v);
   }

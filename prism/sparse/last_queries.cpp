@@ -22,8 +22,7 @@ LastQueries attend_with_last(const HeadInput& head, int64_t most) {
 
 void keep_distances(const HeadInput& head, const DistanceRange& distances, torch::Tensor kept_MN) {
   for (int64_t m = 0; m < head.rows(); ++m) {
-    const int64_t first = std::max((head.first_row() + m) * head.query_block, head.first_query());
-    const int64_t last = std::min((head.first_row() + m + 1) * head.query_block, head.keys) - 1;
+    const int64_t first = head.first_position(m), last = head.end_position(m) - 1;
     const int64_t highest = last - distances.first, lowest = std::max<int64_t>(0, first - distances.end + 1);
     if (highest < 0) continue;
     kept_MN[m].slice(0, lowest / head.key_block, highest / head.key_block + 1).fill_(true);

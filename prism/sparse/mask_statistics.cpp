@@ -36,7 +36,7 @@ void measure_recall(const HeadInput& head, const torch::Tensor& kept_MN, int64_t
     const auto share_T = at::mv(mass_TN, kept_N).to(torch::kFloat);
     found.shares.insert(found.shares.end(), share_T.const_data_ptr<float>(),
                         share_T.const_data_ptr<float>() + share_T.numel());
-    found.looked_at += head.visible(row);
+    found.replaced += kept_N.sum().item<int64_t>();
     found.needed += fewest_blocks(mass_TN.mean(0), kept_N);
   }
 }
@@ -52,7 +52,7 @@ HeadStatistics& HeadStatistics::operator+=(const HeadStatistics& other) {
   visible += other.visible;
   shares.insert(shares.end(), other.shares.begin(), other.shares.end());
   needed += other.needed;
-  looked_at += other.looked_at;
+  replaced += other.replaced;
   return *this;
 }
 
@@ -77,7 +77,7 @@ HeadStatistics sum_of(const std::vector<HeadStatistics>& heads) {
 torch::Tensor kept_blocks(const SelectorInput& input, const BlockMask& mask) {
   auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size);
   if (!mask.defined()) return visible;
-  const auto kept = kept_blocks(mask, key_blocks(input, mask.key_block_size));
+  const auto kept = kept_blocks(spread_to_heads(mask, input.heads()), key_blocks(input, mask.key_block_size));
   PRISM_CHECK(kept.sizes() == visible.sizes(), "block_mask", "expected a mask {} for these queries and keys; found {}.",
               c10::str(visible.sizes()), c10::str(kept.sizes()));
   return kept.logical_and(visible);
@@ -100,16 +100,15 @@ torch::Tensor visible_blocks(const SelectorInput& input, int64_t query_block, in
 std::vector<HeadStatistics> measure_mask(const SelectorInput& input, const BlockMask& mask, int64_t recall_rows) {
   const torch::NoGradGuard no_gradients;
   const SelectorLengths lengths(input);
-  // A selector keeps only what is seen, so that its lists need not be spread out to be counted.
-  const auto kept_BHMN = recall_rows == 0 ? torch::Tensor() : kept_blocks(input, mask);
-  const auto counts_BH = mask.defined() ? mask.counts_BHM.sum(2) : torch::Tensor();
+  const auto kept_BHMN = kept_blocks(input, mask);
+  const auto counts_BH = kept_BHMN.sum({2, 3});
   std::vector<HeadStatistics> heads(static_cast<size_t>(input.heads()));
   for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
     const auto blocks = lengths.blocks(b, mask.query_block_size, mask.key_block_size);
     for (int64_t h = 0; h < input.heads(); ++h) {
       HeadStatistics found;
       found.visible = blocks.visible_blocks();
-      found.kept = mask.defined() ? counts_BH[b][h].item<int64_t>() : found.visible;
+      found.kept = counts_BH[b][h].item<int64_t>();
       if (recall_rows != 0)
         measure_recall(head_input(input, lengths, b, h, mask.query_block_size, mask.key_block_size), kept_BHMN[b][h],
                        recall_rows, found);

@@ -13,9 +13,9 @@ namespace prism {
 
 /// One query head, over all sequences of a batch.
 struct HeadStatistics {
-  int64_t kept = 0, visible = 0;      ///< key blocks of all rows of queries; those that some query of the row sees
-  std::vector<float> shares;          ///< of each query whose exact attention was computed, how much of it is kept
-  int64_t needed = 0, looked_at = 0;  ///< of those queries' rows: the fewest blocks that hold as much; visible ones
+  int64_t kept = 0, visible = 0;     ///< key blocks of all rows of queries; those that some query of the row sees
+  std::vector<float> shares;         ///< of each query whose exact attention was computed, how much of it is kept
+  int64_t needed = 0, replaced = 0;  ///< in those queries' rows: the fewest blocks that hold as much; kept ones
 
   double density() const { return visible == 0 ? 1 : static_cast<double>(kept) / static_cast<double>(visible); }
   bool has_recall() const { return !shares.empty(); }
@@ -23,8 +23,9 @@ struct HeadStatistics {
   double recall() const;
   /// The share that such a part of the queries stays below, 0 for the least. NaN likewise.
   double recall_quantile(double part) const;
-  /// What the density would be of the best choice of blocks that holds as much, row by row. NaN likewise.
-  double oracle_density() const { return static_cast<double>(needed) / static_cast<double>(looked_at); }
+  /// What the density would be of the best choice of blocks that holds as much, row by row: from the rows that were
+  /// looked at, so that it stands beside density(). NaN likewise.
+  double oracle_density() const { return density() * static_cast<double>(needed) / static_cast<double>(replaced); }
   HeadStatistics& operator+=(const HeadStatistics& other);
 };
 

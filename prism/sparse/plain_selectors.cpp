@@ -86,7 +86,7 @@ class DenseSelector : public Selector {
   }
   BlockMask select(const SelectorInput& input, SelectorState&) const override {
     const SelectorLengths checked(input);
-    return {blocks_.queries(), blocks_.keys(), {}, {}, {}};
+    return {blocks_.queries(), blocks_.keys(), {}, {}};
   }
 
  private:

@@ -16,7 +16,7 @@ struct MeanPoolingOptions {
   void visit(Visitor& v) {
     v("p", p, "share of the softmax over pooled keys that the kept blocks hold");
     v("sink", sink, "first key blocks that every row keeps");
-    v("recent", recent, "last key blocks that every row keeps, from its own on");
+    v("recent", recent, "last key blocks that every row keeps, from its own on; its own it keeps always");
     blocks.visit(v);
   }
 };
@@ -27,7 +27,7 @@ struct SinkWindowOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("sink", sink, "first key blocks that every row keeps");
-    v("window", window, "last key blocks that every row keeps, its own among them");
+    v("window", window, "last key blocks that every row keeps, its own among them, which it keeps always");
     blocks.visit(v);
   }
 };
@@ -63,9 +63,12 @@ struct DenseOptions {
   }
 };
 
-/// softmax(scale mean(q) . mean(k)) over the blocks that a row sees, all features alike.
+/// Top p of  softmax(scale mean(q) . mean(k))  over the blocks that a row sees, all features alike. Source: arXiv
+/// 2602.08426, equations 1 and 2.
 std::unique_ptr<Selector> make_mean_pooling_selector(const MeanPoolingOptions& options);
+/// Blocks 0 to sink - 1 and the last `window` up to the row's own. Source: arXiv 2309.17453.
 std::unique_ptr<Selector> make_sink_window_selector(const SinkWindowOptions& options);
+/// Each block that a row sees with probability `share`, and its own.
 std::unique_ptr<Selector> make_random_selector(const RandomBlocksOptions& options);
 /// By the exact attention: as slow as attention itself, and the least density at its recall.
 std::unique_ptr<Selector> make_oracle_selector(const OracleOptions& options);

@@ -35,16 +35,19 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 1024, kLong = 4096;
 constexpr int kRounds = 7;
+/// One more where what is measured, or the kernels, have changed: then all is measured again.
+constexpr int kVersion = 2;
 
-/// The fastest of some rounds.
-double seconds_of(const std::function<void()>& call) {
-  call();
-  double fastest = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kRounds; ++i) {
-    const Timer timer;
-    call();
-    fastest = std::min(fastest, timer.seconds());
-  }
+/// The fastest of some rounds of each call. They take turns, so that what else the machine does meets all alike.
+std::vector<double> seconds_in_turn(const std::vector<std::function<void()>>& calls) {
+  for (const auto& call : calls) call();
+  std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round)
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const Timer timer;
+      calls[i]();
+      fastest[i] = std::min(fastest[i], timer.seconds());
+    }
   return fastest;
 }
 
@@ -77,7 +80,7 @@ struct Noise {
 
 std::string cost_key(const PrefillShape& shape) {
   static const std::string cpu = cpu_name();  // reads a file
-  return fmt::format("{}, {} threads, {}, width {}, blocks {} x {}", cpu, at::get_num_threads(),
+  return fmt::format("version {}, {}, {} threads, {}, width {}, blocks {} x {}", kVersion, cpu, at::get_num_threads(),
                      isa_name(current_isa()), shape.head_dim, shape.query_block, shape.key_block) +
          (shape.type == torch::kBFloat16 ? ", bfloat16" : ", float32");
 }
@@ -152,10 +155,11 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   std::array<double, 2> pairs{}, rows{}, tokens{}, pooled{}, dense{}, select{};
   std::array<double, 2> kept{}, sparse{};
   PrefillCost cost;
-  const auto time_selection = [&](const Noise& noise) {
-    return seconds_of([&] { spectral->select(noise.input, *spectral->make_state(noise.input)); });
+  const auto selection_of = [&](const Noise& noise) {
+    return [&] { spectral->select(noise.input, *spectral->make_state(noise.input)); };
   };
-  cost.select_call = time_selection(Noise(shape, 1));
+  const Noise one(shape, 1);
+  cost.select_call = seconds_in_turn({selection_of(one)})[0];
   for (const size_t i : {0, 1}) {
     Noise noise(shape, i == 0 ? kShort : kLong);
     const SelectorLengths lengths(noise.input);
@@ -164,38 +168,44 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
     rows[i] = static_cast<double>(kHeads * of_head.rows());
     tokens[i] = static_cast<double>((kHeads + kKvHeads) * of_head.keys);
     pooled[i] = static_cast<double>(kHeads * of_head.visible_blocks());
-    dense[i] = seconds_of([&] { attend(noise.attention); });
-    select[i] = std::max(time_selection(noise) - cost.select_call, 0.0);
     // What a row costs shows where few pairs are kept.
     const auto random = make_random_selector({.share = i == 0 ? 0.1 : 0.999, .blocks = blocks});
-    noise.attention.block_mask = random->select(noise.input, *random->make_state(noise.input));
-    kept[i] = kept_pairs(lengths, noise.attention.block_mask);
-    sparse[i] = seconds_of([&] { attend(noise.attention); });
+    AttentionInput masked = noise.attention;
+    masked.block_mask = random->select(noise.input, *random->make_state(noise.input));
+    kept[i] = kept_pairs(lengths, masked.block_mask);
+    const auto seconds =
+        seconds_in_turn({[&] { attend(noise.attention); }, [&] { attend(masked); }, selection_of(noise)});
+    dense[i] = seconds[0];
+    sparse[i] = seconds[1];
+    select[i] = std::max(seconds[2] - cost.select_call, 0.0);
   }
   std::tie(cost.dense_pair, cost.dense_row) = std::tuple_cat(solve(pairs, rows, dense));
   std::tie(cost.sparse_pair, cost.sparse_row) = std::tuple_cat(solve(kept, rows, sparse));
+  // The same products: what is measured below that is noise.
+  cost.sparse_pair = std::max(cost.sparse_pair, cost.dense_pair);
   std::tie(cost.select_token, cost.select_pair) = std::tuple_cat(solve(tokens, pooled, select));
   return cost;
 }
 
 PrefillCost prefill_cost(const PrefillShape& shape) {
   static std::mutex mutex;
-  static std::map<std::string, PrefillCost> known;
-  const std::string key = cost_key(shape);
+  static std::map<std::tuple<PrefillShape, int, Isa>, PrefillCost> known;
   const std::lock_guard lock(mutex);
-  if (const auto found = known.find(key); found != known.end()) return found->second;
+  const std::tuple here{shape, at::get_num_threads(), current_isa()};
+  if (const auto found = known.find(here); found != known.end()) return found->second;
+  const std::string key = cost_key(shape);
   const auto folder = prefill_cost_folder();
   const fs::path file = folder ? *folder / "prefill_cost.json" : fs::path();
   Json costs = folder ? read_costs(file) : Json::object();
   if (costs.is_object() && costs.contains(key)) {
     try {
       const auto cost = fields_from_json<PrefillCost>(costs[key], file.string());
-      if (makes_sense(cost)) return known[key] = cost;
+      if (costs[key].size() == fields_to_json(cost).size() && makes_sense(cost)) return known[here] = cost;
     } catch (const Error&) {
       // of another version
     }
   }
-  const PrefillCost cost = known[key] = measure_prefill_cost(shape);
+  const PrefillCost cost = known[here] = measure_prefill_cost(shape);
   if (!folder) return cost;
   if (!costs.is_object()) costs = Json::object();
   costs[key] = fields_to_json(cost);

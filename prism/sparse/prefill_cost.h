@@ -6,6 +6,7 @@
 
 #include <torch/types.h>
 
+#include <compare>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -19,6 +20,7 @@ namespace prism {
 struct PrefillShape {
   torch::ScalarType type = torch::kBFloat16;
   int64_t head_dim = 128, query_block = 128, key_block = 128;
+  friend auto operator<=>(const PrefillShape&, const PrefillShape&) = default;
 };
 
 /// Seconds, all threads at work. A pair is a query and a key that it sees, of one head; a row is a block of queries.

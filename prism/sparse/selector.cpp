@@ -32,8 +32,10 @@ void check_readable(const SelectorInput& input) {
 
 void check_finite(bool is_finite, const char* what, int64_t head, int64_t b) {
   PRISM_CHECK(is_finite, kOperation,
-              "expected finite {}; found NaN or infinity in head {} of sequence {}; look at what made them.", what,
-              head, b);
+              "expected finite {}, and sums of them that float32 can hold; found others in head {} of sequence {}; "
+              "look at what "
+              "made them.",
+              what, head, b);
 }
 
 int64_t HeadBlocks::visible_blocks() const {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "prism/core/error.h"
 #include "prism/kernels/block_mask.h"
 #include "prism/sparse/rotary_pairs.h"
 
@@ -90,6 +91,15 @@ class SelectorState {
   /// Forgets all positions from `length` on.
   virtual void truncate(int64_t length) = 0;
 };
+
+/// A state as the selector that made it knows it. @throws InputError for another selector's.
+template <class State>
+State& state_of(SelectorState& state, const char* operation) {
+  auto* own = dynamic_cast<State*>(&state);
+  PRISM_CHECK(own != nullptr, operation,
+              "expected the state that this selector made; found another's; make one for each selector.");
+  return *own;
+}
 
 /// Of selectors that look at each chunk by itself.
 struct NoSelectorState : SelectorState {

@@ -19,6 +19,7 @@ namespace {
 using Words = std::vector<std::pair<std::string, std::string>>;
 
 constexpr const char* kPreset = "preset";
+constexpr const char* kChanged = "changed";  ///< instead of a preset's name: its settings with others among them
 
 /// Settings that go by a name; what they leave out has its default.
 struct Preset {
@@ -54,13 +55,14 @@ const Json kReferenceSpectral = {{"p", 0.95}, {"calibration", "all_blocks"}, {"t
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
       entry("spectral", "two bands of rotary pairs, calibrated (arXiv 2602.08426)", make_spectral_selector,
-            {{"prism", "the same wherever a prompt is cut at whole blocks"},
+            {{"prism", "the same wherever a prompt is cut at multiples of both block sizes"},
              {"official", "its authors' code: calibrated over all blocks, the last mean padded", kReferenceSpectral},
              {"paper", "likewise, p as for Llama-3.1; Qwen's is 0.93", kReferenceSpectral}}),
       entry<AutoOptions>(
           "auto",
-          "spectral where that is faster than dense, by what this machine was measured to do (a second, once; "
-          "kept as prefill_cost.json in PRISM_CACHE, by default ~/.cache/prism)",
+          "spectral where that is faster than dense, by what this machine was measured to do (a second, once for each "
+          "width, type, block size and number of threads; measured again where the file is deleted; kept as "
+          "prefill_cost.json in PRISM_CACHE, else prism in XDG_CACHE_HOME or ~/.cache)",
           [](const AutoOptions& options) { return make_auto_selector(options); }),
       entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
             {{"official", "alpha for Qwen3; Llama-3.1's is 0.18"}, {"paper", "likewise: not in the tables"}}),
@@ -76,8 +78,11 @@ const std::vector<Entry>& entries() {
              {"paper",
               "as in the code behind the tables, whose text says \"recommended\"",
               {{"vertical", 512}, {"slash", 2048}}}}),
-      entry("mean_pooling", "pooled queries against pooled keys, all features alike", make_mean_pooling_selector),
-      entry("sink_window", "the first and the last blocks", make_sink_window_selector),
+      entry("mean_pooling", "pooled queries against pooled keys, all features alike (arXiv 2602.08426, equation 2)",
+            make_mean_pooling_selector, {{"paper", "p as for the spectral selector: not in the tables"}}),
+      entry("sink_window", "the first and the last blocks (StreamingLLM, arXiv 2309.17453)", make_sink_window_selector,
+            {{"prism", "a block of first keys and a window of 1,024"},
+             {"official", "4 first keys and a window of 2,000, each rounded up to blocks", {{"window", 16}}}}),
       entry("random", "blocks by chance", make_random_selector),
       entry("oracle", "by the exact attention, as slow as that", make_oracle_selector),
       entry("dense", "all blocks", make_dense_selector)};
@@ -129,8 +134,9 @@ Json selector_settings(const std::string& name, const Words& words) {
       others.push_back(word);
   }
   if (preset == nullptr) return entry.settings(Json::object(), others);
-  Json settings = {{kPreset, preset->name}};
-  settings.update(entry.settings(preset->settings, others));
+  const Json plain = entry.settings(preset->settings, {}), all = entry.settings(preset->settings, others);
+  Json settings = {{kPreset, all == plain ? preset->name : kChanged}};
+  settings.update(all);
   return settings;
 }
 
@@ -139,7 +145,7 @@ std::unique_ptr<Selector> find_selector(const std::string& name, const Json& set
   const auto given = settings.find(kPreset);
   if (entry.presets.empty() || given == settings.end()) return entry.make(settings);
   PRISM_CHECK(given->is_string(), name, "preset: expected a name; found {}.", given->dump());
-  Json all = find_preset(entry, given->get<std::string>()).settings;
+  Json all = *given == kChanged ? Json::object() : find_preset(entry, given->get<std::string>()).settings;
   all.update(settings);
   all.erase(kPreset);
   return entry.make(all);

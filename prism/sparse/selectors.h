@@ -23,8 +23,8 @@ std::string selector_help(const std::string& name);
 /// `official`, as the method's authors run it, or `paper`, as the tables of arXiv 2602.08426 do. @throws InputError for
 /// an unknown name.
 std::vector<FieldDescription> selector_fields(const std::string& name);
-/// The settings that words like {"p", "0.9"} make, as find_selector() takes them: all fields, and the preset that they
-/// start from.
+/// The settings that words like {"p", "0.9"} make, as find_selector() takes them: all fields, and the preset whose they
+/// are, "changed" where one is not.
 /// @throws InputError for unknown names and fields, and for texts that are no such value.
 Json selector_settings(const std::string& name, const std::vector<std::pair<std::string, std::string>>& words);
 

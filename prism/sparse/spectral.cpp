@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/names.h"
 #include "prism/sparse/forced_blocks.h"
 #include "prism/sparse/pooled_tokens.h"
@@ -25,6 +26,7 @@ const std::map<std::string, Tail> kTails = {{"exact", Tail::exact}, {"padded", T
 
 /// Heads of all sequences, b H + h.
 struct SpectralState : SelectorState {
+  SpectralOptions options;  ///< of the selector that made it
   std::vector<PooledTokens> queries_BH, keys_BG;
 
   void truncate(int64_t length) override {
@@ -64,6 +66,7 @@ class SpectralSelector : public Selector {
                            : paper_bands(input.pairs, options_.high_dims, options_.low_dims);
     const int64_t batch = input.q_BTHD.size(0), width = input.q_BTHD.size(3);
     auto state = std::make_unique<SpectralState>();
+    state->options = options_;
     const auto side = [&](int64_t heads, int64_t block) {
       return std::vector<PooledTokens>(static_cast<size_t>(batch * heads), PooledTokens(bands, width, block, tail_));
     };
@@ -73,7 +76,9 @@ class SpectralSelector : public Selector {
   }
 
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
-    auto& state = dynamic_cast<SpectralState&>(kept_state);
+    auto& state = state_of<SpectralState>(kept_state, kOperation);
+    PRISM_CHECK(equal_fields(state.options, options_), kOperation,
+                "expected the state of a selector with these settings; found another's; make one for each selector.");
     const SelectorLengths lengths(input);
     check_readable(input);
     const int64_t batch = input.q_BTHD.size(0), heads = input.heads(), groups = input.k_BGSD.size(1);

@@ -31,7 +31,7 @@ struct SpectralOptions {
     v("low_dims", low_dims, "features of the slow pairs; 0: three quarters");
     v("calibration", calibration,
       "temperatures by energies over: causal_running, the blocks up to the row, the same wherever a prompt is cut "
-      "at whole blocks; all_blocks, as the reference; off");
+      "at multiples of both block sizes; all_blocks, as the reference; off");
     v("tail", tail, "mean of a block that is not whole: exact, or padded, with zeros, as the reference");
     v("sink", sink, "first key blocks that every row keeps");
     v("recent", recent, "last key blocks that every row keeps, from its own on");

@@ -13,7 +13,7 @@ namespace prism {
 enum class Calibration {
   off,             ///< temperature 1
   all_blocks,      ///< all, as the reference does: a row then depends on what comes after it, and on chunks
-  causal_running,  ///< up to the row: the same wherever a prompt is cut at whole blocks
+  causal_running,  ///< up to the row: the same wherever a prompt is cut at multiples of both block sizes
 };
 
 /// Temperature of a band z of n of a head's d features, from root mean squares over pooled queries Q and keys K:
@@ -21,7 +21,7 @@ enum class Calibration {
 ///   tau_z = sqrt(n / d) (RMS(Q_z) / max(RMS(Q), 1e-6)) (RMS(K_z) / max(RMS(K), 1e-6))
 ///
 /// @param query_blocks, key_blocks  that the energies are taken over.
-/// Source: arXiv 2602.08426, section 4.
+/// Source: arXiv 2602.08426, section 3.4, equation 13.
 double band_temperature(const BandedBlocks& queries, int64_t query_blocks, const BandedBlocks& keys, int64_t key_blocks,
                         size_t band);
 

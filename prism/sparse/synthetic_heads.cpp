@@ -23,6 +23,19 @@ constexpr double kMostStrength = 1e4;
 /// Strengths are shared between query and key, so that neither's product with the other's noise is large; heads of one
 /// group share keys, so the keys' part is the same for all.
 constexpr double kKeyShare = 4;
+/// Radians that a slow pair turns by over a prompt.
+constexpr double kMostTurn = 0.5;
+
+/// Radians a token. [D/2] float64
+Tensor angles_of(const SyntheticMix& mix) {
+  const int64_t half = mix.head_dim / 2;
+  return at::pow(mix.base, -at::arange(half, torch::kDouble) / static_cast<double>(half));
+}
+
+/// Pairs that hardly turn over the whole prompt.
+int64_t slow_pairs(const Tensor& angle_J, int64_t tokens) {
+  return (angle_J * static_cast<double>(tokens) <= kMostTurn).sum().item<int64_t>();
+}
 
 /// Directions, angles and noise of one mix.
 class Maker {
@@ -32,7 +45,7 @@ class Maker {
         tokens_(tokens),
         half_(mix.head_dim / 2),
         generator_(at::detail::createCPUGenerator(static_cast<uint64_t>(mix.seed))),
-        angle_J_(at::pow(mix.base, -at::arange(half_, torch::kDouble) / static_cast<double>(half_))) {
+        angle_J_(angles_of(mix)) {
     const auto turn_TJ = at::outer(at::arange(tokens, torch::kDouble), angle_J_);
     cos_TJ_ = turn_TJ.cos().to(torch::kFloat);
     sin_TJ_ = turn_TJ.sin().to(torch::kFloat);
@@ -49,13 +62,7 @@ class Maker {
   }
   /// Of the pairs that hardly turn over the whole prompt, at random.
   Tensor slow_direction() {
-    constexpr double kMostTurn = 0.5;
-    const int64_t count = (angle_J_ * static_cast<double>(tokens_) <= kMostTurn).sum().item<int64_t>();
-    PRISM_CHECK(
-        count >= 2, kOperation,
-        "expected two pairs that turn by no more than {} radians over {} tokens; found {}; raise the base or take "
-        "fewer tokens.",
-        kMostTurn, tokens_, count);
+    const int64_t count = slow_pairs(angle_J_, tokens_);
     auto direction_2J = at::zeros({2, half_}, torch::kDouble);
     direction_2J.narrow(1, half_ - count, count).copy_(at::randn({2, count}, generator_, torch::kDouble));
     return scaled(direction_2J);
@@ -103,7 +110,20 @@ void check_strength(double strength) {
               "expected strengths within -{0} and {0}; found {1}; change it.", kMostStrength, strength);
 }
 
-void check(const SyntheticMix& mix, int64_t tokens) {
+/// Where a needle lies, and the first query that looks for it, both by chance.
+struct Needle {
+  int64_t key, first_query;
+};
+
+Needle draw_needle(Random& random, int64_t tokens) {
+  const int64_t key = static_cast<int64_t>(random.below(static_cast<uint64_t>(std::max<int64_t>(1, tokens * 3 / 4))));
+  const int64_t room = std::max<int64_t>(1, tokens - kAskingQueries - key - 1);
+  return {key, key + 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(room)))};
+}
+
+}  // namespace
+
+void check_synthetic_mix(const SyntheticMix& mix, int64_t tokens) {
   PRISM_CHECK(!mix.heads.empty() && mix.kv_heads > 0 && static_cast<int64_t>(mix.heads.size()) % mix.kv_heads == 0,
               kOperation, "expected heads, and kv_heads that divide them; found {} and {}; change one.",
               mix.heads.size(), mix.kv_heads);
@@ -122,24 +142,20 @@ void check(const SyntheticMix& mix, int64_t tokens) {
     }
   }
   PRISM_CHECK(tokens > 0, kOperation, "expected tokens; found {}; ask for more.", tokens);
+  const bool needs_slow = std::any_of(mix.heads.begin(), mix.heads.end(), [](const HeadPattern& head) {
+    return head.sink != 0 || head.needle != 0 || head.topic != 0;
+  });
+  const int64_t slow = slow_pairs(angles_of(mix), tokens);
+  PRISM_CHECK(
+      !needs_slow || slow >= 2, kOperation,
+      "expected two pairs that turn by no more than {} radians over {} tokens; found {}; raise the base or take "
+      "fewer tokens.",
+      kMostTurn, tokens, slow);
 }
-
-/// Where a needle lies, and the first query that looks for it, both by chance.
-struct Needle {
-  int64_t key, first_query;
-};
-
-Needle draw_needle(Random& random, int64_t tokens) {
-  const int64_t key = static_cast<int64_t>(random.below(static_cast<uint64_t>(std::max<int64_t>(1, tokens * 3 / 4))));
-  const int64_t room = std::max<int64_t>(1, tokens - kAskingQueries - key - 1);
-  return {key, key + 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(room)))};
-}
-
-}  // namespace
 
 SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, torch::ScalarType type) {
   const torch::NoGradGuard no_gradients;
-  check(mix, tokens);
+  check_synthetic_mix(mix, tokens);
   Maker maker(mix, tokens);
   const auto heads = static_cast<int64_t>(mix.heads.size()), group = heads / mix.kv_heads;
   SyntheticHeads made{at::empty({1, tokens, heads, mix.head_dim}, type),

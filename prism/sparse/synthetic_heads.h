@@ -59,14 +59,19 @@ struct SyntheticHeads {
   RotaryPairs pairs;
 };
 
+/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, a width that is no
+///         multiple of 16, strengths beyond 10^4, sinks, needles or topics where fewer than two pairs are so slow that
+///         they turn by no more than half a radian over the prompt.
+void check_synthetic_mix(const SyntheticMix& mix, int64_t tokens);
+
 /// Before the rotary encoding a key is noise and a direction in the fast 5/8 of the pairs, the same for all keys, and a
 /// query is noise and that direction turned by -distance theta_j in each pair j for each slash, so that their score
 /// depends on their distance alone and is largest at the slash's: there it is the strength, where there is no other
 /// slash. Sinks, needles and topics are directions in the pairs that turn by no more than half a radian over the whole
-/// prompt, so that their scores are the strengths whatever the distance.
+/// prompt, so that their scores are the strengths at small distances and at most an eighth less at the largest. Queries
+/// that look for a needle may stand anywhere behind its first key.
 ///
-/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, a width that is no
-///         multiple of 16, strengths beyond 10^4, sinks, needles or topics where fewer than two pairs are so slow.
+/// @throws as check_synthetic_mix().
 SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, torch::ScalarType type);
 
 }  // namespace prism

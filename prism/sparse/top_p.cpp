@@ -31,19 +31,28 @@ void keep_top_p(std::span<const float> probabilities, double share, std::span<ui
   }
   keys.resize(probabilities.size());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = key_of(probabilities[i], i);
-  // Mostly a few hold the share: the largest ones are sorted, then twice as many as before.
-  constexpr size_t kFirst = 32;
+  // Entries before `first` are kept, those from `last` on are not; what lies between is split until little is left to
+  // sort. Mostly a few hold the share, so the first split is near the front.
+  constexpr std::ptrdiff_t kFirst = 32, kFew = 16;
   double before = 0;
-  for (size_t sorted = 0, end = 0; sorted < keys.size() && before < share; sorted = end) {
-    end = std::min(keys.size(), std::max(kFirst, 3 * sorted));
-    const auto first = keys.begin() + static_cast<std::ptrdiff_t>(sorted);
-    const auto last = keys.begin() + static_cast<std::ptrdiff_t>(end);
-    if (last != keys.end()) std::nth_element(first, last, keys.end(), std::greater<>());
-    std::sort(first, last, std::greater<>());
-    for (auto key = first; key != last && before < share; ++key) {
-      kept[index_of(*key)] = 1;
-      before += probability_of(*key);
+  auto first = keys.begin(), last = keys.end();
+  for (std::ptrdiff_t size = kFirst; last - first > kFew; size = (last - first) / 2) {
+    const auto middle = first + std::min(size, (last - first) / 2);
+    std::nth_element(first, middle, last, std::greater<>());
+    double upper = 0;
+    for (auto key = first; key != middle; ++key) upper += probability_of(*key);
+    if (before + upper >= share) {
+      last = middle;
+      continue;
     }
+    for (auto key = first; key != middle; ++key) kept[index_of(*key)] = 1;
+    before += upper;
+    first = middle;
+  }
+  std::sort(first, last, std::greater<>());
+  for (auto key = first; key != last && before < share; ++key) {
+    kept[index_of(*key)] = 1;
+    before += probability_of(*key);
   }
 }
 

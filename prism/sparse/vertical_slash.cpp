@@ -11,14 +11,14 @@
 namespace prism {
 namespace {
 
-constexpr int64_t kLastQueries = 64, kFirstColumns = 30, kFirstDistances = 100;
+constexpr int64_t kLastQueries = 64, kFirstColumns = 30, kFirstDistances = 100, kFewestDistances = 50;
 
-/// The indices of the largest `count`, the first `always` among them; ascending.
-std::vector<int64_t> largest(const torch::Tensor& values_S, int64_t count, int64_t always) {
+/// The indices of the largest `count`, before them the first `preferred`; ascending.
+std::vector<int64_t> largest(const torch::Tensor& values_S, int64_t count, int64_t preferred) {
   auto values = values_S.clone();
-  values.slice(0, 0, always).fill_(std::numeric_limits<float>::infinity());
+  values.slice(0, 0, preferred).fill_(std::numeric_limits<float>::infinity());
   const auto order = values.argsort(/*stable=*/true, /*dim=*/0, /*descending=*/true);
-  const auto chosen = order.slice(0, 0, std::max(count, always)).contiguous();
+  const auto chosen = order.slice(0, 0, count).contiguous();
   std::vector<int64_t> found(chosen.const_data_ptr<int64_t>(), chosen.const_data_ptr<int64_t>() + chosen.numel());
   std::sort(found.begin(), found.end());
   return found;
@@ -82,8 +82,8 @@ int64_t held_pairs(const HeadBlocks& head, const VerticalSlash& pattern) {
 
 VerticalSlash choose_vertical_slash(const HeadInput& head, const VerticalSlashOptions& options) {
   const auto last = attend_with_last(head, kLastQueries);
-  return {largest(last.vertical_S, options.vertical, kFirstColumns),
-          largest(last.slash_S, options.slash, kFirstDistances)};
+  return {largest(last.vertical_S, std::max(options.vertical, kFirstColumns), kFirstColumns),
+          largest(last.slash_S, std::max(options.slash, kFewestDistances), kFirstDistances)};
 }
 
 std::unique_ptr<Selector> make_vertical_slash_selector(const VerticalSlashOptions& options) {

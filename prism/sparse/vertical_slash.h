@@ -15,8 +15,8 @@ struct VerticalSlashOptions {
   BlockSizes blocks = {.block_size = 64};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("vertical", vertical, "keys that every query keeps, the first 30 among them");
-    v("slash", slash, "distances that every query keeps, the first 100 among them");
+    v("vertical", vertical, "keys that every query keeps, at least 30, the first 30 among them");
+    v("slash", slash, "distances that every query keeps, at least 50, the first 100 before others");
     blocks.visit(v);
   }
 };

@@ -103,6 +103,8 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   expect_sentence(run({"attend", "qkv.safetensors", "--output", "o.st", "--save-mask", "./o.st"}), 2, {"twice"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors", "--mask-blocks", "48,32"}), 2,
                   {"48"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors", "--mask-blocks", "64,0"}), 2,
+                  {"--mask-blocks", "0"});
   expect_sentence(run({"attend", "qkv.safetensors", "--picture", "x.svg", "--picture-head", "4"}), 2, {"0-3", "4"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "x.svg"));
 }
@@ -125,6 +127,41 @@ TEST(AttendCommand, TakesPositionsOfSeveralAxes) {
   EXPECT_EQ(with({"--mrope-sections", "4,2,3"}).status, 2);
 }
 
+TEST(AttendCommand, TakesTheAnglesAndTheLayoutOfPairs) {
+  // Angles of base 10^4 in the file, those of another base by option: the file's count.
+  write_input();
+  const auto density = [&](const std::string& file, const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"attend",        file,    "--set",      "p=0.5", "--set",
+                                      "block_size=32", "--set", "bands=auto", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto outcome = run(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out)["density"].get<double>();
+  };
+  EXPECT_NE(density("qkv.safetensors", {"--rotary", "interleaved"}), density("qkv.safetensors", {}));
+  write_random("angles.safetensors",
+               {{"q", {1, 4, 300, 16}}, {"k", {1, 2, 400, 16}}, {"v", {1, 2, 400, 24}}, {"inverse_frequencies", {8}}});
+  const double with_angles = density("angles.safetensors", {});
+  EXPECT_EQ(density("angles.safetensors", {"--rotary-base", "1000000"}), with_angles);
+  EXPECT_NE(with_angles, density("qkv.safetensors", {"--rotary-base", "1000000"}));
+  write_random("many.safetensors",
+               {{"q", {1, 1, 8, 16}}, {"k", {1, 1, 8, 16}}, {"v", {1, 1, 8, 16}}, {"inverse_frequencies", {9}}});
+  expect_sentence(run({"attend", "many.safetensors"}), 2, {"at most 8 angles", "9"});
+}
+
+TEST(AttendCommand, LeavesOutTilesThatHardlyCount) {
+  write_input();
+  const auto out_of = [&](const std::string& share) {
+    const auto outcome = run(
+        {"attend", "qkv.safetensors", "--selector", "dense", "--skip-share", share, "--output", "skipped.safetensors"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return read_file_of("skipped.safetensors").second;
+  };
+  EXPECT_EQ(out_of("0"), out_of("1e-30"));
+  EXPECT_NE(out_of("0"), out_of("1"));
+  expect_sentence(run({"attend", "qkv.safetensors", "--skip-share", "2"}), 2, {"--skip-share"});
+}
+
 TEST(AttendCommand, SaysWhatRoundingToBlocksAdds) {
   write_input();
   const auto outcome = run({"attend", "qkv.safetensors", "--selector", "vertical_slash", "--set", "vertical=30",
@@ -132,7 +169,8 @@ TEST(AttendCommand, SaysWhatRoundingToBlocksAdds) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto row = Json::parse(outcome.out);
   EXPECT_EQ(row["settings"]["vertical"], 30);
-  EXPECT_EQ(row["settings"]["preset"], "official");
+  EXPECT_EQ(row["settings"]["preset"], "changed");
+  EXPECT_LT(row["unrounded_density"], row["density"]);
   for (const auto& head : row["heads"]) EXPECT_LT(head["unrounded_density"], head["density"]);
 }
 

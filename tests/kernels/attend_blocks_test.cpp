@@ -47,6 +47,7 @@ TEST(AttendBlocks, EqualTheReferenceForRandomMasksOnEveryInstructionSet) {
                              {5, 300, 128, 64, 64, 0.5, torch::kFloat},
                              {400, 600, 64, 128, 96, 0.3, torch::kBFloat16, 8, 1, 40},
                              {400, 600, 128, 128, 192, 0.3, torch::kFloat, 4, 4, 128},
+                             {300, 500, 64, 64, 64, 0.3, torch::kBFloat16, 8, 2, 64},
                              {300, 600, 256, 256, 256, 0.5, torch::kBFloat16, 8, 1, 64}};
   for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
     if (isa > current_isa()) break;
@@ -108,6 +109,34 @@ TEST(AttendBlocks, AreCausalAttentionWhereAllAreKept) {
   const auto found = attend(input);
   input.block_mask = {};
   EXPECT_LE((attend(input).out_BTHE - found.out_BTHE).abs().max().item<float>(), 1e-5);
+}
+
+TEST(AttendBlocks, AreLibTorchsCausalAttentionWhereAllAreKept) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const auto input = blocked_input({700, 700, 128, 64, 64, 1, type, 4, 2});
+    const auto repeated = [](const torch::Tensor& x) { return x.repeat_interleave(2, 1).to(torch::kDouble); };
+    const auto expected =
+        at::scaled_dot_product_attention(input.q_BTHD.transpose(1, 2).to(torch::kDouble), repeated(input.kv.k_BGSD),
+                                         repeated(input.kv.v_BGSE), std::nullopt, 0.0, /*is_causal=*/true);
+    const auto found = attend(input).out_BTHE.transpose(1, 2).to(torch::kDouble);
+    EXPECT_LE((found - expected).abs().max().item<double>(), type == torch::kFloat ? 1e-5 : 2e-2);
+  }
+}
+
+TEST(AttendBlocks, MayBeSharedByTheHeadsOfAGroup) {
+  for (const int64_t shared : {1, 2}) {  // one mask for all heads, one for each key/value head
+    auto input = blocked_input({300, 500, 64, 64, 64, 0.3, torch::kFloat, 8, 2});
+    const auto kept = kept_blocks(input.block_mask, 8).slice(1, 0, shared);
+    input.block_mask = make_block_mask(kept, 64, 64);
+    const auto found = attend(input, AttentionBackend::flash);
+    const auto plain = attend(input, AttentionBackend::reference);
+    EXPECT_LE((found.out_BTHE - plain.out_BTHE).abs().max().item<float>(), 1e-5);
+    input.block_mask = make_block_mask(kept.repeat_interleave(8 / shared, 1), 64, 64);
+    EXPECT_TRUE(torch::equal(attend(input, AttentionBackend::flash).out_BTHE, found.out_BTHE));
+  }
+  auto input = blocked_input({300, 500, 64, 64, 64, 0.3, torch::kFloat, 8, 2});
+  input.block_mask = make_block_mask(kept_blocks(input.block_mask, 8).slice(1, 0, 3), 64, 64);
+  EXPECT_REFUSED(attend(input), "or of heads that share");
 }
 
 TEST(AttendBlocks, OnTheDiagonalAreAttentionOfEachBlockByItself) {

@@ -86,6 +86,35 @@ TEST_F(PrefillRecordsTest, GivePerplexityBesideDense) {
   EXPECT_EQ(records.series(), (std::vector<std::string>{"dense", "spectral"}));
 }
 
+TEST_F(PrefillRecordsTest, OfOtherModelsTextsAndWindowsAreNotCompared) {
+  const auto with = [](std::string line, const std::string& fields) {
+    return line.insert(line.find("\"token_perplexity\""), fields);
+  };
+  const std::string one = R"("files":["a.txt"],"window":4096,"stride":4096,"dtype":"bfloat16",)";
+  const std::string other = R"("files":["b.txt"],"window":4096,"stride":2048,"dtype":"bfloat16",)";
+  const auto records =
+      read(with(loss_line("dense", "{}", 1, 20), one) + with(loss_line("spectral", R"({"p":0.9})", 0.5, 22), one) +
+           with(loss_line("spectral", R"({"p":0.5})", 0.2, 25), one) +
+           with(loss_line("spectral", R"({"p":0.9})", 0.5, 220), other) +
+           with(loss_line("spectral", R"({"p":0.5})", 0.2, 250), other));
+  const Table table = prefill_loss_table(records);
+  EXPECT_EQ(table.rows[0][1].text, "runs/long on a.txt, windows of 4,096, bfloat16");
+  EXPECT_EQ(table.rows[3][1].text, "runs/long on b.txt, windows of 4,096 every 2,048, bfloat16");
+  EXPECT_EQ(table.rows[1].back().text, "+10.00");
+  EXPECT_EQ(table.rows[3].back().text, "–") << "no dense attention of that text";
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 2u);
+  EXPECT_EQ(plots[1].series.size(), 1u);
+  EXPECT_EQ(plots[1].series[0].points.front().y, 250);
+}
+
+TEST_F(PrefillRecordsTest, AreLinesOfTheirOwnWhereMoreThanTheShareDiffers) {
+  const auto records = read(speed_line("spectral", R"({"p":0.9,"high_dims":64,"preset":"prism"})", 0.3, 0.97) +
+                            speed_line("spectral", R"({"p":0.8,"high_dims":64,"preset":"changed"})", 0.2, 0.9) +
+                            speed_line("spectral", R"({"p":0.8,"high_dims":32,"preset":"changed"})", 0.2, 0.8));
+  EXPECT_EQ(records.series(), (std::vector<std::string>{"spectral, high_dims 64", "spectral, high_dims 32"}));
+}
+
 TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
   ReportOptions options;
   options.prefill = read(loss_line("<b>", R"({"p":0.9})", 0.5, 20.2) + loss_line("<b>", R"({"p":0.5})", 0.2, 24));
@@ -104,6 +133,8 @@ TEST_F(PrefillRecordsTest, OfOtherKindsAreRefused) {
   EXPECT_REFUSED(read("\n[1]"), "line 2");
   EXPECT_REFUSED(read(speed_line("dense", "{}", 1, 1) + R"({"bench":"prefill","selector":1})"), "line 2");
   EXPECT_REFUSED(read("{"), "line 1");
+  EXPECT_REFUSED(read("\n\n"), "found none");
+  EXPECT_REFUSED(read_prefill_records({folder_.path()}), "directory");
 }
 
 }  // namespace

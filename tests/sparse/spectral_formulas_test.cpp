@@ -21,32 +21,48 @@ namespace {
 
 using torch::Tensor;
 
+enum class Layout { halves, interleaved, partial };
+
 /// A prompt and settings drawn by chance.
 struct Draw {
-  int64_t heads, groups, tokens, queries, width, block, high, low;
+  int64_t heads, groups, tokens, queries, width, query_block, key_block, high, low;
   double p_high, p_low;
   const char *calibration, *tail;
+  Layout layout;
+  torch::ScalarType type;
+
+  /// Features that turn.
+  int64_t turned() const { return layout == Layout::partial ? width / 2 : width; }
+  RotaryPairs pairs() const {
+    std::vector<double> angles;
+    for (int64_t j = 0; j < turned() / 2; ++j) angles.push_back(std::pow(0.7, static_cast<double>(j)));
+    return layout == Layout::interleaved ? interleaved_pairs(width, angles) : half_split_pairs(width, angles);
+  }
+  int64_t rows() const { return (tokens - 1) / query_block - (tokens - queries) / query_block + 1; }
+  int64_t blocks() const { return (tokens + key_block - 1) / key_block; }
 };
 
 Draw draw(Random& random) {
+  const auto below = [&](int64_t count) { return static_cast<int64_t>(random.below(static_cast<uint64_t>(count))); };
   const auto one_of = [&](const auto& list) { return list[random.below(std::size(list))]; };
-  const int64_t widths[] = {32, 64, 96, 128}, blocks[] = {32, 64, 128}, groups[] = {1, 2};
+  const int64_t widths[] = {32, 64, 96, 128}, blocks[] = {32, 64, 128, 256}, groups[] = {1, 2}, shared[] = {1, 2, 4};
   const char *calibrations[] = {"all_blocks", "off", "causal_running"}, *tails[] = {"exact", "padded"};
   Draw d{};
   d.groups = one_of(groups);
-  d.heads = d.groups * one_of(groups);
+  d.heads = d.groups * one_of(shared);
   d.width = one_of(widths);
-  d.block = one_of(blocks);
-  d.tokens = 1 + static_cast<int64_t>(random.below(1200));
-  d.queries = random.below(2) == 0 ? d.tokens : 1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(d.tokens)));
-  d.high = 2 * (1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(d.width / 2))));
-  d.low = 2 * (1 + static_cast<int64_t>(random.below(static_cast<uint64_t>(d.width / 2))));
+  d.query_block = one_of(blocks);
+  d.key_block = random.below(2) == 0 ? d.query_block : one_of(blocks);
+  d.tokens = 1 + below(1200);
+  d.queries = random.below(2) == 0 ? d.tokens : 1 + below(d.tokens);
+  d.layout = one_of(std::array{Layout::halves, Layout::interleaved, Layout::partial});
+  d.type = one_of(std::array{torch::kFloat, torch::kBFloat16});
+  d.high = 2 * (1 + below(d.turned() / 2));
+  d.low = 2 * (1 + below(d.turned() / 2));
   d.p_high = 0.3 + 0.69 * random.uniform();
   d.p_low = 0.3 + 0.69 * random.uniform();
   d.calibration = one_of(calibrations);
   d.tail = one_of(tails);
-  // What came before the queries is not known, so its energies are not either: only whole prompts have the reference's.
-  if (d.queries != d.tokens) d.calibration = "off";
   return d;
 }
 
@@ -70,22 +86,29 @@ struct Decisions {
   Tensor uncertain_MN;  ///< bool: rounding in float32 may decide otherwise
 };
 
+/// The features of a band: pairs [begin, end), fast ones first, and of the low band what does not turn.
+Tensor features_of(const Draw& d, int64_t begin, int64_t end, bool with_unturned) {
+  std::vector<int64_t> features;
+  for (int64_t j = begin; j < end; ++j) {
+    const auto pair = d.layout == Layout::interleaved ? std::pair{2 * j, 2 * j + 1} : std::pair{j, j + d.turned() / 2};
+    features.insert(features.end(), {pair.first, pair.second});
+  }
+  for (int64_t i = d.turned(); with_unturned && i < d.width; ++i) features.push_back(i);
+  return torch::tensor(features, torch::kLong);
+}
+
 /// One head by the formulas.
 Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD) {
-  const int64_t first = d.tokens - d.queries, half = d.width / 2, first_row = first / d.block;
+  const int64_t first = d.tokens - d.queries, first_row = first / d.query_block, pairs = d.turned() / 2;
   const bool is_padded = std::string(d.tail) == "padded";
-  const auto queries = pooled(q_TD, d.block, first, is_padded), keys = pooled(k_SD, d.block, 0, is_padded);
+  const auto queries = pooled(q_TD, d.query_block, first, is_padded), keys = pooled(k_SD, d.key_block, 0, is_padded);
   const int64_t rows = queries.size(0), blocks = keys.size(0);
   Decisions found{at::zeros({rows, blocks}, torch::kBool), at::zeros({rows, blocks}, torch::kBool)};
-  const auto pairs = [&](int64_t begin, int64_t end) {
-    std::vector<int64_t> features;
-    for (int64_t j = begin; j < end; ++j) features.insert(features.end(), {j, j + half});
-    return torch::tensor(features, torch::kLong);
-  };
-  const std::pair<Tensor, double> bands[] = {{pairs(0, d.high / 2), d.p_high},
-                                             {pairs(half - d.low / 2, half), d.p_low}};
+  const std::pair<Tensor, double> bands[] = {{features_of(d, 0, d.high / 2, false), d.p_high},
+                                             {features_of(d, pairs - d.low / 2, pairs, true), d.p_low}};
   for (int64_t m = 0; m < rows; ++m) {
-    const int64_t visible = std::min(first_row + m + 1, blocks);
+    const int64_t end = std::min((first_row + m + 1) * d.query_block, d.tokens);
+    const int64_t visible = (end - 1) / d.key_block + 1;
     for (const auto& [features, share] : bands) {
       const auto qz = queries.index_select(1, features), kz = keys.index_select(1, features);
       const double n = static_cast<double>(features.numel()), width = static_cast<double>(d.width);
@@ -111,7 +134,7 @@ Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD) {
       }
     }
     found.kept_MN[m][0].fill_(true);
-    found.kept_MN[m][first_row + m].fill_(true);
+    found.kept_MN[m].slice(0, (first_row + m) * d.query_block / d.key_block, visible).fill_(true);
   }
   return found;
 }
@@ -122,32 +145,31 @@ TEST(SpectralFormulas, GiveTheSameMasksOn200RandomPrompts) {
   for (int i = 0; i < 200; ++i) {
     const Draw d = draw(random);
     SCOPED_TRACE(testing::Message() << "case " << i << ": " << d.queries << " of " << d.tokens << " tokens, " << d.heads
-                                    << "/" << d.groups << " heads " << d.width << " wide, blocks of " << d.block << ", "
-                                    << d.high << " and " << d.low << ", " << d.calibration << ", " << d.tail);
+                                    << "/" << d.groups << " heads " << d.width << " wide, blocks of " << d.query_block
+                                    << " x " << d.key_block << ", " << d.high << " and " << d.low << ", "
+                                    << d.calibration << ", " << d.tail << ", layout " << static_cast<int>(d.layout));
     torch::manual_seed(i);
     // Scores that differ, from flat to sharp.
     const double sharp = 1 + 3 * random.uniform();
     const auto topics = torch::randn({4, d.width}, torch::kDouble);
-    const auto own = topics.index_select(0, torch::randint(4, {(d.tokens + d.block - 1) / d.block}, torch::kLong))
-                         .repeat_interleave(d.block, 0)
+    const auto own = topics.index_select(0, torch::randint(4, {d.blocks()}, torch::kLong))
+                         .repeat_interleave(d.key_block, 0)
                          .narrow(0, 0, d.tokens);
-    const auto q = (sharp * own + torch::randn({d.heads, d.tokens, d.width}, torch::kDouble)).to(torch::kFloat);
-    const auto k = (sharp * own + torch::randn({d.groups, d.tokens, d.width}, torch::kDouble)).to(torch::kFloat);
-    const SelectorInput input{
-        .q_BTHD = q.narrow(1, d.tokens - d.queries, d.queries).transpose(0, 1).unsqueeze(0),
-        .k_BGSD = k.unsqueeze(0),
-        .q_lengths_B = {},
-        .kv_lengths_B = {},
-        .pairs = half_split_pairs(d.width, std::vector<double>(static_cast<size_t>(d.width / 2), 1.0))};
+    const auto q = (sharp * own + torch::randn({d.heads, d.tokens, d.width}, torch::kDouble)).to(d.type);
+    const auto k = (sharp * own + torch::randn({d.groups, d.tokens, d.width}, torch::kDouble)).to(d.type);
+    const SelectorInput input{.q_BTHD = q.narrow(1, d.tokens - d.queries, d.queries).transpose(0, 1).unsqueeze(0),
+                              .k_BGSD = k.unsqueeze(0),
+                              .q_lengths_B = {},
+                              .kv_lengths_B = {},
+                              .pairs = d.pairs()};
     const auto selector = make_spectral_selector({.p_high = d.p_high,
                                                   .p_low = d.p_low,
                                                   .high_dims = d.high,
                                                   .low_dims = d.low,
                                                   .calibration = d.calibration,
                                                   .tail = d.tail,
-                                                  .blocks = {.block_size = d.block}});
-    const auto kept =
-        kept_blocks(selector->select(input, *selector->make_state(input)), (d.tokens + d.block - 1) / d.block);
+                                                  .blocks = {.query_block = d.query_block, .key_block = d.key_block}});
+    const auto kept = kept_blocks(selector->select(input, *selector->make_state(input)), d.blocks());
     for (int64_t h = 0; h < d.heads; ++h) {
       const auto expected = by_formulas(d, q[h].slice(0, d.tokens - d.queries).to(torch::kDouble),
                                         k[h * d.groups / d.heads].to(torch::kDouble));

@@ -76,6 +76,20 @@ TEST(Spectral, EqualsTheGoldenMasks) {
   }
 }
 
+TEST(Spectral, OfSlicesInsteadOfPairsWouldBeAnotherMask) {
+  // Features 2 j and 2 j + 1 of vectors whose pairs are half a head apart: [0, 64) and [32, 128) as bands.
+  const GoldenInput golden(1, 2, 2048, 128, 128);
+  auto input = input_of(golden, 2, 2048, 128, 2048);
+  input.pairs = interleaved_pairs(128, input.pairs.angles);
+  const auto mask = select({.p_high = .95, .p_low = .95, .calibration = "all_blocks", .tail = "padded"}, input);
+  EXPECT_EQ(mask.counts_BHM[0][0].sum().item<int64_t>(), 128);
+  EXPECT_EQ(mask.counts_BHM[0][1].sum().item<int64_t>(), 132);
+  const Tensor kept = kept_blocks(mask, 16).to(torch::kByte).contiguous();
+  Fnv fnv;
+  for (int64_t i = 0; i < kept.numel(); ++i) fnv.add(kept.const_data_ptr<uint8_t>()[i]);
+  EXPECT_EQ(fnv.hash(), 0x56b994dda7c1293du);
+}
+
 /// Two sequences, four query heads on two key heads, 64 wide.
 SelectorInput random_input(int64_t tokens) {
   torch::manual_seed(1);
@@ -153,6 +167,22 @@ TEST(Spectral, FollowsTheHeadsWhereverTheyStandAndTheLayoutOfTheirPairs) {
   EXPECT_TRUE(at::equal(kept_of(options, interleaved), kept));
   interleaved.pairs = input.pairs;
   EXPECT_FALSE(at::equal(kept_of(options, interleaved), kept)) << "the layout must matter";
+}
+
+TEST(Spectral, ScalesCalibratedScoresWithTheQueriesAndGivesEqualHeadsEqualMasks) {
+  auto input = random_input(900);
+  // tau is of ratios, so that doubled queries have doubled logits: what a share of 1 - e keeps grows fewer.
+  const SpectralOptions options{.p_high = 0.9, .p_low = 0.9, .calibration = "all_blocks", .blocks = {.block_size = 64}};
+  auto sharper = input;
+  sharper.q_BTHD = 8 * input.q_BTHD;
+  EXPECT_LT(kept_of(options, sharper).sum().item<int64_t>(), kept_of(options, input).sum().item<int64_t>());
+  // Each key/value head's queries twice.
+  const int64_t groups = input.k_BGSD.size(1), heads = input.heads();
+  auto doubled = input;
+  doubled.q_BTHD = input.q_BTHD.unflatten(2, {groups, heads / groups}).repeat({1, 1, 1, 2, 1}).flatten(2, 3);
+  const auto once = kept_of(options, input).unflatten(1, {groups, heads / groups});
+  const auto twice = kept_of(options, doubled).unflatten(1, {groups, 2, heads / groups});
+  for (const int64_t copy : {0, 1}) EXPECT_TRUE(at::equal(twice.select(2, copy), once)) << copy;
 }
 
 TEST(Spectral, ChoosesTheSameForAPromptInPieces) {

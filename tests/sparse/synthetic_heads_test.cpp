@@ -1,5 +1,6 @@
 // Heads whose attention was put there: it is found where it was put, and selectors are judged by it.
 #include "prism/sparse/synthetic_heads.h"
+#include "prism/sparse/bands.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -76,7 +77,7 @@ double slash_kept(const torch::Tensor& kept_MN, int64_t distance) {
 }
 
 TEST(SyntheticHeads, LookAsFarInALongPrompt) {
-  // 128k tokens of a head 16 wide with the angles of a base that leaves pairs slow: the sink's score holds to the end.
+  // 128k tokens with the angles of a base that leaves pairs slow: the sink's score holds to the end.
   const SyntheticMix mix{.seed = 1, .head_dim = 128, .kv_heads = 1, .base = 1e6, .noise = 0, .heads = {{.sink = 19}}};
   const auto heads = make_synthetic_heads(mix, 131072, torch::kFloat);
   for (const int64_t t : {100, 60000, 131071}) {
@@ -106,6 +107,16 @@ TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
     EXPECT_LT(slash_kept(pooled, 700), 0.95) << p << ", density " << density(pooled) << " of " << density(spectral);
   }
   EXPECT_GT(compared, 0);
+  // Nor do the slow pairs alone say where it is.
+  const auto low = paper_bands(heads.pairs)[1].features;
+  const auto slow = torch::tensor(low, torch::kLong);
+  auto input = input_of(heads);
+  input.q_BTHD = input.q_BTHD.index_select(3, slow);
+  input.k_BGSD = input.k_BGSD.index_select(3, slow);
+  input.pairs = half_split_pairs(static_cast<int64_t>(low.size()), {});
+  const auto selector = find_selector("mean_pooling", {{"p", 0.8}, {"block_size", kBlock}});
+  const auto by_slow = kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
+  EXPECT_LT(slash_kept(by_slow, 700), 0.95) << "density " << density(by_slow);
 }
 
 TEST(SpectralOnKnownHeads, KeepsANeedle) {
@@ -125,6 +136,8 @@ TEST(SpectralOnKnownHeads, KeepsANeedle) {
     }
   }
   EXPECT_GT(needles, 0);
+  EXPECT_LT(measure_mask(input, selector->select(input, *selector->make_state(input)), 0)[0].density(), 0.7)
+      << "keeping all blocks keeps every needle";
 }
 
 TEST(SpectralOnKnownHeads, KeepsSinkAndWindowAndRisesToTheShareWithoutStructure) {
@@ -133,9 +146,11 @@ TEST(SpectralOnKnownHeads, KeepsSinkAndWindowAndRisesToTheShareWithoutStructure)
   const auto selector = find_selector("spectral", {{"p", 0.9}, {"block_size", kBlock}});
   const auto found = measure_mask(input, selector->select(input, *selector->make_state(input)), kAllRows)[0];
   EXPECT_GT(found.recall(), 0.95);
+  EXPECT_LT(found.density(), 0.7);
   const auto none = input_of(make_synthetic_heads(mix_of({}), kTokens, torch::kFloat));
   const auto all = measure_mask(none, selector->select(none, *selector->make_state(none)), 0)[0];
   EXPECT_GT(all.density(), 0.8);
+  EXPECT_LT(all.density(), 1);
 }
 
 TEST(SyntheticHeadsInput, ThatIsWrongGetsASentence) {
