@@ -15,7 +15,7 @@ AttentionImpl::AttentionImpl(int64_t d_model, double norm_eps, const LayerConfig
               "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
               config.heads, config.head_dim, config.kv_heads);
   qkv = register_module("qkv", Linear(d_model, (config.heads + 2 * config.kv_heads) * config.head_dim));
-  out = register_module("out", Linear(config.heads * config.head_dim, d_model));
+  if (config.output_projection) out = register_module("out", Linear(config.heads * config.head_dim, d_model));
   if (!config.qk_norm) return;
   q_norm = register_module("q_norm", RmsNorm(config.head_dim, norm_eps));
   k_norm = register_module("k_norm", RmsNorm(config.head_dim, norm_eps));
@@ -31,15 +31,19 @@ torch::Tensor AttentionImpl::norm_heads(const torch::Tensor& fused_BTF) {
   return at::cat({normed(parts[0], q_norm), normed(parts[1], k_norm), parts[2]}, 2);
 }
 
-torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardContext& context) {
-  const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1), heads = config_.heads, kv_heads = config_.kv_heads;
+torch::Tensor AttentionImpl::turn(const torch::Tensor& fused_BTF, const ForwardContext& context) {
+  if (!config_.rotary.turns()) return fused_BTF;
   const auto table = context.positions_BT.defined()
                          ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
                          : rotary_->rows(config_.rotary, config_.head_dim, context.cache ? context.cache->length() : 0,
-                                         tokens, x_BTD.device());
+                                         fused_BTF.size(1), fused_BTF.device());
+  return rotate_heads(fused_BTF, table.cos, table.sin, config_.heads + config_.kv_heads);
+}
+
+torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardContext& context) {
+  const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1), heads = config_.heads, kv_heads = config_.kv_heads;
   const auto projected_BTF = qkv(x_BTD);
-  const auto fused_BTF =
-      rotate_heads(q_norm ? norm_heads(projected_BTF) : projected_BTF, table.cos, table.sin, heads + kv_heads);
+  const auto fused_BTF = turn(q_norm ? norm_heads(projected_BTF) : projected_BTF, context);
   const auto parts = fused_BTF.view({batch, tokens, heads + 2 * kv_heads, config_.head_dim})
                          .split_with_sizes({heads, kv_heads, kv_heads}, 2);
 
@@ -53,11 +57,12 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardCo
   }
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
-  if (context.probe != nullptr) context.probe->observe(index_, input);
+  if (context.probe != nullptr) context.probe->observe_attention(index_, input);
   const auto output = context.prefill == nullptr ? attend(input, context.backend)
                                                  : context.prefill->attend(index_, input, pairs_, context.cache,
                                                                            context.prompt_length, context.backend);
-  return out(output.out_BTHE.reshape({batch, tokens, heads * config_.head_dim}));
+  const auto joined_BTF = output.out_BTHE.reshape({batch, tokens, heads * config_.head_dim});
+  return out ? out(joined_BTF) : joined_BTF;
 }
 
 }  // namespace prism

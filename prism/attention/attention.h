@@ -24,13 +24,15 @@ class AttentionImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x_BTD, const ForwardContext& context);
 
   Linear qkv{nullptr};  ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
-  Linear out{nullptr};  ///< [d_model, heads head_dim]
+  Linear out{nullptr};  ///< [d_model, heads head_dim]; empty without an output projection
   RmsNorm q_norm{nullptr}, k_norm{nullptr};  ///< [head_dim], of each head alone; empty without qk_norm
                                              ///< (arXiv 2010.04245, with RMSNorm and a gain a feature)
 
  private:
   /// Fused rows with their queries and keys normed.
   torch::Tensor norm_heads(const torch::Tensor& fused_BTF);
+  /// With those turned to their positions, where this layer turns them.
+  torch::Tensor turn(const torch::Tensor& fused_BTF, const ForwardContext& context);
 
   LayerConfig config_;
   size_t index_;

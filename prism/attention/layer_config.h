@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "prism/attention/rotary.h"
@@ -14,6 +15,8 @@ struct LayerConfig {
   RotaryConfig rotary;
   FfnConfig ffn;
   bool qk_norm = false;
+  std::string norm = "rms";
+  bool output_projection = true;
   template <class Visitor>
   void visit(Visitor& v) {
     v("heads", heads, "query heads");
@@ -22,6 +25,8 @@ struct LayerConfig {
     v("rotary", rotary, "position encoding of queries and keys");
     v("ffn", ffn, "feed-forward part");
     v("qk_norm", qk_norm, "RMSNorm of every query and key head before it turns, one gain for queries and one for keys");
+    v("norm", norm, "of what attention and feed-forward part read: rms, or none");
+    v("output_projection", output_projection, "W_O behind the heads; without it they add to the residual stream alone");
   }
 };
 

@@ -65,6 +65,7 @@ double rotary_attention_factor(const RotaryConfig& config) {
 }
 
 RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim) {
+  if (!config.turns()) return {.head_dim = head_dim, .features = {}, .angles = {}};
   const auto angles = rotary_angles(config, head_dim);
   return half_split_pairs(head_dim, {angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel())});
 }

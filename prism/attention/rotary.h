@@ -13,6 +13,7 @@
 namespace prism {
 
 struct RotaryConfig {
+  std::string kind = "rope";
   double base = 10000;
   std::string scaling = "none";
   double factor = 1;
@@ -20,6 +21,7 @@ struct RotaryConfig {
   double beta_fast = 32, beta_slow = 1, attention_factor = 0;
   template <class Visitor>
   void visit(Visitor& v) {
+    v("kind", kind, "rope: queries and keys turn with their position; none: they do not, and the rest is not used");
     v("base", base, "b in theta_j = b^(-2j / D); larger turns slower");
     v("scaling", scaling, "none; linear: positions divided by factor; yarn: of slow pairs only, and sharper attention");
     v("factor", factor, "of the scaling; 1 leaves positions as they are");
@@ -28,6 +30,7 @@ struct RotaryConfig {
     v("beta_slow", beta_slow, "yarn: those that turn less often are divided by factor");
     v("attention_factor", attention_factor, "yarn: scales cosines and sines; 0: 0.1 ln(factor) + 1");
   }
+  bool turns() const { return kind != "none"; }
   friend auto operator<=>(const RotaryConfig&, const RotaryConfig&) = default;
 };
 
@@ -38,6 +41,7 @@ struct RotaryConfig {
 /// where l = floor(c(beta_fast)) and h = ceil(c(beta_slow)) are the pairs that turn so often in the original context C:
 /// c(n) = D ln(C / (2 pi n)) / (2 ln base).
 ///
+/// @param config  of kind rope.
 /// @throws InputError for an odd width, an unknown scaling, or numbers that make no sense.
 /// Source: arXiv 2104.09864; linear scaling arXiv 2306.15595; YaRN arXiv 2309.00071, section 3.2, as in its authors'
 /// code: the ramp is over pairs, between l and h rounded; the text's is over how often a pair turns.
@@ -46,7 +50,7 @@ torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim);
 /// What cosines and sines are scaled by, 1 without YaRN. Source: arXiv 2309.00071, section 3.4.
 double rotary_attention_factor(const RotaryConfig& config);
 
-/// The same as pairs of features in the order of prism's heads: j and j + D/2.
+/// The same as pairs of features in the order of prism's heads: j and j + D/2; none where nothing turns.
 RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim);
 
 struct RotaryTable {

@@ -1,5 +1,5 @@
 // config.json: Llama's fields where all layers are equal, or Qwen3's, which is Llama with norms of queries and keys;
-// one entry per layer where they are not.
+// one entry per layer where they are not, or have what Llama has not.
 #include "prism/checkpoint/config_json.h"
 
 #include <algorithm>
@@ -24,13 +24,38 @@ Json scaling_to_json(const RotaryConfig& rotary) {
   return json;
 }
 
+// Fields of ours, for what transformers has no name: written where they are not as in Llama.
 constexpr const char* kQkNorm = "qk_norm";
+constexpr const char* kRotaryKind = "rotary_kind";
+constexpr const char* kMlpDepth = "mlp_depth";
+constexpr const char* kNorm = "norm";
+constexpr const char* kOutputProjection = "output_projection";
+constexpr const char* kLearnedPositions = "learned_positions";
+constexpr const char* kFinalNorm = "final_norm";
+constexpr const char* kInitialisation = "initialisation";
 
-/// What transformers calls the fields of one layer. Whether queries and keys have norms is the model type's to say.
-Json layer_to_json(const LayerConfig& layer) {
+/// Whether a layer is one of Llama's, or of Qwen3's.
+bool is_llama(const LayerConfig& layer) {
+  return layer.rotary.turns() && layer.ffn.kind == "swiglu" && layer.norm == "rms" && layer.output_projection;
+}
+
+/// What transformers calls the fields of one of Llama's layers. Whether queries and keys have norms is the model type's
+/// to say.
+Json llama_layer_to_json(const LayerConfig& layer) {
   return {{"num_attention_heads", layer.heads}, {"num_key_value_heads", layer.kv_heads},
           {"head_dim", layer.head_dim},         {"intermediate_size", layer.ffn.width},
           {"rope_theta", layer.rotary.base},    {"rope_scaling", scaling_to_json(layer.rotary)}};
+}
+
+Json layer_to_json(const LayerConfig& layer) {
+  Json json = llama_layer_to_json(layer);
+  if (layer.qk_norm) json[kQkNorm] = true;
+  if (!layer.rotary.turns()) json[kRotaryKind] = layer.rotary.kind;
+  if (layer.ffn.kind == "relu")
+    json.update({{"hidden_act", "relu"}, {"mlp_bias", layer.ffn.bias}, {kMlpDepth, layer.ffn.depth}});
+  if (layer.norm != "rms") json[kNorm] = layer.norm;
+  if (!layer.output_projection) json[kOutputProjection] = false;
+  return json;
 }
 
 bool all_equal(const std::vector<LayerConfig>& layers) {
@@ -115,7 +140,17 @@ LayerConfig layer_from_json(const Json& json, const std::string& source) {
   layer.head_dim = members.get<int64_t>("head_dim", 0);
   layer.ffn.width = members.get<int64_t>("intermediate_size");
   layer.rotary = rotary_from_json(json, source);
+  layer.rotary.kind = members.get<std::string>(kRotaryKind, layer.rotary.kind);
   layer.qk_norm = members.get<bool>(kQkNorm, false);
+  layer.norm = members.get<std::string>(kNorm, layer.norm);
+  layer.output_projection = members.get<bool>(kOutputProjection, true);
+  const auto activation = members.get<std::string>("hidden_act", "silu");
+  PRISM_CHECK(activation == "silu" || activation == "relu", kOperation,
+              "{}: expected hidden_act silu or relu; found \"{}\"; prism has no other yet.", source, activation);
+  if (activation == "silu") return layer;
+  layer.ffn.kind = "relu";
+  layer.ffn.bias = members.get<bool>("mlp_bias", false);
+  layer.ffn.depth = members.get<int64_t>(kMlpDepth, 1);
   return layer;
 }
 
@@ -123,7 +158,9 @@ LayerConfig layer_from_json(const Json& json, const std::string& source) {
 
 Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
   const auto end_of_text = tokenizer != nullptr ? tokenizer->end_of_text() : std::nullopt;
-  const bool uniform = all_equal(config.layers), qwen3 = uniform && config.layers.back().qk_norm;
+  const bool uniform =
+      all_equal(config.layers) && is_llama(config.layers.back()) && !config.learned_positions && config.final_norm;
+  const bool qwen3 = uniform && config.layers.back().qk_norm;
   Json json = {{"architectures",
                 {qwen3     ? "Qwen3ForCausalLM"
                  : uniform ? "LlamaForCausalLM"
@@ -150,18 +187,20 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
   json["bos_token_id"] = json["eos_token_id"] = end_of_text ? Json(*end_of_text) : Json(nullptr);
   if (tokenizer != nullptr) json[kFingerprint] = tokenizer->fingerprint_text();
   if (uniform) {
-    json.update(layer_to_json(config.layers.back()));
+    json.update(llama_layer_to_json(config.layers.back()));
     const auto& rotary = config.layers.back().rotary;
     json["rope_parameters"] = rotary.scaling == "none" ? Json{{"rope_type", "default"}} : scaling_to_json(rotary);
     json["rope_parameters"]["rope_theta"] = rotary.base;
   } else {
     // No scalar that would be true of one layer only: a reader that knows no layers must fail, not misread.
     Json& layers = json["per_layer_config"] = Json::object();
-    for (size_t i = 0; i < config.layers.size(); ++i) {
-      Json& layer = layers[std::to_string(i)] = layer_to_json(config.layers[i]);
-      if (config.layers[i].qk_norm) layer[kQkNorm] = true;
-    }
+    for (size_t i = 0; i < config.layers.size(); ++i) layers[std::to_string(i)] = layer_to_json(config.layers[i]);
+    if (!std::all_of(config.layers.begin(), config.layers.end(), is_llama))
+      for (const char* name : {"hidden_act", "mlp_bias"}) json.erase(name);
   }
+  if (config.learned_positions) json[kLearnedPositions] = true;
+  if (!config.final_norm) json[kFinalNorm] = false;
+  if (config.initialisation != "gpt2") json[kInitialisation] = config.initialisation;
   return json;
 }
 
@@ -185,6 +224,9 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   config.init_std = members.get<double>("initializer_range", config.init_std);
   config.base_heads = members.get<int64_t>("base_heads", 0);
   config.allow_any = members.get<bool>("allow_any", false);
+  config.learned_positions = members.get<bool>(kLearnedPositions, false);
+  config.final_norm = members.get<bool>(kFinalNorm, true);
+  config.initialisation = members.get<std::string>(kInitialisation, config.initialisation);
   const auto layers = members.get<int64_t>("num_hidden_layers");
   PRISM_CHECK(layers > 0 && layers <= 4096, kOperation, "{}: expected num_hidden_layers within 1-4096; found {}.",
               source, layers);

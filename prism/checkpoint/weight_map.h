@@ -6,7 +6,8 @@
 
 namespace prism {
 
-/// Llama's names. Fused weights appear as views of their rows (q, k, v; gate, up), so the table serves saving and
+/// Llama's names, and names in their manner for what Llama does not have (learned positions, biases, more than one
+/// hidden layer). Fused weights appear as views of their rows (q, k, v; gate, up), so the table serves saving and
 /// loading.
 std::vector<NamedTensor> llama_weights(Decoder decoder);
 

@@ -161,6 +161,9 @@ WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptio
   PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, kOperation,
               "expected a context and a number of rows of at least 1; found {} and {}.", options_.context,
               options_.rows);
+  PRISM_CHECK(options_.stride >= 0, kOperation, "expected a stride of at least 1, or 0 for the context; found {}.",
+              options_.stride);
+  if (options_.stride == 0) options_.stride = options_.context;
   PRISM_CHECK(!mixture.empty(), kOperation, "expected data; found a mixture of none; name a folder.");
   PRISM_ASSERT(options_.shuffle || mixture.size() == 1, kOperation, "a mixture in order");
   const auto slots = slots_of(mixture);
@@ -170,10 +173,10 @@ WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptio
                 "expected to know the end-of-text token for document_mask; found none in {}; add data.json with prism "
                 "tokenize or set document_mask off.",
                 data.folder().string());
-    const int64_t windows = (data.size() - 1) / options_.context;
-    PRISM_CHECK(data.size() >= 1 && windows >= 1, kOperation,
+    PRISM_CHECK(data.size() > options_.context, kOperation,
                 "expected at least context + 1 = {} tokens in {}; found {}; use more text or a shorter context.",
                 options_.context + 1, data.folder().string(), data.size());
+    const int64_t windows = (data.size() - 1 - options_.context) / options_.stride + 1;
     parts_.push_back({&data, windows, slots[i]});
   }
 }
@@ -225,7 +228,7 @@ Batch WindowLoader::next() {
   std::vector<int64_t> window(context + 1);
   for (int64_t row = 0; row < batch.rows; ++row) {
     const Place place = place_of(position_ + row);
-    parts_[place.part].data->read(place.window * options_.context, window);
+    parts_[place.part].data->read(place.window * options_.stride, window);
     batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
     batch.labels.insert(batch.labels.end(), window.begin() + 1, window.end());
     if (!options_.document_mask) continue;

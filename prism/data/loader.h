@@ -88,6 +88,7 @@ struct Batch {
 struct WindowOptions {
   int64_t context = 1024, rows = 8, seed = 1;
   bool document_mask = false;  ///< fill Batch::documents
+  int64_t stride = 0;          ///< tokens from the start of a window to that of the next; 0: context
   bool shuffle = true;         ///< off: windows in order, once (evaluation); the last batch has fewer rows, then 0
 };
 
@@ -97,10 +98,10 @@ struct WeightedData {
   double weight = 1;  ///< of its windows among all, whatever their number: the weights need not sum to 1
 };
 
-/// Windows of context + 1 tokens at multiples of `context`, so that every token but the first is a label once an epoch;
-/// each epoch is a seeded permutation of them, whatever the batch. Position n is a function of (data, options, n)
-/// alone. The last (size - 1) % context tokens, fewer than a window, are left out. Refers to `data`, which must outlive
-/// it.
+/// Windows of context + 1 tokens at multiples of the stride; where that is the context, every token but the first is a
+/// label once an epoch. Each epoch is a seeded permutation of them, whatever the batch. Position n is a function of
+/// (data, options, n) alone. What is left behind the last whole window is left out. Refers to `data`, which must
+/// outlive it.
 ///
 /// Of a mixture, every kCycle windows in a row hold each part as often as its weight says, in a seeded order; each part
 /// goes through epochs of its own.

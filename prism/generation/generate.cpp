@@ -29,8 +29,15 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view 
   return {*end_of_text};
 }
 
-/// How many tokens the context has room for behind the prompt.
-int64_t room_for(int64_t prompt_tokens, int64_t context) {
+/// Whether the window of positions moves with the text: learned ones cannot be taken beyond those that were learned.
+bool context_slides(const ModelConfig& config) {
+  return config.learned_positions;
+}
+
+/// How many tokens the context has room for behind the prompt; absent where it slides.
+std::optional<int64_t> room_for(int64_t prompt_tokens, const ModelConfig& config) {
+  if (context_slides(config)) return std::nullopt;
+  const int64_t context = config.context;
   PRISM_CHECK(prompt_tokens < context, kOperation,
               "expected a prompt shorter than the model's context of {} tokens; found {} tokens; shorten it to at most "
               "{}: this model has no rule for sliding its context.",
@@ -39,15 +46,15 @@ int64_t room_for(int64_t prompt_tokens, int64_t context) {
 }
 
 /// How many tokens to make at most.
-int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, int64_t context) {
+int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, const ModelConfig& config) {
   PRISM_CHECK(wanted >= 0, kOperation,
               "expected max_new_tokens of at least 1, or 0 for the default; found {}; raise it.", wanted);
-  const int64_t room = room_for(prompt_tokens, context);
-  PRISM_CHECK(wanted <= room, kOperation,
+  const auto room = room_for(prompt_tokens, config);
+  PRISM_CHECK(!room || wanted <= *room, kOperation,
               "expected prompt and new tokens within the model's context of {} tokens; found {} + {}; ask for at "
               "most {} new tokens or shorten the prompt: this model has no rule for sliding its context.",
-              context, prompt_tokens, wanted, room);
-  return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
+              config.context, prompt_tokens, wanted, *room);
+  return wanted > 0 ? wanted : std::min(room.value_or(kDefaultNewTokens), kDefaultNewTokens);
 }
 
 /// Logits [V] of the token behind `ids`, which join the past in the context's cache.
@@ -76,8 +83,8 @@ std::string finish_name(FinishReason reason) {
   throw InternalError(kOperation, "unknown reason to finish.");
 }
 
-int64_t room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {
-  return room_for(static_cast<int64_t>(encode_prompt(tokenizer, prompt).size()), config.context);
+std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {
+  return room_for(static_cast<int64_t>(encode_prompt(tokenizer, prompt).size()), config);
 }
 
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
@@ -87,7 +94,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   Generation result;
   result.prompt_ids = encode_prompt(tokenizer, prompt);
   const auto prompt_tokens = static_cast<int64_t>(result.prompt_ids.size());
-  const int64_t limit = new_token_limit(options.max_new_tokens, prompt_tokens, config.context);
+  const int64_t limit = new_token_limit(options.max_new_tokens, prompt_tokens, config);
   const auto choices = static_cast<size_t>(std::min(config.vocab_size, tokenizer.vocab_size()));
   const std::optional<int32_t> end = options.ignore_end_of_text ? std::nullopt : tokenizer.end_of_text();
   Sampler sampler(options.sampler);
@@ -97,13 +104,19 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     if (on_text && !text.empty()) on_text(text);
   };
 
-  KvCache cache(config.layers, /*batch=*/1, prompt_tokens + limit, decoder->compute_type(), decoder->device());
+  const int64_t cached = std::min(prompt_tokens + limit, config.context);
+  KvCache cache(config.layers, /*batch=*/1, cached, decoder->compute_type(), decoder->device());
   Prefill prefill(options.prefill);
   ForwardContext context;
   context.cache = &cache;
   context.prefill = &prefill;
+  auto seen = result.prompt_ids;  // all tokens so far
+  const auto last_tokens = [&] {
+    const auto count = std::min(seen.size(), static_cast<size_t>(config.context));
+    return std::span<const int32_t>(seen).last(count);
+  };
   Timer timer;
-  auto logits_V = next_logits(decoder, result.prompt_ids, context, options.prefill.chunk);
+  auto logits_V = next_logits(decoder, last_tokens(), context, options.prefill.chunk);
   result.prompt_seconds = timer.seconds();
   result.prefill = prefill.layers();
   context.prefill = nullptr;
@@ -125,7 +138,9 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
       result.finish = FinishReason::interrupted;
       break;
     }
-    logits_V = next_logits(decoder, {&id, 1}, context);
+    seen.push_back(id);
+    const bool slides = static_cast<int64_t>(seen.size()) > config.context;
+    logits_V = slides ? next_logits(decoder, last_tokens(), {}) : next_logits(decoder, {&id, 1}, context);
     ++result.decode_steps;
   }
   result.decode_seconds = timer.seconds();

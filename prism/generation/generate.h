@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,8 @@ struct GenerateOptions {
   PrefillOptions prefill = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("max_new_tokens", max_new_tokens, "stop after so many tokens; 0: 128, or fewer where the context ends");
+    v("max_new_tokens", max_new_tokens,
+      "stop after so many tokens; 0: 128, or fewer where a context that does not slide ends");
     v("ignore_end_of_text", ignore_end_of_text, "go on behind the end-of-text token");
     v("heed_signals", heed_signals, "stop early at SIGINT or SIGTERM");
     v("stop", stop, R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; may be repeated)");
@@ -66,8 +68,9 @@ struct Generation {
   }
 };
 
-/// How many tokens the model's context has room for behind `prompt`. @throws InputError as generate() for the prompt.
-int64_t room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
+/// How many tokens the model's context has room for behind `prompt`; absent where the context slides.
+/// @throws InputError as generate() for the prompt.
+std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
 
 /// Continues `prompt`.
 ///
@@ -76,10 +79,14 @@ int64_t room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::
 /// Where a model has more rows than its tokenizer has ids, the rows beyond are never chosen. Tokens are computed in the
 /// decoder's compute dtype.
 ///
+/// The context of a model with learned positions slides: once it is full, the last `context` tokens are computed anew
+/// at positions 0 to context - 1 for every new one, and of a longer prompt only they count. Other models end where
+/// their context does.
+///
 /// @param on_text  if given, receives the text in parts as it becomes known; the parts are result.text.
-/// @throws InputError for a prompt that is not UTF-8 or fills the context, more new tokens than the context has room
-///         for, an empty prompt where the tokenizer has no end-of-text token, options out of range; FailedError for
-///         logits that are not finite.
+/// @throws InputError for a prompt that is not UTF-8 or fills a context that does not slide, more new tokens than that
+///         has room for, an empty prompt where the tokenizer has no end-of-text token, options out of range;
+///         FailedError for logits that are not finite.
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {});
 

@@ -1,16 +1,20 @@
-// y = x W^T with a float32 master weight and a product in the input's dtype.
+// y = f(x W^T + b) with float32 master weights and a product in the input's dtype.
 #pragma once
 
 #include <torch/types.h>
 
 namespace prism {
 
-/// y = x W^T, computed with `cast`, a copy of the weight in x's dtype; the gradient goes to `weight` in its own dtype.
+/// y = f(x W^T + b), f the identity or max(0, .), computed with `cast`, a copy of the weight in x's dtype; the
+/// gradients go to `weight` and `bias` in their own dtype. Keeps x for the backward pass, and y where it went through
+/// max.
 ///
 /// @param x       [..., in].
 /// @param weight  [out, in], what is trained.
 /// @param cast    the same values in x's dtype (the weight itself where the dtypes agree).
+/// @param bias    [out], weight's dtype; undefined: none.
 /// @return        [..., out], x's dtype.
-torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& cast);
+torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& cast,
+                     const torch::Tensor& bias = {}, bool relu = false);
 
 }  // namespace prism

@@ -46,6 +46,18 @@ const gemm::Kernels* kernels_for(const Tensor& out, const Tensor& a, const Tenso
   return served ? gemm::kernels_of(current_isa()) : nullptr;
 }
 
+void multiply(const gemm::Kernels& kernels, gemm::Problem& p) {
+  const auto [scratch, owner] = make_scratch(kernels.scratch_bytes(p));
+  p.scratch = scratch;
+  kernels.multiply(p);
+}
+
+void check_shapes(const Tensor& out, const Tensor& a, const Tensor& b) {
+  PRISM_ASSERT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) && out.size(0) == a.size(0) &&
+                   out.size(1) == b.size(1) && a.scalar_type() == b.scalar_type(),
+               "matmul", "matrices whose shapes or dtypes do not fit");
+}
+
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b, torch::ScalarType type) {
@@ -55,15 +67,11 @@ Tensor matmul(const Tensor& a, const Tensor& b, torch::ScalarType type) {
 }
 
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
-  PRISM_ASSERT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) && out.size(0) == a.size(0) &&
-                   out.size(1) == b.size(1) && a.scalar_type() == b.scalar_type(),
-               "matmul", "matrices whose shapes or dtypes do not fit");
+  check_shapes(out, a, b);
   PRISM_ASSERT(!accumulate || out.scalar_type() != torch::kBFloat16, "matmul", "sums that would be rounded twice");
   if (const auto* kernels = kernels_for(out, a, b)) {
     gemm::Problem p = problem_of(out, a, b, accumulate);
-    const auto [scratch, owner] = make_scratch(kernels->scratch_bytes(p));
-    p.scratch = scratch;
-    return kernels->multiply(p);
+    return multiply(*kernels, p);
   }
   Tensor result = out;
   if (accumulate) {
@@ -73,6 +81,22 @@ void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accum
   } else {
     result.copy_(at::mm(a, b));
   }
+}
+
+void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias, bool relu) {
+  check_shapes(out, a, b);
+  PRISM_ASSERT(out.scalar_type() == a.scalar_type() && (!bias.defined() || bias.size(0) == out.size(1)), "matmul",
+               "a result of another dtype, or a bias of another width");
+  if (const auto* kernels = kernels_for(out, a, b)) {
+    gemm::Problem p = problem_of(out, a, b, false);
+    p.bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr;
+    p.relu = relu;
+    return multiply(*kernels, p);
+  }
+  Tensor result = out;
+  at::mm_out(result, a, b);
+  if (bias.defined()) result.add_(bias);
+  if (relu) result.relu_();
 }
 
 }  // namespace prism

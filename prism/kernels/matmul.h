@@ -19,4 +19,11 @@ torch::Tensor matmul(const torch::Tensor& a, const torch::Tensor& b, torch::Scal
 /// @param out  [M, N], rows dense; as matmul() otherwise.
 void matmul_into(const torch::Tensor& out, const torch::Tensor& a, const torch::Tensor& b, bool accumulate = false);
 
+/// out = f(a b + bias), f the identity or max(0, .), rounded once where prism's own kernels compute it.
+///
+/// @param out   [M, N] in the dtype of a and b, rows dense.
+/// @param bias  [N] dense, float32 (float64 for float64); undefined: none.
+void matmul_into(const torch::Tensor& out, const torch::Tensor& a, const torch::Tensor& b, const torch::Tensor& bias,
+                 bool relu);
+
 }  // namespace prism

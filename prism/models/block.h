@@ -1,4 +1,4 @@
-// One decoder layer: x + attention(norm(x)), then x + mlp(norm(x)).
+// One decoder layer: x + attention(norm(x)), then x + mlp(norm(x)); norm may be the identity.
 #pragma once
 
 #include "prism/attention/attention.h"
@@ -12,6 +12,9 @@ struct Residual {
   torch::Tensor branch_BTD;  ///< in the dtype of the matmuls; undefined: nothing
 };
 
+/// What is to be added is added; then normed, or without a norm rounded, to the dtype of the matmuls.
+NormedSum normed(RmsNorm& norm, const Residual& residual, torch::ScalarType type);
+
 class BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
@@ -20,9 +23,12 @@ class BlockImpl : public torch::nn::Module {
   /// @param type  dtype of the matmuls.
   Residual forward(const Residual& residual, const ForwardContext& context, torch::ScalarType type);
 
-  RmsNorm attention_norm{nullptr}, mlp_norm{nullptr};
+  RmsNorm attention_norm{nullptr}, mlp_norm{nullptr};  ///< empty without norms
   Attention attention{nullptr};
   Mlp mlp{nullptr};
+
+ private:
+  size_t index_;
 };
 TORCH_MODULE(Block);
 

@@ -10,11 +10,21 @@
 namespace prism {
 namespace {
 
+/// Weights of the feed-forward part's products.
+int64_t ffn_weights(const FfnConfig& ffn, int64_t d_model) {
+  if (ffn.kind == "swiglu") return 3 * d_model * ffn.width;
+  return 2 * d_model * ffn.width + (ffn.depth - 1) * ffn.width * ffn.width;
+}
+
 LayerCost layer_cost(const LayerConfig& layer, int64_t d_model, int64_t context) {
-  const int64_t attention = d_model * layer.head_dim * (2 * layer.heads + 2 * layer.kv_heads);
-  const int64_t feed_forward = 3 * d_model * layer.ffn.width;
+  const int64_t projected = (layer.output_projection ? 2 : 1) * layer.heads + 2 * layer.kv_heads;
+  const int64_t attention = d_model * layer.head_dim * projected;
+  const int64_t feed_forward = ffn_weights(layer.ffn, d_model);
   LayerCost cost;
-  cost.parameters = attention + feed_forward + 2 * d_model + (layer.qk_norm ? 2 * layer.head_dim : 0);
+  cost.parameters = attention + feed_forward;
+  if (layer.ffn.bias) cost.parameters += layer.ffn.depth * layer.ffn.width + d_model;
+  if (layer.norm != "none") cost.parameters += 2 * d_model;
+  if (layer.qk_norm) cost.parameters += 2 * layer.head_dim;
   cost.flops_per_token = 2 * (attention + feed_forward) + 2 * layer.heads * layer.head_dim * (context + 1);
   cost.kv_bytes_per_token = kv_cache_bytes({layer}, 1, 2);
   return cost;
@@ -26,7 +36,9 @@ ModelCost model_cost(const ModelConfig& config) {
   ModelCost cost;
   cost.embedding_parameters = config.vocab_size * config.d_model;
   cost.head_parameters = config.tied ? 0 : cost.embedding_parameters;
-  cost.parameters = cost.embedding_parameters + cost.head_parameters + config.d_model;
+  cost.parameters = cost.embedding_parameters + cost.head_parameters;
+  if (config.learned_positions) cost.parameters += config.context * config.d_model;
+  if (config.final_norm) cost.parameters += config.d_model;
   cost.flops_per_token = 2 * config.vocab_size * config.d_model;
   for (const auto& layer : config.layers) {
     cost.layers.push_back(layer_cost(layer, config.d_model, config.context));

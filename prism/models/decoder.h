@@ -19,8 +19,8 @@ class DecoderImpl : public torch::nn::Module {
   /// @param config  complete. Weights are not initialised.
   explicit DecoderImpl(ModelConfig config);
 
-  /// Weights as GPT-2 has them: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers),
-  /// gains 1. Source: Radford et al. 2019, section 2.3.
+  /// Weights as the config's `initialisation` says (model_config.h), gains 1. Sources: gpt2 Radford et al. 2019,
+  /// section 2.3; ladder the code of "multi-head attention", whose feed-forward layers are as LibTorch's Linear begins.
   void initialise(uint64_t seed);
 
   /// The dtype of matmuls and attention: bfloat16 or float32 (float64 for models of float64). Weights, residual stream,
@@ -49,11 +49,14 @@ class DecoderImpl : public torch::nn::Module {
   const ModelConfig& config() const { return config_; }
 
   Embedding embedding{nullptr};
+  Embedding positions{nullptr};  ///< [context, d_model]; empty unless they are learned
   std::vector<Block> blocks;
-  RmsNorm norm{nullptr};
-  Linear head{nullptr};  ///< empty when tied
+  RmsNorm norm{nullptr};  ///< empty without a final norm
+  Linear head{nullptr};   ///< empty when tied
 
  private:
+  /// The residual stream before the first layer. @param past  tokens before these.
+  torch::Tensor embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past);
   /// The head's weight and its copy in the compute dtype.
   const torch::Tensor& head_weight() const;
   const torch::Tensor& head_cast();

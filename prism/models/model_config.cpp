@@ -24,17 +24,23 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
   PRISM_CHECK(layer.heads * layer.head_dim <= kLargest, kOperation,
               "layer {}: expected heads that are at most {} wide together; found {} of width {}; lower either.", index,
               kLargest, layer.heads, layer.head_dim);
-  PRISM_CHECK(layer.head_dim > 0 && layer.head_dim % 2 == 0, kOperation,
+  PRISM_CHECK(layer.rotary.kind == "rope" || layer.rotary.kind == "none", kOperation,
+              "layer {}: expected rotary.kind rope or none; found \"{}\"; choose one of them.", index,
+              layer.rotary.kind);
+  PRISM_CHECK(layer.head_dim > 0 && (layer.head_dim % 2 == 0 || !layer.rotary.turns()), kOperation,
               "layer {}: expected heads of even width, rotary turns pairs; found {}; choose another head count.", index,
               layer.head_dim);
   PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, kOperation,
               "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
               layer.kv_heads);
-  PRISM_CHECK(layer.ffn.kind == "swiglu", kOperation, "layer {}: expected ffn.kind swiglu; found \"{}\"; choose that.",
-              index, layer.ffn.kind);
-  PRISM_CHECK(layer.ffn.width > 0, kOperation,
-              "layer {}: expected ffn.width of at least 1; found {}; give model.ffn_width.", index, layer.ffn.width);
-  rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
+  check(layer.ffn, index);
+  PRISM_CHECK(layer.norm == "rms" || layer.norm == "none", kOperation,
+              "layer {}: expected norm rms or none; found \"{}\"; choose one of them.", index, layer.norm);
+  PRISM_CHECK(layer.output_projection || layer.heads * layer.head_dim == d_model, kOperation,
+              "layer {}: expected heads that are d_model = {} wide together where no output_projection makes them so; "
+              "found {} of width {}; add the projection.",
+              index, d_model, layer.heads, layer.head_dim);
+  if (layer.rotary.turns()) rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
 }
 
 /// Key/value heads of each layer, 0: as many as query heads. "/4" is a ratio, all else a schedule.
@@ -72,11 +78,20 @@ std::vector<std::string> schedule_warnings(const ModelConfig& config) {
 }
 
 void expand_shorthand(ModelConfig& config) {
-  const bool shorthand = !config.schedule.empty() || !config.kv_schedule.empty() || config.ffn_width != 0 ||
-                         !equal_fields(config.rotary, RotaryConfig{}) || config.qk_norm;
+  const LayerConfig plain;
+  const LayerConfig common{.heads = 0,
+                           .kv_heads = 0,
+                           .head_dim = config.head_dim,
+                           .rotary = config.rotary,
+                           .ffn = config.ffn,
+                           .qk_norm = config.qk_norm,
+                           .norm = config.norm,
+                           .output_projection = config.output_projection};
+  const bool shorthand =
+      !config.schedule.empty() || !config.kv_schedule.empty() || config.ffn_width != 0 || !equal_fields(common, plain);
   PRISM_CHECK(!(shorthand && !config.layers.empty()), kOperation,
-              "expected layers or their shorthand (schedule, kv_schedule, ffn_width, rotary, qk_norm); found both; "
-              "leave one out.");
+              "expected layers or their shorthand (schedule, kv_schedule, ffn_width, head_dim, rotary, ffn, qk_norm, "
+              "norm, output_projection); found both; leave one out.");
   if (!config.layers.empty()) return;
   PRISM_CHECK(!config.schedule.empty(), kOperation,
               "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
@@ -85,14 +100,24 @@ void expand_shorthand(ModelConfig& config) {
   PRISM_CHECK(kv_heads.size() == heads.size(), kOperation,
               "kv_schedule: expected {} layers, as in schedule; found {}; write as many.", heads.size(),
               kv_heads.size());
-  for (size_t i = 0; i < heads.size(); ++i)
-    config.layers.push_back(
-        {heads[i], kv_heads[i], 0, config.rotary, {.kind = "swiglu", .width = config.ffn_width}, config.qk_norm});
+  PRISM_CHECK(config.ffn_width == 0 || config.ffn.width == 0, kOperation,
+              "expected ffn_width or ffn.width; found both, {} and {}; leave one out.", config.ffn_width,
+              config.ffn.width);
+  for (size_t i = 0; i < heads.size(); ++i) {
+    auto& layer = config.layers.emplace_back(common);
+    layer.heads = heads[i];
+    layer.kv_heads = kv_heads[i];
+    if (layer.ffn.width == 0) layer.ffn.width = config.ffn_width;
+  }
   config.schedule.clear();
   config.kv_schedule.clear();
   config.ffn_width = 0;
-  config.rotary = {};
-  config.qk_norm = false;
+  config.head_dim = plain.head_dim;
+  config.rotary = plain.rotary;
+  config.ffn = plain.ffn;
+  config.qk_norm = plain.qk_norm;
+  config.norm = plain.norm;
+  config.output_projection = plain.output_projection;
 }
 
 void complete(ModelConfig& config) {
@@ -106,6 +131,8 @@ void complete(ModelConfig& config) {
   PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, kOperation,
               "expected positive norm_eps and init_std; found {} and {}; raise them.", config.norm_eps,
               config.init_std);
+  PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", kOperation,
+              "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
   PRISM_CHECK(!config.layers.empty(), kOperation,
               "expected at least one layer; found none; give a schedule or layers.");
   for (size_t i = 0; i < config.layers.size(); ++i) {

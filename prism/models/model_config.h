@@ -16,13 +16,17 @@ namespace prism {
 
 struct ModelConfig {
   int64_t vocab_size = 0, d_model = 0, context = 1024;
-  bool tied = true;
+  bool tied = true, learned_positions = false, final_norm = true;
   double norm_eps = 1e-5, init_std = 0.02;
+  std::string initialisation = "gpt2";
   // Shorthand, empty in a complete config.
   std::string schedule, kv_schedule;
-  int64_t ffn_width = 0;
+  int64_t ffn_width = 0, head_dim = 0;
   RotaryConfig rotary;
+  FfnConfig ffn;
   bool qk_norm = false;
+  std::string norm = "rms";
+  bool output_projection = true;
   // Rules of the schedule.
   int64_t base_heads = 0;
   bool allow_any = false;
@@ -34,14 +38,25 @@ struct ModelConfig {
     v("d_model", d_model, "width of the residual stream");
     v("context", context, "longest sequence, in tokens");
     v("tied", tied, "the embedding is also the language-model head");
+    v("learned_positions", learned_positions,
+      "a learned vector for each position of the context is added to the embedding");
+    v("final_norm", final_norm, "RMSNorm in front of the language-model head");
     v("norm_eps", norm_eps, "added to the mean square in RMSNorm");
-    v("init_std", init_std, "of initial weights; projections into the residual stream are divided by sqrt(2 layers)");
+    v("initialisation", initialisation,
+      "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder: "
+      "embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), those of the feed-forward part and "
+      "their biases uniform within 1 / sqrt(fan-in)");
+    v("init_std", init_std, "of gpt2's weights");
     v("schedule", schedule, "shorthand for layers: heads x layers, e.g. 3x2,6x2,8x2,12x6, or a list 3,3,6,6");
     v("kv_schedule", kv_schedule,
       "shorthand: key/value heads likewise, or /4: a quarter of each layer's query heads; empty: as many as those");
     v("ffn_width", ffn_width, "shorthand: inner features of every layer's feed-forward part");
+    v("head_dim", head_dim, "shorthand: width of every layer's heads; 0: d_model / heads");
     v("rotary", rotary, "shorthand: position encoding of every layer");
+    v("ffn", ffn, "shorthand: feed-forward part of every layer, whose width is ffn_width's");
     v("qk_norm", qk_norm, "shorthand: RMSNorm of queries and keys in every layer");
+    v("norm", norm, "shorthand: norms of every layer: rms, or none");
+    v("output_projection", output_projection, "shorthand: W_O in every layer");
     v("base_heads", base_heads, "heads that the last layer must have; 0: whatever it has");
     v("allow_any", allow_any, "lift the rules that heads never fall and end at the base");
     v("layers", layers, "the layers, first to last; instead of the shorthand");

@@ -31,13 +31,15 @@ std::vector<BlockedWeight> matrices_of(Decoder decoder, bool per_head) {
     const auto heads = [&](int64_t count) {
       return per_head ? RowBlocks{count, layer.head_dim} : RowBlocks{1, count * layer.head_dim};
     };
-    const auto add = [&](const char* name, const torch::Tensor& weight, std::vector<RowBlocks> blocks) {
+    const auto add = [&](const std::string& name, const torch::Tensor& weight, std::vector<RowBlocks> blocks) {
       matrices.push_back({{fmt::format("blocks_{}.{}.weight", i, name), weight}, std::move(blocks)});
     };
     add("attention.qkv", block->attention->qkv->weight,
         {heads(layer.heads), heads(layer.kv_heads), heads(layer.kv_heads)});
-    add("attention.out", block->attention->out->weight, {{1, decoder->config().d_model}});
-    add("mlp.gate_up", block->mlp->gate_up->weight, {{2, layer.ffn.width}});
+    if (block->attention->out) add("attention.out", block->attention->out->weight, {{1, decoder->config().d_model}});
+    if (block->mlp->gate_up) add("mlp.gate_up", block->mlp->gate_up->weight, {{2, layer.ffn.width}});
+    for (size_t h = 0; h < block->mlp->inner.size(); ++h)
+      add(fmt::format("mlp.inner_{}", h), block->mlp->inner[h]->weight, {{1, layer.ffn.width}});
     add("mlp.down", block->mlp->down->weight, {{1, decoder->config().d_model}});
   }
   return matrices;

@@ -113,6 +113,55 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
   EXPECT_REFUSED(config_from_json(json, "test"), "use_sliding_window");
 }
 
+TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
+  ModelConfig config;
+  config.vocab_size = 30;
+  config.d_model = 16;
+  config.context = 8;
+  config.schedule = "2x2";
+  config.ffn_width = 12;
+  config.rotary.kind = "none";
+  config.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
+  config.norm = "none";
+  config.learned_positions = true;
+  config.tied = config.final_norm = false;
+  config.initialisation = "ladder";
+  expand_shorthand(config);
+  complete(config);
+  config.layers.front().output_projection = false;
+  auto decoder = make_decoder(config);
+  const auto path = folder_ / "rung";
+  make_folder(path);
+  save_model(path, decoder, nullptr);
+  const auto model = load_model(path, torch::kFloat);
+  EXPECT_TRUE(equal_fields(model.decoder->config(), config));
+  const auto before = decoder->named_parameters(), after = model.decoder->named_parameters();
+  ASSERT_EQ(before.size(), after.size());
+  for (const auto& parameter : before)
+    EXPECT_TRUE(torch::equal(parameter.value(), after[parameter.key()])) << parameter.key();
+  const auto json = config_to_json(config, nullptr);
+  EXPECT_EQ(json["model_type"], "prism");
+  EXPECT_FALSE(json.contains("hidden_act"));
+  // Whatever part is not Llama's makes the model none.
+  for (const auto change :
+       {+[](ModelConfig& c) { c.learned_positions = true; }, +[](ModelConfig& c) { c.final_norm = false; },
+        +[](ModelConfig& c) {
+          for (auto& layer : c.layers) layer.norm = "none";
+        },
+        +[](ModelConfig& c) {
+          for (auto& layer : c.layers) layer.rotary.kind = "none";
+        },
+        +[](ModelConfig& c) {
+          for (auto& layer : c.layers) layer.ffn.kind = "relu";
+        }}) {
+    auto other = config_of("4x2");
+    change(other);
+    const auto written = config_to_json(other, nullptr);
+    EXPECT_EQ(written["model_type"], "prism");
+    EXPECT_TRUE(equal_fields(config_from_json(written, "test"), other));
+  }
+}
+
 TEST_F(ModelFolderTest, NamesNoHeadCountThatIsTrueOfOneLayerOnly) {
   const auto json = config_to_json(config_of("1x1,2x1"), nullptr);
   EXPECT_EQ(json["model_type"], "prism");

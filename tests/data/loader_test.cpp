@@ -146,6 +146,23 @@ TEST_F(Loader, ContinuesFromASavedPositionWithTheSameBatches) {
   EXPECT_NE(message_of([&] { resumed.seek(-1); }), "");
 }
 
+TEST_F(Loader, StartsWindowsAsFarApartAsAskedFor) {
+  const TokenDataset data = number({16});
+  WindowLoader every(data, {.context = 3, .rows = 2, .stride = 1, .shuffle = false}, -1);
+  EXPECT_EQ(every.windows_per_epoch(), 13);
+  EXPECT_EQ(starts(every, 13), (std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+  WindowLoader some(data, {.context = 3, .rows = 2, .stride = 5, .shuffle = false}, -1);
+  EXPECT_EQ(starts(some, 3), (std::vector<int64_t>{1, 6, 11}));
+  EXPECT_EQ(some.next().rows, 0);
+  WindowLoader shuffled(data, {.context = 3, .rows = 2, .seed = 4, .stride = 1}, -1);
+  auto epoch = starts(shuffled, 13);
+  epoch.resize(13);  // the last batch reaches into the next epoch
+  EXPECT_FALSE(std::is_sorted(epoch.begin(), epoch.end()));
+  std::sort(epoch.begin(), epoch.end());
+  for (int64_t i = 0; i < 13; ++i) EXPECT_EQ(epoch[static_cast<size_t>(i)], i + 1);
+  EXPECT_REFUSED((WindowLoader(data, {.context = 3, .rows = 2, .stride = -1}, -1)), "a stride of at least 1");
+}
+
 TEST_F(Loader, EndsAfterOnePassInOrderWithoutShuffling) {
   const TokenDataset data = number({16});
   WindowLoader loader(data, {.context = 3, .rows = 2, .shuffle = false}, -1);

@@ -205,6 +205,36 @@ std::string refusal(const Decoder& decoder, std::string_view prompt, const Gener
   return message_of([&] { generate(decoder, tiny_tokenizer(), prompt, options); });
 }
 
+TEST(Generate, SlidesAContextOfLearnedPositions) {
+  ModelConfig config;
+  config.vocab_size = kTinyVocab;
+  config.d_model = 48;
+  config.context = 6;
+  config.schedule = "2x2";
+  config.ffn_width = 40;
+  config.init_std = 0.3;
+  config.learned_positions = true;
+  config.rotary.kind = "none";
+  auto decoder = make_decoder(config);
+  const torch::NoGradGuard no_gradients;
+  for (const std::string prompt : {"abc", "abcdef", "abcdefghijk"}) {
+    auto options = greedy(12);
+    options.ignore_end_of_text = true;
+    const auto found = generate(decoder, tiny_tokenizer(), prompt, options);
+    // The definition: every token from a pass over the last six, at positions 0 to 5.
+    std::vector<int32_t> seen = found.prompt_ids;
+    for (const int32_t id : found.ids) {
+      const auto count = std::min<size_t>(seen.size(), 6);
+      const auto window_T =
+          torch::tensor(std::vector<int64_t>(seen.end() - static_cast<std::ptrdiff_t>(count), seen.end()));
+      const auto logits = decoder->logits(decoder(window_T.unsqueeze(0), ForwardContext{})).select(1, -1);
+      EXPECT_EQ(id, logits.argmax().item<int64_t>());
+      seen.push_back(id);
+    }
+    EXPECT_EQ(found.ids.size(), 12U);
+  }
+}
+
 TEST(Generate, RefusesWhatTheContextCannotHoldAndNamesTheNumbers) {
   const auto decoder = chain_decoder({}, /*context=*/8);
   const auto expect = [&](std::string_view prompt, int64_t tokens, const std::vector<std::string>& parts) {

@@ -4,6 +4,8 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "prism/kernels/simd/isa.h"
 
 namespace prism {
@@ -50,6 +52,34 @@ TEST(Matmul, KeepsFloat32SumsWhereTheyAreWanted) {
   matmul_into(out, a, b, /*accumulate=*/true);
   EXPECT_TRUE(at::allclose(out, 2 * before, 1e-2, 1e-2));
   if (current_isa() >= Isa::avx512_bf16) expect_close(out, a, b, before.to(torch::kDouble));
+}
+
+TEST(Matmul, AddsABiasAndDropsWhatIsNegative) {
+  torch::manual_seed(4);
+  for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
+    if (isa > current_isa()) break;
+    const IsaScope scope(isa);
+    // The last goes through several blocks of the inner axis.
+    for (const auto& [rows, inner] : {std::pair{3, 75}, {130, 75}, {64, 64}, {70, 4200}}) {
+      SCOPED_TRACE(isa_name(isa));
+      const auto a = random(rows, inner, torch::kBFloat16, false), b = random(inner, 83, torch::kBFloat16, true);
+      const auto bias = 10 * torch::randn({83});
+      const auto product = matmul(a, b, torch::kFloat) + bias;
+      for (const bool relu : {false, true}) {
+        const auto out = torch::full({rows, 83}, 7.0, torch::kBFloat16);
+        matmul_into(out, a, b, bias, relu);
+        // Twice rounded where LibTorch's product is.
+        EXPECT_TRUE(at::allclose(out.to(torch::kFloat), relu ? product.relu() : product, 0x1p-7, 0x1p-6));
+      }
+      const auto plain = torch::empty({rows, 83}, torch::kBFloat16);
+      matmul_into(plain, a, b, {}, false);
+      EXPECT_TRUE(at::equal(plain, matmul(a, b, torch::kBFloat16)));
+    }
+    const auto a = torch::full({64, 64}, std::numeric_limits<float>::quiet_NaN()).to(torch::kBFloat16);
+    const auto out = torch::empty({64, 64}, torch::kBFloat16);
+    matmul_into(out, a, a, {}, /*relu=*/true);
+    EXPECT_TRUE(out.isnan().all().item<bool>());
+  }
 }
 
 TEST(Matmul, WritesIntoPartOfALargerMatrixAndLeavesTheRest) {

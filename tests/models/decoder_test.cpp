@@ -66,6 +66,62 @@ TEST(ModelCost, CountsWhatTheDecoderHolds) {
   }
 }
 
+/// A rung of the ladder: blocks of ReLU layers, learned positions, nothing normed unless `norm` says so.
+ModelConfig rung(const std::string& schedule, int64_t head_dim, const std::string& norm, int64_t d_model = 256,
+                 int64_t ffn_width = 2048, int64_t vocab_size = 2048) {
+  ModelConfig config;
+  config.vocab_size = vocab_size;
+  config.d_model = d_model;
+  config.context = 32;
+  config.tied = config.final_norm = false;
+  config.learned_positions = true;
+  config.initialisation = "ladder";
+  config.schedule = schedule;
+  config.ffn_width = ffn_width;
+  config.head_dim = head_dim;
+  config.rotary.kind = "none";
+  config.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
+  config.norm = norm;
+  config.norm_eps = 1e-6;
+  expand_shorthand(config);
+  complete(config);
+  return config;
+}
+
+TEST(Ladder, HasThePapersParameters) {
+  // "n_params=23.1M", with and without gains of norms.
+  EXPECT_NEAR(static_cast<double>(model_cost(rung("4x4", 0, "none")).parameters), 23.1e6, 0.05e6);
+  EXPECT_NEAR(static_cast<double>(model_cost(rung("4x4", 0, "rms")).parameters), 23.1e6, 0.05e6);
+  for (const auto& config : {rung("4x2", 0, "rms"), rung("4x1", 256, "none"), rung("1x1", 0, "none")}) {
+    int64_t held = 0;
+    for (const auto& parameter : Decoder(config)->parameters()) held += parameter.numel();
+    EXPECT_EQ(model_cost(config).parameters, held);
+  }
+}
+
+TEST(Ladder, BeginsAsInTheText) {
+  const auto std_of = [](const torch::Tensor& weight) { return weight.std().item<double>(); };
+  auto full = Decoder(rung("4x1", 256, "none")), split = Decoder(rung("4x1", 0, "none"));
+  full->initialise(1);
+  split->initialise(1);
+  // 2^16 values and more: the deviation's own deviation is at most 0.3%; 8,192 of positions, 0.8%.
+  EXPECT_NEAR(std_of(full->embedding->weight), 1, 0.01);
+  EXPECT_NEAR(std_of(full->positions->weight), 1, 0.03);
+  for (const auto& decoder : {full, split}) {
+    EXPECT_NEAR(std_of(decoder->blocks[0]->attention->qkv->weight), 1.0 / 16, 0.01 / 16);
+    EXPECT_NEAR(std_of(decoder->blocks[0]->attention->out->weight), 1.0 / 16, 0.01 / 16);
+    EXPECT_NEAR(std_of(decoder->head->weight), 1.0 / 16, 0.01 / 16);
+  }
+  const auto& mlp = full->blocks[0]->mlp;
+  for (const auto& [layer, fan_in] : {std::pair{mlp->inner[0], 256.0}, {mlp->inner[1], 2048.0}, {mlp->down, 2048.0}}) {
+    const double bound = 1 / std::sqrt(fan_in);
+    EXPECT_LE(layer->weight.abs().max().item<double>(), bound);
+    EXPECT_NEAR(std_of(layer->weight), bound / std::sqrt(3.0), 0.01 * bound);
+    EXPECT_LE(layer->bias.abs().max().item<double>(), bound);
+    EXPECT_GT(layer->bias.abs().max().item<double>(), 0.9 * bound);
+  }
+}
+
 ModelConfig grouped(const std::string& schedule, const std::string& kv_schedule) {
   ModelConfig config;
   config.vocab_size = 50;
@@ -140,6 +196,16 @@ TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
               c.layers.back().head_dim = 0;
             }).find("never falls"),
             std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().norm = "layer"; }).find("norm rms or none"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().rotary.kind = "alibi"; }).find("rope or none"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.initialisation = "zero"; }).find("gpt2 or ladder"), std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
+              c.layers.back().head_dim = 24;
+              c.layers.back().output_projection = false;
+            }).find("add the projection"),
+            std::string::npos);
   EXPECT_NE(rejects([](ModelConfig& c) {
               for (auto& layer : c.layers) layer.heads = layer.kv_heads = 16, layer.head_dim = 0;
             }).find("even width"),
@@ -206,12 +272,27 @@ TEST(Decoder, TokenLossesAverageToTheLossAndMatchTheLogits) {
   }
 }
 
-/// A few derivatives of the whole model against central differences, in float64.
-TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
-  auto config = config_of("1x1,2x1");
-  config.layers.back().kv_heads = 1;
-  config.layers.back().qk_norm = true;
-  auto decoder = make_decoder(config);
+TEST(Ladder, KnowsPositionsByTheirVectorsAlone) {
+  auto config = rung("2x1", 0, "rms", 16, 24, 50);
+  auto decoder = Decoder(config);
+  decoder->initialise(3);
+  torch::NoGradGuard no_gradients;
+  const auto text = tokens(1, 6);
+  const auto plain = decoder->logits(decoder(text, ForwardContext{}));
+  ForwardContext moved;
+  moved.positions_BT = torch::tensor({{0, 1, 2, 3, 4, 7}}, torch::kLong);
+  const auto last = decoder->logits(decoder(text, moved));
+  EXPECT_TRUE(torch::allclose(last.narrow(1, 0, 5), plain.narrow(1, 0, 5)));
+  EXPECT_FALSE(torch::allclose(last.select(1, 5), plain.select(1, 5), 1e-2, 1e-2));
+  // Without them the order of what is attended to does not matter.
+  decoder->positions->weight.zero_();
+  const auto order = torch::tensor({3, 0, 4, 1, 2, 5}, torch::kLong);
+  const auto one = decoder->logits(decoder(text, ForwardContext{})).select(1, 5);
+  const auto other = decoder->logits(decoder(text.index_select(1, order), ForwardContext{})).select(1, 5);
+  EXPECT_TRUE(torch::allclose(one, other, 1e-4, 1e-4));
+}
+
+void expect_gradients_of_differences(Decoder decoder) {
   decoder->to(torch::kDouble);
   decoder->set_compute_type(torch::kDouble);
   const auto text = tokens(2, 9);
@@ -232,6 +313,19 @@ TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
       EXPECT_NEAR(parameter.value().grad().view({-1})[i].item<double>(), (above - below) / (2 * step), 1e-7)
           << parameter.key() << " " << i;
     }
+  }
+}
+
+/// A few derivatives of the whole model against central differences, in float64.
+TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
+  auto config = config_of("1x1,2x1");
+  config.layers.back().kv_heads = 1;
+  config.layers.back().qk_norm = true;
+  expect_gradients_of_differences(make_decoder(config));
+  for (const char* norm : {"rms", "none"}) {
+    auto ladder = rung("1x2", 0, norm, 12, 20, 50);
+    ladder.layers.front().output_projection = false;
+    expect_gradients_of_differences(make_decoder(ladder));
   }
 }
 

@@ -241,6 +241,14 @@ class Multiplication {
     return PackedRows<Op>::rows(block.packed_rows, block.length, row - block.rows.first);
   }
 
+  /// What is added to up to `left` columns from `column` on.
+  PRISM_FORCE_INLINE typename Op::Vector bias(int64_t column, int64_t left) const {
+    return p_.bias == nullptr ? Op::zero() : Op::load_units(p_.bias + column, left);
+  }
+  PRISM_FORCE_INLINE typename Op::Vector activate(typename Op::Vector x) const {
+    return p_.relu ? Op::max(Op::zero(), x) : x;  // the second operand decides where it is NaN
+  }
+
   /// The rows of A from `row` on that make a strip times one panel of B. @return  how many they are.
   PRISM_FORCE_INLINE int64_t multiply_strip(const Block& block, int64_t column, int64_t row) {
     const int64_t most = block.packed_rows == nullptr ? Op::kTileRows : PackedRows<Op>::strip(row - block.rows.first);
@@ -268,9 +276,11 @@ class Multiplication {
         }
         alignas(64) float whole[Op::kTileRows * P::kWidth];
         Op::multiply_whole(left_side, panel, P::steps(block.length), before, stride, whole, P::kWidth);
+        const auto low_bias = bias(column, left), high_bias = bias(column + Op::kLanes, left - Op::kLanes);
         for (int r = 0; r < Op::kTileRows; ++r) {
           const float* from = whole + r * P::kWidth;
-          Op::store_elements(rounded + r * p_.out_stride, Op::load(from), Op::load(from + Op::kLanes));
+          Op::store_elements(rounded + r * p_.out_stride, activate(Op::add(Op::load(from), low_bias)),
+                             activate(Op::add(Op::load(from + Op::kLanes), high_bias)));
         }
         return count;
       }
@@ -279,6 +289,7 @@ class Multiplication {
       const int64_t i = v * Op::kLanes;
       if (joins) sum = Op::add(sum, Op::load_units(sums + r * stride + i, left - i));
       if (rounds) {
+        sum = activate(Op::add(sum, bias(column + i, left - i)));
         Op::store_units(rounded + r * p_.out_stride + i, sum, left - i);
       } else {
         Op::store_units(sums + r * stride + i, sum, left - i);

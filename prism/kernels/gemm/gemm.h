@@ -31,6 +31,8 @@ struct Problem {
   void* out = nullptr;  ///< C
   int64_t out_stride = 0;
   bool accumulate = false;       ///< needs a float32 C
+  const float* bias = nullptr;   ///< [N], added to every row of a bfloat16 C before it is rounded; null: none
+  bool relu = false;             ///< max(0, .) of what a bfloat16 C is rounded from; a NaN stays
   std::byte* scratch = nullptr;  ///< Kernels::scratch_bytes() bytes from a 64-byte boundary
   int threads = 1;
 };

@@ -54,6 +54,14 @@ struct SwigluGradient {
   void* d_x = nullptr;
 };
 
+/// dx = dy where y > 0, else 0: back through y = max(0, x). A NaN in y counts as positive.
+struct ReluGradient {
+  Type type = Type::float32;
+  int64_t width = 0;
+  const void *y = nullptr, *d_y = nullptr;
+  void* d_x = nullptr;
+};
+
 /// (a, b) -> (a cos - b sin, b cos + a sin) with a, b half a head apart, in the first `rotated` heads of a row.
 struct Rotation {
   Type type = Type::float32;
@@ -105,6 +113,7 @@ struct Kernels {
   void (*norm_gradient)(const NormGradient&, int64_t first, int64_t last);
   void (*swiglu)(const Swiglu&, int64_t first, int64_t last);
   void (*swiglu_gradient)(const SwigluGradient&, int64_t first, int64_t last);
+  void (*relu_gradient)(const ReluGradient&, int64_t first, int64_t last);
   void (*rotate)(const Rotation&, int64_t first, int64_t last);
   void (*cross_entropy)(const CrossEntropy&, int64_t first, int64_t last);
   void (*add)(const ColumnSums&, int64_t first, int64_t last);

@@ -30,6 +30,10 @@ struct Avx2 {
   static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
   static PRISM_FORCE_INLINE Vector fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
   static PRISM_FORCE_INLINE Vector max(Vector a, Vector b) { return _mm256_max_ps(a, b); }
+  /// x where y > 0 or y is NaN, else 0.
+  static PRISM_FORCE_INLINE Vector where_positive(Vector y, Vector x) {
+    return _mm256_and_ps(_mm256_cmp_ps(y, zero(), _CMP_NLE_UQ), x);
+  }
   static PRISM_FORCE_INLINE float sum(Vector x) {
     __m128 half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
     half = _mm_add_ps(half, _mm_movehl_ps(half, half));

@@ -30,6 +30,10 @@ struct Avx512 {
   static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
   static PRISM_FORCE_INLINE Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
   static PRISM_FORCE_INLINE Vector max(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+  /// x where y > 0 or y is NaN, else 0.
+  static PRISM_FORCE_INLINE Vector where_positive(Vector y, Vector x) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, zero(), _CMP_NLE_UQ), x);
+  }
   static PRISM_FORCE_INLINE float sum(Vector x) { return _mm512_reduce_add_ps(x); }
   static PRISM_FORCE_INLINE float largest(Vector x) { return _mm512_reduce_max_ps(x); }
 
