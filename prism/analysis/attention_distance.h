@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "prism/attention/attention_probe.h"
+#include "prism/analysis/head_means.h"
 #include "prism/data/loader.h"
 #include "prism/models/decoder.h"
 
@@ -52,32 +52,16 @@ struct AttentionDistance {
 /// past to look at. 0: every query attends to its own position alone. Attention spread evenly over the past gives
 /// 3 n / 8 - 1 / 4 (even n), all of it on the first token twice as much.
 ///
-/// A sequence shorter than its row counts with the last half of its own length; every query that counts has the same
-/// weight. Documents inside a row end a query's past, but do not change which queries count. Behind a cache the keys so
-/// far are the sequence.
-///
-/// Scores and softmax are float32 (float64 for float64 queries), of some rows of the heads of one key/value head at a
-/// time: a few MiB, never all T x T of them. Sums over queries are float64.
+/// A sequence shorter than its row counts with the last half of its own length.
 ///
 /// Source: arXiv 2606.27449, section 4.1, equation (1), where all sequences are full windows of one document.
-class AttentionDistanceProbe : public AttentionProbe {
+class AttentionDistanceProbe : public HeadMeansProbe {
  public:
   /// @param layers  of the model that is looked at.
   explicit AttentionDistanceProbe(const std::vector<LayerConfig>& layers);
 
-  /// @throws InputError for attention that is not causal, pages, block masks, or heads that are left out.
-  void observe(size_t layer, const AttentionInput& input) override;
-
   /// Of the passes so far, which were whole. @throws InputError if no query counted.
   AttentionDistance result() const;
-
- private:
-  struct Layer {
-    int64_t head_dim;
-    torch::Tensor sum_H;  ///< float64, on the CPU: distances of all queries that count
-  };
-  std::vector<Layer> layers_;
-  int64_t sequences_ = 0, context_ = 0, queries_ = 0;
 };
 
 /// Attention distance over the windows of `windows`, from where it stands.

@@ -1,9 +1,9 @@
 // What a forward pass knows besides its tokens.
 #pragma once
 
-#include "prism/attention/attention_probe.h"
 #include "prism/attention/kv_cache.h"
 #include "prism/attention/prefill.h"
+#include "prism/attention/probe.h"
 
 namespace prism {
 
@@ -15,7 +15,7 @@ struct ForwardContext {
   KvCache* cache = nullptr;    ///< the past, extended by this call; null: none
   Prefill* prefill = nullptr;  ///< computes a prompt's attention, sparse perhaps; null, as in decoding: attend()
   int64_t prompt_length = 0;   ///< positions of the prompt that this call is a chunk of; 0: it ends with this call
-  AttentionProbe* probe = nullptr;  ///< looks at every layer's attention; null: none
+  Probe* probe = nullptr;      ///< looks at what every layer has; null: none
   AttentionBackend backend = AttentionBackend::automatic;
 };
 

@@ -72,6 +72,7 @@ void check_train_options(const TrainOptions& options) {
   at_least("batch_rows", static_cast<double>(options.batch_rows), 1);
   at_least("accumulate", static_cast<double>(options.accumulate), 1);
   at_least("log_steps", static_cast<double>(options.log_steps), 1);
+  at_least("diagnose_steps", static_cast<double>(options.diagnose_steps), 0);
   at_least("keep_last", static_cast<double>(options.keep_last), 1);
   at_least("learning_rate", options.learning_rate, 0);
   at_least("z_loss", options.z_loss, 0);

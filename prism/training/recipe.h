@@ -31,11 +31,14 @@ struct DataSource {
 struct DataOptions {
   std::string folder;
   std::vector<DataSource> mixture;
+  int64_t stride = 0;
   bool document_mask = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("folder", folder, "token shards, as prism tokenize writes them; with a mixture: tokenizer and validation alone");
     v("mixture", mixture, "what is trained on, in parts with weights; empty: the shards of folder");
+    v("stride", stride,
+      "tokens from the start of a training window to that of the next; 0: the context, so that they do not overlap");
     v("document_mask", document_mask, "attention and positions stop at document boundaries; off as in the paper");
   }
 };
@@ -49,6 +52,7 @@ struct TrainOptions {
   bool recompute = false;
   OptimizerOptions optimizer_options;  ///< its fields are this one's
   std::string dtype = "auto";
+  int64_t diagnose_steps = 100;
   int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
   Json save_steps = "none";
   std::vector<std::string> sample_prompts;
@@ -74,6 +78,10 @@ struct TrainOptions {
     optimizer_options.visit(v);
     v("dtype", dtype, "of matmuls: auto, bfloat16 or float32; weights and sums are float32");
     v("log_steps", log_steps, "a train record every so many steps");
+    v("diagnose_steps", diagnose_steps,
+      "a look inside (entropy of heads, residual stream, dead units, gradients, updates) every so many steps, and "
+      "after "
+      "1, 4, 16, ... before that; 0: none");
     v("eval_every_tokens", eval_every_tokens, "validation every so many tokens; 0: at the end only");
     v("eval_tokens", eval_tokens, "validation tokens, from the start of the split; 0: all of it");
     v("checkpoint_every_tokens", checkpoint_every_tokens, "0: at the end and on SIGINT or SIGTERM only");

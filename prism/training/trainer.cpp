@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -148,8 +149,11 @@ void Trainer::open_data() {
               "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
               needed, recipe_.model.vocab_size);
   const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
-  WindowOptions options{recipe_.model.context, recipe_.train.batch_rows, recipe_.seed, recipe_.data.document_mask,
-                        true};
+  WindowOptions options{.context = recipe_.model.context,
+                        .rows = recipe_.train.batch_rows,
+                        .seed = recipe_.seed,
+                        .document_mask = recipe_.data.document_mask,
+                        .stride = recipe_.data.stride};
   loader_ = std::make_unique<WindowLoader>(mixture, options, end_of_text);
   if (find_shards(folder, "valid").empty()) {
     PRISM_CHECK(!recipe_.data.mixture.empty() || !info || info->valid_tokens == 0, kOperation,
@@ -165,6 +169,7 @@ void Trainer::open_data() {
               "--valid-share.",
               recipe_.model.context, valid_data_->size(), folder.string());
   options.shuffle = false;
+  options.stride = 0;
   valid_windows_ = std::make_unique<WindowLoader>(*valid_data_, options, end_of_text);
 }
 
@@ -330,17 +335,57 @@ bool Trainer::train_step() {
 
   const double learning_rate = learning_rate_of(train, total_steps() * step_tokens(recipe_))
                                    .at(static_cast<double>(state_.tokens + step_tokens(recipe_)));
+  std::optional<StepDiagnostics> diagnostics;
+  Timer looking;
+  if (diagnosis_due()) diagnostics.emplace(decoder_, first_batch(first_window));
+  double looked_seconds = looking.seconds();
   optimizer_->step(learning_rate, norm);
   ++state_.step;
   state_.tokens += step_tokens(recipe_);
   state_.windows = loader_->position();
-  state_.step_seconds += timer.seconds();
+  state_.step_seconds += timer.seconds() - looked_seconds;
   state_.loss_sum += *loss;
   ++state_.loss_count;
   last_loss_ = *loss;
   show_progress(state_.tokens);
   if (state_.step % train.log_steps == 0 || state_.step == total_steps()) record_training(norm, learning_rate);
+  if (!diagnostics) return true;
+  looking.restart();
+  const auto report = diagnostics->finish();
+  looked_seconds += looking.seconds();
+  record_diagnostics(report, looked_seconds);
   return true;
+}
+
+bool Trainer::diagnosis_due() const {
+  const int64_t every = recipe_.train.diagnose_steps, step = state_.step + 1;
+  if (every == 0) return false;
+  const bool power_of_four =
+      std::has_single_bit(static_cast<uint64_t>(step)) && std::countr_zero(static_cast<uint64_t>(step)) % 2 == 0;
+  return step % every == 0 || (step < every && power_of_four);
+}
+
+Batch Trainer::first_batch(int64_t first_window) {
+  const int64_t position = loader_->position();
+  loader_->seek(first_window);
+  Batch batch = loader_->next();
+  loader_->seek(position);
+  return batch;
+}
+
+void Trainer::record_diagnostics(const StepReport& report, double seconds) {
+  Json json = record("diagnostics");
+  json["loss"] = last_loss_;
+  json["step_ms"] = 1e3 * state_.step_seconds / static_cast<double>(state_.step);
+  json["looked_ms"] = 1e3 * seconds;
+  json.update(fields_to_json(report));
+  records_->write(json);
+  for (const auto& warning : watch_.look(report)) {
+    progress_->note(fmt::format("train: step {}: {}", state_.step, warning));
+    Json warned = record("warning");
+    warned["text"] = warning;
+    records_->write(warned);
+  }
 }
 
 std::optional<double> Trainer::forward_backward() {
@@ -384,13 +429,15 @@ std::string Trainer::way_back() const {
   return newest.empty() ? good : fmt::format("{} (delete {} to resume from before it)", good, newest);
 }
 
-void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) const {
+void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) {
+  const auto place = place_of_divergence(decoder_, first_batch(first_window));
   throw FailedError(
       kOperation,
       fmt::format(
-          "expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data; {}; "
+          "expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data{}; {}; "
           "lower train.learning_rate or lengthen the warm-up.",
-          loss, norm, state_.step + 1, first_window, loader_->position() - 1, way_back()));
+          loss, norm, state_.step + 1, first_window, loader_->position() - 1,
+          place.empty() ? "" : fmt::format(", first in {}", place), way_back()));
 }
 
 std::optional<double> Trainer::peak_share(double tokens_per_s) const {
@@ -473,7 +520,8 @@ bool Trainer::evaluate() {
 
 GenerateOptions Trainer::sample_options(const std::string& prompt) const {
   GenerateOptions options;
-  options.max_new_tokens = std::min(recipe_.train.sample_tokens, room_behind(recipe_.model, *tokenizer_, prompt));
+  const auto room = room_behind(recipe_.model, *tokenizer_, prompt);
+  options.max_new_tokens = std::min(recipe_.train.sample_tokens, room.value_or(recipe_.train.sample_tokens));
   options.heed_signals = false;  // a sample cut short would stand in the records for ever
   options.sampler.temperature = recipe_.train.sample_temperature;
   options.sampler.seed = recipe_.seed;

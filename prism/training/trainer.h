@@ -18,6 +18,7 @@
 #include "prism/generation/generate.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
+#include "prism/training/diagnostics.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -76,13 +77,18 @@ class Trainer {
   std::string way_round_last() const;
   /// For messages: which checkpoint is known to be good, because a finite loss followed it.
   std::string way_back() const;
-  [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window) const;
+  [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window);
   /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
   bool finish_step();
   /// What the recipe wants measured at the end; absent: a signal came.
   std::optional<std::vector<Json>> measure_finals();
   bool evaluate();
   void record_training(double norm, double learning_rate);
+  /// Whether the step that is being made is one to look into.
+  bool diagnosis_due() const;
+  /// The first batch of the step, again.
+  Batch first_batch(int64_t first_window);
+  void record_diagnostics(const StepReport& report, double seconds);
   void record_samples();
   void record_end();
   void save_checkpoint();
@@ -120,6 +126,7 @@ class Trainer {
   int64_t logged_tokens_ = 0;
   int64_t begun_tokens_ = 0;  ///< where this process began, and begun_seconds_ of steps
   double begun_seconds_ = 0;
+  DivergenceWatch watch_;
   bool prune_due_ = false;  ///< a checkpoint was saved that no finite loss has followed yet
   std::vector<std::string> notes_;
 };

@@ -59,15 +59,15 @@ std::pair<double, int64_t> plain_distance(const AttentionInput& input, int64_t h
 }
 
 /// Hands on to the probe what it is shown, and adds up the plain distances of the same.
-class Checker : public AttentionProbe {
+class Checker : public Probe {
  public:
   Checker(const std::vector<LayerConfig>& layers, Fault fault) : probe(layers), fault_(fault) {
     for (const auto& layer : layers) sums_.emplace_back(static_cast<size_t>(layer.heads), 0.0);
     counts_.resize(layers.size());
   }
 
-  void observe(size_t layer, const AttentionInput& input) override {
-    probe.observe(layer, input);
+  void observe_attention(size_t layer, const AttentionInput& input) override {
+    probe.observe_attention(layer, input);
     for (size_t head = 0; head < sums_[layer].size(); ++head) {
       const auto [sum, count] = plain_distance(input, static_cast<int64_t>(head), fault_);
       sums_[layer][head] += sum;
@@ -184,7 +184,7 @@ AttentionInput random_input(int64_t batch, int64_t queries, int64_t keys, int64_
 AttentionDistance distance_of(const std::vector<AttentionInput>& inputs) {
   const auto& input = inputs.front();
   AttentionDistanceProbe probe(one_layer(input.q_BTHD.size(2), input.kv.k_BGSD.size(1), input.q_BTHD.size(3)));
-  for (const auto& shown : inputs) probe.observe(0, shown);
+  for (const auto& shown : inputs) probe.observe_attention(0, shown);
   return probe.result();
 }
 
@@ -279,12 +279,12 @@ TEST(AttentionDistance, RefusesAttentionThatItIsNotDefinedFor) {
   AttentionDistanceProbe probe(one_layer(2, 2, 8));
   auto input = random_input(1, 4, 4, 2, 2);
   input.causality = Causality::full;
-  EXPECT_REFUSED(probe.observe(0, input), "later keys");
+  EXPECT_REFUSED(probe.observe_attention(0, input), "later keys");
   input = random_input(1, 4, 4, 2, 2);
   input.kept_heads_BH = torch::ones({1, 2}, torch::kBool);
-  EXPECT_REFUSED(probe.observe(0, input), "left out");
+  EXPECT_REFUSED(probe.observe_attention(0, input), "left out");
   EXPECT_REFUSED(probe.result(), "found none");
-  EXPECT_THROW(probe.observe(1, random_input(1, 4, 4, 2, 2)), InternalError);
+  EXPECT_THROW(probe.observe_attention(1, random_input(1, 4, 4, 2, 2)), InternalError);
 }
 
 /// Shards of 25 windows of 8 tokens.

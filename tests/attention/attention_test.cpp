@@ -143,9 +143,9 @@ TEST(Attention, WithPaddingEqualsTheShorterText) {
 }
 
 /// Keeps what it is shown.
-class Recorder : public AttentionProbe {
+class Recorder : public Probe {
  public:
-  void observe(size_t layer, const AttentionInput& input) override {
+  void observe_attention(size_t layer, const AttentionInput& input) override {
     layers.push_back(layer);
     inputs.push_back(input);
   }
@@ -181,7 +181,7 @@ TEST(Attention, NormsEachQueryAndKeyHeadBeforeItTurns) {
   EXPECT_TRUE(torch::allclose(recorder.inputs[0].q_BTHD.norm(2, -1), expected.norm(2, -1), 1e-4, 1e-5));
 }
 
-TEST(AttentionProbe, IsShownWhatTheOutputIsComputedFrom) {
+TEST(Probe, IsShownWhatTheOutputIsComputedFrom) {
   torch::manual_seed(1);
   const torch::NoGradGuard no_gradients;
   Attention attention(24, 1e-5, layer(4, 2, 6), /*index=*/3, std::make_shared<RotaryCache>());
@@ -200,7 +200,7 @@ TEST(AttentionProbe, IsShownWhatTheOutputIsComputedFrom) {
   EXPECT_TRUE(torch::equal(again, seen));
 }
 
-TEST(AttentionProbe, SeesThePastOfACache) {
+TEST(Probe, SeesThePastOfACache) {
   auto attention = make_attention(4, 2, 6);
   const torch::NoGradGuard no_gradients;
   KvCache cache({layer(4, 2, 6)}, 1, 9, torch::kFloat);

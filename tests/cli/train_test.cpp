@@ -31,7 +31,8 @@ TEST(Train, WritesRecordsCheckpointsAndTheWholeRecipe) {
     ++kinds[json["kind"]];
     if (json["kind"] == "train") (first_loss == 0 ? first_loss : last_loss) = json["loss"].get<double>();
   }
-  EXPECT_EQ(kinds, (std::map<std::string, int>{{"run", 1}, {"train", 6}, {"eval", 2}, {"sample", 1}, {"end", 1}}));
+  EXPECT_EQ(kinds, (std::map<std::string, int>{
+                       {"run", 1}, {"train", 6}, {"diagnostics", 3}, {"eval", 2}, {"sample", 1}, {"end", 1}}));
   EXPECT_LT(last_loss, first_loss - 0.2);
 }
 
@@ -122,7 +123,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"train", "--recipe", "none.json"}), 2, {"none.json"});
   expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "--recipe"});
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", ""}), 2, {"--out", "empty name"});
-  expect_sentence(train({"--model.layers[0].ffn.kind", "relu"}), 2, {"layer 0", "swiglu"});
+  expect_sentence(train({"--model.layers[0].ffn.kind", "gelu"}), 2, {"layer 0", "swiglu"});
   expect_sentence(train({"--thread", "1"}), 2, {"did you mean --threads?"});
   expect_sentence(run({"train", "--recip", "recipe.json", "--out", "never"}), 2, {"did you mean --recipe?"});
   expect_sentence(train({"word"}), 2, {"found word", "--help"});

@@ -264,6 +264,30 @@ TEST_F(Run, MeasuresAttentionDistanceBeforeItEnds) {
   EXPECT_REFUSED(train(r, "no tokenizer"), "tokenizer.json");
 }
 
+TEST_F(Run, LooksInsideNowAndThenWithoutChangingAnything) {
+  auto r = recipe();
+  r.train.tokens = 20 * 8 * kContext;
+  r.train.diagnose_steps = 7;
+  const auto records = train(r, "seen");
+  std::vector<int64_t> steps;
+  for (const auto& record : records) {
+    if (record["kind"] != "diagnostics") continue;
+    steps.push_back(record["step"].get<int64_t>());
+    EXPECT_EQ(record["entropy"].size(), 2u);
+    EXPECT_EQ(record["activations"].size(), 3u);
+    EXPECT_GT(record["parameters"][0]["update"], 0);
+    EXPECT_GT(record["looked_ms"], 0);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 4, 7, 14}));
+  r.train.diagnose_steps = 0;
+  const auto unseen = train(r, "unseen");
+  EXPECT_TRUE(values(unseen, "diagnostics", "loss").empty());
+  EXPECT_EQ(values(unseen, "train", "loss"), values(records, "train", "loss"));
+  EXPECT_EQ(values(unseen, "train", "grad_norm"), values(records, "train", "grad_norm"));
+  r.train.diagnose_steps = -1;
+  EXPECT_REFUSED(Trainer(r, folder_.path() / "none", 1, Start::fresh), "train.diagnose_steps");
+}
+
 TEST_F(Run, WithoutItsCheckpointsIsNotTrainedAgainUnderItsName) {
   train(recipe(), "kept");
   fs::remove_all(folder_.path() / "kept/checkpoints");
@@ -280,6 +304,7 @@ TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   r.train.learning_rate = 30;
   const auto message = message_of<FailedError>([&] { train(r, "diverged"); });
   const auto names = checkpoints("diverged", "step-");
+  EXPECT_NE(message.find("first in the "), std::string::npos) << message;
   const size_t at = message.find("the last good checkpoint is ");
   ASSERT_NE(at, std::string::npos) << message;
   bool named = false;

@@ -1,0 +1,76 @@
+// How large the residual stream is in front of each layer, and which units of the feed-forward parts never answer.
+//
+//   ActivationProbe probe;
+//   context.probe = &probe;
+//   decoder(tokens_BT, context);                           // as often as wanted
+//   for (const auto& layer : probe.result()) fmt::print("{} {:.2f}\n", layer.layer, layer.residual_rms);
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "prism/attention/probe.h"
+
+namespace prism {
+
+struct LayerActivations {
+  int64_t layer = 0;
+  double residual_rms = 0;
+  std::vector<double> dead_units;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("layer", layer, "which, from 0; the number of layers stands for what the head reads, before its norm");
+    v("residual_rms", residual_rms, "root mean square of the residual stream in front of it");
+    v("dead_units", dead_units,
+      "of each hidden layer of its feed-forward part: share of the units that were 0 for every token");
+  }
+};
+
+/// Gathers over all forward passes that it sees. A unit is dead if its magnitude never exceeds 10^-6 of the root mean
+/// square of its layer's units: with ReLU one that is 0 for every token.
+class ActivationProbe : public Probe {
+ public:
+  void observe_residual(size_t layer, const torch::Tensor& stream_BTD) override;
+  void observe_hidden(size_t layer, const std::vector<torch::Tensor>& hidden_BTF) override;
+
+  /// First to last, and one more for what the head reads.
+  std::vector<LayerActivations> result() const;
+
+ private:
+  struct Squares {
+    double sum = 0;
+    int64_t count = 0;
+    void add(const torch::Tensor& values);
+    double root_mean() const;
+  };
+  struct Units {
+    torch::Tensor largest_F;  ///< magnitude
+    Squares squares;
+  };
+  struct Layer {
+    Squares residual;
+    std::vector<Units> hidden;
+  };
+  Layer& at(size_t layer);
+
+  std::vector<Layer> layers_;
+};
+
+/// Finds where a forward pass stopped giving numbers.
+class FiniteProbe : public Probe {
+ public:
+  void observe_residual(size_t layer, const torch::Tensor& stream_BTD) override;
+  void observe_attention(size_t layer, const AttentionInput& input) override;
+  void observe_hidden(size_t layer, const std::vector<torch::Tensor>& hidden_BTF) override;
+
+  /// The first place with a value that is not finite, such as "the residual stream in front of layer 2"; empty: none.
+  const std::string& place() const { return place_; }
+
+ private:
+  void look(const torch::Tensor& values, const char* what, size_t layer);
+
+  std::string place_;
+};
+
+}  // namespace prism

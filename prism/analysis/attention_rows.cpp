@@ -1,0 +1,102 @@
+#include "prism/analysis/attention_rows.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+// N rows of a product, D head width
+
+/// Scores that exist at a time: 4 MiB of float32, enough to fill a matrix product.
+constexpr int64_t kBlockScores = int64_t{1} << 20;
+
+void check_served(const AttentionInput& input, const char* operation) {
+  PRISM_CHECK(input.causality == Causality::causal && !input.kv.page_table_BN.defined() &&
+                  !input.block_mask.defined() && !input.kept_heads_BH.defined(),
+              operation,
+              "expected causal attention of all heads to whole keys; found {}; leave that out to look at it.",
+              input.causality != Causality::causal ? "attention to later keys"
+              : input.kv.page_table_BN.defined()   ? "keys in pages"
+              : input.block_mask.defined()         ? "a block mask"
+                                                   : "heads that are left out");
+}
+
+/// The sequence of a span without its padding: no lengths are left. Keys in the type that scores are computed in.
+AttentionInput cut_sequence(const AttentionInput& input, const QuerySpan& span) {
+  AttentionInput sequence;
+  sequence.q_BTHD = input.q_BTHD.narrow(0, span.sequence, 1).narrow(1, 0, span.queries);
+  sequence.kv.k_BGSD = input.kv.k_BGSD.narrow(0, span.sequence, 1)
+                           .narrow(2, 0, span.keys)
+                           .to(input.q_BTHD.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat);
+  if (input.documents_BS.defined())
+    sequence.documents_BS = input.documents_BS.narrow(0, span.sequence, 1).narrow(1, 0, span.keys);
+  sequence.scale = input.scale.value_or(1.0 / std::sqrt(static_cast<double>(input.q_BTHD.size(3))));
+  return sequence;
+}
+
+/// Queries [first, first + count) of a sequence, and the keys up to the last of them: causal attention takes these
+/// queries for the last positions, which they then are.
+AttentionInput cut_queries(const AttentionInput& sequence, int64_t first, int64_t count) {
+  const int64_t past = sequence.kv.k_BGSD.size(2) - sequence.q_BTHD.size(1), keys = past + first + count;
+  AttentionInput block = sequence;
+  block.q_BTHD = sequence.q_BTHD.narrow(1, first, count);
+  block.kv.k_BGSD = sequence.kv.k_BGSD.narrow(2, 0, keys);
+  if (sequence.documents_BS.defined()) block.documents_BS = sequence.documents_BS.narrow(1, 0, keys);
+  return block;
+}
+
+void show_block(const AttentionInput& block, const std::function<void(const AttentionRows&)>& take) {
+  const int64_t queries = block.q_BTHD.size(1), head_dim = block.q_BTHD.size(3);
+  const int64_t groups = block.kv.k_BGSD.size(1), keys = block.kv.k_BGSD.size(2);
+  const int64_t group_heads = block.q_BTHD.size(2) / groups;
+  AttentionRows rows;
+  rows.first_position = keys - queries;
+  rows.hidden_TS = visible_keys(block).view({queries, keys}).logical_not();
+  for (int64_t g = 0; g < groups; ++g) {
+    // The query heads of a key/value head are rows of one product, so that its keys are read in place.
+    const auto q_RTD = block.q_BTHD[0].narrow(1, g * group_heads, group_heads).transpose(0, 1);
+    const auto rows_ND =
+        q_RTD.reshape({group_heads * queries, head_dim}).to(block.kv.k_BGSD.scalar_type()) * *block.scale;
+    const auto scores_RTS = at::matmul(rows_ND, block.kv.k_BGSD[0][g].t()).view({group_heads, queries, keys});
+    scores_RTS.masked_fill_(rows.hidden_TS, -std::numeric_limits<double>::infinity());
+    rows.first_head = g * group_heads;
+    rows.weights_RTS = at::softmax(scores_RTS, -1);
+    take(rows);
+  }
+}
+
+}  // namespace
+
+std::vector<QuerySpan> query_spans(const AttentionInput& input, QueryRange range, const char* operation) {
+  check_served(input, operation);
+  const auto length = [](const torch::Tensor& lengths_B, int64_t b, int64_t all) {
+    return lengths_B.defined() ? lengths_B[b].item<int64_t>() : all;
+  };
+  std::vector<QuerySpan> spans;
+  for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
+    QuerySpan span{.sequence = b};
+    span.queries = span.end = length(input.q_lengths_B, b, input.q_BTHD.size(1));
+    span.keys = length(input.kv_lengths_B, b, input.kv.k_BGSD.size(2));
+    if (range == QueryRange::last_half) span.first = std::max<int64_t>(0, span.keys / 2 - (span.keys - span.queries));
+    if (span.keys > 0) spans.push_back(span);
+  }
+  return spans;
+}
+
+void stream_attention(const AttentionInput& input, const QuerySpan& span,
+                      const std::function<void(const AttentionRows&)>& take) {
+  const torch::NoGradGuard no_gradients;
+  const AttentionInput sequence = cut_sequence(input, span);
+  const int64_t group_heads = input.q_BTHD.size(2) / input.kv.k_BGSD.size(1);
+  const int64_t rows = std::max<int64_t>(1, kBlockScores / (group_heads * span.keys));
+  for (int64_t at = span.first; at < span.end; at += rows)
+    show_block(cut_queries(sequence, at, std::min(rows, span.end - at)), take);
+}
+
+}  // namespace prism

@@ -1,0 +1,113 @@
+#include "prism/training/diagnostics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "prism/checkpoint/weight_map.h"
+#include "prism/core/error.h"
+#include "prism/models/batch.h"
+
+namespace prism {
+namespace {
+
+double norm_of(const torch::Tensor& values) {
+  return values.norm(2, torch::kFloat).item<double>();
+}
+
+/// The gradient of a weight, or of the rows of one that a row of the model's file is.
+torch::Tensor gradient_of(Decoder decoder, const torch::Tensor& row) {
+  for (const auto& parameter : decoder->parameters()) {
+    if (!parameter.is_alias_of(row) || !parameter.grad().defined()) continue;
+    const auto gradient = parameter.grad().contiguous();
+    return gradient.as_strided(row.sizes(), row.strides(),
+                               gradient.storage_offset() + row.storage_offset() - parameter.storage_offset());
+  }
+  return {};
+}
+
+/// A forward pass over the first rows, without gradients.
+void show_to(Probe& probe, Decoder decoder, Batch& batch) {
+  const torch::NoGradGuard no_gradients;
+  batch.rows = std::clamp(StepDiagnostics::kTokens / batch.context, int64_t{1}, batch.rows);
+  BatchTensors tensors(batch);
+  tensors.context.probe = &probe;
+  decoder(tensors.tokens_BT, tensors.context);
+}
+
+}  // namespace
+
+StepDiagnostics::StepDiagnostics(Decoder decoder, Batch batch) : decoder_(std::move(decoder)) {
+  const torch::NoGradGuard no_gradients;
+  AttentionEntropyProbe entropy(decoder_->config().layers);
+  ActivationProbe activations;
+  Probes both({&entropy, &activations});
+  show_to(both, decoder_, batch);
+  report_.entropy = entropy.result();
+  report_.activations = activations.result();
+  for (const auto& [name, row] : llama_weights(decoder_)) {
+    const auto gradient = gradient_of(decoder_, row);
+    report_.parameters.push_back({name, gradient.defined() ? norm_of(gradient) : 0, norm_of(row), 0});
+    before_.push_back(row.detach().clone());
+  }
+}
+
+StepReport StepDiagnostics::finish() {
+  PRISM_ASSERT(!before_.empty(), "diagnostics", "a step that is finished twice");
+  const torch::NoGradGuard no_gradients;
+  const auto rows = llama_weights(decoder_);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto& parameter = report_.parameters[i];
+    if (parameter.weight > 0) parameter.update = norm_of(rows[i].tensor - before_[i]) / parameter.weight;
+  }
+  before_.clear();
+  return std::move(report_);
+}
+
+std::string place_of_divergence(Decoder decoder, Batch batch) {
+  FiniteProbe probe;
+  show_to(probe, decoder, batch);
+  if (!probe.place().empty()) return probe.place();
+  for (const auto& [name, row] : llama_weights(decoder)) {
+    const auto gradient = gradient_of(decoder, row);
+    if (gradient.defined() && !torch::isfinite(gradient).all().item<bool>()) return "the gradient of " + name;
+  }
+  return "";
+}
+
+std::vector<std::string> DivergenceWatch::look(const StepReport& report) {
+  constexpr double kLargeRms = 100, kGrowth = 2, kWholeWeight = 1, kOneHot = 0.02, kCollapse = 0.1;
+  std::vector<std::string> warnings;
+  const auto say_once = [&](const std::string& what, const std::string& sentence) {
+    if (said_.insert(what).second) warnings.push_back(sentence);
+  };
+  for (size_t i = 0; i < report.activations.size(); ++i) {
+    const double rms = report.activations[i].residual_rms, before = i < last_rms_.size() ? last_rms_[i] : 0;
+    if (rms > kLargeRms && rms > kGrowth * before)
+      say_once("residual",
+               fmt::format("the residual stream in front of layer {} grows: its root mean square is {:.3g}, "
+                           "{:.3g} before; a lower train.learning_rate or norm rms usually cures it",
+                           i, rms, before));
+  }
+  last_rms_.clear();
+  for (const auto& layer : report.activations) last_rms_.push_back(layer.residual_rms);
+  for (const auto& parameter : report.parameters)
+    if (parameter.update > kWholeWeight)
+      say_once("update", fmt::format("one step changed {} by {:.3g} times its norm; a lower train.learning_rate or a "
+                                     "longer warm-up usually cures it",
+                                     parameter.name, parameter.update));
+  for (size_t i = 0; i < report.entropy.size(); ++i) {
+    const double entropy = report.entropy[i].entropy;
+    if (i >= first_entropy_.size()) first_entropy_.push_back(entropy);
+    if (entropy < kOneHot && entropy < kCollapse * first_entropy_[i])
+      say_once(
+          fmt::format("entropy {}", i),
+          fmt::format("the attention of layer {} has become almost one-hot: its mean entropy is {:.3g} nats, {:.3g} "
+                      "at first; qk_norm or a lower train.learning_rate usually cures it",
+                      i, entropy, first_entropy_[i]));
+  }
+  return warnings;
+}
+
+}  // namespace prism

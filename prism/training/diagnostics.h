@@ -1,0 +1,83 @@
+// What a step of training looks like from inside, and whether it is about to go wrong.
+//
+//   StepDiagnostics diagnostics(decoder, batch);            // gradients are there, weights not yet updated
+//   optimizer.step(learning_rate, norm);
+//   const StepReport report = diagnostics.finish();
+//   for (const auto& warning : watch.look(report)) progress.note(warning);
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "prism/analysis/activations.h"
+#include "prism/analysis/attention_entropy.h"
+#include "prism/core/fields.h"
+#include "prism/data/loader.h"
+#include "prism/models/decoder.h"
+
+namespace prism {
+
+struct ParameterUpdate {
+  std::string name;
+  double gradient = 0, weight = 0, update = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("name", name, "as in the model's file");
+    v("gradient", gradient, "norm of its gradient, before clipping");
+    v("weight", weight, "norm of its values, before the update");
+    v("update", update, "norm of what the optimizer added, over that of the values; 0 where those are 0");
+  }
+};
+
+struct StepReport {
+  std::vector<LayerEntropy> entropy;
+  std::vector<LayerActivations> activations;
+  std::vector<ParameterUpdate> parameters;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("entropy", entropy, "of attention, layer by layer");
+    v("activations", activations, "layer by layer, and what the head reads");
+    v("parameters", parameters, "in the order of the model's file");
+  }
+};
+
+/// Looks at a step between its backward pass and its update, and after the update. The update is the true one, with
+/// momentum, clipping and decay, not learning rate times gradient. Costs a forward pass over at most kTokens tokens and
+/// memory for another copy of the weights until finish().
+class StepDiagnostics {
+ public:
+  static constexpr int64_t kTokens = 4096;
+
+  /// @param batch  of the step, of which the first rows are looked at.
+  StepDiagnostics(Decoder decoder, Batch batch);
+
+  /// @throws InternalError if called twice.
+  StepReport finish();
+
+ private:
+  Decoder decoder_;
+  StepReport report_;
+  std::vector<torch::Tensor> before_;  ///< weights, as the rows of the model's file
+};
+
+/// Where a forward pass over the first rows of a batch stops giving numbers, or else which gradient does; empty:
+/// nowhere.
+std::string place_of_divergence(Decoder decoder, Batch batch);
+
+/// Remembers what was reported and says, once for each, what a run that goes wrong shows before its loss does.
+class DivergenceWatch {
+ public:
+  /// Sentences with what usually cures it. Warned of are:
+  ///  - a residual stream whose root mean square passes 100 and has doubled since the last report,
+  ///  - a matrix that one step changes by more than its own norm,
+  ///  - a layer whose mean entropy falls below 0.02 nats and a tenth of what it first was.
+  std::vector<std::string> look(const StepReport& report);
+
+ private:
+  std::vector<double> first_entropy_, last_rms_;
+  std::set<std::string> said_;
+};
+
+}  // namespace prism

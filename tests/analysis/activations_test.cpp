@@ -1,0 +1,79 @@
+// The residual stream and the units of feed-forward parts, as probes see them.
+#include "prism/analysis/activations.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+Decoder relu_decoder() {
+  ModelConfig config;
+  config.vocab_size = kTinyVocab;
+  config.d_model = 16;
+  config.context = 32;
+  config.schedule = "2x2";
+  config.ffn_width = 10;
+  config.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
+  config.init_std = 0.3;
+  return make_decoder(config);
+}
+
+TEST(Activations, AreRootMeanSquaresAndSharesOfUnitsThatNeverAnswer) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = relu_decoder();
+  // Three units of the second hidden layer of layer 1 can never be positive.
+  auto& mlp = decoder->blocks[1]->mlp;
+  mlp->inner[1]->weight.narrow(0, 4, 3).zero_();
+  mlp->inner[1]->bias.narrow(0, 4, 3).fill_(-1);
+  mlp->inner[0]->bias.fill_(10);  // and all of its first are
+  ActivationProbe probe;
+  ForwardContext context;
+  context.probe = &probe;
+  torch::manual_seed(1);
+  double squares = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    const auto tokens = torch::randint(kTinyVocab, {2, 20}, torch::kLong);
+    squares += decoder->embedding(tokens).square().mean().item<double>() / 2;
+    decoder(tokens, context);
+  }
+  const auto found = probe.result();
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_NEAR(found[0].residual_rms, std::sqrt(squares), 1e-6);
+  EXPECT_GT(found[2].residual_rms, found[0].residual_rms);
+  EXPECT_TRUE(found[2].dead_units.empty());
+  EXPECT_EQ(found[1].dead_units[0], 0);
+  EXPECT_GE(found[1].dead_units[1], 0.3);
+  EXPECT_LT(found[0].dead_units[1], 1);
+}
+
+TEST(Activations, StopBeingFiniteWhereAWeightIsNot) {
+  const torch::NoGradGuard no_gradients;
+  const auto place_with = [](const std::function<void(Decoder&)>& harm) {
+    auto decoder = relu_decoder();
+    harm(decoder);
+    FiniteProbe probe;
+    ForwardContext context;
+    context.probe = &probe;
+    decoder(torch::randint(kTinyVocab, {1, 8}, torch::kLong), context);
+    return probe.place();
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(place_with([](Decoder&) {}), "");
+  EXPECT_EQ(place_with([&](Decoder& d) { d->embedding->weight.fill_(nan); }),
+            "the residual stream in front of layer 0");
+  EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->attention->qkv->weight[0].fill_(nan); }),
+            "the queries of layer 1");
+  EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[0]->mlp->inner[0]->bias.fill_(nan); }),
+            "the feed-forward part of layer 0");
+  EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->mlp->down->bias.fill_(nan); }),
+            "the residual stream in front of layer 2");
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,113 @@
+// What is seen of a step from inside, and what is warned of.
+#include "prism/training/diagnostics.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "prism/checkpoint/weight_map.h"
+#include "prism/models/batch.h"
+#include "prism/training/optimizer.h"
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+Batch batch_of(int64_t rows, int64_t context) {
+  torch::manual_seed(4);
+  Batch batch;
+  batch.rows = rows;
+  batch.context = context;
+  const auto tokens = torch::randint(kTinyVocab, {rows * context}, torch::kLong);
+  batch.tokens.assign(tokens.data_ptr<int64_t>(), tokens.data_ptr<int64_t>() + tokens.numel());
+  batch.labels = batch.tokens;
+  return batch;
+}
+
+void backward(Decoder& decoder, Batch batch) {
+  const BatchTensors tensors(batch);
+  decoder->loss(decoder(tensors.tokens_BT, tensors.context), tensors.labels_BT).backward();
+}
+
+/// Every row of the table against norms in float64, and updates as the weights show them.
+TEST(StepDiagnostics, GivesGradientsWeightsAndTheTrueUpdate) {
+  for (const std::string kind : {"sgd", "adamw", "muon"}) {
+    auto decoder = tiny_decoder();
+    auto optimizer = make_optimizer(decoder, {.kind = kind, .clip = 0.5});
+    for (int step = 0; step < 2; ++step) {  // the second with momentum
+      backward(decoder, batch_of(2, 20));
+      const auto rows = llama_weights(decoder);
+      std::vector<torch::Tensor> before;
+      for (const auto& row : rows) before.push_back(row.tensor.detach().to(torch::kDouble).clone());
+      const auto head = decoder->named_parameters()["blocks_1.attention.qkv.weight"].grad().clone();
+      StepDiagnostics diagnostics(decoder, batch_of(2, 20));
+      optimizer.step(0.01, optimizer.gradient_norm());
+      const auto report = diagnostics.finish();
+      ASSERT_EQ(report.parameters.size(), rows.size());
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const auto& parameter = report.parameters[i];
+        const double weight = before[i].norm().item<double>();
+        const double change = (rows[i].tensor.to(torch::kDouble) - before[i]).norm().item<double>();
+        EXPECT_EQ(parameter.name, rows[i].name);
+        EXPECT_NEAR(parameter.weight, weight, 1e-5 * weight) << parameter.name;
+        EXPECT_NEAR(parameter.update, change / weight, 1e-5 * change / weight) << kind << " " << parameter.name;
+        EXPECT_GT(parameter.update, 0) << parameter.name;
+        if (parameter.name != "model.layers.1.self_attn.k_proj.weight") continue;
+        const auto& layer = decoder->config().layers[1];
+        const auto keys = head.narrow(0, layer.heads * layer.head_dim, layer.kv_heads * layer.head_dim);
+        const double gradient = keys.to(torch::kDouble).norm().item<double>();
+        EXPECT_NEAR(parameter.gradient, gradient, 1e-5 * gradient);
+      }
+      ASSERT_EQ(report.entropy.size(), 3u);
+      EXPECT_GT(report.entropy[0].entropy, 0);
+      ASSERT_EQ(report.activations.size(), 4u);
+      EXPECT_GT(report.activations[3].residual_rms, 0);
+    }
+  }
+}
+
+TEST(PlaceOfDivergence, IsInTheForwardPassOrInAGradient) {
+  auto decoder = tiny_decoder();
+  backward(decoder, batch_of(1, 8));
+  EXPECT_EQ(place_of_divergence(decoder, batch_of(1, 8)), "");
+  {
+    torch::NoGradGuard no_gradients;
+    decoder->blocks[2]->attention->out->weight.mutable_grad()[0][0] = INFINITY;
+  }
+  EXPECT_EQ(place_of_divergence(decoder, batch_of(1, 8)), "the gradient of model.layers.2.self_attn.o_proj.weight");
+  {
+    torch::NoGradGuard no_gradients;
+    decoder->blocks[1]->attention->qkv->weight[0][0] = NAN;
+  }
+  EXPECT_EQ(place_of_divergence(decoder, batch_of(1, 8)), "the queries of layer 1");
+}
+
+StepReport report_of(double rms, double update, double entropy) {
+  StepReport report;
+  report.activations = {{.layer = 0, .residual_rms = 1, .dead_units = {}},
+                        {.layer = 1, .residual_rms = rms, .dead_units = {}}};
+  report.entropy = {{.layer = 0, .heads = 1, .entropy = entropy, .head_entropies = {entropy}}};
+  report.parameters = {{"w", 1, 1, update}};
+  return report;
+}
+
+TEST(DivergenceWatch, WarnsOnceOfEachSign) {
+  DivergenceWatch watch;
+  EXPECT_TRUE(watch.look(report_of(60, 0.1, 1)).empty());
+  EXPECT_TRUE(watch.look(report_of(110, 0.1, 1)).empty()) << "large, but not doubled";
+  auto warnings = watch.look(report_of(300, 0.1, 1));
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("in front of layer 1 grows"), std::string::npos) << warnings[0];
+  EXPECT_TRUE(watch.look(report_of(900, 0.1, 0.15)).empty()) << "said already";
+  warnings = watch.look(report_of(900, 1.5, 0.01));
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(warnings[0].find("w by 1.5 times"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[1].find("layer 0 has become almost one-hot"), std::string::npos) << warnings[1];
+  DivergenceWatch of_sharp_heads;
+  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.01)).empty()) << "was so from the start";
+  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.009)).empty());
+}
+
+}  // namespace
+}  // namespace prism
