@@ -62,6 +62,13 @@ class Product {
     for (auto& value : before_) value = static_cast<float>(random_.uniform());
   }
 
+  /// From now on C = A B + bias, or max(0, .) of that.
+  void add_bias(bool relu) {
+    bias_ = Guarded<float>(static_cast<size_t>(shape_.columns));
+    for (auto& value : bias_) value = static_cast<float>(6 * random_.uniform() - 3);
+    relu_ = relu;
+  }
+
   /// C as float32. @param stale  what scratch memory holds before; 0xFF bytes are NaN of any type.
   std::vector<float> multiply(const gemm::Kernels& kernels, int threads, uint8_t stale = 0xFF) {
     gemm::Problem p = problem(threads);
@@ -93,6 +100,11 @@ class Product {
           sum += a_.at(i, k) * b_.at(k, j);
           magnitude += std::abs(a_.at(i, k) * b_.at(k, j));
         }
+        if (bias_.size() > 0) {
+          sum += bias_[static_cast<size_t>(j)];
+          magnitude += std::abs(bias_[static_cast<size_t>(j)]);
+        }
+        if (relu_) sum = std::max(sum, 0.0);
         ASSERT_NEAR(found[index], sum, bound_of(sum, magnitude)) << shape_ << " at " << i << ", " << j;
       }
     }
@@ -132,6 +144,8 @@ class Product {
     p.out_stride = stride_;
     p.accumulate = shape_.accumulate;
     p.threads = threads;
+    p.bias = bias_.size() > 0 ? bias_.data() : nullptr;
+    p.relu = relu_;
     return p;
   }
 
@@ -140,6 +154,8 @@ class Product {
   Stored a_, b_;
   int64_t stride_;
   std::vector<float> before_;
+  Guarded<float> bias_;
+  bool relu_ = false;
 };
 
 class Gemm : public testing::TestWithParam<Isa> {
@@ -179,6 +195,16 @@ TEST_P(Gemm, EqualsTheDefinitionBeyondOneBlockOfEveryAxis) {
     Product product(shape, 2);
     product.expect_close(product.multiply(kernels(), 2));
   }
+}
+
+TEST_P(Gemm, AddsABiasAndDropsWhatIsNegative) {
+  for (const bool relu : {false, true})
+    for (const auto& [rows, columns, inner] :
+         {std::array{67, 83, 130}, {64, 96, 64}, {80, 33, 32}, {32, 40, 4224}, {9, 270, 5001}}) {
+      Product product({rows, columns, inner, false, true, true, false}, 5);
+      product.add_bias(relu);
+      product.expect_close(product.multiply(kernels(), 2));
+    }
 }
 
 TEST_P(Gemm, EqualsTheDefinitionForRandomShapes) {

@@ -180,6 +180,28 @@ TEST_P(RowKernels, SwigluAndItsGradient) {
   });
 }
 
+TEST_P(RowKernels, GoBackThroughRelu) {
+  for (const auto* kernels : kernels_here())
+    for (const int64_t width : {1, 7, 16, 37}) {
+      Random random(static_cast<uint64_t>(width));
+      const auto count = static_cast<size_t>(kRows * width);
+      auto values = randoms(random, count);
+      for (size_t i = 0; i < count; i += 3) values[i] = 0;
+      values[count - 1] = kNan;
+      Values y(GetParam(), values), d_y(GetParam(), randoms(random, count)),
+          d_x(GetParam(), static_cast<int64_t>(count));
+      rows::ReluGradient work;
+      work.type = GetParam();
+      work.width = width;
+      work.y = y.data();
+      work.d_y = d_y.data();
+      work.d_x = d_x.data();
+      kernels->relu_gradient(work, 0, 1);
+      kernels->relu_gradient(work, 1, kRows);
+      for (size_t i = 0; i < count; ++i) EXPECT_EQ(d_x[i], y[i] <= 0 ? 0 : d_y[i]) << kernels->name << " " << i;
+    }
+}
+
 TEST_P(RowKernels, SwigluOfExtremes) {
   for (const auto* kernels : kernels_here()) {
     Values x(GetParam(), {-1e30f, -kInfinity, 1e30f, kInfinity, kNan, 1, 1, 1, 1, 1}), y(GetParam(), 5);
