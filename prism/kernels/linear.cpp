@@ -76,7 +76,7 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight, const Tensor& cast,
                           const std::optional<Variable>& bias, bool relu) {
     RECORD_FUNCTION("prism::linear", {});
-    const auto y = apply_matrix(x, cast.t(), bias.value_or(Tensor()), relu);
+    auto y = apply_matrix(x, cast.t(), bias.value_or(Tensor()), relu);
     context->save_for_backward({x, cast, relu ? y : Variable()});
     context->saved_data["type"] = static_cast<int64_t>(weight.scalar_type());
     context->saved_data["has_bias"] = bias.has_value();

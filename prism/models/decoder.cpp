@@ -64,7 +64,7 @@ void DecoderImpl::initialise(uint64_t seed) {
 }
 
 torch::Tensor DecoderImpl::embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past) {
-  const auto stream_BTD = embedding(tokens_BT.to(device()));
+  auto stream_BTD = embedding(tokens_BT.to(device()));
   if (!positions) return stream_BTD;
   if (context.positions_BT.defined()) return stream_BTD + positions(context.positions_BT);
   return stream_BTD + positions->weight.narrow(0, past, tokens_BT.size(1));
