@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Times attention over prompts, dense and block-sparse, and says what it comes to: the figures of docs/results/sparse-prefill.md.
+# Times attention over prompts, dense and block-sparse, and says what it comes to.
 #
 #   scripts/bench_prefill.sh [--out FILE.jsonl] [PART...]      all parts: an hour on two cores that do nothing else
 #
