@@ -18,7 +18,7 @@ constexpr const char* kOperation = "attention_distance";
 torch::Tensor distance_of_rows(const AttentionRows& rows) {
   const int64_t queries = rows.weights_RTS.size(1), keys = rows.weights_RTS.size(2);
   const auto key_S = at::arange(keys, rows.weights_RTS.options());
-  const auto distance_TS = (key_S.narrow(0, keys - queries, queries).unsqueeze(1) - key_S).abs_();
+  const auto distance_TS = (key_S.narrow(0, rows.first_position, queries).unsqueeze(1) - key_S).abs_();
   return (rows.weights_RTS * distance_TS).sum(-1);
 }
 

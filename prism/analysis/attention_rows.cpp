@@ -57,14 +57,14 @@ void show_block(const AttentionInput& block, const std::function<void(const Atte
   const int64_t group_heads = block.q_BTHD.size(2) / groups;
   AttentionRows rows;
   rows.first_position = keys - queries;
-  rows.hidden_TS = visible_keys(block).view({queries, keys}).logical_not();
+  const auto hidden_TS = visible_keys(block).view({queries, keys}).logical_not();
   for (int64_t g = 0; g < groups; ++g) {
     // The query heads of a key/value head are rows of one product, so that its keys are read in place.
     const auto q_RTD = block.q_BTHD[0].narrow(1, g * group_heads, group_heads).transpose(0, 1);
     const auto rows_ND =
         q_RTD.reshape({group_heads * queries, head_dim}).to(block.kv.k_BGSD.scalar_type()) * *block.scale;
     const auto scores_RTS = at::matmul(rows_ND, block.kv.k_BGSD[0][g].t()).view({group_heads, queries, keys});
-    scores_RTS.masked_fill_(rows.hidden_TS, -std::numeric_limits<double>::infinity());
+    scores_RTS.masked_fill_(hidden_TS, -std::numeric_limits<double>::infinity());
     rows.first_head = g * group_heads;
     rows.weights_RTS = at::softmax(scores_RTS, -1);
     take(rows);

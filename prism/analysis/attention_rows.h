@@ -35,7 +35,6 @@ struct AttentionRows {
   int64_t first_head = 0;      ///< of the R
   int64_t first_position = 0;  ///< of the T queries among the keys of their sequence
   torch::Tensor weights_RTS;   ///< softmax(scale q k^T) of visible keys, 0 elsewhere; S keys, up to the last query
-  torch::Tensor hidden_TS;     ///< bool: which keys a query does not see
 };
 
 /// Shows the weights of a span, head after head and row after row, of about a million scores at a time.

@@ -47,10 +47,9 @@ std::pair<Tensor, Tensor> back_to_product(const Tensor& dy, const Tensor& y, boo
   }
   const auto given = dy.contiguous();
   const int64_t width = given.size(-1), rows = given.numel() / width;
+  const int64_t blocks = (rows + kRowsPerBlock - 1) / kRowsPerBlock;
   const auto d_product = y.defined() ? at::empty_like(given) : given;
-  const auto sums =
-      with_bias ? at::zeros({(rows + kRowsPerBlock - 1) / kRowsPerBlock, width}, dy.options().dtype(torch::kFloat))
-                : Tensor();
+  const auto sums = with_bias ? at::zeros({blocks, width}, dy.options().dtype(torch::kFloat)) : Tensor();
   rows::ReluGradient relu;
   rows::ColumnSums add;
   relu.type = add.type = row_type(dy.scalar_type());
@@ -59,7 +58,7 @@ std::pair<Tensor, Tensor> back_to_product(const Tensor& dy, const Tensor& y, boo
   relu.y = y.defined() ? y.const_data_ptr() : nullptr;
   relu.d_x = y.defined() ? d_product.mutable_data_ptr() : nullptr;
   add.x = d_product.const_data_ptr();
-  at::parallel_for(0, (rows + kRowsPerBlock - 1) / kRowsPerBlock, 1, [&](int64_t first, int64_t last) {
+  at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
       const int64_t row = block * kRowsPerBlock, end = std::min(rows, row + kRowsPerBlock);
       if (y.defined()) kernels->relu_gradient(relu, row, end);

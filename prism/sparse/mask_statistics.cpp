@@ -41,6 +41,17 @@ void measure_recall(const HeadInput& head, const torch::Tensor& kept_MN, int64_t
   }
 }
 
+/// Blocks of a head's lists that some query of their row sees.
+int64_t count_kept(const BlockMask& mask, int64_t b, int64_t h, const HeadBlocks& blocks) {
+  const auto counts_M = mask.counts_BHM[b][h].contiguous(), indices_MN = mask.indices_BHMN[b][h].contiguous();
+  int64_t kept = 0;
+  for (int64_t m = 0; m < blocks.rows(); ++m) {
+    const int32_t* row = indices_MN.const_data_ptr<int32_t>() + m * indices_MN.size(1);
+    kept += std::lower_bound(row, row + counts_M.const_data_ptr<int32_t>()[m], blocks.visible(m)) - row;
+  }
+  return kept;
+}
+
 int64_t key_blocks(const SelectorInput& input, int64_t key_block) {
   return (input.k_BGSD.size(2) + key_block - 1) / key_block;
 }
@@ -100,15 +111,15 @@ torch::Tensor visible_blocks(const SelectorInput& input, int64_t query_block, in
 std::vector<HeadStatistics> measure_mask(const SelectorInput& input, const BlockMask& mask, int64_t recall_rows) {
   const torch::NoGradGuard no_gradients;
   const SelectorLengths lengths(input);
-  const auto kept_BHMN = kept_blocks(input, mask);
-  const auto counts_BH = kept_BHMN.sum({2, 3});
+  const auto kept_BHMN = recall_rows == 0 ? torch::Tensor() : kept_blocks(input, mask);
+  const BlockMask lists = mask.defined() ? spread_to_heads(mask, input.heads()) : mask;
   std::vector<HeadStatistics> heads(static_cast<size_t>(input.heads()));
   for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
     const auto blocks = lengths.blocks(b, mask.query_block_size, mask.key_block_size);
     for (int64_t h = 0; h < input.heads(); ++h) {
       HeadStatistics found;
       found.visible = blocks.visible_blocks();
-      found.kept = counts_BH[b][h].item<int64_t>();
+      found.kept = mask.defined() ? count_kept(lists, b, h, blocks) : found.visible;
       if (recall_rows != 0)
         measure_recall(head_input(input, lengths, b, h, mask.query_block_size, mask.key_block_size), kept_BHMN[b][h],
                        recall_rows, found);
