@@ -30,7 +30,8 @@ std::string untimed_records(const std::string& out) {
     for (std::string line; std::getline(lines, line);) {
       auto record = Json::parse(line);
       if (record["kind"] == "run" || record["kind"] == "resume") continue;
-      for (const char* timed : {"seconds", "tokens_per_s", "peak_share", "peak_memory_bytes"}) record.erase(timed);
+      for (const char* timed : {"seconds", "tokens_per_s", "peak_share", "peak_memory_bytes", "step_ms", "looked_ms"})
+        record.erase(timed);
       kept += std::string(name) + " " + record.dump() + "\n";
     }
   }
