@@ -46,7 +46,7 @@ part_selection() {
   bench --tokens 65536 --mix $mixes/unstructured.json --sdpa-tokens 0 --selector spectral
 }
 part_structured() {
-  bench --tokens 131072 --mix $mixes/structured.json --sdpa-tokens 131072 --selector spectral auto
+  bench --tokens 131072 --mix $mixes/structured.json --sdpa-tokens 131072 --selector spectral:p=0.67 spectral auto
   bench --tokens 131072 --mix $mixes/unstructured.json --sdpa-tokens 0 --recall-rows 0 --selector auto
 }
 part_auto() {

@@ -121,7 +121,7 @@ void add_panel(const simd::LeftRows<Op>& a, int64_t rows, const typename Op::Ele
                float factor, float* out, int64_t out_stride) {
   for (int64_t row = 0; row < rows; row += Op::kTileRows) {
     const int count = rows - row < Op::kTileRows ? static_cast<int>(rows - row) : Op::kTileRows;
-    multiply<Op>({a.first + row * a.stride, a.stride}, count, panel, vectors, steps, [&](int r, int v, auto sum) {
+    simd::multiply<Op>({a.first + row * a.stride, a.stride}, count, panel, vectors, steps, [&](int r, int v, auto sum) {
       float* at = out + (row + r) * out_stride + v * Op::kLanes;
       Op::store(at, Op::fma(sum, Op::set(factor), Op::load(at)));
     });
@@ -345,8 +345,8 @@ class BackwardTask {
   void product(const simd::LeftRows<Op>& rows, int count, int64_t dim, const Element* packed, const Range& seen,
                float* to) {
     for (int64_t first = seen.first; first < seen.end; first += P::kWidth)
-      multiply<Op>(rows, count, packed + P::offset(dim, first), P::vectors(in_tile_, first), P::steps(dim),
-                   [&](int r, int v, auto sum) { Op::store(to + r * l_.tile + first + v * Op::kLanes, sum); });
+      multiply_into<Op>(rows, count, packed + P::offset(dim, first), P::vectors(in_tile_, first), P::steps(dim),
+                        nullptr, to + first, l_.tile);
   }
 
   /// What a row of a strip does not see, or what only fills up a pair of rows, gets the weight and the slope 0.

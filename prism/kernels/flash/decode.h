@@ -174,8 +174,9 @@ class DecodeTask {
           Op::store(scores + j,
                     score_keys<Op>(query, keys + j * f_.k.row_stride, f_.k.row_stride, count - j, f_.key_dim));
       }
-      soften_row<Op>(scores, width, own.first - seen.first, own.end - seen.first, f_.scale * kLog2E, sums + padded_,
-                     sums + padded_ + 1, weights[r]);
+      hide_scores(scores, width, own.first - seen.first, own.end - seen.first);
+      sums[padded_] = Op::largest(largest_lanes<Op>(scores, width));
+      sums[padded_ + 1] = Op::sum(weigh_scores<Op>(scores, width, sums[padded_], f_.scale * kLog2E, weights[r]));
     }
     const Storage* values = row_of<Storage>(f_.v, batch_, kv_head_, seen.first);
     with_known<kDecodeSlice>(static_cast<int>(rows), [&](auto known) {

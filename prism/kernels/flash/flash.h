@@ -22,7 +22,7 @@ struct Matrix {
 /// The widest keys and values.
 constexpr int64_t kMostWidth = 512;
 /// Rows of the longest task: enough to use what is read of keys and values, few enough to share out.
-constexpr int64_t kTaskRows = 96;
+constexpr int64_t kTaskRows = 128;
 
 /// Query rows [first, end) of one head, in one block of queries: what one thread does at a time.
 struct Task {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "prism/kernels/flash/flash.h"
-#include "prism/kernels/simd/exp2.h"
+#include "prism/kernels/flash/softmax.h"
 #include "prism/kernels/simd/range.h"
 #include "prism/kernels/simd/tile.h"
 
@@ -19,7 +19,7 @@ constexpr int64_t kKeyTile = 256;
 constexpr float kLn2 = 0.693147180559945309f;
 using simd::copy_rows;
 using simd::kLog2E;
-using simd::multiply;
+using simd::multiply_into;
 using simd::pack_rows;
 using simd::pack_transposed;
 using simd::Panels;
@@ -46,58 +46,6 @@ struct PackedHead {
 
   typename Op::Element* value_tile(int64_t first) const { return values + first * Panels<Op>::padded(value_dim); }
 };
-
-/// The largest of a row's scores that count: those from `begin` to `end`. Others are set to kNoScore.
-template <class Op>
-PRISM_FORCE_INLINE float largest_score(float* scores, int64_t width, int64_t begin, int64_t end) {
-  for (int64_t i = 0; i < begin; ++i) scores[i] = simd::kNoScore;
-  for (int64_t i = end; i < width; ++i) scores[i] = simd::kNoScore;
-  auto top = Op::set(simd::kNoScore);
-  for (int64_t i = 0; i < width; i += Op::kLanes) top = Op::max(top, Op::load(scores + i));
-  return Op::largest(top);
-}
-
-/// Whether a score is NaN. @param width  scores in memory, those that do not count are kNoScore.
-template <class Op>
-PRISM_FORCE_INLINE bool has_nan(const float* scores, int64_t width) {
-  const auto least = Op::set(-__FLT_MAX__);
-  auto zeros = Op::zero();
-  // The maximum gives its second operand where one is NaN, and a finite value for kNoScore.
-  for (int64_t i = 0; i < width; i += Op::kLanes)
-    zeros = Op::fma(Op::max(least, Op::load(scores + i)), Op::zero(), zeros);
-  return !(Op::sum(zeros) == 0);
-}
-
-/// Turns a row of scores s into weights 2^(c (s - m)), m the largest score so far, and adds them up.
-/// @param width       scores in memory, a multiple of 2 kLanes.
-/// @param begin, end  the scores that count; the others give 0.
-/// @return            what the row's sums so far are to be multiplied by.
-template <class Op>
-PRISM_FORCE_INLINE float soften_row(float* scores, int64_t width, int64_t begin, int64_t end, float c, float* largest,
-                                    float* total, typename Op::Element* weights) {
-  begin = begin > 0 ? begin : 0;
-  end = end < width ? end : width;
-  if (begin >= end) {
-    for (int64_t i = 0; i < width; ++i) weights[i] = 0;
-    return 1.0f;
-  }
-  const float tile_largest = largest_score<Op>(scores, width, begin, end);
-  const float now = *largest > tile_largest ? *largest : tile_largest;
-  // The largest score is taken off before anything is rounded: its own weight is 1 however large it is.
-  const auto factor = Op::set(c), shift = Op::set(now == simd::kNoScore ? 0.0f : -now);
-  auto sum_a = Op::zero(), sum_b = Op::zero();
-  for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {
-    const auto a = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i), shift), factor));
-    const auto b = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i + Op::kLanes), shift), factor));
-    sum_a = Op::add(sum_a, a);
-    sum_b = Op::add(sum_b, b);
-    Op::store_elements(weights + i, a, b);
-  }
-  const float past = now == simd::kNoScore ? 1.0f : ::exp2f(c * (*largest - now));
-  *total = *total * past + Op::sum(Op::add(sum_a, sum_b));
-  *largest = now;
-  return past;
-}
 
 /// out = sums / total and lse of one row; zeros and -inf where nothing was seen.
 template <class Op, class Storage>
@@ -246,24 +194,17 @@ class ForwardTask {
     const int64_t end = high < tile + kKeyTile ? high : tile + kKeyTile;
     const int64_t from = low > tile ? (low - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
     if ((low > begin ? low : begin) >= end) return;
-    for (int64_t first = begin; first < end; first += P::kWidth)
-      multiply<Op>({scratch_.queries + row * query_stride_, query_stride_}, rows,
-                   head_.keys + P::offset(head_.key_dim, first), P::vectors(head_.count, first),
-                   P::steps(head_.key_dim), [&](int r, int v, auto sum) {
-                     Op::store(scratch_.scores + r * kKeyTile + first - tile + v * Op::kLanes, sum);
-                   });
     constexpr int64_t kTwo = 2 * Op::kLanes;
-    const int64_t width = (end - begin + kTwo - 1) / kTwo * kTwo;
-    // What row r sees of the tile, counted from `begin`.
-    const auto first_of = [&](int r) {
-      return (first_key_[row + r] > keys.first ? first_key_[row + r] : keys.first) - begin;
-    };
-    const auto end_of = [&](int r) { return (end_key_[row + r] < keys.end ? end_key_[row + r] : keys.end) - begin; };
-    if (f_.skip_below > simd::kNoScore && is_negligible(row, rows, from, width, first_of, end_of)) return;
-    float past[Op::kTileRows];
-    for (int r = 0; r < rows; ++r)
-      past[r] = soften_row<Op>(scratch_.scores + r * kKeyTile + from, width, first_of(r), end_of(r), c_,
-                               &scratch_.largest[row + r], &scratch_.total[row + r], scratch_.weights + r * kKeyTile);
+    for (int64_t first = begin; first < end; first += P::kWidth)
+      multiply_into<Op>({scratch_.queries + row * query_stride_, query_stride_}, rows,
+                        head_.keys + P::offset(head_.key_dim, first), P::vectors(head_.count, first),
+                        P::steps(head_.key_dim), nullptr, scratch_.scores + first - begin, kKeyTile);
+    for (int r = 0; r < rows; ++r) {
+      const int64_t own_first = first_key_[row + r] > keys.first ? first_key_[row + r] : keys.first;
+      const int64_t own_end = end_key_[row + r] < keys.end ? end_key_[row + r] : keys.end;
+      hide_scores(scratch_.scores + r * kKeyTile, round_up(end - begin, kTwo), own_first - begin, own_end - begin);
+    }
+    if (!soften_strip(row, rows, round_up(end - begin, kTwo))) return;
     const int64_t in_tile = head_.count - tile < kKeyTile ? head_.count - tile : kKeyTile;
     // Values in front of the first key stay out: those of a block that is not kept may be anything, NaN too.
     constexpr int64_t kStepKeys = Op::kPair * Op::kSteps;
@@ -271,25 +212,57 @@ class ForwardTask {
     for (int64_t first = 0; first < head_.value_dim; first += P::kWidth) {
       const int vectors = P::vectors(head_.value_dim, first);
       const auto* panel = head_.value_tile(tile) + P::offset(in_tile, first) + (from + unseen) * vectors * Op::kLanes;
-      multiply<Op>({scratch_.weights + unseen, kKeyTile}, rows, panel, vectors, P::steps(end - begin - unseen),
-                   [&](int r, int v, auto sum) {
-                     float* at = scratch_.sums + (row + r) * stride_ + first + v * Op::kLanes;
-                     Op::store(at, Op::fma(Op::load(at), Op::set(past[r]), sum));
-                   });
+      float* sums = scratch_.sums + row * stride_ + first;
+      multiply_into<Op>({scratch_.weights + unseen, kKeyTile}, rows, panel, vectors, P::steps(end - begin - unseen),
+                        sums, sums, stride_);
     }
   }
 
-  /// Whether no row of a strip has a score in the tile that is near enough to its largest so far to count.
-  template <class First, class End>
-  bool is_negligible(int row, int rows, int64_t from, int64_t width, const First& first_of, const End& end_of) {
-    for (int r = 0; r < rows; ++r) {
-      const int64_t first = first_of(r) > 0 ? first_of(r) : 0, end = end_of(r) < width ? end_of(r) : width;
-      if (first >= end) continue;
-      float* scores = scratch_.scores + r * kKeyTile + from;
-      const float largest = largest_score<Op>(scores, width, first, end);
-      // A row's first tile is not: what is below -inf?
-      if (!(largest < scratch_.largest[row + r] + f_.skip_below) || has_nan<Op>(scores, width)) return false;
+  /// Turns a strip's scores into weights, adds them to the rows' totals, and scales down what the rows came to so far.
+  /// @return  false where no score counts beside the largest so far: then nothing was done.
+  PRISM_FORCE_INLINE bool soften_strip(int row, int rows, int64_t width) {
+    constexpr int kLanes = Op::kLanes;
+    float tops[(Op::kTileRows + kLanes - 1) / kLanes * kLanes];
+    typename Op::Vector lanes[kLanes] = {};
+    for (int group = 0; group < rows; group += kLanes) {
+      const int count = rows - group < kLanes ? rows - group : kLanes;
+      for (int r = 0; r < count; ++r) lanes[r] = largest_lanes<Op>(scratch_.scores + (group + r) * kKeyTile, width);
+      Op::store(tops + group, Op::largest_rows(lanes));
     }
+    if (f_.skip_below > simd::kNoScore && is_negligible(row, rows, width, tops)) return false;
+    for (int r = 0; r < rows; ++r) raise_largest(row + r, tops[r]);
+    for (int group = 0; group < rows; group += kLanes) {
+      const int count = rows - group < kLanes ? rows - group : kLanes;
+      for (int r = 0; r < count; ++r) {
+        const int64_t at = (group + r) * kKeyTile;
+        lanes[r] =
+            weigh_scores<Op>(scratch_.scores + at, width, scratch_.largest[row + group + r], c_, scratch_.weights + at);
+      }
+      Op::store(tops, Op::sum_rows(lanes));
+      for (int r = 0; r < count; ++r) scratch_.total[row + group + r] += tops[r];
+    }
+    return true;
+  }
+
+  /// Scales a row's sums down if `top`, its largest score in a tile, is the largest so far.
+  PRISM_FORCE_INLINE void raise_largest(int row, float top) {
+    const float before = scratch_.largest[row];
+    if (top <= before) return;
+    const float past = past_share(before, top, c_);
+    scratch_.largest[row] = top;
+    scratch_.total[row] *= past;
+    float* sums = scratch_.sums + row * stride_;
+    for (int64_t i = 0; i < stride_; i += Op::kLanes) Op::store(sums + i, Op::mul(Op::load(sums + i), Op::set(past)));
+  }
+
+  /// Whether no row of a strip has a score in the tile that is near enough to its largest so far to count.
+  /// @param tops  the largest of each row.
+  bool is_negligible(int row, int rows, int64_t width, const float* tops) const {
+    // Nothing is below -inf, the largest before a row's first tile.
+    for (int r = 0; r < rows; ++r)
+      if (tops[r] != simd::kNoScore && !(tops[r] < scratch_.largest[row + r] + f_.skip_below)) return false;
+    for (int r = 0; r < rows; ++r)
+      if (has_nan<Op>(scratch_.scores + r * kKeyTile, width)) return false;
     return true;
   }
 

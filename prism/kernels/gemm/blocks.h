@@ -271,11 +271,13 @@ class Multiplication {
       if (count == Op::kTileRows && left >= P::kWidth) {
         const float* before = joins ? sums : nullptr;
         if (!rounds) {
-          Op::multiply_whole(left_side, panel, P::steps(block.length), before, stride, sums, stride);
+          Op::multiply_into(left_side, Op::kTileRows, panel, Op::kTileColumns, P::steps(block.length), before, stride,
+                            sums, stride);
           return count;
         }
         alignas(64) float whole[Op::kTileRows * P::kWidth];
-        Op::multiply_whole(left_side, panel, P::steps(block.length), before, stride, whole, P::kWidth);
+        Op::multiply_into(left_side, Op::kTileRows, panel, Op::kTileColumns, P::steps(block.length), before, stride,
+                          whole, P::kWidth);
         const auto low_bias = bias(column, left), high_bias = bias(column + Op::kLanes, left - Op::kLanes);
         for (int r = 0; r < Op::kTileRows; ++r) {
           const float* from = whole + r * P::kWidth;

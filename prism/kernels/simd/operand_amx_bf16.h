@@ -32,23 +32,23 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
                                           Store&& store) {
     constexpr int64_t kStride = kTileColumns * kLanes;
     alignas(64) float sums[kTileRows * kStride];
-    const bool both_rows = rows > kLeftRows, both_columns = vectors > 1;
-    if (both_rows) {
-      both_columns ? add_tiles<2, 2>(a, panel, steps, nullptr, 0, sums, kStride)
-                   : add_tiles<2, 1>(a, panel, steps, nullptr, 0, sums, kStride);
-    } else {
-      both_columns ? add_tiles<1, 2>(a, panel, steps, nullptr, 0, sums, kStride)
-                   : add_tiles<1, 1>(a, panel, steps, nullptr, 0, sums, kStride);
-    }
+    multiply_into(a, rows, panel, vectors, steps, nullptr, 0, sums, kStride);
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) store(r, v, load(sums + r * kStride + v * kLanes));
   }
 
-  /// to = 32 rows times a whole panel, and what is in `before`, unless that is null; both hold 32 rows of 32 sums.
+  /// The same, stored (tile.h, multiply_into()): 16 or 32 whole rows.
   template <class Left>
-  static PRISM_FORCE_INLINE void multiply_whole(const Left& a, const Element* panel, int64_t steps, const float* before,
-                                                int64_t before_stride, float* to, int64_t to_stride) {
-    add_tiles<2, 2>(a, panel, steps, before, before_stride, to, to_stride);
+  static PRISM_FORCE_INLINE void multiply_into(const Left& a, int rows, const Element* panel, int vectors,
+                                               int64_t steps, const float* before, int64_t before_stride, float* to,
+                                               int64_t to_stride) {
+    if (rows > kLeftRows) {
+      vectors > 1 ? add_tiles<2, 2>(a, panel, steps, before, before_stride, to, to_stride)
+                  : add_tiles<2, 1>(a, panel, steps, before, before_stride, to, to_stride);
+    } else {
+      vectors > 1 ? add_tiles<1, 2>(a, panel, steps, before, before_stride, to, to_stride)
+                  : add_tiles<1, 1>(a, panel, steps, before, before_stride, to, to_stride);
+    }
   }
 
  private:

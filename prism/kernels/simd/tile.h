@@ -91,6 +91,22 @@ PRISM_FORCE_INLINE void multiply(const LeftRows<Op>& a, int rows, const typename
   }
 }
 
+/// The same, stored: to = the product + `before`, row by row and column by column; null for `before` means zeros.
+/// @param to  as many rows as a multiple of kLeftRows: what stands behind the last may be overwritten. So for `before`,
+///            which may be `to`.
+template <class Op>
+PRISM_FORCE_INLINE void multiply_into(const LeftRows<Op>& a, int rows, const typename Op::Element* panel, int vectors,
+                                      int64_t steps, const float* before, float* to, int64_t stride) {
+  if constexpr (Op::kSteps > 1) {
+    Op::multiply_into(a, rows, panel, vectors, steps, before, stride, to, stride);
+  } else {
+    multiply<Op>(a, rows, panel, vectors, steps, [&](int r, int v, auto sum) PRISM_INLINE_LAMBDA {
+      const int64_t i = r * stride + v * Op::kLanes;
+      Op::store(to + i, before == nullptr ? sum : Op::add(Op::load(before + i), sum));
+    });
+  }
+}
+
 /// Rows of `inner` values as elements, one behind the other, padded for products: the left side of one.
 template <class Op, class Storage>
 void copy_rows(const Storage* rows, int64_t stride, int64_t count, int64_t inner, typename Op::Element* to) {

@@ -95,12 +95,25 @@ struct Avx2 {
 
   /// The sum of each row, in the order of the rows.
   static PRISM_FORCE_INLINE Vector sum_rows(const Vector (&rows)[kLanes]) {
-    const Vector low = _mm256_hadd_ps(_mm256_hadd_ps(rows[0], rows[1]), _mm256_hadd_ps(rows[2], rows[3]));
-    const Vector high = _mm256_hadd_ps(_mm256_hadd_ps(rows[4], rows[5]), _mm256_hadd_ps(rows[6], rows[7]));
-    return add(_mm256_permute2f128_ps(low, high, 0x20), _mm256_permute2f128_ps(low, high, 0x31));
+    return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return add(a, b); });
+  }
+  /// The largest of each row, in the order of the rows.
+  static PRISM_FORCE_INLINE Vector largest_rows(const Vector (&rows)[kLanes]) {
+    return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return max(a, b); });
   }
 
  private:
+  template <class Combine>
+  static PRISM_FORCE_INLINE Vector reduce_rows(const Vector (&rows)[kLanes], const Combine& combine) {
+    Vector fours[2];
+    for (int i = 0; i < 2; ++i) {
+      const Vector* r = rows + 4 * i;
+      const Vector a = combine(_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpackhi_ps(r[0], r[1]));
+      const Vector b = combine(_mm256_unpacklo_ps(r[2], r[3]), _mm256_unpackhi_ps(r[2], r[3]));
+      fours[i] = combine(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xEE));
+    }
+    return combine(_mm256_permute2f128_ps(fours[0], fours[1], 0x20), _mm256_permute2f128_ps(fours[0], fours[1], 0x31));
+  }
   /// The second operand decides where one is NaN, so that a NaN stays.
   static PRISM_FORCE_INLINE Vector bounded(Vector x) { return _mm256_max_ps(_mm256_set1_ps(-150.0f), x); }
   static PRISM_FORCE_INLINE Vector power(__m256i n) {

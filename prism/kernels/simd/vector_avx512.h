@@ -84,16 +84,11 @@ struct Avx512 {
 
   /// The sum of each row, in the order of the rows.
   static PRISM_FORCE_INLINE Vector sum_rows(const Vector (&rows)[kLanes]) {
-    Vector fours[4];
-    for (int i = 0; i < 4; ++i) {
-      const Vector *r = rows + 4 * i, a = add(_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
-      const Vector b = add(_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
-      fours[i] = add(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
-    }
-    const auto join = [](Vector a, Vector b) PRISM_INLINE_LAMBDA {
-      return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
-    };
-    return join(join(fours[0], fours[1]), join(fours[2], fours[3]));
+    return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return add(a, b); });
+  }
+  /// The largest of each row, in the order of the rows.
+  static PRISM_FORCE_INLINE Vector largest_rows(const Vector (&rows)[kLanes]) {
+    return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return max(a, b); });
   }
 
   static PRISM_FORCE_INLINE __mmask16 mask(int64_t count) {
@@ -101,6 +96,20 @@ struct Avx512 {
   }
 
  private:
+  template <class Combine>
+  static PRISM_FORCE_INLINE Vector reduce_rows(const Vector (&rows)[kLanes], const Combine& combine) {
+    Vector fours[4];
+    for (int i = 0; i < 4; ++i) {
+      const Vector* r = rows + 4 * i;
+      const Vector a = combine(_mm512_unpacklo_ps(r[0], r[1]), _mm512_unpackhi_ps(r[0], r[1]));
+      const Vector b = combine(_mm512_unpacklo_ps(r[2], r[3]), _mm512_unpackhi_ps(r[2], r[3]));
+      fours[i] = combine(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
+    }
+    const auto join = [&](Vector a, Vector b) PRISM_INLINE_LAMBDA {
+      return combine(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
+    };
+    return join(join(fours[0], fours[1]), join(fours[2], fours[3]));
+  }
   static PRISM_FORCE_INLINE Vector widen(__m256i x) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
   }

@@ -1,0 +1,64 @@
+// Softmax of scores that come a tile at a time: largest score and sum of weights of each row are kept, and what was
+// added up before a larger score came is scaled down.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "prism/kernels/simd/exp2.h"
+#include "prism/kernels/simd/force_inline.h"
+
+namespace prism::flash {
+
+/// Takes scores out of a row but those from `begin` to `end`, which may lie beyond it.
+PRISM_FORCE_INLINE void hide_scores(float* scores, int64_t width, int64_t begin, int64_t end) {
+  for (int64_t i = 0; i < begin && i < width; ++i) scores[i] = simd::kNoScore;
+  for (int64_t i = end > 0 ? end : 0; i < width; ++i) scores[i] = simd::kNoScore;
+}
+
+/// The largest of a row's scores in each lane. @param width  a multiple of 2 kLanes.
+template <class Op>
+PRISM_FORCE_INLINE typename Op::Vector largest_lanes(const float* scores, int64_t width) {
+  auto a = Op::set(simd::kNoScore), b = a;
+  for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {
+    a = Op::max(a, Op::load(scores + i));
+    b = Op::max(b, Op::load(scores + i + Op::kLanes));
+  }
+  return Op::max(a, b);
+}
+
+/// Whether a score is NaN, which a maximum may pass over. @param width  a multiple of kLanes.
+template <class Op>
+PRISM_FORCE_INLINE bool has_nan(const float* scores, int64_t width) {
+  const auto least = Op::set(-__FLT_MAX__);
+  auto zeros = Op::zero();
+  // The maximum gives its second operand where one is NaN, and a finite value for kNoScore.
+  for (int64_t i = 0; i < width; i += Op::kLanes)
+    zeros = Op::fma(Op::max(least, Op::load(scores + i)), Op::zero(), zeros);
+  return !(Op::sum(zeros) == 0);
+}
+
+/// What sums of a row are to be multiplied by when its largest score rises from `before` to `now`.
+PRISM_FORCE_INLINE float past_share(float before, float now, float c) {
+  return now == simd::kNoScore ? 1.0f : ::exp2f(c * (before - now));
+}
+
+/// weights = 2^(c (s - largest)) of a row's scores s. @param width  a multiple of 2 kLanes.
+/// @return  their sum in each lane.
+template <class Op>
+PRISM_FORCE_INLINE typename Op::Vector weigh_scores(const float* scores, int64_t width, float largest, float c,
+                                                    typename Op::Element* weights) {
+  // The largest score is taken off before anything is rounded: its own weight is 1 however large it is.
+  const auto factor = Op::set(c), shift = Op::set(largest == simd::kNoScore ? 0.0f : -largest);
+  auto sum_a = Op::zero(), sum_b = Op::zero();
+  for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {
+    const auto a = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i), shift), factor));
+    const auto b = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i + Op::kLanes), shift), factor));
+    sum_a = Op::add(sum_a, a);
+    sum_b = Op::add(sum_b, b);
+    Op::store_elements(weights + i, a, b);
+  }
+  return Op::add(sum_a, sum_b);
+}
+
+}  // namespace prism::flash
