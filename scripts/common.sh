@@ -232,6 +232,17 @@ ensure_torch() {
   fail setup "expected pip to install ${wheels[*]}; found: ${reason:-status 1}; see $log."
 }
 
+# What a slow test reads event files with.
+ensure_tensorboard() {
+  local package=tensorboard==2.20.0
+  if .venv-tensorboard/bin/python -m pip freeze --disable-pip-version-check 2> /dev/null | grep -qxF $package; then return; fi
+  step "TensorBoard: new .venv-tensorboard" python3 -m venv --clear .venv-tensorboard ||
+    fail test "expected python3 -m venv to make $PWD/.venv-tensorboard; found: $(tail -n 1 "$log"); install python3-venv."
+  step "TensorBoard: downloaded" .venv-tensorboard/bin/python -m pip install --disable-pip-version-check --no-input $package \
+    'setuptools<81' ||
+    fail test "expected pip to install $package; found: $(tail -n 1 "$log"); connect the network, run again."
+}
+
 # ---- configure and build
 
 configure() {  # PRESET

@@ -1,23 +1,27 @@
 #!/usr/bin/env bash
-# The study of head schedules: its texts, its tokenizers, its token shards, the sweeps of configs/sweeps, and their results.
+# The studies of head schedules and of the ladder: texts, tokenizers, token shards, the sweeps of configs/sweeps, their results.
 #
 #   scripts/study.sh                 every sweep; the report of each is runs/study/SWEEP/report.html
-#   scripts/study.sh ablation        one sweep
-#   scripts/study.sh --results       what is recorded so far as tables and figures: docs/results/head-schedules/
+#   scripts/study.sh ablation        one sweep; ladder, of hours a run, only so
+#   scripts/study.sh --results       what is recorded so far as tables and figures: docs/results/head-schedules/ and ladder/
 #   scripts/study.sh --prepare       the data alone
 #
 # Texts come from PRISM_DATA (../shared/data by default). What a finished run recorded is kept in docs/results/study/ and not run
-# again; a run that was stopped goes on where it was. One run takes 10 to 20 minutes on two cores.
+# again; a run that was stopped goes on where it was. One run takes 10 to 20 minutes on two cores. PRISM_PROGRAM names a built prism.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-results=docs/results/head-schedules
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_slow small_rates small novels)
-prism=build/release/bin/prism
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_slow small_rates small novels ladder_small)
 
 # Sweeps of one recipe and budget share their baseline's runs.
 records_of() { echo "$records/${1%_rest}"; }
+results_of() {
+  case "$1" in
+    ladder*) echo docs/results/ladder ;;
+    *) echo docs/results/head-schedules ;;
+  esac
+}
 
 find_texts() {
   if [ -z "${PRISM_DATA:-}" ] && [ -d ../shared/data ]; then PRISM_DATA=$(cd ../shared/data && pwd); fi
@@ -49,6 +53,7 @@ run_sweep() {
   local jobs=2
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
+    ladder*) prepare_tokens runs/ladder 2048 ;;
     small*) jobs=1 ;;  # one model of this size at a time keeps two cores busy
   esac
   $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs $jobs
@@ -57,11 +62,13 @@ run_sweep() {
 write_results() {
   for sweep in "${sweeps[@]}"; do
     [ "$sweep" = "${sweep%_rest}" ] || continue  # in the sweep's whose records it shares
-    local folder baseline
+    local folder baseline results title
+    results=$(results_of "$sweep")
+    title=$(basename "$results" | tr - ' ')
     folder=$(records_of "$sweep")
     baseline=$folder/$(sed -n 's/.*"baseline": "\(.*\)".*/\1/p' "configs/sweeps/$sweep.json")-seed1
     [ -d "$baseline" ] || continue
-    $prism report "$folder"/*-seed* --baseline "$baseline" --title "Head schedules: $sweep" --out "$study/$sweep.html" \
+    $prism report "$folder"/*-seed* --baseline "$baseline" --title "${title^}: $sweep" --out "$study/$sweep.html" \
       --markdown "$results/$sweep.md" --figures "$results/$sweep"
   done
 }
@@ -75,7 +82,7 @@ case "${1:-}" in
     ;;
 esac
 [ "${1:-}" = --results ] || find_texts
-scripts/setup.sh
+find_program study
 if [ "${1:-}" != --results ]; then
   prepare_texts
   prepare_tokens $study 4096

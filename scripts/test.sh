@@ -38,6 +38,9 @@ run_tests() {  # PRESET CTEST_ARGUMENT...: results in build/PRESET/tests.xml
 
 echo "$(seconds_since "$began") s before the first test"
 if [ -n "$all" ]; then
+  start_log tensorboard
+  ensure_tensorboard
+  exec 9>&-
   run_tests release --no-tests=error "$@"
   start_log asan
   configure asan

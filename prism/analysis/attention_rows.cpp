@@ -51,11 +51,12 @@ AttentionInput cut_queries(const AttentionInput& sequence, int64_t first, int64_
   return block;
 }
 
-void show_block(const AttentionInput& block, const std::function<void(const AttentionRows&)>& take) {
+void show_block(const AttentionInput& block, int64_t sequence, const std::function<void(const AttentionRows&)>& take) {
   const int64_t queries = block.q_BTHD.size(1), head_dim = block.q_BTHD.size(3);
   const int64_t groups = block.kv.k_BGSD.size(1), keys = block.kv.k_BGSD.size(2);
   const int64_t group_heads = block.q_BTHD.size(2) / groups;
   AttentionRows rows;
+  rows.sequence = sequence;
   rows.first_position = keys - queries;
   const auto hidden_TS = visible_keys(block).view({queries, keys}).logical_not();
   for (int64_t g = 0; g < groups; ++g) {
@@ -96,7 +97,7 @@ void stream_attention(const AttentionInput& input, const QuerySpan& span,
   const int64_t group_heads = input.q_BTHD.size(2) / input.kv.k_BGSD.size(1);
   const int64_t rows = std::max<int64_t>(1, kBlockScores / (group_heads * span.keys));
   for (int64_t at = span.first; at < span.end; at += rows)
-    show_block(cut_queries(sequence, at, std::min(rows, span.end - at)), take);
+    show_block(cut_queries(sequence, at, std::min(rows, span.end - at)), span.sequence, take);
 }
 
 }  // namespace prism

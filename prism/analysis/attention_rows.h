@@ -32,6 +32,7 @@ std::vector<QuerySpan> query_spans(const AttentionInput& input, QueryRange range
 
 /// Weights of some consecutive queries of the query heads that share a key/value head.
 struct AttentionRows {
+  int64_t sequence = 0;        ///< of the batch
   int64_t first_head = 0;      ///< of the R
   int64_t first_position = 0;  ///< of the T queries among the keys of their sequence
   torch::Tensor weights_RTS;   ///< softmax(scale q k^T) of visible keys, 0 elsewhere; S keys, up to the last query

@@ -1,10 +1,17 @@
-// The kinds of prism analyse, each in a file of its own.
+// The analyses of prism analyse, a function each.
 #pragma once
 
 #include "prism/cli/command.h"
 
 namespace prism {
 
+int run_analyse_capture(const Arguments& arguments);
+int run_analyse_distance(const Arguments& arguments);
+int run_analyse_entropy(const Arguments& arguments);
+int run_analyse_gradients(const Arguments& arguments);
+int run_analyse_heads(const Arguments& arguments);
+int run_analyse_maps(const Arguments& arguments);
+int run_analyse_norms(const Arguments& arguments);
 int run_analyse_spectrum(const Arguments& arguments);
 
 }  // namespace prism

@@ -13,9 +13,9 @@
 #include "prism/cli/attention_tensors.h"
 #include "prism/cli/compute_options.h"
 #include "prism/cli/field_options.h"
+#include "prism/cli/reading.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
-#include "prism/data/text_source.h"
 #include "prism/report/gnuplot.h"
 #include "prism/report/grid_plot.h"
 #include "prism/report/plot_file.h"
@@ -111,33 +111,26 @@ Spectra read_model(const Words& words) {
   PRISM_CHECK(fs::exists(words.source), kOperation,
               "expected a model folder, a run or a safetensors file; found nothing at {}; name another.", words.source);
   PRISM_CHECK(!words.text.empty(), kOperation, "expected TEXT, which the model reads; found none; name a file.");
-  const auto model = load_model_with_tokenizer(words.source, words.compute, kOperation);
-  auto decoder = model.decoder;
+  ReadingWords reading_words;
+  reading_words.model = words.source;
+  reading_words.file = words.text;
+  reading_words.tokens = words.tokens;
+  reading_words.compute = words.compute;
+  Reading reading(reading_words, kOperation);
   std::vector<int64_t> heads;
-  for (const auto& layer : decoder->config().layers) heads.push_back(layer.heads);
+  for (const auto& layer : reading.config().layers) heads.push_back(layer.heads);
   check_head(words, heads);
-  const int64_t context = decoder->config().context, tokens = words.tokens == 0 ? context : words.tokens;
-  PRISM_CHECK(tokens >= 1 && tokens <= context, kOperation,
-              "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens);
-  TextSource text({words.text});
-  std::vector<int64_t> ids;
-  while (static_cast<int64_t>(ids.size()) < tokens) {
-    const auto piece = text.next();
-    if (!piece) break;
-    const auto more = model.tokenizer->encode(piece->text, SpecialTokens::as_text);
-    ids.insert(ids.end(), more.begin(), more.end());
-  }
-  PRISM_CHECK(!ids.empty(), kOperation, "expected text in {}; found none; name another file.", words.text);
-  ids.resize(std::min(ids.size(), static_cast<size_t>(tokens)));
-  Spectra spectra(words, decoder->config().layers);
-  ForwardContext context_of_pass;
-  context_of_pass.probe = &spectra;
-  decoder(torch::tensor(ids).unsqueeze(0), context_of_pass);
+  Spectra spectra(words, reading.config().layers);
+  reading.show([&](BatchTensors& batch) {
+    batch.context.probe = &spectra;
+    reading.model()(batch.tokens_BT, batch.context);
+  });
   return spectra;
 }
 
 Spectra read_source(const Words& words) {
   if (!fs::is_regular_file(words.source)) return read_model(words);
+  start_compute(words.compute.threads, words.compute.device);
   const auto tensors = read_attention_tensors(words.source, words.rotary, kOperation);
   check_head(words, {tensors.q_BTHD.size(2)});
   Spectra spectra(words);
@@ -269,7 +262,6 @@ int run_analyse_spectrum(const Arguments& arguments) {
                "prism analyse spectrum");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  start_compute(words.compute.threads, words.compute.device);
   const torch::NoGradGuard no_gradients;
   if (!words.figures.empty()) check_gnuplot("gnuplot");
   const auto measured = read_source(words);

@@ -11,9 +11,11 @@
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/stop.h"
 #include "prism/report/compare.h"
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
+#include "prism/serving/page_server.h"
 
 namespace prism {
 namespace {
@@ -49,6 +51,17 @@ void check_target(const char* option, const std::string& target) {
               "{}: expected a file to write; found {}, which belongs to a run; choose another name.", option, target);
 }
 
+void check_not_written(const char* option, const std::vector<std::string>& files,
+                       const std::vector<std::string>& targets) {
+  for (const auto& file : files)
+    for (const auto& target : targets) {
+      std::error_code unreachable;
+      PRISM_CHECK(target.empty() || !fs::equivalent(target, file, unreachable), "report",
+                  "{}: expected files that are not written; found {}, which is also to be written; name another.",
+                  option, file);
+    }
+}
+
 void write_target(const std::string& target, const std::string& text) {
   const fs::path folder = fs::path(target).parent_path();
   if (!folder.empty()) make_folder(folder);
@@ -61,8 +74,9 @@ void write_figures(const std::vector<FigureFile>& files, const fs::path& folder)
 }
 
 /// What a terminal shows.
-std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const PrefillRecords& prefill) {
-  std::vector<Table> tables = {prefill_speed_table(prefill), prefill_loss_table(prefill)};
+std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const ReportOptions& options) {
+  std::vector<Table> tables = {prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)};
+  for (auto& table : analysis_tables(options.analysis)) tables.push_back(std::move(table));
   if (comparison) tables.insert(tables.begin(), results_table(*comparison));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
@@ -74,67 +88,140 @@ std::string seen_from(const std::string& document, const std::string& folder) {
   return fs::absolute(folder).lexically_relative(fs::absolute(document).parent_path()).generic_string();
 }
 
-}  // namespace
-
-int run_report(const Arguments& arguments) {
-  std::vector<std::string> names, prefill;
+struct Words {
+  std::vector<std::string> names, prefill, analysis;
   std::string out = "report.html", markdown, figures, baseline;
   ReportOptions options;
-  CLI::App app("one page that compares runs: loss curves, tables, head schedules, samples", "prism report");
-  app.add_option("RUN", names, "folders that prism train wrote to; the first is the baseline");
-  app.add_option("--out", out, "the page to write")->type_name("FILE.html")->capture_default_str();
-  app.add_option("--markdown", markdown, "also write the report as Markdown; -: to standard output")->type_name("FILE");
-  app.add_option("--figures", figures, "also write each figure as an SVG file, which the Markdown then shows")
-      ->type_name("FOLDER");
-  app.add_option("--baseline", baseline, "name of the run that the others are measured against")->type_name("NAME");
+  bool watch = false;
+  int port = 8080;
+};
+
+void add_options(CLI::App& app, Words& words) {
+  app.add_option("RUN", words.names, "folders that prism train wrote to; the first is the baseline");
+  auto* out = app.add_option("--out", words.out, "the page to write")->type_name("FILE.html")->capture_default_str();
+  auto* markdown =
+      app.add_option("--markdown", words.markdown, "also write the report as Markdown; -: to standard output")
+          ->type_name("FILE");
+  auto* figures =
+      app.add_option("--figures", words.figures, "also write each figure as an SVG file, which the Markdown then shows")
+          ->type_name("FOLDER");
+  app.add_option("--baseline", words.baseline, "name of the run that the others are measured against")
+      ->type_name("NAME");
   app.add_option(
-         "--prefill", prefill,
+         "--prefill", words.prefill,
          "JSON lines of prism bench prefill and prism eval --prefill: tables of what sparse prompts cost and lose, "
          "beside runs or alone")
       ->type_name("FILE");
-  app.add_option("--title", options.title, "the page's title")->type_name("TEXT");
-  if (!parse(app, arguments)) return 0;
-  check_target("--out", out);
-  if (app.count("--markdown") > 0 && markdown != "-") check_target("--markdown", markdown);
-  PRISM_CHECK(fs::path(out).lexically_normal() != fs::path(markdown).lexically_normal(), "report",
-              "--markdown: expected another file than --out; found {} for both; name two.", out);
+  app.add_option(
+         "--analysis", words.analysis,
+         "JSON lines of prism analyse entropy, gradients, heads, maps and norms: their tables and pictures, beside "
+         "runs or alone")
+      ->type_name("FILE");
+  app.add_option("--title", words.options.title, "the page's title")->type_name("TEXT");
+  auto* watch =
+      app.add_flag("--watch", words.watch,
+                   "write nothing, show the page to a browser on this machine, and renew it while the runs go "
+                   "on, until Ctrl-C");
+  app.add_option("--port", words.port, "of 127.0.0.1, where --watch shows the page; 0: any that is free")
+      ->check(CLI::Range(0, 65535))
+      ->needs(watch)
+      ->capture_default_str();
+  for (auto* other : {out, markdown, figures}) other->excludes(watch);
+}
 
-  PRISM_CHECK(!names.empty() || !prefill.empty(), "report",
-              "expected RUN or --prefill; found neither; name what to report on.");
-  PRISM_CHECK(!names.empty() || baseline.empty(), "report",
+void check_words(const CLI::App& app, const Words& words) {
+  check_target("--out", words.out);
+  if (app.count("--markdown") > 0 && words.markdown != "-") check_target("--markdown", words.markdown);
+  PRISM_CHECK(fs::path(words.out).lexically_normal() != fs::path(words.markdown).lexically_normal(), "report",
+              "--markdown: expected another file than --out; found {} for both; name two.", words.out);
+  PRISM_CHECK(!words.names.empty() || !words.prefill.empty() || !words.analysis.empty(), "report",
+              "expected RUN, --prefill or --analysis; found none of them; name what to report on.");
+  PRISM_CHECK(!words.names.empty() || words.baseline.empty(), "report",
               "--baseline: expected runs to measure against it; found none; name them.");
-  for (const auto& file : prefill)
-    for (const auto& target : {out, markdown}) {
-      std::error_code unreachable;
-      PRISM_CHECK(
-          target.empty() || !fs::equivalent(target, file, unreachable), "report",
-          "--prefill: expected files that are not written; found {}, which is also to be written; name another.", file);
+  PRISM_CHECK(!words.names.empty() || !words.watch, "report",
+              "--watch: expected runs that go on; found none; name them.");
+  check_not_written("--prefill", words.prefill, {words.out, words.markdown});
+  check_not_written("--analysis", words.analysis, {words.out, words.markdown});
+}
+
+Comparison read_runs(const Words& words) {
+  std::vector<Run> runs;
+  for (const auto& folder : distinct_folders(words.names)) runs.push_back(read_recorded_run(folder));
+  return compare_runs(std::move(runs), words.baseline);
+}
+
+bool goes_on(const Comparison& comparison) {
+  for (const auto& group : comparison.groups)
+    if (!std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.finished; })) return true;
+  return false;
+}
+
+/// Serves the page, made anew when a run's records have changed.
+void watch_runs(const Words& words) {
+  constexpr int kRefreshSeconds = 5;
+  const auto state_of_records = [&] {
+    std::vector<std::pair<uintmax_t, fs::file_time_type>> state;
+    for (const auto& name : words.names) {
+      const fs::path file = fs::path(name) / "records.jsonl";
+      std::error_code gone;
+      state.emplace_back(fs::file_size(file, gone), fs::last_write_time(file, gone));
     }
-  options.prefill = read_prefill_records({prefill.begin(), prefill.end()});
-  std::optional<Comparison> comparison;
-  if (!names.empty()) {
-    std::vector<Run> runs;
-    for (const auto& folder : distinct_folders(names)) runs.push_back(read_recorded_run(folder));
-    comparison = compare_runs(std::move(runs), baseline);
-  }
-  if (!figures.empty()) {
-    write_figures(comparison ? report_figures(*comparison, options) : prefill_figures(options), figures);
-    options.figures = seen_from(markdown, figures);
+    return state;
+  };
+  read_runs(words);  // what is wrong with them is said here, not in the browser
+  PageServer server(words.port);
+  catch_stop_signals();
+  fmt::print("http://127.0.0.1:{}\n", server.port());
+  std::fflush(stdout);
+  auto known = state_of_records();
+  ServedPage page;
+  const auto render = [&] {
+    const auto now = state_of_records();
+    if (!page.html.empty() && now == known) return page;
+    const Comparison comparison = read_runs(words);
+    std::vector<std::string> problems;
+    page = {report_html(comparison, words.options, &problems), goes_on(comparison) ? kRefreshSeconds : 0};
+    known = now;
+    return page;
+  };
+  server.run(render, [] { return stop_signal() != 0; });
+}
+
+/// The page and what else was asked for.
+void write_report(Words& words) {
+  auto& options = words.options;
+  const auto comparison = words.names.empty() ? std::nullopt : std::optional(read_runs(words));
+  if (!words.figures.empty()) {
+    write_figures(comparison ? report_figures(*comparison, options) : records_figures(options), words.figures);
+    options.figures = seen_from(words.markdown, words.figures);
   }
   std::vector<std::string> problems;
-  write_target(out, comparison ? report_html(*comparison, options, &problems) : prefill_html(options, &problems));
-  const auto document = [&] { return comparison ? report_markdown(*comparison, options) : prefill_markdown(options); };
-  if (markdown == "-") {
+  write_target(words.out, comparison ? report_html(*comparison, options, &problems) : records_html(options, &problems));
+  const auto document = [&] { return comparison ? report_markdown(*comparison, options) : records_markdown(options); };
+  if (words.markdown == "-") {
     fmt::print("{}", document());
-    say("{}\n", out);
+    say("{}\n", words.out);
   } else {
-    if (!markdown.empty()) write_target(markdown, document());
-    for (const Table& table : tables_of(comparison, options.prefill)) fmt::print("{}", table_text(table));
-    fmt::print("\n{}\n", out);
+    if (!words.markdown.empty()) write_target(words.markdown, document());
+    for (const Table& table : tables_of(comparison, options)) fmt::print("{}", table_text(table));
+    fmt::print("\n{}\n", words.out);
   }
   if (comparison)
     for (const auto& remark : comparison->remarks) say("{}\n", remark);
   for (const auto& problem : problems) say("{}\n", problem);
+}
+
+}  // namespace
+
+int run_report(const Arguments& arguments) {
+  Words words;
+  CLI::App app("one page that compares runs: loss curves, tables, head schedules, samples", "prism report");
+  add_options(app, words);
+  if (!parse(app, arguments)) return 0;
+  check_words(app, words);
+  words.options.prefill = read_prefill_records({words.prefill.begin(), words.prefill.end()});
+  words.options.analysis = read_analysis_records({words.analysis.begin(), words.analysis.end()});
+  words.watch ? watch_runs(words) : write_report(words);
   return 0;
 }
 

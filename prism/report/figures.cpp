@@ -9,17 +9,15 @@
 #include "prism/report/cost.h"
 #include "prism/report/measured.h"
 #include "prism/report/number_text.h"
+#include "prism/report/plot_parts.h"
 
 namespace prism {
 namespace {
 
-constexpr size_t kMostFaintRuns = 4;    // more recorded curves hide each other
-constexpr size_t kMostLineRuns = 12;    // more smoothed ones cannot be told apart
-constexpr size_t kMostTexts = 60;       // of a curve's points can be pointed at
-constexpr size_t kMostStrongBands = 3;  // more bands are paler, so that lines show through all of them
-constexpr double kStrong = 0.18, kPale = 0.09;
-constexpr double kFirstPart = 0.1;  // of the tokens: from initial loss to the part worth comparing
-constexpr double kMargin = 0.04;    // of the scale, below and above
+constexpr size_t kMostFaintRuns = 4;  // more recorded curves hide each other
+constexpr size_t kMostLineRuns = 12;  // more smoothed ones cannot be told apart
+constexpr size_t kMostTexts = 60;     // of a curve's points can be pointed at
+constexpr double kFirstPart = 0.1;    // of the tokens: from initial loss to the part worth comparing
 constexpr const char* kUnit = "nats per token";
 
 std::string labels_of(const Comparison& comparison) {
@@ -39,51 +37,6 @@ size_t count_runs(const Comparison& comparison) {
 }
 
 // ---- axes ----
-
-/// Grows to hold all that a plot shows.
-struct Extent {
-  double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
-
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  void add(const Interval& bar) {
-    add(bar.low);
-    add(bar.high);
-  }
-};
-
-PlotAxis axis_over(const std::string& label, Extent extent) {
-  const double least = 1e-6 * std::max({1.0, -extent.low, extent.high});  // a scale of no length cannot be drawn
-  const double margin = std::max(kMargin * (extent.high - extent.low), least);
-  return {.label = label, .low = extent.low - margin, .high = extent.high + margin};
-}
-
-/// Counts in a unit that keeps the axis' numbers short.
-PlotAxis counting_axis(const std::string& what, double low, double high) {
-  const auto [unit, name] = high >= 2e9   ? std::pair(1e9, " (billions)")
-                            : high >= 2e6 ? std::pair(1e6, " (millions)")
-                            : high >= 2e3 ? std::pair(1e3, " (thousands)")
-                                          : std::pair(1.0, "");
-  return {.label = what + name, .low = low, .high = high, .unit = unit};
-}
-
-/// From nothing to the most tokens of any point.
-PlotAxis token_axis(const Plot& plot) {
-  double most = 1;
-  for (const auto& series : plot.series) {
-    for (const auto& point : series.points) most = std::max(most, point.x);
-  }
-  return counting_axis("trained tokens", 0, most);
-}
-
-/// One place for each layer, counted from 1.
-PlotAxis layer_axis(const Plot& plot) {
-  double last = 1;
-  for (const auto& series : plot.series) last = std::max(last, series.points.back().x);
-  return {.label = "layer", .low = 0.5, .high = last + 0.5, .least_step = 1};
-}
 
 /// What the two loss plots show, and what lies above them.
 struct LossScale {
@@ -125,36 +78,6 @@ PlotAxis loss_axis(const Comparison& comparison, const char* what) {
 }
 
 // ---- series ----
-
-Interval deviation_bar(const Statistic& value) {
-  return {value.mean - value.deviation, value.mean + value.deviation};
-}
-
-std::string tokens_text(int64_t tokens) {
-  return grouped(tokens) + " tokens: ";
-}
-
-/// A value over seeds, or of one, somewhere along the x axis.
-struct PlacedStatistic {
-  double x = 0;
-  Statistic value;
-  std::string text;
-};
-
-/// Points, and the band behind everything where there are deviations.
-void add_statistics(Plot& plot, size_t group, size_t groups, const std::vector<PlacedStatistic>& values) {
-  if (values.empty()) return;
-  const int series = static_cast<int>(group);
-  PlotSeries band{PlotStyle::kBand, series, {}, groups > kMostStrongBands ? kPale : kStrong};
-  PlotSeries line{PlotStyle::kPoints, series, {}};
-  for (const auto& [x, value, text] : values) {
-    const PlotPoint point{.x = x, .y = value.mean, .y_bar = deviation_bar(value), .text = text};
-    line.points.push_back(point);
-    if (value.count > 1) band.points.push_back(point);
-  }
-  if (band.points.size() > 1) plot.series.insert(plot.series.begin(), std::move(band));
-  plot.series.push_back(std::move(line));
-}
 
 /// A line over curves that are averaged where all of them have a point; some of its points can be pointed at.
 PlotSeries training_line(PlotStyle style, size_t group, const std::vector<const std::vector<CurvePoint>*>& curves) {
@@ -226,7 +149,7 @@ PlotSeries other_heads(size_t group, const std::vector<LayerDifference>& layers)
 void add_other_heads(Plot& plot, std::vector<PlotSeries> areas) {
   std::erase_if(areas, [](const PlotSeries& area) { return area.points.empty(); });
   for (auto& area : areas) {
-    area.opacity = kStrong / static_cast<double>(areas.size());
+    area.opacity = kBandOpacity / static_cast<double>(areas.size());
     for (auto& point : area.points) {
       point.y = plot.y.low;
       point.y_bar = {plot.y.low, plot.y.high};

@@ -9,6 +9,7 @@
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 #include "prism/core/progress.h"
+#include "prism/report/diagnostics.h"
 #include "prism/report/escape.h"
 #include "prism/report/figures.h"
 #include "prism/report/measured_tables.h"
@@ -50,16 +51,23 @@ std::string page_title(const Comparison& comparison, const ReportOptions& option
   return fmt::format("Comparison of {} models", labels.size());
 }
 
-std::string prefill_title(const ReportOptions& options) {
-  return options.title.empty() ? "Sparse prompts" : options.title;
+std::string records_title(const ReportOptions& options) {
+  if (!options.title.empty()) return options.title;
+  return options.prefill.empty() ? "A look inside models" : "Sparse prompts";
 }
 
 std::string paragraph(const std::string& text, const char* style = "") {
   return fmt::format("<p{}>{}</p>\n", *style ? fmt::format(" class=\"{}\"", style) : "", escape_html(text));
 }
 
-std::string section(const char* heading, const std::string& content) {
-  return content.empty() ? "" : fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", heading, content);
+/// Which sections the script shows together; those without a tab are always there.
+constexpr const char *kNoTab = "", *kTraining = "Training", *kComparison = "Comparison", *kDiagnostics = "Diagnostics",
+                     *kAttention = "Attention", *kSparsity = "Sparsity";
+
+std::string section(const char* tab, const char* heading, const std::string& content) {
+  if (content.empty()) return "";
+  return fmt::format("<section{}>\n<h2>{}</h2>\n{}</section>\n", *tab ? fmt::format(" data-tab=\"{}\"", tab) : "",
+                     heading, content);
 }
 
 std::string details(const std::string& content, const std::string& summary) {
@@ -182,7 +190,7 @@ std::string loss_section(const Comparison& comparison, FigureWriter& writer) {
                            fmt::format("On the scale of figure 1.{}", band_text(comparison)),
                            "No validation loss has been recorded yet.");
   if (comparison.groups.size() > 1) content += difference_figures(comparison, writer);
-  return section("Loss against tokens",
+  return section(kTraining, "Loss against tokens",
                  legend_html(comparison) + kHint + figures(content) +
                      table_details(validation_table(comparison), "The validation losses in numbers") +
                      table_details(difference_table(comparison), "Their differences in numbers"));
@@ -205,7 +213,7 @@ std::string cost_section(const Comparison& comparison, FigureWriter& writer) {
   }
   const Table reach = reach_table(comparison);
   if (!reach.rows.empty()) content += "<h3>" + escape_html(reach.caption) + "</h3>\n" + table_html(reach);
-  return section("Loss against cost", content);
+  return section(kComparison, "Loss against cost", content);
 }
 
 std::string distance_section(const Comparison& comparison, FigureWriter& writer) {
@@ -224,7 +232,7 @@ std::string distance_section(const Comparison& comparison, FigureWriter& writer)
         "");
   }
   const Table stretches = distance_stretch_table(comparison);
-  return section("Attention distance",
+  return section(kAttention, "Attention distance",
                  legend_html(comparison) + figures(content) + (stretches.rows.empty() ? "" : table_html(stretches)) +
                      table_details(distance_table(comparison), "The distances in numbers") +
                      table_details(distance_difference_table(comparison), "Their differences in numbers"));
@@ -232,14 +240,40 @@ std::string distance_section(const Comparison& comparison, FigureWriter& writer)
 
 std::string text_section(const Comparison& comparison) {
   const Table table = text_loss_table(comparison);
-  return table.rows.empty() ? "" : section("Loss on whole texts", table_html(table));
+  return table.rows.empty() ? "" : section(kComparison, "Loss on whole texts", table_html(table));
 }
 
 std::string prefill_section(const PrefillRecords& records, const char* heading = "Sparse prompts") {
   std::string content;
   for (const Table& table : {prefill_speed_table(records), prefill_loss_table(records)})
     if (!table.rows.empty()) content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
-  return section(heading, content);
+  return section(kSparsity, heading, content);
+}
+
+std::string diagnostics_section(const Comparison& comparison, FigureWriter& writer) {
+  std::string content;
+  if (const Table warnings = warnings_table(comparison); !warnings.rows.empty())
+    content += "<h3>" + escape_html(warnings.caption) + "</h3>\n" + table_html(warnings);
+  const auto plots = diagnostics_plots(comparison);
+  std::string drawings;
+  for (const Plot& plot : plots)
+    drawings +=
+        writer.figure(plot, plot.y.label, diagnostics_caption(plot.id) + std::string(band_text(comparison)), "");
+  if (!plots.empty()) content += legend_html(comparison) + figures(drawings);
+  content += table_details(diagnostics_table(comparison), "The layers in numbers");
+  for (const Table& table : parameter_tables(comparison)) content += table_details(table, table.caption);
+  return section(kDiagnostics, "Diagnostics", content);
+}
+
+/// Tables and pictures of prism analyse.
+std::string analysis_section(const AnalysisRecords& records) {
+  std::string content, pictures;
+  for (const Table& table : analysis_tables(records))
+    content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
+  for (const auto& picture : analysis_pictures(records))
+    pictures += fmt::format("<figure>\n{}<figcaption><b>{}</b></figcaption>\n</figure>\n", heat_map_svg(picture.map),
+                            escape_html(picture.title));
+  return section(kAttention, "Inside models", content + (pictures.empty() ? "" : figures(pictures)));
 }
 
 /// The script and what it needs to know, at the end, where all it refers to is there.
@@ -286,7 +320,7 @@ std::string schedule_section(const Comparison& comparison) {
     if (!cost.empty()) content += fmt::format("<br><span>{}</span>", escape_html(cost));
     content += "</figcaption>\n" + schedule_svg(run->layers, label) + "</figure>\n";
   }
-  return section("Head schedules", content + "</div>\n");
+  return section(kAttention, "Head schedules", content + "</div>\n");
 }
 
 /// The group's last sample for a prompt, of the first of its runs that has one.
@@ -342,16 +376,17 @@ std::string samples_section(const Comparison& comparison) {
     }
     content += "</div>\n";
   }
-  return section("Samples", content);
+  return section(kTraining, "Samples", content);
 }
 
 std::string recipe_section(const Comparison& comparison) {
   if (comparison.groups.size() < 2) return {};
   const Table table = recipe_table(comparison);
-  if (!table.rows.empty()) return section("Recipe fields that differ", table_html(table));
+  if (!table.rows.empty()) return section(kComparison, "Recipe fields that differ", table_html(table));
   std::string content;
   for (const auto& note : table.notes) content += paragraph(note);
-  return section("Recipe fields that differ", content.empty() ? paragraph("None, names and seeds apart.") : content);
+  return section(kComparison, "Recipe fields that differ",
+                 content.empty() ? paragraph("None, names and seeds apart.") : content);
 }
 
 std::string figure_file_name(const Plot& plot) {
@@ -391,6 +426,20 @@ std::string markdown_samples(const Comparison& comparison) {
   return text.empty() ? "" : "## Samples\n\n" + text;
 }
 
+/// Sparse prompts and analyses.
+std::string records_text(const ReportOptions& options) {
+  std::string text;
+  if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);
+  text += markdown_tables({prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)});
+  text += markdown_tables(analysis_tables(options.analysis));
+  if (options.figures.empty()) return text;
+  for (const auto& picture : analysis_pictures(options.analysis)) {
+    const auto file = (std::filesystem::path(options.figures) / (picture.name + ".svg")).generic_string();
+    text += fmt::format("![{0}](<{1}>)\n\n{0}.\n\n", escape_markdown(picture.title), file);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string report_html(const Comparison& comparison, const ReportOptions& options,
@@ -400,17 +449,19 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   std::string page = page_head(title, headline(comparison));
   std::string results = table_html(results_table(comparison));
   for (const auto& remark : comparison.remarks) results += paragraph(remark, "note");
-  page += section("Results", results);
+  page += section(kNoTab, "Results", results);
   page += loss_section(comparison, writer);
   page += cost_section(comparison, writer);
   page += text_section(comparison);
   page += prefill_section(options.prefill);
   page += distance_section(comparison, writer);
   page += schedule_section(comparison);
+  page += analysis_section(options.analysis);
+  page += diagnostics_section(comparison, writer);
   page += samples_section(comparison);
   page += recipe_section(comparison);
-  page += section("Machine", table_html(machine_table(comparison)));
-  page += section("Runs", table_html(runs_table(comparison)));
+  page += section(kComparison, "Machine", table_html(machine_table(comparison)));
+  page += section(kComparison, "Runs", table_html(runs_table(comparison)));
   page += "</main>\n<footer>Written by prism report from records.jsonl and recipe.json of each run.</footer>\n";
   return page + script_html(comparison, writer) + "</body>\n</html>\n";
 }
@@ -419,7 +470,9 @@ std::vector<FigureFile> report_figures(const Comparison& comparison, const Repor
   std::vector<FigureFile> files;
   for (const Plot& plot : report_plots(comparison))
     files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison), options.gnuplot)});
-  for (auto& file : prefill_figures(options)) files.push_back(std::move(file));
+  for (const Plot& plot : diagnostics_plots(comparison))
+    files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison), options.gnuplot)});
+  for (auto& file : records_figures(options)) files.push_back(std::move(file));
   return files;
 }
 
@@ -433,36 +486,39 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
   text +=
       markdown_tables({text_loss_table(comparison), distance_table(comparison), distance_difference_table(comparison),
                        distance_stretch_table(comparison), schedule_table(comparison)});
-  if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);
-  text += markdown_tables({prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)});
-  text += markdown_samples(comparison);
+  if (!options.figures.empty()) text += markdown_figures(diagnostics_plots(comparison), options.figures);
+  text += markdown_tables({warnings_table(comparison), diagnostics_table(comparison)});
+  text += records_text(options) + markdown_samples(comparison);
   if (comparison.groups.size() > 1) text += markdown_tables({recipe_table(comparison)});
   return text + table_markdown(machine_table(comparison)) + "\n" + table_markdown(runs_table(comparison));
 }
 
-std::string prefill_html(const ReportOptions& options, std::vector<std::string>* problems) {
-  std::string page = page_head(prefill_title(options), "") + prefill_section(options.prefill, "Tables"), drawings;
+std::string records_html(const ReportOptions& options, std::vector<std::string>* problems) {
+  std::string page = page_head(records_title(options), "") + prefill_section(options.prefill, "Tables"), drawings;
   try {
-    for (const auto& figure : prefill_figures(options)) drawings += "<figure>\n" + figure.svg + "</figure>\n";
+    for (const Plot& plot : prefill_plots(options.prefill))
+      drawings += "<figure>\n" + plot_file(plot, options.prefill.series(), options.gnuplot) + "</figure>\n";
   } catch (const FailedError& error) {
     problems->emplace_back(error.what());
     drawings = paragraph(error.what(), "missing");
   }
-  page += section("Figures", drawings.empty() ? "" : figures(drawings));
+  page += section(kSparsity, "Figures", drawings.empty() ? "" : figures(drawings));
+  page += analysis_section(options.analysis);
   return page + "</main>\n<footer>Written by prism report.</footer>\n</body>\n</html>\n";
 }
 
-std::vector<FigureFile> prefill_figures(const ReportOptions& options) {
+std::vector<FigureFile> records_figures(const ReportOptions& options) {
   std::vector<FigureFile> files;
   for (const Plot& plot : prefill_plots(options.prefill))
     files.push_back({figure_file_name(plot), plot_file(plot, options.prefill.series(), options.gnuplot)});
+  for (const auto& picture : analysis_pictures(options.analysis))
+    files.push_back({picture.name + ".svg", heat_map_file(picture.map)});
   return files;
 }
 
-std::string prefill_markdown(const ReportOptions& options) {
-  std::string text = "# " + escape_markdown(prefill_title(options)) + "\n\n";
-  if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);
-  return text + markdown_tables({prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)});
+std::string records_markdown(const ReportOptions& options) {
+  std::string text = "# " + escape_markdown(records_title(options)) + "\n\n";
+  return text + records_text(options);
 }
 
 }  // namespace prism

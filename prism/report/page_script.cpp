@@ -143,6 +143,44 @@ const char* const kPageScript = R"js(
     hide();
   }
 
+  function show_tab(name) {
+    for (const part of document.querySelectorAll("section[data-tab]")) part.hidden = part.dataset.tab !== name;
+    for (const tab of document.querySelectorAll('[role="tab"]')) {
+      const chosen = tab.textContent === name;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    }
+    hide();
+  }
+
+  const names = [...new Set([...document.querySelectorAll("section[data-tab]")].map((part) => part.dataset.tab))];
+  if (names.length > 1) {
+    const bar = document.createElement("div");
+    bar.className = "tabs";
+    bar.setAttribute("role", "tablist");
+    const choose = (name) => {
+      show_tab(name);
+      history.replaceState(null, "", "#" + name.toLowerCase());
+    };
+    for (const name of names) {
+      const tab = bar.appendChild(document.createElement("button"));
+      tab.type = "button";
+      tab.setAttribute("role", "tab");
+      tab.textContent = name;
+      tab.addEventListener("click", () => choose(name));
+    }
+    bar.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: names.length - 1 }[event.key];
+      if (!step) return;
+      const tabs = [...bar.children];
+      const next = tabs[(tabs.indexOf(document.activeElement) + step) % tabs.length];
+      choose(next.textContent);
+      next.focus();
+    });
+    document.querySelector("section[data-tab]").before(bar);
+    show_tab(names.find((name) => "#" + name.toLowerCase() === location.hash) || names[0]);
+  }
+
   for (const svg of document.querySelectorAll("svg[data-plot]")) follow(svg, data.plots[svg.dataset.plot]);
   for (const entry of document.querySelectorAll(".legend li")) {
     const button = document.createElement("button");
@@ -156,7 +194,7 @@ const char* const kPageScript = R"js(
 })();
 )js";
 
-const char* const kPageScriptHash = "sha256-6SebamGaiELChXpBQzz9gYs0Y8osmdL4wJlTwnzlu+w=";
+const char* const kPageScriptHash = "sha256-JdZLHQZmjPNXKeMrmpJGh5/Bry/7/Sra1915bwjIBMk=";
 
 std::string plot_data(const std::vector<std::string>& labels, const std::vector<Plot>& plots) {
   Json data = {{"series", Json::array()}, {"plots", Json::object()}};

@@ -69,6 +69,17 @@ thead .n { white-space: normal; min-width: 3.5rem; }
 }
 .legend button:focus-visible { outline: 2px solid var(--series-0); outline-offset: 2px; }
 .legend .off { opacity: .5; text-decoration: line-through; }
+.tabs { display: flex; flex-wrap: wrap; gap: .25rem 1.75rem; margin: 2.5rem 0 -1rem; border-bottom: 1px solid var(--rule); }
+.tabs button {
+  padding: .5rem 0; border: 0; border-bottom: 3px solid transparent; background: none; color: var(--soft); cursor: pointer;
+  font: 600 .9375rem/1.4 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif;
+}
+.tabs button[aria-selected="true"] { color: var(--ink); border-bottom-color: var(--series-0); }
+.tabs button:focus-visible { outline: 2px solid var(--series-0); outline-offset: 2px; }
+.heat text { font-size: 12px; fill: var(--ink); }
+.heat .label { fill: var(--soft); }
+.heat .cell { fill: var(--series-0); }
+.heat .ground { fill: var(--tint); }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); gap: 1.75rem 2.5rem; }
 .schedules {
   margin-top: 1.25rem; display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 1.5rem 2.5rem;
@@ -126,7 +137,8 @@ footer { margin-top: 3.5rem; padding-top: .75rem; border-top: 1px solid var(--ru
   body { padding: 0; max-width: none; font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .figures { grid-template-columns: 1fr 1fr; gap: 1rem 1.5rem; }
   .scroll { overflow: visible; }
-  .tip, .hint { display: none; }
+  .tip, .hint, .tabs { display: none; }
+  section[hidden] { display: block; }
   table { font-size: 7pt; }
   th, td { padding-right: .4rem; }
   .n, .short { white-space: normal; }

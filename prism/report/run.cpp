@@ -78,6 +78,27 @@ class Record {
     return result;
   }
 
+  RunDiagnostics diagnostics() const {
+    RunDiagnostics result;
+    result.step = whole("step").value_or(0);
+    for (const Record& layer : objects("entropy")) result.entropy.push_back(layer.number("entropy").value_or(NAN));
+    for (const Record& layer : objects("activations")) {
+      result.residual_rms.push_back(layer.number("residual_rms").value_or(NAN));
+      result.dead_units.push_back(layer.mean_of("dead_units"));
+    }
+    std::vector<double> updates;
+    for (const Record& parameter : objects("parameters")) {
+      const auto& added = result.parameters.emplace_back(
+          RunParameter{parameter.text("name"), parameter.number("gradient").value_or(NAN),
+                       parameter.number("weight").value_or(NAN), parameter.number("update").value_or(NAN)});
+      if (std::isfinite(added.update)) updates.push_back(added.update);
+    }
+    if (result.entropy.size() > kMostLayers || result.residual_rms.size() > kMostLayers)
+      fail("entropy", fmt::format("at most {} layers", kMostLayers), json_);
+    result.update = updates.empty() ? NAN : median(std::move(updates));
+    return result;
+  }
+
   /// Absent where the loss is not finite.
   std::optional<RunTextLoss> text_loss() const {
     const RunTextLoss loss{text("text"), number("nats").value_or(NAN), whole("tokens").value_or(0)};
@@ -86,6 +107,19 @@ class Record {
   }
 
  private:
+  /// Of a list of numbers; NaN of none.
+  double mean_of(const char* name) const {
+    const Json* list = find(name);
+    if (!list) return NAN;
+    if (!list->is_array()) fail(name, "a list", *list);
+    double sum = 0;
+    for (const auto& value : *list) {
+      if (!value.is_number()) fail(name, "a list of numbers", value);
+      sum += value.get<double>();
+    }
+    return list->empty() ? NAN : sum / static_cast<double>(list->size());
+  }
+
   static bool by_layer(const RunDistance& a, const RunDistance& b) { return a.layer < b.layer; }
 
   /// The elements of a list of objects; none where there is no list.
@@ -141,6 +175,8 @@ class RunReader {
     if (kind == "run" || kind == "resume") add_machine(record);
     if (kind == "train") add_train(record);
     if (kind == "eval" || kind == "end") add_point(run_.valid, run_, record.number("val_loss"));
+    if (kind == "diagnostics") add_diagnostics(record.diagnostics());
+    if (kind == "warning") run_.warnings.push_back({run_.tokens, record.text("text")});
     if (kind == "sample") run_.samples.push_back({run_.tokens, record.text("prompt"), record.text("text")});
     if (kind == "end") {
       end_rate_ = record.number("tokens_per_s");
@@ -185,6 +221,14 @@ class RunReader {
     add_point(run_.train, run_, record.number("loss"));
     if (const auto rate = record.number("tokens_per_s")) rates_.push_back(*rate);
     if (const auto share = record.number("peak_share")) shares_.push_back(*share);
+  }
+
+  void add_diagnostics(RunDiagnostics diagnostics) {
+    diagnostics.tokens = run_.tokens;
+    auto& all = run_.diagnostics;
+    while (!all.empty() && all.back().tokens >= run_.tokens) all.pop_back();
+    if (!all.empty()) all.back().parameters = {};
+    all.push_back(std::move(diagnostics));
   }
 
   void add_text_loss(const std::optional<RunTextLoss>& loss) {

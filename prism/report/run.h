@@ -37,6 +37,29 @@ struct RunDistance {
   double distance = 0;           ///< in tokens, mean over heads and queries
 };
 
+/// A parameter at a step.
+struct RunParameter {
+  std::string name;
+  double gradient = 0, weight = 0;  ///< Euclidean norms
+  double update = 0;                ///< of what the step changed, over that of the values
+};
+
+/// What a step looked like from inside. Values that were not finite are NaN.
+struct RunDiagnostics {
+  int64_t tokens = 0, step = 0;
+  std::vector<double> entropy;           ///< of attention, in nats, mean over heads, of each layer
+  std::vector<double> residual_rms;      ///< in front of each layer, then of what the head reads
+  std::vector<double> dead_units;        ///< share of them in each layer, mean over its hidden layers
+  double update = 0;                     ///< median over the parameters
+  std::vector<RunParameter> parameters;  ///< of the run's last diagnostics alone
+};
+
+/// What a run said that goes wrong.
+struct RunWarning {
+  int64_t tokens = 0;
+  std::string text;
+};
+
 /// The loss on a text that was scored as a whole.
 struct RunTextLoss {
   std::string text;    ///< its name
@@ -85,7 +108,9 @@ struct Run {
   std::vector<RunLayer> layers;
   std::vector<CurvePoint> train, valid;  ///< tokens strictly increasing, losses finite
   std::vector<RunSample> samples;
-  std::vector<RunDistance> distances;    ///< one a layer, ascending; of the last such record
+  std::vector<RunDistance> distances;       ///< one a layer, ascending; of the last such record
+  std::vector<RunDiagnostics> diagnostics;  ///< tokens strictly increasing
+  std::vector<RunWarning> warnings;
   std::vector<RunTextLoss> text_losses;  ///< one a text, in order; of the text's last record
   std::vector<RecipeField> recipe;       ///< flattened; empty if there is no recipe.json
   int64_t tokens = 0;                    ///< of the last record

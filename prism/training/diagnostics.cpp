@@ -46,11 +46,8 @@ StepDiagnostics::StepDiagnostics(Decoder decoder, Batch batch) : decoder_(std::m
   show_to(both, decoder_, batch);
   report_.entropy = entropy.result();
   report_.activations = activations.result();
-  for (const auto& [name, row] : llama_weights(decoder_)) {
-    const auto gradient = gradient_of(decoder_, row);
-    report_.parameters.push_back({name, gradient.defined() ? norm_of(gradient) : 0, norm_of(row), 0});
-    before_.push_back(row.detach().clone());
-  }
+  report_.parameters = measure_parameters(decoder_);
+  for (const auto& row : llama_weights(decoder_)) before_.push_back(row.tensor.detach().clone());
 }
 
 StepReport StepDiagnostics::finish() {
@@ -63,6 +60,16 @@ StepReport StepDiagnostics::finish() {
   }
   before_.clear();
   return std::move(report_);
+}
+
+std::vector<ParameterUpdate> measure_parameters(Decoder decoder) {
+  const torch::NoGradGuard no_gradients;
+  std::vector<ParameterUpdate> parameters;
+  for (const auto& [name, row] : llama_weights(decoder)) {
+    const auto gradient = gradient_of(decoder, row);
+    parameters.push_back({name, gradient.defined() ? norm_of(gradient) : 0, norm_of(row), 0});
+  }
+  return parameters;
 }
 
 std::string place_of_divergence(Decoder decoder, Batch batch) {

@@ -62,6 +62,9 @@ class StepDiagnostics {
   std::vector<torch::Tensor> before_;  ///< weights, as the rows of the model's file
 };
 
+/// Every parameter's gradient, as it is there now, and values; no update. In the order of the model's file.
+std::vector<ParameterUpdate> measure_parameters(Decoder decoder);
+
 /// Where a forward pass over the first rows of a batch stops giving numbers, or else which gradient does; empty:
 /// nowhere.
 std::string place_of_divergence(Decoder decoder, Batch batch);

@@ -53,6 +53,7 @@ struct TrainOptions {
   OptimizerOptions optimizer_options;  ///< its fields are this one's
   std::string dtype = "auto";
   int64_t diagnose_steps = 100;
+  bool tensorboard = true;
   int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
   Json save_steps = "none";
   std::vector<std::string> sample_prompts;
@@ -82,6 +83,7 @@ struct TrainOptions {
       "a look inside (entropy of heads, residual stream, dead units, gradients, updates) every so many steps, and "
       "after "
       "1, 4, 16, ... before that; 0: none");
+    v("tensorboard", tensorboard, "event files for TensorBoard beside the records");
     v("eval_every_tokens", eval_every_tokens, "validation every so many tokens; 0: at the end only");
     v("eval_tokens", eval_tokens, "validation tokens, from the start of the split; 0: all of it");
     v("checkpoint_every_tokens", checkpoint_every_tokens, "0: at the end and on SIGINT or SIGTERM only");

@@ -97,6 +97,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, int threads, Start start, const to
     state_.threads = threads_;
     write_file(run_ / kRunRecipeName, to_text(fields_to_json(recipe_), 2) + "\n");
     records_ = std::make_unique<RecordWriter>(run_ / kRunRecordsName, 0);
+    open_board(0);
     sync_folder(run_);
     write_run_record();
   }
@@ -194,6 +195,29 @@ bool Trainer::due(int64_t every_tokens) const {
   return every_tokens > 0 && state_.tokens / every_tokens > (state_.tokens - step_tokens(recipe_)) / every_tokens;
 }
 
+void Trainer::recall_warnings() {
+  for (const auto& record : read_records(run_ / kRunRecordsName)) {
+    if (record.value("kind", "") != "diagnostics") continue;
+    Json fields;
+    for (const char* name : {"entropy", "activations", "parameters"})
+      if (record.contains(name)) fields[name] = record[name];
+    try {
+      watch_.look(fields_from_json<StepReport>(fields, kRunRecordsName));
+    } catch (const InputError&) {
+      // A norm that was not finite is null there; the next report is as good.
+    }
+  }
+}
+
+void Trainer::open_board(int64_t first_step) {
+  if (recipe_.train.tensorboard) board_.emplace(run_, first_step);
+}
+
+void Trainer::keep(const Json& record) {
+  records_->write(record);
+  if (board_) board_->add(record);
+}
+
 Json Trainer::record(const char* kind) const {
   return {{"kind", kind}, {"step", state_.step}, {"tokens", state_.tokens}, {"seconds", seconds()}};
 }
@@ -224,13 +248,13 @@ void Trainer::write_run_record() {
         {{"tokenizer", valid_data_->tokenizer()},
          {"validation", fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens)}});
   json.update(machine());
-  records_->write(json);
+  keep(json);
 }
 
 void Trainer::write_resume_record() {
   Json json = record("resume");
   json.update(machine());
-  records_->write(json);
+  keep(json);
 }
 
 Json Trainer::machine() const {
@@ -281,7 +305,10 @@ void Trainer::restore() {
   loader_->seek(state_.windows);
   prune_due_ = true;
   records_ = std::make_unique<RecordWriter>(run_ / kRunRecordsName, state_.records_bytes);
-  if (!done()) write_resume_record();
+  if (done()) return;
+  recall_warnings();
+  open_board(state_.step + 1);
+  write_resume_record();
 }
 
 TrainResult Trainer::run() {
@@ -337,7 +364,10 @@ bool Trainer::train_step() {
                                    .at(static_cast<double>(state_.tokens + step_tokens(recipe_)));
   std::optional<StepDiagnostics> diagnostics;
   Timer looking;
-  if (diagnosis_due()) diagnostics.emplace(decoder_, first_batch(first_window));
+  if (diagnosis_due()) {
+    diagnostics.emplace(decoder_, first_batch(first_window));
+    if (board_) board_->add_parameters(state_.step + 1, decoder_);
+  }
   double looked_seconds = looking.seconds();
   optimizer_->step(learning_rate, norm);
   ++state_.step;
@@ -379,12 +409,12 @@ void Trainer::record_diagnostics(const StepReport& report, double seconds) {
   json["step_ms"] = 1e3 * state_.step_seconds / static_cast<double>(state_.step);
   json["looked_ms"] = 1e3 * seconds;
   json.update(fields_to_json(report));
-  records_->write(json);
+  keep(json);
   for (const auto& warning : watch_.look(report)) {
     progress_->note(fmt::format("train: step {}: {}", state_.step, warning));
     Json warned = record("warning");
     warned["text"] = warning;
-    records_->write(warned);
+    keep(warned);
   }
 }
 
@@ -454,7 +484,7 @@ void Trainer::record_training(double norm, double learning_rate) {
                {"grad_norm", norm},
                {"tokens_per_s", tokens_per_s}});
   if (const auto share = peak_share(tokens_per_s)) json["peak_share"] = *share;
-  records_->write(json);
+  keep(json);
   logged_tokens_ = state_.tokens;
   logged_seconds_ = state_.step_seconds;
   state_.loss_sum = 0;
@@ -477,7 +507,7 @@ bool Trainer::finish_step() {
     for (const auto& measured : finals) {
       Json json = record("measured");
       json.update(measured);  // with a kind of its own
-      records_->write(json);
+      keep(json);
     }
     record_samples();
     record_end();
@@ -510,7 +540,7 @@ bool Trainer::evaluate() {
   state_.last_val_loss = loss;
   Json json = record("eval");
   json.update({{"val_loss", loss}, {"val_tokens", tokens}});
-  records_->write(json);
+  keep(json);
   if (state_.best_val_loss >= 0 && loss >= state_.best_val_loss) return true;
   state_.best_val_loss = loss;
   save_weights(CheckpointKind::best);
@@ -550,7 +580,7 @@ void Trainer::record_samples() {
   for (const auto& prompt : recipe_.train.sample_prompts) {
     Json json = record("sample");
     json.update({{"prompt", prompt}, {"text", generate(decoder_, *tokenizer_, prompt, sample_options(prompt)).text}});
-    records_->write(json);
+    keep(json);
   }
 }
 
@@ -560,7 +590,7 @@ void Trainer::record_end() {
     json.update({{"val_loss", state_.last_val_loss}, {"best_val_loss", state_.best_val_loss}});
   json.update({{"tokens_per_s", static_cast<double>(state_.tokens) / state_.step_seconds},
                {"peak_memory_bytes", peak_memory_bytes()}});
-  records_->write(json);
+  keep(json);
 }
 
 void Trainer::save_checkpoint() {

@@ -20,6 +20,7 @@
 #include "prism/tokenizer/tokenizer.h"
 #include "prism/training/diagnostics.h"
 #include "prism/training/recipe.h"
+#include "prism/training/tensorboard.h"
 
 namespace prism {
 
@@ -97,10 +98,14 @@ class Trainer {
   int64_t total_steps() const;
   bool done() const { return state_.step == total_steps() && !state_.evaluation_pending; }
   double seconds() const { return state_.seconds + timer_.seconds(); }
-  /// Of the CPU's limit, over the steps of this process.
-  /// Of the CPU's limit; absent on a GPU.
+  /// Of the CPU's limit, over the steps of this process; absent on a GPU.
   std::optional<double> peak_share(double tokens_per_s) const;
   Json record(const char* kind) const;
+  /// Writes a record, for TensorBoard too.
+  void keep(const Json& record);
+  void open_board(int64_t first_step);
+  /// Of the records so far, so that no warning is given twice.
+  void recall_warnings();
   /// What computes, as both kinds of record have it.
   Json machine() const;
 
@@ -116,6 +121,7 @@ class Trainer {
   std::optional<Optimizer> optimizer_;
   CheckpointStore checkpoints_;
   std::unique_ptr<RecordWriter> records_;
+  std::optional<TensorBoard> board_;
   std::unique_ptr<Progress> progress_;
   std::vector<int64_t> save_steps_;
   RunState state_;

@@ -228,5 +228,132 @@ TEST(AnalyseSpectrum, AnswersWrongInputWithASentence) {
   expect_sentence(run({"analyse", "spectrum", "text.txt"}), 2, {"text.txt"});
 }
 
+/// Runs one of the analyses that read a text or shards.
+Outcome analyse(std::vector<std::string> words) {
+  words.insert(words.begin(), "analyse");
+  words.insert(words.end(), {"--threads", "1"});
+  return run(words);
+}
+
+TEST(AnalyseEntropy, IsShownAsATableAsLinesAndAsAPictureThatTheReportShowsToo) {
+  const auto table = analyse({"entropy", trained(), "--data", "data", "--sequences", "4", "--figures", "entropy"});
+  ASSERT_EQ(table.status, 0) << table.err;
+  EXPECT_NE(table.out.find("in nats"), std::string::npos) << table.out;
+  EXPECT_NE(read_text(Workshop::folder() / "entropy/entropy.svg").find("</svg>"), std::string::npos);
+  const auto json = analyse({"entropy", trained(), "--data", "data", "--sequences", "4", "--json"});
+  const auto lines = lines_of(json);
+  ASSERT_EQ(lines.size(), 2u);
+  // 32 tokens: no head can spread more evenly than over all that it sees.
+  double most = 0;
+  for (int t = 1; t <= 32; ++t) most += std::log(t) / 32;
+  for (const auto& line : lines)
+    for (const auto& entropy : line["head_entropies"]) {
+      EXPECT_GT(entropy.get<double>(), 0);
+      EXPECT_LE(entropy.get<double>(), most * (1 + 1e-6));
+    }
+  EXPECT_EQ(lines[0]["reading"], "data, 4 sequences of 32 tokens");
+  write_text(Workshop::folder() / "entropy.jsonl", json.out);
+  const auto report = run({"report", trained(), "--analysis", "entropy.jsonl", "--out", "looked.html", "--markdown",
+                           "looked.md", "--figures", "looked"});
+  ASSERT_EQ(report.status, 0) << report.err;
+  const std::string page = read_text(Workshop::folder() / "looked.html");
+  for (const char* part : {"data-tab=\"Attention\"", "data-tab=\"Diagnostics\"", "Inside models", "class=\"heat\""})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_NE(read_text(Workshop::folder() / "looked.md").find("looked/entropy.svg"), std::string::npos);
+  EXPECT_TRUE(fs::exists(Workshop::folder() / "looked/entropy.svg"));
+  EXPECT_TRUE(fs::exists(Workshop::folder() / "looked/entropy-layers.svg"));
+  const auto alone = run({"report", "--analysis", "entropy.jsonl", "--out", "alone.html"});
+  EXPECT_EQ(alone.status, 0) << alone.err;
+  EXPECT_NE(alone.out.find("in nats"), std::string::npos);
+}
+
+TEST(AnalyseHeads, GivesSharesOfEveryHead) {
+  const auto lines = lines_of(analyse({"heads", trained(), "text.txt", "--json"}));
+  ASSERT_EQ(lines.size(), 3u);
+  for (const auto& line : lines)
+    for (const char* kind : {"previous", "first", "self", "same", "punctuation", "induction"}) {
+      EXPECT_GE(line[kind].get<double>(), 0) << kind;
+      EXPECT_LE(line[kind].get<double>(), 1 + 1e-6) << kind;
+    }
+  EXPECT_EQ(lines[2]["layer"], 1);
+  const auto table = analyse({"heads", trained(), "--data", "data", "--figures", "heads"});
+  EXPECT_NE(table.out.find("induction"), std::string::npos) << table.err;
+  EXPECT_TRUE(fs::exists(Workshop::folder() / "heads/heads-previous.svg"));
+}
+
+TEST(AnalyseNormsAndGradients, AreThoseOfTheModel) {
+  const auto norms = lines_of(analyse({"norms", trained(), "--data", "data", "--sequences", "3", "--json"}));
+  ASSERT_EQ(norms.size(), 3u);
+  for (const auto& line : norms) EXPECT_GT(line["residual_rms"].get<double>(), 0);
+  const auto gradients =
+      lines_of(analyse({"gradients", trained(), "--data", "data", "--sequences", "4", "--dtype", "float32", "--json"}));
+  ASSERT_GT(gradients.size(), 5u);
+  for (const auto& line : gradients) {
+    EXPECT_GT(line["gradient"].get<double>(), 0) << line;
+    EXPECT_GT(line["weight"].get<double>(), 0) << line;
+  }
+  // The mean over windows does not depend on how many of them go through the model together, and a text is one of them.
+  EXPECT_EQ(analyse({"gradients", trained(), "--text", "It was the best of times."}).status, 0);
+  EXPECT_NE(analyse({"norms", trained(), "text.txt"}).out.find("head"), std::string::npos);
+}
+
+TEST(AnalyseMaps, DrawsTheWordsOfATextForChosenHeads) {
+  const auto outcome =
+      analyse({"maps", trained(), "--text", "The cat <b>.", "--layers", "1", "--heads", "0-1", "--figures", "maps"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string svg = read_text(Workshop::folder() / "maps/map-layer1-head1.svg");
+  EXPECT_NE(svg.find("&lt;"), std::string::npos);
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "maps/map-layer0-head0.svg"));
+  const auto lines = lines_of(analyse({"maps", trained(), "text.txt", "--tokens", "5", "--json"}));
+  ASSERT_EQ(lines.size(), 3u);
+  ASSERT_EQ(lines[0]["weights"].size(), 5u);
+  for (const auto& line : lines)
+    for (const auto& row : line["weights"]) {
+      double sum = 0;
+      for (const auto& weight : row) sum += weight.get<double>();
+      EXPECT_NEAR(sum, 1, 1e-5);
+    }
+  write_text(Workshop::folder() / "maps.jsonl", lines[0].dump() + "\n");
+  EXPECT_EQ(run({"report", "--analysis", "maps.jsonl", "--out", "maps.html"}).status, 0);
+}
+
+TEST(AnalyseCapture, WritesWhatAttendReads) {
+  const auto outcome = analyse({"capture", trained(), "text.txt", "--layers", "0,1", "--out", "captured"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string file = "captured/layer1.safetensors";
+  EXPECT_NE(outcome.out.find(file), std::string::npos);
+  const auto attended = run({"attend", file, "--selector", "dense", "--json", "--threads", "1"});
+  EXPECT_EQ(attended.status, 0) << attended.err;
+  EXPECT_EQ(analyse({"spectrum", file, "--block-size", "8"}).status, 0);
+}
+
+TEST(AnalyseInput, ThatIsWrongGetsASentence) {
+  const std::string model = trained();
+  expect_sentence(analyse({"entropy", model}), 2, {"FILE, --text or --data", "none"});
+  expect_sentence(analyse({"entropy", model, "text.txt", "--data", "data"}), 2, {"several"});
+  expect_sentence(analyse({"entropy", "nowhere", "text.txt"}), 2, {"nowhere"});
+  expect_sentence(analyse({"norms", model, "absent.txt"}), 2, {"absent.txt"});
+  expect_sentence(analyse({"heads", model, "text.txt", "--tokens", "33"}), 2, {"--tokens", "1 to 32", "33"});
+  std::string long_text;
+  for (int i = 0; i < 60; ++i) long_text += "word ";
+  expect_sentence(analyse({"maps", model, "--text", long_text, "--figures", "x"}), 2, {"--text", "at most 32"});
+  expect_sentence(analyse({"maps", model, "--text", "a b", "--layers", "2", "--figures", "x"}), 2,
+                  {"--layers", "0-1", "2"});
+  expect_sentence(analyse({"maps", model, "--text", "a b", "--heads", "0,7", "--figures", "x"}), 2,
+                  {"--heads of layer 0", "7"});
+  expect_sentence(analyse({"maps", model, "--text", "a b", "--layers", "1-", "--figures", "x"}), 2, {"1-"});
+  expect_sentence(analyse({"maps", model, "--text", "a b"}), 2, {"--figures", "--json"});
+  expect_sentence(analyse({"capture", model, "text.txt"}), 2, {"--out"});
+  expect_sentence(analyse({"capture", model, "text.txt", "--layers", "x", "--out", "y"}), 2, {"\"x\""});
+  expect_sentence(analyse({"gradients", model, "--data", "nowhere"}), 2, {"nowhere"});
+  expect_sentence(run({"report", "--analysis", "text.txt", "--out", "r.html"}), 2, {"text.txt"});
+  expect_sentence(run({"report", "--analysis", "absent.jsonl", "--out", "r.html"}), 2, {"absent.jsonl"});
+  for (const char* kind : {"capture", "entropy", "gradients", "heads", "maps", "norms"}) {
+    const auto help = run({"analyse", kind, "--help"});
+    EXPECT_EQ(help.status, 0);
+    EXPECT_NE(help.out.find(std::string("prism analyse ") + kind + " runs/"), std::string::npos) << help.out;
+  }
+}
+
 }  // namespace
 }  // namespace prism

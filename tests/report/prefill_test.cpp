@@ -119,11 +119,11 @@ TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
   ReportOptions options;
   options.prefill = read(loss_line("<b>", R"({"p":0.9})", 0.5, 20.2) + loss_line("<b>", R"({"p":0.5})", 0.2, 24));
   std::vector<std::string> problems;
-  const std::string page = prefill_html(options, &problems);
+  const std::string page = records_html(options, &problems);
   EXPECT_NE(page.find("&lt;b&gt;, p 0.9"), std::string::npos);
   EXPECT_EQ(page.find("<b>"), std::string::npos);
   options.figures = "figures";
-  const std::string document = prefill_markdown(options);
+  const std::string document = records_markdown(options);
   EXPECT_NE(document.find("figures/prefill-perplexity.svg"), std::string::npos);
 }
 

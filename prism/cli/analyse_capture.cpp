@@ -1,0 +1,90 @@
+// prism analyse capture: queries, keys, values and residual stream of layers as safetensors files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "prism/checkpoint/tensor_file.h"
+#include "prism/cli/analyse.h"
+#include "prism/cli/reading.h"
+#include "prism/core/files.h"
+#include "prism/sparse/rotary_pairs.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHelp = R"(
+Writes FOLDER/layerN.safetensors for each chosen layer N: q [1, H, T, D] and k [1, G, T, D] as attention reads them,
+after the rotary encoding, v [1, G, T, E], and residual [1, T, d_model], the stream in front of the layer. prism attend
+and prism analyse spectrum read such a file, and any program that knows safetensors.
+
+  prism analyse capture runs/prism book.txt --layers 0,5 --out captured
+  prism attend captured/layer5.safetensors --selector spectral
+)";
+
+/// Copies what the chosen layers show.
+class CaptureProbe : public Probe {
+ public:
+  CaptureProbe(std::vector<int64_t> layers, const std::vector<LayerConfig>& configs)
+      : layers_(std::move(layers)), configs_(configs) {}
+
+  void observe_residual(size_t layer, const torch::Tensor& stream_BTD) override {
+    if (wants(layer)) files[layer].push_back({"residual", stream_BTD.cpu().contiguous()});
+  }
+  void observe_attention(size_t layer, const AttentionInput& input) override {
+    if (!wants(layer)) return;
+    auto& tensors = files[layer];
+    tensors.push_back({"q", input.q_BTHD.transpose(1, 2).cpu().contiguous()});
+    tensors.push_back({"k", input.kv.k_BGSD.cpu().contiguous()});
+    tensors.push_back({"v", input.kv.v_BGSE.cpu().contiguous()});
+    const auto& config = configs_[layer];
+    if (!config.rotary.turns()) return;
+    const auto angles = rotary_pairs(config.rotary, config.head_dim).angles;
+    tensors.push_back({"inverse_frequencies", torch::tensor(angles, torch::kDouble)});
+  }
+
+  std::map<size_t, std::vector<NamedTensor>> files;
+
+ private:
+  bool wants(size_t layer) const {
+    return std::find(layers_.begin(), layers_.end(), static_cast<int64_t>(layer)) != layers_.end();
+  }
+
+  std::vector<int64_t> layers_;
+  std::vector<LayerConfig> configs_;
+};
+
+}  // namespace
+
+int run_analyse_capture(const Arguments& arguments) {
+  CLI::App app(std::string("queries, keys, values and residual stream of layers as safetensors files\n") + kHelp,
+               "prism analyse capture");
+  ReadingWords words;
+  std::string layers, out;
+  add_reading_options(app, words, /*with_data=*/false);
+  app.add_option("--layers", layers, "which, from 0, such as 0,3-5; all, if left out")->type_name("LIST");
+  app.add_option("--out", out, "where the files go")->required()->type_name("FOLDER");
+  if (!parse(app, arguments)) return 0;
+  const torch::NoGradGuard no_gradients;
+  Reading reading(words, "analyse");
+  const auto& configs = reading.config().layers;
+  CaptureProbe probe(parse_numbers(layers, static_cast<int64_t>(configs.size()), "--layers", "analyse"), configs);
+  reading.show([&](BatchTensors& batch) {
+    batch.context.probe = &probe;
+    reading.model()(batch.tokens_BT, batch.context);
+  });
+  make_folder(out);
+  for (const auto& [layer, tensors] : probe.files) {
+    const auto file = fs::path(out) / fmt::format("layer{}.safetensors", layer);
+    write_tensors(file, tensors);
+    fmt::print("{}\n", file.string());
+  }
+  return 0;
+}
+
+}  // namespace prism

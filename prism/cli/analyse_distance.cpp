@@ -1,0 +1,353 @@
+// prism analyse attention-distance: how many tokens back the attention of each layer looks, seeds of two arms against
+// each other.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prism/analysis/compare_distances.h"
+#include "prism/checkpoint/model_folder.h"
+#include "prism/cli/analyse.h"
+#include "prism/cli/command.h"
+#include "prism/cli/compute_options.h"
+#include "prism/cli/field_options.h"
+#include "prism/cli/reading.h"
+#include "prism/core/error.h"
+#include "prism/core/names.h"
+#include "prism/core/progress.h"
+#include "prism/core/stop.h"
+#include "prism/kernels/compute_type.h"
+#include "prism/report/number_text.h"
+#include "prism/report/table.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "analyse";
+constexpr const char* kDistanceName = "attention-distance";
+/// Tokens that go through a model together: enough to fill the matrix products.
+constexpr int64_t kBatchTokens = 4096;
+
+constexpr const char* kDistanceHelp = R"(
+Each head of a layer gives a token weights, adding up to 1, for itself and the tokens before it. Its attention distance
+is the weighted mean of how many tokens back they stand. A layer's distance is the mean over its heads, over the windows
+and over the tokens in the second half of each window, which all have a long past to look at.
+
+Small: the layer looks at near tokens; 0: only at the token itself. Large: it gathers from far away. Attention spread
+evenly over the past gives 3/8 of the context (384 tokens of 1024), all of it on the first token 3/4. Distances do not
+depend on the number or width of heads, so that layers of different head schedules can be compared.
+
+Several MODELs are seeds of one arm: mean and sample standard deviation over them are shown. --against names the models
+of the other arm; the difference is MODEL minus that, below 0 where MODEL looks at nearer tokens. Where both arms have
+as many models, they are paired, runs by their seeds and models of unknown seeds in the order given, and the deviation
+is that of the differences; else the deviations of the arms add in squares. Layers count from 0.
+
+  prism analyse attention-distance runs/prism --data data
+  prism analyse attention-distance runs/prism-1 runs/prism-2 --against runs/uniform-1 runs/uniform-2 --data data
+  prism analyse attention-distance runs/prism --data data --sequences 256 --context 512 --json
+
+--json prints an object for each model (kind model: layers with the distance of every head), then one for each layer
+(kind layer: means and deviations over seeds, and the difference).
+)";
+
+struct DistanceOptions {
+  std::string data, split = "valid";
+  int64_t sequences = 64, context = 0;
+  bool document_mask = false;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("data", data, "folder of token shards, made by prism tokenize");
+    v("split", split, "which shards: valid or train");
+    v("sequences", sequences, "windows to look at, the first ones; all if there are fewer");
+    v("context", context, "tokens of a window; 0: the models' context");
+    v("document_mask", document_mask, "attention stays inside documents, for models trained with data.document_mask");
+  }
+};
+
+struct DistanceWords {
+  std::vector<std::string> models, against;
+  DistanceOptions options;
+  ComputeOptions compute;
+  bool json = false;
+};
+
+/// What is known of a model before its weights are read.
+struct Candidate {
+  std::string name;
+  ModelConfig config;
+  std::string tokenizer;             ///< fingerprint
+  int64_t end_of_text = -1;          ///< its token; -1: none
+  std::optional<int64_t> seed = {};  ///< of the run; absent: not known
+};
+
+/// The models of an experiment; `against` may be empty.
+struct Arms {
+  std::vector<Candidate> models, against;
+};
+
+/// Of a run's recipe; none of model folders from elsewhere.
+std::optional<int64_t> find_seed(const std::string& name) {
+  const fs::path recipe = fs::path(name) / "recipe.json";
+  std::error_code unreachable;
+  if (!fs::is_regular_file(recipe, unreachable)) return std::nullopt;
+  const Json json = read_json(recipe.string());
+  const auto seed = json.find("seed");
+  return json.is_object() && seed != json.end() && seed->is_number_integer() ? std::optional(seed->get<int64_t>())
+                                                                             : std::nullopt;
+}
+
+std::vector<Candidate> read_candidates(const std::vector<std::string>& names) {
+  std::vector<Candidate> candidates;
+  for (const auto& name : names) {
+    const fs::path folder = find_model_folder(name);
+    const Tokenizer tokenizer = Tokenizer::load(folder);
+    candidates.push_back({name, load_config(folder), tokenizer.fingerprint_text(), tokenizer.end_of_text().value_or(-1),
+                          find_seed(name)});
+  }
+  return candidates;
+}
+
+/// What all models must share for their layers to be compared.
+void check_alike(const Candidate& model, const Candidate& first) {
+  PRISM_CHECK(model.config.layers.size() == first.config.layers.size(), kOperation,
+              "expected models of as many layers; found {} in {} and {} in {}; compare models of one depth.",
+              first.config.layers.size(), first.name, model.config.layers.size(), model.name);
+  PRISM_CHECK(model.tokenizer == first.tokenizer, kOperation,
+              "expected models with one tokenizer, as distances count its tokens; found {} in {} and {} in {}; compare "
+              "models trained on the same shards.",
+              first.tokenizer, first.name, model.tokenizer, model.name);
+}
+
+void check_seeds(const std::vector<Candidate>& arm) {
+  for (const auto& model : arm) {
+    const auto schedule = heads_of(model.config), expected = heads_of(arm.front().config);
+    PRISM_CHECK(
+        schedule == expected, kOperation,
+        "expected the seeds of one arm to have one head schedule; found {} in {} and {} in {}; name one of them "
+        "with --against.",
+        format_head_schedule(expected), arm.front().name, format_head_schedule(schedule), model.name);
+  }
+}
+
+/// Puts the models of `against` into the order of the seeds that they share with the others, where all seeds are known.
+void pair_seeds(Arms& arms) {
+  const auto is_known = [](const Candidate& model) { return model.seed.has_value(); };
+  const auto& models = arms.models;
+  if (models.size() != arms.against.size() || models.size() < 2 ||
+      !std::all_of(models.begin(), models.end(), is_known) ||
+      !std::all_of(arms.against.begin(), arms.against.end(), is_known))
+    return;
+  std::vector<Candidate> paired;
+  for (const auto& model : models) {
+    const auto other = std::find_if(arms.against.begin(), arms.against.end(),
+                                    [&](const Candidate& candidate) { return candidate.seed == model.seed; });
+    PRISM_CHECK(other != arms.against.end(), kOperation,
+                "expected the same seeds on both sides, because differences are paired by seed; found {} of {} on one "
+                "side alone; name runs of the same seeds, or other numbers of them, which are not paired.",
+                *model.seed, model.name);
+    paired.push_back(std::move(*other));
+    arms.against.erase(other);
+  }
+  arms.against = std::move(paired);
+}
+
+Arms read_arms(const DistanceWords& words) {
+  Arms arms{read_candidates(words.models), read_candidates(words.against)};
+  for (const auto* arm : {&arms.models, &arms.against}) {
+    for (const auto& model : *arm) check_alike(model, arms.models.front());
+    check_seeds(*arm);
+  }
+  pair_seeds(arms);
+  return arms;
+}
+
+/// Tokens of a window: what is asked for, else the context that all models have.
+int64_t find_context(const Arms& arms, int64_t wanted) {
+  const int64_t context = wanted == 0 ? arms.models.front().config.context : wanted;
+  for (const auto* arm : {&arms.models, &arms.against}) {
+    for (const auto& model : *arm) {
+      PRISM_CHECK(wanted != 0 || model.config.context == context, kOperation,
+                  "expected models of one context; found {} in {} and {} in {}; choose one for all with --context.",
+                  context, arms.models.front().name, model.config.context, model.name);
+      PRISM_CHECK(context >= 1 && context <= model.config.context, kOperation,
+                  "--context: expected 1 to {} tokens, the context of {}; found {}; choose fewer.",
+                  model.config.context, model.name, context);
+    }
+  }
+  return context;
+}
+
+/// Measures models one after the other, under one progress line.
+class DistanceMeter {
+ public:
+  DistanceMeter(const DistanceWords& words, const WindowLoader& windows, size_t models)
+      : words_(words),
+        windows_(windows),
+        sequences_(std::min(words.options.sequences, windows.windows_per_epoch())),
+        progress_(kDistanceName, sequences_ * static_cast<int64_t>(models), "sequences") {}
+
+  /// @throws FailedError when stopped by a signal.
+  std::vector<AttentionDistance> measure(const std::vector<Candidate>& arm) {
+    std::vector<AttentionDistance> results;
+    for (const auto& candidate : arm) {
+      const auto model = load_model(candidate.name, words_.compute);
+      const auto result = measure_attention_distance(model.decoder, windows_, sequences_, [&](int64_t sequences) {
+        progress_.update(done_ + sequences, candidate.name);
+      });
+      if (!result) throw FailedError(kOperation, "stopped by a signal; no distance was computed.");
+      done_ += sequences_;
+      results.push_back(*result);
+    }
+    return results;
+  }
+
+ private:
+  const DistanceWords& words_;
+  const WindowLoader& windows_;
+  int64_t sequences_, done_ = 0;
+  Progress progress_;
+};
+
+/// "a.b" of a distance, in tokens.
+std::string tokens_text(double value) {
+  return fmt::format("{:.2f}", value);
+}
+
+/// An arm's two cells in a row: its geometry and its distance, with the deviation where there are seeds.
+void add_arm(std::vector<TableCell>& row, const ArmLayer& layer) {
+  row.push_back({fmt::format("{} x {}", layer.heads, layer.head_dim)});
+  row.push_back({tokens_text(layer.distance), layer.seeds > 1 ? tokens_text(layer.seed_sd) : ""});
+}
+
+Table arm_table(const std::vector<ArmLayer>& layers) {
+  Table table{
+      "Attention distance", {{"layer"}, {"heads x width"}, {"distance", true}, {"sd over heads", true}}, {}, {}};
+  for (const auto& layer : layers) {
+    auto& row = table.rows.emplace_back(1, TableCell{std::to_string(layer.layer)});
+    add_arm(row, layer);
+    row.push_back({layer.heads > 1 ? tokens_text(layer.head_sd) : kNoValue});
+  }
+  return table;
+}
+
+Table comparison_table(const std::vector<LayerComparison>& layers) {
+  Table table{"Attention distance",
+              {{"layer"},
+               {"heads x width"},
+               {"distance", true},
+               {"against"},
+               {"distance", true},
+               {"difference", true},
+               {"heads differ"}},
+              {},
+              {}};
+  for (const auto& layer : layers) {
+    auto& row = table.rows.emplace_back(1, TableCell{std::to_string(layer.layer)});
+    add_arm(row, layer.arm);
+    add_arm(row, layer.against);
+    const bool scatters = std::min(layer.arm.seeds, layer.against.seeds) > 1;
+    row.push_back({fmt::format("{:+.2f}", layer.difference), scatters ? tokens_text(layer.difference_sd) : ""});
+    row.push_back({layer.same_heads ? "" : "yes"});
+  }
+  return table;
+}
+
+/// How the difference of the arms was taken.
+std::string pairing_note(const Arms& arms) {
+  if (arms.models.size() != arms.against.size())
+    return fmt::format(
+        "The difference is between means of {} and {} models, not paired; deviations of both add in "
+        "squares.",
+        arms.models.size(), arms.against.size());
+  std::vector<std::string> pairs;
+  for (size_t i = 0; i < arms.models.size(); ++i) pairs.push_back(arms.models[i].name + " - " + arms.against[i].name);
+  return fmt::format("The difference is paired: {}.", join_names(pairs));
+}
+
+void print_table(Table table, const Arms& arms, const AttentionDistance& measured) {
+  table.notes.push_back(
+      fmt::format("Mean tokens back over {} queries: the second half of each of {} windows of {} tokens.",
+                  measured.queries, measured.sequences, measured.context));
+  if (!arms.against.empty()) table.notes.push_back(pairing_note(arms));
+  if (std::max(arms.models.size(), arms.against.size()) > 1)
+    table.notes.emplace_back("± is the sample standard deviation over models.");
+  fmt::print("{}", table_text(table));
+}
+
+Json line_of(const char* kind, const Json& fields) {
+  Json json = {{"analysis", kDistanceName}, {"kind", kind}};
+  json.update(fields);
+  return json;
+}
+
+void print_models(const std::vector<Candidate>& models, const std::vector<AttentionDistance>& results,
+                  const char* arm) {
+  for (size_t i = 0; i < models.size(); ++i) {
+    Json json = line_of("model", {{"model", models[i].name}, {"arm", arm}});
+    json.update(fields_to_json(results[i]));
+    fmt::print("{}\n", to_text(json));
+  }
+}
+
+template <class Layer>
+void print_layers(const std::vector<Layer>& layers) {
+  for (const auto& layer : layers) fmt::print("{}\n", to_text(line_of("layer", fields_to_json(layer))));
+}
+
+void add_options(CLI::App& app, DistanceWords& words) {
+  app.add_option("MODEL", words.models, "model folders, or runs: then their last checkpoints; seeds of one arm")
+      ->required();
+  app.add_option("--against", words.against, "models of the arm that these are measured against")->type_name("MODEL");
+  add_fields(app, words.options);
+  app.get_option("--data")->required()->type_name("FOLDER");
+  app.add_flag("--json", words.json, "one JSON object a line instead of the table");
+  add_compute_options(app, words.compute);
+}
+
+}  // namespace
+
+int run_analyse_distance(const Arguments& arguments) {
+  CLI::App app(std::string("how many tokens back the attention of each layer looks\n") + kDistanceHelp,
+               "prism analyse attention-distance");
+  DistanceWords words;
+  add_options(app, words);
+  if (!parse(app, arguments)) return 0;
+  PRISM_CHECK(words.options.sequences >= 1, kOperation, "--sequences: expected at least 1; found {}; ask for more.",
+              words.options.sequences);
+  start_compute(words.compute.threads, words.compute.device);
+  catch_stop_signals();
+
+  const Arms arms = read_arms(words);
+  const int64_t context = find_context(arms, words.options.context);
+  const TokenDataset data(words.options.data, words.options.split);
+  check_tokenizer(data, arms.models.front().name, arms.models.front().tokenizer);
+  const WindowOptions windows{.context = context,
+                              .rows = std::max<int64_t>(1, kBatchTokens / context),
+                              .document_mask = words.options.document_mask,
+                              .shuffle = false};
+  const WindowLoader loader(data, windows, data.info() ? data.info()->end_of_text : arms.models.front().end_of_text);
+  std::optional<DistanceMeter> meter(std::in_place, words, loader, arms.models.size() + arms.against.size());
+  const auto models = meter->measure(arms.models), against = meter->measure(arms.against);
+  meter.reset();  // clears the progress line
+
+  if (words.json) {
+    print_models(arms.models, models, "model");
+    print_models(arms.against, against, "against");
+  }
+  if (against.empty()) {
+    const auto layers = average_distances(models);
+    words.json ? print_layers(layers) : print_table(arm_table(layers), arms, models.front());
+  } else {
+    const auto layers = compare_distances(models, against);
+    words.json ? print_layers(layers) : print_table(comparison_table(layers), arms, models.front());
+  }
+  return 0;
+}
+
+}  // namespace prism

@@ -1,0 +1,45 @@
+#include "prism/cli/analysis_output.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "prism/core/files.h"
+#include "prism/report/analysis.h"
+
+namespace prism {
+
+void add_output_options(CLI::App& app, OutputWords& words, bool with_figures) {
+  if (with_figures)
+    app.add_option("--figures", words.figures, "a folder for pictures, as SVG files")->type_name("FOLDER");
+  app.add_flag("--json", words.json, "one JSON object a line instead of tables; prism report --analysis shows them");
+}
+
+AnalysisLines::AnalysisLines(std::string analysis, std::string model, const Reading& reading)
+    : analysis_(std::move(analysis)), model_(std::move(model)), reading_(reading.description()) {}
+
+void AnalysisLines::add(const Json& fields) {
+  Json line = {{"analysis", analysis_}, {"model", model_}, {"reading", reading_}};
+  line.update(fields);
+  lines_.push_back(std::move(line));
+}
+
+void AnalysisLines::print(const OutputWords& words) const {
+  AnalysisRecords records;
+  for (const auto& line : lines_) records.add(line, "analyse");
+  if (!words.figures.empty()) {
+    const std::filesystem::path folder = words.figures;
+    make_folder(folder);
+    for (const auto& picture : analysis_pictures(records))
+      write_file(folder / (picture.name + ".svg"), heat_map_file(picture.map));
+  }
+  if (words.json) {
+    for (const auto& line : lines_) fmt::print("{}\n", to_text(line));
+    return;
+  }
+  for (const auto& table : analysis_tables(records)) fmt::print("{}", table_text(table));
+  if (!words.figures.empty()) fmt::print("\n{}\n", words.figures);
+}
+
+}  // namespace prism

@@ -1,0 +1,178 @@
+#include "prism/cli/reading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "prism/core/error.h"
+#include "prism/core/names.h"
+#include "prism/core/progress.h"
+#include "prism/core/stop.h"
+#include "prism/data/text_source.h"
+#include "prism/report/number_text.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Tokens that go through a model together: enough to fill the matrix products.
+constexpr int64_t kBatchTokens = 4096;
+
+/// The first `most` tokens of a text, behind the one that opens every document, if there is one.
+std::vector<int64_t> first_tokens(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
+  std::vector<int64_t> ids;
+  if (tokenizer.end_of_text()) ids.push_back(*tokenizer.end_of_text());
+  const auto opening = ids.size();
+  while (static_cast<int64_t>(ids.size()) < most) {
+    const auto piece = source.next();
+    if (!piece) break;
+    const auto more = tokenizer.encode(piece->text, SpecialTokens::as_text);
+    ids.insert(ids.end(), more.begin(), more.end());
+  }
+  if (ids.size() == opening) ids.clear();
+  ids.resize(std::min(ids.size(), static_cast<size_t>(most)));
+  return ids;
+}
+
+}  // namespace
+
+void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
+  app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
+  app.add_option("FILE", words.file, "a text, of which the model reads the beginning");
+  app.add_option("--text", words.text, "the text itself, all of which it reads")->type_name("WORDS");
+  if (with_data) {
+    app.add_option("--data", words.data, "token shards made by prism tokenize, of which it reads the first windows")
+        ->type_name("FOLDER");
+    app.add_option("--split", words.split, "which shards: valid or train")->capture_default_str();
+    app.add_option("--sequences", words.sequences, "windows that it reads; all if there are fewer")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+        ->capture_default_str();
+  }
+  app.add_option("--tokens", words.tokens, "of FILE or of a window; 0: the model's context")->capture_default_str();
+  add_compute_options(app, words.compute);
+}
+
+void check_tokenizer(const TokenDataset& data, const std::string& model, const std::string& fingerprint) {
+  const bool has_tokenizer = fs::exists(data.folder() / kTokenizerName);
+  if (!data.info() && !has_tokenizer) return;  // shards from elsewhere
+  const std::string found =
+      data.info() ? data.info()->tokenizer_fingerprint : Tokenizer::load(data.folder()).fingerprint_text();
+  PRISM_CHECK(found == fingerprint, "analyse",
+              "expected shards made with the tokenizer of {} ({}); found those of another ({}) in {}; make them with "
+              "prism tokenize --tokenizer {}.",
+              model, fingerprint, found, data.folder().string(),
+              shell_word((find_model_folder(model) / kTokenizerName).string()));
+}
+
+Reading::Reading(const ReadingWords& words, const std::string& operation) : operation_(operation) {
+  const int given = static_cast<int>(!words.file.empty()) + static_cast<int>(!words.text.empty()) +
+                    static_cast<int>(!words.data.empty());
+  PRISM_CHECK(given == 1, operation_, "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
+              given == 0 ? "none" : "several", given == 0 ? "name one" : "keep one of them");
+  start_compute(words.compute.threads, words.compute.device);
+  catch_stop_signals();
+  model_ = load_model_with_tokenizer(words.model, words.compute, operation_);
+  const int64_t context = config().context;
+  tokens_ = words.tokens == 0 ? context : words.tokens;
+  PRISM_CHECK(tokens_ >= 1 && tokens_ <= context, operation_,
+              "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens_);
+  words.data.empty() ? read_text(words) : open_data(words);
+}
+
+void Reading::read_text(const ReadingWords& words) {
+  const bool is_file = words.text.empty();
+  source_ = is_file ? words.file : "--text";
+  if (is_file) {
+    TextSource source({words.file});
+    ids_ = first_tokens(source, tokenizer(), tokens_);
+  } else {
+    if (tokenizer().end_of_text()) ids_.push_back(*tokenizer().end_of_text());
+    const auto more = tokenizer().encode(words.text, SpecialTokens::as_text);
+    ids_.insert(ids_.end(), more.begin(), more.end());
+    PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, operation_,
+                "--text: expected at most {} tokens, which the model reads at once; found {}; shorten it.",
+                grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
+  }
+  PRISM_CHECK(!ids_.empty(), operation_, "expected text in {}; found none; name another file.", source_);
+  tokens_ = static_cast<int64_t>(ids_.size());
+}
+
+void Reading::open_data(const ReadingWords& words) {
+  source_ = words.data;
+  data_ = std::make_unique<TokenDataset>(words.data, words.split);
+  check_tokenizer(*data_, words.model, tokenizer().fingerprint_text());
+  const WindowOptions options{
+      .context = tokens_, .rows = std::max<int64_t>(1, kBatchTokens / tokens_), .shuffle = false};
+  windows_.emplace(*data_, options, tokenizer().end_of_text().value_or(-1));
+  sequences_ = std::min(words.sequences, windows_->windows_per_epoch());
+}
+
+std::string Reading::description() const {
+  return fmt::format("{}, {} sequence{} of {} tokens", source_, grouped(sequences_), sequences_ == 1 ? "" : "s",
+                     grouped(tokens_));
+}
+
+void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled) {
+  if (!windows_) {
+    Batch batch{.rows = 1, .context = tokens_, .tokens = ids_, .labels = ids_, .documents = {}};
+    if (labelled) {
+      PRISM_CHECK(tokens_ > 1, operation_,
+                  "expected at least two tokens, so that one follows another; found one; give more text.");
+      batch.tokens.pop_back();
+      batch.labels.erase(batch.labels.begin());
+      --batch.context;
+    }
+    BatchTensors tensors(batch);
+    run(tensors);
+    return;
+  }
+  windows_->seek(0);
+  Progress progress(operation_, sequences_, "sequences");
+  for (int64_t done = 0; done < sequences_;) {
+    if (stop_signal() != 0) throw FailedError(operation_, "stopped by a signal; nothing was computed.");
+    Batch batch = windows_->next();
+    const int64_t rows = std::min(batch.rows, sequences_ - done);
+    batch.rows = rows;
+    BatchTensors tensors(batch);
+    run(tensors);
+    done += rows;
+    progress.update(done);
+  }
+}
+
+std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what,
+                                   const std::string& operation) {
+  std::vector<int64_t> numbers;
+  if (list.empty()) {
+    for (int64_t i = 0; i < count; ++i) numbers.push_back(i);
+    return numbers;
+  }
+  const auto fail = [&](const std::string& found) {
+    throw InputError(operation, fmt::format("{}: expected numbers within 0-{}, such as 0,2-3; found {}; change it.",
+                                            what, count - 1, found));
+  };
+  const auto number = [&](std::string_view word) {
+    int64_t value = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size()) fail(fmt::format("\"{}\"", list));
+    if (value < 0 || value >= count) fail(std::to_string(value));
+    return value;
+  };
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    const std::string_view word = std::string_view(list).substr(at, end - at);
+    const size_t dash = word.find('-', 1);
+    const int64_t first = number(word.substr(0, dash));
+    const int64_t last = dash == std::string_view::npos ? first : number(word.substr(dash + 1));
+    if (last < first) fail(fmt::format("\"{}\"", list));
+    for (int64_t i = first; i <= last; ++i)
+      if (std::find(numbers.begin(), numbers.end(), i) == numbers.end()) numbers.push_back(i);
+    at = end + 1;
+  }
+  return numbers;
+}
+
+}  // namespace prism

@@ -1,0 +1,71 @@
+// What a model reads while an analysis looks at it: a text, or windows of token shards.
+//
+//   ReadingWords words;
+//   add_reading_options(app, words);            // MODEL [FILE] --text --data --split --tokens --sequences, and compute
+//   Reading reading(words, "entropy");
+//   reading.show([&](BatchTensors& batch) { batch.context.probe = &probe; reading.model()(batch.tokens_BT,
+//   batch.context); });
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/cli/compute_options.h"
+#include "prism/models/batch.h"
+
+namespace prism {
+
+struct ReadingWords {
+  std::string model, file, text, data, split = "valid";
+  int64_t tokens = 0, sequences = 16;
+  ComputeOptions compute;
+};
+
+/// @param with_data  whether shards may be read too, not a text alone.
+void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data = true);
+
+/// The shards' tokenizer must be the model's. @param model, fingerprint  its name and tokenizer.
+/// @throws InputError if the shards are known to come from another.
+void check_tokenizer(const TokenDataset& data, const std::string& model, const std::string& fingerprint);
+
+/// A model and what it reads.
+class Reading {
+ public:
+  /// Starts the process' threads and device, and reads model, tokenizer and text.
+  /// @param operation  that errors and progress name.
+  /// @throws InputError for no text or more than one, an empty one, one on the command line that is longer than the
+  ///         model's context, and --tokens beyond it; as load_model() and WindowLoader.
+  Reading(const ReadingWords& words, const std::string& operation);
+
+  Decoder& model() { return model_.decoder; }
+  const Tokenizer& tokenizer() const { return *model_.tokenizer; }
+  const ModelConfig& config() { return model_.decoder->config(); }
+  /// What was read, in words: "book.txt, 1 sequence of 256 tokens".
+  std::string description() const;
+
+  /// Calls `run` with all of it, batch by batch, on the model's device. Windows of shards have their labels; a text's
+  /// labels are its own next tokens, its last token left out, where `labelled`.
+  /// @throws FailedError when stopped by a signal.
+  void show(const std::function<void(BatchTensors&)>& run, bool labelled = false);
+
+ private:
+  void read_text(const ReadingWords& words);
+  void open_data(const ReadingWords& words);
+
+  std::string operation_, source_;
+  ModelFolder model_;
+  int64_t tokens_ = 0, sequences_ = 1;
+  std::vector<int64_t> ids_;  ///< of a text
+  std::unique_ptr<TokenDataset> data_;
+  std::optional<WindowLoader> windows_;
+};
+
+/// Layers or heads named by a list such as "0,3-5"; empty: all.
+/// @param what  "--layers". @throws InputError for another form and numbers that are not below `count`.
+std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what,
+                                   const std::string& operation);
+
+}  // namespace prism

@@ -1,0 +1,292 @@
+#include "prism/report/analysis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/core/names.h"
+#include "prism/core/statistics.h"
+#include "prism/report/number_text.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "report";
+constexpr NumberStyle kNats = {3, false}, kShare = {3, false}, kNorm = {4, false}, kPercent = {1, false};
+constexpr int64_t kMostHeads = 4096;  // a picture has a place for each
+
+constexpr const char* kPatterns[] = {"previous", "first", "self", "same", "punctuation", "induction"};
+
+/// A number that a file of JSON cannot hold is null there.
+double number(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+std::vector<double> numbers(const Json& list) {
+  std::vector<double> values;
+  for (const auto& value : list) values.push_back(number(value));
+  return values;
+}
+
+/// Of a line: what its group's tables and pictures will ask for is there.
+/// @throws Json::exception where it is not, and InputError.
+void check_line(const std::string& analysis, const Json& line, const std::string& place) {
+  const auto place_of = [&](const char* name) {
+    const auto value = line.at(name).get<int64_t>();
+    PRISM_CHECK(value >= 0 && value < kMostHeads, kOperation, "{}: expected a {} within 0-{}; found {}; mend the line.",
+                place, name, kMostHeads - 1, value);
+  };
+  if (analysis != "gradients") place_of("layer");
+  if (analysis == "entropy") {
+    line.at("entropy");
+    PRISM_CHECK(numbers(line.at("head_entropies")).size() < kMostHeads, kOperation,
+                "{}: expected less than {} heads; found more; mend the line.", place, kMostHeads);
+  } else if (analysis == "heads") {
+    place_of("head");
+    for (const char* name : kPatterns) number(line.at(name));
+  } else if (analysis == "norms") {
+    number(line.at("residual_rms"));
+    numbers(line.at("dead_units"));
+  } else if (analysis == "gradients") {
+    line.at("name").get<std::string>();
+    number(line.at("gradient"));
+    number(line.at("weight"));
+  } else {
+    place_of("head");
+    const auto tokens = line.at("tokens").get<std::vector<std::string>>();
+    const auto& weights = line.at("weights");
+    PRISM_CHECK(
+        weights.is_array() && weights.size() == tokens.size() && tokens.size() <= 1024, kOperation,
+        "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; mend the line.",
+        place, weights.size(), tokens.size());
+    for (const auto& row : weights)
+      PRISM_CHECK(numbers(row).size() <= tokens.size(), kOperation,
+                  "{}: expected at most {} weights in a row; found {}; mend the line.", place, tokens.size(),
+                  row.size());
+  }
+}
+
+std::string title_of(const AnalysisGroup& group) {
+  static const std::map<std::string, std::string> titles = {{"entropy", "Attention entropy"},
+                                                            {"gradients", "Gradients"},
+                                                            {"heads", "What heads attend to"},
+                                                            {"maps", "Attention"},
+                                                            {"norms", "Residual stream and dead units"}};
+  return fmt::format("{}: {}", titles.at(group.analysis), group.model);
+}
+
+std::string layer_name(const Json& line) {
+  return fmt::format("{}", line.at("layer").get<int64_t>());
+}
+
+Table entropy_table(const AnalysisGroup& group) {
+  Table table{title_of(group), {{"layer"}, {"heads", true}, {"mean", true}, {"of each head, in nats"}}, {}, {}};
+  for (const auto& line : group.lines) {
+    std::string heads;
+    for (const double entropy : numbers(line.at("head_entropies")))
+      heads += (heads.empty() ? "" : "  ") + number_text(entropy, kNats);
+    table.rows.push_back({{layer_name(line)},
+                          {fmt::format("{}", line.at("head_entropies").size())},
+                          {number_text(number(line.at("entropy")), kNats)},
+                          {heads}});
+  }
+  table.notes.push_back(fmt::format(
+      "Mean over queries of the entropy of their weights, in nats: 0 looks at one key alone, ln n at all of n evenly. "
+      "Read: {}. Layers count from 0.",
+      group.reading));
+  return table;
+}
+
+Table heads_table(const AnalysisGroup& group) {
+  Table table{title_of(group), {{"layer"}, {"head"}}, {}, {}};
+  for (const char* name : kPatterns) table.columns.push_back({name, true});
+  std::map<std::string, double> most;
+  for (const auto& line : group.lines)
+    for (const char* name : kPatterns) most[name] = std::max(most[name], number(line.at(name)));
+  for (const auto& line : group.lines) {
+    auto& row = table.rows.emplace_back();
+    row.push_back({layer_name(line)});
+    row.push_back({fmt::format("{}", line.at("head").get<int64_t>())});
+    for (const char* name : kPatterns) {
+      const double value = number(line.at(name));
+      row.push_back({.text = number_text(value, kShare), .strong = value > 0 && value == most[name]});
+    }
+  }
+  table.notes.push_back(fmt::format(
+      "Shares of a head's attention, means over queries; kinds overlap. Same: earlier tokens like the one that asks. "
+      "Induction: in a random sequence that is repeated, on what followed the same token before. Read: {}. Layers and "
+      "heads count from 0.",
+      group.reading));
+  return table;
+}
+
+Table norms_table(const AnalysisGroup& group) {
+  Table table{title_of(group), {{"in front of layer"}, {"root mean square", true}, {"dead units, %", true}}, {}, {}};
+  for (size_t i = 0; i < group.lines.size(); ++i) {
+    const auto& line = group.lines[i];
+    std::string dead;
+    for (const double share : numbers(line.at("dead_units")))
+      dead += (dead.empty() ? "" : "  ") + number_text(100 * share, kPercent);
+    table.rows.push_back({{i + 1 == group.lines.size() ? "head" : layer_name(line)},
+                          {number_text(number(line.at("residual_rms")), kNorm)},
+                          {dead.empty() ? kNoValue : dead}});
+  }
+  table.notes.push_back(
+      fmt::format("Of the residual stream over all tokens and features, and of each hidden layer of the feed-forward "
+                  "part the share of units that were 0 for every token. Read: {}. Layers count from 0.",
+                  group.reading));
+  return table;
+}
+
+Table gradients_table(const AnalysisGroup& group) {
+  Table table{
+      title_of(group), {{"parameter"}, {"gradient", true}, {"weight", true}, {"gradient / weight", true}}, {}, {}};
+  for (const auto& line : group.lines) {
+    const double gradient = number(line.at("gradient")), weight = number(line.at("weight"));
+    table.rows.push_back({{line.at("name").get<std::string>()},
+                          {fmt::format("{:.4g}", gradient)},
+                          {fmt::format("{:.4g}", weight)},
+                          {weight > 0 ? fmt::format("{:.3g}", gradient / weight) : kNoValue}});
+  }
+  table.notes.push_back(
+      fmt::format("Euclidean norms: of the gradient of the mean loss, and of the values. Read: {}.", group.reading));
+  return table;
+}
+
+/// Layers by heads, of layers of any number of heads.
+HeatMap heads_map(const std::string& description, const std::vector<std::vector<double>>& values) {
+  HeatMap map{.description = description, .row_label = "layer", .column_label = "head"};
+  size_t most = 0;
+  for (const auto& layer : values) most = std::max(most, layer.size());
+  for (size_t h = 0; h < most; ++h) map.columns.push_back(std::to_string(h));
+  for (size_t l = 0; l < values.size(); ++l) {
+    map.rows.push_back(std::to_string(l));
+    for (size_t h = 0; h < most; ++h)
+      map.values.push_back(h < values[l].size() ? values[l][h] : std::numeric_limits<double>::quiet_NaN());
+  }
+  return map;
+}
+
+AnalysisPicture entropy_picture(const AnalysisGroup& group) {
+  std::vector<std::vector<double>> layers;
+  double most = 0;
+  for (const auto& line : group.lines)
+    for (const double entropy : layers.emplace_back(numbers(line.at("head_entropies"))))
+      if (std::isfinite(entropy)) most = std::max(most, entropy);
+  HeatMap map = heads_map(title_of(group) + ", in nats", layers);
+  map.high = most;
+  return {"entropy", map.description, map};
+}
+
+std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
+  std::vector<AnalysisPicture> pictures;
+  for (const char* name : kPatterns) {
+    std::vector<std::vector<double>> layers;
+    for (const auto& line : group.lines) {
+      const auto layer = line.at("layer").get<size_t>(), head = line.at("head").get<size_t>();
+      if (layers.size() <= layer) layers.resize(layer + 1);
+      if (layers[layer].size() <= head) layers[layer].resize(head + 1, std::numeric_limits<double>::quiet_NaN());
+      layers[layer][head] = number(line.at(name));
+    }
+    const std::string title = fmt::format("{}: {}", title_of(group), name);
+    pictures.push_back({fmt::format("heads-{}", name), title, heads_map(title, layers)});
+  }
+  return pictures;
+}
+
+AnalysisPicture map_picture(const AnalysisGroup& group, const Json& line) {
+  const auto layer = line.at("layer").get<int64_t>(), head = line.at("head").get<int64_t>();
+  const auto tokens = line.at("tokens").get<std::vector<std::string>>();
+  HeatMap map{.description = fmt::format("{}, layer {}, head {}", title_of(group), layer, head),
+              .row_label = "query",
+              .column_label = "key",
+              .rows = tokens,
+              .columns = tokens};
+  for (const auto& row : line.at("weights")) {
+    auto values = numbers(row);
+    values.resize(tokens.size(), std::numeric_limits<double>::quiet_NaN());
+    map.values.insert(map.values.end(), values.begin(), values.end());
+  }
+  return {fmt::format("map-layer{}-head{}", layer, head), map.description, map};
+}
+
+}  // namespace
+
+void AnalysisRecords::add(const Json& line, const std::string& place) {
+  static const std::vector<std::string> known = {"entropy", "gradients", "heads", "maps", "norms"};
+  const std::string analysis = line.is_object() ? line.value("analysis", "") : "";
+  PRISM_CHECK(std::find(known.begin(), known.end(), analysis) != known.end(), kOperation,
+              "{}: expected a line of prism analyse --json, of {}; found {}; name another file.", place,
+              join_names(known), analysis.empty() ? "another" : "one of " + analysis);
+  check_line(analysis, line, place);
+  const std::string model = line.value("model", ""), reading = line.value("reading", "");
+  const auto same = std::find_if(groups.begin(), groups.end(), [&](const AnalysisGroup& group) {
+    return group.analysis == analysis && group.model == model && group.reading == reading;
+  });
+  auto& group = same == groups.end() ? groups.emplace_back(AnalysisGroup{analysis, model, reading, {}}) : *same;
+  group.lines.push_back(line);
+}
+
+AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
+  AnalysisRecords records;
+  for (const auto& file : files) {
+    std::istringstream stream(read_file(file));
+    int64_t number = 0, found = 0;
+    for (std::string line; std::getline(stream, line);) {
+      ++number;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      const std::string place = fmt::format("{}, line {}", file.string(), number);
+      try {
+        records.add(parse_json(line, place), place);
+      } catch (const Json::exception&) {
+        throw InputError(kOperation,
+                         fmt::format("{}: expected a line of prism analyse --json; found one without what such a line "
+                                     "holds; mend it or name another file.",
+                                     place));
+      }
+      ++found;
+    }
+    PRISM_CHECK(found > 0, kOperation,
+                "--analysis: expected lines of prism analyse --json in {}; found none; name "
+                "another file.",
+                file.string());
+  }
+  return records;
+}
+
+std::vector<Table> analysis_tables(const AnalysisRecords& records) {
+  std::vector<Table> tables;
+  for (const auto& group : records.groups) {
+    if (group.analysis == "entropy") tables.push_back(entropy_table(group));
+    if (group.analysis == "gradients") tables.push_back(gradients_table(group));
+    if (group.analysis == "heads") tables.push_back(heads_table(group));
+    if (group.analysis == "norms") tables.push_back(norms_table(group));
+  }
+  return tables;
+}
+
+std::vector<AnalysisPicture> analysis_pictures(const AnalysisRecords& records) {
+  std::vector<AnalysisPicture> pictures;
+  for (const auto& group : records.groups) {
+    if (group.analysis == "entropy") pictures.push_back(entropy_picture(group));
+    if (group.analysis == "heads")
+      for (auto& picture : heads_pictures(group)) pictures.push_back(std::move(picture));
+    if (group.analysis == "maps")
+      for (const auto& line : group.lines) pictures.push_back(map_picture(group, line));
+  }
+  std::map<std::string, int> times;
+  for (auto& picture : pictures)
+    if (const int n = ++times[picture.name]; n > 1) picture.name += fmt::format("-{}", n);
+  return pictures;
+}
+
+}  // namespace prism

@@ -1,0 +1,203 @@
+#include "prism/report/diagnostics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "prism/core/names.h"
+#include "prism/core/statistics.h"
+#include "prism/report/number_text.h"
+#include "prism/report/plot_parts.h"
+
+namespace prism {
+namespace {
+
+constexpr NumberStyle kNats = {3, false}, kNorm = {3, false}, kPercent = {1, false};
+
+double mean_of(const std::vector<double>& values) {
+  return values.empty() ? NAN : statistic(values).mean;
+}
+
+struct Quantity {
+  const char *id, *label, *caption;
+  /// Of one record; NaN: none.
+  double (*of)(const RunDiagnostics&);
+};
+
+/// Over tokens.
+const Quantity kCurves[] = {
+    {"entropy-curve", "attention entropy (nats)",
+     "Mean over layers, heads and queries. Where it falls towards 0, heads look at single tokens.",
+     [](const RunDiagnostics& at) { return mean_of(at.entropy); }},
+    {"residual-curve", "residual stream (root mean square)",
+     "Of what the head reads, before its norm. A curve that bends upwards announces a run that diverges.",
+     [](const RunDiagnostics& at) { return at.residual_rms.empty() ? NAN : at.residual_rms.back(); }},
+    {"update-curve", "update / values", "What a step changes of a parameter, in norms; the median over parameters.",
+     [](const RunDiagnostics& at) { return at.update; }}};
+
+struct LayerQuantity {
+  const char *id, *label, *caption;
+  const std::vector<double>& (*of)(const RunDiagnostics&);
+};
+
+/// By layers.
+const LayerQuantity kLayers[] = {
+    {"entropy-layers", "attention entropy (nats)", "Of each layer, as last recorded: mean over heads and queries.",
+     [](const RunDiagnostics& at) -> const std::vector<double>& { return at.entropy; }},
+    {"residual-layers", "residual stream (root mean square)",
+     "In front of each layer, as last recorded; the last point is what the head reads.",
+     [](const RunDiagnostics& at) -> const std::vector<double>& { return at.residual_rms; }}};
+
+std::string labels_of(const Comparison& comparison) {
+  std::vector<std::string> labels;
+  for (const auto& group : comparison.groups) labels.push_back(group.label);
+  return join_names(labels);
+}
+
+/// What a value over seeds is in words.
+std::string value_text(const Statistic& value) {
+  const std::string mean = fmt::format("{:.4g}", value.mean);
+  return value.count > 1 ? fmt::format("{} ± {:.2g}", mean, value.deviation) : mean;
+}
+
+std::vector<PlacedStatistic> curve_of(const RunGroup& group, const Quantity& quantity) {
+  std::vector<std::vector<CurvePoint>> curves;
+  for (const Run* run : counted_runs(group)) {
+    std::vector<CurvePoint> curve;
+    for (const auto& at : run->diagnostics)
+      if (const double value = quantity.of(at); std::isfinite(value))
+        curve.push_back({.tokens = at.tokens, .loss = value});
+    if (!curve.empty()) curves.push_back(std::move(curve));
+  }
+  std::vector<const std::vector<CurvePoint>*> pointers;
+  for (const auto& curve : curves) pointers.push_back(&curve);
+  std::vector<PlacedStatistic> values;
+  for (const auto& [tokens, value] : curve_statistics(pointers))
+    values.push_back({static_cast<double>(tokens), value, tokens_text(tokens) + value_text(value)});
+  return values;
+}
+
+std::vector<PlacedStatistic> layers_of(const RunGroup& group, const LayerQuantity& quantity) {
+  std::map<size_t, std::vector<double>> by_layer;
+  for (const Run* run : counted_runs(group)) {
+    if (run->diagnostics.empty()) continue;
+    const auto& layers = quantity.of(run->diagnostics.back());
+    for (size_t l = 0; l < layers.size(); ++l)
+      if (std::isfinite(layers[l])) by_layer[l].push_back(layers[l]);
+  }
+  std::vector<PlacedStatistic> values;
+  for (const auto& [layer, seeds] : by_layer) {
+    const Statistic value = statistic(seeds);
+    values.push_back(
+        {static_cast<double>(layer + 1), value, fmt::format("layer {}: {}", layer + 1, value_text(value))});
+  }
+  return values;
+}
+
+Plot plot_of(const Comparison& comparison, const char* id, const char* label,
+             const std::function<std::vector<PlacedStatistic>(const RunGroup&)>& values_of, bool by_layer) {
+  Plot plot{.id = id,
+            .description = fmt::format("{}{} of {}", label, by_layer ? " by layer" : " against trained tokens",
+                                       labels_of(comparison))};
+  plot.description[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(plot.description[0])));
+  Extent extent;
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const auto values = values_of(comparison.groups[i]);
+    for (const auto& value : values) extent.add(deviation_bar(value.value));
+    add_statistics(plot, i, comparison.groups.size(), values);
+  }
+  if (plot.series.empty()) return plot;
+  plot.x = by_layer ? layer_axis(plot) : token_axis(plot);
+  plot.y = axis_over(label, extent);
+  return plot;
+}
+
+/// The last diagnostics of a group's first run that has some; null: none has.
+const RunDiagnostics* last_of(const RunGroup& group) {
+  for (const auto& run : group.runs)
+    if (!run.diagnostics.empty()) return &run.diagnostics.back();
+  return nullptr;
+}
+
+std::string cell_text(const std::vector<double>& values, size_t at, NumberStyle style, double unit = 1) {
+  return at < values.size() && std::isfinite(values[at]) ? number_text(unit * values[at], style) : kNoValue;
+}
+
+}  // namespace
+
+std::vector<Plot> diagnostics_plots(const Comparison& comparison) {
+  std::vector<Plot> plots;
+  for (const auto& quantity : kCurves)
+    plots.push_back(plot_of(
+        comparison, quantity.id, quantity.label, [&](const RunGroup& group) { return curve_of(group, quantity); },
+        /*by_layer=*/false));
+  for (const auto& quantity : kLayers)
+    plots.push_back(plot_of(
+        comparison, quantity.id, quantity.label, [&](const RunGroup& group) { return layers_of(group, quantity); },
+        /*by_layer=*/true));
+  std::erase_if(plots, [](const Plot& plot) { return plot.series.empty(); });
+  return plots;
+}
+
+const char* diagnostics_caption(const std::string& plot_id) {
+  for (const auto& quantity : kCurves)
+    if (plot_id == quantity.id) return quantity.caption;
+  for (const auto& quantity : kLayers)
+    if (plot_id == quantity.id) return quantity.caption;
+  return "";
+}
+
+Table diagnostics_table(const Comparison& comparison) {
+  Table table{"Diagnostics by layer",
+              {{"run"}, {"layer"}, {"entropy", true}, {"residual stream", true}, {"dead units, %", true}},
+              {},
+              {"As last recorded by the first run of each group. Entropy of attention in nats; root mean square of the "
+               "residual stream in front of the layer; units that were 0 for every token. Layers count from 1."}};
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const RunDiagnostics* last = last_of(comparison.groups[i]);
+    if (last == nullptr) continue;
+    for (size_t l = 0; l < std::max(last->entropy.size(), last->residual_rms.size()); ++l)
+      table.rows.push_back({{.text = comparison.groups[i].label, .series = static_cast<int>(i)},
+                            {l < last->entropy.size() ? std::to_string(l + 1) : "head"},
+                            {cell_text(last->entropy, l, kNats)},
+                            {cell_text(last->residual_rms, l, kNorm)},
+                            {cell_text(last->dead_units, l, kPercent, 100)}});
+  }
+  return table;
+}
+
+std::vector<Table> parameter_tables(const Comparison& comparison) {
+  std::vector<Table> tables;
+  for (const auto& group : comparison.groups) {
+    const RunDiagnostics* last = last_of(group);
+    if (last == nullptr || last->parameters.empty()) continue;
+    Table& table =
+        tables.emplace_back(Table{fmt::format("Parameters of {}, step {}", group.label, grouped(last->step)),
+                                  {{"parameter"}, {"gradient", true}, {"values", true}, {"update / values", true}},
+                                  {},
+                                  {"Euclidean norms; the update is what the optimizer changed."}});
+    for (const auto& parameter : last->parameters)
+      table.rows.push_back({{parameter.name},
+                            {fmt::format("{:.4g}", parameter.gradient)},
+                            {fmt::format("{:.4g}", parameter.weight)},
+                            {fmt::format("{:.3g}", parameter.update)}});
+  }
+  return tables;
+}
+
+Table warnings_table(const Comparison& comparison) {
+  Table table{"Warnings", {{"run"}, {"seed", true}, {"tokens", true}, {"warning"}}, {}, {}};
+  for (size_t i = 0; i < comparison.groups.size(); ++i)
+    for (const auto& run : comparison.groups[i].runs)
+      for (const auto& warning : run.warnings)
+        table.rows.push_back({{.text = comparison.groups[i].label, .series = static_cast<int>(i)},
+                              {grouped(run.seed)},
+                              {grouped(warning.tokens)},
+                              {warning.text}});
+  return table;
+}
+
+}  // namespace prism

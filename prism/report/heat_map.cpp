@@ -1,0 +1,152 @@
+#include "prism/report/heat_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prism/core/error.h"
+#include "prism/report/escape.h"
+#include "prism/report/number_text.h"
+#include "prism/report/page_style.h"
+
+namespace prism {
+namespace {
+
+// In pixels; a letter's width is that of wide ones, since no font can be measured here.
+constexpr double kLetter = 7.2, kSmallCell = 15, kLargeCell = 40, kScaleHeight = 46, kMargin = 10, kHeading = 20;
+constexpr size_t kMostLetters = 16;
+/// Grids of more columns have small cells, whose names stand upright.
+constexpr size_t kFewColumns = 16;
+
+constexpr const char* kStyle = R"css(
+.paper { fill: var(--paper); }
+.heat text { font-size: 12px; fill: var(--ink);
+  font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; }
+.heat .label { fill: var(--soft); }
+.heat .cell { fill: var(--series-0); }
+.heat .ground { fill: var(--tint); }
+)css";
+
+std::string short_name(const std::string& name) {
+  const std::string line = plain_line(name);
+  if (display_width(line) <= kMostLetters) return line;
+  std::string cut;
+  for (size_t i = 0; i < line.size() && display_width(cut) + 1 < kMostLetters;) {
+    size_t next = i + 1;
+    while (next < line.size() && (static_cast<unsigned char>(line[next]) & 0xC0) == 0x80) ++next;
+    cut += line.substr(i, next - i);
+    i = next;
+  }
+  return cut + "…";
+}
+
+double widest(const std::vector<std::string>& names) {
+  size_t letters = 0;
+  for (const auto& name : names) letters = std::max(letters, display_width(short_name(name)));
+  return kLetter * static_cast<double>(letters) + 8;
+}
+
+/// Where everything stands.
+struct Layout {
+  bool upright;
+  double cell, left, top, width, height;
+
+  explicit Layout(const HeatMap& map)
+      : upright(map.columns.size() > kFewColumns || widest(map.columns) > kLargeCell),
+        cell(map.columns.size() > kFewColumns ? kSmallCell : kLargeCell),
+        left(kMargin + widest(map.rows)),
+        top(kHeading + kMargin + (upright ? widest(map.columns) : 16)),
+        width(std::max(left + cell * static_cast<double>(map.columns.size()) + kMargin, left + 240)),
+        height(top + row_height() * static_cast<double>(map.rows.size()) + kScaleHeight) {}
+
+  double row_height() const { return std::min(cell, 24.0); }
+  double x(size_t column) const { return left + cell * static_cast<double>(column); }
+  double y(size_t row) const { return top + row_height() * static_cast<double>(row); }
+};
+
+double shade_of(const HeatMap& map, double value) {
+  if (map.high <= map.low) return 0;
+  return std::clamp((value - map.low) / (map.high - map.low), 0.0, 1.0);
+}
+
+std::string cells_svg(const HeatMap& map, const Layout& at) {
+  std::string svg;
+  for (size_t r = 0; r < map.rows.size(); ++r)
+    for (size_t c = 0; c < map.columns.size(); ++c) {
+      const double value = map.values[r * map.columns.size() + c];
+      if (!std::isfinite(value)) continue;
+      const std::string words =
+          fmt::format("{}, {}: {:.{}f}", plain_line(map.rows[r]), plain_line(map.columns[c]), value, map.decimals);
+      const std::string place = fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"", at.x(c),
+                                            at.y(r), at.cell - 1, at.row_height() - 1);
+      svg += fmt::format(
+          "<g><title>{}</title><rect class=\"ground\" {}/>"
+          "<rect class=\"cell\" {} fill-opacity=\"{:.3f}\"/></g>\n",
+          escape_html(words), place, place, shade_of(map, value));
+    }
+  return svg;
+}
+
+std::string names_svg(const HeatMap& map, const Layout& at) {
+  std::string svg;
+  for (size_t r = 0; r < map.rows.size(); ++r)
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", at.left - 6,
+                       at.y(r) + at.row_height() / 2 + 4, escape_html(short_name(map.rows[r])));
+  for (size_t c = 0; c < map.columns.size(); ++c) {
+    const double x = at.x(c) + at.cell / 2;
+    const std::string name = escape_html(short_name(map.columns[c]));
+    svg += at.upright
+               ? fmt::format("<text transform=\"translate({:.1f},{:.1f}) rotate(-90)\">{}</text>\n", x + 4, at.top - 6,
+                             name)
+               : fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", x, at.top - 6, name);
+  }
+  svg += fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", at.left - 6,
+                     kHeading - 6, escape_html(map.row_label));
+  return svg + fmt::format("<text class=\"label\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", at.left, kHeading - 6,
+                           escape_html(map.column_label));
+}
+
+/// The shades and what they stand for, below the grid.
+std::string scale_svg(const HeatMap& map, const Layout& at) {
+  constexpr int kSteps = 10;
+  constexpr double kStep = 14;
+  const double y = at.height - kScaleHeight + 16;
+  std::string svg = fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.{}f}</text>\n", at.left - 6,
+                                y + 11, map.low, map.decimals);
+  for (int i = 0; i < kSteps; ++i) {
+    const std::string place =
+        fmt::format("x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"14\"", at.left + kStep * i, y, kStep - 1);
+    svg += fmt::format("<rect class=\"ground\" {}/><rect class=\"cell\" {} fill-opacity=\"{:.3f}\"/>\n", place, place,
+                       (i + 0.5) / kSteps);
+  }
+  return svg + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{:.{}f}</text>\n", at.left + kStep * kSteps + 6, y + 11,
+                           map.high, map.decimals);
+}
+
+std::string grid_svg(const HeatMap& map, const Layout& at) {
+  PRISM_ASSERT(map.values.size() == map.rows.size() * map.columns.size(), "heat_map", "{} values for {} x {} cells",
+               map.values.size(), map.rows.size(), map.columns.size());
+  return names_svg(map, at) + cells_svg(map, at) + scale_svg(map, at);
+}
+
+}  // namespace
+
+std::string heat_map_svg(const HeatMap& map) {
+  const Layout at(map);
+  return fmt::format(
+      "<svg class=\"heat\" viewBox=\"0 0 {0:.0f} {1:.0f}\" style=\"max-width: {0:.0f}px\" role=\"img\" "
+      "aria-label=\"{2}\">\n{3}</svg>\n",
+      at.width, at.height, escape_html(plain_line(map.description)), grid_svg(map, at));
+}
+
+std::string heat_map_file(const HeatMap& map) {
+  const Layout at(map);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"heat\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\">\n<title>{2}</title>\n<style>{3}{4}</style>\n"
+      "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n{5}</svg>\n",
+      at.width, at.height, escape_html(plain_line(map.description)), kPageColours, kStyle, grid_svg(map, at));
+}
+
+}  // namespace prism

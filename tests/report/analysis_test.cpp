@@ -1,0 +1,120 @@
+#include "prism/report/analysis.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "prism/core/error.h"
+#include "tests/core/message_of.h"
+#include "tests/report/run_folder.h"
+
+namespace prism {
+namespace {
+
+AnalysisRecords records_of(const std::vector<std::string>& lines) {
+  AnalysisRecords records;
+  for (const auto& line : lines) records.add(Json::parse(line), "here");
+  return records;
+}
+
+const char* const kEntropy =
+    R"({"analysis":"entropy","model":"runs/<a>","reading":"t","layer":0,"heads":2,"entropy":0.75,"head_entropies":[0.5,1.0]})";
+const char* const kWider =
+    R"({"analysis":"entropy","model":"runs/<a>","reading":"t","layer":1,"heads":3,"entropy":2,"head_entropies":[1,2,3]})";
+const char* const kMap =
+    R"({"analysis":"maps","model":"m","reading":"t","layer":2,"head":1,"tokens":[" the","<b>"],"weights":[[1],[0.25,0.75]]})";
+
+std::string heads_line(int layer, int head, double previous) {
+  return Json{{"analysis", "heads"}, {"model", "m"},         {"reading", "t"},      {"layer", layer},
+              {"head", head},        {"previous", previous}, {"first", 0.5},        {"self", 0.1},
+              {"same", 0},           {"punctuation", 0.2},   {"induction", nullptr}}
+      .dump();
+}
+
+TEST(AnalysisRecords, BecomeTablesOfTheirKind) {
+  const auto tables = analysis_tables(records_of(
+      {kEntropy, kWider, heads_line(0, 0, 0.25), heads_line(0, 1, 0.75),
+       R"({"analysis":"norms","model":"m","reading":"t","layer":0,"residual_rms":1.5,"dead_units":[0.25,0]})",
+       R"({"analysis":"norms","model":"m","reading":"t","layer":1,"residual_rms":3,"dead_units":[]})",
+       R"({"analysis":"gradients","model":"m","reading":"t","name":"w","gradient":0.5,"weight":2})", kMap}));
+  ASSERT_EQ(tables.size(), 4u);
+  EXPECT_EQ(tables[0].rows.size(), 2u);
+  EXPECT_EQ(tables[0].rows[0][3].text, "0.500  1.000");
+  EXPECT_EQ(tables[1].rows[1][2].text, "0.750");
+  EXPECT_TRUE(tables[1].rows[1][2].strong);
+  EXPECT_FALSE(tables[1].rows[0][2].strong);
+  EXPECT_EQ(tables[2].rows[0][2].text, "25.0  0.0");
+  EXPECT_EQ(tables[2].rows[1][0].text, "head");
+  EXPECT_EQ(tables[3].rows[0][3].text, "0.25");
+}
+
+TEST(AnalysisRecords, BecomePicturesWithNamesOfTheirOwn) {
+  const auto pictures = analysis_pictures(records_of({kEntropy, kWider, kMap, kMap, heads_line(1, 0, 0.5)}));
+  ASSERT_EQ(pictures.size(), 3u + 6u);
+  EXPECT_EQ(pictures[0].name, "entropy");
+  EXPECT_EQ(pictures[1].name, "map-layer2-head1");
+  EXPECT_EQ(pictures[2].name, "map-layer2-head1-2");
+  ASSERT_EQ(pictures[0].map.values.size(), 6u);
+  EXPECT_TRUE(std::isnan(pictures[0].map.values[2])) << "the first layer has two heads";
+  EXPECT_EQ(pictures[0].map.high, 3);
+  EXPECT_EQ(pictures[1].map.values[2], 0.25);
+  EXPECT_TRUE(std::isnan(pictures[1].map.values[1]));
+  EXPECT_EQ(pictures[3].map.rows.size(), 2u) << "a layer without lines has a row without cells";
+}
+
+TEST(AnalysisRecords, RefuseOtherLines) {
+  const auto refusal = [](const std::string& line) {
+    return message_of([&] {
+      try {
+        records_of({line});
+      } catch (const Json::exception& error) {
+        throw InputError("test", error.what());
+      }
+    });
+  };
+  EXPECT_NE(refusal(R"({"analysis":"spectrum"})").find("one of spectrum"), std::string::npos);
+  EXPECT_NE(refusal("[1]"), "");
+  EXPECT_NE(refusal(R"({"analysis":"entropy","layer":0})"), "");
+  EXPECT_NE(refusal(R"({"analysis":"entropy","layer":-1,"entropy":1,"head_entropies":[1]})").find("within 0-"),
+            std::string::npos);
+  EXPECT_NE(refusal(R"({"analysis":"heads","layer":0,"head":99999999})").find("within 0-"), std::string::npos);
+  EXPECT_NE(
+      refusal(R"({"analysis":"maps","layer":0,"head":0,"tokens":["a"],"weights":[[1],[1]]})").find("2 rows for 1"),
+      std::string::npos);
+  EXPECT_NE(refusal(R"({"analysis":"maps","layer":0,"head":0,"tokens":["a"],"weights":[[1,1]]})").find("at most 1"),
+            std::string::npos);
+  const RunFolder folder;
+  const auto file = folder.path("lines.jsonl");
+  std::ofstream(file) << "\n";
+  EXPECT_NE(message_of([&] { read_analysis_records({file}); }).find("found none"), std::string::npos);
+  std::ofstream(file) << kEntropy << "\n{\"analysis\":\"norms\"}\n";
+  EXPECT_NE(message_of([&] { read_analysis_records({file}); }).find("line 2"), std::string::npos);
+}
+
+TEST(HeatMap, DrawsACellForEveryNumberAndEscapesNames) {
+  HeatMap map{.description = "a <picture>",
+              .row_label = "row",
+              .column_label = "column",
+              .rows = {"<r>", "a-name-that-is-far-too-long"},
+              .columns = {"x", "y"},
+              .values = {0, 0.5, NAN, 1}};
+  const std::string svg = heat_map_svg(map), file = heat_map_file(map);
+  const auto count = [](const std::string& text, const std::string& part) {
+    size_t found = 0;
+    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count(svg, "<title>"), 3u);
+  EXPECT_NE(svg.find("&lt;r&gt;, x: 0.00"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("<r>"), std::string::npos);
+  EXPECT_NE(svg.find("a-name-that-is-…"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("fill-opacity=\"0.500\""), std::string::npos);
+  EXPECT_NE(file.find("xmlns"), std::string::npos);
+  EXPECT_NE(file.find("--series-0"), std::string::npos);
+  map.values.pop_back();
+  EXPECT_THROW(heat_map_svg(map), InternalError);
+}
+
+}  // namespace
+}  // namespace prism

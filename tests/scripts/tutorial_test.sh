@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Runs every block of docs/tutorial.md, one after the other in one shell, as a newcomer would.
+#
+#   tests/scripts/tutorial_test.sh     PRISM_HOME is the repository; a build/release/bin/prism must be there
+set -euo pipefail
+PRISM_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+export PRISM_HOME
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+awk '/^```sh$/ { inside = 1; next } /^```$/ { inside = 0; print "" } inside' "$PRISM_HOME/docs/tutorial.md" > commands.sh
+[ "$(grep -c '^prism ' commands.sh)" -ge 15 ] || { echo "expected the tutorial's commands; found $(cat commands.sh)"; exit 1; }
+bash -euxo pipefail commands.sh
+for file in report.html maps/map-layer0-head0.svg captured/layer2.safetensors looked.jsonl; do
+  [ -s "prism-tutorial/$file" ] || { echo "expected $file; found none."; exit 1; }
+done
