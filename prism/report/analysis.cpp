@@ -198,7 +198,11 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
       layers[layer][head] = number(line.at(name));
     }
     const std::string title = fmt::format("{}: {}", title_of(group), name);
-    pictures.push_back({fmt::format("heads-{}", name), title, heads_map(title, layers)});
+    HeatMap map = heads_map(title, layers);
+    map.high = 0;  // kinds differ too much in how much attention they get for one scale
+    for (const double value : map.values)
+      if (std::isfinite(value)) map.high = std::max(map.high, value);
+    pictures.push_back({fmt::format("heads-{}", name), title, map});
   }
   return pictures;
 }

@@ -14,18 +14,20 @@ namespace prism {
 namespace {
 
 // In pixels; a letter's width is that of wide ones, since no font can be measured here.
-constexpr double kLetter = 7.2, kSmallCell = 15, kLargeCell = 40, kScaleHeight = 46, kMargin = 10, kHeading = 20;
+constexpr double kLetter = 7.2, kSmallCell = 15, kLargeCell = 40, kScaleHeight = 46, kScaleWords = 40, kMargin = 10,
+                 kHeading = 20;
 constexpr size_t kMostLetters = 16;
 /// Grids of more columns have small cells, whose names stand upright.
 constexpr size_t kFewColumns = 16;
 
+/// Colours twice, for programs that know no variables.
 constexpr const char* kStyle = R"css(
-.paper { fill: var(--paper); }
-.heat text { font-size: 12px; fill: var(--ink);
+.paper { fill: #fdfdfc; fill: var(--paper); }
+.heat text { font-size: 12px; fill: #1c1d1f; fill: var(--ink);
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; }
-.heat .label { fill: var(--soft); }
-.heat .cell { fill: var(--series-0); }
-.heat .ground { fill: var(--tint); }
+.heat .label { fill: #5b5f66; fill: var(--soft); }
+.heat .cell { fill: #0072b2; fill: var(--series-0); }
+.heat .ground { fill: #f3f3f0; fill: var(--tint); }
 )css";
 
 std::string short_name(const std::string& name) {
@@ -55,7 +57,7 @@ struct Layout {
   explicit Layout(const HeatMap& map)
       : upright(map.columns.size() > kFewColumns || widest(map.columns) > kLargeCell),
         cell(map.columns.size() > kFewColumns ? kSmallCell : kLargeCell),
-        left(kMargin + widest(map.rows)),
+        left(kMargin + std::max({widest(map.rows), widest({map.row_label}), kScaleWords})),
         top(kHeading + kMargin + (upright ? widest(map.columns) : 16)),
         width(std::max(left + cell * static_cast<double>(map.columns.size()) + kMargin, left + 240)),
         height(top + row_height() * static_cast<double>(map.rows.size()) + kScaleHeight) {}

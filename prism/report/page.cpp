@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <optional>
 
@@ -250,6 +251,11 @@ std::string prefill_section(const PrefillRecords& records, const char* heading =
   return section(kSparsity, heading, content);
 }
 
+std::string capitalised(std::string text) {
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
 std::string diagnostics_section(const Comparison& comparison, FigureWriter& writer) {
   std::string content;
   if (const Table warnings = warnings_table(comparison); !warnings.rows.empty())
@@ -257,8 +263,8 @@ std::string diagnostics_section(const Comparison& comparison, FigureWriter& writ
   const auto plots = diagnostics_plots(comparison);
   std::string drawings;
   for (const Plot& plot : plots)
-    drawings +=
-        writer.figure(plot, plot.y.label, diagnostics_caption(plot.id) + std::string(band_text(comparison)), "");
+    drawings += writer.figure(plot, capitalised(plot.y.label),
+                              diagnostics_caption(plot.id) + std::string(band_text(comparison)), "");
   if (!plots.empty()) content += legend_html(comparison) + figures(drawings);
   content += table_details(diagnostics_table(comparison), "The layers in numbers");
   for (const Table& table : parameter_tables(comparison)) content += table_details(table, table.caption);
@@ -453,11 +459,11 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   page += loss_section(comparison, writer);
   page += cost_section(comparison, writer);
   page += text_section(comparison);
-  page += prefill_section(options.prefill);
+  page += diagnostics_section(comparison, writer);
   page += distance_section(comparison, writer);
   page += schedule_section(comparison);
   page += analysis_section(options.analysis);
-  page += diagnostics_section(comparison, writer);
+  page += prefill_section(options.prefill);
   page += samples_section(comparison);
   page += recipe_section(comparison);
   page += section(kComparison, "Machine", table_html(machine_table(comparison)));

@@ -14,10 +14,14 @@ cp "$root"/docs/*.md .
 $prism tokenizer train ./*.md --vocab-size 300 --out tokenizer --format txt
 $prism tokenize ./*.md --tokenizer tokenizer --format txt --separator '\n\n' --valid-share 0.1 --out data
 words=(--model.d_model 16 --model.context 32 --model.schedule 2x2 --model.ffn_width 32 --data.folder data
-  --train.batch_rows 4 --train.diagnose_steps 4 --train.log_steps 1 --train.eval_tokens 512 --train.sample_prompts '["prism"]'
-  --train.checkpoint_every_tokens 512)
+  --train.batch_rows 4 --train.diagnose_steps 50 --train.log_steps 10 --train.eval_tokens 512 --train.sample_prompts '["prism"]'
+  --train.checkpoint_every_tokens 6400)
 echo '{}' > recipe.json
-$prism train --recipe recipe.json --out run "${words[@]}" --train.tokens 1024
-# A run that goes on writes a second file, which takes the place of the first from there on.
-$prism train --out run --resume --train.tokens 2048
+# Stopped behind its first checkpoint, it goes on in a second file, which takes the place of the first from there on.
+$prism train --recipe recipe.json --out run "${words[@]}" --train.tokens 38400 &
+while kill -0 $! 2> /dev/null && ! ls run/checkpoints/step-* > /dev/null 2>&1; do sleep 0.05; done
+kill -TERM $!
+wait $! || true
+$prism train --out run --resume
+[ "$(find run -maxdepth 1 -name 'events.out.tfevents.*' | wc -l)" -eq 2 ] || { echo "expected two event files; found $(ls run)"; exit 1; }
 $python "$root/tests/scripts/read_events.py" run
