@@ -3,7 +3,8 @@
     python training.py --prism build/release/bin/prism --python PEER_PYTHON --cases tiny small --repeats 3
 
 Prints one line a case and peer: medians of tokens/s, their ratio (prism / peer), and peak memory of both. The peer is
-train_gpt.py beside this file, with torch of the Python named; both sides run in bfloat16 on --threads threads.
+train_gpt.py beside this file, for the case ladder train_ladder.py, with torch of the Python named; both sides run in bfloat16
+on --threads threads. The ladder's vocabulary is that of runs/ladder/data (scripts/study.sh ladder_small).
 """
 import argparse
 import json
@@ -14,6 +15,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
+# What prism calls a case, and the peer's script, where they are not the case itself and train_gpt.py.
+OURS = {"ladder": "configs/ladder/four_blocks_norm.json"}
+THEIRS = {"ladder": "train_ladder.py"}
 
 
 def run(command, threads):
@@ -38,9 +42,9 @@ def main():
     modes = {"eager": []} | ({"compiled": ["--compile"]} if args.compile else {})
     print(f"{'case':<14} {'peer':<9} {'prism tok/s':>11} {'peer tok/s':>11} {'ratio':>6} {'prism MiB':>10} {'peer MiB':>9}")
     for case in args.cases:
-        ours_words = [args.prism, "bench", "training", case, "--peer", "none", "--dtype", "bfloat16", "--json",
+        ours_words = [args.prism, "bench", "training", OURS.get(case, case), "--peer", "none", "--dtype", "bfloat16", "--json",
                       "--steps", str(args.steps - 2), "--threads", str(args.threads)]
-        theirs_words = [args.python, str(HERE / "train_gpt.py"), "--case", case, "--bf16", "--steps", str(args.steps),
+        theirs_words = [args.python, str(HERE / THEIRS.get(case, "train_gpt.py")), "--case", case, "--bf16", "--steps", str(args.steps),
                         "--threads", str(args.threads)]
         prism = []
         peers = {mode: [] for mode in modes}
