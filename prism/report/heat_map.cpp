@@ -31,7 +31,7 @@ constexpr const char* kStyle = R"css(
 )css";
 
 std::string short_name(const std::string& name) {
-  const std::string line = plain_line(name);
+  std::string line = plain_line(name);
   if (display_width(line) <= kMostLetters) return line;
   std::string cut;
   for (size_t i = 0; i < line.size() && display_width(cut) + 1 < kMostLetters;) {
