@@ -44,10 +44,11 @@ AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const Rotary
   timer.restart();
   auto output = prism::attend(input, backend);
   record.attend_seconds += timer.seconds();
-
+  timer.restart();
   const auto heads = measure_mask(seen, input.block_mask, options_.recall_rows);
   record.heads.resize(heads.size());
   for (size_t h = 0; h < heads.size(); ++h) record.heads[h] += heads[h];
+  record.measure_seconds += timer.seconds();
   return output;
 }
 
@@ -58,6 +59,7 @@ LayerPrefill all_layers(const std::vector<LayerPrefill>& layers) {
     sum.heads[0] += layer.all_heads();
     sum.select_seconds += layer.select_seconds;
     sum.attend_seconds += layer.attend_seconds;
+    sum.measure_seconds += layer.measure_seconds;
   }
   return sum;
 }

@@ -36,6 +36,7 @@ struct PrefillOptions {
 struct LayerPrefill {
   std::vector<HeadStatistics> heads;
   double select_seconds = 0, attend_seconds = 0;
+  double measure_seconds = 0;  ///< for density and recall, which nobody needs who only attends
 
   HeadStatistics all_heads() const;
 };

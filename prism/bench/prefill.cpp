@@ -61,7 +61,11 @@ PrefillTiming describe(const PrefillBench& bench, const PrefillMethod& method, c
   row.head_dim = input.q_BTHD.size(3);
   row.rounds = rounds_of(bench);
   row.extra_bytes = candidate.extra_bytes;
-  const auto all = sum_of(measure_mask(input, candidate.mask, bench.recall_rows));
+  const auto heads = measure_mask(input, candidate.mask, bench.recall_rows);
+  for (const auto& head : heads)
+    row.by_head.push_back(head.has_recall() ? PrefillHead{head.density(), head.recall(), head.oracle_density()}
+                                            : PrefillHead{head.density()});
+  const auto all = sum_of(heads);
   row.density = all.density();
   const auto unrounded = candidate.selector->unrounded_densities(input);
   if (!unrounded.empty()) row.unrounded_density = statistic(unrounded).mean;

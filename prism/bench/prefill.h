@@ -30,6 +30,17 @@ struct PrefillBench {
   int64_t recall_rows = 8;      ///< of each head, whose exact attention is computed; 0: no recall
 };
 
+/// What is kept of one head.
+struct PrefillHead {
+  double density = 1, recall = 0, oracle_density = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("density", density, "kept blocks as a share of those that are seen");
+    v("recall", recall, "share of the exact attention that they hold, on sampled rows; 0: not measured");
+    v("oracle_density", oracle_density, "of the best choice of blocks with that recall; 0: not measured");
+  }
+};
+
 /// One line of a table, or of JSON.
 struct PrefillTiming {
   std::string bench = "prefill", selector, mix;
@@ -39,6 +50,7 @@ struct PrefillTiming {
   double density = 1, unrounded_density = 0, recall = 0, recall_p5 = 0, oracle_density = 0, select_ms = 0,
          attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;
   int64_t extra_bytes = 0;
+  std::vector<PrefillHead> by_head;
   template <class Visitor>
   void visit(Visitor& v) {
     v("bench", bench, "prefill");
@@ -63,6 +75,7 @@ struct PrefillTiming {
     v("sdpa_ms", sdpa_ms, "of LibTorch's scaled_dot_product_attention; 0: not measured");
     v("speedup", speedup, "dense_ms / (select_ms + attend_ms)");
     v("extra_bytes", extra_bytes, "memory that choosing took at its peak");
+    v("by_head", by_head, "density, recall and oracle_density of each query head");
   }
 };
 

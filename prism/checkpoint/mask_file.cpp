@@ -42,9 +42,17 @@ void save_block_mask(const std::filesystem::path& path, const BlockMask& mask) {
                        {kSizes, torch::tensor({mask.query_block_size, mask.key_block_size}, torch::kLong)}});
 }
 
-BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const BlockSizes& blocks) {
+BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const std::optional<BlockSizes>& sizes) {
   const SafetensorsReader reader(path);
-  if (!reader.contains(kMask)) return read_lists(reader, keys);
+  if (!reader.contains(kMask)) {
+    auto lists = read_lists(reader, keys);
+    PRISM_CHECK(!sizes || (sizes->queries() == lists.query_block_size && sizes->keys() == lists.key_block_size),
+                kOperation,
+                "expected the sizes of blocks that {} names itself, {} and {}; found {} and {}; leave them out.",
+                path.string(), lists.query_block_size, lists.key_block_size, sizes->queries(), sizes->keys());
+    return lists;
+  }
+  const BlockSizes blocks = sizes.value_or(BlockSizes{});
   check(blocks);
   const auto mask = read_tensor(reader, kMask);
   PRISM_CHECK(mask.scalar_type() == torch::kByte || mask.scalar_type() == torch::kBool, kOperation,

@@ -71,13 +71,10 @@ int run_analyse_capture(const Arguments& arguments) {
   app.add_option("--out", out, "where the files go")->required()->type_name("FOLDER");
   if (!parse(app, arguments)) return 0;
   const torch::NoGradGuard no_gradients;
-  Reading reading(words, "analyse");
+  Reading reading(words);
   const auto& configs = reading.config().layers;
-  CaptureProbe probe(parse_numbers(layers, static_cast<int64_t>(configs.size()), "--layers", "analyse"), configs);
-  reading.show([&](BatchTensors& batch) {
-    batch.context.probe = &probe;
-    reading.model()(batch.tokens_BT, batch.context);
-  });
+  CaptureProbe probe(parse_numbers(layers, static_cast<int64_t>(configs.size()), "--layers"), configs);
+  reading.show_to(probe);
   make_folder(out);
   for (const auto& [layer, tensors] : probe.files) {
     const auto file = fs::path(out) / fmt::format("layer{}.safetensors", layer);

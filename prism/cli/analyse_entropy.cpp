@@ -6,7 +6,8 @@
 namespace prism {
 namespace {
 
-constexpr const char* kHelp = R"(
+constexpr const char* kHelp = R"(how evenly each head spreads its attention
+
 Each head gives a token weights, adding up to 1, for itself and the tokens before it. Their entropy, - sum w ln w, is 0
 nats where all of it goes to one token and ln n where it is spread evenly over n. The table shows each head's mean over
 all tokens. Heads near 0 look things up; heads near the mean of ln n have not learned where to look, or gather.
@@ -19,23 +20,12 @@ all tokens. Heads near 0 look things up; heads near the mean of ln n have not le
 }  // namespace
 
 int run_analyse_entropy(const Arguments& arguments) {
-  CLI::App app(std::string("how evenly each head spreads its attention\n") + kHelp, "prism analyse entropy");
-  ReadingWords words;
-  OutputWords output;
-  add_reading_options(app, words);
-  add_output_options(app, output, /*with_figures=*/true);
-  if (!parse(app, arguments)) return 0;
-  const torch::NoGradGuard no_gradients;
-  Reading reading(words, "analyse");
-  AttentionEntropyProbe probe(reading.config().layers);
-  reading.show([&](BatchTensors& batch) {
-    batch.context.probe = &probe;
-    reading.model()(batch.tokens_BT, batch.context);
+  return run_reading_analysis(arguments, {"entropy", kHelp, /*has_pictures=*/true}, [](Reading& reading) {
+    const torch::NoGradGuard no_gradients;
+    AttentionEntropyProbe probe(reading.config().layers);
+    reading.show_to(probe);
+    return lines_of(probe.result());
   });
-  AnalysisLines lines("entropy", words.model, reading);
-  for (const auto& layer : probe.result()) lines.add(fields_to_json(layer));
-  lines.print(output);
-  return 0;
 }
 
 }  // namespace prism

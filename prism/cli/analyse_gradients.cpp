@@ -6,7 +6,8 @@
 namespace prism {
 namespace {
 
-constexpr const char* kHelp = R"(
+constexpr const char* kHelp = R"(how large the gradient of each parameter is beside its values
+
 The gradient of the mean loss of what is read, parameter by parameter: its Euclidean norm, that of the values, and one
 over the other. Plain gradient descent changes a parameter by that share times the learning rate; parameters whose
 share is a hundredth of their neighbours' hardly learn. What an optimizer really did is recorded while a run trains
@@ -15,17 +16,8 @@ share is a hundredth of their neighbours' hardly learn. What an optimizer really
   prism analyse gradients runs/prism --data data/novels --split train --sequences 32
 )";
 
-}  // namespace
-
-int run_analyse_gradients(const Arguments& arguments) {
-  CLI::App app(std::string("how large the gradient of each parameter is beside its values\n") + kHelp,
-               "prism analyse gradients");
-  ReadingWords words;
-  OutputWords output;
-  add_reading_options(app, words);
-  add_output_options(app, output, /*with_figures=*/false);
-  if (!parse(app, arguments)) return 0;
-  Reading reading(words, "analyse");
+/// Of the mean loss of all that is read.
+std::vector<Json> measure_gradients(Reading& reading) {
   auto decoder = reading.model();
   int64_t tokens = 0;
   reading.show(
@@ -36,13 +28,18 @@ int run_analyse_gradients(const Arguments& arguments) {
         tokens += batch.labels_BT.numel();
       },
       /*labelled=*/true);
-  AnalysisLines lines("gradients", words.model, reading);
+  std::vector<Json> lines;
   for (const auto& parameter : measure_parameters(decoder))
-    lines.add({{"name", parameter.name},
-               {"gradient", parameter.gradient / static_cast<double>(tokens)},
-               {"weight", parameter.weight}});
-  lines.print(output);
-  return 0;
+    lines.push_back({{"name", parameter.name},
+                     {"gradient", parameter.gradient / static_cast<double>(tokens)},
+                     {"weight", parameter.weight}});
+  return lines;
+}
+
+}  // namespace
+
+int run_analyse_gradients(const Arguments& arguments) {
+  return run_reading_analysis(arguments, {"gradients", kHelp}, measure_gradients);
 }
 
 }  // namespace prism

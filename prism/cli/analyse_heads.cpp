@@ -12,7 +12,8 @@ namespace {
 /// Random sequences for the induction score: enough that its mean is good to a hundredth.
 constexpr int64_t kRepeatedRows = 16, kLongestHalf = 128;
 
-constexpr const char* kHelp = R"(
+constexpr const char* kHelp = R"(what each head attends to
+
 The share of each head's attention, in the mean over tokens, that goes to the token before, to the first one, to the
 token that asks itself, to earlier tokens that are the same, and to punctuation. Kinds overlap. The induction score is
 measured on random tokens that are repeated: the share that goes to what followed the same token the first time, by
@@ -47,24 +48,16 @@ InductionProbe measure_induction(Reading& reading) {
 }  // namespace
 
 int run_analyse_heads(const Arguments& arguments) {
-  CLI::App app(std::string("what each head attends to\n") + kHelp, "prism analyse heads");
-  ReadingWords words;
-  OutputWords output;
-  add_reading_options(app, words);
-  add_output_options(app, output, /*with_figures=*/true);
-  if (!parse(app, arguments)) return 0;
-  const torch::NoGradGuard no_gradients;
-  Reading reading(words, "analyse");
-  HeadPatternProbe probe(reading.config().layers, punctuation_of(reading.tokenizer(), reading.config().vocab_size));
-  reading.show([&](BatchTensors& batch) {
-    probe.read(batch.tokens_BT);
-    batch.context.probe = &probe;
-    reading.model()(batch.tokens_BT, batch.context);
+  return run_reading_analysis(arguments, {"heads", kHelp, /*has_pictures=*/true}, [](Reading& reading) {
+    const torch::NoGradGuard no_gradients;
+    HeadPatternProbe probe(reading.config().layers, punctuation_of(reading.tokenizer(), reading.config().vocab_size));
+    reading.show([&](BatchTensors& batch) {
+      probe.read(batch.tokens_BT);
+      batch.context.probe = &probe;
+      reading.model()(batch.tokens_BT, batch.context);
+    });
+    return lines_of(join_patterns(probe, measure_induction(reading)));
   });
-  AnalysisLines lines("heads", words.model, reading);
-  for (const auto& head : join_patterns(probe, measure_induction(reading))) lines.add(fields_to_json(head));
-  lines.print(output);
-  return 0;
 }
 
 }  // namespace prism

@@ -43,7 +43,7 @@ class MapProbe : public Probe {
             .narrow(2, 0, found.size(2))
             .copy_(found);
       });
-    for (const int64_t head : parse_numbers(heads_, heads, fmt::format("--heads of layer {}", layer), "analyse"))
+    for (const int64_t head : parse_numbers(heads_, heads, fmt::format("--heads of layer {}", layer)))
       maps.push_back({number, head, weights_HTS[head].contiguous()});
   }
 
@@ -83,9 +83,9 @@ int run_analyse_maps(const Arguments& arguments) {
   PRISM_CHECK(!output.figures.empty() || output.json, "analyse",
               "expected --figures, a folder for pictures, or --json; found neither; add one.");
   const torch::NoGradGuard no_gradients;
-  Reading reading(words, "analyse");
+  Reading reading(words);
   const auto count = static_cast<int64_t>(reading.config().layers.size());
-  MapProbe probe(parse_numbers(layers, count, "--layers", "analyse"), heads);
+  MapProbe probe(parse_numbers(layers, count, "--layers"), heads);
   std::vector<std::string> tokens;
   reading.show([&](BatchTensors& batch) {
     const int64_t length = batch.tokens_BT.size(1);

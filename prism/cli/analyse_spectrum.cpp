@@ -111,25 +111,27 @@ Spectra read_model(const Words& words) {
   PRISM_CHECK(fs::exists(words.source), kOperation,
               "expected a model folder, a run or a safetensors file; found nothing at {}; name another.", words.source);
   PRISM_CHECK(!words.text.empty(), kOperation, "expected TEXT, which the model reads; found none; name a file.");
+  PRISM_CHECK(words.rotary == RotaryWords{}, kOperation,
+              "expected no --rotary or --mrope option beside a model, whose recipe says how its heads turn; found one; "
+              "leave it out.");
   ReadingWords reading_words;
   reading_words.model = words.source;
   reading_words.file = words.text;
   reading_words.tokens = words.tokens;
   reading_words.compute = words.compute;
-  Reading reading(reading_words, kOperation);
+  Reading reading(reading_words);
   std::vector<int64_t> heads;
   for (const auto& layer : reading.config().layers) heads.push_back(layer.heads);
   check_head(words, heads);
   Spectra spectra(words, reading.config().layers);
-  reading.show([&](BatchTensors& batch) {
-    batch.context.probe = &spectra;
-    reading.model()(batch.tokens_BT, batch.context);
-  });
+  reading.show_to(spectra);
   return spectra;
 }
 
 Spectra read_source(const Words& words) {
   if (!fs::is_regular_file(words.source)) return read_model(words);
+  PRISM_CHECK(words.text.empty() && words.tokens == 0, kOperation,
+              "expected neither TEXT nor --tokens beside queries and keys out of a file; found one; leave it out.");
   start_compute(words.compute.threads, words.compute.device);
   const auto tensors = read_attention_tensors(words.source, words.rotary, kOperation);
   check_head(words, {tensors.q_BTHD.size(2)});

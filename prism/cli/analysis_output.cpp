@@ -42,4 +42,19 @@ void AnalysisLines::print(const OutputWords& words) const {
   if (!words.figures.empty()) fmt::print("\n{}\n", words.figures);
 }
 
+int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& analysis,
+                         const std::function<std::vector<Json>(Reading&)>& measure) {
+  CLI::App app(analysis.help, fmt::format("prism analyse {}", analysis.name));
+  ReadingWords words;
+  OutputWords output;
+  add_reading_options(app, words);
+  add_output_options(app, output, analysis.has_pictures);
+  if (!parse(app, arguments)) return 0;
+  Reading reading(words);
+  AnalysisLines lines(analysis.name, words.model, reading);
+  for (const auto& line : measure(reading)) lines.add(line);
+  lines.print(output);
+  return 0;
+}
+
 }  // namespace prism

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "prism/cli/command.h"
 #include "prism/cli/reading.h"
 #include "prism/core/fields.h"
 
@@ -32,5 +34,23 @@ class AnalysisLines {
   std::string analysis_, model_, reading_;
   std::vector<Json> lines_;
 };
+
+struct ReadingAnalysis {
+  const char* name;  ///< as in prism analyse
+  const char* help;  ///< its first line says what it is
+  bool has_pictures = false;
+};
+
+/// The whole command of an analysis that needs no options of its own. @param measure  gives the lines.
+int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& analysis,
+                         const std::function<std::vector<Json>(Reading&)>& measure);
+
+/// A line for each of a probe's results.
+template <class Result>
+std::vector<Json> lines_of(const std::vector<Result>& results) {
+  std::vector<Json> lines;
+  for (const auto& result : results) lines.push_back(fields_to_json(result));
+  return lines;
+}
 
 }  // namespace prism

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "prism/checkpoint/mask_file.h"
@@ -35,7 +36,7 @@ constexpr const char* kOperation = "attend";
 struct Words {
   std::string file, output, mask, save_mask, picture, selector = "spectral";
   std::vector<std::string> sets;
-  std::vector<int64_t> mask_blocks = {128, 128};
+  std::vector<int64_t> mask_blocks;
   RotaryWords rotary;
   int64_t picture_head = 0;
   double skip_share = 0;
@@ -89,12 +90,11 @@ void add_options(CLI::App& app, Words& words) {
       "--mask-blocks tokens; or lists, as --save-mask writes them: counts int32 [B, H, M], indices int32 [B, H, M, N] "
       "of which the first counts are ascending blocks, and block_sizes int64 [2], of queries and of keys");
   mask->type_name("FILE")->excludes(selector, set);
-  app.add_option("--mask-blocks", words.mask_blocks, "tokens of a query block and of a key block of --mask")
+  app.add_option("--mask-blocks", words.mask_blocks, "tokens of a query block and of a key block of --mask [128,128]")
       ->needs(mask)
       ->delimiter(',')
       ->expected(2)
-      ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}))
-      ->capture_default_str();
+      ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}));
   app.add_option("--skip-share", words.skip_share,
                  "leave out tiles where no weight reaches this share of the largest so far; 0: none")
       ->check(CLI::Range(0.0, 1.0))
@@ -135,8 +135,10 @@ void add_options(CLI::App& app, Words& words) {
 
 /// A mask from outside, without blocks that no query sees.
 BlockMask read_mask(const Words& words, const SelectorInput& input) {
-  const auto given = load_block_mask(words.mask, input.k_BGSD.size(2),
-                                     {.query_block = words.mask_blocks[0], .key_block = words.mask_blocks[1]});
+  std::optional<BlockSizes> sizes;
+  if (!words.mask_blocks.empty())
+    sizes = BlockSizes{.query_block = words.mask_blocks[0], .key_block = words.mask_blocks[1]};
+  const auto given = load_block_mask(words.mask, input.k_BGSD.size(2), sizes);
   return make_block_mask(kept_blocks(input, given), given.query_block_size, given.key_block_size);
 }
 

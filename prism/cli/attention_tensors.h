@@ -18,6 +18,8 @@ struct RotaryWords {
   std::vector<int64_t> sections;
   std::vector<double> steps = {1, 1, 1};
   bool is_interleaved = false;  ///< the sections
+
+  bool operator==(const RotaryWords&) const = default;
 };
 
 /// Adds --rotary, --rotary-base, --rotary-dims, --mrope-sections, --mrope-interleaved and --mrope-steps.

@@ -152,13 +152,14 @@ PerplexityResult measure(const Words& words, const std::string& name, const Mode
                      fmt::format("{:.2f} so far", std::exp(state.nats / static_cast<double>(state.tokens))));
   };
   auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.perplexity, show);
+  const double seconds = timer.seconds() - all_layers(result.prefill).measure_seconds;
   progress.reset();  // clears its line
   const std::string dtype = compute_type_name(model.decoder->compute_type());
   if (words.json) {
-    fmt::print("{}\n", to_text(to_json(words, name, result, dtype, timer.seconds())));
+    fmt::print("{}\n", to_text(to_json(words, name, result, dtype, seconds)));
   } else {
     if (!words.against.empty()) print_row("model", name);
-    print_table(words, result, dtype, timer.seconds());
+    print_table(words, result, dtype, seconds);
   }
   flush_output();
   return result;

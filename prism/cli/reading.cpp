@@ -18,19 +18,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kOperation = "analyse";
+
 /// Tokens that go through a model together: enough to fill the matrix products.
 constexpr int64_t kBatchTokens = 4096;
 
-/// The first `most` tokens of a text, behind the one that opens every document, if there is one.
+/// The token that opens every document, if there is one.
+std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
+  if (!tokenizer.end_of_text()) return {};
+  return {*tokenizer.end_of_text()};
+}
+
+void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const std::string& text) {
+  const auto more = tokenizer.encode(text, SpecialTokens::as_text);
+  ids.insert(ids.end(), more.begin(), more.end());
+}
+
+/// The first `most` tokens of a text, behind its opening one.
 std::vector<int64_t> first_tokens(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
-  std::vector<int64_t> ids;
-  if (tokenizer.end_of_text()) ids.push_back(*tokenizer.end_of_text());
+  std::vector<int64_t> ids = opening_of(tokenizer);
   const auto opening = ids.size();
   while (static_cast<int64_t>(ids.size()) < most) {
     const auto piece = source.next();
     if (!piece) break;
-    const auto more = tokenizer.encode(piece->text, SpecialTokens::as_text);
-    ids.insert(ids.end(), more.begin(), more.end());
+    append_tokens(ids, tokenizer, piece->text);
   }
   if (ids.size() == opening) ids.clear();
   ids.resize(std::min(ids.size(), static_cast<size_t>(most)));
@@ -60,24 +71,24 @@ void check_tokenizer(const TokenDataset& data, const std::string& model, const s
   if (!data.info() && !has_tokenizer) return;  // shards from elsewhere
   const std::string found =
       data.info() ? data.info()->tokenizer_fingerprint : Tokenizer::load(data.folder()).fingerprint_text();
-  PRISM_CHECK(found == fingerprint, "analyse",
+  PRISM_CHECK(found == fingerprint, kOperation,
               "expected shards made with the tokenizer of {} ({}); found those of another ({}) in {}; make them with "
               "prism tokenize --tokenizer {}.",
               model, fingerprint, found, data.folder().string(),
               shell_word((find_model_folder(model) / kTokenizerName).string()));
 }
 
-Reading::Reading(const ReadingWords& words, const std::string& operation) : operation_(operation) {
+Reading::Reading(const ReadingWords& words) {
   const int given = static_cast<int>(!words.file.empty()) + static_cast<int>(!words.text.empty()) +
                     static_cast<int>(!words.data.empty());
-  PRISM_CHECK(given == 1, operation_, "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
+  PRISM_CHECK(given == 1, kOperation, "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
               given == 0 ? "none" : "several", given == 0 ? "name one" : "keep one of them");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
-  model_ = load_model_with_tokenizer(words.model, words.compute, operation_);
+  model_ = load_model_with_tokenizer(words.model, words.compute, kOperation);
   const int64_t context = config().context;
   tokens_ = words.tokens == 0 ? context : words.tokens;
-  PRISM_CHECK(tokens_ >= 1 && tokens_ <= context, operation_,
+  PRISM_CHECK(tokens_ >= 1 && tokens_ <= context, kOperation,
               "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens_);
   words.data.empty() ? read_text(words) : open_data(words);
 }
@@ -89,14 +100,13 @@ void Reading::read_text(const ReadingWords& words) {
     TextSource source({words.file});
     ids_ = first_tokens(source, tokenizer(), tokens_);
   } else {
-    if (tokenizer().end_of_text()) ids_.push_back(*tokenizer().end_of_text());
-    const auto more = tokenizer().encode(words.text, SpecialTokens::as_text);
-    ids_.insert(ids_.end(), more.begin(), more.end());
-    PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, operation_,
+    ids_ = opening_of(tokenizer());
+    append_tokens(ids_, tokenizer(), words.text);
+    PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, kOperation,
                 "--text: expected at most {} tokens, which the model reads at once; found {}; shorten it.",
                 grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
   }
-  PRISM_CHECK(!ids_.empty(), operation_, "expected text in {}; found none; name another file.", source_);
+  PRISM_CHECK(!ids_.empty(), kOperation, "expected text in {}; found none; name another file.", source_);
   tokens_ = static_cast<int64_t>(ids_.size());
 }
 
@@ -119,7 +129,7 @@ void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled)
   if (!windows_) {
     Batch batch{.rows = 1, .context = tokens_, .tokens = ids_, .labels = ids_, .documents = {}};
     if (labelled) {
-      PRISM_CHECK(tokens_ > 1, operation_,
+      PRISM_CHECK(tokens_ > 1, kOperation,
                   "expected at least two tokens, so that one follows another; found one; give more text.");
       batch.tokens.pop_back();
       batch.labels.erase(batch.labels.begin());
@@ -130,9 +140,9 @@ void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled)
     return;
   }
   windows_->seek(0);
-  Progress progress(operation_, sequences_, "sequences");
+  Progress progress(kOperation, sequences_, "sequences");
   for (int64_t done = 0; done < sequences_;) {
-    if (stop_signal() != 0) throw FailedError(operation_, "stopped by a signal; nothing was computed.");
+    if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; nothing was computed.");
     Batch batch = windows_->next();
     const int64_t rows = std::min(batch.rows, sequences_ - done);
     batch.rows = rows;
@@ -143,16 +153,22 @@ void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled)
   }
 }
 
-std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what,
-                                   const std::string& operation) {
+void Reading::show_to(Probe& probe) {
+  show([&](BatchTensors& batch) {
+    batch.context.probe = &probe;
+    model()(batch.tokens_BT, batch.context);
+  });
+}
+
+std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what) {
   std::vector<int64_t> numbers;
   if (list.empty()) {
     for (int64_t i = 0; i < count; ++i) numbers.push_back(i);
     return numbers;
   }
   const auto fail = [&](const std::string& found) {
-    throw InputError(operation, fmt::format("{}: expected numbers within 0-{}, such as 0,2-3; found {}; change it.",
-                                            what, count - 1, found));
+    throw InputError(kOperation, fmt::format("{}: expected numbers within 0-{}, such as 0,2-3; found {}; change it.",
+                                             what, count - 1, found));
   };
   const auto number = [&](std::string_view word) {
     int64_t value = -1;

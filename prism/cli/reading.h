@@ -2,9 +2,8 @@
 //
 //   ReadingWords words;
 //   add_reading_options(app, words);            // MODEL [FILE] --text --data --split --tokens --sequences, and compute
-//   Reading reading(words, "entropy");
-//   reading.show([&](BatchTensors& batch) { batch.context.probe = &probe; reading.model()(batch.tokens_BT,
-//   batch.context); });
+//   Reading reading(words);
+//   reading.show_to(probe);
 #pragma once
 
 #include <functional>
@@ -35,10 +34,9 @@ void check_tokenizer(const TokenDataset& data, const std::string& model, const s
 class Reading {
  public:
   /// Starts the process' threads and device, and reads model, tokenizer and text.
-  /// @param operation  that errors and progress name.
   /// @throws InputError for no text or more than one, an empty one, one on the command line that is longer than the
   ///         model's context, and --tokens beyond it; as load_model() and WindowLoader.
-  Reading(const ReadingWords& words, const std::string& operation);
+  explicit Reading(const ReadingWords& words);
 
   Decoder& model() { return model_.decoder; }
   const Tokenizer& tokenizer() const { return *model_.tokenizer; }
@@ -51,11 +49,14 @@ class Reading {
   /// @throws FailedError when stopped by a signal.
   void show(const std::function<void(BatchTensors&)>& run, bool labelled = false);
 
+  /// The model reads all of it while the probe looks on. @throws FailedError as show().
+  void show_to(Probe& probe);
+
  private:
   void read_text(const ReadingWords& words);
   void open_data(const ReadingWords& words);
 
-  std::string operation_, source_;
+  std::string source_;
   ModelFolder model_;
   int64_t tokens_ = 0, sequences_ = 1;
   std::vector<int64_t> ids_;  ///< of a text
@@ -65,7 +66,6 @@ class Reading {
 
 /// Layers or heads named by a list such as "0,3-5"; empty: all.
 /// @param what  "--layers". @throws InputError for another form and numbers that are not below `count`.
-std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what,
-                                   const std::string& operation);
+std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what);
 
 }  // namespace prism

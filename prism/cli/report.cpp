@@ -152,7 +152,8 @@ Comparison read_runs(const Words& words) {
 
 bool goes_on(const Comparison& comparison) {
   for (const auto& group : comparison.groups)
-    if (!std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.finished; })) return true;
+    if (!std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.finished || run.diverged; }))
+      return true;
   return false;
 }
 

@@ -48,8 +48,8 @@ std::string fields_help() {
    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}},
    "grid": {"train.learning_rate": [0.0005, 0.001]}}
 
-Runs lie in OUT/ARM-seedN. Called again, the sweep skips what is finished, goes on with what is begun, and starts the
-rest; runs are known by recipe and seed. Ctrl-C saves the runs at work. At the end OUT/report.html and OUT/report.md
+Runs lie in OUT/ARM-seedN. Called again, the sweep skips what is finished or diverged, goes on with what is begun, and
+starts the rest; runs are known by recipe and seed. Ctrl-C saves the runs at work. At the end OUT/report.html and OUT/report.md
 compare the arms; differences are paired by seed.
 
 With --search schedules the file has no arms: head schedules that keep the rules train for a little, in OUT/rung1, the
@@ -63,7 +63,7 @@ says which of them no other beats in both loss and tokens/s.
 }
 
 void print_plan(const std::vector<SweepRun>& runs) {
-  const char* states[] = {"to do", "begun", "finished"};
+  const char* states[] = {"to do", "begun", "finished", "diverged"};
   size_t width = std::string("run").size();
   for (const auto& run : runs) width = std::max(width, run.name.size());
   fmt::print("{:<{}}  {:<10}{}\n", "run", width, "state", "folder");
@@ -104,23 +104,23 @@ void print_json(const Comparison& comparison, int64_t rung) {
   }
 }
 
-/// What the finished runs of a sweep came to. Its page is written into `out`.
+/// What the runs of a sweep that ended came to. Its page is written into `out`.
 Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<SweepRun>& runs,
                    std::vector<std::string>* problems) {
   const std::string& baseline = sweep.arms[0].name;
-  std::vector<Run> finished;
+  std::vector<Run> ended;
   bool has_baseline = false;
   for (const auto& run : runs) {
-    if (run.state != SweepRun::State::finished) continue;
-    finished.push_back(read_recorded_run(run.folder));
-    finished.back().name = run.arm;  // whatever it was called when it ran
-    has_baseline |= run.arm == baseline;
+    if (!run.ended()) continue;
+    ended.push_back(read_recorded_run(run.folder));
+    ended.back().name = run.arm;  // whatever it was called when it ran
+    has_baseline |= run.arm == baseline && run.state == SweepRun::State::finished;
   }
   if (!has_baseline)
     throw FailedError(kOperation,
                       fmt::format("expected a finished run of the baseline {} to compare with; found none; see {}.",
                                   baseline, (out / "logs").string()));
-  Comparison comparison = compare_runs(std::move(finished), baseline);
+  Comparison comparison = compare_runs(std::move(ended), baseline);
   write_file(out / "report.html", report_html(comparison, {}, problems));
   write_file(out / "report.md", report_markdown(comparison, {}));
   return comparison;
@@ -160,8 +160,9 @@ bool time_runs(const Words& words, const fs::path& records, const Sweep& sweep, 
 }
 
 bool all_timed(const std::vector<SweepRun>& runs) {
-  return std::all_of(runs.begin(), runs.end(),
-                     [](const SweepRun& run) { return fs::exists(run.folder / kRunTimingName); });
+  return std::all_of(runs.begin(), runs.end(), [](const SweepRun& run) {
+    return run.state != SweepRun::State::finished || fs::exists(run.folder / kRunTimingName);
+  });
 }
 
 /// Runs a sweep in `out` to its end. Failures are said at once and counted. @return  false if it was stopped.
@@ -277,7 +278,7 @@ int run_sweep(const Arguments& arguments) {
   app.add_option("FILE", words.file, "the sweep's file")->required();
   app.add_option("--out", words.out, "folder of the sweep  [runs/<file>]");
   app.add_option("--records", words.records,
-                 "a folder for recipe and records of finished runs, which also count as finished when found there");
+                 "a folder for recipe and records of runs that ended, which also count as such when found there");
   app.add_option("--set", words.sets, "FIELD=VALUE: override one recipe field of all arms")->allow_extra_args(false);
   app.add_option("--jobs", words.jobs, "runs at the same time, which share the threads")
       ->check(CLI::Range(1, 1024))

@@ -60,7 +60,7 @@ int64_t tokens_of(const SweepRun& run) {
 
 /// What it has trained on so far, by its records.
 int64_t done_tokens_of(const SweepRun& run) {
-  if (run.state == SweepRun::State::finished) return tokens_of(run);
+  if (run.ended()) return tokens_of(run);
   if (!fs::exists(run.folder / kRunRecordsName)) return 0;
   const auto records = read_records(run.folder / kRunRecordsName);
   return records.empty() ? 0 : std::min(tokens_of(run), records.back().value("tokens", int64_t{0}));
@@ -74,7 +74,7 @@ SweepRunner::SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::ve
       runs_(runs),
       progress_(options_.name, total_tokens(), " tokens", done_tokens()) {
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].state == SweepRun::State::finished)
+    if (runs[i].ended())
       keep(runs[i]);  // a sweep before this one may have been asked for less, or was killed
     else
       waiting_.push_back(i);
@@ -127,6 +127,11 @@ void SweepRunner::finish(const Child& child, int status) {
     return;
   }
   if (stop_signal() != 0) return;  // it was stopped with us
+  if (WIFEXITED(status) && has_diverged(run.folder)) {
+    run.state = SweepRun::State::diverged;
+    keep(run);
+    return progress_.note(fmt::format("{}: {}: {}", options_.name, run.name, last_line(log_of(run))));
+  }
   failures_.push_back(WIFSIGNALED(status)
                           ? fmt::format("{}: killed by signal {} ({}), often for want of memory; its log is {}",
                                         run.name, WTERMSIG(status), ::strsignal(WTERMSIG(status)), log_of(run).string())
@@ -134,10 +139,10 @@ void SweepRunner::finish(const Child& child, int status) {
   progress_.note(options_.name + ": " + failures_.back());
 }
 
-/// What the sweep wants of a finished run.
+/// What the sweep wants of a run that ended.
 void SweepRunner::keep(const SweepRun& run) {
   if (const fs::path copy = options_.records / run.name;
-      !options_.records.empty() && run.folder != copy && !is_finished(copy)) {
+      !options_.records.empty() && run.folder != copy && !is_finished(copy) && !has_diverged(copy)) {
     make_folder(copy);
     // The records last: they make the copy count.
     for (const char* name : {kRunRecipeName, kRunRecordsName}) write_file(copy / name, read_file(run.folder / name));
@@ -176,9 +181,8 @@ void SweepRunner::show() {
   since_shown_.restart();
   std::string names;
   for (const auto& child : children_) names += (names.empty() ? "" : ", ") + runs_[child.run].name;
-  const auto finished =
-      std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return run.state == SweepRun::State::finished; });
-  progress_.update(done_tokens(), fmt::format("{} of {} runs | {}", finished, runs_.size(), names));
+  const auto ended = std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return run.ended(); });
+  progress_.update(done_tokens(), fmt::format("{} of {} runs | {}", ended, runs_.size(), names));
 }
 
 }  // namespace prism

@@ -18,7 +18,7 @@ namespace prism {
 
 struct SweepRunnerOptions {
   std::filesystem::path out;      ///< of the sweep; has folders `logs` and `recipes`
-  std::filesystem::path records;  ///< finished runs' recipe and records are copied here; empty: nowhere
+  std::filesystem::path records;  ///< ended runs' recipe and records are copied here; empty: nowhere
   int jobs = 1;                   ///< runs at the same time
   int threads = 1;                ///< of each
   std::string device = "cpu";     ///< of all

@@ -22,6 +22,14 @@ std::string shell_word(const std::string& text);
 /// "a, b and c".
 std::string join_names(const std::vector<std::string>& names);
 
+/// The names of a table's rows.
+template <class Value>
+std::vector<std::string> names_of(const std::map<std::string, Value>& table) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : table) names.push_back(name);
+  return names;
+}
+
 /// The row called `name`.
 /// @param what  what the names stand for, in the singular ("backend").
 /// @throws InputError naming the nearest row, and all rows.
@@ -29,8 +37,7 @@ template <class Value>
 const Value& find_by_name(const std::map<std::string, Value>& table, const std::string& name,
                           std::string_view operation, std::string_view what) {
   if (auto row = table.find(name); row != table.end()) return row->second;
-  std::vector<std::string> known;
-  for (const auto& [key, value] : table) known.push_back(key);
+  const auto known = names_of(table);
   const std::string near = nearest_name(name, known);
   const bool vowel = std::string_view("aeiou").find(what.front()) != std::string_view::npos;
   throw InputError(

@@ -48,8 +48,9 @@ int64_t RecordWriter::sync() {
   return bytes_;
 }
 
-std::vector<Json> read_records(const std::filesystem::path& path) {
+std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut) {
   const std::string text = read_file(path);
+  if (is_cut != nullptr) *is_cut = !text.empty() && text.back() != '\n';
   std::vector<Json> records;
   size_t line = 1;
   for (size_t start = 0; start < text.size(); ++line) {

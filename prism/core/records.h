@@ -33,7 +33,8 @@ class RecordWriter {
 };
 
 /// All whole records of a file; a last line without its newline (a writer was killed) is left out.
+/// @param is_cut  if given, set to whether there was such a line.
 /// @throws InputError naming the line that is no JSON object.
-std::vector<Json> read_records(const std::filesystem::path& path);
+std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut = nullptr);
 
 }  // namespace prism

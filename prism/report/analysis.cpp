@@ -37,52 +37,55 @@ std::vector<double> numbers(const Json& list) {
   return values;
 }
 
-/// Of a line: what its group's tables and pictures will ask for is there.
-/// @throws Json::exception where it is not, and InputError.
-void check_line(const std::string& analysis, const Json& line, const std::string& place) {
-  const auto place_of = [&](const char* name) {
-    const auto value = line.at(name).get<int64_t>();
-    PRISM_CHECK(value >= 0 && value < kMostHeads, kOperation, "{}: expected a {} within 0-{}; found {}; mend the line.",
-                place, name, kMostHeads - 1, value);
-  };
-  if (analysis != "gradients") place_of("layer");
-  if (analysis == "entropy") {
-    line.at("entropy");
-    PRISM_CHECK(numbers(line.at("head_entropies")).size() < kMostHeads, kOperation,
-                "{}: expected less than {} heads; found more; mend the line.", place, kMostHeads);
-  } else if (analysis == "heads") {
-    place_of("head");
-    for (const char* name : kPatterns) number(line.at(name));
-  } else if (analysis == "norms") {
-    number(line.at("residual_rms"));
-    numbers(line.at("dead_units"));
-  } else if (analysis == "gradients") {
-    line.at("name").get<std::string>();
-    number(line.at("gradient"));
-    number(line.at("weight"));
-  } else {
-    place_of("head");
-    const auto tokens = line.at("tokens").get<std::vector<std::string>>();
-    const auto& weights = line.at("weights");
-    PRISM_CHECK(
-        weights.is_array() && weights.size() == tokens.size() && tokens.size() <= 1024, kOperation,
-        "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; mend the line.",
-        place, weights.size(), tokens.size());
-    for (const auto& row : weights)
-      PRISM_CHECK(numbers(row).size() <= tokens.size(), kOperation,
-                  "{}: expected at most {} weights in a row; found {}; mend the line.", place, tokens.size(),
-                  row.size());
-  }
+// What the tables and pictures of a group will ask of its lines is there: a function for each kind.
+// They throw Json::exception where it is not, and InputError.
+
+void check_place(const Json& line, const char* name, const std::string& place) {
+  const auto value = line.at(name).get<int64_t>();
+  PRISM_CHECK(value >= 0 && value < kMostHeads, kOperation, "{}: expected a {} within 0-{}; found {}; mend the line.",
+              place, name, kMostHeads - 1, value);
 }
 
-std::string title_of(const AnalysisGroup& group) {
-  static const std::map<std::string, std::string> titles = {{"entropy", "Attention entropy"},
-                                                            {"gradients", "Gradients"},
-                                                            {"heads", "What heads attend to"},
-                                                            {"maps", "Attention"},
-                                                            {"norms", "Residual stream and dead units"}};
-  return fmt::format("{}: {}", titles.at(group.analysis), group.model);
+void check_entropy(const Json& line, const std::string& place) {
+  check_place(line, "layer", place);
+  line.at("entropy");
+  PRISM_CHECK(numbers(line.at("head_entropies")).size() < kMostHeads, kOperation,
+              "{}: expected less than {} heads; found more; mend the line.", place, kMostHeads);
 }
+
+void check_heads(const Json& line, const std::string& place) {
+  check_place(line, "layer", place);
+  check_place(line, "head", place);
+  for (const char* name : kPatterns) number(line.at(name));
+}
+
+void check_norms(const Json& line, const std::string& place) {
+  check_place(line, "layer", place);
+  number(line.at("residual_rms"));
+  numbers(line.at("dead_units"));
+}
+
+void check_gradients(const Json& line, const std::string& /*place*/) {
+  line.at("name").get<std::string>();
+  number(line.at("gradient"));
+  number(line.at("weight"));
+}
+
+void check_maps(const Json& line, const std::string& place) {
+  check_place(line, "layer", place);
+  check_place(line, "head", place);
+  const auto tokens = line.at("tokens").get<std::vector<std::string>>();
+  const auto& weights = line.at("weights");
+  PRISM_CHECK(
+      weights.is_array() && weights.size() == tokens.size() && tokens.size() <= 1024, kOperation,
+      "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; mend the line.",
+      place, weights.size(), tokens.size());
+  for (const auto& row : weights)
+    PRISM_CHECK(numbers(row).size() <= tokens.size(), kOperation,
+                "{}: expected at most {} weights in a row; found {}; mend the line.", place, tokens.size(), row.size());
+}
+
+std::string title_of(const AnalysisGroup& group);
 
 std::string layer_name(const Json& line) {
   return fmt::format("{}", line.at("layer").get<int64_t>());
@@ -176,7 +179,7 @@ HeatMap heads_map(const std::string& description, const std::vector<std::vector<
   return map;
 }
 
-AnalysisPicture entropy_picture(const AnalysisGroup& group) {
+std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
   std::vector<std::vector<double>> layers;
   double most = 0;
   for (const auto& line : group.lines)
@@ -184,7 +187,7 @@ AnalysisPicture entropy_picture(const AnalysisGroup& group) {
       if (std::isfinite(entropy)) most = std::max(most, entropy);
   HeatMap map = heads_map(title_of(group) + ", in nats", layers);
   map.high = most;
-  return {"entropy", map.description, map};
+  return {{"entropy", map.description, map}};
 }
 
 std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
@@ -223,15 +226,42 @@ AnalysisPicture map_picture(const AnalysisGroup& group, const Json& line) {
   return {fmt::format("map-layer{}-head{}", layer, head), map.description, map};
 }
 
+std::vector<AnalysisPicture> map_pictures(const AnalysisGroup& group) {
+  std::vector<AnalysisPicture> pictures;
+  for (const auto& line : group.lines) pictures.push_back(map_picture(group, line));
+  return pictures;
+}
+
+struct Kind {
+  const char* title;
+  void (*check)(const Json& line, const std::string& place);
+  Table (*table)(const AnalysisGroup&);                            ///< null: none
+  std::vector<AnalysisPicture> (*pictures)(const AnalysisGroup&);  ///< null: none
+};
+
+const std::map<std::string, Kind>& kinds() {
+  static const std::map<std::string, Kind> all = {
+      {"entropy", {"Attention entropy", check_entropy, entropy_table, entropy_pictures}},
+      {"gradients", {"Gradients", check_gradients, gradients_table, nullptr}},
+      {"heads", {"What heads attend to", check_heads, heads_table, heads_pictures}},
+      {"maps", {"Attention", check_maps, nullptr, map_pictures}},
+      {"norms", {"Residual stream and dead units", check_norms, norms_table, nullptr}}};
+  return all;
+}
+
+std::string title_of(const AnalysisGroup& group) {
+  return fmt::format("{}: {}", kinds().at(group.analysis).title, group.model);
+}
+
 }  // namespace
 
 void AnalysisRecords::add(const Json& line, const std::string& place) {
-  static const std::vector<std::string> known = {"entropy", "gradients", "heads", "maps", "norms"};
   const std::string analysis = line.is_object() ? line.value("analysis", "") : "";
-  PRISM_CHECK(std::find(known.begin(), known.end(), analysis) != known.end(), kOperation,
+  const auto kind = kinds().find(analysis);
+  PRISM_CHECK(kind != kinds().end(), kOperation,
               "{}: expected a line of prism analyse --json, of {}; found {}; name another file.", place,
-              join_names(known), analysis.empty() ? "another" : "one of " + analysis);
-  check_line(analysis, line, place);
+              join_names(names_of(kinds())), analysis.empty() ? "another" : "one of " + analysis);
+  kind->second.check(line, place);
   const std::string model = line.value("model", ""), reading = line.value("reading", "");
   const auto same = std::find_if(groups.begin(), groups.end(), [&](const AnalysisGroup& group) {
     return group.analysis == analysis && group.model == model && group.reading == reading;
@@ -269,24 +299,16 @@ AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
 
 std::vector<Table> analysis_tables(const AnalysisRecords& records) {
   std::vector<Table> tables;
-  for (const auto& group : records.groups) {
-    if (group.analysis == "entropy") tables.push_back(entropy_table(group));
-    if (group.analysis == "gradients") tables.push_back(gradients_table(group));
-    if (group.analysis == "heads") tables.push_back(heads_table(group));
-    if (group.analysis == "norms") tables.push_back(norms_table(group));
-  }
+  for (const auto& group : records.groups)
+    if (const auto table = kinds().at(group.analysis).table) tables.push_back(table(group));
   return tables;
 }
 
 std::vector<AnalysisPicture> analysis_pictures(const AnalysisRecords& records) {
   std::vector<AnalysisPicture> pictures;
-  for (const auto& group : records.groups) {
-    if (group.analysis == "entropy") pictures.push_back(entropy_picture(group));
-    if (group.analysis == "heads")
-      for (auto& picture : heads_pictures(group)) pictures.push_back(std::move(picture));
-    if (group.analysis == "maps")
-      for (const auto& line : group.lines) pictures.push_back(map_picture(group, line));
-  }
+  for (const auto& group : records.groups)
+    if (const auto of_group = kinds().at(group.analysis).pictures)
+      for (auto& picture : of_group(group)) pictures.push_back(std::move(picture));
   std::map<std::string, int> times;
   for (auto& picture : pictures)
     if (const int n = ++times[picture.name]; n > 1) picture.name += fmt::format("-{}", n);

@@ -176,6 +176,10 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
   check_same_text(runs, &Run::tokenizer, "tokenizer");
   check_same_text(runs, &Run::validation, "validation text");
   Comparison result;
+  for (const auto& run : runs)
+    if (run.is_cut)
+      result.remarks.push_back(fmt::format("The last record of {} was cut short and is left out; all before it are used.",
+                                           run.folder.string()));
   result.groups = group_runs(std::move(runs), &result.remarks);
   result.baseline = find_group(result.groups, baseline);
   return result;
@@ -196,6 +200,12 @@ size_t find_group(const std::vector<RunGroup>& groups, const std::string& name) 
   const std::string near = nearest_name(name, labels);
   throw InputError("report", fmt::format("expected a baseline out of {}; found \"{}\"; {}", join_names(labels), name,
                                          near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
+}
+
+std::vector<std::string> labels_of(const Comparison& comparison) {
+  std::vector<std::string> labels;
+  for (const auto& group : comparison.groups) labels.push_back(group.label);
+  return labels;
 }
 
 bool names_seed(const std::string& path) {

@@ -41,6 +41,9 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline = "")
 /// @throws InputError naming the groups there are.
 size_t find_group(const std::vector<RunGroup>& groups, const std::string& name);
 
+/// The groups' labels, in their order.
+std::vector<std::string> labels_of(const Comparison& comparison);
+
 /// Whether a recipe's field is a seed, which the runs of one group may differ in.
 bool names_seed(const std::string& path);
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include "prism/core/names.h"
 #include "prism/core/statistics.h"
@@ -23,40 +23,36 @@ double mean_of(const std::vector<double>& values) {
 }
 
 struct Quantity {
-  const char *id, *label, *caption;
+  const char *id, *title, *unit, *caption;
   /// Of one record; NaN: none.
   double (*of)(const RunDiagnostics&);
 };
 
 /// Over tokens.
 const Quantity kCurves[] = {
-    {"entropy-curve", "attention entropy (nats)",
+    {"entropy-curve", "Attention entropy", "nats",
      "Mean over layers, heads and queries. Where it falls towards 0, heads look at single tokens.",
      [](const RunDiagnostics& at) { return mean_of(at.entropy); }},
-    {"residual-curve", "residual stream (root mean square)",
+    {"residual-curve", "Residual stream", "root mean square",
      "Of what the head reads, before its norm. A curve that bends upwards announces a run that diverges.",
      [](const RunDiagnostics& at) { return at.residual_rms.empty() ? NAN : at.residual_rms.back(); }},
-    {"update-curve", "update / values", "What a step changes of a parameter, in norms; the median over parameters.",
+    {"update-curve", "Updates", "update / values",
+     "What a step changes of a parameter, in norms; the median over parameters.",
      [](const RunDiagnostics& at) { return at.update; }}};
 
 struct LayerQuantity {
-  const char *id, *label, *caption;
+  const char *id, *title, *unit, *caption;
   const std::vector<double>& (*of)(const RunDiagnostics&);
 };
 
 /// By layers.
 const LayerQuantity kLayers[] = {
-    {"entropy-layers", "attention entropy (nats)", "Of each layer, as last recorded: mean over heads and queries.",
+    {"entropy-layers", "Attention entropy by layer", "nats",
+     "Of each layer, as last recorded: mean over heads and queries.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.entropy; }},
-    {"residual-layers", "residual stream (root mean square)",
+    {"residual-layers", "Residual stream by layer", "root mean square",
      "In front of each layer, as last recorded; the last point is what the head reads.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.residual_rms; }}};
-
-std::string labels_of(const Comparison& comparison) {
-  std::vector<std::string> labels;
-  for (const auto& group : comparison.groups) labels.push_back(group.label);
-  return join_names(labels);
-}
 
 /// What a value over seeds is in words.
 std::string value_text(const Statistic& value) {
@@ -98,12 +94,11 @@ std::vector<PlacedStatistic> layers_of(const RunGroup& group, const LayerQuantit
   return values;
 }
 
-Plot plot_of(const Comparison& comparison, const char* id, const char* label,
+Plot plot_of(const Comparison& comparison, const char* id, const char* title, const char* unit,
              const std::function<std::vector<PlacedStatistic>(const RunGroup&)>& values_of, bool by_layer) {
   Plot plot{.id = id,
-            .description = fmt::format("{}{} of {}", label, by_layer ? " by layer" : " against trained tokens",
-                                       labels_of(comparison))};
-  plot.description[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(plot.description[0])));
+            .description = fmt::format("{}{} of {}", title, by_layer ? "" : " against trained tokens",
+                                       join_names(labels_of(comparison)))};
   Extent extent;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto values = values_of(comparison.groups[i]);
@@ -112,8 +107,17 @@ Plot plot_of(const Comparison& comparison, const char* id, const char* label,
   }
   if (plot.series.empty()) return plot;
   plot.x = by_layer ? layer_axis(plot) : token_axis(plot);
-  plot.y = axis_over(label, extent);
+  plot.y = axis_over(unit, extent);
   return plot;
+}
+
+/// Title and caption of a plot.
+std::pair<const char*, const char*> words_of(const std::string& plot_id) {
+  for (const auto& quantity : kCurves)
+    if (plot_id == quantity.id) return {quantity.title, quantity.caption};
+  for (const auto& quantity : kLayers)
+    if (plot_id == quantity.id) return {quantity.title, quantity.caption};
+  return {"", ""};
 }
 
 /// The last diagnostics of a group's first run that has some; null: none has.
@@ -133,22 +137,24 @@ std::vector<Plot> diagnostics_plots(const Comparison& comparison) {
   std::vector<Plot> plots;
   for (const auto& quantity : kCurves)
     plots.push_back(plot_of(
-        comparison, quantity.id, quantity.label, [&](const RunGroup& group) { return curve_of(group, quantity); },
+        comparison, quantity.id, quantity.title, quantity.unit,
+        [&](const RunGroup& group) { return curve_of(group, quantity); },
         /*by_layer=*/false));
   for (const auto& quantity : kLayers)
     plots.push_back(plot_of(
-        comparison, quantity.id, quantity.label, [&](const RunGroup& group) { return layers_of(group, quantity); },
+        comparison, quantity.id, quantity.title, quantity.unit,
+        [&](const RunGroup& group) { return layers_of(group, quantity); },
         /*by_layer=*/true));
   std::erase_if(plots, [](const Plot& plot) { return plot.series.empty(); });
   return plots;
 }
 
+const char* diagnostics_title(const std::string& plot_id) {
+  return words_of(plot_id).first;
+}
+
 const char* diagnostics_caption(const std::string& plot_id) {
-  for (const auto& quantity : kCurves)
-    if (plot_id == quantity.id) return quantity.caption;
-  for (const auto& quantity : kLayers)
-    if (plot_id == quantity.id) return quantity.caption;
-  return "";
+  return words_of(plot_id).second;
 }
 
 Table diagnostics_table(const Comparison& comparison) {

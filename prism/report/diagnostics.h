@@ -4,6 +4,7 @@
 //   page += table_html(diagnostics_table(comparison));
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "prism/report/compare.h"
@@ -17,7 +18,8 @@ namespace prism {
 /// those for which runs recorded something.
 std::vector<Plot> diagnostics_plots(const Comparison& comparison);
 
-/// What the plot of such an id shows, in a sentence.
+/// What the plot of such an id shows, in a few words and in a sentence.
+const char* diagnostics_title(const std::string& plot_id);
 const char* diagnostics_caption(const std::string& plot_id);
 
 /// A row for each layer of each group, of the last diagnostics of its first run that has some.

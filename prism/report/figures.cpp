@@ -20,12 +20,6 @@ constexpr size_t kMostTexts = 60;     // of a curve's points can be pointed at
 constexpr double kFirstPart = 0.1;    // of the tokens: from initial loss to the part worth comparing
 constexpr const char* kUnit = "nats per token";
 
-std::string labels_of(const Comparison& comparison) {
-  std::vector<std::string> labels;
-  for (const auto& group : comparison.groups) labels.push_back(group.label);
-  return join_names(labels);
-}
-
 const RunGroup& baseline_of(const Comparison& comparison) {
   return comparison.groups[comparison.baseline];
 }
@@ -161,7 +155,8 @@ void add_other_heads(Plot& plot, std::vector<PlotSeries> areas) {
 }  // namespace
 
 Plot train_plot(const Comparison& comparison) {
-  Plot plot{.id = "train", .description = "Training loss against trained tokens of " + labels_of(comparison)};
+  Plot plot{.id = "train",
+            .description = "Training loss against trained tokens of " + join_names(labels_of(comparison))};
   const bool faint = count_runs(comparison) <= kMostFaintRuns;
   std::vector<PlotSeries> lines;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
@@ -183,7 +178,8 @@ Plot train_plot(const Comparison& comparison) {
 }
 
 Plot valid_plot(const Comparison& comparison) {
-  Plot plot{.id = "valid", .description = "Validation loss against trained tokens of " + labels_of(comparison)};
+  Plot plot{.id = "valid",
+            .description = "Validation loss against trained tokens of " + join_names(labels_of(comparison))};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
     for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
@@ -200,7 +196,7 @@ Plot difference_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{.id = "difference",
             .description = fmt::format("Validation loss minus that of {} at equal trained tokens, of {}",
-                                       baseline.label, labels_of(comparison))};
+                                       baseline.label, join_names(labels_of(comparison)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
@@ -223,7 +219,7 @@ Plot forest_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{.id = "forest",
             .description = fmt::format("Final validation loss minus that of {}, with 95% intervals, of {}",
-                                       baseline.label, labels_of(comparison))};
+                                       baseline.label, join_names(labels_of(comparison)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto gap = final_difference(comparison.groups[i], baseline);
@@ -240,7 +236,8 @@ Plot forest_plot(const Comparison& comparison) {
 
 Plot pareto_plot(const Comparison& comparison) {
   Plot plot{.id = "pareto",
-            .description = "Final validation loss against training tokens per second of " + labels_of(comparison)};
+            .description =
+                "Final validation loss against training tokens per second of " + join_names(labels_of(comparison))};
   const auto points = cost_points(comparison);
   if (points.size() < 2) return plot;
   PlotSeries front{PlotStyle::kGuide, kNoSeries, {}};
@@ -267,7 +264,8 @@ Plot pareto_plot(const Comparison& comparison) {
 }
 
 Plot distance_plot(const Comparison& comparison) {
-  Plot plot{.id = "distance", .description = "Mean attention distance of each layer of " + labels_of(comparison)};
+  Plot plot{.id = "distance",
+            .description = "Mean attention distance of each layer of " + join_names(labels_of(comparison))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
@@ -288,7 +286,7 @@ Plot distance_difference_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{.id = "distance-difference",
             .description = fmt::format("Mean attention distance of each layer minus that of {}, of {}", baseline.label,
-                                       labels_of(comparison))};
+                                       join_names(labels_of(comparison)))};
   Extent extent{0, 0};
   std::vector<PlotSeries> areas;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {

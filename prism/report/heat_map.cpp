@@ -9,6 +9,7 @@
 #include "prism/report/escape.h"
 #include "prism/report/number_text.h"
 #include "prism/report/page_style.h"
+#include "prism/report/plot_file.h"
 
 namespace prism {
 namespace {
@@ -19,16 +20,6 @@ constexpr double kLetter = 7.2, kSmallCell = 15, kLargeCell = 40, kScaleHeight =
 constexpr size_t kMostLetters = 16;
 /// Grids of more columns have small cells, whose names stand upright.
 constexpr size_t kFewColumns = 16;
-
-/// Colours twice, for programs that know no variables.
-constexpr const char* kStyle = R"css(
-.paper { fill: #fdfdfc; fill: var(--paper); }
-.heat text { font-size: 12px; fill: #1c1d1f; fill: var(--ink);
-  font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; }
-.heat .label { fill: #5b5f66; fill: var(--soft); }
-.heat .cell { fill: #0072b2; fill: var(--series-0); }
-.heat .ground { fill: #f3f3f0; fill: var(--tint); }
-)css";
 
 std::string short_name(const std::string& name) {
   std::string line = plain_line(name);
@@ -144,11 +135,8 @@ std::string heat_map_svg(const HeatMap& map) {
 
 std::string heat_map_file(const HeatMap& map) {
   const Layout at(map);
-  return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"heat\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\">\n<title>{2}</title>\n<style>{3}{4}</style>\n"
-      "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n{5}</svg>\n",
-      at.width, at.height, escape_html(plain_line(map.description)), kPageColours, kStyle, grid_svg(map, at));
+  return svg_on_paper(at.width, at.height, map.description, kHeatMapStyle,
+                      fmt::format("<g class=\"heat\">\n{}</g>\n", grid_svg(map, at)));
 }
 
 }  // namespace prism

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "prism/core/error.h"
@@ -37,12 +37,6 @@ std::string content_policy() {
 constexpr const char* kHint =
     "<p class=\"note hint\" hidden>Point at a plot, or go to it with the Tab key and move with the arrow keys, for the "
     "values at a point. Choose a name to hide it in all plots, or to show it again.</p>\n";
-
-std::vector<std::string> labels_of(const Comparison& comparison) {
-  std::vector<std::string> labels;
-  for (const auto& group : comparison.groups) labels.push_back(group.label);
-  return labels;
-}
 
 std::string page_title(const Comparison& comparison, const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
@@ -93,8 +87,8 @@ std::string page_head(const std::string& title, const std::string& lead) {
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", content_policy());
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  page += fmt::format("<title>{}</title>\n<style>{}{}</style>\n</head>\n<body>\n", escape_html(title), kPageColours,
-                      kPageStyle);
+  page += fmt::format("<title>{}</title>\n<style>{}{}{}</style>\n</head>\n<body>\n", escape_html(title), kPageColours,
+                      kHeatMapStyle, kPageStyle);
   return page + fmt::format("<header>\n<h1>{}</h1>\n{}</header>\n<main>\n", escape_html(title),
                             lead.empty() ? "" : paragraph(lead, "lead"));
 }
@@ -251,11 +245,6 @@ std::string prefill_section(const PrefillRecords& records, const char* heading =
   return section(kSparsity, heading, content);
 }
 
-std::string capitalised(std::string text) {
-  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  return text;
-}
-
 std::string diagnostics_section(const Comparison& comparison, FigureWriter& writer) {
   std::string content;
   if (const Table warnings = warnings_table(comparison); !warnings.rows.empty())
@@ -263,7 +252,7 @@ std::string diagnostics_section(const Comparison& comparison, FigureWriter& writ
   const auto plots = diagnostics_plots(comparison);
   std::string drawings;
   for (const Plot& plot : plots)
-    drawings += writer.figure(plot, capitalised(plot.y.label),
+    drawings += writer.figure(plot, diagnostics_title(plot.id),
                               diagnostics_caption(plot.id) + std::string(band_text(comparison)), "");
   if (!plots.empty()) content += legend_html(comparison) + figures(drawings);
   content += table_details(diagnostics_table(comparison), "The layers in numbers");
@@ -329,17 +318,21 @@ std::string schedule_section(const Comparison& comparison) {
   return section(kAttention, "Head schedules", content + "</div>\n");
 }
 
-/// The group's last sample for a prompt, of the first of its runs that has one.
 struct ShownSample {
-  const Run* run = nullptr;
-  const RunSample* sample = nullptr;
+  const Run* run;
+  const RunSample* sample;
 };
 
-ShownSample find_sample(const RunGroup& group, const std::string& prompt) {
+/// The last sample for a prompt at each temperature, of the first of the group's runs that has one.
+std::vector<ShownSample> last_samples(const RunGroup& group, const std::string& prompt) {
   for (const auto& run : group.runs) {
-    const auto found = std::find_if(run.samples.rbegin(), run.samples.rend(),
-                                    [&](const RunSample& sample) { return sample.prompt == prompt; });
-    if (found != run.samples.rend()) return {&run, &*found};
+    std::map<std::optional<double>, ShownSample> last;
+    for (const auto& sample : run.samples)
+      if (sample.prompt == prompt) last.insert_or_assign(sample.temperature, ShownSample{&run, &sample});
+    if (last.empty()) continue;
+    std::vector<ShownSample> shown;
+    for (const auto& [temperature, sample] : last) shown.push_back(sample);
+    return shown;
   }
   return {};
 }
@@ -356,10 +349,12 @@ std::vector<std::string> prompts_of(const Comparison& comparison) {
   return prompts;
 }
 
-/// ", seed 1, after 4.0M tokens".
+/// ", seed 1, after 4.0M tokens, temperature 0.8".
 std::string sample_origin(const RunGroup& group, const ShownSample& shown) {
   const std::string seed = group.runs.size() > 1 && shown.run->seed ? fmt::format(", seed {}", *shown.run->seed) : "";
-  return fmt::format("{}, after {} tokens", seed, short_number(static_cast<double>(shown.sample->tokens)));
+  const auto& temperature = shown.sample->temperature;
+  return fmt::format("{}, after {} tokens{}", seed, short_number(static_cast<double>(shown.sample->tokens)),
+                     temperature ? fmt::format(", temperature {}", *temperature) : "");
 }
 
 std::string sample_html(const Comparison& comparison, size_t group, const ShownSample& shown) {
@@ -377,8 +372,8 @@ std::string samples_section(const Comparison& comparison) {
   for (size_t i = 0; i < prompts.size(); ++i) {
     content += fmt::format("<h3>Prompt {}</h3>\n<div class=\"samples\">\n", i + 1);
     for (size_t group = 0; group < comparison.groups.size(); ++group) {
-      const auto shown = find_sample(comparison.groups[group], prompts[i]);
-      if (shown.sample) content += sample_html(comparison, group, shown);
+      for (const auto& shown : last_samples(comparison.groups[group], prompts[i]))
+        content += sample_html(comparison, group, shown);
     }
     content += "</div>\n";
   }
@@ -423,10 +418,9 @@ std::string markdown_samples(const Comparison& comparison) {
   std::string text;
   for (const auto& prompt : prompts_of(comparison)) {
     for (const auto& group : comparison.groups) {
-      const auto shown = find_sample(group, prompt);
-      if (!shown.sample) continue;
-      text += fmt::format("{}{}:\n\n{}\n", escape_markdown(group.label), sample_origin(group, shown),
-                          markdown_code_block(prompt + shown.sample->text));
+      for (const auto& shown : last_samples(group, prompt))
+        text += fmt::format("{}{}:\n\n{}\n", escape_markdown(group.label), sample_origin(group, shown),
+                            markdown_code_block(prompt + shown.sample->text));
     }
   }
   return text.empty() ? "" : "## Samples\n\n" + text;

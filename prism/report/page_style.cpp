@@ -24,6 +24,13 @@ const char* const kPageColours = R"css(
 }
 )css";
 
+const char* const kHeatMapStyle = R"css(
+.heat text { font-size: 12px; fill: #1c1d1f; fill: var(--ink); }
+.heat .label { fill: #5b5f66; fill: var(--soft); }
+.heat .cell { fill: #0072b2; fill: var(--series-0); }
+.heat .ground { fill: #f3f3f0; fill: var(--tint); }
+)css";
+
 const char* const kPageStyle = R"css(
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
@@ -76,10 +83,6 @@ thead .n { white-space: normal; min-width: 3.5rem; }
 }
 .tabs button[aria-selected="true"] { color: var(--ink); border-bottom-color: var(--series-0); }
 .tabs button:focus-visible { outline: 2px solid var(--series-0); outline-offset: 2px; }
-.heat text { font-size: 12px; fill: var(--ink); }
-.heat .label { fill: var(--soft); }
-.heat .cell { fill: var(--series-0); }
-.heat .ground { fill: var(--tint); }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr)); gap: 1.75rem 2.5rem; }
 .schedules {
   margin-top: 1.25rem; display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); gap: 1.5rem 2.5rem;

@@ -16,11 +16,14 @@ namespace {
 constexpr double kKeyWidth = 34, kLetter = 7.5, kGap = 18, kLine = 20;
 
 constexpr const char* kFileStyle = R"css(
-.paper { fill: var(--paper); }
 .plot { color: var(--plot-ink); }
 .axis { font-size: 13px; fill: currentColor; text-anchor: middle; }
 .row { font-size: 13px; fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
 .name { font-size: 13px; fill: var(--ink); }
+)css";
+
+constexpr const char* kPaperStyle = R"css(
+.paper { fill: #fdfdfc; fill: var(--paper); }
 text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", Arial, sans-serif; }
 )css";
 
@@ -62,14 +65,18 @@ std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, 
   const std::string drawing = draw_plot(plot, gnuplot);
   const PlotFrame frame = plot_frame(plot);
   const Key key = key_below(plot, labels);
-  const double height = frame.height + key.height;
+  const std::string inner =
+      fmt::format("<svg width=\"{:.0f}\" height=\"{:.0f}\">{}</svg>\n{}", frame.width, frame.height, drawing, key.svg);
+  return svg_on_paper(frame.width, frame.height + key.height, plot.description, kFileStyle, inner);
+}
+
+std::string svg_on_paper(double width, double height, const std::string& description, const std::string& style,
+                         const std::string& drawing) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\">\n<title>{2}</title>\n<style>{3}{4}</style>\n"
-      "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n<svg width=\"{0:.0f}\" height=\"{5:.0f}\">{6}</svg>\n{7}"
-      "</svg>\n",
-      frame.width, height, escape_html(plain_line(plot.description)), kPageColours, kFileStyle, frame.height, drawing,
-      key.svg);
+      "height=\"{1:.0f}\">\n<title>{2}</title>\n<style>{3}{4}{5}</style>\n"
+      "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n{6}</svg>\n",
+      width, height, escape_html(plain_line(description)), kPageColours, kPaperStyle, style, drawing);
 }
 
 }  // namespace prism

@@ -17,4 +17,8 @@ namespace prism {
 /// @throws FailedError as draw_plot().
 std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, const std::string& gnuplot);
 
+/// A drawing on paper of its own, in the page's colours. @param style  CSS besides. @param description  any text.
+std::string svg_on_paper(double width, double height, const std::string& description, const std::string& style,
+                         const std::string& drawing);
+
 }  // namespace prism

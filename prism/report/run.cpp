@@ -177,13 +177,16 @@ class RunReader {
     if (kind == "eval" || kind == "end") add_point(run_.valid, run_, record.number("val_loss"));
     if (kind == "diagnostics") add_diagnostics(record.diagnostics());
     if (kind == "warning") run_.warnings.push_back({run_.tokens, record.text("text")});
-    if (kind == "sample") run_.samples.push_back({run_.tokens, record.text("prompt"), record.text("text")});
+    if (kind == "sample")
+      run_.samples.push_back({run_.tokens, record.text("prompt"), record.number("temperature"), record.text("text")});
     if (kind == "end") {
       end_rate_ = record.number("tokens_per_s");
       run_.peak_memory_bytes = record.whole("peak_memory_bytes");
     }
     // A run that was prolonged after its end has begun to train again.
     if (kind == "train" || kind == "end") run_.finished = kind == "end";
+    if (kind == "train" || kind == "end") run_.diverged.reset();
+    if (kind == "diverged") run_.diverged = record.text("place");
   }
 
   void finish() {
@@ -292,12 +295,12 @@ Run read_run(const fs::path& folder) {
               fs::exists(folder, code) ? "a file at" : "nothing at", folder.string());
   PRISM_CHECK(fs::exists(path, code), "report", "{}: expected records.jsonl in it; found none; {}.", folder.string(),
               runs_below(folder));
-  const auto records = read_records(path);
+  Run run;
+  const auto records = read_records(path, &run.is_cut);
   PRISM_CHECK(
       !records.empty(), "report",
       "{}: expected at least one whole record; found none: the run has not begun, or its file was cut; leave it out.",
       path.string());
-  Run run;
   run.folder = folder;
   const fs::path whole = fs::absolute(folder).lexically_normal();
   run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();

@@ -28,7 +28,9 @@ struct RunLayer {
 
 struct RunSample {
   int64_t tokens = 0;  ///< trained so far
-  std::string prompt, text;
+  std::string prompt;
+  std::optional<double> temperature;  ///< that it was drawn at, if recorded
+  std::string text;
 };
 
 /// How far the attention of a layer looks back.
@@ -116,6 +118,9 @@ struct Run {
   int64_t tokens = 0;                    ///< of the last record
   double seconds = 0;                    ///< of the last record
   bool finished = false;                 ///< an end record closes the file
+  bool is_cut = false;                   ///< the last record's line was cut short and is left out
+  /// Where the first value that was not finite was found, of a run that ended by it; absent: it did not.
+  std::optional<std::string> diverged;
 };
 
 /// Reads `folder`/records.jsonl and, if there, `folder`/recipe.json and `folder`/timing.json.

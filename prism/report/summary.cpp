@@ -34,9 +34,10 @@ int64_t tokens_done(const std::vector<const Run*>& runs) {
   return least;
 }
 
-/// "finished", "41% done", or "not finished" where the goal is unknown.
+/// "finished", "diverged", "41% done", or "not finished" where the goal is unknown.
 std::string state_text(const Run& run) {
   if (run.finished) return "finished";
+  if (run.diverged) return "diverged";
   if (!run.total_tokens || *run.total_tokens < 1) return "not finished";
   // Rounded down: a run that has not finished is not 100% done.
   const double percent = 100.0 * static_cast<double>(run.tokens) / static_cast<double>(*run.total_tokens);
@@ -143,7 +144,12 @@ void add_state_notes(const Comparison& comparison, Table& table) {
   for (const auto& group : comparison.groups) {
     std::vector<const Run*> unfinished;
     for (const auto& run : group.runs) {
-      if (!run.finished) unfinished.push_back(&run);
+      if (run.diverged)
+        table.notes.push_back(fmt::format("{}{} diverged after {} tokens{}.", group.label, seeds_clause(group, {&run}),
+                                          grouped(run.tokens),
+                                          run.diverged->empty() ? "" : ", first in " + *run.diverged));
+      else if (!run.finished)
+        unfinished.push_back(&run);
     }
     if (unfinished.empty()) continue;
     table.notes.push_back(fmt::format("{}{} {} not finished: {}.", group.label, seeds_clause(group, unfinished),

@@ -14,6 +14,13 @@ bool is_layer_path(const std::string& path) {
   return path.starts_with("model.layers[");
 }
 
+/// An empty object where there is none.
+Json last_record(const std::filesystem::path& run) {
+  if (!std::filesystem::exists(run / kRunRecordsName)) return Json::object();
+  auto records = read_records(run / kRunRecordsName);
+  return records.empty() ? Json::object() : std::move(records.back());
+}
+
 }  // namespace
 
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides) {
@@ -45,13 +52,16 @@ Recipe load_run_recipe(const std::filesystem::path& run) {
 }
 
 bool is_finished(const std::filesystem::path& run) {
-  if (!std::filesystem::exists(run / kRunRecordsName)) return false;
-  const auto records = read_records(run / kRunRecordsName);
-  if (records.empty() || records.back().value("kind", "") != "end") return false;
+  const Json last = last_record(run);
+  if (last.value("kind", "") != "end") return false;
   const CheckpointStore checkpoints(run);
   const auto steps = checkpoints.steps(CheckpointKind::step);
   const bool kept = !steps.empty() || !checkpoints.steps(CheckpointKind::best).empty();
-  return !kept || (!steps.empty() && steps.back() == records.back().value("step", int64_t{-1}));
+  return !kept || (!steps.empty() && steps.back() == last.value("step", int64_t{-1}));
+}
+
+bool has_diverged(const std::filesystem::path& run) {
+  return last_record(run).value("kind", "") == "diverged";
 }
 
 std::string differing_field(const Recipe& run, Recipe given) {
@@ -81,7 +91,8 @@ void check_train_options(const TrainOptions& options) {
   at_least("eval_tokens", static_cast<double>(options.eval_tokens), 0);
   at_least("checkpoint_every_tokens", static_cast<double>(options.checkpoint_every_tokens), 0);
   at_least("sample_tokens", static_cast<double>(options.sample_tokens), 1);
-  at_least("sample_temperature", options.sample_temperature, 0);
+  at_least("sample_every_tokens", static_cast<double>(options.sample_every_tokens), 0);
+  sample_temperatures(options.sample_temperature);
   for (const auto& [name, value] :
        {std::pair{"tokens", options.tokens}, {"batch_rows", options.batch_rows}, {"accumulate", options.accumulate}})
     // Small enough that the tokens of a step cannot overflow.
@@ -115,6 +126,18 @@ LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens)
               options.warmup_tokens > 0 ? static_cast<double>(options.warmup_tokens) : options.warmup_share * total,
           .decay_tokens = options.decay_share * total,
           .total_tokens = total};
+}
+
+std::vector<double> sample_temperatures(const Json& value) {
+  std::vector<double> temperatures;
+  read_fields(temperatures, value.is_array() ? value : Json::array({value}), "train.sample_temperature");
+  PRISM_CHECK(!temperatures.empty(), "recipe",
+              "train.sample_temperature: expected a number or a list of them; found an empty list; write for instance "
+              "[0.5,1].");
+  for (const double temperature : temperatures)
+    PRISM_CHECK(temperature >= 0, "recipe", "train.sample_temperature: expected at least 0; found {}; raise it.",
+                temperature);
+  return temperatures;
 }
 
 std::vector<int64_t> save_steps(const Json& value, int64_t total) {

@@ -57,8 +57,8 @@ struct TrainOptions {
   int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
   Json save_steps = "none";
   std::vector<std::string> sample_prompts;
-  int64_t sample_tokens = 100;
-  double sample_temperature = 0.8;
+  int64_t sample_every_tokens = 0, sample_tokens = 100;
+  Json sample_temperature = 0.8;
   template <class Visitor>
   void visit(Visitor& v) {
     v("tokens", tokens, "tokens to train on, rounded up to whole steps");
@@ -90,8 +90,9 @@ struct TrainOptions {
     v("keep_last", keep_last, "checkpoints kept of those to resume from");
     v("save_steps", save_steps, "steps whose weights are kept: none, log (1, 2, 4, 8, ...) or a list");
     v("sample_prompts", sample_prompts, "texts continued at the end, for the report");
+    v("sample_every_tokens", sample_every_tokens, "continued also every so many tokens; 0: at the end only");
     v("sample_tokens", sample_tokens, "tokens of each continuation, fewer where the context ends");
-    v("sample_temperature", sample_temperature, "of the continuations; 0: greedy");
+    v("sample_temperature", sample_temperature, "of the continuations, or a list of several; 0: greedy");
   }
 };
 
@@ -135,6 +136,9 @@ constexpr const char* kRunRecordsName = "records.jsonl";
 /// Whether a run is done: its records end with that, and where there are checkpoints the last one is of its last step
 /// (it is written behind the records). Copies of a run's records, and runs whose checkpoints were not kept, have none.
 bool is_finished(const std::filesystem::path& run);
+/// Whether the run of that folder ended because its loss was no longer finite. Resumed, it goes on from its last
+/// checkpoint.
+bool has_diverged(const std::filesystem::path& run);
 
 /// The recipe of a run that was begun in `run`. @throws InputError if there is none.
 Recipe load_run_recipe(const std::filesystem::path& run);
@@ -154,6 +158,9 @@ int64_t step_tokens(const Recipe& recipe);
 void check_train_options(const TrainOptions& options);
 /// check_train_options(), and that a step is no longer than the training (a single window may be).
 void check_training(const Recipe& recipe);
+
+/// The temperatures that samples are drawn at. @throws InputError unless it is a number or numbers, none below 0.
+std::vector<double> sample_temperatures(const Json& value);
 
 /// The steps of `save_steps` up to `total`. @throws InputError unless none, log or a list of steps.
 std::vector<int64_t> save_steps(const Json& value, int64_t total);

@@ -235,14 +235,16 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const 
       runs.push_back(std::move(run));
     }
   auto present = runs_in(records, names);
-  std::erase_if(present, [](const auto& run) { return !is_finished(run.first); });
+  std::erase_if(present, [](const auto& run) { return !is_finished(run.first) && !has_diverged(run.first); });
   for (auto& run : runs_in(out, names)) present.push_back(std::move(run));
   for (auto& run : runs) {
     const auto found = std::find_if(present.begin(), present.end(),
                                     [&](const auto& other) { return difference(other.second, run.recipe).empty(); });
     if (found != present.end()) {
       run.folder = found->first;
-      run.state = is_finished(run.folder) ? SweepRun::State::finished : SweepRun::State::begun;
+      run.state = is_finished(run.folder)    ? SweepRun::State::finished
+                  : has_diverged(run.folder) ? SweepRun::State::diverged
+                                             : SweepRun::State::begun;
       continue;
     }
     PRISM_CHECK(!fs::exists(run.folder / kRunRecipeName), kOperation,

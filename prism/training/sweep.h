@@ -4,7 +4,8 @@
 //    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}}}
 //
 //   const Sweep sweep = load_sweep("sweep.json", {});
-//   for (const SweepRun& run : plan_sweep(sweep, "runs/sweep", "")) ...        // finished, begun, or still to do
+//   for (const SweepRun& run : plan_sweep(sweep, "runs/sweep", "")) ...        // finished, diverged, begun, or still
+//   to do
 #pragma once
 
 #include <cstdint>
@@ -73,18 +74,21 @@ Sweep load_sweep(const std::filesystem::path& file, const std::vector<Override>&
 Sweep sweep_of(const SweepFile& file, const std::filesystem::path& path, const std::vector<Override>& overrides);
 
 struct SweepRun {
-  enum class State { absent, begun, finished };
+  enum class State { absent, begun, finished, diverged };
   std::string name, arm;  ///< name: ARM-seedN
   Recipe recipe;
   std::filesystem::path folder;  ///< where it is, or will be
   State state = State::absent;
+
+  /// Whether there is nothing more to do: to diverge is a result too.
+  bool ended() const { return state == State::finished || state == State::diverged; }
 };
 
 /// All runs, seed by seed, so that a machine that slows down slows all arms alike. A run is known by its recipe and
 /// seed, whatever its folder is called.
 ///
 /// @param out      the sweep's folder, with a folder for each run.
-/// @param records  a second folder in which finished runs are looked for; may be empty or absent.
+/// @param records  a second folder in which runs that ended are looked for; may be empty or absent.
 /// @throws InputError if a run's folder holds another recipe.
 std::vector<SweepRun> plan_sweep(const Sweep& sweep, const std::filesystem::path& out,
                                  const std::filesystem::path& records);

@@ -54,9 +54,13 @@ void TensorBoard::add(const Json& record) {
   } else if (kind == "sample") {
     samples_ = step == sample_step_ ? samples_ + 1 : 0;
     sample_step_ = step;
-    events_.text(step, fmt::format("sample/{}", samples_), record.value("prompt", "") + record.value("text", ""));
+    events_.text(step, fmt::format("sample/{}", samples_),
+                 fmt::format("{}{}\n\n(temperature {})", record.value("prompt", ""), record.value("text", ""),
+                             record.value("temperature", 0.0)));
   } else if (kind == "warning") {
     events_.text(step, "warning", record.value("text", ""));
+  } else if (kind == "diverged") {
+    events_.text(step, "warning", "diverged; first not finite: " + record.value("place", ""));
   } else if (kind == "diagnostics") {
     add_diagnostics(step, record);
   }

@@ -372,6 +372,7 @@ std::string Trainer::way_back() const {
 
 void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) {
   const auto place = place_of_divergence(decoder_, first_batch(first_window));
+  record_divergence(place);
   throw FailedError(
       kOperation,
       fmt::format(
@@ -399,9 +400,9 @@ bool Trainer::finish_step() {
       json.update(measured);  // with a kind of its own
       keep(json);
     }
-    record_samples();
-    record_end();
   }
+  if (last || due(train.sample_every_tokens)) record_samples();
+  if (last) record_end();
   state_.evaluation_pending = false;
   if (last || due(train.checkpoint_every_tokens)) save_checkpoint();
   return true;
@@ -420,13 +421,15 @@ bool Trainer::evaluate() {
   const auto validation = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens);
   if (!validation) return false;
   const auto [loss, tokens] = *validation;
-  if (!std::isfinite(loss))
+  if (!std::isfinite(loss)) {
+    record_divergence("the validation loss");
     throw FailedError(
         kOperation,
         fmt::format(
             "expected a finite validation loss; found {} after step {}, windows up to {} of the data; {}; lower "
             "train.learning_rate or lengthen the warm-up.",
             loss, state_.step, state_.windows - 1, way_back()));
+  }
   state_.last_val_loss = loss;
   Json json = record("eval");
   json.update({{"val_loss", loss}, {"val_tokens", tokens}});
@@ -438,12 +441,12 @@ bool Trainer::evaluate() {
   return true;
 }
 
-GenerateOptions Trainer::sample_options(const std::string& prompt) const {
+GenerateOptions Trainer::sample_options(const std::string& prompt, double temperature) const {
   GenerateOptions options;
   const auto room = room_behind(recipe_.model, *tokenizer_, prompt);
   options.max_new_tokens = std::min(recipe_.train.sample_tokens, room.value_or(recipe_.train.sample_tokens));
   options.heed_signals = false;  // a sample cut short would stand in the records for ever
-  options.sampler.temperature = recipe_.train.sample_temperature;
+  options.sampler.temperature = temperature;
   options.sampler.seed = recipe_.seed;
   return options;
 }

@@ -64,7 +64,7 @@ class Trainer {
   void write_resume_record();
   /// Before the first step: a prompt that does not fit must not be found out after the last.
   void check_samples();
-  GenerateOptions sample_options(const std::string& prompt) const;
+  GenerateOptions sample_options(const std::string& prompt, double temperature) const;
   void restore();
   /// Saves what is done so far, for --resume.
   TrainResult stop();
@@ -92,6 +92,8 @@ class Trainer {
   void record_diagnostics(const StepReport& report, double seconds);
   void record_samples();
   void record_end();
+  /// @param place  where the first value that is not finite was found; empty: nowhere, on looking again.
+  void record_divergence(const std::string& place);
   void save_checkpoint();
   void save_weights(CheckpointKind kind);
   bool due(int64_t every_tokens) const;

@@ -121,11 +121,20 @@ void Trainer::record_training(double norm, double learning_rate) {
 
 void Trainer::record_samples() {
   if (!tokenizer_) return;
-  for (const auto& prompt : recipe_.train.sample_prompts) {
-    Json json = record("sample");
-    json.update({{"prompt", prompt}, {"text", generate(decoder_, *tokenizer_, prompt, sample_options(prompt)).text}});
-    keep(json);
-  }
+  for (const auto& prompt : recipe_.train.sample_prompts)
+    for (const double temperature : sample_temperatures(recipe_.train.sample_temperature)) {
+      const auto sample = generate(decoder_, *tokenizer_, prompt, sample_options(prompt, temperature));
+      Json json = record("sample");
+      json.update({{"prompt", prompt}, {"temperature", temperature}, {"text", sample.text}});
+      keep(json);
+    }
+}
+
+void Trainer::record_divergence(const std::string& place) {
+  Json json = record("diverged");
+  json["place"] = place;
+  keep(json);
+  records_->sync();
 }
 
 void Trainer::record_end() {

@@ -60,6 +60,9 @@ TEST(PrefillBench, MeasuresEveryMethodBesideDense) {
   EXPECT_NEAR(rows[1].recall, 1, 1e-9);
   for (const auto& row : rows) {
     EXPECT_EQ(row.heads, 2);
+    ASSERT_EQ(row.by_head.size(), 2u);
+    EXPECT_NEAR((row.by_head[0].density + row.by_head[1].density) / 2, row.density, 1e-9);
+    EXPECT_NEAR((row.by_head[0].recall + row.by_head[1].recall) / 2, row.recall, 1e-9);
     EXPECT_GT(row.attend_ms, 0);
     EXPECT_GT(row.sdpa_ms, 0);
     EXPECT_NEAR(row.speedup, row.dense_ms / (row.select_ms + row.attend_ms), 1e-9);

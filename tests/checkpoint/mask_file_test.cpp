@@ -17,13 +17,15 @@ TEST(MaskFile, KeepsListsAndReadsBooleans) {
   const auto kept = torch::rand({2, 3, 4, 5}) < 0.4;
   const auto mask = make_block_mask(kept, 32, 128);
   save_block_mask(folder.path() / "lists.safetensors", mask);
-  const auto read = load_block_mask(folder.path() / "lists.safetensors", 600, {});
+  const auto read = load_block_mask(folder.path() / "lists.safetensors", 600);
   EXPECT_EQ(read.query_block_size, 32);
   EXPECT_EQ(read.key_block_size, 128);
   EXPECT_TRUE(at::equal(kept_blocks(read, 5), kept));
+  EXPECT_THROW(load_block_mask(folder.path() / "lists.safetensors", 600, BlockSizes{.block_size = 32}), InputError);
 
   write_tensors(folder.path() / "mask.safetensors", {{"mask", kept.to(torch::kByte)}});
-  const auto booleans = load_block_mask(folder.path() / "mask.safetensors", 160, {.query_block = 64, .key_block = 32});
+  const auto booleans =
+      load_block_mask(folder.path() / "mask.safetensors", 160, BlockSizes{.query_block = 64, .key_block = 32});
   EXPECT_EQ(booleans.key_block_size, 32);
   EXPECT_TRUE(at::equal(kept_blocks(booleans, 5), kept));
 }

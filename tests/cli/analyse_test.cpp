@@ -221,6 +221,8 @@ TEST(AnalyseSpectrum, ShowsTheZonesOfEveryHeadAndDrawsOne) {
 TEST(AnalyseSpectrum, AnswersWrongInputWithASentence) {
   const std::string model = prism_seed("1");
   expect_sentence(run({"analyse", "spectrum", model}), 2, {"TEXT"});
+  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--rotary-base", "500"}), 2,
+                  {"--rotary", "leave it out"});
   expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--tokens", "100000"}), 2, {"100000", "context"});
   expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--layer", "9"}), 2, {"--layer", "9"});
   expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--head", "-1"}), 2, {"--head", "-1"});

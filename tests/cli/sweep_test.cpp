@@ -128,13 +128,32 @@ TEST(Sweep, SearchesSchedulesByRungsAndTimesTheLast) {
   EXPECT_NE(lines.out.find("speed_ratio"), std::string::npos);
 }
 
-TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
-  // A learning rate that diverges: the run fails, the others do not.
+TEST(Sweep, SaysWhichRunDivergedWhereAndDoesNotRunItAgain) {
   write_text(Workshop::folder() / "diverges.json", R"({"recipe": "recipe.json", "seeds": [1],
     "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
     "arms": {"good": {}, "bad": {"train.learning_rate": 1e30, "train.warmup_share": 0, "train.clip": 0}}})");
-  const auto outcome = run({"sweep", "diverges.json"});
-  expect_sentence(outcome, 1, {"bad-seed1", "finite"});
+  const std::vector<std::string> words = {"sweep", "diverges.json", "--records", "kept"};
+  const auto outcome = run(words);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("bad-seed1: "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("finite loss"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.out.find("good"), std::string::npos);
+  EXPECT_NE(outcome.out.find("bad diverged after"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(", first in "), std::string::npos) << outcome.out;
+  const auto records = read_text(Workshop::folder() / "kept/bad-seed1/records.jsonl");
+  EXPECT_NE(records.find("\"kind\":\"diverged\""), std::string::npos);
+  EXPECT_NE(run({"sweep", "diverges.json", "--records", "kept", "--plan"}).out.find("bad-seed1   diverged"),
+            std::string::npos);
+  EXPECT_EQ(run(words).out, outcome.out);
+}
+
+TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
+  write_text(Workshop::folder() / "fails.json", R"({"recipe": "recipe.json", "seeds": [1],
+    "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
+    "arms": {"good": {}, "bad": {"train.sample_prompts": [")" +
+                                                    std::string(300, 'q') + R"("]}}})");
+  const auto outcome = run({"sweep", "fails.json"});
+  expect_sentence(outcome, 1, {"bad-seed1", "sample_prompts"});
   EXPECT_NE(outcome.out.find("good"), std::string::npos);
 }
 

@@ -104,6 +104,9 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(train({"--train.sample_prompts", "[\"" + std::string(300, 'q') + "\"]"}), 2,
                   {"train.sample_prompts", "context of 32 tokens"});
   expect_sentence(train({"--train.sample_temperature", "-1"}), 2, {"sample_temperature"});
+  expect_sentence(train({"--train.sample_temperature", "[0.5,-1]"}), 2, {"sample_temperature", "-1"});
+  expect_sentence(train({"--train.sample_temperature", "[]"}), 2, {"sample_temperature", "empty"});
+  expect_sentence(train({"--train.sample_temperature", "warm"}), 2, {"sample_temperature", "warm"});
   expect_sentence(train({"--train.batch_rows", "1000000000000"}), 2, {"batch_rows"});
   expect_sentence(train({"--train.save_steps", "[0]"}), 2, {"save_steps"});
   expect_sentence(train({"--train.batch_rows", "1000"}), 2, {"at most train.tokens"});
@@ -177,6 +180,14 @@ TEST(TrainSamples, EndWithTheContextAndNeedATokenizer) {
   };
   EXPECT_EQ(train("long-sample", {"--train.sample_tokens", "1000"}).status, 0);
   EXPECT_NE(read_text(shop / "long-sample/records.jsonl").find("\"kind\":\"sample\""), std::string::npos);
+  EXPECT_EQ(
+      train("warm-samples", {"--train.sample_temperature", "[0,1.5]", "--train.sample_every_tokens", "256"}).status, 0);
+  std::vector<std::pair<int64_t, double>> samples;
+  std::istringstream lines(read_text(shop / "warm-samples/records.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    if (const auto record = Json::parse(line); record["kind"] == "sample")
+      samples.emplace_back(record["tokens"], record["temperature"]);
+  EXPECT_EQ(samples, (std::vector<std::pair<int64_t, double>>{{256, 0}, {256, 1.5}, {512, 0}, {512, 1.5}}));
   fs::create_directories(shop / "bare");
   for (const auto& entry : fs::directory_iterator(shop / "data"))
     if (entry.path().extension() == ".bin" || entry.path().filename() == "data.json")

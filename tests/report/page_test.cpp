@@ -209,15 +209,20 @@ TEST(ReportHtml, SaysWhenEqualNamesStandApart) {
   EXPECT_TRUE(has(html, "uniform (" + (folder.path("b")).string() + ")"));
 }
 
-TEST(ReportHtml, ShowsTheLastSampleOfEachPrompt) {
+TEST(ReportHtml, ShowsTheLastSampleOfEachPromptAndTemperature) {
   const RunFolder folder;
   const std::string samples =
       "{\"kind\":\"sample\",\"tokens\":1000,\"prompt\":\"P\",\"text\":\" early\"}\n"
-      "{\"kind\":\"sample\",\"tokens\":3000,\"prompt\":\"P\",\"text\":\" late\\nline\"}\n";
+      "{\"kind\":\"sample\",\"tokens\":3000,\"prompt\":\"P\",\"text\":\" late\\nline\"}\n"
+      "{\"kind\":\"sample\",\"tokens\":3000,\"prompt\":\"P\",\"temperature\":1.5,\"text\":\" warm\"}\n"
+      "{\"kind\":\"sample\",\"tokens\":3000,\"prompt\":\"P\",\"temperature\":0.5,\"text\":\" cool\"}\n";
   const std::string html = render(compare_runs({read_run(folder.write("a", run_lines({.more = samples})))})).html;
   EXPECT_FALSE(has(html, "early"));
   EXPECT_TRUE(has(html, "<span class=\"prompt\">P</span> late\nline</p>"));
-  EXPECT_TRUE(has(html, ", after 3.00k tokens"));
+  EXPECT_TRUE(has(html, ", after 3.00k tokens</header>"));
+  const size_t cool = html.find("</span> cool</p>"), warm = html.find("</span> warm</p>");
+  EXPECT_LT(cool, warm) << "by temperature";
+  EXPECT_TRUE(has(html, ", after 3.00k tokens, temperature 1.5</header>"));
 }
 
 TEST(ReportHtml, NamesTheSeriesOfEveryLegendEntryAndPlot) {

@@ -92,6 +92,20 @@ TEST(ReadRun, LeavesOutALastLineCutShort) {
       read_run(folder.write("r", run_lines({.end = false}) + "{\"kind\":\"eval\",\"tokens\":9000,\"val_lo"));
   EXPECT_EQ(run.valid.size(), 3U);
   EXPECT_EQ(run.tokens, 3000);
+  const auto comparison = compare_runs({run});
+  ASSERT_EQ(comparison.remarks.size(), 1U);
+  EXPECT_NE(comparison.remarks[0].find("cut short"), std::string::npos);
+}
+
+TEST(ReadRun, KnowsWhetherItDivergedAndWhere) {
+  const RunFolder folder;
+  const std::string diverged = "{\"kind\":\"diverged\",\"tokens\":3100,\"place\":\"the queries of layer 1\"}\n";
+  const prism::Run run = read_run(folder.write("r", run_lines({.end = false}) + diverged));
+  EXPECT_EQ(run.diverged, "the queries of layer 1");
+  EXPECT_FALSE(run.finished);
+  EXPECT_TRUE(compare_runs({run}).remarks.empty());
+  const std::string on = "{\"kind\":\"train\",\"tokens\":3200,\"loss\":3}\n";
+  EXPECT_FALSE(read_run(folder.write("s", run_lines({.end = false}) + diverged + on)).diverged) << "resumed";
 }
 
 TEST(ReadRun, ShowsARunOfNothingButItsFirstRecord) {

@@ -43,7 +43,7 @@ def main():
     expect("the sum of squares of a histogram", math.sqrt(values.sum_squares), float(diagnostics[0]["parameters"][0]["weight"]))
     text = events.Tensors("sample/0")[-1].tensor_proto.string_val[0].decode()
     sample = of_kind("sample")[-1]
-    expect("the sample", text, sample["prompt"] + sample["text"])
+    expect("the sample", text, f"{sample['prompt']}{sample['text']}\n\n(temperature {sample['temperature']:g})")
     print(f"{len(events.Tags()['scalars'])} scalars, {len(events.Tags()['histograms'])} histograms")
 
 

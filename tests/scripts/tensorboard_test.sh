@@ -2,23 +2,12 @@
 # Trains a few steps and reads the event files back with the tensorboard package: what stock TensorBoard shows.
 #
 #   tests/scripts/tensorboard_test.sh     with the package in .venv-tensorboard (scripts/test.sh --all puts it there)
-set -euo pipefail
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-prism=$root/build/release/bin/prism
+source "$(dirname "${BASH_SOURCE[0]}")/small_run.sh"
 python=$root/.venv-tensorboard/bin/python
 [ -x "$python" ] || { echo "expected the tensorboard package in .venv-tensorboard; found none; run scripts/test.sh --all."; exit 1; }
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
-cp "$root"/docs/*.md .
-$prism tokenizer train ./*.md --vocab-size 300 --out tokenizer --format txt
-$prism tokenize ./*.md --tokenizer tokenizer --format txt --separator '\n\n' --valid-share 0.1 --out data
-words=(--model.d_model 16 --model.context 32 --model.schedule 2x2 --model.ffn_width 32 --data.folder data
-  --train.batch_rows 4 --train.diagnose_steps 50 --train.log_steps 10 --train.eval_tokens 512 --train.sample_prompts '["prism"]'
-  --train.checkpoint_every_tokens 6400)
-echo '{}' > recipe.json
+prepare_small_run
 # Stopped behind its first checkpoint, it goes on in a second file, which takes the place of the first from there on.
-$prism train --recipe recipe.json --out run "${words[@]}" --train.tokens 38400 &
+$prism train --recipe recipe.json --out run &
 while kill -0 $! 2> /dev/null && ! ls run/checkpoints/step-* > /dev/null 2>&1; do sleep 0.05; done
 kill -TERM $!
 wait $! || true

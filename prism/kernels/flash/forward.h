@@ -194,7 +194,7 @@ class ForwardTask {
     const int64_t end = high < tile + kKeyTile ? high : tile + kKeyTile;
     const int64_t from = low > tile ? (low - tile) / P::kWidth * P::kWidth : 0, begin = tile + from;
     if ((low > begin ? low : begin) >= end) return;
-    constexpr int64_t kTwo = 2 * Op::kLanes;
+    const int64_t width = round_up(end - begin, 2 * Op::kLanes);
     for (int64_t first = begin; first < end; first += P::kWidth)
       multiply_into<Op>({scratch_.queries + row * query_stride_, query_stride_}, rows,
                         head_.keys + P::offset(head_.key_dim, first), P::vectors(head_.count, first),
@@ -202,9 +202,9 @@ class ForwardTask {
     for (int r = 0; r < rows; ++r) {
       const int64_t own_first = first_key_[row + r] > keys.first ? first_key_[row + r] : keys.first;
       const int64_t own_end = end_key_[row + r] < keys.end ? end_key_[row + r] : keys.end;
-      hide_scores(scratch_.scores + r * kKeyTile, round_up(end - begin, kTwo), own_first - begin, own_end - begin);
+      hide_scores(scratch_.scores + r * kKeyTile, width, own_first - begin, own_end - begin);
     }
-    if (!soften_strip(row, rows, round_up(end - begin, kTwo))) return;
+    if (!soften_strip(row, rows, width)) return;
     const int64_t in_tile = head_.count - tile < kKeyTile ? head_.count - tile : kKeyTile;
     // Values in front of the first key stay out: those of a block that is not kept may be anything, NaN too.
     constexpr int64_t kStepKeys = Op::kPair * Op::kSteps;
@@ -248,7 +248,7 @@ class ForwardTask {
   PRISM_FORCE_INLINE void raise_largest(int row, float top) {
     const float before = scratch_.largest[row];
     if (top <= before) return;
-    const float past = past_share(before, top, c_);
+    const float past = ::exp2f(c_ * (before - top));
     scratch_.largest[row] = top;
     scratch_.total[row] *= past;
     float* sums = scratch_.sums + row * stride_;

@@ -2,7 +2,6 @@
 // added up before a larger score came is scaled down.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "prism/kernels/simd/exp2.h"
@@ -36,11 +35,6 @@ PRISM_FORCE_INLINE bool has_nan(const float* scores, int64_t width) {
   for (int64_t i = 0; i < width; i += Op::kLanes)
     zeros = Op::fma(Op::max(least, Op::load(scores + i)), Op::zero(), zeros);
   return !(Op::sum(zeros) == 0);
-}
-
-/// What sums of a row are to be multiplied by when its largest score rises from `before` to `now`.
-PRISM_FORCE_INLINE float past_share(float before, float now, float c) {
-  return now == simd::kNoScore ? 1.0f : ::exp2f(c * (before - now));
 }
 
 /// weights = 2^(c (s - largest)) of a row's scores s. @param width  a multiple of 2 kLanes.
