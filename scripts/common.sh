@@ -18,6 +18,8 @@ build_packages=(
 )
 # shellcheck disable=SC2034
 lint_packages=(git clang-format-14 clang-tidy-14 libomp-14-dev shellcheck)  # libomp: clang cannot read GCC's omp.h
+# shellcheck disable=SC2034
+browser_packages=(chromium chromium-driver)  # looks at the live view in a test
 # All that a CPU program needs of the wheel's dependencies: libtorch_cpu.so links the CUDA run time and CUPTI, nothing more.
 wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 no_deps=--no-deps

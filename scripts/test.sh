@@ -38,7 +38,8 @@ run_tests() {  # PRESET CTEST_ARGUMENT...: results in build/PRESET/tests.xml
 
 echo "$(seconds_since "$began") s before the first test"
 if [ -n "$all" ]; then
-  start_log tensorboard
+  start_log test_tools
+  ensure_packages "${browser_packages[@]}"
   ensure_tensorboard
   exec 9>&-
   run_tests release --no-tests=error "$@"

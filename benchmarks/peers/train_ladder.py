@@ -1,19 +1,12 @@
 """Training speed of the ladder's last rung in PyTorch: four blocks with RMSNorm, ReLU feed-forward parts of two hidden layers,
-learned positions, an untied head, plain SGD, batches of 4,096 windows of 32 tokens. One case a process.
+learned positions, an untied head, plain SGD, batches of 4,096 windows of 32 tokens (timed_training.py).
 
-    python train_ladder.py --case ladder --compile --bf16 --steps 4
-
-Prints one JSON line as train_gpt.py does.
+    python train_ladder.py --compile --bf16 --steps 4
 """
-import argparse
-import json
-import resource
-import statistics
-import time
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from timed_training import Case, time_training
 
 VOCAB, D_MODEL, HEADS, LENGTH, HIDDEN, BLOCKS, BATCH = 2048, 256, 4, 32, 2048, 4, 4096
 
@@ -46,29 +39,9 @@ class Ladder(nn.Module):
         return F.cross_entropy(self.head(x).float().flatten(0, 1), y.flatten())
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--case", choices=["ladder"], default="ladder")
-parser.add_argument("--compile", action="store_true")
-parser.add_argument("--bf16", action="store_true")
-parser.add_argument("--steps", type=int, default=4)
-parser.add_argument("--threads", type=int, default=2)
-args = parser.parse_args()
-torch.set_num_threads(args.threads)
-torch.manual_seed(0)
-model = Ladder()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-step = torch.compile(model) if args.compile else model
-x, y = torch.randint(0, VOCAB, (BATCH, LENGTH)), torch.randint(0, VOCAB, (BATCH, LENGTH))
-seconds = []
-for _ in range(args.steps):
-    start = time.perf_counter()
-    with torch.autocast("cpu", torch.bfloat16, enabled=args.bf16):
-        loss = step(x, y)
-    loss.backward()
-    optimizer.step()
-    optimizer.zero_grad()
-    seconds.append(time.perf_counter() - start)
-print(json.dumps({
-    "case": args.case, "compile": args.compile, "bf16": args.bf16, "params": sum(p.numel() for p in model.parameters()),
-    "tokens_per_s": round(BATCH * LENGTH / statistics.median(seconds[2:]), 1), "first_step_s": round(seconds[0], 1),
-    "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))
+def make_case():
+    model = Ladder()
+    return Case(model, torch.optim.SGD(model.parameters(), lr=0.05), VOCAB, (BATCH, LENGTH))
+
+
+time_training({"ladder": make_case})
