@@ -2,7 +2,7 @@
 # What sparse prompts lose: perplexity of a model trained here over density, and recall of heads whose attention is known, for
 # every selector and with parts of the spectral one changed. Records and figures: docs/results/prefill/.
 #
-#   scripts/study_prefill.sh             all that is not recorded; an hour on two cores
+#   scripts/study_prefill.sh             all that is not recorded; half an hour on two cores
 #   scripts/study_prefill.sh --results   tables and figures of what is recorded
 #
 # Texts come from PRISM_DATA (../shared/data by default). The model is runs/prefill/long: 20 minutes, goes on where it was.
@@ -23,15 +23,17 @@ dense
 oracle:p=0.5 oracle:p=0.7 oracle:p=0.8 oracle:p=0.9 oracle:p=0.95 oracle:p=0.99
 spectral:p=0.3 spectral:p=0.5 spectral:p=0.7 spectral:p=0.8 spectral:p=0.9 spectral:p=0.95
 mean_pooling:p=0.3 mean_pooling:p=0.5 mean_pooling:p=0.7 mean_pooling:p=0.8 mean_pooling:p=0.9 mean_pooling:p=0.95
+spectral:p=0.3,recent=4 spectral:p=0.5,recent=4 spectral:p=0.7,recent=4 spectral:p=0.9,recent=4
+mean_pooling:p=0.3,recent=4 mean_pooling:p=0.5,recent=4 mean_pooling:p=0.7,recent=4 mean_pooling:p=0.9,recent=4
 random:share=0.05 random:share=0.15 random:share=0.3 random:share=0.5 random:share=0.7
-sink_window:window=1 sink_window:window=4 sink_window:window=8 sink_window:window=16
+sink_window:window=1 sink_window:window=2 sink_window:window=4 sink_window:window=8 sink_window:window=16
 xattention:threshold=0.5 xattention:threshold=0.7 xattention:threshold=0.8 xattention:threshold=0.9 xattention:threshold=0.95
 flash_prefill:alpha=0.5 flash_prefill:alpha=0.3 flash_prefill:alpha=0.18 flash_prefill:alpha=0.12
 flex_prefill:gamma=0.5,min_budget=0 flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
 vertical_slash:vertical=50,slash=100 vertical_slash:vertical=100,slash=400 vertical_slash:vertical=200,slash=1000
 EOF
 # Parts of the spectral selector changed, each at several shares.
-ablations=(calibration=causal_running calibration=all_blocks calibration=off bands=auto tail=padded block_size=32 block_size=64
+ablations=(calibration=causal_running calibration=all_blocks calibration=off bands=auto recent=2 tail=padded block_size=32 block_size=64
   block_size=256)
 shares=(0.3 0.5 0.7 0.9)
 

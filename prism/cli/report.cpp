@@ -75,7 +75,7 @@ void write_figures(const std::vector<FigureFile>& files, const fs::path& folder)
 
 /// What a terminal shows.
 std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const ReportOptions& options) {
-  std::vector<Table> tables = {prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)};
+  std::vector<Table> tables = prefill_tables(options.prefill);
   for (auto& table : analysis_tables(options.analysis)) tables.push_back(std::move(table));
   if (comparison) tables.insert(tables.begin(), results_table(*comparison));
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });

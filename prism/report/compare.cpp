@@ -178,8 +178,8 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
   Comparison result;
   for (const auto& run : runs)
     if (run.is_cut)
-      result.remarks.push_back(fmt::format("The last record of {} was cut short and is left out; all before it are used.",
-                                           run.folder.string()));
+      result.remarks.push_back(fmt::format(
+          "The last record of {} was cut short and is left out; all before it are used.", run.folder.string()));
   result.groups = group_runs(std::move(runs), &result.remarks);
   result.baseline = find_group(result.groups, baseline);
   return result;

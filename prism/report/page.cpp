@@ -240,8 +240,8 @@ std::string text_section(const Comparison& comparison) {
 
 std::string prefill_section(const PrefillRecords& records, const char* heading = "Sparse prompts") {
   std::string content;
-  for (const Table& table : {prefill_speed_table(records), prefill_loss_table(records)})
-    if (!table.rows.empty()) content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
+  for (const Table& table : prefill_tables(records))
+    content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
   return section(kSparsity, heading, content);
 }
 
@@ -430,7 +430,7 @@ std::string markdown_samples(const Comparison& comparison) {
 std::string records_text(const ReportOptions& options) {
   std::string text;
   if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);
-  text += markdown_tables({prefill_speed_table(options.prefill), prefill_loss_table(options.prefill)});
+  text += markdown_tables(prefill_tables(options.prefill));
   text += markdown_tables(analysis_tables(options.analysis));
   if (options.figures.empty()) return text;
   for (const auto& picture : analysis_pictures(options.analysis)) {

@@ -138,6 +138,8 @@ class Reader {
                                       {"sdpa_ms", &row.sdpa_ms},
                                       {"speedup", &row.speedup}})
       *value = line.at(name).get<double>();
+    for (const auto& head : line.value("by_head", Json::array()))
+      row.by_head.push_back({head.at("density").get<double>(), head.at("recall").get<double>()});
     speed_settings_.push_back(line.value("settings", Json::object()));
   }
 
@@ -176,6 +178,88 @@ std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name
     if (const auto name = name_of(row); std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   return names;
+}
+
+Table speed_table(const PrefillRecords& records) {
+  Table table{
+      "Sparse prompts: time",
+      {{"selector"},
+       {"heads"},
+       {"tokens", true},
+       {"density", true},
+       {"recall", true},
+       {"oracle's density", true},
+       {"select ms", true},
+       {"attend ms", true},
+       {"dense ms", true},
+       {"LibTorch ms", true},
+       {"times as fast as dense", true}},
+      {},
+      {"Medians of runs in turn. Density: kept blocks as a share of those that are seen. Recall: the share of the "
+       "exact attention that they hold, on sampled rows; the oracle holds as much with the fewest blocks."}};
+  for (const auto& row : records.speeds)
+    table.rows.push_back({{row.method.text},
+                          {row.heads},
+                          {grouped(row.tokens)},
+                          {number_text(row.density, kDensity)},
+                          measured_cell(row.recall, kRecall),
+                          measured_cell(row.oracle_density, kDensity),
+                          {number_text(row.select_ms, kMilliseconds)},
+                          {number_text(row.attend_ms, kMilliseconds)},
+                          {number_text(row.dense_ms, kMilliseconds)},
+                          measured_cell(row.sdpa_ms, kMilliseconds),
+                          {number_text(row.speedup, kRatio)}});
+  return table;
+}
+
+Table loss_table(const PrefillRecords& records) {
+  Table table{"Sparse prompts: perplexity",
+              {{"selector"},
+               {"model and text"},
+               {"tokens", true},
+               {"density", true},
+               {"recall", true},
+               {"perplexity", true},
+               {"Δ %", true}},
+              {},
+              {"Perplexity per token; Δ: above that of dense attention of the same model and text."}};
+  for (const auto& row : records.losses) {
+    const double dense = dense_perplexity(records, row.setup);
+    table.rows.push_back(
+        {{row.method.text},
+         {row.setup},
+         {grouped(row.tokens)},
+         {number_text(row.density, kDensity)},
+         measured_cell(row.recall, kRecall),
+         {number_text(row.perplexity, kPerplexity)},
+         {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kPercent))}});
+  }
+  return table;
+}
+
+/// Where heads are few enough for a column each.
+Table heads_table(const PrefillRecords& records) {
+  constexpr size_t kMostHeads = 16;
+  Table table{"Sparse prompts: heads",
+              {{"selector"}, {"heads"}, {"tokens", true}},
+              {},
+              {"Of each query head the density, then the recall of what is kept of it; heads count from 0."}};
+  size_t most = 0;
+  for (const auto& row : records.speeds)
+    if (row.by_head.size() <= kMostHeads) most = std::max(most, row.by_head.size());
+  for (size_t h = 0; h < most; ++h) table.columns.push_back({fmt::format("head {}", h), true});
+  for (const auto& row : records.speeds) {
+    if (row.by_head.empty() || row.by_head.size() > kMostHeads) continue;
+    auto& cells = table.rows.emplace_back();
+    cells = {{row.method.text}, {row.heads}, {grouped(row.tokens)}};
+    for (size_t h = 0; h < most; ++h) {
+      const auto* head = h < row.by_head.size() ? &row.by_head[h] : nullptr;
+      cells.push_back({head == nullptr    ? kNoValue
+                       : head->recall > 0 ? fmt::format("{:.3f} {:.3f}", head->density, head->recall)
+                                          : number_text(head->density, kDensity)});
+    }
+  }
+  return table;
 }
 
 /// Widens an axis to hold a value.
@@ -236,61 +320,10 @@ PrefillRecords read_prefill_records(const std::vector<fs::path>& files) {
   return reader.take();
 }
 
-Table prefill_speed_table(const PrefillRecords& records) {
-  Table table{
-      "Sparse prompts: time",
-      {{"selector"},
-       {"heads"},
-       {"tokens", true},
-       {"density", true},
-       {"recall", true},
-       {"oracle's density", true},
-       {"select ms", true},
-       {"attend ms", true},
-       {"dense ms", true},
-       {"LibTorch ms", true},
-       {"times as fast as dense", true}},
-      {},
-      {"Medians of runs in turn. Density: kept blocks as a share of those that are seen. Recall: the share of the "
-       "exact attention that they hold, on sampled rows; the oracle holds as much with the fewest blocks."}};
-  for (const auto& row : records.speeds)
-    table.rows.push_back({{row.method.text},
-                          {row.heads},
-                          {grouped(row.tokens)},
-                          {number_text(row.density, kDensity)},
-                          measured_cell(row.recall, kRecall),
-                          measured_cell(row.oracle_density, kDensity),
-                          {number_text(row.select_ms, kMilliseconds)},
-                          {number_text(row.attend_ms, kMilliseconds)},
-                          {number_text(row.dense_ms, kMilliseconds)},
-                          measured_cell(row.sdpa_ms, kMilliseconds),
-                          {number_text(row.speedup, kRatio)}});
-  return table;
-}
-
-Table prefill_loss_table(const PrefillRecords& records) {
-  Table table{"Sparse prompts: perplexity",
-              {{"selector"},
-               {"model and text"},
-               {"tokens", true},
-               {"density", true},
-               {"recall", true},
-               {"perplexity", true},
-               {"Δ %", true}},
-              {},
-              {"Perplexity per token; Δ: above that of dense attention of the same model and text."}};
-  for (const auto& row : records.losses) {
-    const double dense = dense_perplexity(records, row.setup);
-    table.rows.push_back(
-        {{row.method.text},
-         {row.setup},
-         {grouped(row.tokens)},
-         {number_text(row.density, kDensity)},
-         measured_cell(row.recall, kRecall),
-         {number_text(row.perplexity, kPerplexity)},
-         {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kPercent))}});
-  }
-  return table;
+std::vector<Table> prefill_tables(const PrefillRecords& records) {
+  std::vector<Table> tables = {speed_table(records), loss_table(records), heads_table(records)};
+  std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
+  return tables;
 }
 
 std::vector<Plot> prefill_plots(const PrefillRecords& records) {

@@ -2,7 +2,7 @@
 // `prism eval --prefill ... --json`.
 //
 //   const PrefillRecords records = read_prefill_records({"speed.jsonl", "perplexity.jsonl"});
-//   page += table_html(prefill_speed_table(records));
+//   for (const Table& table : prefill_tables(records)) page += table_html(table);
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,11 @@ struct PrefillMethodName {
   std::string series;  ///< without the numbers that say how much is kept: "spectral, calibration off"
 };
 
+/// What is kept of a query head.
+struct PrefillHeadShare {
+  double density = 1, recall = 0;  ///< recall 0: not measured
+};
+
 /// A line of prism bench prefill.
 struct PrefillSpeed {
   PrefillMethodName method;
@@ -29,6 +34,7 @@ struct PrefillSpeed {
   int64_t tokens = 0;
   double density = 1, recall = 0, oracle_density = 0;                           ///< 0: not measured
   double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< sdpa_ms 0: not measured
+  std::vector<PrefillHeadShare> by_head;                                        ///< empty: not recorded
 };
 
 /// A line of prism eval.
@@ -51,9 +57,8 @@ struct PrefillRecords {
 /// @throws InputError for files that cannot be read or hold no record, and lines that are neither.
 PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& files);
 
-/// A row for each line, in their order. No rows: there are none.
-Table prefill_speed_table(const PrefillRecords& records);
-Table prefill_loss_table(const PrefillRecords& records);
+/// Times, perplexities, and what is kept of each head: a row for each line, in their order. Those that have rows.
+std::vector<Table> prefill_tables(const PrefillRecords& records);
 
 /// Perplexity over density, a line for each series, a plot for each setup; recall over density, a plot for each kind of
 /// heads and length.

@@ -49,12 +49,13 @@ TEST_F(PrefillRecordsTest, NameSettingsOnlyWhereRecordsDifferInThem) {
   EXPECT_EQ(records.speeds[0].method.text, "spectral, p 0.9");
   EXPECT_EQ(records.speeds[1].method.text, "spectral, p 0.95");
   EXPECT_EQ(records.speeds[2].method.text, "random");
-  const Table table = prefill_speed_table(records);
+  const auto tables = prefill_tables(records);
+  ASSERT_EQ(tables.size(), 1u) << "neither perplexities nor heads";
+  const Table& table = tables[0];
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.rows[0][1].text, "structured, 8 on 2, 128 wide, bf16");
   EXPECT_EQ(table.rows[0][3].text, "0.300");
   EXPECT_EQ(table.rows[0][9].text, "–") << "LibTorch's was not measured";
-  EXPECT_TRUE(prefill_loss_table(records).rows.empty());
 }
 
 TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
@@ -70,11 +71,24 @@ TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
   EXPECT_EQ(plots[0].series.size(), 3u);
 }
 
+TEST_F(PrefillRecordsTest, ShowEachHeadWhereItIsRecorded) {
+  std::string line = speed_line("spectral", R"({"p":0.9})", 0.3, 0.97);
+  line.insert(line.rfind('}'),
+              R"(,"by_head":[{"density":0.25,"recall":0.5,"oracle_density":0.1},{"density":1,"recall":0,)"
+              R"("oracle_density":0}])");
+  const auto tables = prefill_tables(read(line + speed_line("random", R"({"share":0.5})", 0.5, 0.5)));
+  ASSERT_EQ(tables.size(), 2u);
+  ASSERT_EQ(tables[1].rows.size(), 1u);
+  EXPECT_EQ(tables[1].columns.back().header, "head 1");
+  EXPECT_EQ(tables[1].rows[0][3].text, "0.250 0.500");
+  EXPECT_EQ(tables[1].rows[0][4].text, "1.000") << "its recall was not measured";
+}
+
 TEST_F(PrefillRecordsTest, GivePerplexityBesideDense) {
   const auto records = read_prefill_records({write("a.jsonl", loss_line("dense", "{}", 1, 20)),
                                              write("b.jsonl", loss_line("spectral", R"({"p":0.9})", 0.5, 20.2) +
                                                                   loss_line("spectral", R"({"p":0.5})", 0.2, 24))});
-  const Table table = prefill_loss_table(records);
+  const Table table = prefill_tables(records).at(0);
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_EQ(table.rows[1].back().text, "+1.00");
   EXPECT_EQ(table.rows[2].back().text, "+20.00");
@@ -97,7 +111,7 @@ TEST_F(PrefillRecordsTest, OfOtherModelsTextsAndWindowsAreNotCompared) {
            with(loss_line("spectral", R"({"p":0.5})", 0.2, 25), one) +
            with(loss_line("spectral", R"({"p":0.9})", 0.5, 220), other) +
            with(loss_line("spectral", R"({"p":0.5})", 0.2, 250), other));
-  const Table table = prefill_loss_table(records);
+  const Table table = prefill_tables(records).at(0);
   EXPECT_EQ(table.rows[0][1].text, "runs/long on a.txt, windows of 4,096, bfloat16");
   EXPECT_EQ(table.rows[3][1].text, "runs/long on b.txt, windows of 4,096 every 2,048, bfloat16");
   EXPECT_EQ(table.rows[1].back().text, "+10.00");
