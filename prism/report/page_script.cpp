@@ -158,9 +158,15 @@ const char* const kPageScript = R"js(
     const bar = document.createElement("div");
     bar.className = "tabs";
     bar.setAttribute("role", "tablist");
+    /* A browser that asks again by itself (a live page) does so with the fragment that the page was loaded with. */
+    const key = "prism tab of " + location.hash;
     const choose = (name) => {
       show_tab(name);
       history.replaceState(null, "", "#" + name.toLowerCase());
+      try { sessionStorage.setItem(key, name); } catch { /* Not allowed: the first tab is shown again. */ }
+    };
+    const chosen_before = () => {
+      try { return sessionStorage.getItem(key); } catch { return null; }
     };
     for (const name of names) {
       const tab = bar.appendChild(document.createElement("button"));
@@ -178,7 +184,9 @@ const char* const kPageScript = R"js(
       next.focus();
     });
     document.querySelector("section[data-tab]").before(bar);
-    show_tab(names.find((name) => "#" + name.toLowerCase() === location.hash) || names[0]);
+    const before = chosen_before();
+    show_tab(names.find((name) => name === before) || names.find((name) => "#" + name.toLowerCase() === location.hash) ||
+             names[0]);
   }
 
   for (const svg of document.querySelectorAll("svg[data-plot]")) follow(svg, data.plots[svg.dataset.plot]);
@@ -194,7 +202,7 @@ const char* const kPageScript = R"js(
 })();
 )js";
 
-const char* const kPageScriptHash = "sha256-JdZLHQZmjPNXKeMrmpJGh5/Bry/7/Sra1915bwjIBMk=";
+const char* const kPageScriptHash = "sha256-nSJJmanLgtMoSTqprHiYxSgZ35inG/Yv6eW/k/GZ9JQ=";
 
 std::string plot_data(const std::vector<std::string>& labels, const std::vector<Plot>& plots) {
   Json data = {{"series", Json::array()}, {"plots", Json::object()}};
