@@ -42,10 +42,10 @@ RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const Rot
                 "inverse_frequencies: expected finite angles; found others in {}; look at what made them.",
                 reader.path().string());
   } else {
-    const int64_t turning = words.dims == 0 ? width : words.dims;
-    PRISM_CHECK(turning > 0 && turning % 2 == 0 && turning <= width, operation,
+    PRISM_CHECK(words.dims >= 0 && words.dims % 2 == 0 && words.dims <= width, operation,
                 "--rotary-dims: expected an even number up to the width of a head, {}; found {}; change it.", width,
-                turning);
+                words.dims);
+    const int64_t turning = words.dims == 0 ? width - width % 2 : words.dims;  // of an odd width, the last does not
     PRISM_CHECK(words.base > 1 && std::isfinite(words.base), operation,
                 "--rotary-base: expected a number above 1; found {}; change it.", words.base);
     angles = rotary_angles({.base = words.base}, turning);

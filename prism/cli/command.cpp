@@ -6,6 +6,22 @@
 #include "prism/core/names.h"
 
 namespace prism {
+namespace {
+
+/// An empty name, of a shell's variable that is not set for instance, must not mean that none was given.
+void check_names(const CLI::App& app) {
+  for (const auto* option : app.get_options()) {
+    const std::string type = option->get_type_name();
+    const bool is_name = type.find("FILE") != std::string::npos || type.find("FOLDER") != std::string::npos ||
+                         type.find("OUT.") != std::string::npos || type == "MODEL";
+    const auto results = option->results();
+    if (is_name && std::find(results.begin(), results.end(), "") != results.end())
+      throw InputError(app.get_name(), fmt::format("{}: expected a name; found nothing; give one or leave it out.",
+                                                   option->get_name()));
+  }
+}
+
+}  // namespace
 
 void add_threads_option(CLI::App& app, int& threads, const std::string& what) {
   app.add_option("--threads", threads, what + "; 0: as many as this process may use")
@@ -43,6 +59,7 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   Arguments reversed(arguments.rbegin(), arguments.rend());  // CLI11 pops from the back
   try {
     app.parse(std::move(reversed));
+    check_names(app);
     return true;
   } catch (const CLI::CallForHelp&) {
     // Subcommands answer --help for themselves.

@@ -106,7 +106,9 @@ void Reading::read_text(const ReadingWords& words) {
                 "--text: expected at most {} tokens, which the model reads at once; found {}; shorten it.",
                 grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
   }
-  PRISM_CHECK(!ids_.empty(), kOperation, "expected text in {}; found none; name another file.", source_);
+  PRISM_CHECK(
+      !ids_.empty(), kOperation, "expected text in {}{}; found none; name another file.", source_,
+      tokens_ == 1 && tokenizer().end_of_text() ? " and --tokens of at least 2, the first of which opens it" : "");
   tokens_ = static_cast<int64_t>(ids_.size());
 }
 

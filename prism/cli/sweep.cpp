@@ -114,11 +114,11 @@ Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<Sw
     if (!run.ended()) continue;
     ended.push_back(read_recorded_run(run.folder));
     ended.back().name = run.arm;  // whatever it was called when it ran
-    has_baseline |= run.arm == baseline && run.state == SweepRun::State::finished;
+    has_baseline |= run.arm == baseline;
   }
   if (!has_baseline)
     throw FailedError(kOperation,
-                      fmt::format("expected a finished run of the baseline {} to compare with; found none; see {}.",
+                      fmt::format("expected a run of the baseline {} that ended, to compare with; found none; see {}.",
                                   baseline, (out / "logs").string()));
   Comparison comparison = compare_runs(std::move(ended), baseline);
   write_file(out / "report.html", report_html(comparison, {}, problems));
@@ -178,15 +178,18 @@ bool run_all(const Words& words, const std::string& name, const fs::path& out, c
   return done;
 }
 
-/// The mean final validation loss of each schedule; NaN where no run of it finished.
+/// The mean final validation loss of each schedule; NaN where no run of it finished, or one diverged.
 std::vector<double> losses_of(const std::vector<HeadSchedule>& schedules, const std::vector<SweepRun>& runs) {
   std::vector<double> losses;
   for (const auto& schedule : schedules) {
     std::vector<double> values;
     for (const auto& run : runs) {
-      if (run.arm != format_head_schedule(schedule) || run.state != SweepRun::State::finished) continue;
+      if (run.arm != format_head_schedule(schedule) || !run.ended()) continue;
       const Run read = read_recorded_run(run.folder);
-      if (!read.valid.empty()) values.push_back(read.valid.back().loss);
+      if (read.diverged)
+        values.push_back(std::nan(""));
+      else if (!read.valid.empty())
+        values.push_back(read.valid.back().loss);
     }
     losses.push_back(statistic(values).count > 0 ? statistic(values).mean : std::nan(""));
   }

@@ -98,7 +98,10 @@ bool SweepRunner::run() {
     show();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  progress_.finish(fmt::format("{}: {} runs, {} failed", options_.name, runs_.size(), failures_.size()));
+  const auto diverged =
+      std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return run.state == SweepRun::State::diverged; });
+  progress_.finish(fmt::format("{}: {} runs{}, {} failed", options_.name, runs_.size(),
+                               diverged == 0 ? "" : fmt::format(", {} diverged", diverged), failures_.size()));
   return true;
 }
 
@@ -142,7 +145,7 @@ void SweepRunner::finish(const Child& child, int status) {
 /// What the sweep wants of a run that ended.
 void SweepRunner::keep(const SweepRun& run) {
   if (const fs::path copy = options_.records / run.name;
-      !options_.records.empty() && run.folder != copy && !is_finished(copy) && !has_diverged(copy)) {
+      !options_.records.empty() && run.folder != copy && state_of(copy) != run.state && !is_finished(copy)) {
     make_folder(copy);
     // The records last: they make the copy count.
     for (const char* name : {kRunRecipeName, kRunRecordsName}) write_file(copy / name, read_file(run.folder / name));

@@ -195,16 +195,15 @@ size_t find_group(const std::vector<RunGroup>& groups, const std::string& name) 
       if (run.name == name || run.folder.lexically_normal() == std::filesystem::path(name).lexically_normal()) return i;
     }
   }
-  std::vector<std::string> labels;
-  for (const auto& group : groups) labels.push_back(group.label);
+  const auto labels = labels_of(groups);
   const std::string near = nearest_name(name, labels);
   throw InputError("report", fmt::format("expected a baseline out of {}; found \"{}\"; {}", join_names(labels), name,
                                          near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
 }
 
-std::vector<std::string> labels_of(const Comparison& comparison) {
+std::vector<std::string> labels_of(const std::vector<RunGroup>& groups) {
   std::vector<std::string> labels;
-  for (const auto& group : comparison.groups) labels.push_back(group.label);
+  for (const auto& group : groups) labels.push_back(group.label);
   return labels;
 }
 

@@ -42,7 +42,7 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline = "")
 size_t find_group(const std::vector<RunGroup>& groups, const std::string& name);
 
 /// The groups' labels, in their order.
-std::vector<std::string> labels_of(const Comparison& comparison);
+std::vector<std::string> labels_of(const std::vector<RunGroup>& groups);
 
 /// Whether a recipe's field is a seed, which the runs of one group may differ in.
 bool names_seed(const std::string& path);

@@ -98,7 +98,7 @@ Plot plot_of(const Comparison& comparison, const char* id, const char* title, co
              const std::function<std::vector<PlacedStatistic>(const RunGroup&)>& values_of, bool by_layer) {
   Plot plot{.id = id,
             .description = fmt::format("{}{} of {}", title, by_layer ? "" : " against trained tokens",
-                                       join_names(labels_of(comparison)))};
+                                       join_names(labels_of(comparison.groups)))};
   Extent extent;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto values = values_of(comparison.groups[i]);

@@ -156,7 +156,7 @@ void add_other_heads(Plot& plot, std::vector<PlotSeries> areas) {
 
 Plot train_plot(const Comparison& comparison) {
   Plot plot{.id = "train",
-            .description = "Training loss against trained tokens of " + join_names(labels_of(comparison))};
+            .description = "Training loss against trained tokens of " + join_names(labels_of(comparison.groups))};
   const bool faint = count_runs(comparison) <= kMostFaintRuns;
   std::vector<PlotSeries> lines;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
@@ -179,7 +179,7 @@ Plot train_plot(const Comparison& comparison) {
 
 Plot valid_plot(const Comparison& comparison) {
   Plot plot{.id = "valid",
-            .description = "Validation loss against trained tokens of " + join_names(labels_of(comparison))};
+            .description = "Validation loss against trained tokens of " + join_names(labels_of(comparison.groups))};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
     for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
@@ -196,7 +196,7 @@ Plot difference_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{.id = "difference",
             .description = fmt::format("Validation loss minus that of {} at equal trained tokens, of {}",
-                                       baseline.label, join_names(labels_of(comparison)))};
+                                       baseline.label, join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
@@ -219,7 +219,7 @@ Plot forest_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{.id = "forest",
             .description = fmt::format("Final validation loss minus that of {}, with 95% intervals, of {}",
-                                       baseline.label, join_names(labels_of(comparison)))};
+                                       baseline.label, join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto gap = final_difference(comparison.groups[i], baseline);
@@ -236,8 +236,8 @@ Plot forest_plot(const Comparison& comparison) {
 
 Plot pareto_plot(const Comparison& comparison) {
   Plot plot{.id = "pareto",
-            .description =
-                "Final validation loss against training tokens per second of " + join_names(labels_of(comparison))};
+            .description = "Final validation loss against training tokens per second of " +
+                           join_names(labels_of(comparison.groups))};
   const auto points = cost_points(comparison);
   if (points.size() < 2) return plot;
   PlotSeries front{PlotStyle::kGuide, kNoSeries, {}};
@@ -265,7 +265,7 @@ Plot pareto_plot(const Comparison& comparison) {
 
 Plot distance_plot(const Comparison& comparison) {
   Plot plot{.id = "distance",
-            .description = "Mean attention distance of each layer of " + join_names(labels_of(comparison))};
+            .description = "Mean attention distance of each layer of " + join_names(labels_of(comparison.groups))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
@@ -286,7 +286,7 @@ Plot distance_difference_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{.id = "distance-difference",
             .description = fmt::format("Mean attention distance of each layer minus that of {}, of {}", baseline.label,
-                                       join_names(labels_of(comparison)))};
+                                       join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   std::vector<PlotSeries> areas;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {

@@ -40,7 +40,7 @@ constexpr const char* kHint =
 
 std::string page_title(const Comparison& comparison, const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
-  const auto labels = labels_of(comparison);
+  const auto labels = labels_of(comparison.groups);
   if (labels.size() == 1) return "Training run " + labels.front();
   if (labels.size() <= 3) return "Comparison of " + join_names(labels);
   return fmt::format("Comparison of {} models", labels.size());
@@ -274,7 +274,7 @@ std::string analysis_section(const AnalysisRecords& records) {
 /// The script and what it needs to know, at the end, where all it refers to is there.
 std::string script_html(const Comparison& comparison, const FigureWriter& writer) {
   return fmt::format("<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script>{}</script>\n",
-                     plot_data(labels_of(comparison), writer.drawn()), kPageScript);
+                     plot_data(labels_of(comparison.groups), writer.drawn()), kPageScript);
 }
 
 std::string cost_text(const Run& run) {
@@ -469,9 +469,9 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
 std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options) {
   std::vector<FigureFile> files;
   for (const Plot& plot : report_plots(comparison))
-    files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison), options.gnuplot)});
+    files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison.groups), options.gnuplot)});
   for (const Plot& plot : diagnostics_plots(comparison))
-    files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison), options.gnuplot)});
+    files.push_back({figure_file_name(plot), plot_file(plot, labels_of(comparison.groups), options.gnuplot)});
   for (auto& file : records_figures(options)) files.push_back(std::move(file));
   return files;
 }

@@ -157,7 +157,6 @@ void add_state_notes(const Comparison& comparison, Table& table) {
   }
 }
 
-/// How tokens/s was measured, where that was not in the runs themselves.
 /// Width of a token's keys over all layers, or of its values.
 int64_t cache_width(const Run& run) {
   int64_t sum = 0;
@@ -187,6 +186,7 @@ void add_cost_note(const Comparison& comparison, Table& table) {
                                       comparison.groups[comparison.baseline].label, fmt::join(texts, "; ")));
 }
 
+/// How tokens/s was measured, where that was not in the runs themselves.
 void add_timing_note(const Comparison& comparison, Table& table) {
   std::vector<std::string> ratios;
   std::optional<RunTiming> timing;

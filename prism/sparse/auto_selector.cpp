@@ -95,7 +95,8 @@ class AutoSelector : public Selector {
     const double choosing = cost.select_seconds(1, size.tokens, size.pooled);
     if (choosing > kGain * dense) return all;
     const double expected = sampled_share(input, lengths, state) * size.pairs;
-    if (choosing + cost.sparse_seconds(expected, size.rows) > kGain * dense) return all;
+    // What is gained, if it is, must be worth what is lost otherwise.
+    if (2 * choosing + cost.sparse_seconds(expected, size.rows) > kGain * dense) return all;
     if (state.spectral == nullptr) state.spectral = spectral_->make_state(input);
     auto mask = spectral_->select(input, *state.spectral);
     return cost.sparse_seconds(kept_pairs(lengths, mask), size.rows) < kGain * dense ? mask : all;
@@ -129,16 +130,19 @@ class AutoSelector : public Selector {
     return size;
   }
 
-  /// The share of pairs that some rows keep.
+  /// The share of pairs that are kept, by some rows of each sequence, which speak for as many pairs each.
   double sampled_share(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
-    double kept = 0, seen = 0;
+    double kept = 0, seen = 0;  // over all sequences
     if (state.samples_B.empty())
       for (int64_t b = 0; b < input.q_BTHD.size(0); ++b)
         state.samples_B.push_back(spectral_->make_state(of_sequence(input, b)));
     for (int64_t b = 0; b < input.q_BTHD.size(0); ++b) {
       const auto blocks = lengths.blocks(b, query_block(), key_block());
       const auto whole = of_sequence(input, b);
-      for (const int64_t row : sampled_rows(blocks)) {
+      const auto rows = sampled_rows(blocks);
+      const auto pairs = static_cast<double>(input.heads() * blocks.seen_pairs());
+      seen += pairs;
+      for (const int64_t row : rows) {
         const int64_t first = blocks.first_position(row), end = blocks.end_position(row);
         const SelectorInput asked{.q_BTHD = whole.q_BTHD.narrow(1, first - blocks.first_query(), end - first),
                                   .k_BGSD = whole.k_BGSD.narrow(2, 0, end),
@@ -148,8 +152,11 @@ class AutoSelector : public Selector {
                                   .scale = input.scale,
                                   .prompt_length = std::max(input.prompt_length, blocks.keys)};
         const SelectorLengths asked_lengths(asked);
-        kept += kept_pairs(asked_lengths, spectral_->select(asked, *state.samples_B[static_cast<size_t>(b)]));
-        seen += static_cast<double>(input.heads() * asked_lengths.blocks(0, query_block(), key_block()).seen_pairs());
+        const double of_row =
+            kept_pairs(asked_lengths, spectral_->select(asked, *state.samples_B[static_cast<size_t>(b)]));
+        const auto row_pairs =
+            static_cast<double>(input.heads() * asked_lengths.blocks(0, query_block(), key_block()).seen_pairs());
+        kept += pairs * of_row / row_pairs / static_cast<double>(rows.size());
       }
     }
     return seen == 0 ? 1 : kept / seen;

@@ -34,20 +34,37 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 1024, kLong = 4096;
-constexpr int kRounds = 11;
+constexpr const char* kFileName = "prefill_cost.json";
+constexpr int kLeastRounds = 5, kMostRounds = 25;
 /// One more where what is measured, or the kernels, have changed: then all is measured again.
 constexpr int kVersion = 3;
 
-/// The fastest of some rounds of each call. They take turns, so that what else the machine does meets all alike.
-std::vector<double> seconds_in_turn(const std::vector<std::function<void()>>& calls) {
+/// The fastest rounds of a call.
+struct Fastest {
+  double seconds = std::numeric_limits<double>::infinity();
+  int times = 0;  ///< that it was met, but for a twentieth
+
+  void add(double found) {
+    times = found < 0.95 * seconds ? 1 : times + static_cast<int>(found <= 1.05 * seconds);
+    seconds = std::min(seconds, found);
+  }
+  /// A single fast round may be of another clock rate, and all of a busy machine's may be slow.
+  bool is_sure() const { return times >= 3; }
+};
+
+/// Calls take turns, so that what else the machine does meets all alike, until all are sure or a second or two is over.
+std::vector<Fastest> fastest_in_turn(const std::vector<std::function<void()>>& calls) {
   for (const auto& call : calls) call();
-  std::vector<double> fastest(calls.size(), std::numeric_limits<double>::infinity());
-  for (int round = 0; round < kRounds; ++round)
+  std::vector<Fastest> fastest(calls.size());
+  for (int round = 0; round < kMostRounds; ++round) {
     for (size_t i = 0; i < calls.size(); ++i) {
       const Timer timer;
       calls[i]();
-      fastest[i] = std::min(fastest[i], timer.seconds());
+      fastest[i].add(timer.seconds());
     }
+    const bool sure = std::all_of(fastest.begin(), fastest.end(), [](const Fastest& call) { return call.is_sure(); });
+    if (sure && round + 1 >= kLeastRounds) break;
+  }
   return fastest;
 }
 
@@ -104,6 +121,23 @@ Json read_costs(const fs::path& file) {
   return Json::object();
 }
 
+/// What an earlier process kept.
+std::optional<PrefillCost> kept_cost(const PrefillShape& shape) {
+  const auto folder = prefill_cost_folder();
+  if (!folder) return std::nullopt;
+  const fs::path file = *folder / kFileName;
+  const Json costs = read_costs(file);
+  const std::string key = cost_key(shape);
+  if (!costs.is_object() || !costs.contains(key)) return std::nullopt;
+  try {
+    const auto cost = fields_from_json<PrefillCost>(costs[key], file.string());
+    if (costs[key].size() == fields_to_json(cost).size() && makes_sense(cost)) return cost;
+  } catch (const Error&) {
+    // of another version
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<fs::path> prefill_cost_folder() {
@@ -147,7 +181,7 @@ double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask) {
   return pairs;
 }
 
-PrefillCost measure_prefill_cost(const PrefillShape& shape) {
+PrefillCost measure_prefill_cost(const PrefillShape& shape, bool* is_sure) {
   const torch::NoGradGuard no_gradients;
   const BlockSizes blocks{
       .block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block};
@@ -176,13 +210,17 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
     calls.insert(calls.end(),
                  {[noise] { attend(noise.attention); }, [masked] { attend(masked); }, selection_of(noise)});
   }
-  const auto seconds = seconds_in_turn(calls);
-  cost.select_call = seconds[0];
+  const auto fastest = fastest_in_turn(calls);
+  // One token is never dearer than many: what says so was disturbed.
+  cost.select_call = std::min(fastest[0].seconds, fastest[3].seconds);
   for (const size_t i : {0, 1}) {
-    dense[i] = seconds[3 * i + 1];
-    sparse[i] = seconds[3 * i + 2];
-    select[i] = std::max(seconds[3 * i + 3] - cost.select_call, 0.0);
+    dense[i] = fastest[3 * i + 1].seconds;
+    sparse[i] = fastest[3 * i + 2].seconds;
+    select[i] = std::max(fastest[3 * i + 3].seconds - cost.select_call, 0.0);
   }
+  if (is_sure != nullptr)
+    *is_sure = cost.select_call == fastest[0].seconds &&
+               std::all_of(fastest.begin(), fastest.end(), [](const Fastest& call) { return call.is_sure(); });
   std::tie(cost.dense_pair, cost.dense_row) = std::tuple_cat(solve(pairs, rows, dense));
   std::tie(cost.sparse_pair, cost.sparse_row) = std::tuple_cat(solve(kept, rows, sparse));
   // The same products and rows: what is measured below that is noise.
@@ -192,34 +230,31 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   return cost;
 }
 
-PrefillCost prefill_cost(const PrefillShape& shape) {
-  static std::mutex mutex;
-  static std::map<std::tuple<PrefillShape, int, Isa>, PrefillCost> known;
-  const std::lock_guard lock(mutex);
-  const std::tuple here{shape, at::get_num_threads(), current_isa()};
-  if (const auto found = known.find(here); found != known.end()) return found->second;
-  const std::string key = cost_key(shape);
+void keep_prefill_cost(const PrefillShape& shape, const PrefillCost& cost) {
   const auto folder = prefill_cost_folder();
-  const fs::path file = folder ? *folder / "prefill_cost.json" : fs::path();
-  Json costs = folder ? read_costs(file) : Json::object();
-  if (costs.is_object() && costs.contains(key)) {
-    try {
-      const auto cost = fields_from_json<PrefillCost>(costs[key], file.string());
-      if (costs[key].size() == fields_to_json(cost).size() && makes_sense(cost)) return known[here] = cost;
-    } catch (const Error&) {
-      // of another version
-    }
-  }
-  const PrefillCost cost = known[here] = measure_prefill_cost(shape);
-  if (!folder) return cost;
+  if (!folder) return;
+  const fs::path file = *folder / kFileName;
+  Json costs = read_costs(file);
   if (!costs.is_object()) costs = Json::object();
-  costs[key] = fields_to_json(cost);
+  costs[cost_key(shape)] = fields_to_json(cost);
   try {
     make_folder(*folder);
     write_file(file, to_text(costs, 2) + "\n");
   } catch (const Error&) {
     // Nowhere to keep it: measured again by the next process.
   }
+}
+
+PrefillCost prefill_cost(const PrefillShape& shape) {
+  static std::mutex mutex;
+  static std::map<std::tuple<PrefillShape, int, Isa>, PrefillCost> known;
+  const std::lock_guard lock(mutex);
+  const std::tuple here{shape, at::get_num_threads(), current_isa()};
+  if (const auto found = known.find(here); found != known.end()) return found->second;
+  if (const auto kept = kept_cost(shape)) return known[here] = *kept;
+  bool is_sure = false;
+  const PrefillCost cost = known[here] = measure_prefill_cost(shape, &is_sure);
+  if (is_sure) keep_prefill_cost(shape, cost);
   return cost;
 }
 

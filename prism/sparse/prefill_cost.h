@@ -54,13 +54,16 @@ double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t
 double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask);
 
 /// Measures with prompts of noise, 1,024 and 4,096 tokens long: the fastest of several rounds each, because other
-/// work on the machine only ever adds. About a second.
-PrefillCost measure_prefill_cost(const PrefillShape& shape);
+/// work on the machine only ever adds. A second or two.
+/// @param is_sure  if given, set to whether the fastest round of each was met again, as on a machine that is not busy.
+PrefillCost measure_prefill_cost(const PrefillShape& shape, bool* is_sure = nullptr);
 
-/// As measured before on this machine, with as many threads and this instruction set, or measured now and kept in
-/// prefill_cost_folder(), so that a machine decides alike from run to run. A file that cannot be read or written is
-/// passed over.
+/// As measured before on this machine, with as many threads and this instruction set, or measured now and, if the
+/// measurement is sure, kept, so that a machine decides alike from run to run.
 PrefillCost prefill_cost(const PrefillShape& shape);
+
+/// Keeps costs in prefill_cost_folder() for later processes. A file that cannot be read or written is passed over.
+void keep_prefill_cost(const PrefillShape& shape, const PrefillCost& cost);
 
 /// PRISM_CACHE, else prism in XDG_CACHE_HOME or in ~/.cache; none without a home.
 std::optional<std::filesystem::path> prefill_cost_folder();

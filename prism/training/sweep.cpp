@@ -223,6 +223,11 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   return sweep;
 }
 
+SweepRun::State state_of(const fs::path& run) {
+  if (is_finished(run)) return SweepRun::State::finished;
+  return has_diverged(run) ? SweepRun::State::diverged : SweepRun::State::begun;
+}
+
 std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const fs::path& records) {
   std::vector<SweepRun> runs;
   std::set<std::string> names;
@@ -235,18 +240,19 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const 
       runs.push_back(std::move(run));
     }
   auto present = runs_in(records, names);
-  std::erase_if(present, [](const auto& run) { return !is_finished(run.first) && !has_diverged(run.first); });
+  std::erase_if(present, [](const auto& run) { return state_of(run.first) == SweepRun::State::begun; });
   for (auto& run : runs_in(out, names)) present.push_back(std::move(run));
   for (auto& run : runs) {
-    const auto found = std::find_if(present.begin(), present.end(),
-                                    [&](const auto& other) { return difference(other.second, run.recipe).empty(); });
-    if (found != present.end()) {
-      run.folder = found->first;
-      run.state = is_finished(run.folder)    ? SweepRun::State::finished
-                  : has_diverged(run.folder) ? SweepRun::State::diverged
-                                             : SweepRun::State::begun;
-      continue;
+    for (const auto& [folder, recipe] : present) {
+      // A run that diverged may have been resumed since.
+      if (run.state == SweepRun::State::finished || !difference(recipe, run.recipe).empty()) continue;
+      const auto state = state_of(folder);
+      if (run.state == SweepRun::State::absent || state == SweepRun::State::finished) {
+        run.folder = folder;
+        run.state = state;
+      }
     }
+    if (run.state != SweepRun::State::absent) continue;
     PRISM_CHECK(!fs::exists(run.folder / kRunRecipeName), kOperation,
                 "expected {} to hold this sweep's run; found another value of {}; choose another --out, or remove it.",
                 run.folder.string(), difference(load_run_recipe(run.folder), run.recipe));

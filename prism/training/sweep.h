@@ -84,6 +84,9 @@ struct SweepRun {
   bool ended() const { return state == State::finished || state == State::diverged; }
 };
 
+/// Of a run's folder: never absent.
+SweepRun::State state_of(const std::filesystem::path& run);
+
 /// All runs, seed by seed, so that a machine that slows down slows all arms alike. A run is known by its recipe and
 /// seed, whatever its folder is called.
 ///

@@ -60,7 +60,8 @@ void TensorBoard::add(const Json& record) {
   } else if (kind == "warning") {
     events_.text(step, "warning", record.value("text", ""));
   } else if (kind == "diverged") {
-    events_.text(step, "warning", "diverged; first not finite: " + record.value("place", ""));
+    const auto place = record.value("place", "");
+    events_.text(step, "warning", place.empty() ? "diverged" : "diverged, first in " + place);
   } else if (kind == "diagnostics") {
     add_diagnostics(step, record);
   }

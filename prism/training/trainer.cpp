@@ -382,9 +382,22 @@ void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) {
           place.empty() ? "" : fmt::format(", first in {}", place), way_back()));
 }
 
+void Trainer::check_last_step() {
+  const torch::NoGradGuard no_gradients;
+  Batch batch = first_batch(state_.windows - recipe_.train.batch_rows * recipe_.train.accumulate);
+  const BatchTensors tensors(batch);
+  const auto loss = decoder_->loss(decoder_(tensors.tokens_BT, tensors.context), tensors.labels_BT).item<double>();
+  if (std::isfinite(loss)) return;
+  record_divergence(place_of_divergence(decoder_, batch));
+  throw FailedError(kOperation, fmt::format("expected a finite loss after the last step, {}; found {}; {}; lower "
+                                            "train.learning_rate or lengthen the warm-up.",
+                                            state_.step, loss, way_back()));
+}
+
 bool Trainer::finish_step() {
   const auto& train = recipe_.train;
   const bool last = state_.step == total_steps();
+  if (last) check_last_step();
   // Before anything of this step is recorded: a signal may cut it short, and --resume does it again.
   std::vector<Json> finals;
   if (last) {

@@ -78,6 +78,8 @@ class Trainer {
   std::string way_round_last() const;
   /// For messages: which checkpoint is known to be good, because a finite loss followed it.
   std::string way_back() const;
+  /// What the last step made of the weights shows in no loss of a step. @throws FailedError if theirs is not finite.
+  void check_last_step();
   [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window);
   /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
   bool finish_step();

@@ -145,6 +145,26 @@ TEST(Sweep, SaysWhichRunDivergedWhereAndDoesNotRunItAgain) {
   EXPECT_NE(run({"sweep", "diverges.json", "--records", "kept", "--plan"}).out.find("bad-seed1   diverged"),
             std::string::npos);
   EXPECT_EQ(run(words).out, outcome.out);
+  EXPECT_NE(outcome.err.find("2 runs, 1 diverged, 0 failed"), std::string::npos) << outcome.err;
+  // Resumed since, with more luck: the copy that diverged does not hide it.
+  const auto folder = Workshop::folder() / "runs/diverges/bad-seed1";
+  auto text = read_text(folder / "records.jsonl");
+  text.replace(text.find("\"kind\":\"diverged\""), 17, "\"kind\":\"end\"");
+  write_text(folder / "records.jsonl", text);
+  EXPECT_NE(run({"sweep", "diverges.json", "--records", "kept", "--plan"}).out.find("bad-seed1   finished"),
+            std::string::npos);
+  EXPECT_EQ(run(words).status, 0);
+  EXPECT_EQ(read_text(Workshop::folder() / "kept/bad-seed1/records.jsonl"), text);
+}
+
+TEST(Sweep, WhoseBaselineDivergedIsShownAllTheSame) {
+  write_text(Workshop::folder() / "bad_baseline.json", R"({"recipe": "recipe.json", "seeds": [1], "baseline": "bad",
+    "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
+    "arms": {"good": {}, "bad": {"train.learning_rate": 1e30, "train.warmup_share": 0, "train.clip": 0}}})");
+  const auto outcome = run({"sweep", "bad_baseline.json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("bad diverged after"), std::string::npos) << outcome.out;
+  EXPECT_EQ(run({"sweep", "bad_baseline.json", "--json"}).status, 0);
 }
 
 TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
@@ -160,9 +180,10 @@ TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
 TEST(Sweep, WithoutItsBaselineComparesNothing) {
   write_text(Workshop::folder() / "no_baseline.json", R"({"recipe": "recipe.json", "seeds": [1], "baseline": "bad",
     "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
-    "arms": {"good": {}, "bad": {"train.learning_rate": 1e30, "train.warmup_share": 0, "train.clip": 0}}})");
+    "arms": {"good": {}, "bad": {"train.sample_prompts": [")" +
+                                                          std::string(300, 'q') + R"("]}}})");
   const auto outcome = run({"sweep", "no_baseline.json", "--json"});
-  expect_sentence(outcome, 1, {"bad-seed1", "finite", "a finished run of the baseline bad"});
+  expect_sentence(outcome, 1, {"bad-seed1", "sample_prompts", "a run of the baseline bad"});
   EXPECT_EQ(outcome.out, "");
 }
 

@@ -295,6 +295,18 @@ TEST_F(Run, WithoutItsCheckpointsIsNotTrainedAgainUnderItsName) {
                  "the records alone were kept");
 }
 
+TEST_F(Run, WhoseLastStepRuinsTheWeightsHasDiverged) {
+  auto r = recipe();
+  r.train.tokens = r.train.batch_rows * r.train.accumulate * kContext;
+  r.train.optimizer_options.clip = 0;
+  r.train.warmup_share = 0;
+  r.train.learning_rate = 1e60;
+  const auto message = message_of<FailedError>([&] { train(r, "ruined"); });
+  EXPECT_NE(message.find("after the last step"), std::string::npos) << message;
+  EXPECT_TRUE(has_diverged(folder_.path() / "ruined"));
+  EXPECT_FALSE(is_finished(folder_.path() / "ruined"));
+}
+
 TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   auto r = recipe();
   r.train.checkpoint_every_tokens = 8 * kContext;
