@@ -35,8 +35,14 @@ void check_finite(const torch::Tensor& tensor, const char* name, const std::stri
 
 RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const RotaryWords& words,
                        const std::string& operation) {
+  const RotaryWords untouched;
+  PRISM_CHECK(!words.sections.empty() || (!words.is_interleaved && words.steps == untouched.steps), operation,
+              "expected --mrope-sections beside --mrope-interleaved and --mrope-steps; found none; add them.");
   torch::Tensor angles;
   if (reader.contains("inverse_frequencies")) {
+    PRISM_CHECK(words.base == untouched.base && words.dims == untouched.dims, operation,
+                "expected no --rotary-base or --rotary-dims beside inverse_frequencies of {}; found one; leave it out.",
+                reader.path().string());
     angles = read_tensor(reader, "inverse_frequencies").to(torch::kDouble).flatten();
     PRISM_CHECK(angles.isfinite().all().item<bool>(), operation,
                 "inverse_frequencies: expected finite angles; found others in {}; look at what made them.",

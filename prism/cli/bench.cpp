@@ -227,6 +227,7 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   app.add_option("--sdpa-tokens", words.bench.sdpa_tokens, "LibTorch's attention takes part up to so many tokens")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->capture_default_str();
   app.add_option("--recall-rows", words.bench.recall_rows, "rows of blocks of each head that recall is measured on")
       ->check(CLI::Range(0, 1 << 20))

@@ -173,8 +173,8 @@ void check_tiling(const std::vector<TensorEntry>& entries, std::span<const std::
     next += entry.data.size();
   }
   const auto left = buffer.data() + buffer.size() - next;
-  PRISM_CHECK(left == 0, kOperation, "{}: expected the file to end behind its last tensor; found {} more bytes.", file,
-              left);
+  PRISM_CHECK(left == 0, kOperation,
+              "{}: expected the file to end behind its last tensor; found {} more bytes; copy it again.", file, left);
 }
 
 Json header_json(const std::vector<TensorEntry>& entries, std::map<std::string, std::string> metadata) {

@@ -79,7 +79,7 @@ void check_input(const AttentionInput& input) {
   const auto type = q.scalar_type();
   PRISM_CHECK(
       at::isFloatingType(type) && input.kv.k_BGSD.scalar_type() == type && input.kv.v_BGSE.scalar_type() == type,
-      kOperation, "expected q, k and v of one floating type; found {}, {} and {}.", c10::toString(type),
+      kOperation, "expected q, k and v of one floating type; found {}, {} and {}; convert them.", c10::toString(type),
       c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
   const auto& documents = input.documents_BS;
   PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),

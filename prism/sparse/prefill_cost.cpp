@@ -97,9 +97,9 @@ struct Noise {
 
 std::string cost_key(const PrefillShape& shape) {
   static const std::string cpu = cpu_name();  // reads a file
-  return fmt::format("version {}, {}, {} threads, {}, width {}, blocks {} x {}", kVersion, cpu, at::get_num_threads(),
-                     isa_name(current_isa()), shape.head_dim, shape.query_block, shape.key_block) +
-         (shape.type == torch::kBFloat16 ? ", bfloat16" : ", float32");
+  return fmt::format("version {}, {}, {} threads, {}, width {}, blocks {} x {}, {}", kVersion, cpu,
+                     at::get_num_threads(), isa_name(current_isa()), shape.head_dim, shape.query_block, shape.key_block,
+                     c10::toString(shape.type));
 }
 
 /// Whether these can be seconds.

@@ -13,8 +13,9 @@ namespace {
 template <class Feature>
 RotaryPairs pairs_of(int64_t head_dim, std::span<const double> angles, Feature feature) {
   const auto count = static_cast<int64_t>(angles.size());
-  PRISM_CHECK(2 * count <= head_dim, "rotary", "expected at most {} angles for heads {} wide; found {}.", head_dim / 2,
-              head_dim, count);
+  PRISM_CHECK(2 * count <= head_dim, "rotary",
+              "expected at most {} angles for heads {} wide; found {}; leave the others out.", head_dim / 2, head_dim,
+              count);
   RotaryPairs pairs{head_dim, {}, {angles.begin(), angles.end()}};
   for (int64_t j = 0; j < count; ++j) pairs.features.emplace_back(feature(j, 0), feature(j, 1));
   return pairs;

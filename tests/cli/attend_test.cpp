@@ -144,7 +144,9 @@ TEST(AttendCommand, TakesTheAnglesAndTheLayoutOfPairs) {
   write_random("angles.safetensors",
                {{"q", {1, 4, 300, 16}}, {"k", {1, 2, 400, 16}}, {"v", {1, 2, 400, 24}}, {"inverse_frequencies", {8}}});
   const double with_angles = density("angles.safetensors", {});
-  EXPECT_EQ(density("angles.safetensors", {"--rotary-base", "1000000"}), with_angles);
+  expect_sentence(run({"attend", "angles.safetensors", "--rotary-base", "1000000"}), 2,
+                  {"beside inverse_frequencies", "leave it out"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--mrope-interleaved"}), 2, {"--mrope-sections", "add them"});
   EXPECT_NE(with_angles, density("qkv.safetensors", {"--rotary-base", "1000000"}));
   write_random("many.safetensors",
                {{"q", {1, 1, 8, 16}}, {"k", {1, 1, 8, 16}}, {"v", {1, 1, 8, 16}}, {"inverse_frequencies", {9}}});
