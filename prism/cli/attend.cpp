@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <set>
@@ -28,8 +27,6 @@
 
 namespace prism {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "attend";
 
