@@ -12,7 +12,7 @@ namespace prism {
 namespace {
 
 torch::Tensor read_heads(const SafetensorsReader& reader, const char* name, const std::string& operation) {
-  const auto tensor = read_tensor(reader, name);
+  auto tensor = read_tensor(reader, name);
   PRISM_CHECK(tensor.dim() == 4 && tensor.numel() > 0, operation,
               "{}: expected q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E]; found {} in {}; reshape it.", name,
               c10::str(tensor.sizes()), reader.path().string());
