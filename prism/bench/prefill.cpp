@@ -47,6 +47,11 @@ int64_t rounds_of(const PrefillBench& bench) {
   return bench.tokens < kLongPrompt ? 15 : 3;
 }
 
+PrefillHead measured(const HeadStatistics& heads) {
+  if (!heads.has_recall()) return {.density = heads.density()};
+  return {.density = heads.density(), .recall = heads.recall(), .oracle_density = heads.oracle_density()};
+}
+
 /// A row without its times.
 PrefillTiming describe(const PrefillBench& bench, const PrefillMethod& method, const Candidate& candidate,
                        const SelectorInput& input) {
@@ -62,17 +67,15 @@ PrefillTiming describe(const PrefillBench& bench, const PrefillMethod& method, c
   row.rounds = rounds_of(bench);
   row.extra_bytes = candidate.extra_bytes;
   const auto heads = measure_mask(input, candidate.mask, bench.recall_rows);
-  for (const auto& head : heads)
-    row.by_head.push_back(head.has_recall() ? PrefillHead{head.density(), head.recall(), head.oracle_density()}
-                                            : PrefillHead{head.density()});
+  for (const auto& head : heads) row.by_head.push_back(measured(head));
   const auto all = sum_of(heads);
-  row.density = all.density();
+  const auto of_all = measured(all);
+  row.density = of_all.density;
+  row.recall = of_all.recall;
+  row.oracle_density = of_all.oracle_density;
   const auto unrounded = candidate.selector->unrounded_densities(input);
   if (!unrounded.empty()) row.unrounded_density = statistic(unrounded).mean;
-  if (!all.has_recall()) return row;
-  row.recall = all.recall();
-  row.recall_p5 = all.recall_quantile(0.05);
-  row.oracle_density = all.oracle_density();
+  if (all.has_recall()) row.recall_p5 = all.recall_quantile(0.05);
   return row;
 }
 

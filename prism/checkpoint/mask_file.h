@@ -14,9 +14,8 @@ void save_block_mask(const std::filesystem::path& path, const BlockMask& mask);
 
 /// What save_block_mask() wrote, or `mask` [B, H, M, N], uint8 or bool, as prism attend writes it.
 ///
-/// @param keys  tokens that the mask's columns are blocks of. @param sizes  of a `mask`'s blocks, 128 if left out;
-/// lists
-///              have their own.
+/// @param keys   tokens that the mask's columns are blocks of.
+/// @param sizes  of a `mask`'s blocks, 128 if left out; lists have their own.
 /// @throws InputError for files that hold neither, block sizes that no block has or that contradict the lists', and
 ///         blocks beyond the keys.
 BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const std::optional<BlockSizes>& sizes = {});

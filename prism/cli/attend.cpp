@@ -123,10 +123,8 @@ void add_options(CLI::App& app, Words& words) {
       "(recall_p5) and\nminimum (least_recall), and oracle_density, of the fewest blocks that hold as much; "
       "unrounded_density, of single keys and\ndistances before they are rounded up to blocks (vertical_slash); "
       "milliseconds to choose (with --mask, to read it) and to attend;\nbackend: flash; for widths that it does not "
-      "serve "
-      "torch or reference, which leave nothing out of the work.\n\n  prism attend layer12.safetensors --set p=0.9 "
-      "--output "
-      "sparse.safetensors --picture sparse.svg\n"
+      "serve torch or reference, which leave nothing out of the work.\n\n  prism attend layer12.safetensors --set "
+      "p=0.9 --output sparse.safetensors --picture sparse.svg\n"
       "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json\n"
       "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");
 }
@@ -227,8 +225,7 @@ int run_attend(const Arguments& arguments) {
   const double attend_ms = 1e3 * timer.seconds();
   PRISM_CHECK(found.out_BTHE.isfinite().all().item<bool>(), kOperation,
               "expected scores and outputs that float32 can hold; found others for the queries, keys and values of {}; "
-              "scale them "
-              "down.",
+              "scale them down.",
               words.file);
   write_files(words, input, mask, found);
   const auto unrounded = words.mask.empty() ? selector->unrounded_densities(input) : std::vector<double>();

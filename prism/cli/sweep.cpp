@@ -49,8 +49,8 @@ std::string fields_help() {
    "grid": {"train.learning_rate": [0.0005, 0.001]}}
 
 Runs lie in OUT/ARM-seedN. Called again, the sweep skips what is finished or diverged, goes on with what is begun, and
-starts the rest; runs are known by recipe and seed. Ctrl-C saves the runs at work. At the end OUT/report.html and OUT/report.md
-compare the arms; differences are paired by seed.
+starts the rest; runs are known by recipe and seed. Ctrl-C saves the runs at work. At the end OUT/report.html and
+OUT/report.md compare the arms; differences are paired by seed.
 
 With --search schedules the file has no arms: head schedules that keep the rules train for a little, in OUT/rung1, the
 best of them for longer, in OUT/rung2 and so on, each beside the uniform schedule; the last rung's are timed, and a table

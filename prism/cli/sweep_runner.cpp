@@ -144,8 +144,9 @@ void SweepRunner::finish(const Child& child, int status) {
 
 /// What the sweep wants of a run that ended.
 void SweepRunner::keep(const SweepRun& run) {
-  if (const fs::path copy = options_.records / run.name;
-      !options_.records.empty() && run.folder != copy && state_of(copy) != run.state && !is_finished(copy)) {
+  const fs::path copy = options_.records / run.name;
+  const auto kept = options_.records.empty() ? run.state : state_of(copy);
+  if (run.folder != copy && kept != run.state && kept != SweepRun::State::finished) {
     make_folder(copy);
     // The records last: they make the copy count.
     for (const char* name : {kRunRecipeName, kRunRecordsName}) write_file(copy / name, read_file(run.folder / name));

@@ -20,8 +20,8 @@ namespace prism {
 struct PrefillShape {
   torch::ScalarType type = torch::kBFloat16;
   int64_t head_dim = 128, query_block = 128, key_block = 128;
-  friend auto operator<=>(const PrefillShape&,
-                          const PrefillShape&) = default;  // NOLINT(modernize-use-nullptr): no pointer
+  // NOLINTNEXTLINE(modernize-use-nullptr): there is no pointer
+  friend auto operator<=>(const PrefillShape&, const PrefillShape&) = default;
 };
 
 /// Seconds, all threads at work. A pair is a query and a key that it sees, of one head; a row is a block of queries.

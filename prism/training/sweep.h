@@ -4,8 +4,7 @@
 //    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}}}
 //
 //   const Sweep sweep = load_sweep("sweep.json", {});
-//   for (const SweepRun& run : plan_sweep(sweep, "runs/sweep", "")) ...        // finished, diverged, begun, or still
-//   to do
+//   for (const SweepRun& run : plan_sweep(sweep, "runs/sweep", "")) ...  // what is done, what is left
 #pragma once
 
 #include <cstdint>

@@ -372,14 +372,17 @@ std::string Trainer::way_back() const {
 
 void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) {
   const auto place = place_of_divergence(decoder_, first_batch(first_window));
+  fail_diverged(place,
+                fmt::format("expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of "
+                            "the data{}",
+                            loss, norm, state_.step + 1, first_window, loader_->position() - 1,
+                            place.empty() ? "" : fmt::format(", first in {}", place)));
+}
+
+void Trainer::fail_diverged(const std::string& place, const std::string& sentence) {
   record_divergence(place);
-  throw FailedError(
-      kOperation,
-      fmt::format(
-          "expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data{}; {}; "
-          "lower train.learning_rate or lengthen the warm-up.",
-          loss, norm, state_.step + 1, first_window, loader_->position() - 1,
-          place.empty() ? "" : fmt::format(", first in {}", place), way_back()));
+  throw FailedError(kOperation,
+                    fmt::format("{}; {}; lower train.learning_rate or lengthen the warm-up.", sentence, way_back()));
 }
 
 void Trainer::check_last_step() {
@@ -388,10 +391,8 @@ void Trainer::check_last_step() {
   const BatchTensors tensors(batch);
   const auto loss = decoder_->loss(decoder_(tensors.tokens_BT, tensors.context), tensors.labels_BT).item<double>();
   if (std::isfinite(loss)) return;
-  record_divergence(place_of_divergence(decoder_, batch));
-  throw FailedError(kOperation, fmt::format("expected a finite loss after the last step, {}; found {}; {}; lower "
-                                            "train.learning_rate or lengthen the warm-up.",
-                                            state_.step, loss, way_back()));
+  fail_diverged(place_of_divergence(decoder_, batch),
+                fmt::format("expected a finite loss after the last step, {}; found {}", state_.step, loss));
 }
 
 bool Trainer::finish_step() {
@@ -434,15 +435,10 @@ bool Trainer::evaluate() {
   const auto validation = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens);
   if (!validation) return false;
   const auto [loss, tokens] = *validation;
-  if (!std::isfinite(loss)) {
-    record_divergence("the validation loss");
-    throw FailedError(
-        kOperation,
-        fmt::format(
-            "expected a finite validation loss; found {} after step {}, windows up to {} of the data; {}; lower "
-            "train.learning_rate or lengthen the warm-up.",
-            loss, state_.step, state_.windows - 1, way_back()));
-  }
+  if (!std::isfinite(loss))
+    fail_diverged("the validation loss",
+                  fmt::format("expected a finite validation loss; found {} after step {}, windows up to {} of the data",
+                              loss, state_.step, state_.windows - 1));
   state_.last_val_loss = loss;
   Json json = record("eval");
   json.update({{"val_loss", loss}, {"val_tokens", tokens}});

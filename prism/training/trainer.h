@@ -81,6 +81,9 @@ class Trainer {
   /// What the last step made of the weights shows in no loss of a step. @throws FailedError if theirs is not finite.
   void check_last_step();
   [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window);
+  /// Records it first. @param place  where the first value that is not finite was found; empty: nowhere, on looking
+  /// again. @param sentence  what was expected and what was found.
+  [[noreturn]] void fail_diverged(const std::string& place, const std::string& sentence);
   /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
   bool finish_step();
   /// What the recipe wants measured at the end; absent: a signal came.
@@ -94,7 +97,6 @@ class Trainer {
   void record_diagnostics(const StepReport& report, double seconds);
   void record_samples();
   void record_end();
-  /// @param place  where the first value that is not finite was found; empty: nowhere, on looking again.
   void record_divergence(const std::string& place);
   void save_checkpoint();
   void save_weights(CheckpointKind kind);

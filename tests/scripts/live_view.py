@@ -5,6 +5,7 @@
 RUN is a finished one. Half of its records are shown, then all; chromedriver drives the browser, by the WebDriver protocol.
 """
 import argparse
+import atexit
 import base64
 import json
 import pathlib
@@ -42,6 +43,7 @@ def line_with(process, start):
 class Browser:
     def __init__(self, folder):
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+        atexit.register(self.driver.kill)  # also where no session comes about
         port = line_with(self.driver, "successfully on port").rstrip(".").split()[-1]
         self.session = f"http://127.0.0.1:{port}/session"
         options = {"args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,1600",
