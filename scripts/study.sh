@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_slow small_rates small novels ladder_small)
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_slow small_rates small novels ladder_small ladder_rates ladder_batch)
 
 # Sweeps of one recipe and budget share their baseline's runs.
 records_of() { echo "$records/${1%_rest}"; }
@@ -57,6 +57,18 @@ run_sweep() {
     small*) jobs=1 ;;  # one model of this size at a time keeps two cores busy
   esac
   $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs $jobs
+  [ "$1" != ladder_small ] || measure_heads "$1"
+}
+
+measure_heads() {  # what each head of the ladder's finished runs attends to, on validation text
+  local heads=docs/results/ladder/heads run out
+  mkdir -p $heads
+  for run in "$study/$1"/*-seed*; do
+    out=$heads/$(basename "$run").jsonl
+    if [ -f "$out" ] || [ ! -d "$run/checkpoints" ] || [ ! -d "$(records_of "$1")/$(basename "$run")" ]; then continue; fi
+    for kind in entropy heads; do $prism analyse $kind "$run" --data runs/ladder/data --sequences 1024 --json; done > "$out.tmp"
+    mv "$out.tmp" "$out"
+  done
 }
 
 write_results() {
