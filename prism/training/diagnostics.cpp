@@ -83,12 +83,18 @@ std::string place_of_divergence(Decoder decoder, Batch batch) {
   return "";
 }
 
-std::vector<std::string> DivergenceWatch::look(const StepReport& report) {
+std::vector<std::string> DivergenceWatch::look(const StepReport& report, double loss) {
+  constexpr double kRise = 1.5, kRiseNats = 1;
   constexpr double kLargeRms = 100, kGrowth = 2, kWholeWeight = 1, kOneHot = 0.02, kCollapse = 0.1;
   std::vector<std::string> warnings;
   const auto say_once = [&](const std::string& what, const std::string& sentence) {
     if (said_.insert(what).second) warnings.push_back(sentence);
   };
+  if (least_loss_ && loss > kRise * *least_loss_ && loss > *least_loss_ + kRiseNats)
+    say_once("loss", fmt::format("the loss is {:.3g}, {:.3g} at its lowest; a lower train.learning_rate, a longer "
+                                 "warm-up or norm rms usually cures it",
+                                 loss, *least_loss_));
+  least_loss_ = std::min(loss, least_loss_.value_or(loss));
   for (size_t i = 0; i < report.activations.size(); ++i) {
     const double rms = report.activations[i].residual_rms, before = i < last_rms_.size() ? last_rms_[i] : 0;
     if (rms > kLargeRms && rms > kGrowth * before)

@@ -3,10 +3,11 @@
 //   StepDiagnostics diagnostics(decoder, batch);            // gradients are there, weights not yet updated
 //   optimizer.step(learning_rate, norm);
 //   const StepReport report = diagnostics.finish();
-//   for (const auto& warning : watch.look(report)) progress.note(warning);
+//   for (const auto& warning : watch.look(report, loss)) progress.note(warning);
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -69,16 +70,19 @@ std::vector<ParameterUpdate> measure_parameters(Decoder decoder);
 /// nowhere.
 std::string place_of_divergence(Decoder decoder, Batch batch);
 
-/// Remembers what was reported and says, once for each, what a run that goes wrong shows before its loss does.
+/// Remembers what was reported and says, once for each, what a run that goes wrong shows before its loss is infinite.
 class DivergenceWatch {
  public:
   /// Sentences with what usually cures it. Warned of are:
+  ///  - a loss that is 1.5 times as large as the least of the reports, and larger by a nat,
   ///  - a residual stream whose root mean square passes 100 and has doubled since the last report,
   ///  - a matrix that one step changes by more than its own norm,
   ///  - a layer whose mean entropy falls below 0.02 nats and a tenth of what it first was.
-  std::vector<std::string> look(const StepReport& report);
+  /// @param loss  of the step, in nats per token.
+  std::vector<std::string> look(const StepReport& report, double loss);
 
  private:
+  std::optional<double> least_loss_;
   std::vector<double> first_entropy_, last_rms_;
   std::set<std::string> said_;
 };

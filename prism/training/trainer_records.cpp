@@ -13,12 +13,13 @@ namespace prism {
 
 void Trainer::recall_warnings() {
   for (const auto& record : read_records(run_ / kRunRecordsName)) {
-    if (record.value("kind", "") != "diagnostics") continue;
+    const auto loss = record.find("loss");
+    if (record.value("kind", "") != "diagnostics" || loss == record.end() || !loss->is_number()) continue;
     Json fields;
     for (const char* name : {"entropy", "activations", "parameters"})
       if (record.contains(name)) fields[name] = record[name];
     try {
-      watch_.look(fields_from_json<StepReport>(fields, kRunRecordsName));
+      watch_.look(fields_from_json<StepReport>(fields, kRunRecordsName), loss->get<double>());
     } catch (const InputError&) {
       // A norm that was not finite is null there; the next report is as good.
     }
@@ -90,7 +91,7 @@ void Trainer::record_diagnostics(const StepReport& report, double seconds) {
   json["looked_ms"] = 1e3 * seconds;
   json.update(fields_to_json(report));
   keep(json);
-  for (const auto& warning : watch_.look(report)) {
+  for (const auto& warning : watch_.look(report, last_loss_)) {
     progress_->note(fmt::format("train: step {}: {}", state_.step, warning));
     Json warned = record("warning");
     warned["text"] = warning;

@@ -94,19 +94,25 @@ StepReport report_of(double rms, double update, double entropy) {
 
 TEST(DivergenceWatch, WarnsOnceOfEachSign) {
   DivergenceWatch watch;
-  EXPECT_TRUE(watch.look(report_of(60, 0.1, 1)).empty());
-  EXPECT_TRUE(watch.look(report_of(110, 0.1, 1)).empty()) << "large, but not doubled";
-  auto warnings = watch.look(report_of(300, 0.1, 1));
+  EXPECT_TRUE(watch.look(report_of(60, 0.1, 1), 3).empty());
+  EXPECT_TRUE(watch.look(report_of(110, 0.1, 1), 3).empty()) << "large, but not doubled";
+  auto warnings = watch.look(report_of(300, 0.1, 1), 3);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find("in front of layer 1 grows"), std::string::npos) << warnings[0];
-  EXPECT_TRUE(watch.look(report_of(900, 0.1, 0.15)).empty()) << "said already";
-  warnings = watch.look(report_of(900, 1.5, 0.01));
+  EXPECT_TRUE(watch.look(report_of(900, 0.1, 0.15), 3).empty()) << "said already";
+  warnings = watch.look(report_of(900, 1.5, 0.01), 3);
   ASSERT_EQ(warnings.size(), 2u);
   EXPECT_NE(warnings[0].find("w by 1.5 times"), std::string::npos) << warnings[0];
   EXPECT_NE(warnings[1].find("layer 0 has become almost one-hot"), std::string::npos) << warnings[1];
+  warnings = watch.look(report_of(900, 0.1, 0.15), 5);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("the loss is 5, 3 at its lowest"), std::string::npos) << warnings[0];
+  DivergenceWatch of_low_losses;
+  EXPECT_TRUE(of_low_losses.look(report_of(1, 0.1, 1), 0.1).empty());
+  EXPECT_TRUE(of_low_losses.look(report_of(1, 0.1, 1), 0.9).empty()) << "nine times, but less than a nat";
   DivergenceWatch of_sharp_heads;
-  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.01)).empty()) << "was so from the start";
-  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.009)).empty());
+  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.01), 3).empty()) << "was so from the start";
+  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.009), 3).empty());
 }
 
 }  // namespace
