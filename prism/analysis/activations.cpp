@@ -5,11 +5,12 @@
 
 #include <cmath>
 
+#include "prism/kernels/euclidean_norm.h"
+
 namespace prism {
 
 void ActivationProbe::Squares::add(const torch::Tensor& values) {
-  // The norm is summed in float32 or wider, whatever the values are.
-  const double norm = values.norm(2, torch::kFloat).item<double>();
+  const auto norm = euclidean_norm(values).item<double>();
   sum += norm * norm;
   count += values.numel();
 }

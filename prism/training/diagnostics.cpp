@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
+#include "prism/kernels/euclidean_norm.h"
 #include "prism/models/batch.h"
 
 namespace prism {
 namespace {
 
 double norm_of(const torch::Tensor& values) {
-  return values.norm(2, torch::kFloat).item<double>();
+  return euclidean_norm(values).item<double>();
 }
 
 /// The gradient of a weight, or of the rows of one that a row of the model's file is.
@@ -27,13 +29,15 @@ torch::Tensor gradient_of(Decoder decoder, const torch::Tensor& row) {
   return {};
 }
 
-/// A forward pass over the first rows, without gradients.
-void show_to(Probe& probe, Decoder decoder, Batch& batch) {
+/// A forward pass without gradients. Gives what the head reads.
+torch::Tensor show_to(Probe& probe, Decoder decoder, BatchTensors& tensors) {
   const torch::NoGradGuard no_gradients;
-  batch.rows = std::clamp(StepDiagnostics::kTokens / batch.context, int64_t{1}, batch.rows);
-  BatchTensors tensors(batch);
   tensors.context.probe = &probe;
-  decoder(tensors.tokens_BT, tensors.context);
+  return decoder(tensors.tokens_BT, tensors.context);
+}
+
+bool is_finite(const torch::Tensor& values) {
+  return torch::isfinite(values).all().item<bool>();
 }
 
 }  // namespace
@@ -43,7 +47,9 @@ StepDiagnostics::StepDiagnostics(Decoder decoder, Batch batch) : decoder_(std::m
   AttentionEntropyProbe entropy(decoder_->config().layers);
   ActivationProbe activations;
   Probes both({&entropy, &activations});
-  show_to(both, decoder_, batch);
+  batch.rows = std::clamp(kTokens / batch.context, int64_t{1}, std::min(kSequences, batch.rows));
+  BatchTensors tensors(batch);
+  show_to(both, decoder_, tensors);
   report_.entropy = entropy.result();
   report_.activations = activations.result();
   report_.parameters = measure_parameters(decoder_);
@@ -72,41 +78,58 @@ std::vector<ParameterUpdate> measure_parameters(Decoder decoder) {
   return parameters;
 }
 
-std::string place_of_divergence(Decoder decoder, Batch batch) {
-  FiniteProbe probe;
-  show_to(probe, decoder, batch);
-  if (!probe.place().empty()) return probe.place();
-  for (const auto& [name, row] : llama_weights(decoder)) {
-    const auto gradient = gradient_of(decoder, row);
-    if (gradient.defined() && !torch::isfinite(gradient).all().item<bool>()) return "the gradient of " + name;
+std::string place_of_divergence(Decoder decoder, std::vector<Batch> batches) {
+  for (auto& batch : batches) {
+    FiniteProbe probe;
+    BatchTensors tensors(batch);
+    const auto hidden_BTD = show_to(probe, decoder, tensors);
+    if (!probe.place().empty()) return probe.place();
+    const torch::NoGradGuard no_gradients;
+    if (!is_finite(decoder->loss(hidden_BTD, tensors.labels_BT))) return "the logits";
+  }
+  // The backward pass goes from the head to the embedding.
+  const auto rows = llama_weights(decoder);
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    const auto gradient = gradient_of(decoder, row->tensor);
+    if (gradient.defined() && !is_finite(gradient)) return "the gradient of " + row->name;
   }
   return "";
 }
 
-std::vector<std::string> DivergenceWatch::look(const StepReport& report, double loss) {
-  constexpr double kRise = 1.5, kRiseNats = 1;
+std::vector<DivergenceWarning> DivergenceWatch::look(double loss) {
+  constexpr double kDecay = 0.9, kRise = 1.5, kRiseNats = 1, kDeviations = 6;
+  if (!mean_loss_) mean_loss_ = least_loss_ = loss;
+  std::vector<DivergenceWarning> warnings;
+  const double rise = std::max({(kRise - 1) * least_loss_, kRiseNats, kDeviations * std::sqrt(loss_variance_)});
+  if (loss > least_loss_ + rise && said_.insert("loss").second)
+    warnings.push_back({"loss", fmt::format("the loss is {:.3g}, {:.3g} at its lowest; a lower train.learning_rate, a "
+                                            "longer warm-up or norm rms usually cures it",
+                                            loss, least_loss_)});
+  const double difference = loss - *mean_loss_;
+  *mean_loss_ += (1 - kDecay) * difference;
+  loss_variance_ = kDecay * loss_variance_ + (1 - kDecay) * difference * difference;
+  least_loss_ = std::min(least_loss_, *mean_loss_);
+  return warnings;
+}
+
+std::vector<DivergenceWarning> DivergenceWatch::look(const StepReport& report) {
   constexpr double kLargeRms = 100, kGrowth = 2, kWholeWeight = 1, kOneHot = 0.02, kCollapse = 0.1;
-  std::vector<std::string> warnings;
-  const auto say_once = [&](const std::string& what, const std::string& sentence) {
-    if (said_.insert(what).second) warnings.push_back(sentence);
+  std::vector<DivergenceWarning> warnings;
+  const auto say_once = [&](const std::string& sign, const std::string& sentence) {
+    if (said_.insert(sign).second) warnings.push_back({sign, sentence});
   };
-  if (least_loss_ && loss > kRise * *least_loss_ && loss > *least_loss_ + kRiseNats)
-    say_once("loss", fmt::format("the loss is {:.3g}, {:.3g} at its lowest; a lower train.learning_rate, a longer "
-                                 "warm-up or norm rms usually cures it",
-                                 loss, *least_loss_));
-  least_loss_ = std::min(loss, least_loss_.value_or(loss));
-  for (size_t i = 0; i < report.activations.size(); ++i) {
-    const double rms = report.activations[i].residual_rms, before = i < last_rms_.size() ? last_rms_[i] : 0;
+  for (size_t i = 0; i < std::min(last_rms_.size(), report.activations.size()); ++i) {
+    const double rms = report.activations[i].residual_rms, before = last_rms_[i];
     if (rms > kLargeRms && rms > kGrowth * before)
       say_once("residual",
-               fmt::format("the residual stream in front of layer {} grows: its root mean square is {:.3g}, "
-                           "{:.3g} before; a lower train.learning_rate or norm rms usually cures it",
-                           i, rms, before));
+               fmt::format("the residual stream in front of {} grows: its root mean square is {:.3g}, {:.3g} before; a "
+                           "lower train.learning_rate or norm rms usually cures it",
+                           i < report.entropy.size() ? fmt::format("layer {}", i) : "the head", rms, before));
   }
   last_rms_.clear();
   for (const auto& layer : report.activations) last_rms_.push_back(layer.residual_rms);
   for (const auto& parameter : report.parameters)
-    if (parameter.update > kWholeWeight)
+    if (parameter.update > kWholeWeight && !parameter.name.ends_with(".bias"))
       say_once("update", fmt::format("one step changed {} by {:.3g} times its norm; a lower train.learning_rate or a "
                                      "longer warm-up usually cures it",
                                      parameter.name, parameter.update));

@@ -3,7 +3,7 @@
 //   StepDiagnostics diagnostics(decoder, batch);            // gradients are there, weights not yet updated
 //   optimizer.step(learning_rate, norm);
 //   const StepReport report = diagnostics.finish();
-//   for (const auto& warning : watch.look(report, loss)) progress.note(warning);
+//   for (const auto& warning : watch.look(report)) progress.note(warning.text);
 #pragma once
 
 #include <cstdint>
@@ -45,11 +45,11 @@ struct StepReport {
 };
 
 /// Looks at a step between its backward pass and its update, and after the update. The update is the true one, with
-/// momentum, clipping and decay, not learning rate times gradient. Costs a forward pass over at most kTokens tokens and
-/// memory for another copy of the weights until finish().
+/// momentum, clipping and decay, not learning rate times gradient. Costs a forward pass over at most kTokens tokens of
+/// at most kSequences windows, and memory for another copy of the weights until finish().
 class StepDiagnostics {
  public:
-  static constexpr int64_t kTokens = 4096;
+  static constexpr int64_t kTokens = 4096, kSequences = 16;
 
   /// @param batch  of the step, of which the first rows are looked at.
   StepDiagnostics(Decoder decoder, Batch batch);
@@ -66,23 +66,33 @@ class StepDiagnostics {
 /// Every parameter's gradient, as it is there now, and values; no update. In the order of the model's file.
 std::vector<ParameterUpdate> measure_parameters(Decoder decoder);
 
-/// Where a forward pass over the first rows of a batch stops giving numbers, or else which gradient does; empty:
-/// nowhere.
-std::string place_of_divergence(Decoder decoder, Batch batch);
+/// Where the first value that is not finite turns up: in a forward pass over the batches of a step, or else in which
+/// gradient, from the head down; empty: nowhere.
+std::string place_of_divergence(Decoder decoder, std::vector<Batch> batches);
 
-/// Remembers what was reported and says, once for each, what a run that goes wrong shows before its loss is infinite.
+struct DivergenceWarning {
+  std::string sign;  ///< what it was seen by: loss, residual, update, or entropy and the layer
+  std::string text;  ///< with what usually cures it
+};
+
+/// Remembers what was reported and says, once for each sign, what a run that goes wrong shows before its loss is
+/// infinite.
 class DivergenceWatch {
  public:
-  /// Sentences with what usually cures it. Warned of are:
-  ///  - a loss that is 1.5 times as large as the least of the reports, and larger by a nat,
+  /// Of every step. A sign is a loss [nats per token] above the least of its running mean by half of that, by a nat and
+  /// by six of its standard deviations; mean and deviation forget a tenth a step.
+  std::vector<DivergenceWarning> look(double loss);
+  /// Of the steps that were looked into. Signs are:
   ///  - a residual stream whose root mean square passes 100 and has doubled since the last report,
-  ///  - a matrix that one step changes by more than its own norm,
+  ///  - a weight, no bias, that one step changes by more than its own norm,
   ///  - a layer whose mean entropy falls below 0.02 nats and a tenth of what it first was.
-  /// @param loss  of the step, in nats per token.
-  std::vector<std::string> look(const StepReport& report, double loss);
+  std::vector<DivergenceWarning> look(const StepReport& report);
+  /// It was warned of that already, before the run was resumed.
+  void recall(const std::string& sign) { said_.insert(sign); }
 
  private:
-  std::optional<double> least_loss_;
+  std::optional<double> mean_loss_;
+  double least_loss_ = 0, loss_variance_ = 0;
   std::vector<double> first_entropy_, last_rms_;
   std::set<std::string> said_;
 };

@@ -1,11 +1,11 @@
 #include "prism/training/optimizer.h"
 
-#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/stack.h>
 #include <ATen/record_function.h>
 
 #include "prism/core/error.h"
 #include "prism/core/names.h"
+#include "prism/kernels/euclidean_norm.h"
 
 namespace prism {
 namespace {
@@ -86,10 +86,10 @@ Optimizer::Optimizer(Rules rules, double clip) : rules_(std::move(rules)), clip_
 
 double Optimizer::gradient_norm() const {
   RECORD_FUNCTION("prism::gradient_norm", {});
-  std::vector<torch::Tensor> gradients;
+  std::vector<torch::Tensor> norms;
   for (const auto& rule : rules_)
-    for (const auto& weight : rule->weights()) gradients.push_back(weight.grad());
-  return at::stack(at::_foreach_norm(gradients)).norm().item<double>();
+    for (const auto& weight : rule->weights()) norms.push_back(euclidean_norm(weight.grad()));
+  return at::stack(norms).norm().item<double>();
 }
 
 void Optimizer::step(double learning_rate, double norm) {

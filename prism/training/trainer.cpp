@@ -185,6 +185,10 @@ std::vector<WeightedData> Trainer::open_training_data() {
   return mixture;
 }
 
+double Trainer::learning_rate_at(int64_t tokens) const {
+  return learning_rate_of(recipe_.train, total_steps() * step_tokens(recipe_)).at(static_cast<double>(tokens));
+}
+
 int64_t Trainer::total_steps() const {
   return (recipe_.train.tokens + step_tokens(recipe_) - 1) / step_tokens(recipe_);
 }
@@ -286,30 +290,31 @@ bool Trainer::train_step() {
   // Only now are the weights of the checkpoint before this step known to be good.
   if (std::exchange(prune_due_, false)) checkpoints_.prune(CheckpointKind::step, train.keep_last);
 
-  const double learning_rate = learning_rate_of(train, total_steps() * step_tokens(recipe_))
-                                   .at(static_cast<double>(state_.tokens + step_tokens(recipe_)));
   std::optional<StepDiagnostics> diagnostics;
   Timer looking;
   if (diagnosis_due()) {
-    diagnostics.emplace(decoder_, first_batch(first_window));
+    diagnostics.emplace(decoder_, batches_from(first_window, 1).front());
     if (board_) board_->add_parameters(state_.step + 1, decoder_);
   }
   double looked_seconds = looking.seconds();
-  optimizer_->step(learning_rate, norm);
+  optimizer_->step(learning_rate_at(state_.tokens + step_tokens(recipe_)), norm);
   ++state_.step;
   state_.tokens += step_tokens(recipe_);
   state_.windows = loader_->position();
-  state_.step_seconds += timer.seconds() - looked_seconds;
+  const double step_seconds = timer.seconds() - looked_seconds;
+  state_.step_seconds += step_seconds;
   state_.loss_sum += *loss;
   ++state_.loss_count;
   last_loss_ = *loss;
+  last_norm_ = norm;
   show_progress(state_.tokens);
-  if (state_.step % train.log_steps == 0 || state_.step == total_steps()) record_training(norm, learning_rate);
+  if (state_.step % train.log_steps == 0 || state_.step == total_steps()) record_training();
+  warn(watch_.look(*loss));
   if (!diagnostics) return true;
   looking.restart();
   const auto report = diagnostics->finish();
   looked_seconds += looking.seconds();
-  record_diagnostics(report, looked_seconds);
+  record_diagnostics(report, step_seconds, looked_seconds);
   return true;
 }
 
@@ -321,12 +326,13 @@ bool Trainer::diagnosis_due() const {
   return step % every == 0 || (step < every && power_of_four);
 }
 
-Batch Trainer::first_batch(int64_t first_window) {
+std::vector<Batch> Trainer::batches_from(int64_t first_window, int64_t count) {
   const int64_t position = loader_->position();
   loader_->seek(first_window);
-  Batch batch = loader_->next();
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < count; ++i) batches.push_back(loader_->next());
   loader_->seek(position);
-  return batch;
+  return batches;
 }
 
 std::optional<double> Trainer::forward_backward() {
@@ -371,27 +377,34 @@ std::string Trainer::way_back() const {
 }
 
 void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) {
-  const auto place = place_of_divergence(decoder_, first_batch(first_window));
-  fail_diverged(place,
+  const auto place = place_of_divergence(decoder_, batches_from(first_window, recipe_.train.accumulate));
+  // The curve ends at the last loss that there was.
+  if (state_.loss_count > 0) record_training();
+  // Without the sign that some processors give a NaN.
+  fail_diverged(state_.step + 1, place,
                 fmt::format("expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of "
                             "the data{}",
-                            loss, norm, state_.step + 1, first_window, loader_->position() - 1,
-                            place.empty() ? "" : fmt::format(", first in {}", place)));
+                            std::isnan(loss) ? std::abs(loss) : loss, std::abs(norm), state_.step + 1, first_window,
+                            loader_->position() - 1, place.empty() ? "" : fmt::format(", first in {}", place)));
 }
 
-void Trainer::fail_diverged(const std::string& place, const std::string& sentence) {
-  record_divergence(place);
-  throw FailedError(kOperation,
-                    fmt::format("{}; {}; lower train.learning_rate or lengthen the warm-up.", sentence, way_back()));
+void Trainer::fail_diverged(int64_t step, const std::string& place, const std::string& sentence) {
+  record_divergence(step, place);
+  const auto& layers = recipe_.model.layers;
+  const bool has_norms =
+      std::all_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.norm != "none"; });
+  throw FailedError(kOperation, fmt::format("{}; {}; lower train.learning_rate{}.", sentence, way_back(),
+                                            has_norms ? " or lengthen the warm-up"
+                                                      : ", lengthen the warm-up or set model.norm to rms"));
 }
 
 void Trainer::check_last_step() {
   const torch::NoGradGuard no_gradients;
-  Batch batch = first_batch(state_.windows - recipe_.train.batch_rows * recipe_.train.accumulate);
-  const BatchTensors tensors(batch);
+  auto batches = batches_from(state_.windows - recipe_.train.batch_rows * recipe_.train.accumulate, 1);
+  const BatchTensors tensors(batches.front());
   const auto loss = decoder_->loss(decoder_(tensors.tokens_BT, tensors.context), tensors.labels_BT).item<double>();
   if (std::isfinite(loss)) return;
-  fail_diverged(place_of_divergence(decoder_, batch),
+  fail_diverged(state_.step, place_of_divergence(decoder_, batches),
                 fmt::format("expected a finite loss after the last step, {}; found {}", state_.step, loss));
 }
 
@@ -436,7 +449,7 @@ bool Trainer::evaluate() {
   if (!validation) return false;
   const auto [loss, tokens] = *validation;
   if (!std::isfinite(loss))
-    fail_diverged("the validation loss",
+    fail_diverged(state_.step, "the validation loss",
                   fmt::format("expected a finite validation loss; found {} after step {}, windows up to {} of the data",
                               loss, state_.step, state_.windows - 1));
   state_.last_val_loss = loss;

@@ -81,26 +81,29 @@ class Trainer {
   /// What the last step made of the weights shows in no loss of a step. @throws FailedError if theirs is not finite.
   void check_last_step();
   [[noreturn]] void fail_not_finite(double loss, double norm, int64_t first_window);
-  /// Records it first. @param place  where the first value that is not finite was found; empty: nowhere, on looking
-  /// again. @param sentence  what was expected and what was found.
-  [[noreturn]] void fail_diverged(const std::string& place, const std::string& sentence);
+  /// Records it first. @param step  whose loss is not finite. @param place  where the first value that is not finite
+  /// was found; empty: nowhere, on looking again. @param sentence  what was expected and what was found.
+  [[noreturn]] void fail_diverged(int64_t step, const std::string& place, const std::string& sentence);
   /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
   bool finish_step();
   /// What the recipe wants measured at the end; absent: a signal came.
   std::optional<std::vector<Json>> measure_finals();
   bool evaluate();
-  void record_training(double norm, double learning_rate);
+  void record_training();
   /// Whether the step that is being made is one to look into.
   bool diagnosis_due() const;
-  /// The first batch of the step, again.
-  Batch first_batch(int64_t first_window);
-  void record_diagnostics(const StepReport& report, double seconds);
+  /// Of the step that is being made, again.
+  std::vector<Batch> batches_from(int64_t first_window, int64_t count);
+  void record_diagnostics(const StepReport& report, double step_seconds, double looked_seconds);
+  void warn(const std::vector<DivergenceWarning>& warnings);
   void record_samples();
   void record_end();
-  void record_divergence(const std::string& place);
+  void record_divergence(int64_t step, const std::string& place);
   void save_checkpoint();
   void save_weights(CheckpointKind kind);
   bool due(int64_t every_tokens) const;
+  /// Of the step that ends at so many tokens.
+  double learning_rate_at(int64_t tokens) const;
   int64_t total_steps() const;
   bool done() const { return state_.step == total_steps() && !state_.evaluation_pending; }
   double seconds() const { return state_.seconds + timer_.seconds(); }
@@ -134,7 +137,7 @@ class Trainer {
   Timer timer_;
   double flops_per_token_ = 0;
   std::optional<double> peak_gflops_;  ///< absent on a GPU
-  double logged_seconds_ = 0, last_loss_ = 0;
+  double logged_seconds_ = 0, last_loss_ = 0, last_norm_ = 0;
   int64_t logged_tokens_ = 0;
   int64_t begun_tokens_ = 0;  ///< where this process began, and begun_seconds_ of steps
   double begun_seconds_ = 0;

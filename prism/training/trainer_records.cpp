@@ -13,13 +13,14 @@ namespace prism {
 
 void Trainer::recall_warnings() {
   for (const auto& record : read_records(run_ / kRunRecordsName)) {
-    const auto loss = record.find("loss");
-    if (record.value("kind", "") != "diagnostics" || loss == record.end() || !loss->is_number()) continue;
+    const auto kind = record.value("kind", "");
+    if (kind == "warning") watch_.recall(record.value("sign", ""));
+    if (kind != "diagnostics") continue;
     Json fields;
     for (const char* name : {"entropy", "activations", "parameters"})
       if (record.contains(name)) fields[name] = record[name];
     try {
-      watch_.look(fields_from_json<StepReport>(fields, kRunRecordsName), loss->get<double>());
+      watch_.look(fields_from_json<StepReport>(fields, kRunRecordsName));
     } catch (const InputError&) {
       // A norm that was not finite is null there; the next report is as good.
     }
@@ -84,18 +85,22 @@ Json Trainer::machine() const {
   return json;
 }
 
-void Trainer::record_diagnostics(const StepReport& report, double seconds) {
+void Trainer::record_diagnostics(const StepReport& report, double step_seconds, double looked_seconds) {
   Json json = record("diagnostics");
   json["loss"] = last_loss_;
-  json["step_ms"] = 1e3 * state_.step_seconds / static_cast<double>(state_.step);
-  json["looked_ms"] = 1e3 * seconds;
+  json["step_ms"] = 1e3 * step_seconds;
+  json["looked_ms"] = 1e3 * looked_seconds;
   json.update(fields_to_json(report));
   keep(json);
-  for (const auto& warning : watch_.look(report, last_loss_)) {
-    progress_->note(fmt::format("train: step {}: {}", state_.step, warning));
-    Json warned = record("warning");
-    warned["text"] = warning;
-    keep(warned);
+  warn(watch_.look(report));
+}
+
+void Trainer::warn(const std::vector<DivergenceWarning>& warnings) {
+  for (const auto& warning : warnings) {
+    progress_->note(fmt::format("train: step {}: {}", state_.step, warning.text));
+    Json json = record("warning");
+    json.update({{"sign", warning.sign}, {"text", warning.text}});
+    keep(json);
   }
 }
 
@@ -104,13 +109,13 @@ std::optional<double> Trainer::peak_share(double tokens_per_s) const {
   return tokens_per_s * flops_per_token_ / (*peak_gflops_ * 1e9);
 }
 
-void Trainer::record_training(double norm, double learning_rate) {
+void Trainer::record_training() {
   const double elapsed = state_.step_seconds - logged_seconds_;
   const double tokens_per_s = static_cast<double>(state_.tokens - logged_tokens_) / elapsed;
   Json json = record("train");
   json.update({{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
-               {"learning_rate", learning_rate},
-               {"grad_norm", norm},
+               {"learning_rate", learning_rate_at(state_.tokens)},
+               {"grad_norm", last_norm_},
                {"tokens_per_s", tokens_per_s}});
   if (const auto share = peak_share(tokens_per_s)) json["peak_share"] = *share;
   keep(json);
@@ -131,8 +136,9 @@ void Trainer::record_samples() {
     }
 }
 
-void Trainer::record_divergence(const std::string& place) {
+void Trainer::record_divergence(int64_t step, const std::string& place) {
   Json json = record("diverged");
+  json["step"] = step;
   json["place"] = place;
   keep(json);
   records_->sync();

@@ -67,20 +67,34 @@ TEST(StepDiagnostics, GivesGradientsWeightsAndTheTrueUpdate) {
   }
 }
 
-TEST(PlaceOfDivergence, IsInTheForwardPassOrInAGradient) {
+TEST(PlaceOfDivergence, IsInTheForwardPassOrInTheGradientNearestToTheHead) {
   auto decoder = tiny_decoder();
   backward(decoder, batch_of(1, 8));
-  EXPECT_EQ(place_of_divergence(decoder, batch_of(1, 8)), "");
+  EXPECT_EQ(place_of_divergence(decoder, {batch_of(1, 8)}), "");
   {
     torch::NoGradGuard no_gradients;
+    decoder->blocks[0]->attention->out->weight.mutable_grad()[0][0] = INFINITY;
     decoder->blocks[2]->attention->out->weight.mutable_grad()[0][0] = INFINITY;
   }
-  EXPECT_EQ(place_of_divergence(decoder, batch_of(1, 8)), "the gradient of model.layers.2.self_attn.o_proj.weight");
+  EXPECT_EQ(place_of_divergence(decoder, {batch_of(1, 8)}), "the gradient of model.layers.2.self_attn.o_proj.weight");
   {
     torch::NoGradGuard no_gradients;
     decoder->blocks[1]->attention->qkv->weight[0][0] = NAN;
   }
-  EXPECT_EQ(place_of_divergence(decoder, batch_of(1, 8)), "the queries of layer 1");
+  EXPECT_EQ(place_of_divergence(decoder, {batch_of(1, 8)}), "the queries of layer 1");
+}
+
+TEST(PlaceOfDivergence, IsLookedForInAllBatchesOfAStep) {
+  auto config = tiny_decoder()->config();
+  config.tied = false;
+  auto decoder = make_decoder(config);
+  Batch good = batch_of(1, 8), bad = batch_of(1, 8);
+  std::fill(good.tokens.begin(), good.tokens.end(), 1);
+  bad.tokens.back() = 2;
+  torch::NoGradGuard no_gradients;
+  decoder->embedding->weight[2].fill_(INFINITY);
+  EXPECT_EQ(place_of_divergence(decoder, {good}), "");
+  EXPECT_EQ(place_of_divergence(decoder, {good, bad}), "the residual stream in front of layer 0");
 }
 
 StepReport report_of(double rms, double update, double entropy) {
@@ -92,27 +106,48 @@ StepReport report_of(double rms, double update, double entropy) {
   return report;
 }
 
-TEST(DivergenceWatch, WarnsOnceOfEachSign) {
+TEST(DivergenceWatch, WarnsOnceOfEachSignOfALook) {
   DivergenceWatch watch;
-  EXPECT_TRUE(watch.look(report_of(60, 0.1, 1), 3).empty());
-  EXPECT_TRUE(watch.look(report_of(110, 0.1, 1), 3).empty()) << "large, but not doubled";
-  auto warnings = watch.look(report_of(300, 0.1, 1), 3);
+  EXPECT_TRUE(watch.look(report_of(600, 0.1, 1)).empty()) << "large, but from the start";
+  EXPECT_TRUE(watch.look(report_of(1100, 0.1, 1)).empty()) << "larger, but not doubled";
+  auto warnings = watch.look(report_of(3000, 0.1, 1));
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("in front of layer 1 grows"), std::string::npos) << warnings[0];
-  EXPECT_TRUE(watch.look(report_of(900, 0.1, 0.15), 3).empty()) << "said already";
-  warnings = watch.look(report_of(900, 1.5, 0.01), 3);
+  EXPECT_EQ(warnings[0].sign, "residual");
+  EXPECT_NE(warnings[0].text.find("in front of the head grows"), std::string::npos) << warnings[0].text;
+  EXPECT_TRUE(watch.look(report_of(9000, 0.1, 0.15)).empty()) << "said already";
+  auto of_bias = report_of(9000, 1.5, 1);
+  of_bias.parameters[0].name = "w.bias";
+  EXPECT_TRUE(watch.look(of_bias).empty()) << "biases begin small";
+  warnings = watch.look(report_of(9000, 1.5, 0.01));
   ASSERT_EQ(warnings.size(), 2u);
-  EXPECT_NE(warnings[0].find("w by 1.5 times"), std::string::npos) << warnings[0];
-  EXPECT_NE(warnings[1].find("layer 0 has become almost one-hot"), std::string::npos) << warnings[1];
-  warnings = watch.look(report_of(900, 0.1, 0.15), 5);
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].find("the loss is 5, 3 at its lowest"), std::string::npos) << warnings[0];
-  DivergenceWatch of_low_losses;
-  EXPECT_TRUE(of_low_losses.look(report_of(1, 0.1, 1), 0.1).empty());
-  EXPECT_TRUE(of_low_losses.look(report_of(1, 0.1, 1), 0.9).empty()) << "nine times, but less than a nat";
+  EXPECT_NE(warnings[0].text.find("w by 1.5 times"), std::string::npos) << warnings[0].text;
+  EXPECT_NE(warnings[1].text.find("layer 0 has become almost one-hot"), std::string::npos) << warnings[1].text;
   DivergenceWatch of_sharp_heads;
-  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.01), 3).empty()) << "was so from the start";
-  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.009), 3).empty());
+  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.01)).empty()) << "was so from the start";
+  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.009)).empty());
+  DivergenceWatch resumed;
+  resumed.look(report_of(600, 0.1, 1));
+  resumed.recall("residual");
+  EXPECT_TRUE(resumed.look(report_of(3000, 0.1, 1)).empty()) << "said before it was resumed";
+}
+
+TEST(DivergenceWatch, WarnsOfALossThatRisesAtAnyStep) {
+  DivergenceWatch watch;
+  EXPECT_TRUE(watch.look(16.1).empty());
+  EXPECT_TRUE(watch.look(18.0).empty());
+  const auto warnings = watch.look(25.2);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].text.find("the loss is 25.2, 16.1 at its lowest"), std::string::npos) << warnings[0].text;
+  EXPECT_TRUE(watch.look(1e9).empty()) << "said already";
+  DivergenceWatch of_low_losses;
+  EXPECT_TRUE(of_low_losses.look(0.1).empty());
+  EXPECT_TRUE(of_low_losses.look(0.9).empty()) << "nine times, but less than a nat";
+  DivergenceWatch of_noise;
+  torch::manual_seed(1);
+  for (int step = 0; step < 2000; ++step) {
+    const double noise = torch::randn({}, torch::kDouble).item<double>();
+    EXPECT_TRUE(of_noise.look(3.5 + 4 * std::exp(-step / 100.0) + 0.5 * noise).empty()) << "step " << step;
+  }
 }
 
 }  // namespace
