@@ -35,7 +35,7 @@ const std::map<std::string, Analysis>& analyses() {
 
 int run_analyse(const Arguments& arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
-    fmt::print("Usage: prism analyse KIND MODEL... [options]\n\n");
+    fmt::print("Usage: prism analyse KIND MODEL [what it reads] [options]\n\n");
     for (const auto& [name, analysis] : analyses()) fmt::print("  {:<20}{}\n", name, analysis.summary);
     fmt::print("\n`prism analyse {} --help` explains it. Exit status: 0 done, 1 failed, 2 wrong input.\n",
                analyses().begin()->first);

@@ -42,9 +42,10 @@ class CaptureProbe : public Probe {
     tensors.push_back({"q", input.q_BTHD.transpose(1, 2).cpu().contiguous()});
     tensors.push_back({"k", input.kv.k_BGSD.cpu().contiguous()});
     tensors.push_back({"v", input.kv.v_BGSE.cpu().contiguous()});
+    // Without angles of its own a file is taken for one of plain rotary heads.
     const auto& config = configs_[layer];
-    if (!config.rotary.turns()) return;
-    const auto angles = rotary_pairs(config.rotary, config.head_dim).angles;
+    const auto angles =
+        config.rotary.turns() ? rotary_pairs(config.rotary, config.head_dim).angles : std::vector<double>();
     tensors.push_back({"inverse_frequencies", torch::tensor(angles, torch::kDouble)});
   }
 

@@ -31,9 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "analyse";
 constexpr const char* kDistanceName = "attention-distance";
-/// Tokens that go through a model together: enough to fill the matrix products.
-constexpr int64_t kBatchTokens = 4096;
-
 constexpr const char* kDistanceHelp = R"(
 Each head of a layer gives a token weights, adding up to 1, for itself and the tokens before it. Its attention distance
 is the weighted mean of how many tokens back they stand. A layer's distance is the mean over its heads, over the windows
@@ -328,7 +325,7 @@ int run_analyse_distance(const Arguments& arguments) {
   const TokenDataset data(words.options.data, words.options.split);
   check_tokenizer(data, arms.models.front().name, arms.models.front().tokenizer);
   const WindowOptions windows{.context = context,
-                              .rows = std::max<int64_t>(1, kBatchTokens / context),
+                              .rows = std::max<int64_t>(1, kReadingBatchTokens / context),
                               .document_mask = words.options.document_mask,
                               .shuffle = false};
   const WindowLoader loader(data, windows, data.info() ? data.info()->end_of_text : arms.models.front().end_of_text);

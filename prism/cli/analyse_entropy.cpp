@@ -20,7 +20,7 @@ all tokens. Heads near 0 look things up; heads near the mean of ln n have not le
 }  // namespace
 
 int run_analyse_entropy(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"entropy", kHelp, /*has_pictures=*/true}, [](Reading& reading) {
+  return run_reading_analysis(arguments, {"entropy", kHelp}, [](Reading& reading) {
     const torch::NoGradGuard no_gradients;
     AttentionEntropyProbe probe(reading.config().layers);
     reading.show_to(probe);

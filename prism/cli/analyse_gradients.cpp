@@ -13,7 +13,7 @@ over the other. Plain gradient descent changes a parameter by that share times t
 share is a hundredth of their neighbours' hardly learn. What an optimizer really did is recorded while a run trains
 (train.diagnose_steps) and shown by its report.
 
-  prism analyse gradients runs/prism --data data/novels --split train --sequences 32
+  prism analyse gradients runs/prism --data data/novels --split train --sequences 32 --figures gradients
 )";
 
 /// Of the mean loss of all that is read.

@@ -48,7 +48,7 @@ InductionProbe measure_induction(Reading& reading) {
 }  // namespace
 
 int run_analyse_heads(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"heads", kHelp, /*has_pictures=*/true}, [](Reading& reading) {
+  return run_reading_analysis(arguments, {"heads", kHelp}, [](Reading& reading) {
     const torch::NoGradGuard no_gradients;
     HeadPatternProbe probe(reading.config().layers, punctuation_of(reading.tokenizer(), reading.config().vocab_size));
     reading.show([&](BatchTensors& batch) {

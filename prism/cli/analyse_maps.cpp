@@ -78,7 +78,7 @@ int run_analyse_maps(const Arguments& arguments) {
   add_reading_options(app, words, /*with_data=*/false);
   app.add_option("--layers", layers, "which, from 0, such as 0,3-5; all, if left out")->type_name("LIST");
   app.add_option("--heads", heads, "of each of these layers, from 0; all, if left out")->type_name("LIST");
-  add_output_options(app, output, /*with_figures=*/true);
+  add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(!output.figures.empty() || output.json, "analyse",
               "expected --figures, a folder for pictures, or --json; found neither; add one.");

@@ -13,7 +13,7 @@ from layer to layer; one that grows by large factors announces a training that d
 is dead if it was 0 for every token: it has no gradient and does not come back.
 
   prism analyse norms runs/prism --data data/novels
-  prism analyse norms runs/prism book.txt --json
+  prism analyse norms runs/prism book.txt --figures norms
 )";
 
 }  // namespace
@@ -23,7 +23,9 @@ int run_analyse_norms(const Arguments& arguments) {
     const torch::NoGradGuard no_gradients;
     ActivationProbe probe;
     reading.show_to(probe);
-    return lines_of(probe.result());
+    auto lines = lines_of(probe.result());
+    if (!lines.empty()) lines.back()["reader"] = "head";  // behind the last layer
+    return lines;
   });
 }
 

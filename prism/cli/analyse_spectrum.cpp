@@ -71,14 +71,15 @@ class Spectra : public Probe {
   explicit Spectra(const Words& words, const std::vector<LayerConfig>& layers = {}) : words_(words), layers_(layers) {}
 
   void observe_attention(size_t layer, const AttentionInput& input) override {
-    PRISM_CHECK(layers_.at(layer).rotary.turns(), kOperation,
-                "expected layers whose queries and keys turn with their position; found layer {}, where they do not; "
-                "name another model.",
-                layer);
+    const auto& config = layers_.at(layer);
     add({input.q_BTHD[0].cpu(), input.kv.k_BGSD[0].cpu(),
-         rotary_pairs(layers_.at(layer).rotary, layers_.at(layer).head_dim)});
+         config.rotary.turns() ? rotary_pairs(config.rotary, config.head_dim) : RotaryPairs{}});
   }
   void add(const LayerTensors& layer) {
+    PRISM_CHECK(!layer.pairs.angles.empty(), kOperation,
+                "expected layers whose queries and keys turn with their position; found layer {}, where they do not; "
+                "name others.",
+                spectra_.size());
     if (static_cast<int64_t>(spectra_.size()) == words_.layer && !words_.figures.empty())
       shown_ = {layer.q_THD.clone(), layer.k_GSD.clone(), layer.pairs};
     auto& heads = spectra_.emplace_back();

@@ -6,13 +6,12 @@
 #include <utility>
 
 #include "prism/core/files.h"
-#include "prism/report/analysis.h"
+#include "prism/report/page.h"
 
 namespace prism {
 
-void add_output_options(CLI::App& app, OutputWords& words, bool with_figures) {
-  if (with_figures)
-    app.add_option("--figures", words.figures, "a folder for pictures, as SVG files")->type_name("FOLDER");
+void add_output_options(CLI::App& app, OutputWords& words) {
+  app.add_option("--figures", words.figures, "a folder for pictures, as SVG files")->type_name("FOLDER");
   app.add_flag("--json", words.json, "one JSON object a line instead of tables; prism report --analysis shows them");
 }
 
@@ -29,17 +28,19 @@ void AnalysisLines::print(const OutputWords& words) const {
   AnalysisRecords records;
   for (const auto& line : lines_) records.add(line, "analyse");
   if (!words.figures.empty()) {
+    ReportOptions options;
+    options.analysis = records;
     const std::filesystem::path folder = words.figures;
     make_folder(folder);
-    for (const auto& picture : analysis_pictures(records))
-      write_file(folder / (picture.name + ".svg"), heat_map_file(picture.map));
+    for (const auto& [name, svg] : records_figures(options)) write_file(folder / name, svg);
   }
   if (words.json) {
     for (const auto& line : lines_) fmt::print("{}\n", to_text(line));
     return;
   }
-  for (const auto& table : analysis_tables(records)) fmt::print("{}", table_text(table));
-  if (!words.figures.empty()) fmt::print("\n{}\n", words.figures);
+  const auto tables = analysis_tables(records);
+  for (const auto& table : tables) fmt::print("{}", table_text(table));
+  if (!words.figures.empty()) fmt::print("{}{}\n", tables.empty() ? "" : "\n", words.figures);
 }
 
 int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& analysis,
@@ -48,7 +49,7 @@ int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& anal
   ReadingWords words;
   OutputWords output;
   add_reading_options(app, words);
-  add_output_options(app, output, analysis.has_pictures);
+  add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
   Reading reading(words);
   AnalysisLines lines(analysis.name, words.model, reading);

@@ -17,8 +17,8 @@ struct OutputWords {
   bool json = false;
 };
 
-/// Adds --json and, where the analysis has pictures, --figures.
-void add_output_options(CLI::App& app, OutputWords& words, bool with_figures);
+/// Adds --json and --figures.
+void add_output_options(CLI::App& app, OutputWords& words);
 
 /// The lines of one analysis of one model (report/analysis.h).
 class AnalysisLines {
@@ -38,7 +38,6 @@ class AnalysisLines {
 struct ReadingAnalysis {
   const char* name;  ///< as in prism analyse
   const char* help;  ///< its first line says what it is
-  bool has_pictures = false;
 };
 
 /// The whole command of an analysis that needs no options of its own. @param measure  gives the lines.

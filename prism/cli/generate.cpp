@@ -25,7 +25,8 @@ namespace {
 
 constexpr const char* kExamples = R"(
 The continuation goes to standard output as it is made, speeds go to standard error. The same command prints the same
-text again; --seed chooses another. Prompt and new tokens together must fit the model's context.
+text again; --seed chooses another. Prompt and new tokens together must fit the model's context;
+a model with learned positions instead reads the last tokens that fit.
 
   prism generate runs/novels 'It was a dark and'
   prism generate runs/novels --temperature 0 --max-new-tokens 50 'It was a dark and'      # always the likeliest token

@@ -75,13 +75,14 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
     fmt::print("{:>9} {:>30} {:>13} {:>14} {:>13}\n", name, geometry, parameters, flops, kv_bytes);
   };
   row("embedding", "", cost.embedding_parameters, 0, 0);
+  if (config.learned_positions) row("positions", "", config.context * config.d_model, 0, 0);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto& layer = config.layers[i];
     row(std::to_string(i),
         fmt::format("{:>6} {:>9} {:>6} {:>6}", layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width),
         cost.layers[i].parameters, cost.layers[i].flops_per_token, cost.layers[i].kv_bytes_per_token);
   }
-  row("head", config.tied ? "the embedding" : "", cost.head_parameters + config.d_model,
+  row("head", config.tied ? "the embedding" : "", cost.head_parameters + (config.final_norm ? config.d_model : 0),
       2 * config.vocab_size * config.d_model, 0);
   row("total", "", cost.parameters, cost.flops_per_token, cost.kv_bytes_per_token);
   fmt::print(

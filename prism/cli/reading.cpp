@@ -6,12 +6,17 @@
 #include <charconv>
 #include <filesystem>
 
+#include "prism/analysis/activations.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/names.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
+#include "prism/core/utf8.h"
 #include "prism/data/text_source.h"
+#include "prism/report/escape.h"
 #include "prism/report/number_text.h"
+#include "prism/training/recipe.h"
 
 namespace prism {
 namespace {
@@ -19,9 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "analyse";
-
-/// Tokens that go through a model together: enough to fill the matrix products.
-constexpr int64_t kBatchTokens = 4096;
 
 /// The token that opens every document, if there is one.
 std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
@@ -32,6 +34,24 @@ std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
 void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const std::string& text) {
   const auto more = tokenizer.encode(text, SpecialTokens::as_text);
   ids.insert(ids.end(), more.begin(), more.end());
+}
+
+/// A text on the command line as a table names it.
+std::string quoted_beginning(const std::string& text) {
+  constexpr size_t kMost = 60;
+  if (display_width(text) <= kMost) return fmt::format("\"{}\"", text);
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return fmt::format("\"{}…\"", text.substr(0, end));
+}
+
+/// Whether the run that the model comes from was trained so; a model folder does not say.
+bool trained_with_document_mask(const std::string& model) {
+  const fs::path recipe = fs::path(model) / kRunRecipeName;
+  if (!fs::exists(recipe)) return false;
+  const Json json = read_json(recipe.string());
+  const Json::json_pointer place("/data/document_mask");
+  return json.is_object() && json.contains(place) && json[place] == true;
 }
 
 /// The first `most` tokens of a text, behind its opening one.
@@ -57,12 +77,16 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   if (with_data) {
     app.add_option("--data", words.data, "token shards made by prism tokenize, of which it reads the first windows")
         ->type_name("FOLDER");
-    app.add_option("--split", words.split, "which shards: valid or train")->capture_default_str();
-    app.add_option("--sequences", words.sequences, "windows that it reads; all if there are fewer")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-        ->capture_default_str();
+    app.add_option("--split", words.split, "which shards: valid or train  [valid]");
+    app.add_option("--sequences", words.sequences, "windows that it reads; all if there are fewer  [16]")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    app.add_flag_function(
+        "--document-mask,!--no-document-mask", [&](int64_t count) { words.document_mask = count > 0; },
+        "attention in --data stops at document boundaries, or not; left out: as the run was trained");
   }
   app.add_option("--tokens", words.tokens, "of FILE or of a window; 0: the model's context")->capture_default_str();
+  app.add_option("--invalid-utf8", words.invalid_utf8, "what of FILE is not UTF-8: error, keep (its bytes) or replace")
+      ->capture_default_str();
   add_compute_options(app, words.compute);
 }
 
@@ -83,6 +107,9 @@ Reading::Reading(const ReadingWords& words) {
                     static_cast<int>(!words.data.empty());
   PRISM_CHECK(given == 1, kOperation, "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
               given == 0 ? "none" : "several", given == 0 ? "name one" : "keep one of them");
+  PRISM_CHECK(!words.data.empty() || (!words.split && !words.sequences && !words.document_mask), kOperation,
+              "expected --split, --sequences and --document-mask beside --data; found {}; leave them out.",
+              words.text.empty() ? "FILE" : "--text");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
   model_ = load_model_with_tokenizer(words.model, words.compute, kOperation);
@@ -91,15 +118,40 @@ Reading::Reading(const ReadingWords& words) {
   PRISM_CHECK(tokens_ >= 1 && tokens_ <= context, kOperation,
               "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens_);
   words.data.empty() ? read_text(words) : open_data(words);
+  check_finite();
+}
+
+void Reading::check_finite() {
+  constexpr int64_t kMostLookedAt = 512;  // few tokens show weights that are ruined
+  const torch::NoGradGuard no_gradients;
+  FiniteProbe probe;
+  Batch batch = text_batch();
+  if (windows_) {
+    windows_->seek(0);
+    batch = windows_->next();
+  }
+  batch.rows = 1;
+  batch.context = std::min(batch.context, kMostLookedAt);
+  BatchTensors tensors(batch);
+  tensors.context.probe = &probe;
+  model()(tensors.tokens_BT, tensors.context);
+  PRISM_CHECK(probe.place().empty(), kOperation,
+              "expected a model whose activations are finite; found others, first in {}; name an earlier checkpoint.",
+              probe.place());
 }
 
 void Reading::read_text(const ReadingWords& words) {
   const bool is_file = words.text.empty();
-  source_ = is_file ? words.file : "--text";
+  source_ = is_file ? words.file : quoted_beginning(words.text);
   if (is_file) {
-    TextSource source({words.file});
+    TextOptions options;
+    options.invalid_utf8 = words.invalid_utf8;
+    TextSource source({words.file}, options);
     ids_ = first_tokens(source, tokenizer(), tokens_);
   } else {
+    PRISM_CHECK(find_invalid_utf8(words.text) == std::string::npos, kOperation,
+                "--text: expected text in UTF-8; found byte 0x{:02X} at byte offset {}; mend it.",
+                static_cast<uint8_t>(words.text[find_invalid_utf8(words.text)]), find_invalid_utf8(words.text));
     ids_ = opening_of(tokenizer());
     append_tokens(ids_, tokenizer(), words.text);
     PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, kOperation,
@@ -113,13 +165,17 @@ void Reading::read_text(const ReadingWords& words) {
 }
 
 void Reading::open_data(const ReadingWords& words) {
-  source_ = words.data;
-  data_ = std::make_unique<TokenDataset>(words.data, words.split);
+  const std::string split = words.split.value_or("valid");
+  const bool document_mask = words.document_mask.value_or(trained_with_document_mask(words.model));
+  source_ = fmt::format("{} ({}){}", words.data, split, document_mask ? ", attention within documents" : "");
+  data_ = std::make_unique<TokenDataset>(words.data, split);
   check_tokenizer(*data_, words.model, tokenizer().fingerprint_text());
-  const WindowOptions options{
-      .context = tokens_, .rows = std::max<int64_t>(1, kBatchTokens / tokens_), .shuffle = false};
+  const WindowOptions options{.context = tokens_,
+                              .rows = std::max<int64_t>(1, kReadingBatchTokens / tokens_),
+                              .document_mask = document_mask,
+                              .shuffle = false};
   windows_.emplace(*data_, options, tokenizer().end_of_text().value_or(-1));
-  sequences_ = std::min(words.sequences, windows_->windows_per_epoch());
+  sequences_ = std::min(words.sequences.value_or(16), windows_->windows_per_epoch());
 }
 
 std::string Reading::description() const {
@@ -127,9 +183,13 @@ std::string Reading::description() const {
                      grouped(tokens_));
 }
 
+Batch Reading::text_batch() const {
+  return {.rows = 1, .context = tokens_, .tokens = ids_, .labels = ids_, .documents = {}};
+}
+
 void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled) {
   if (!windows_) {
-    Batch batch{.rows = 1, .context = tokens_, .tokens = ids_, .labels = ids_, .documents = {}};
+    Batch batch = text_batch();
     if (labelled) {
       PRISM_CHECK(tokens_ > 1, kOperation,
                   "expected at least two tokens, so that one follows another; found one; give more text.");

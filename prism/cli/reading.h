@@ -18,10 +18,16 @@
 namespace prism {
 
 struct ReadingWords {
-  std::string model, file, text, data, split = "valid";
-  int64_t tokens = 0, sequences = 16;
+  std::string model, file, text, data, invalid_utf8 = "error";
+  std::optional<std::string> split;   ///< absent: valid
+  std::optional<int64_t> sequences;   ///< absent: 16
+  std::optional<bool> document_mask;  ///< absent: as the run was trained
+  int64_t tokens = 0;
   ComputeOptions compute;
 };
+
+/// Tokens that go through a model together: enough to fill the matrix products.
+constexpr int64_t kReadingBatchTokens = 4096;
 
 /// @param with_data  whether shards may be read too, not a text alone.
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data = true);
@@ -35,16 +41,17 @@ class Reading {
  public:
   /// Starts the process' threads and device, and reads model, tokenizer and text.
   /// @throws InputError for no text or more than one, an empty one, one on the command line that is longer than the
-  ///         model's context, and --tokens beyond it; as load_model() and WindowLoader.
+  ///         model's context or no UTF-8, --tokens beyond it, options of shards beside a text, and a model whose
+  ///         forward pass over the first tokens is not finite; as load_model() and WindowLoader.
   explicit Reading(const ReadingWords& words);
 
   Decoder& model() { return model_.decoder; }
   const Tokenizer& tokenizer() const { return *model_.tokenizer; }
   const ModelConfig& config() { return model_.decoder->config(); }
-  /// What was read, in words: "book.txt, 1 sequence of 256 tokens".
+  /// What was read, in words: "data/novels (valid), 16 sequences of 256 tokens".
   std::string description() const;
 
-  /// Calls `run` with all of it, batch by batch, on the model's device. Windows of shards have their labels; a text's
+  /// Calls `run` with all of it, batch by batch. Windows of shards have their labels; a text's
   /// labels are its own next tokens, its last token left out, where `labelled`.
   /// @throws FailedError when stopped by a signal.
   void show(const std::function<void(BatchTensors&)>& run, bool labelled = false);
@@ -55,8 +62,10 @@ class Reading {
  private:
   void read_text(const ReadingWords& words);
   void open_data(const ReadingWords& words);
+  void check_finite();
+  Batch text_batch() const;
 
-  std::string source_;
+  std::string source_;  ///< in words
   ModelFolder model_;
   int64_t tokens_ = 0, sequences_ = 1;
   std::vector<int64_t> ids_;  ///< of a text

@@ -13,6 +13,7 @@
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
 #include "prism/report/compare.h"
+#include "prism/report/escape.h"
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
 #include "prism/serving/page_server.h"
@@ -150,6 +151,44 @@ Comparison read_runs(const Words& words) {
   return compare_runs(std::move(runs), words.baseline);
 }
 
+/// Runs that are read again when their records have changed.
+class WatchedRuns {
+ public:
+  explicit WatchedRuns(const std::vector<fs::path>& folders) {
+    for (const auto& folder : folders) runs_.push_back({folder, {}, {}});
+    update();
+  }
+
+  /// Whether any had changed.
+  bool update() {
+    bool changed = false;
+    for (auto& [folder, state, run] : runs_) {
+      std::error_code gone;
+      const fs::path file = folder / "records.jsonl";
+      const State now(fs::file_size(file, gone), fs::last_write_time(file, gone));
+      if (run && now == state) continue;
+      run = read_recorded_run(folder);
+      state = now;
+      changed = true;
+    }
+    return changed;
+  }
+  Comparison compare(const std::string& baseline) const {
+    std::vector<Run> runs;
+    for (const auto& watched : runs_) runs.push_back(*watched.run);
+    return compare_runs(std::move(runs), baseline);
+  }
+
+ private:
+  using State = std::pair<uintmax_t, fs::file_time_type>;
+  struct Watched {
+    fs::path folder;
+    State state;
+    std::optional<Run> run;
+  };
+  std::vector<Watched> runs_;
+};
+
 bool goes_on(const Comparison& comparison) {
   for (const auto& group : comparison.groups)
     if (!std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.finished || run.diverged; }))
@@ -160,29 +199,19 @@ bool goes_on(const Comparison& comparison) {
 /// Serves the page, made anew when a run's records have changed.
 void watch_runs(const Words& words) {
   constexpr int kRefreshSeconds = 5;
-  const auto state_of_records = [&] {
-    std::vector<std::pair<uintmax_t, fs::file_time_type>> state;
-    for (const auto& name : words.names) {
-      const fs::path file = fs::path(name) / "records.jsonl";
-      std::error_code gone;
-      state.emplace_back(fs::file_size(file, gone), fs::last_write_time(file, gone));
-    }
-    return state;
-  };
-  read_runs(words);  // what is wrong with them is said here, not in the browser
+  WatchedRuns runs(distinct_folders(words.names));
+  runs.compare(words.baseline);  // what is wrong with them is said here, not in the browser
   PageServer server(words.port);
   catch_stop_signals();
   fmt::print("http://127.0.0.1:{}\n", server.port());
   std::fflush(stdout);
-  auto known = state_of_records();
   ServedPage page;
   const auto render = [&] {
-    const auto now = state_of_records();
-    if (!page.html.empty() && now == known) return page;
-    const Comparison comparison = read_runs(words);
+    if (!runs.update() && !page.html.empty()) return page;
+    page.html.clear();
+    const Comparison comparison = runs.compare(words.baseline);
     std::vector<std::string> problems;
     page = {report_html(comparison, words.options, &problems), goes_on(comparison) ? kRefreshSeconds : 0};
-    known = now;
     return page;
   };
   server.run(render, [] { return stop_signal() != 0; });
@@ -204,7 +233,9 @@ void write_report(Words& words) {
     say("{}\n", words.out);
   } else {
     if (!words.markdown.empty()) write_target(words.markdown, document());
-    for (const Table& table : tables_of(comparison, options)) fmt::print("{}", table_text(table));
+    const auto tables = tables_of(comparison, options);
+    for (const Table& table : tables)
+      fmt::print("{}{}", tables.size() > 1 ? fmt::format("\n{}\n", plain_line(table.caption)) : "", table_text(table));
     fmt::print("\n{}\n", words.out);
   }
   if (comparison)

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -14,6 +16,7 @@
 #include "prism/core/names.h"
 #include "prism/core/statistics.h"
 #include "prism/report/number_text.h"
+#include "prism/report/plot_parts.h"
 
 namespace prism {
 namespace {
@@ -22,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "report";
 constexpr NumberStyle kNats = {3, false}, kShare = {3, false}, kNorm = {4, false}, kPercent = {1, false};
+constexpr const char* kNorms = "norms";
 constexpr int64_t kMostHeads = 4096;  // a picture has a place for each
 
 constexpr const char* kPatterns[] = {"previous", "first", "self", "same", "punctuation", "induction"};
@@ -48,9 +52,10 @@ void check_place(const Json& line, const char* name, const std::string& place) {
 
 void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
-  line.at("entropy");
-  PRISM_CHECK(numbers(line.at("head_entropies")).size() < kMostHeads, kOperation,
-              "{}: expected less than {} heads; found more; mend the line.", place, kMostHeads);
+  number(line.at("entropy"));
+  PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostHeads,
+              kOperation, "{}: expected a list of less than {} entropies of heads; found another; mend the line.",
+              place, kMostHeads);
 }
 
 void check_heads(const Json& line, const std::string& place) {
@@ -94,13 +99,10 @@ std::string layer_name(const Json& line) {
 Table entropy_table(const AnalysisGroup& group) {
   Table table{title_of(group), {{"layer"}, {"heads", true}, {"mean", true}, {"of each head, in nats"}}, {}, {}};
   for (const auto& line : group.lines) {
-    std::string heads;
-    for (const double entropy : numbers(line.at("head_entropies")))
-      heads += (heads.empty() ? "" : "  ") + number_text(entropy, kNats);
     table.rows.push_back({{layer_name(line)},
                           {fmt::format("{}", line.at("head_entropies").size())},
                           {number_text(number(line.at("entropy")), kNats)},
-                          {heads}});
+                          {numbers_text(numbers(line.at("head_entropies")), kNats)}});
   }
   table.notes.push_back(fmt::format(
       "Mean over queries of the entropy of their weights, in nats: 0 looks at one key alone, ln n at all of n evenly. "
@@ -132,16 +134,18 @@ Table heads_table(const AnalysisGroup& group) {
   return table;
 }
 
+/// Who reads the stream there: a layer, or the language-model head behind the last.
+std::string reader_name(const Json& line) {
+  return line.value("reader", "layer") == "head" ? kHeadReader : layer_name(line);
+}
+
 Table norms_table(const AnalysisGroup& group) {
-  Table table{title_of(group), {{"in front of layer"}, {"root mean square", true}, {"dead units, %", true}}, {}, {}};
-  for (size_t i = 0; i < group.lines.size(); ++i) {
-    const auto& line = group.lines[i];
-    std::string dead;
-    for (const double share : numbers(line.at("dead_units")))
-      dead += (dead.empty() ? "" : "  ") + number_text(100 * share, kPercent);
-    table.rows.push_back({{i + 1 == group.lines.size() ? "head" : layer_name(line)},
-                          {number_text(number(line.at("residual_rms")), kNorm)},
-                          {dead.empty() ? kNoValue : dead}});
+  Table table{title_of(group), {{"in front of"}, {"root mean square", true}, {"dead units, %", true}}, {}, {}};
+  for (const auto& line : group.lines) {
+    auto dead = numbers(line.at("dead_units"));
+    for (double& share : dead) share *= 100;
+    table.rows.push_back(
+        {{reader_name(line)}, {number_text(number(line.at("residual_rms")), kNorm)}, {numbers_text(dead, kPercent)}});
   }
   table.notes.push_back(
       fmt::format("Of the residual stream over all tokens and features, and of each hidden layer of the feed-forward "
@@ -179,6 +183,46 @@ HeatMap heads_map(const std::string& description, const std::vector<std::vector<
   return map;
 }
 
+/// "model.layers.3.self_attn.q_proj.weight" -> 3 and "self_attn.q_proj"; absent for what lies in no layer.
+std::optional<std::pair<size_t, std::string>> place_in_layer(const std::string& parameter) {
+  constexpr std::string_view kBefore = "model.layers.", kBehind = ".weight";
+  if (!parameter.starts_with(kBefore)) return std::nullopt;
+  size_t layer = 0;
+  const char* first = parameter.data() + kBefore.size();
+  const auto [end, error] = std::from_chars(first, parameter.data() + parameter.size(), layer);
+  if (error != std::errc() || layer >= kMostHeads || *end != '.') return std::nullopt;
+  std::string rest(end + 1);
+  if (rest.ends_with(kBehind)) rest.erase(rest.size() - kBehind.size());
+  return std::pair(layer, rest);
+}
+
+/// Layers by their parameters.
+std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
+  HeatMap map{.description = title_of(group) + ", gradient / weight, as a power of ten", .row_label = "layer"};
+  std::map<size_t, std::map<std::string, double>> layers;
+  for (const auto& line : group.lines) {
+    const auto place = place_in_layer(line.at("name").get<std::string>());
+    const double share = number(line.at("gradient")) / number(line.at("weight"));
+    if (!place || !(share > 0) || !std::isfinite(share)) continue;
+    layers[place->first][place->second] = std::log10(share);
+    if (std::find(map.columns.begin(), map.columns.end(), place->second) == map.columns.end())
+      map.columns.push_back(place->second);
+  }
+  if (layers.empty()) return {};
+  Extent extent;
+  for (const auto& [layer, shares] : layers) {
+    map.rows.push_back(std::to_string(layer));
+    for (const auto& column : map.columns) {
+      const auto share = shares.find(column);
+      map.values.push_back(share == shares.end() ? std::numeric_limits<double>::quiet_NaN() : share->second);
+      if (share != shares.end()) extent.add(share->second);
+    }
+  }
+  map.low = extent.low;
+  map.high = extent.high;
+  return {{"gradients", map.description, group.reading, map}};
+}
+
 std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
   std::vector<std::vector<double>> layers;
   double most = 0;
@@ -187,7 +231,7 @@ std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
       if (std::isfinite(entropy)) most = std::max(most, entropy);
   HeatMap map = heads_map(title_of(group) + ", in nats", layers);
   map.high = most;
-  return {{"entropy", map.description, map}};
+  return {{"entropy", map.description, group.reading, map}};
 }
 
 std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
@@ -205,7 +249,7 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
     map.high = 0;  // kinds differ too much in how much attention they get for one scale
     for (const double value : map.values)
       if (std::isfinite(value)) map.high = std::max(map.high, value);
-    pictures.push_back({fmt::format("heads-{}", name), title, map});
+    pictures.push_back({fmt::format("heads-{}", name), title, group.reading, map});
   }
   return pictures;
 }
@@ -223,13 +267,20 @@ AnalysisPicture map_picture(const AnalysisGroup& group, const Json& line) {
     values.resize(tokens.size(), std::numeric_limits<double>::quiet_NaN());
     map.values.insert(map.values.end(), values.begin(), values.end());
   }
-  return {fmt::format("map-layer{}-head{}", layer, head), map.description, map};
+  return {fmt::format("map-layer{}-head{}", layer, head), map.description, group.reading, map};
 }
 
 std::vector<AnalysisPicture> map_pictures(const AnalysisGroup& group) {
   std::vector<AnalysisPicture> pictures;
   for (const auto& line : group.lines) pictures.push_back(map_picture(group, line));
   return pictures;
+}
+
+/// Lines of one group that say the same of the same.
+bool same_place(const Json& a, const Json& b) {
+  for (const char* name : {"layer", "head", "name"})
+    if (a.value(name, Json()) != b.value(name, Json())) return false;
+  return true;
 }
 
 struct Kind {
@@ -242,10 +293,10 @@ struct Kind {
 const std::map<std::string, Kind>& kinds() {
   static const std::map<std::string, Kind> all = {
       {"entropy", {"Attention entropy", check_entropy, entropy_table, entropy_pictures}},
-      {"gradients", {"Gradients", check_gradients, gradients_table, nullptr}},
+      {"gradients", {"Gradients", check_gradients, gradients_table, gradients_pictures}},
       {"heads", {"What heads attend to", check_heads, heads_table, heads_pictures}},
       {"maps", {"Attention", check_maps, nullptr, map_pictures}},
-      {"norms", {"Residual stream and dead units", check_norms, norms_table, nullptr}}};
+      {kNorms, {"Residual stream and dead units", check_norms, norms_table, nullptr}}};
   return all;
 }
 
@@ -267,7 +318,13 @@ void AnalysisRecords::add(const Json& line, const std::string& place) {
     return group.analysis == analysis && group.model == model && group.reading == reading;
   });
   auto& group = same == groups.end() ? groups.emplace_back(AnalysisGroup{analysis, model, reading, {}}) : *same;
-  group.lines.push_back(line);
+  // An analysis that was repeated counts as its last time.
+  const auto known =
+      std::find_if(group.lines.begin(), group.lines.end(), [&](const Json& old) { return same_place(old, line); });
+  if (known == group.lines.end())
+    group.lines.push_back(line);
+  else
+    *known = line;
 }
 
 AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
@@ -302,6 +359,36 @@ std::vector<Table> analysis_tables(const AnalysisRecords& records) {
   for (const auto& group : records.groups)
     if (const auto table = kinds().at(group.analysis).table) tables.push_back(table(group));
   return tables;
+}
+
+std::vector<std::string> AnalysisRecords::plotted() const {
+  std::vector<std::string> names;
+  for (const auto& group : groups)
+    if (group.analysis == kNorms) names.push_back(group.model);
+  return names;
+}
+
+std::vector<Plot> analysis_plots(const AnalysisRecords& records) {
+  Plot plot{.id = "norms", .description = "Residual stream in front of each layer of " + join_names(records.plotted())};
+  Extent extent;
+  int series = 0;
+  for (const auto& group : records.groups) {
+    if (group.analysis != kNorms) continue;
+    PlotSeries line{PlotStyle::kPoints, series++, {}};
+    for (const auto& at : group.lines) {
+      const double rms = number(at.at("residual_rms"));
+      if (!std::isfinite(rms)) continue;
+      extent.add(rms);
+      line.points.push_back({.x = at.at("layer").get<double>(),
+                             .y = rms,
+                             .text = fmt::format("{}: {}", reader_name(at), number_text(rms, kNorm))});
+    }
+    if (!line.points.empty()) plot.series.push_back(std::move(line));
+  }
+  if (plot.series.empty()) return {};
+  plot.x = layer_axis(plot);
+  plot.y = axis_over("root mean square", extent);
+  return {plot};
 }
 
 std::vector<AnalysisPicture> analysis_pictures(const AnalysisRecords& records) {

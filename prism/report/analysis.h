@@ -11,6 +11,7 @@
 
 #include "prism/core/fields.h"
 #include "prism/report/heat_map.h"
+#include "prism/report/plot.h"
 #include "prism/report/table.h"
 
 namespace prism {
@@ -27,6 +28,8 @@ struct AnalysisRecords {
   std::vector<AnalysisGroup> groups;  ///< in the order of their first lines
 
   bool empty() const { return groups.empty(); }
+  /// The models of analysis_plots(), by the numbers of their series.
+  std::vector<std::string> plotted() const;
   /// @throws InputError for a line of no analysis that is shown here, or without what such a line holds.
   void add(const Json& line, const std::string& place);
 };
@@ -40,10 +43,14 @@ std::vector<Table> analysis_tables(const AnalysisRecords& records);
 struct AnalysisPicture {
   std::string name;  ///< of its file, without an ending: "entropy", "map-layer0-head1"
   std::string title;
+  std::string reading;  ///< what was read, in words
   HeatMap map;
 };
 
-/// Entropy of every head, what heads attend to, and attention maps. Names are unique.
+/// The residual stream over layers, with a series for each model; nothing where no line is of it.
+std::vector<Plot> analysis_plots(const AnalysisRecords& records);
+
+/// Entropy of every head, what heads attend to, gradients by layers, and attention maps. Names are unique.
 std::vector<AnalysisPicture> analysis_pictures(const AnalysisRecords& records);
 
 }  // namespace prism

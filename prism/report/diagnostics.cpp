@@ -16,6 +16,8 @@
 namespace prism {
 namespace {
 
+/// Of more groups, the page would be a hundred pages.
+constexpr size_t kMostParameterTables = 12;
 constexpr NumberStyle kNats = {3, false}, kNorm = {3, false}, kPercent = {1, false};
 
 double mean_of(const std::vector<double>& values) {
@@ -38,7 +40,9 @@ const Quantity kCurves[] = {
      [](const RunDiagnostics& at) { return at.residual_rms.empty() ? NAN : at.residual_rms.back(); }},
     {"update-curve", "Updates", "update / values",
      "What a step changes of a parameter, in norms; the median over parameters.",
-     [](const RunDiagnostics& at) { return at.update; }}};
+     [](const RunDiagnostics& at) { return at.update; }},
+    {"step-curve", "Time of a step", "ms", "Of the steps that were looked into, without the look.",
+     [](const RunDiagnostics& at) { return at.step_ms; }}};
 
 struct LayerQuantity {
   const char *id, *title, *unit, *caption;
@@ -51,8 +55,21 @@ const LayerQuantity kLayers[] = {
      "Of each layer, as last recorded: mean over heads and queries.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.entropy; }},
     {"residual-layers", "Residual stream by layer", "root mean square",
-     "In front of each layer, as last recorded; the last point is what the head reads.",
+     "In front of each layer, as last recorded; the last point is what the language-model head reads.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.residual_rms; }}};
+
+/// The last diagnostics of a group's first run that has some; null: none has.
+const RunDiagnostics* last_of(const RunGroup& group) {
+  for (const auto& run : group.runs)
+    if (!run.diagnostics.empty()) return &run.diagnostics.back();
+  return nullptr;
+}
+
+/// Who reads the residual stream there.
+std::string reader_of(const RunGroup& group, size_t layer) {
+  const auto* last = last_of(group);
+  return last != nullptr && layer >= last->entropy.size() ? kHeadReader : fmt::format("layer {}", layer);
+}
 
 /// What a value over seeds is in words.
 std::string value_text(const Statistic& value) {
@@ -89,7 +106,7 @@ std::vector<PlacedStatistic> layers_of(const RunGroup& group, const LayerQuantit
   for (const auto& [layer, seeds] : by_layer) {
     const Statistic value = statistic(seeds);
     values.push_back(
-        {static_cast<double>(layer + 1), value, fmt::format("layer {}: {}", layer + 1, value_text(value))});
+        {static_cast<double>(layer), value, fmt::format("{}: {}", reader_of(group, layer), value_text(value))});
   }
   return values;
 }
@@ -118,13 +135,6 @@ std::pair<const char*, const char*> words_of(const std::string& plot_id) {
   for (const auto& quantity : kLayers)
     if (plot_id == quantity.id) return {quantity.title, quantity.caption};
   return {"", ""};
-}
-
-/// The last diagnostics of a group's first run that has some; null: none has.
-const RunDiagnostics* last_of(const RunGroup& group) {
-  for (const auto& run : group.runs)
-    if (!run.diagnostics.empty()) return &run.diagnostics.back();
-  return nullptr;
 }
 
 std::string cell_text(const std::vector<double>& values, size_t at, NumberStyle style, double unit = 1) {
@@ -158,20 +168,24 @@ const char* diagnostics_caption(const std::string& plot_id) {
 }
 
 Table diagnostics_table(const Comparison& comparison) {
-  Table table{"Diagnostics by layer",
-              {{"run"}, {"layer"}, {"entropy", true}, {"residual stream", true}, {"dead units, %", true}},
-              {},
-              {"As last recorded by the first run of each group. Entropy of attention in nats; root mean square of the "
-               "residual stream in front of the layer; units that were 0 for every token. Layers count from 1."}};
+  Table table{
+      "Diagnostics by layer",
+      {{"run"}, {"layer"}, {"residual stream", true}, {"dead units, %", true}, {"entropy", true}, {"of each head"}},
+      {},
+      {"As last recorded by the first run of each group. Entropy of attention in nats; root mean square of the "
+       "residual stream in front of the layer; units that were 0 for every token. Layers count from 0; the LM head "
+       "reads what is behind the last."}};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const RunDiagnostics* last = last_of(comparison.groups[i]);
     if (last == nullptr) continue;
     for (size_t l = 0; l < std::max(last->entropy.size(), last->residual_rms.size()); ++l)
-      table.rows.push_back({{.text = comparison.groups[i].label, .series = static_cast<int>(i)},
-                            {l < last->entropy.size() ? std::to_string(l + 1) : "head"},
-                            {cell_text(last->entropy, l, kNats)},
-                            {cell_text(last->residual_rms, l, kNorm)},
-                            {cell_text(last->dead_units, l, kPercent, 100)}});
+      table.rows.push_back(
+          {{.text = comparison.groups[i].label, .series = static_cast<int>(i)},
+           {l < last->entropy.size() ? std::to_string(l) : kHeadReader},
+           {cell_text(last->residual_rms, l, kNorm)},
+           {cell_text(last->dead_units, l, kPercent, 100)},
+           {cell_text(last->entropy, l, kNats)},
+           {l < last->head_entropies.size() ? numbers_text(last->head_entropies[l], kNats) : kNoValue}});
   }
   return table;
 }
@@ -181,6 +195,10 @@ std::vector<Table> parameter_tables(const Comparison& comparison) {
   for (const auto& group : comparison.groups) {
     const RunDiagnostics* last = last_of(group);
     if (last == nullptr || last->parameters.empty()) continue;
+    if (tables.size() == kMostParameterTables) {
+      tables.back().notes.push_back("Those of the other groups are in reports of their own: prism report RUN.");
+      break;
+    }
     Table& table =
         tables.emplace_back(Table{fmt::format("Parameters of {}, step {}", group.label, grouped(last->step)),
                                   {{"parameter"}, {"gradient", true}, {"values", true}, {"update / values", true}},

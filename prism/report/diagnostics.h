@@ -13,9 +13,9 @@
 
 namespace prism {
 
-/// Over tokens: mean entropy, the residual stream that the head reads, and the median update; by layers, as last
-/// recorded: entropy and residual stream. Means over seeds, with a band of one standard deviation to either side. Only
-/// those for which runs recorded something.
+/// Over tokens: mean entropy, the residual stream that the head reads, the median update and a step's time; by layers,
+/// as last recorded: entropy and residual stream. Means over seeds, with a band of one standard deviation to either
+/// side. Only those for which runs recorded something.
 std::vector<Plot> diagnostics_plots(const Comparison& comparison);
 
 /// What the plot of such an id shows, in a few words and in a sentence.
@@ -25,7 +25,7 @@ const char* diagnostics_caption(const std::string& plot_id);
 /// A row for each layer of each group, of the last diagnostics of its first run that has some.
 Table diagnostics_table(const Comparison& comparison);
 
-/// Gradient, values and update of each parameter, of the same diagnostics, a table for each group.
+/// Gradient, values and update of each parameter, of the same diagnostics, a table for each of the first groups.
 std::vector<Table> parameter_tables(const Comparison& comparison);
 
 /// What runs warned of.

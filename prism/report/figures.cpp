@@ -131,7 +131,7 @@ PlotSeries other_heads(size_t group, const std::vector<LayerDifference>& layers)
   PlotSeries boxes{PlotStyle::kBoxes, static_cast<int>(group), {}};
   for (const auto& layer : layers) {
     if (!layer.other_heads) continue;
-    const double x = static_cast<double>(layer.layer + 1);
+    const double x = static_cast<double>(layer.layer);
     const bool follows = !boxes.points.empty() && boxes.points.back().x_bar.high == x - 0.5;
     if (!follows) boxes.points.push_back({.x = x, .x_bar = {x - 0.5, x}});
     boxes.points.back().x_bar.high = x + 0.5;
@@ -270,8 +270,8 @@ Plot distance_plot(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
     for (const auto& [layer, distance] : layer_distances(comparison.groups[i])) {
-      values.push_back({static_cast<double>(layer + 1), distance,
-                        fmt::format("layer {}: {} tokens", layer + 1, spread_text(distance, kDistanceNumber))});
+      values.push_back({static_cast<double>(layer), distance,
+                        fmt::format("layer {}: {} tokens", layer, spread_text(distance, kDistanceNumber))});
       extent.add(deviation_bar(distance));
     }
     add_statistics(plot, i, comparison.groups.size(), values);
@@ -295,9 +295,9 @@ Plot distance_difference_plot(const Comparison& comparison) {
     std::vector<PlacedStatistic> values;
     for (const auto& [layer, changed, gap] : layers) {
       values.push_back(
-          {static_cast<double>(layer + 1), gap.difference,
-           fmt::format("layer {}: {} tokens{}", layer + 1,
-                       minus_signs(spread_text(gap.difference, kDistanceDifference)), changed ? ", other heads" : "")});
+          {static_cast<double>(layer), gap.difference,
+           fmt::format("layer {}: {} tokens{}", layer, minus_signs(spread_text(gap.difference, kDistanceDifference)),
+                       changed ? ", other heads" : "")});
       extent.add(deviation_bar(gap.difference));
     }
     add_statistics(plot, i, comparison.groups.size(), values);

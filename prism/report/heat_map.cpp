@@ -63,7 +63,32 @@ double shade_of(const HeatMap& map, double value) {
   return std::clamp((value - map.low) / (map.high - map.low), 0.0, 1.0);
 }
 
+/// A path for each of some shades, which is a tenth of what as many rectangles take.
+std::string shades_svg(const HeatMap& map, const Layout& at) {
+  constexpr int kShades = 20;
+  std::vector<std::string> paths(kShades + 1);
+  for (size_t r = 0; r < map.rows.size(); ++r)
+    for (size_t c = 0; c < map.columns.size(); ++c) {
+      const double value = map.values[r * map.columns.size() + c];
+      if (std::isfinite(value))
+        paths[static_cast<size_t>(std::lround(kShades * shade_of(map, value)))] += fmt::format(
+            "M{:.0f} {:.0f}h{:.0f}v{:.0f}h-{:.0f}z", at.x(c), at.y(r), at.cell - 1, at.row_height() - 1, at.cell - 1);
+    }
+  std::string svg;
+  for (int shade = 0; shade <= kShades; ++shade) {
+    const auto& path = paths[static_cast<size_t>(shade)];
+    if (path.empty()) continue;
+    // The palest shade is the ground alone, of which the others would show nothing.
+    svg += shade == 0
+               ? fmt::format("<path class=\"ground\" d=\"{}\"/>\n", path)
+               : fmt::format("<path class=\"cell\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n", 1.0 * shade / kShades, path);
+  }
+  return svg;
+}
+
 std::string cells_svg(const HeatMap& map, const Layout& at) {
+  constexpr size_t kMostPointedAt = 1024;
+  if (map.values.size() > kMostPointedAt) return shades_svg(map, at);
   std::string svg;
   for (size_t r = 0; r < map.rows.size(); ++r)
     for (size_t c = 0; c < map.columns.size(); ++c) {
@@ -128,9 +153,10 @@ std::string grid_svg(const HeatMap& map, const Layout& at) {
 std::string heat_map_svg(const HeatMap& map) {
   const Layout at(map);
   return fmt::format(
-      "<svg class=\"heat\" viewBox=\"0 0 {0:.0f} {1:.0f}\" style=\"max-width: {0:.0f}px\" role=\"img\" "
-      "aria-label=\"{2}\">\n{3}</svg>\n",
-      at.width, at.height, escape_html(plain_line(map.description)), grid_svg(map, at));
+      "<svg class=\"heat\" viewBox=\"0 0 {0:.0f} {1:.0f}\" style=\"{3}-width: {0:.0f}px\" role=\"img\" "
+      "aria-label=\"{2}\">\n{4}</svg>\n",
+      at.width, at.height, escape_html(plain_line(map.description)), map.columns.size() > kWideHeatMap ? "min" : "max",
+      grid_svg(map, at));
 }
 
 std::string heat_map_file(const HeatMap& map) {

@@ -18,7 +18,11 @@ struct HeatMap {
   int decimals = 2;                                  ///< of a value in words
 };
 
-/// An inline SVG, the first row on top. Every cell says its value when it is pointed at.
+/// Maps of more columns are drawn at full size, wherever they stand: their words would be too small to read.
+inline constexpr size_t kWideHeatMap = 24;
+
+/// An inline SVG, the first row on top. Every cell says its value when it is pointed at; those of more than a thousand
+/// cells do not, and have twenty shades.
 /// @throws InternalError for values that are not rows x columns.
 std::string heat_map_svg(const HeatMap& map);
 

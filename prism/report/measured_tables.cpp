@@ -9,14 +9,14 @@
 namespace prism {
 namespace {
 
-/// "1 to 3, 7": ascending layers, counted from 1.
+/// "0 to 2, 6": ascending layers.
 std::string layers_text(const std::vector<int64_t>& layers) {
   std::vector<std::string> stretches;
   for (size_t i = 0; i < layers.size(); ++i) {
     const size_t first = i;
     while (i + 1 < layers.size() && layers[i + 1] == layers[i] + 1) ++i;
-    const std::string first_text = std::to_string(layers[first] + 1);
-    stretches.push_back(first == i ? first_text : fmt::format("{} to {}", first_text, layers[i] + 1));
+    const std::string first_text = std::to_string(layers[first]);
+    stretches.push_back(first == i ? first_text : fmt::format("{} to {}", first_text, layers[i]));
   }
   return join_names(stretches);
 }
@@ -55,7 +55,7 @@ Table distance_table(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     table.columns.push_back({comparison.groups[i].label, true});
     for (const auto& [layer, distance] : layer_distances(comparison.groups[i])) {
-      rows.set(layer + 1, i, spread_cell(distance, kDistanceNumber));
+      rows.set(layer, i, spread_cell(distance, kDistanceNumber));
     }
   }
   rows.append_to(table);
@@ -71,7 +71,7 @@ Table distance_difference_table(const Comparison& comparison) {
     if (i == comparison.baseline) continue;
     const auto layers = distance_differences(comparison.groups[i], baseline);
     for (const auto& layer : layers)
-      rows.set(layer.layer + 1, table.columns.size() - 1, spread_cell(layer.distance.difference, kDistanceDifference));
+      rows.set(layer.layer, table.columns.size() - 1, spread_cell(layer.distance.difference, kDistanceDifference));
     table.columns.push_back({comparison.groups[i].label, true});
   }
   rows.append_to(table);

@@ -28,10 +28,19 @@ std::string grouped(const std::optional<int64_t>& value) {
 }
 
 std::string number_text(double value, NumberStyle style) {
+  constexpr double kTooLong = 1e15;
+  if (!std::isfinite(value)) return kNoValue;
+  if (std::abs(value) >= kTooLong) return fmt::format("{:.4g}", value);
   std::string text = fmt::format("{:+.{}f}", value, style.decimals);
   const bool is_zero = text.find_first_not_of("+-0.") == std::string::npos;
   if (is_zero || (!style.sign && text[0] == '+')) text.erase(0, 1);
   return with_commas(text);
+}
+
+std::string numbers_text(const std::vector<double>& values, NumberStyle style) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : "  ") + number_text(value, style);
+  return values.empty() ? kNoValue : text;
 }
 
 std::string spread_text(const Statistic& value, NumberStyle style) {

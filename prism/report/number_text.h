@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "prism/core/statistics.h"
 
@@ -14,6 +15,9 @@ namespace prism {
 
 /// What stands where there is no value.
 inline constexpr const char* kNoValue = "–";
+
+/// Who reads the residual stream behind the last layer.
+inline constexpr const char* kHeadReader = "LM head";
 
 struct NumberStyle {
   int decimals = 0;
@@ -28,8 +32,10 @@ inline constexpr NumberStyle kDistanceNumber = {1, false}, kDistanceDifference =
 std::string grouped(int64_t value);
 std::string grouped(const std::optional<int64_t>& value);  ///< kNoValue where there is none
 
-/// -0.03 as kLossDifference -> "-0.0300"; 3469.2 as kWholeNumber -> "3,469".
+/// -0.03 as kLossDifference -> "-0.0300"; 3469.2 as kWholeNumber -> "3,469". kNoValue: of what is not finite.
 std::string number_text(double value, NumberStyle style);
+/// Side by side. kNoValue: of none.
+std::string numbers_text(const std::vector<double>& values, NumberStyle style);
 
 /// "-0.0302 ± 0.0054"; below two values there is no deviation. kNoValue: of nothing.
 std::string spread_text(const Statistic& value, NumberStyle style);

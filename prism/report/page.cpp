@@ -33,6 +33,9 @@ std::string content_policy() {
       kPageScriptHash);
 }
 
+/// More rows are folded away above the tabs; more pictures make a page that no browser likes.
+constexpr size_t kMostOpenRows = 40, kMostPictures = 48;
+
 /// Shown by the script, without which it would not be true.
 constexpr const char* kHint =
     "<p class=\"note hint\" hidden>Point at a plot, or go to it with the Tab key and move with the arrow keys, for the "
@@ -260,15 +263,39 @@ std::string diagnostics_section(const Comparison& comparison, FigureWriter& writ
   return section(kDiagnostics, "Diagnostics", content);
 }
 
+/// Plots that belong to no run, with keys of their own.
+std::string plots_with_keys(const std::vector<Plot>& plots, const std::vector<std::string>& labels,
+                            const std::string& gnuplot, std::vector<std::string>* problems) {
+  std::string drawings;
+  try {
+    for (const Plot& plot : plots)
+      drawings += fmt::format("<figure>\n{}<figcaption>{}.</figcaption>\n</figure>\n", plot_file(plot, labels, gnuplot),
+                              escape_html(plot.description));
+    return drawings;
+  } catch (const FailedError& error) {
+    problems->emplace_back(error.what());
+    return paragraph(error.what(), "missing");
+  }
+}
+
 /// Tables and pictures of prism analyse.
-std::string analysis_section(const AnalysisRecords& records) {
-  std::string content, pictures;
+std::string analysis_section(const ReportOptions& options, std::vector<std::string>* problems) {
+  const auto& records = options.analysis;
+  std::string content,
+      drawings = plots_with_keys(analysis_plots(records), records.plotted(), options.gnuplot, problems);
   for (const Table& table : analysis_tables(records))
     content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
-  for (const auto& picture : analysis_pictures(records))
-    pictures += fmt::format("<figure>\n{}<figcaption><b>{}</b></figcaption>\n</figure>\n", heat_map_svg(picture.map),
-                            escape_html(picture.title));
-  return section(kAttention, "Inside models", content + (pictures.empty() ? "" : figures(pictures)));
+  const auto pictures = analysis_pictures(records);
+  for (size_t i = 0; i < std::min(pictures.size(), kMostPictures); ++i)
+    drawings +=
+        fmt::format("<figure{}>\n{}<figcaption><b>{}</b> Read: {}.</figcaption>\n</figure>\n",
+                    pictures[i].map.columns.size() > kWideHeatMap ? " class=\"wide\"" : "",
+                    heat_map_svg(pictures[i].map), escape_html(pictures[i].title), escape_html(pictures[i].reading));
+  if (!drawings.empty()) content += figures(drawings);
+  if (pictures.size() > kMostPictures)
+    content += paragraph(fmt::format("{} more pictures are left out; prism analyse --figures writes them as files.",
+                                     pictures.size() - kMostPictures));
+  return section(kAttention, "Inside models", content);
 }
 
 /// The script and what it needs to know, at the end, where all it refers to is there.
@@ -305,7 +332,8 @@ std::string schedule_section(const Comparison& comparison) {
   }
   if (distinct.empty()) return {};
   std::string content = paragraph(
-      "Each row is a layer, the first on top; each box is an attention head, as wide as the head. All heads of a layer "
+      "Each row is a layer, counted from 0, the first on top; each box is an attention head, as wide as the head. All "
+      "heads of a layer "
       "together are as wide as the model, so fewer heads are wider ones. The first head of each layer is drawn "
       "strong.");
   content += "<div class=\"schedules\">\n";
@@ -433,6 +461,7 @@ std::string records_text(const ReportOptions& options) {
   text += markdown_tables(prefill_tables(options.prefill));
   text += markdown_tables(analysis_tables(options.analysis));
   if (options.figures.empty()) return text;
+  text += markdown_figures(analysis_plots(options.analysis), options.figures);
   for (const auto& picture : analysis_pictures(options.analysis)) {
     const auto file = (std::filesystem::path(options.figures) / (picture.name + ".svg")).generic_string();
     text += fmt::format("![{0}](<{1}>)\n\n{0}.\n\n", escape_markdown(picture.title), file);
@@ -447,7 +476,10 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   const std::string title = page_title(comparison, options);
   FigureWriter writer(options, problems);
   std::string page = page_head(title, headline(comparison));
-  std::string results = table_html(results_table(comparison));
+  const Table table = results_table(comparison);
+  std::string results = table.rows.size() > kMostOpenRows
+                            ? table_details(table, fmt::format("Results of all {} groups", table.rows.size()))
+                            : table_html(table);
   for (const auto& remark : comparison.remarks) results += paragraph(remark, "note");
   page += section(kNoTab, "Results", results);
   page += loss_section(comparison, writer);
@@ -456,7 +488,7 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   page += diagnostics_section(comparison, writer);
   page += distance_section(comparison, writer);
   page += schedule_section(comparison);
-  page += analysis_section(options.analysis);
+  page += analysis_section(options, problems);
   page += prefill_section(options.prefill);
   page += samples_section(comparison);
   page += recipe_section(comparison);
@@ -494,16 +526,11 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
 }
 
 std::string records_html(const ReportOptions& options, std::vector<std::string>* problems) {
-  std::string page = page_head(records_title(options), "") + prefill_section(options.prefill, "Tables"), drawings;
-  try {
-    for (const Plot& plot : prefill_plots(options.prefill))
-      drawings += "<figure>\n" + plot_file(plot, options.prefill.series(), options.gnuplot) + "</figure>\n";
-  } catch (const FailedError& error) {
-    problems->emplace_back(error.what());
-    drawings = paragraph(error.what(), "missing");
-  }
+  std::string page = page_head(records_title(options), "") + prefill_section(options.prefill, "Tables");
+  const auto drawings =
+      plots_with_keys(prefill_plots(options.prefill), options.prefill.series(), options.gnuplot, problems);
   page += section(kSparsity, "Figures", drawings.empty() ? "" : figures(drawings));
-  page += analysis_section(options.analysis);
+  page += analysis_section(options, problems);
   return page + "</main>\n<footer>Written by prism report.</footer>\n</body>\n</html>\n";
 }
 
@@ -511,6 +538,8 @@ std::vector<FigureFile> records_figures(const ReportOptions& options) {
   std::vector<FigureFile> files;
   for (const Plot& plot : prefill_plots(options.prefill))
     files.push_back({figure_file_name(plot), plot_file(plot, options.prefill.series(), options.gnuplot)});
+  for (const Plot& plot : analysis_plots(options.analysis))
+    files.push_back({figure_file_name(plot), plot_file(plot, options.analysis.plotted(), options.gnuplot)});
   for (const auto& picture : analysis_pictures(options.analysis))
     files.push_back({picture.name + ".svg", heat_map_file(picture.map)});
   return files;

@@ -89,6 +89,7 @@ thead .n { white-space: normal; min-width: 3.5rem; }
 }
 figure { margin: 0; min-width: 0; }
 figure > svg { display: block; width: 100%; height: auto; }
+.figures > .wide { grid-column: 1 / -1; overflow-x: auto; }
 figcaption { font-size: .8125rem; color: var(--soft); margin-top: .5rem; line-height: 1.45; max-width: 44rem; }
 figcaption b { color: var(--ink); font-weight: 600; }
 .plot { color: var(--plot-ink); }

@@ -40,9 +40,9 @@ PlotAxis token_axis(const Plot& plot) {
 }
 
 PlotAxis layer_axis(const Plot& plot) {
-  double last = 1;
+  double last = 0;
   for (const auto& series : plot.series) last = std::max(last, series.points.back().x);
-  return {.label = "layer", .low = 0.5, .high = last + 0.5, .least_step = 1};
+  return {.label = "layer", .low = -0.5, .high = last + 0.5, .least_step = 1};
 }
 
 Interval deviation_bar(const Statistic& value) {

@@ -41,7 +41,7 @@ PlotAxis counting_axis(const std::string& what, double low, double high);
 /// From nothing to the most tokens of any point.
 PlotAxis token_axis(const Plot& plot);
 
-/// One place for each layer, counted from 1.
+/// One place for each layer, counted from 0.
 PlotAxis layer_axis(const Plot& plot);
 
 /// One standard deviation to either side.

@@ -81,7 +81,11 @@ class Record {
   RunDiagnostics diagnostics() const {
     RunDiagnostics result;
     result.step = whole("step").value_or(0);
-    for (const Record& layer : objects("entropy")) result.entropy.push_back(layer.number("entropy").value_or(NAN));
+    result.step_ms = number("step_ms").value_or(NAN);
+    for (const Record& layer : objects("entropy")) {
+      result.entropy.push_back(layer.number("entropy").value_or(NAN));
+      result.head_entropies.push_back(layer.numbers("head_entropies"));
+    }
     for (const Record& layer : objects("activations")) {
       result.residual_rms.push_back(layer.number("residual_rms").value_or(NAN));
       result.dead_units.push_back(layer.mean_of("dead_units"));
@@ -107,17 +111,23 @@ class Record {
   }
 
  private:
+  /// None where there is no list; NaN for what was not finite, which is null there.
+  std::vector<double> numbers(const char* name) const {
+    const Json* list = find(name);
+    std::vector<double> result;
+    if (!list) return result;
+    if (!list->is_array()) fail(name, "a list", *list);
+    for (const auto& value : *list) {
+      if (!value.is_number() && !value.is_null()) fail(name, "a list of numbers", value);
+      result.push_back(value.is_null() ? NAN : value.get<double>());
+    }
+    return result;
+  }
+
   /// Of a list of numbers; NaN of none.
   double mean_of(const char* name) const {
-    const Json* list = find(name);
-    if (!list) return NAN;
-    if (!list->is_array()) fail(name, "a list", *list);
-    double sum = 0;
-    for (const auto& value : *list) {
-      if (!value.is_number()) fail(name, "a list of numbers", value);
-      sum += value.get<double>();
-    }
-    return list->empty() ? NAN : sum / static_cast<double>(list->size());
+    const auto values = numbers(name);
+    return values.empty() ? NAN : statistic(values).mean;
   }
 
   static bool by_layer(const RunDistance& a, const RunDistance& b) { return a.layer < b.layer; }
@@ -230,7 +240,10 @@ class RunReader {
     diagnostics.tokens = run_.tokens;
     auto& all = run_.diagnostics;
     while (!all.empty() && all.back().tokens >= run_.tokens) all.pop_back();
-    if (!all.empty()) all.back().parameters = {};
+    if (!all.empty()) {
+      all.back().parameters = {};
+      all.back().head_entropies = {};
+    }
     all.push_back(std::move(diagnostics));
   }
 

@@ -49,11 +49,13 @@ struct RunParameter {
 /// What a step looked like from inside. Values that were not finite are NaN.
 struct RunDiagnostics {
   int64_t tokens = 0, step = 0;
-  std::vector<double> entropy;           ///< of attention, in nats, mean over heads, of each layer
-  std::vector<double> residual_rms;      ///< in front of each layer, then of what the head reads
-  std::vector<double> dead_units;        ///< share of them in each layer, mean over its hidden layers
-  double update = 0;                     ///< median over the parameters
-  std::vector<RunParameter> parameters;  ///< of the run's last diagnostics alone
+  std::vector<double> entropy;                      ///< of attention, in nats, mean over heads, of each layer
+  std::vector<double> residual_rms;                 ///< in front of each layer, then of what the head reads
+  std::vector<double> dead_units;                   ///< share of them in each layer, mean over its hidden layers
+  double update = 0;                                ///< median over the parameters
+  double step_ms = NAN;                             ///< of this step, without the look
+  std::vector<std::vector<double>> head_entropies;  ///< of each layer; of the run's last diagnostics alone
+  std::vector<RunParameter> parameters;             ///< of the run's last diagnostics alone
 };
 
 /// What a run said that goes wrong.

@@ -12,14 +12,14 @@ namespace {
 constexpr double kLeft = 34, kBoxes = 214, kRight = 104;  // layer numbers, boxes, words; in pixels
 constexpr double kRow = 21, kBox = 17, kHead = 22;
 
-/// A run of equal layers in words: "layers 1 to 2: 2 x 128".
+/// A run of equal layers in words: "layers 0 to 1: 2 x 128".
 std::string stages_text(const std::vector<RunLayer>& layers) {
   std::string text;
   for (size_t first = 0; first < layers.size();) {
     size_t last = first;
     while (last + 1 < layers.size() && layers[last + 1] == layers[first]) ++last;
     const std::string which =
-        first == last ? fmt::format("layer {}", first + 1) : fmt::format("layers {} to {}", first + 1, last + 1);
+        first == last ? fmt::format("layer {}", first) : fmt::format("layers {} to {}", first, last);
     text += fmt::format("{}{}: {}", first == 0 ? "" : "; ", which, layer_text(layers[first]));
     first = last + 1;
   }
@@ -59,7 +59,7 @@ std::string schedule_svg(const std::vector<RunLayer>& layers, const std::string&
   svg += fmt::format("<g class=\"heading\"><text x=\"{:.0f}\" y=\"12\" text-anchor=\"end\">layer</text>", kLeft - 2);
   svg += fmt::format("<text x=\"{:.0f}\" y=\"12\">heads × width</text></g>\n", kLeft + kBoxes + 8);
   for (size_t i = 0; i < layers.size(); ++i) {
-    svg += row_svg(layers[i], i + 1, kHead + kRow * static_cast<double>(i), pixels_per_dim);
+    svg += row_svg(layers[i], i, kHead + kRow * static_cast<double>(i), pixels_per_dim);
   }
   return svg + "</svg>\n";
 }

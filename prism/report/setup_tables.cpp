@@ -94,7 +94,7 @@ Table schedule_table(const Comparison& comparison) {
   }
   for (size_t layer = 0; layer < layers; ++layer) {
     auto& row = table.rows.emplace_back();
-    row.push_back({std::to_string(layer + 1)});
+    row.push_back({std::to_string(layer)});
     for (const auto& group : comparison.groups) {
       const auto& own = group.runs.front().layers;
       row.push_back({layer < own.size() ? layer_text(own[layer]) : kNoValue});

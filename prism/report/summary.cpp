@@ -15,6 +15,7 @@
 namespace prism {
 namespace {
 
+constexpr NumberStyle kPerplexity = {2, false};
 constexpr size_t kMostCurveRows = 12;            // of tables of curves
 constexpr std::ptrdiff_t kDifferenceColumn = 7;  // of the table of runs: after the validation loss
 
@@ -241,6 +242,7 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   std::vector<TableCell> row = {name_cell(comparison, index), {schedule.empty() ? kNoValue : schedule}};
   row.push_back(spread_cell(curve.empty() ? Statistic{} : curve.back().loss, kLossNumber));
   row.back().strong = columns.marks(index);
+  row.push_back({curve.empty() ? kNoValue : number_text(std::exp(curve.back().loss.mean), kPerplexity)});
   if (columns.differences) add_difference_cells(comparison, index, columns.intervals, row);
   if (columns.seeds) row.push_back({seeds_text(group)});
   if (columns.states) row.push_back({group_state(group)});
@@ -310,13 +312,26 @@ std::string headline(const Comparison& comparison) {
   if (comparison.groups.size() == 1) {
     const RunGroup& group = comparison.groups.front();
     const auto curve = validation_curve(group);
-    if (curve.empty()) return fmt::format("{}: no validation loss has been recorded yet.", group.label);
+    if (curve.empty()) {
+      const auto diverged =
+          std::find_if(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; });
+      if (diverged != group.runs.end())
+        return fmt::format("{} diverged after {} tokens.", group.label, grouped(diverged->tokens));
+      return fmt::format("{}: no validation loss has been recorded yet.", group.label);
+    }
     return fmt::format("{}: validation loss {} after {} tokens.", group.label,
                        spread_text(curve.back().loss, kLossNumber), grouped(curve.back().tokens));
   }
   const auto verdict = find_verdict(comparison);
-  if (!verdict)
-    return "No two runs have been evaluated after the same number of tokens at their end, so none is called the best.";
+  if (!verdict) {
+    std::vector<std::string> diverged;
+    for (const auto& group : comparison.groups)
+      if (std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; }))
+        diverged.push_back(group.label);
+    return fmt::format(
+        "{}No two runs have been evaluated after the same number of tokens at their end, so none is called the best.",
+        diverged.empty() ? "" : join_names(diverged) + " diverged. ");
+  }
   std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
   if (verdict->of_seeds > 0)
     among = fmt::format("Of the groups that share {} seeds with the baseline{}, ", verdict->of_seeds,
@@ -329,7 +344,7 @@ std::string headline(const Comparison& comparison) {
 
 Table results_table(const Comparison& comparison) {
   const ResultColumns columns(comparison);
-  Table table{"Results", {{"run"}, {"schedule"}, {"val loss", true}}, {}, {}};
+  Table table{"Results", {{"run"}, {"schedule"}, {"val loss", true}, {"perplexity", true}}, {}, {}};
   if (columns.differences) table.columns.push_back({"Δ val loss", true});
   if (columns.intervals) table.columns.push_back({"95% interval", true});
   if (columns.seeds) table.columns.push_back({"seeds", true});

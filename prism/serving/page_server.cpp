@@ -23,6 +23,7 @@ using Request = http::request<http::empty_body>;
 using Response = http::response<http::string_body>;
 
 constexpr auto kPatience = std::chrono::seconds(10);            ///< with a slow client
+constexpr int kRetrySeconds = 5;                                ///< after a page that could not be made
 constexpr auto kStopInterval = std::chrono::milliseconds(200);  ///< how often it is asked whether to stop
 
 /// Without its port, whether a Host header names this machine as only itself can.
@@ -56,7 +57,10 @@ Response answer(const Request& request, const std::function<ServedPage()>& page)
     if (served.refresh_seconds > 0) response.set("Refresh", std::to_string(served.refresh_seconds));
     return response;
   } catch (const std::exception& error) {
-    return refuse(http::status::internal_server_error, error.what());
+    // What is wrong may be over by the next time.
+    auto response = refuse(http::status::internal_server_error, error.what());
+    response.set("Refresh", std::to_string(kRetrySeconds));
+    return response;
   }
 }
 

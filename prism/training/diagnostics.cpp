@@ -18,17 +18,6 @@ double norm_of(const torch::Tensor& values) {
   return euclidean_norm(values).item<double>();
 }
 
-/// The gradient of a weight, or of the rows of one that a row of the model's file is.
-torch::Tensor gradient_of(Decoder decoder, const torch::Tensor& row) {
-  for (const auto& parameter : decoder->parameters()) {
-    if (!parameter.is_alias_of(row) || !parameter.grad().defined()) continue;
-    const auto gradient = parameter.grad().contiguous();
-    return gradient.as_strided(row.sizes(), row.strides(),
-                               gradient.storage_offset() + row.storage_offset() - parameter.storage_offset());
-  }
-  return {};
-}
-
 /// A forward pass without gradients. Gives what the head reads.
 torch::Tensor show_to(Probe& probe, Decoder decoder, BatchTensors& tensors) {
   const torch::NoGradGuard no_gradients;
@@ -41,6 +30,16 @@ bool is_finite(const torch::Tensor& values) {
 }
 
 }  // namespace
+
+torch::Tensor gradient_of(Decoder decoder, const torch::Tensor& row) {
+  for (const auto& parameter : decoder->parameters()) {
+    if (!parameter.is_alias_of(row) || !parameter.grad().defined()) continue;
+    const auto gradient = parameter.grad().contiguous();
+    return gradient.as_strided(row.sizes(), row.strides(),
+                               gradient.storage_offset() + row.storage_offset() - parameter.storage_offset());
+  }
+  return {};
+}
 
 StepDiagnostics::StepDiagnostics(Decoder decoder, Batch batch) : decoder_(std::move(decoder)) {
   const torch::NoGradGuard no_gradients;

@@ -63,6 +63,9 @@ class StepDiagnostics {
   std::vector<torch::Tensor> before_;  ///< weights, as the rows of the model's file
 };
 
+/// The gradient of a tensor of the model's file, which may be rows of a parameter (llama_weights()); undefined: none.
+torch::Tensor gradient_of(Decoder decoder, const torch::Tensor& row);
+
 /// Every parameter's gradient, as it is there now, and values; no update. In the order of the model's file.
 std::vector<ParameterUpdate> measure_parameters(Decoder decoder);
 

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "prism/checkpoint/weight_map.h"
+#include "prism/training/diagnostics.h"
 
 namespace prism {
 namespace {
 
-constexpr int64_t kParts = 30;             ///< of a histogram
+constexpr int64_t kParts = 30;              ///< of a histogram
 constexpr int64_t kMostValues = 64 * 1024;  ///< that one is drawn from
 
 /// Of the values that are finite, evenly spaced ones of a large tensor; no parts where none is finite.
@@ -80,7 +81,14 @@ void TensorBoard::add_layers(int64_t step, const Json& layers, const char* name,
 
 void TensorBoard::add_diagnostics(int64_t step, const Json& record) {
   const auto& activations = record.at("activations");
-  add_layers(step, record.at("entropy"), "entropy", "entropy");
+  const auto& entropy = record.at("entropy");
+  add_layers(step, entropy, "entropy", "entropy");
+  for (size_t l = 0; l < entropy.size(); ++l) {
+    const auto& heads = entropy[l].at("head_entropies");
+    for (size_t h = 0; h < heads.size() && heads.size() > 1; ++h)
+      if (heads[h].is_number())
+        events_.scalar(step, fmt::format("entropy/layer_{}/head_{}", l, h), heads[h].get<double>());
+  }
   add_layers(step, activations, "residual_rms", "residual_rms");
   for (size_t l = 0; l < activations.size(); ++l) {
     const auto& shares = activations[l].at("dead_units");
@@ -96,10 +104,11 @@ void TensorBoard::add_diagnostics(int64_t step, const Json& record) {
 
 void TensorBoard::add_parameters(int64_t step, Decoder decoder) {
   const torch::NoGradGuard no_gradients;
-  for (const auto& [name, row] : llama_weights(decoder)) events_.histogram(step, "weights/" + name, histogram_of(row));
-  for (const auto& parameter : decoder->named_parameters())
-    if (parameter.value().grad().defined())
-      events_.histogram(step, "gradients/" + parameter.key(), histogram_of(parameter.value().grad()));
+  for (const auto& [name, row] : llama_weights(decoder)) {
+    events_.histogram(step, "weights/" + name, histogram_of(row));
+    if (const auto gradient = gradient_of(decoder, row); gradient.defined())
+      events_.histogram(step, "gradients/" + name, histogram_of(gradient));
+  }
   events_.flush();
 }
 

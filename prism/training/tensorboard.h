@@ -15,8 +15,9 @@
 namespace prism {
 
 /// Scalars: train/loss, train/perplexity, train/learning_rate, train/grad_norm, train/tokens_per_s, valid/loss,
-/// valid/perplexity; of diagnostics entropy/layer_N, residual_rms/layer_N, dead_units/layer_N and update/NAME. Texts:
-/// sample/N, in the order of the prompts, and warning. Histograms: weights/NAME and gradients/NAME.
+/// valid/perplexity; of diagnostics entropy/layer_N and, of several heads, entropy/layer_N/head_N,
+/// residual_rms/layer_N, dead_units/layer_N and update/NAME. Texts: sample/N, each prompt at each temperature in the
+/// order of the recipe, and warning. Histograms: weights/NAME and gradients/NAME, by the names in the model's file.
 class TensorBoard {
  public:
   /// @param first_step  what earlier files of the folder say of it and later ones is replaced.

@@ -1,7 +1,9 @@
 // prism analyse as a user meets it: distances of runs as a table and as JSON, and one sentence for every wrong input.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -253,7 +255,7 @@ TEST(AnalyseEntropy, IsShownAsATableAsLinesAndAsAPictureThatTheReportShowsToo) {
       EXPECT_GT(entropy.get<double>(), 0);
       EXPECT_LE(entropy.get<double>(), most * (1 + 1e-6));
     }
-  EXPECT_EQ(lines[0]["reading"], "data, 4 sequences of 32 tokens");
+  EXPECT_EQ(lines[0]["reading"], "data (valid), 4 sequences of 32 tokens");
   write_text(Workshop::folder() / "entropy.jsonl", json.out);
   const auto report = run({"report", trained(), "--analysis", "entropy.jsonl", "--out", "looked.html", "--markdown",
                            "looked.md", "--figures", "looked"});
@@ -296,7 +298,7 @@ TEST(AnalyseNormsAndGradients, AreThoseOfTheModel) {
   }
   // The mean over windows does not depend on how many of them go through the model together, and a text is one of them.
   EXPECT_EQ(analyse({"gradients", trained(), "--text", "It was the best of times."}).status, 0);
-  EXPECT_NE(analyse({"norms", trained(), "text.txt"}).out.find("head"), std::string::npos);
+  EXPECT_NE(analyse({"norms", trained(), "text.txt"}).out.find("LM head"), std::string::npos);
 }
 
 TEST(AnalyseMaps, DrawsTheWordsOfATextForChosenHeads) {
@@ -329,8 +331,69 @@ TEST(AnalyseCapture, WritesWhatAttendReads) {
   EXPECT_EQ(analyse({"spectrum", file, "--block-size", "8"}).status, 0);
 }
 
+TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
+  const auto entropies = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"entropy", "masked", "--data", "data", "--dtype", "float32", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const auto outcome = analyse(words);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return lines_of(outcome);
+  };
+  fs::remove_all(Workshop::folder() / "masked");
+  fs::copy(Workshop::folder() / trained(), Workshop::folder() / "masked", fs::copy_options::recursive);
+  EXPECT_EQ(entropies({})[0]["reading"], "data (valid), 16 sequences of 32 tokens");
+  Json recipe = Json::parse(read_text(Workshop::folder() / "masked/recipe.json"));
+  recipe["data"]["document_mask"] = true;
+  write_text(Workshop::folder() / "masked/recipe.json", recipe.dump());
+  const auto as_trained = entropies({}), masked = entropies({"--document-mask"}),
+             whole = entropies({"--no-document-mask"});
+  EXPECT_EQ(as_trained[0]["reading"], "data (valid), attention within documents, 16 sequences of 32 tokens");
+  EXPECT_EQ(as_trained[0]["entropy"], masked[0]["entropy"]);
+  EXPECT_LE(masked[0]["entropy"].get<double>(), whole[0]["entropy"].get<double>());
+}
+
+TEST(AnalyseReading, NamesSplitAndTextSoThatTablesAreNotMixed) {
+  EXPECT_EQ(lines_of(analyse({"norms", trained(), "--data", "data", "--split", "train", "--sequences", "2",
+                              "--json"}))[0]["reading"],
+            "data (train), 2 sequences of 32 tokens");
+  EXPECT_EQ(
+      lines_of(analyse({"norms", trained(), "--text", "a \"b\"", "--json"}))[0]["reading"].get<std::string>().substr(0,
+                                                                                                                     7),
+      "\"a \"b\"\"");
+}
+
+/// Makes NaN of the first layer's queries in every checkpoint of a run.
+void ruin_weights(const fs::path& run_folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(run_folder)) {
+    if (entry.path().filename() != "model.safetensors") continue;
+    std::string bytes = read_text(entry.path());
+    uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    const Json tensors = Json::parse(bytes.substr(sizeof(header), header));
+    const auto& place = tensors.at("model.layers.0.self_attn.q_proj.weight").at("data_offsets");
+    const size_t first = place[0], end = place[1];
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(sizeof(header) + header + first), end - first, '\xff');
+    write_text(entry.path(), bytes);
+  }
+}
+
 TEST(AnalyseInput, ThatIsWrongGetsASentence) {
   const std::string model = trained();
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{"--split", "train"}, {"--sequences", "4"}, {"--document-mask"}}) {
+    std::vector<std::string> words = {"heads", model, "text.txt"};
+    words.insert(words.end(), option.begin(), option.end());
+    expect_sentence(analyse(words), 2, {"--data", "FILE"});
+  }
+  write_text(Workshop::folder() / "bytes.txt", "one \xff two");
+  expect_sentence(analyse({"entropy", model, "bytes.txt"}), 2, {"0xFF", "--invalid-utf8"});
+  EXPECT_EQ(analyse({"entropy", model, "bytes.txt", "--invalid-utf8", "replace"}).status, 0);
+  expect_sentence(analyse({"entropy", model, "--text", "one \xff two"}), 2, {"--text", "0xFF", "offset 4"});
+  fs::remove_all(Workshop::folder() / "ruined");
+  fs::copy(Workshop::folder() / model, Workshop::folder() / "ruined", fs::copy_options::recursive);
+  ruin_weights(Workshop::folder() / "ruined");
+  for (const char* kind : {"entropy", "gradients", "heads", "norms"})
+    expect_sentence(analyse({kind, "ruined", "text.txt"}), 2, {"finite", "layer 0", "checkpoint"});
   expect_sentence(analyse({"entropy", model}), 2, {"FILE, --text or --data", "none"});
   expect_sentence(analyse({"entropy", model, "text.txt", "--data", "data"}), 2, {"several"});
   expect_sentence(analyse({"entropy", "nowhere", "text.txt"}), 2, {"nowhere"});

@@ -22,6 +22,9 @@ const char* const kEntropy =
     R"({"analysis":"entropy","model":"runs/<a>","reading":"t","layer":0,"heads":2,"entropy":0.75,"head_entropies":[0.5,1.0]})";
 const char* const kWider =
     R"({"analysis":"entropy","model":"runs/<a>","reading":"t","layer":1,"heads":3,"entropy":2,"head_entropies":[1,2,3]})";
+/// The same head, of another text.
+const char* const kOtherMap =
+    R"({"analysis":"maps","model":"m","reading":"u","layer":2,"head":1,"tokens":["a","b"],"weights":[[1],[0.5,0.5]]})";
 const char* const kMap =
     R"({"analysis":"maps","model":"m","reading":"t","layer":2,"head":1,"tokens":[" the","<b>"],"weights":[[1],[0.25,0.75]]})";
 
@@ -36,7 +39,7 @@ TEST(AnalysisRecords, BecomeTablesOfTheirKind) {
   const auto tables = analysis_tables(records_of(
       {kEntropy, kWider, heads_line(0, 0, 0.25), heads_line(0, 1, 0.75),
        R"({"analysis":"norms","model":"m","reading":"t","layer":0,"residual_rms":1.5,"dead_units":[0.25,0]})",
-       R"({"analysis":"norms","model":"m","reading":"t","layer":1,"residual_rms":3,"dead_units":[]})",
+       R"({"analysis":"norms","model":"m","reading":"t","layer":1,"reader":"head","residual_rms":3,"dead_units":[]})",
        R"({"analysis":"gradients","model":"m","reading":"t","name":"w","gradient":0.5,"weight":2})", kMap}));
   ASSERT_EQ(tables.size(), 4u);
   EXPECT_EQ(tables[0].rows.size(), 2u);
@@ -45,12 +48,13 @@ TEST(AnalysisRecords, BecomeTablesOfTheirKind) {
   EXPECT_TRUE(tables[1].rows[1][2].strong);
   EXPECT_FALSE(tables[1].rows[0][2].strong);
   EXPECT_EQ(tables[2].rows[0][2].text, "25.0  0.0");
-  EXPECT_EQ(tables[2].rows[1][0].text, "head");
+  EXPECT_EQ(tables[2].rows[0][0].text, "0");
+  EXPECT_EQ(tables[2].rows[1][0].text, "LM head");
   EXPECT_EQ(tables[3].rows[0][3].text, "0.25");
 }
 
 TEST(AnalysisRecords, BecomePicturesWithNamesOfTheirOwn) {
-  const auto pictures = analysis_pictures(records_of({kEntropy, kWider, kMap, kMap, heads_line(1, 0, 0.5)}));
+  const auto pictures = analysis_pictures(records_of({kEntropy, kWider, kMap, kOtherMap, heads_line(1, 0, 0.5)}));
   ASSERT_EQ(pictures.size(), 3u + 6u);
   EXPECT_EQ(pictures[0].name, "entropy");
   EXPECT_EQ(pictures[1].name, "map-layer2-head1");
@@ -61,6 +65,52 @@ TEST(AnalysisRecords, BecomePicturesWithNamesOfTheirOwn) {
   EXPECT_EQ(pictures[1].map.values[2], 0.25);
   EXPECT_TRUE(std::isnan(pictures[1].map.values[1]));
   EXPECT_EQ(pictures[3].map.rows.size(), 2u) << "a layer without lines has a row without cells";
+}
+
+TEST(AnalysisRecords, CountALineThatIsRepeatedAsItsLastTime) {
+  const auto tables =
+      analysis_tables(records_of({heads_line(0, 0, 0.25), heads_line(0, 1, 0.5), heads_line(0, 0, 0.75)}));
+  ASSERT_EQ(tables.size(), 1u);
+  ASSERT_EQ(tables[0].rows.size(), 2u);
+  EXPECT_EQ(tables[0].rows[0][2].text, "0.750");
+}
+
+TEST(AnalysisRecords, DrawGradientsByLayersAndTheStreamOfEveryModel) {
+  const auto gradient = [](const char* name, double value) {
+    return Json({{"analysis", "gradients"},
+                 {"model", "m"},
+                 {"reading", "t"},
+                 {"name", name},
+                 {"gradient", value},
+                 {"weight", 2}})
+        .dump();
+  };
+  const auto norm = [](const char* model, int layer, double rms) {
+    return Json({{"analysis", "norms"},
+                 {"model", model},
+                 {"reading", "t"},
+                 {"layer", layer},
+                 {"residual_rms", rms},
+                 {"dead_units", Json::array()}})
+        .dump();
+  };
+  const auto records =
+      records_of({gradient("model.embed_tokens.weight", 1), gradient("model.layers.0.mlp.up_proj.weight", 0.2),
+                  gradient("model.layers.1.mlp.up_proj.bias", 20), gradient("model.layers.x.w", 1), norm("m", 0, 1.5),
+                  norm("m", 1, 2.5), norm("n", 0, 3)});
+  const auto pictures = analysis_pictures(records);
+  ASSERT_EQ(pictures.size(), 1u);
+  const HeatMap& map = pictures[0].map;
+  EXPECT_EQ(map.columns, (std::vector<std::string>{"mlp.up_proj", "mlp.up_proj.bias"}));
+  EXPECT_NEAR(map.values[0], -1, 1e-12);
+  EXPECT_NEAR(map.values[3], 1, 1e-12);
+  EXPECT_TRUE(std::isnan(map.values[1]));
+  const auto plots = analysis_plots(records);
+  ASSERT_EQ(plots.size(), 1u);
+  EXPECT_EQ(records.plotted(), (std::vector<std::string>{"m", "n"}));
+  ASSERT_EQ(plots[0].series.size(), 2u);
+  EXPECT_EQ(plots[0].series[0].points[1].y, 2.5);
+  EXPECT_TRUE(analysis_plots(records_of({kEntropy})).empty());
 }
 
 TEST(AnalysisRecords, RefuseOtherLines) {

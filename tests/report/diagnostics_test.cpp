@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "prism/report/number_text.h"
 #include "tests/core/message_of.h"
 #include "tests/report/run_folder.h"
 
@@ -82,9 +83,11 @@ TEST(Diagnostics, BecomeTables) {
   const Comparison comparison = two_seeds(folder);
   const Table layers = diagnostics_table(comparison);
   ASSERT_EQ(layers.rows.size(), 3u);
-  EXPECT_EQ(layers.rows[0][4].text, "25.0");
-  EXPECT_EQ(layers.rows[2][1].text, "head");
-  EXPECT_EQ(layers.rows[2][3].text, "4.000");
+  EXPECT_EQ(layers.rows[0][1].text, "0");
+  EXPECT_EQ(layers.rows[0][3].text, "25.0");
+  EXPECT_EQ(layers.rows[2][1].text, "LM head");
+  EXPECT_EQ(layers.rows[2][2].text, "4.000");
+  EXPECT_EQ(layers.rows[2][4].text, kNoValue);
   const auto parameters = parameter_tables(comparison);
   ASSERT_EQ(parameters.size(), 1u);
   EXPECT_EQ(parameters[0].rows[1][3].text, "0.3");

@@ -137,13 +137,13 @@ TEST(Figures, ShowNothingWithoutEvaluations) {
   }
 }
 
-TEST(DistancePlot, HasALineOverTheLayersCountedFromOne) {
+TEST(DistancePlot, HasALineOverTheLayersCountedFromZero) {
   const Plot plot = distance_plot(measured_runs());
   const auto lines = of_style(plot, PlotStyle::kPoints);
   ASSERT_EQ(lines.size(), 2U);
-  EXPECT_EQ(lines[0].points.front().x, 1);
-  EXPECT_EQ(lines[0].points.back().x, 3);
-  EXPECT_EQ(lines[0].points.back().text, "layer 3: 30.0 ± 0.0 tokens");
+  EXPECT_EQ(lines[0].points.front().x, 0);
+  EXPECT_EQ(lines[0].points.back().x, 2);
+  EXPECT_EQ(lines[0].points.back().text, "layer 2: 30.0 ± 0.0 tokens");
   EXPECT_EQ(plot.x.least_step, 1);
   EXPECT_LE(plot.y.low, 0);
 }
@@ -153,11 +153,11 @@ TEST(DistanceDifferencePlot, ShadesTheLayersWithOtherHeads) {
   const auto areas = of_style(plot, PlotStyle::kBoxes);
   ASSERT_EQ(areas.size(), 1U);
   EXPECT_EQ(areas[0].series, 1) << "hidden with its group";
-  ASSERT_EQ(areas[0].points.size(), 1U) << "layers 1 and 2 are one area";
-  EXPECT_EQ(areas[0].points[0].x_bar.low, 0.5);
-  EXPECT_EQ(areas[0].points[0].x_bar.high, 2.5);
+  ASSERT_EQ(areas[0].points.size(), 1U) << "layers 0 and 1 are one area";
+  EXPECT_EQ(areas[0].points[0].x_bar.low, -0.5);
+  EXPECT_EQ(areas[0].points[0].x_bar.high, 1.5);
   EXPECT_EQ(areas[0].points[0].y_bar.high, plot.y.high);
-  EXPECT_EQ(of_style(plot, PlotStyle::kPoints)[0].points[0].text, "layer 1: +5.5 ± 0.7 tokens, other heads");
+  EXPECT_EQ(of_style(plot, PlotStyle::kPoints)[0].points[0].text, "layer 0: +5.5 ± 0.7 tokens, other heads");
 }
 
 }  // namespace

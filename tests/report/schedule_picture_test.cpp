@@ -13,7 +13,7 @@ TEST(ScheduleSvg, DrawsABoxForEachHeadAsWideAsTheHead) {
     ++first;
   EXPECT_EQ(boxes, 10U);
   EXPECT_EQ(first, 2U);
-  EXPECT_NE(svg.find("aria-label=\"Heads of &lt;prism&gt;. layer 1: 2 × 128; layer 2: 8 × 32.\""), std::string::npos)
+  EXPECT_NE(svg.find("aria-label=\"Heads of &lt;prism&gt;. layer 0: 2 × 128; layer 1: 8 × 32.\""), std::string::npos)
       << svg;
   // The second head of the first layer starts in the middle, that of the second layer at an eighth.
   EXPECT_NE(svg.find("class=\"head\" x=\"141.00\""), std::string::npos) << svg;

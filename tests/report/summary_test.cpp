@@ -12,11 +12,14 @@ namespace {
 TEST(ResultsTable, HasMeansDeviationsAndPairedDifferencesWithTheirIntervals) {
   const RunFolder folder;
   EXPECT_EQ(table_text(results_table(six_runs(folder))),
-            "run      schedule         val loss         Δ val loss        95% interval  seeds  parameters  tokens   "
+            "run      schedule         val loss  perplexity         Δ val loss        95% interval  seeds  parameters  "
+            "tokens   "
             "tokens/s        time\n"
-            "uniform  2x2       4.0200 ± 0.0100  baseline                            –      3   8,421,376   3,000  "
+            "uniform  2x2       4.0200 ± 0.0100       55.70  baseline                            –      3   8,421,376  "
+            " 3,000  "
             "1,234 ± 0  1 min 10 s\n"
-            "prism    2x2       3.8200 ± 0.0900   -0.2000 ± 0.1000  -0.4484 to +0.0484      3   8,421,376   3,000  "
+            "prism    2x2       3.8200 ± 0.0900       45.60   -0.2000 ± 0.1000  -0.4484 to +0.0484      3   8,421,376  "
+            " 3,000  "
             "1,234 ± 0  1 min 10 s\n"
             "Δ val loss: validation loss minus that of uniform after equal numbers of tokens, seed by seed; negative "
             "is better.\n"
@@ -45,9 +48,9 @@ TEST(ResultsTable, FollowsTheBaseline) {
   Comparison comparison = six_runs(folder);
   comparison.baseline = 1;
   const Table table = results_table(comparison);
-  EXPECT_EQ(table.rows[0][3].text, "+0.2000");
-  EXPECT_EQ(table.rows[0][4].text, "-0.0484 to +0.4484");
-  EXPECT_EQ(table.rows[1][3].text, "baseline");
+  EXPECT_EQ(table.rows[0][4].text, "+0.2000");
+  EXPECT_EQ(table.rows[0][5].text, "-0.0484 to +0.4484");
+  EXPECT_EQ(table.rows[1][4].text, "baseline");
 }
 
 TEST(ResultsTable, SaysWhereNoPairingWasPossibleAndMarksNothingThere) {
@@ -58,9 +61,9 @@ TEST(ResultsTable, SaysWhereNoPairingWasPossibleAndMarksNothingThere) {
   }
   const Comparison comparison = compare_runs(runs);
   const Table table = results_table(comparison);
-  EXPECT_EQ(table.rows[1][3].text, "-1.0000");
-  EXPECT_EQ(table.rows[1][3].spread, "0.0010");
-  EXPECT_EQ(table.columns[4].header, "seeds") << "no column for intervals that nobody has";
+  EXPECT_EQ(table.rows[1][4].text, "-1.0000");
+  EXPECT_EQ(table.rows[1][4].spread, "0.0010");
+  EXPECT_EQ(table.columns[5].header, "seeds") << "no column for intervals that nobody has";
   EXPECT_FALSE(table.rows[1][2].strong);
   EXPECT_NE(table_text(table).find("No pairing was possible for low: no seed is shared with base"), std::string::npos);
   EXPECT_NE(headline(comparison).find("no pairing was possible, nothing is shown"), std::string::npos);
@@ -84,8 +87,8 @@ TEST(ResultsTable, OfOneRunHasNoDifferencesAndNoSeeds) {
   const RunFolder folder;
   const Comparison one = compare_runs({read_run(folder.write("r", run_lines({})))});
   EXPECT_EQ(table_text(results_table(one)),
-            "run      schedule  val loss  parameters  tokens  tokens/s        time\n"
-            "uniform  2x2         4.0000   8,421,376   3,000     1,234  1 min 10 s\n");
+            "run      schedule  val loss  perplexity  parameters  tokens  tokens/s        time\n"
+            "uniform  2x2         4.0000       54.60   8,421,376   3,000     1,234  1 min 10 s\n");
 }
 
 TEST(ResultsTable, ShowsUnfinishedRunsAsSuch) {
@@ -95,20 +98,21 @@ TEST(ResultsTable, ShowsUnfinishedRunsAsSuch) {
                     read_run(folder.write("b", run_lines({.name = "half", .losses = {4.9, 4.25}, .end = false}))),
                     read_run(folder.write("c", run_lines({.name = "fresh", .losses = {}}))),
                     read_run(folder.write("d", "{\"kind\":\"train\",\"tokens\":5,\"loss\":8}\n"))});
-  EXPECT_EQ(table_text(results_table(comparison)),
-            "run      schedule  val loss  Δ val loss  state         parameters  tokens  tokens/s        time\n"
-            "uniform  2x2         4.0000    baseline  finished       8,421,376   3,000     1,234  1 min 10 s\n"
-            "half     2x2         4.2500     -0.2500  66% done       8,421,376   2,000     1,000        20 s\n"
-            "fresh    2x2              –           –  0% done        8,421,376       0         –         0 s\n"
-            "d        –                –           –  not finished           –       5         –         0 s\n"
-            "Δ val loss: validation loss minus that of uniform after equal numbers of tokens; negative is better.\n"
-            "The lowest validation loss is marked (bold, in a terminal by a star) only where the 95% interval "
-            "(Student's t) of its difference to "
-            "uniform, paired by seed, excludes zero; where uniform is lowest itself, that of its difference to the "
-            "runner-up. Groups of fewer seeds than others are not marked.\n"
-            "half has not finished: 2,000 tokens of 3,000 so far.\n"
-            "fresh has not finished: 0 tokens of 3,000 so far, no evaluation yet.\n"
-            "d has not finished: 5 tokens so far, no evaluation yet.\n");
+  EXPECT_EQ(
+      table_text(results_table(comparison)),
+      "run      schedule  val loss  perplexity  Δ val loss  state         parameters  tokens  tokens/s        time\n"
+      "uniform  2x2         4.0000       54.60    baseline  finished       8,421,376   3,000     1,234  1 min 10 s\n"
+      "half     2x2         4.2500       70.11     -0.2500  66% done       8,421,376   2,000     1,000        20 s\n"
+      "fresh    2x2              –           –           –  0% done        8,421,376       0         –         0 s\n"
+      "d        –                –           –           –  not finished           –       5         –         0 s\n"
+      "Δ val loss: validation loss minus that of uniform after equal numbers of tokens; negative is better.\n"
+      "The lowest validation loss is marked (bold, in a terminal by a star) only where the 95% interval "
+      "(Student's t) of its difference to "
+      "uniform, paired by seed, excludes zero; where uniform is lowest itself, that of its difference to the "
+      "runner-up. Groups of fewer seeds than others are not marked.\n"
+      "half has not finished: 2,000 tokens of 3,000 so far.\n"
+      "fresh has not finished: 0 tokens of 3,000 so far, no evaluation yet.\n"
+      "d has not finished: 5 tokens so far, no evaluation yet.\n");
 }
 
 TEST(ResultsTable, CountsFinishedSeedsOnly) {
@@ -118,7 +122,7 @@ TEST(ResultsTable, CountsFinishedSeedsOnly) {
                     read_run(folder.write("b", run_lines({.seed = 2, .losses = {9, 9}, .end = false})))});
   const Table table = results_table(comparison);
   ASSERT_EQ(table.rows.size(), 1U);
-  EXPECT_EQ(table.rows[0][3].text, "1 of 2");
+  EXPECT_EQ(table.rows[0][4].text, "1 of 2");
   EXPECT_EQ(table.rows[0][2].text, "4.0000");
   EXPECT_EQ(table.rows[0][2].spread, "") << "one seed has no deviation";
   EXPECT_EQ(table.notes.back(), "uniform, seed 2, has not finished: 2,000 tokens of 3,000 so far.");
@@ -130,7 +134,7 @@ TEST(ResultsTable, SaysWhereTheDifferenceIsTakenEarlierAndWhereItIsInterpolated)
       compare_runs({read_run(folder.write("a", run_lines({.losses = {5, 4}}))),
                     read_run(folder.write("b", run_lines({.name = "long", .losses = {5, 3.5, 3}})))});
   const Table table = results_table(shorter);
-  EXPECT_EQ(table.rows[1][3].text, "-0.5000") << "at 2000 tokens, not 3.0 - 4.0";
+  EXPECT_EQ(table.rows[1][4].text, "-0.5000") << "at 2000 tokens, not 3.0 - 4.0";
   EXPECT_EQ(table.notes.back(),
             "The difference of long is taken after 2,000 tokens, the last evaluation shared with uniform.");
   const std::string other =

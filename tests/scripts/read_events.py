@@ -35,15 +35,21 @@ def main():
         expect("the number of entropies", len(found), len(diagnostics))
         for event, record in zip(found, diagnostics):
             expect("entropy", event.value, float(record["entropy"][layer]["entropy"]))
+    heads = diagnostics[-1]["entropy"][1]["head_entropies"]
+    for head, entropy in enumerate(heads):
+        expect("a head's entropy", events.Scalars(f"entropy/layer_1/head_{head}")[-1].value, float(entropy))
     name = diagnostics[0]["parameters"][0]["name"]
     histograms = events.Histograms(f"weights/{name}")
     expect("the number of histograms", len(histograms), len(diagnostics))
+    expect("the number of gradients", len(events.Histograms(f"gradients/{name}")), len(diagnostics))
     values = histograms[0].histogram_value
     expect("the counts of a histogram", sum(values.bucket), values.num)
     expect("the sum of squares of a histogram", math.sqrt(values.sum_squares), float(diagnostics[0]["parameters"][0]["weight"]))
-    text = events.Tensors("sample/0")[-1].tensor_proto.string_val[0].decode()
-    sample = of_kind("sample")[-1]
-    expect("the sample", text, f"{sample['prompt']}{sample['text']}\n\n(temperature {sample['temperature']:g})")
+    samples = of_kind("sample")
+    last = [sample for sample in samples if sample["step"] == samples[-1]["step"]]
+    for i, sample in enumerate(last):
+        text = events.Tensors(f"sample/{i}")[-1].tensor_proto.string_val[0].decode()
+        expect("the sample", text, f"{sample['prompt']}{sample['text']}\n\n(temperature {sample['temperature']:g})")
     print(f"{len(events.Tags()['scalars'])} scalars, {len(events.Tags()['histograms'])} histograms")
 
 

@@ -14,7 +14,7 @@ prepare_small_run() {  # its data and recipe.json
   cat > recipe.json <<'RECIPE'
 {"model": {"d_model": 16, "context": 32, "schedule": "2x2", "ffn_width": 32}, "data": {"folder": "data"},
  "train": {"tokens": 38400, "batch_rows": 4, "diagnose_steps": 50, "log_steps": 10, "eval_every_tokens": 6400, "eval_tokens": 512,
-           "sample_prompts": ["prism"], "checkpoint_every_tokens": 6400}}
+           "sample_prompts": ["prism", "the "], "sample_temperature": [0.5, 1.0], "checkpoint_every_tokens": 6400}}
 RECIPE
 }
 

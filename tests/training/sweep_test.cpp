@@ -72,6 +72,21 @@ TEST_F(SweepFolder, OfEveryConfigLoads) {
   EXPECT_GE(files, 4);
 }
 
+/// The ladder's rungs stand as recipes of their own and as arms: both say the same.
+TEST_F(SweepFolder, OfTheLadderTrainsTheRecipesOfItsRungs) {
+  const fs::path configs = fs::path(PRISM_SOURCE_DIR) / "configs";
+  const std::vector<Override> small = {{"data.folder", path("data")}};
+  const auto sweep = load_sweep(configs / "sweeps/ladder.json", small);
+  EXPECT_EQ(sweep.arms.size(), 6u);
+  for (const auto& arm : sweep.arms) {
+    Recipe rung = load_recipe(configs / "ladder" / (arm.name + ".json"), small), of_arm = arm.recipe;
+    rung.from = of_arm.from = "";
+    rung.name = of_arm.name = "";
+    rung.seed = of_arm.seed;
+    EXPECT_EQ(fields_to_json(of_arm), fields_to_json(rung)) << arm.name;
+  }
+}
+
 TEST_F(SweepFolder, PutsTheBaselineFirst) {
   const auto sweep = load(R"({"recipe": "base.json", "baseline": "c",
     "arms": {"a": {"train.tokens": 64}, "b": {"train.tokens": 128}, "c": {}}})");
