@@ -122,7 +122,7 @@ details { margin: 1rem 0; }
 summary { cursor: pointer; font-size: .875rem; color: var(--soft); }
 footer { margin-top: 3.5rem; padding-top: .75rem; border-top: 1px solid var(--rule); font-size: .8125rem; color: var(--soft); }
 @media (min-width: 56rem) {
-  .figures figure:nth-child(odd):last-child:not(.empty) { grid-column: 1 / -1; display: grid; grid-template-columns: subgrid; }
+  .figures figure:nth-child(odd):last-child:not(.empty):not(.wide) { grid-column: 1 / -1; display: grid; grid-template-columns: subgrid; }
 }
 @media (max-width: 40rem) {
   body { padding: 1.5rem 1rem 3rem; }

@@ -80,6 +80,9 @@ TEST_F(SweepFolder, OfTheLadderTrainsTheRecipesOfItsRungs) {
   EXPECT_EQ(sweep.arms.size(), 6u);
   for (const auto& arm : sweep.arms) {
     Recipe rung = load_recipe(configs / "ladder" / (arm.name + ".json"), small), of_arm = arm.recipe;
+    rung.model.vocab_size = of_arm.model.vocab_size = 2048;
+    complete(rung.model);
+    complete(of_arm.model);
     rung.from = of_arm.from = "";
     rung.name = of_arm.name = "";
     rung.seed = of_arm.seed;
