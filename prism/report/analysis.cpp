@@ -41,6 +41,15 @@ std::vector<double> numbers(const Json& list) {
   return values;
 }
 
+std::string layer_name(const Json& line) {
+  return fmt::format("{}", line.at("layer").get<int64_t>());
+}
+
+/// Who reads the stream there: a layer, or the language-model head behind the last.
+std::string reader_name(const Json& line) {
+  return line.value("reader", "layer") == "head" ? kHeadReader : layer_name(line);
+}
+
 // What the tables and pictures of a group will ask of its lines is there: a function for each kind.
 // They throw Json::exception where it is not, and InputError.
 
@@ -67,6 +76,7 @@ void check_heads(const Json& line, const std::string& place) {
 void check_norms(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   number(line.at("residual_rms"));
+  reader_name(line);
   numbers(line.at("dead_units"));
 }
 
@@ -91,10 +101,6 @@ void check_maps(const Json& line, const std::string& place) {
 }
 
 std::string title_of(const AnalysisGroup& group);
-
-std::string layer_name(const Json& line) {
-  return fmt::format("{}", line.at("layer").get<int64_t>());
-}
 
 Table entropy_table(const AnalysisGroup& group) {
   Table table{title_of(group), {{"layer"}, {"heads", true}, {"mean", true}, {"of each head, in nats"}}, {}, {}};
@@ -132,11 +138,6 @@ Table heads_table(const AnalysisGroup& group) {
       "heads count from 0.",
       group.reading));
   return table;
-}
-
-/// Who reads the stream there: a layer, or the language-model head behind the last.
-std::string reader_name(const Json& line) {
-  return line.value("reader", "layer") == "head" ? kHeadReader : layer_name(line);
 }
 
 Table norms_table(const AnalysisGroup& group) {

@@ -331,6 +331,16 @@ TEST(AnalyseCapture, WritesWhatAttendReads) {
   EXPECT_EQ(analyse({"spectrum", file, "--block-size", "8"}).status, 0);
 }
 
+TEST(AnalyseCapture, OfHeadsThatDoNotTurnIsNotTakenForOneOfHeadsThatDo) {
+  const auto model = run_with("still", {"--model.rotary.kind", "none", "--model.learned_positions", "true"});
+  ASSERT_EQ(analyse({"capture", model, "text.txt", "--out", "still-captured"}).status, 0);
+  const std::string file = "still-captured/layer0.safetensors";
+  expect_sentence(analyse({"spectrum", model, "text.txt"}), 2, {"turn with their position", "layer 0"});
+  expect_sentence(analyse({"spectrum", file, "--block-size", "8"}), 2, {"turn with their position", "layer 0"});
+  EXPECT_EQ(
+      run({"attend", file, "--selector", "spectral", "--set", "block_size=32", "--json", "--threads", "1"}).status, 0);
+}
+
 TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
   const auto entropies = [](const std::vector<std::string>& more) {
     std::vector<std::string> words = {"entropy", "masked", "--data", "data", "--dtype", "float32", "--json"};
