@@ -333,9 +333,8 @@ std::string schedule_section(const Comparison& comparison) {
   if (distinct.empty()) return {};
   std::string content = paragraph(
       "Each row is a layer, counted from 0, the first on top; each box is an attention head, as wide as the head. All "
-      "heads of a layer "
-      "together are as wide as the model, so fewer heads are wider ones. The first head of each layer is drawn "
-      "strong.");
+      "heads of a layer together are as wide as the model, so fewer heads are wider ones. The first head of each layer "
+      "is drawn strong.");
   content += "<div class=\"schedules\">\n";
   for (const auto& [run, labels] : distinct) {
     const std::string label = join_names(labels), cost = cost_text(*run);

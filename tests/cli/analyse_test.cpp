@@ -337,8 +337,8 @@ TEST(AnalyseCapture, OfHeadsThatDoNotTurnIsNotTakenForOneOfHeadsThatDo) {
   const std::string file = "still-captured/layer0.safetensors";
   expect_sentence(analyse({"spectrum", model, "text.txt"}), 2, {"turn with their position", "layer 0"});
   expect_sentence(analyse({"spectrum", file, "--block-size", "8"}), 2, {"turn with their position", "layer 0"});
-  EXPECT_EQ(
-      run({"attend", file, "--selector", "spectral", "--set", "block_size=32", "--json", "--threads", "1"}).status, 0);
+  expect_sentence(run({"attend", file, "--selector", "spectral"}), 2, {"that turn", "another selector"});
+  EXPECT_EQ(run({"attend", file, "--selector", "mean_pooling", "--json", "--threads", "1"}).status, 0);
 }
 
 TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
