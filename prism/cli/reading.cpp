@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "analyse";
+constexpr size_t kMostColumns = 60;  // of a text on the command line, as a table names it
 
 /// The token that opens every document, if there is one.
 std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
@@ -34,15 +35,6 @@ std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
 void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const std::string& text) {
   const auto more = tokenizer.encode(text, SpecialTokens::as_text);
   ids.insert(ids.end(), more.begin(), more.end());
-}
-
-/// A text on the command line as a table names it.
-std::string quoted_beginning(const std::string& text) {
-  constexpr size_t kMost = 60;
-  if (display_width(text) <= kMost) return fmt::format("\"{}\"", text);
-  size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return fmt::format("\"{}…\"", text.substr(0, end));
 }
 
 /// Whether the run that the model comes from was trained so; a model folder does not say.
@@ -142,7 +134,7 @@ void Reading::check_finite() {
 
 void Reading::read_text(const ReadingWords& words) {
   const bool is_file = words.text.empty();
-  source_ = is_file ? words.file : quoted_beginning(words.text);
+  source_ = is_file ? words.file : fmt::format("\"{}\"", short_line(words.text, kMostColumns));
   if (is_file) {
     TextOptions options;
     options.invalid_utf8 = words.invalid_utf8;

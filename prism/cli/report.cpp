@@ -145,16 +145,10 @@ void check_words(const CLI::App& app, const Words& words) {
   check_not_written("--analysis", words.analysis, {words.out, words.markdown});
 }
 
-Comparison read_runs(const Words& words) {
-  std::vector<Run> runs;
-  for (const auto& folder : distinct_folders(words.names)) runs.push_back(read_recorded_run(folder));
-  return compare_runs(std::move(runs), words.baseline);
-}
-
-/// Runs that are read again when their records have changed.
-class WatchedRuns {
+/// Runs that can be read again when their records have changed.
+class RecordedRuns {
  public:
-  explicit WatchedRuns(const std::vector<fs::path>& folders) {
+  explicit RecordedRuns(const std::vector<fs::path>& folders) {
     for (const auto& folder : folders) runs_.push_back({folder, {}, {}});
     update();
   }
@@ -175,18 +169,18 @@ class WatchedRuns {
   }
   Comparison compare(const std::string& baseline) const {
     std::vector<Run> runs;
-    for (const auto& watched : runs_) runs.push_back(*watched.run);
+    for (const auto& recorded : runs_) runs.push_back(*recorded.run);
     return compare_runs(std::move(runs), baseline);
   }
 
  private:
   using State = std::pair<uintmax_t, fs::file_time_type>;
-  struct Watched {
+  struct Recorded {
     fs::path folder;
     State state;
     std::optional<Run> run;
   };
-  std::vector<Watched> runs_;
+  std::vector<Recorded> runs_;
 };
 
 bool goes_on(const Comparison& comparison) {
@@ -199,7 +193,7 @@ bool goes_on(const Comparison& comparison) {
 /// Serves the page, made anew when a run's records have changed.
 void watch_runs(const Words& words) {
   constexpr int kRefreshSeconds = 5;
-  WatchedRuns runs(distinct_folders(words.names));
+  RecordedRuns runs(distinct_folders(words.names));
   runs.compare(words.baseline);  // what is wrong with them is said here, not in the browser
   PageServer server(words.port);
   catch_stop_signals();
@@ -220,7 +214,9 @@ void watch_runs(const Words& words) {
 /// The page and what else was asked for.
 void write_report(Words& words) {
   auto& options = words.options;
-  const auto comparison = words.names.empty() ? std::nullopt : std::optional(read_runs(words));
+  const auto comparison = words.names.empty()
+                              ? std::nullopt
+                              : std::optional(RecordedRuns(distinct_folders(words.names)).compare(words.baseline));
   if (!words.figures.empty()) {
     write_figures(comparison ? report_figures(*comparison, options) : records_figures(options), words.figures);
     options.figures = seen_from(words.markdown, words.figures);

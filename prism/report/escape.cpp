@@ -107,4 +107,17 @@ size_t display_width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+std::string short_line(std::string_view text, size_t most) {
+  std::string line = plain_line(text);
+  if (display_width(line) <= most) return line;
+  std::string cut;
+  for (size_t i = 0; i < line.size() && display_width(cut) + 1 < most;) {
+    size_t next = i + 1;
+    while (next < line.size() && (static_cast<unsigned char>(line[next]) & 0xC0) == 0x80) ++next;
+    cut += line.substr(i, next - i);
+    i = next;
+  }
+  return cut + "…";
+}
+
 }  // namespace prism

@@ -29,4 +29,7 @@ std::string plain_line(std::string_view text);
 /// Characters of well-formed UTF-8, which is the width of most scripts on a terminal.
 size_t display_width(std::string_view text);
 
+/// plain_line(), of at most so many columns: what is longer is cut and ends in an ellipsis.
+std::string short_line(std::string_view text, size_t most);
+
 }  // namespace prism

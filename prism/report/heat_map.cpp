@@ -22,16 +22,7 @@ constexpr size_t kMostLetters = 16;
 constexpr size_t kFewColumns = 16;
 
 std::string short_name(const std::string& name) {
-  std::string line = plain_line(name);
-  if (display_width(line) <= kMostLetters) return line;
-  std::string cut;
-  for (size_t i = 0; i < line.size() && display_width(cut) + 1 < kMostLetters;) {
-    size_t next = i + 1;
-    while (next < line.size() && (static_cast<unsigned char>(line[next]) & 0xC0) == 0x80) ++next;
-    cut += line.substr(i, next - i);
-    i = next;
-  }
-  return cut + "…";
+  return short_line(name, kMostLetters);
 }
 
 double widest(const std::vector<std::string>& names) {

@@ -16,9 +16,6 @@ namespace prism {
 /// What stands where there is no value.
 inline constexpr const char* kNoValue = "–";
 
-/// Who reads the residual stream behind the last layer.
-inline constexpr const char* kHeadReader = "LM head";
-
 struct NumberStyle {
   int decimals = 0;
   bool sign = false;  ///< + or -, but none for what rounds to nothing

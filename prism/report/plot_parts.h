@@ -18,6 +18,9 @@ namespace prism {
 /// Of a band, or of areas that lie over each other, together.
 inline constexpr double kBandOpacity = 0.18;
 
+/// Who reads the residual stream behind the last layer.
+inline constexpr const char* kHeadReader = "LM head";
+
 /// Grows to hold all that a plot shows.
 struct Extent {
   double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
