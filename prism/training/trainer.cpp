@@ -378,8 +378,8 @@ std::string Trainer::way_back() const {
 
 void Trainer::fail_not_finite(double loss, double norm, int64_t first_window) {
   const auto place = place_of_divergence(decoder_, batches_from(first_window, recipe_.train.accumulate));
-  // The curve ends at the last loss that there was.
-  if (state_.loss_count > 0) record_training();
+  // The curve ends at the last loss that this process made.
+  if (state_.tokens > logged_tokens_) record_training();
   // Without the sign that some processors give a NaN.
   fail_diverged(state_.step + 1, place,
                 fmt::format("expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of "
