@@ -123,6 +123,10 @@ std::optional<fs::path> last_checkpoint(const fs::path& run) {
   return store.path(CheckpointKind::step, steps.back());
 }
 
+fs::path run_of_checkpoint(const fs::path& folder) {
+  return fs::weakly_canonical(folder).parent_path().parent_path();
+}
+
 void save_run_state(const fs::path& folder, const RunState& state, const std::vector<NamedTensor>& optimizer) {
   write_tensors(folder / "optimizer.safetensors", optimizer);
   write_file(folder / "state.json", to_text(fields_to_json(state), 2) + "\n");

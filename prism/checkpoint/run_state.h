@@ -83,6 +83,9 @@ class CheckpointStore {
 /// The newest checkpoint of a run that training can go on from, if the folder has any.
 std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path& run);
 
+/// The run that would have this folder as one of its checkpoints, which need not be there.
+std::filesystem::path run_of_checkpoint(const std::filesystem::path& folder);
+
 void save_run_state(const std::filesystem::path& folder, const RunState& state,
                     const std::vector<NamedTensor>& optimizer);
 /// @throws InputError for a missing or damaged file.

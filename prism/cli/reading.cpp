@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "prism/analysis/activations.h"
+#include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/names.h"
@@ -37,13 +38,10 @@ void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const 
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
-/// Whether the run that the model comes from was trained so; a model folder does not say.
+/// Whether the run that the model is a checkpoint of was trained so; other model folders do not say.
 bool trained_with_document_mask(const std::string& model) {
-  const fs::path recipe = fs::path(model) / kRunRecipeName;
-  if (!fs::exists(recipe)) return false;
-  const Json json = read_json(recipe.string());
-  const Json::json_pointer place("/data/document_mask");
-  return json.is_object() && json.contains(place) && json[place] == true;
+  const fs::path run = run_of_checkpoint(find_model_folder(model));
+  return fs::exists(run / kRunRecipeName) && load_run_recipe(run).data.document_mask;
 }
 
 /// The first `most` tokens of a text, behind its opening one.

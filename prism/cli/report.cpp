@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 
 #include "prism/cli/command.h"
@@ -63,10 +64,12 @@ void check_not_written(const char* option, const std::vector<std::string>& files
     }
 }
 
-void write_target(const std::string& target, const std::string& text) {
+/// Null without a name.
+std::unique_ptr<AtomicFile> open_target(const std::string& target) {
+  if (target.empty()) return nullptr;
   const fs::path folder = fs::path(target).parent_path();
   if (!folder.empty()) make_folder(folder);
-  write_file(target, text);
+  return std::make_unique<AtomicFile>(target);
 }
 
 void write_figures(const std::vector<FigureFile>& files, const fs::path& folder) {
@@ -153,9 +156,8 @@ class RecordedRuns {
     update();
   }
 
-  /// Whether any had changed.
+  /// Reads again what has changed. Whether anything has since the last comparison.
   bool update() {
-    bool changed = false;
     for (auto& [folder, state, run] : runs_) {
       std::error_code gone;
       const fs::path file = folder / "records.jsonl";
@@ -163,11 +165,12 @@ class RecordedRuns {
       if (run && now == state) continue;
       run = read_recorded_run(folder);
       state = now;
-      changed = true;
+      changed_ = true;
     }
-    return changed;
+    return changed_;
   }
-  Comparison compare(const std::string& baseline) const {
+  Comparison compare(const std::string& baseline) {
+    changed_ = false;
     std::vector<Run> runs;
     for (const auto& recorded : runs_) runs.push_back(*recorded.run);
     return compare_runs(std::move(runs), baseline);
@@ -181,6 +184,7 @@ class RecordedRuns {
     std::optional<Run> run;
   };
   std::vector<Recorded> runs_;
+  bool changed_ = false;
 };
 
 bool goes_on(const Comparison& comparison) {
@@ -217,18 +221,27 @@ void write_report(Words& words) {
   const auto comparison = words.names.empty()
                               ? std::nullopt
                               : std::optional(RecordedRuns(distinct_folders(words.names)).compare(words.baseline));
+  // What cannot be written is found before anything is.
+  const auto page_file = open_target(words.out);
+  const auto document_file = open_target(words.markdown == "-" ? "" : words.markdown);
   if (!words.figures.empty()) {
     write_figures(comparison ? report_figures(*comparison, options) : records_figures(options), words.figures);
     options.figures = seen_from(words.markdown, words.figures);
   }
   std::vector<std::string> problems;
-  write_target(words.out, comparison ? report_html(*comparison, options, &problems) : records_html(options, &problems));
-  const auto document = [&] { return comparison ? report_markdown(*comparison, options) : records_markdown(options); };
+  page_file->write(comparison ? report_html(*comparison, options, &problems) : records_html(options, &problems));
+  const std::string document = words.markdown.empty() ? ""
+                               : comparison           ? report_markdown(*comparison, options)
+                                                      : records_markdown(options);
+  if (document_file) {
+    document_file->write(document);
+    document_file->commit();
+  }
+  page_file->commit();
   if (words.markdown == "-") {
-    fmt::print("{}", document());
+    fmt::print("{}", document);
     say("{}\n", words.out);
   } else {
-    if (!words.markdown.empty()) write_target(words.markdown, document());
     const auto tables = tables_of(comparison, options);
     for (const Table& table : tables)
       fmt::print("{}{}", tables.size() > 1 ? fmt::format("\n{}\n", plain_line(table.caption)) : "", table_text(table));

@@ -7,6 +7,7 @@
 #include "prism/cli/compute_options.h"
 #include "prism/core/console.h"
 #include "prism/core/machine.h"
+#include "prism/core/names.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/kernels/device.h"
@@ -28,6 +29,8 @@ std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std:
   const auto words = app.remaining();
   auto overrides = overrides_from_sets(sets, kOperation);
   for (size_t i = 0; i < words.size(); ++i) {
+    PRISM_CHECK(words[i].starts_with("-") || !words[i].ends_with(".json"), kOperation,
+                "expected a recipe behind --recipe; found {0} alone; write --recipe {0}.", shell_word(words[i]));
     // A field is below another one, but for those on top of a recipe.
     const size_t equals = words[i].find('=');
     if (!words[i].starts_with("--") || !may_be_field(words[i].substr(2, equals - 2))) fail_extra(app, words[i]);

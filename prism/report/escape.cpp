@@ -9,6 +9,13 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
+/// Whether the three bytes at `i` turn the direction of all text behind them (U+202A to U+202E, U+2066 to U+2069),
+/// which shows a name as another one.
+bool turns_direction(std::string_view valid, size_t i) {
+  const std::string_view three = valid.substr(i, 3);
+  return (three >= "\u202A" && three <= "\u202E") || (three >= "\u2066" && three <= "\u2069");
+}
+
 /// Well-formed UTF-8 without control characters other than line feed and tab; CR LF and CR become LF.
 std::string printable(std::string_view text) {
   const std::string valid = replace_invalid_utf8(text);
@@ -24,6 +31,9 @@ std::string printable(std::string_view text) {
     } else if (byte == 0xC2 && next < 0xA0) {  // U+0080 to U+009F, which some terminals obey
       result += kReplacement;
       ++i;
+    } else if (turns_direction(valid, i)) {
+      result += kReplacement;
+      i += 2;
     } else {
       result += static_cast<char>(byte);
     }

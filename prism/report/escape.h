@@ -8,8 +8,8 @@
 
 namespace prism {
 
-/// For HTML text and quoted attribute values: & < > " ' become entities; control characters (line feed and tab apart)
-/// and ill-formed UTF-8 become U+FFFD.
+/// For HTML text and quoted attribute values: & < > " ' become entities; control characters (line feed and tab apart),
+/// those that turn the direction of text, and ill-formed UTF-8 become U+FFFD.
 std::string escape_html(std::string_view text);
 
 /// JSON for a `<script>` element: < > & become \u escapes, which only strings can hold, so that nothing in it ends the
@@ -23,7 +23,7 @@ std::string escape_markdown(std::string_view text);
 /// A Markdown code block that shows `text` as it is: its fence is longer than any run of backticks inside.
 std::string markdown_code_block(std::string_view text);
 
-/// For one line on a terminal: white space becomes a space, control characters and ill-formed UTF-8 become U+FFFD.
+/// For one line on a terminal: white space becomes a space, what escape_html() replaces becomes U+FFFD.
 std::string plain_line(std::string_view text);
 
 /// Characters of well-formed UTF-8, which is the width of most scripts on a terminal.

@@ -342,8 +342,9 @@ TEST(AnalyseCapture, OfHeadsThatDoNotTurnIsNotTakenForOneOfHeadsThatDo) {
 }
 
 TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
-  const auto entropies = [](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"entropy", "masked", "--data", "data", "--dtype", "float32", "--json"};
+  std::string model = "masked";
+  const auto entropies = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"entropy", model, "--data", "data", "--dtype", "float32", "--json"};
     words.insert(words.end(), more.begin(), more.end());
     const auto outcome = analyse(words);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -360,6 +361,8 @@ TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
   EXPECT_EQ(as_trained[0]["reading"], "data (valid), attention within documents, 16 sequences of 32 tokens");
   EXPECT_EQ(as_trained[0]["entropy"], masked[0]["entropy"]);
   EXPECT_LE(masked[0]["entropy"].get<double>(), whole[0]["entropy"].get<double>());
+  model = "masked/checkpoints/step-00000016/";
+  EXPECT_EQ(entropies({})[0]["entropy"], masked[0]["entropy"]);
 }
 
 TEST(AnalyseReading, NamesSplitAndTextSoThatTablesAreNotMixed) {

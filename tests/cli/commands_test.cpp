@@ -340,9 +340,14 @@ TEST(Report, WritesFiguresThatItsMarkdownShows) {
   EXPECT_NE(read_text(Workshop::folder() / "texts/page.md").find("(<../pictures/page/valid.svg>)"), std::string::npos);
 }
 
+TEST(Report, WritesNothingWhereOneFileCannotBeWritten) {
+  expect_sentence(run({"report", trained(), "--out", "never.html", "--markdown", "text.txt/page.md"}), 2, {"text.txt"});
+  expect_sentence(run({"report", trained(), "--out", "never.html", "--figures", "text.txt"}), 2, {"text.txt"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "never.html"));
+}
+
 TEST(ReportInput, ThatIsWrongGetsASentence) {
   trained();
-  expect_sentence(run({"report", trained(), "--figures", "text.txt"}), 2, {"text.txt"});
   expect_sentence(run({"report", "data"}), 2, {"records.jsonl"});
   expect_sentence(run({"report", trained(), "--baseline", "none"}), 2, {"none"});
   expect_sentence(run({"report", trained(), "--out", "data"}), 2, {"data"});

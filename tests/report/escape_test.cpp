@@ -17,6 +17,11 @@ TEST(EscapeHtml, ShowsControlCharactersAndBrokenUtf8AsReplacements) {
   EXPECT_EQ(escape_html("a\xff\x62"), "a\uFFFDb");
 }
 
+TEST(EscapeHtml, LetsNothingTurnTheDirectionOfWhatFollows) {
+  EXPECT_EQ(escape_html("a\u202Eb\u2066c\u2069"), "a\uFFFDb\uFFFDc\uFFFD");
+  EXPECT_EQ(escape_html("a\u2029b\u202Fc \u05E9\u200F"), "a\u2029b\u202Fc \u05E9\u200F") << "marks of one letter stay";
+}
+
 TEST(EscapeHtml, KeepsLineBreaksAndMakesThemOneKind) {
   EXPECT_EQ(escape_html("a\r\nb\rc\n\td"), "a\nb\nc\n\td");
 }

@@ -20,25 +20,25 @@ TEST(TextLossTable, HasPairedDifferencesWithTheirIntervals) {
 TEST(DistanceTable, HasARowForEachLayerAndAColumnForEachGroup) {
   EXPECT_EQ(table_text(distance_table(measured_runs())),
             "layer     uniform       prism\n"
-            "    1  11.0 ± 1.4  16.5 ± 2.1\n"
-            "    2  22.0 ± 2.8  23.0 ± 4.2\n"
-            "    3  30.0 ± 0.0  30.0 ± 1.4\n");
+            "    0  11.0 ± 1.4  16.5 ± 2.1\n"
+            "    1  22.0 ± 2.8  23.0 ± 4.2\n"
+            "    2  30.0 ± 0.0  30.0 ± 1.4\n");
 }
 
 TEST(DistanceDifferenceTable, HasTheDifferencesSeedBySeed) {
   EXPECT_EQ(table_text(distance_difference_table(measured_runs())),
             "layer       prism\n"
-            "    1  +5.5 ± 0.7\n"
-            "    2  +1.0 ± 1.4\n"
-            "    3   0.0 ± 1.4\n");
+            "    0  +5.5 ± 0.7\n"
+            "    1  +1.0 ± 1.4\n"
+            "    2   0.0 ± 1.4\n");
 }
 
 TEST(DistanceStretchTable, PairsTheMeansOverTheLayersWithOtherHeadsAndOverTheRest) {
-  // Layers 1 and 2: 17.5 - 15 and 22 - 18, mean 3.25, deviation 1.06066, t(0.975; 1) = 12.7062, half width 9.52966.
+  // Layers 0 and 1: 17.5 - 15 and 22 - 18, mean 3.25, deviation 1.06066, t(0.975; 1) = 12.7062, half width 9.52966.
   EXPECT_EQ(table_text(distance_stretch_table(measured_runs())),
             "run    heads    layers  Δ distance    95% interval\n"
-            "prism  others   1 to 2  +3.2 ± 1.1   -6.3 to +12.8\n"
-            "prism  as many  3        0.0 ± 1.4  -12.7 to +12.7\n"
+            "prism  others   0 to 1  +3.2 ± 1.1   -6.3 to +12.8\n"
+            "prism  as many  2        0.0 ± 1.4  -12.7 to +12.7\n"
             "In tokens: the mean over the layers, paired by seed. ± is the sample standard deviation over seeds.\n");
 }
 
