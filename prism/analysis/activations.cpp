@@ -57,7 +57,8 @@ std::vector<LayerActivations> ActivationProbe::result() const {
 }
 
 void FiniteProbe::look(const torch::Tensor& values, const char* what, size_t layer) {
-  if (place_.empty() && !torch::isfinite(values).all().item<bool>()) place_ = fmt::format("{} layer {}", what, layer);
+  if (!place_.empty() || torch::isfinite(values).all().item<bool>()) return;
+  place_ = fmt::format("{} {}", what, layer < layers_ ? fmt::format("layer {}", layer) : "the LM head");
 }
 
 void FiniteProbe::observe_residual(size_t layer, const torch::Tensor& stream_BTD) {

@@ -60,6 +60,9 @@ class ActivationProbe : public Probe {
 /// Finds where a forward pass stopped giving numbers.
 class FiniteProbe : public Probe {
  public:
+  /// @param layers  of the model.
+  explicit FiniteProbe(size_t layers) : layers_(layers) {}
+
   void observe_residual(size_t layer, const torch::Tensor& stream_BTD) override;
   void observe_attention(size_t layer, const AttentionInput& input) override;
   void observe_hidden(size_t layer, const std::vector<torch::Tensor>& hidden_BTF) override;
@@ -70,6 +73,7 @@ class FiniteProbe : public Probe {
  private:
   void look(const torch::Tensor& values, const char* what, size_t layer);
 
+  size_t layers_;
   std::string place_;
 };
 

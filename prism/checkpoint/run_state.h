@@ -28,7 +28,8 @@ struct RunState {
   double seconds = 0, step_seconds = 0;
   double loss_sum = 0;  ///< of the steps since the last train record
   int64_t loss_count = 0;
-  double best_val_loss = -1;  ///< -1: none yet
+  double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< what a rise of the loss is measured against
+  double best_val_loss = -1;                                  ///< -1: none yet
   double last_val_loss = -1;
   std::string data_fingerprint;  ///< of the tokenizer that made the shards, their size and tokens
   std::string dtype;             ///< what `auto` stood for when the run began
@@ -47,6 +48,9 @@ struct RunState {
     v("step_seconds", step_seconds, "of it in training steps, without evaluation and checkpoints");
     v("loss_sum", loss_sum, "losses since the last train record, summed");
     v("loss_count", loss_count, "how many they are");
+    v("mean_loss", mean_loss, "running mean of the steps' losses, nats; -1: none yet");
+    v("least_loss", least_loss, "the lowest that it was; -1: none yet");
+    v("loss_variance", loss_variance, "running variance of the steps' losses");
     v("best_val_loss", best_val_loss, "lowest validation loss, nats; -1: none yet");
     v("last_val_loss", last_val_loss, "latest validation loss, nats; -1: none yet");
     v("data_fingerprint", data_fingerprint, "of the token shards");

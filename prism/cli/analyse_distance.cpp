@@ -23,6 +23,7 @@
 #include "prism/kernels/compute_type.h"
 #include "prism/report/number_text.h"
 #include "prism/report/table.h"
+#include "prism/training/recipe.h"
 
 namespace prism {
 namespace {
@@ -56,20 +57,19 @@ is that of the differences; else the deviations of the arms add in squares. Laye
 struct DistanceOptions {
   std::string data, split = "valid";
   int64_t sequences = 64, context = 0;
-  bool document_mask = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("data", data, "folder of token shards, made by prism tokenize");
     v("split", split, "which shards: valid or train");
     v("sequences", sequences, "windows to look at, the first ones; all if there are fewer");
     v("context", context, "tokens of a window; 0: the models' context");
-    v("document_mask", document_mask, "attention stays inside documents, for models trained with data.document_mask");
   }
 };
 
 struct DistanceWords {
   std::vector<std::string> models, against;
   DistanceOptions options;
+  std::optional<bool> document_mask;  ///< absent: as the runs were trained
   ComputeOptions compute;
   bool json = false;
 };
@@ -88,24 +88,14 @@ struct Arms {
   std::vector<Candidate> models, against;
 };
 
-/// Of a run's recipe; none of model folders from elsewhere.
-std::optional<int64_t> find_seed(const std::string& name) {
-  const fs::path recipe = fs::path(name) / "recipe.json";
-  std::error_code unreachable;
-  if (!fs::is_regular_file(recipe, unreachable)) return std::nullopt;
-  const Json json = read_json(recipe.string());
-  const auto seed = json.find("seed");
-  return json.is_object() && seed != json.end() && seed->is_number_integer() ? std::optional(seed->get<int64_t>())
-                                                                             : std::nullopt;
-}
-
 std::vector<Candidate> read_candidates(const std::vector<std::string>& names) {
   std::vector<Candidate> candidates;
   for (const auto& name : names) {
     const fs::path folder = find_model_folder(name);
     const Tokenizer tokenizer = Tokenizer::load(folder);
+    const auto recipe = find_run_recipe(folder);
     candidates.push_back({name, load_config(folder), tokenizer.fingerprint_text(), tokenizer.end_of_text().value_or(-1),
-                          find_seed(name)});
+                          recipe ? std::optional(recipe->seed) : std::nullopt});
   }
   return candidates;
 }
@@ -267,10 +257,10 @@ std::string pairing_note(const Arms& arms) {
   return fmt::format("The difference is paired: {}.", join_names(pairs));
 }
 
-void print_table(Table table, const Arms& arms, const AttentionDistance& measured) {
-  table.notes.push_back(
-      fmt::format("Mean tokens back over {} queries: the second half of each of {} windows of {} tokens.",
-                  measured.queries, measured.sequences, measured.context));
+void print_table(Table table, const Arms& arms, const AttentionDistance& measured, bool document_mask) {
+  table.notes.push_back(fmt::format(
+      "Mean tokens back over {} queries: the second half of each of {} windows of {} tokens{}.", measured.queries,
+      measured.sequences, measured.context, document_mask ? ", attention within documents" : ""));
   if (!arms.against.empty()) table.notes.push_back(pairing_note(arms));
   if (std::max(arms.models.size(), arms.against.size()) > 1)
     table.notes.emplace_back("± is the sample standard deviation over models.");
@@ -283,10 +273,10 @@ Json line_of(const char* kind, const Json& fields) {
   return json;
 }
 
-void print_models(const std::vector<Candidate>& models, const std::vector<AttentionDistance>& results,
-                  const char* arm) {
+void print_models(const std::vector<Candidate>& models, const std::vector<AttentionDistance>& results, const char* arm,
+                  bool document_mask) {
   for (size_t i = 0; i < models.size(); ++i) {
-    Json json = line_of("model", {{"model", models[i].name}, {"arm", arm}});
+    Json json = line_of("model", {{"model", models[i].name}, {"arm", arm}, {"document_mask", document_mask}});
     json.update(fields_to_json(results[i]));
     fmt::print("{}\n", to_text(json));
   }
@@ -297,12 +287,26 @@ void print_layers(const std::vector<Layer>& layers) {
   for (const auto& layer : layers) fmt::print("{}\n", to_text(line_of("layer", fields_to_json(layer))));
 }
 
+/// As the models were trained.
+bool find_document_mask(const Arms& arms) {
+  const auto& first = arms.models.front().name;
+  const bool mask = trained_with_document_mask(first);
+  for (const auto* arm : {&arms.models, &arms.against})
+    for (const auto& model : *arm)
+      PRISM_CHECK(trained_with_document_mask(model.name) == mask, kOperation,
+                  "expected models that were trained alike; found {} with and {} without data.document_mask; say "
+                  "--document-mask or --no-document-mask.",
+                  mask ? first : model.name, mask ? model.name : first);
+  return mask;
+}
+
 void add_options(CLI::App& app, DistanceWords& words) {
   app.add_option("MODEL", words.models, "model folders, or runs: then their last checkpoints; seeds of one arm")
       ->required();
   app.add_option("--against", words.against, "models of the arm that these are measured against")->type_name("MODEL");
   add_fields(app, words.options);
   app.get_option("--data")->required()->type_name("FOLDER");
+  add_document_mask_option(app, words.document_mask);
   app.add_flag("--json", words.json, "one JSON object a line instead of the table");
   add_compute_options(app, words.compute);
 }
@@ -324,9 +328,10 @@ int run_analyse_distance(const Arguments& arguments) {
   const int64_t context = find_context(arms, words.options.context);
   const TokenDataset data(words.options.data, words.options.split);
   check_tokenizer(data, arms.models.front().name, arms.models.front().tokenizer);
+  const bool document_mask = words.document_mask ? *words.document_mask : find_document_mask(arms);
   const WindowOptions windows{.context = context,
                               .rows = std::max<int64_t>(1, kReadingBatchTokens / context),
-                              .document_mask = words.options.document_mask,
+                              .document_mask = document_mask,
                               .shuffle = false};
   const WindowLoader loader(data, windows, data.info() ? data.info()->end_of_text : arms.models.front().end_of_text);
   std::optional<DistanceMeter> meter(std::in_place, words, loader, arms.models.size() + arms.against.size());
@@ -334,15 +339,15 @@ int run_analyse_distance(const Arguments& arguments) {
   meter.reset();  // clears the progress line
 
   if (words.json) {
-    print_models(arms.models, models, "model");
-    print_models(arms.against, against, "against");
+    print_models(arms.models, models, "model", document_mask);
+    print_models(arms.against, against, "against", document_mask);
   }
   if (against.empty()) {
     const auto layers = average_distances(models);
-    words.json ? print_layers(layers) : print_table(arm_table(layers), arms, models.front());
+    words.json ? print_layers(layers) : print_table(arm_table(layers), arms, models.front(), document_mask);
   } else {
     const auto layers = compare_distances(models, against);
-    words.json ? print_layers(layers) : print_table(comparison_table(layers), arms, models.front());
+    words.json ? print_layers(layers) : print_table(comparison_table(layers), arms, models.front(), document_mask);
   }
   return 0;
 }

@@ -47,7 +47,7 @@ features attend to (arXiv 2602.08426, figures 1 to 3).
 )";
 
 struct Words {
-  std::string source, text, figures;
+  std::string source, text, figures, invalid_utf8 = "error";
   int64_t tokens = 0, block_size = 128, layer = 0, head = 0;
   RotaryWords rotary;
   ComputeOptions compute;
@@ -119,6 +119,7 @@ Spectra read_model(const Words& words) {
   reading_words.model = words.source;
   reading_words.file = words.text;
   reading_words.tokens = words.tokens;
+  reading_words.invalid_utf8 = words.invalid_utf8;
   reading_words.compute = words.compute;
   Reading reading(reading_words);
   std::vector<int64_t> heads;
@@ -246,6 +247,7 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("SOURCE", words.source, "a model folder or a run, or a safetensors file with q and k")->required();
   app.add_option("TEXT", words.text, "what the model reads");
   app.add_option("--tokens", words.tokens, "that it reads; 0: its context")->capture_default_str();
+  add_invalid_utf8_option(app, words.invalid_utf8);
   app.add_option("--block-size", words.block_size, "tokens that a mean is over")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

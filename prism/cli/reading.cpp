@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "prism/analysis/activations.h"
-#include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/names.h"
@@ -25,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOperation = "analyse";
-constexpr size_t kMostColumns = 60;  // of a text on the command line, as a table names it
 
 /// The token that opens every document, if there is one.
 std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
@@ -36,12 +34,6 @@ std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
 void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const std::string& text) {
   const auto more = tokenizer.encode(text, SpecialTokens::as_text);
   ids.insert(ids.end(), more.begin(), more.end());
-}
-
-/// Whether the run that the model is a checkpoint of was trained so; other model folders do not say.
-bool trained_with_document_mask(const std::string& model) {
-  const fs::path run = run_of_checkpoint(find_model_folder(model));
-  return fs::exists(run / kRunRecipeName) && load_run_recipe(run).data.document_mask;
 }
 
 /// The first `most` tokens of a text, behind its opening one.
@@ -60,6 +52,22 @@ std::vector<int64_t> first_tokens(TextSource& source, const Tokenizer& tokenizer
 
 }  // namespace
 
+bool trained_with_document_mask(const std::string& model) {
+  const auto recipe = find_run_recipe(find_model_folder(model));
+  return recipe && recipe->data.document_mask;
+}
+
+void add_invalid_utf8_option(CLI::App& app, std::string& invalid_utf8) {
+  app.add_option("--invalid-utf8", invalid_utf8, "what of the text is not UTF-8: error, keep (its bytes) or replace")
+      ->capture_default_str();
+}
+
+void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask) {
+  app.add_flag_function(
+      "--document-mask,!--no-document-mask", [&](int64_t count) { document_mask = count > 0; },
+      "attention in --data stops at document boundaries, or not; left out: as the run was trained");
+}
+
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
   app.add_option("FILE", words.file, "a text, of which the model reads the beginning");
@@ -70,13 +78,10 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
     app.add_option("--split", words.split, "which shards: valid or train  [valid]");
     app.add_option("--sequences", words.sequences, "windows that it reads; all if there are fewer  [16]")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-    app.add_flag_function(
-        "--document-mask,!--no-document-mask", [&](int64_t count) { words.document_mask = count > 0; },
-        "attention in --data stops at document boundaries, or not; left out: as the run was trained");
+    add_document_mask_option(app, words.document_mask);
   }
   app.add_option("--tokens", words.tokens, "of FILE or of a window; 0: the model's context")->capture_default_str();
-  app.add_option("--invalid-utf8", words.invalid_utf8, "what of FILE is not UTF-8: error, keep (its bytes) or replace")
-      ->capture_default_str();
+  add_invalid_utf8_option(app, words.invalid_utf8);
   add_compute_options(app, words.compute);
 }
 
@@ -112,9 +117,9 @@ Reading::Reading(const ReadingWords& words) {
 }
 
 void Reading::check_finite() {
-  constexpr int64_t kMostLookedAt = 512;  // few tokens show weights that are ruined
+  constexpr int64_t kMostLookedAt = 512, kMostLogits = 16;  // few tokens show weights that are ruined
   const torch::NoGradGuard no_gradients;
-  FiniteProbe probe;
+  FiniteProbe probe(config().layers.size());
   Batch batch = text_batch();
   if (windows_) {
     windows_->seek(0);
@@ -124,15 +129,18 @@ void Reading::check_finite() {
   batch.context = std::min(batch.context, kMostLookedAt);
   BatchTensors tensors(batch);
   tensors.context.probe = &probe;
-  model()(tensors.tokens_BT, tensors.context);
-  PRISM_CHECK(probe.place().empty(), kOperation,
+  const auto hidden_BTD = model()(tensors.tokens_BT, tensors.context);
+  std::string place = probe.place();
+  const auto some_BTD = hidden_BTD.narrow(1, 0, std::min(batch.context, kMostLogits));
+  if (place.empty() && !torch::isfinite(model()->logits(some_BTD)).all().item<bool>()) place = "the logits";
+  PRISM_CHECK(place.empty(), kOperation,
               "expected a model whose activations are finite; found others, first in {}; name an earlier checkpoint.",
-              probe.place());
+              place);
 }
 
 void Reading::read_text(const ReadingWords& words) {
   const bool is_file = words.text.empty();
-  source_ = is_file ? words.file : fmt::format("\"{}\"", short_line(words.text, kMostColumns));
+  source_ = is_file ? words.file : fmt::format("\"{}\"", plain_line(words.text));
   if (is_file) {
     TextOptions options;
     options.invalid_utf8 = words.invalid_utf8;
@@ -156,7 +164,7 @@ void Reading::read_text(const ReadingWords& words) {
 
 void Reading::open_data(const ReadingWords& words) {
   const std::string split = words.split.value_or("valid");
-  const bool document_mask = words.document_mask.value_or(trained_with_document_mask(words.model));
+  const bool document_mask = words.document_mask ? *words.document_mask : trained_with_document_mask(words.model);
   source_ = fmt::format("{} ({}){}", words.data, split, document_mask ? ", attention within documents" : "");
   data_ = std::make_unique<TokenDataset>(words.data, split);
   check_tokenizer(*data_, words.model, tokenizer().fingerprint_text());

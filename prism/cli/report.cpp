@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include "prism/cli/command.h"
@@ -64,13 +63,17 @@ void check_not_written(const char* option, const std::vector<std::string>& files
     }
 }
 
-/// Null without a name.
-std::unique_ptr<AtomicFile> open_target(const std::string& target) {
-  if (target.empty()) return nullptr;
-  const fs::path folder = fs::path(target).parent_path();
-  if (!folder.empty()) make_folder(folder);
-  return std::make_unique<AtomicFile>(target);
-}
+/// A file that is written at the end, in a folder that goes again if it is not.
+struct Target {
+  explicit Target(const std::string& name) : folder(fs::absolute(name).parent_path()), file(name) {}
+  void commit(const std::string& text) {
+    file.write(text);
+    file.commit();
+  }
+
+  MadeFolder folder;
+  AtomicFile file;
+};
 
 void write_figures(const std::vector<FigureFile>& files, const fs::path& folder) {
   make_folder(folder);
@@ -221,23 +224,23 @@ void write_report(Words& words) {
   const auto comparison = words.names.empty()
                               ? std::nullopt
                               : std::optional(RecordedRuns(distinct_folders(words.names)).compare(words.baseline));
-  // What cannot be written is found before anything is.
-  const auto page_file = open_target(words.out);
-  const auto document_file = open_target(words.markdown == "-" ? "" : words.markdown);
+  std::vector<FigureFile> figures;
   if (!words.figures.empty()) {
-    write_figures(comparison ? report_figures(*comparison, options) : records_figures(options), words.figures);
+    figures = comparison ? report_figures(*comparison, options) : records_figures(options);
     options.figures = seen_from(words.markdown, words.figures);
   }
   std::vector<std::string> problems;
-  page_file->write(comparison ? report_html(*comparison, options, &problems) : records_html(options, &problems));
+  const std::string page = comparison ? report_html(*comparison, options, &problems) : records_html(options, &problems);
   const std::string document = words.markdown.empty() ? ""
                                : comparison           ? report_markdown(*comparison, options)
                                                       : records_markdown(options);
-  if (document_file) {
-    document_file->write(document);
-    document_file->commit();
-  }
-  page_file->commit();
+  // What cannot be written is found before anything is.
+  Target page_file(words.out);
+  std::optional<Target> document_file;
+  if (!words.markdown.empty() && words.markdown != "-") document_file.emplace(words.markdown);
+  if (!words.figures.empty()) write_figures(figures, words.figures);
+  if (document_file) document_file->commit(document);
+  page_file.commit(page);
   if (words.markdown == "-") {
     fmt::print("{}", document);
     say("{}\n", words.out);

@@ -15,6 +15,7 @@
 #include "prism/core/files.h"
 #include "prism/core/names.h"
 #include "prism/core/statistics.h"
+#include "prism/report/escape.h"
 #include "prism/report/number_text.h"
 #include "prism/report/plot_parts.h"
 
@@ -102,6 +103,15 @@ void check_maps(const Json& line, const std::string& place) {
 
 std::string title_of(const AnalysisGroup& group);
 
+/// What was read, in a caption: of a long text its beginning, and how much it was.
+std::string read_text_of(const AnalysisGroup& group) {
+  constexpr size_t kMostColumns = 100, kBeginning = 60;
+  if (display_width(group.reading) <= kMostColumns) return plain_line(group.reading);
+  const size_t amount = group.reading.rfind(", ");
+  return short_line(group.reading, kBeginning) +
+         (amount == std::string::npos ? "" : short_line(group.reading.substr(amount), kBeginning));
+}
+
 Table entropy_table(const AnalysisGroup& group) {
   Table table{title_of(group), {{"layer"}, {"heads", true}, {"mean", true}, {"of each head, in nats"}}, {}, {}};
   for (const auto& line : group.lines) {
@@ -113,7 +123,7 @@ Table entropy_table(const AnalysisGroup& group) {
   table.notes.push_back(fmt::format(
       "Mean over queries of the entropy of their weights, in nats: 0 looks at one key alone, ln n at all of n evenly. "
       "Read: {}. Layers count from 0.",
-      group.reading));
+      read_text_of(group)));
   return table;
 }
 
@@ -136,7 +146,7 @@ Table heads_table(const AnalysisGroup& group) {
       "Shares of a head's attention, means over queries; kinds overlap. Same: earlier tokens like the one that asks. "
       "Induction: in a random sequence that is repeated, on what followed the same token before. Read: {}. Layers and "
       "heads count from 0.",
-      group.reading));
+      read_text_of(group)));
   return table;
 }
 
@@ -151,8 +161,12 @@ Table norms_table(const AnalysisGroup& group) {
   table.notes.push_back(
       fmt::format("Of the residual stream over all tokens and features, and of each hidden layer of the feed-forward "
                   "part the share of units that were 0 for every token. Read: {}. Layers count from 0.",
-                  group.reading));
+                  read_text_of(group)));
   return table;
+}
+
+std::string norm_text(double norm) {
+  return std::isfinite(norm) ? fmt::format("{:.4g}", norm) : kNoValue;
 }
 
 Table gradients_table(const AnalysisGroup& group) {
@@ -160,13 +174,14 @@ Table gradients_table(const AnalysisGroup& group) {
       title_of(group), {{"parameter"}, {"gradient", true}, {"weight", true}, {"gradient / weight", true}}, {}, {}};
   for (const auto& line : group.lines) {
     const double gradient = number(line.at("gradient")), weight = number(line.at("weight"));
-    table.rows.push_back({{line.at("name").get<std::string>()},
-                          {fmt::format("{:.4g}", gradient)},
-                          {fmt::format("{:.4g}", weight)},
-                          {weight > 0 ? fmt::format("{:.3g}", gradient / weight) : kNoValue}});
+    table.rows.push_back(
+        {{line.at("name").get<std::string>()},
+         {norm_text(gradient)},
+         {norm_text(weight)},
+         {weight > 0 && std::isfinite(gradient) ? fmt::format("{:.3g}", gradient / weight) : kNoValue}});
   }
-  table.notes.push_back(
-      fmt::format("Euclidean norms: of the gradient of the mean loss, and of the values. Read: {}.", group.reading));
+  table.notes.push_back(fmt::format("Euclidean norms: of the gradient of the mean loss, and of the values. Read: {}.",
+                                    read_text_of(group)));
   return table;
 }
 
@@ -221,7 +236,7 @@ std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
   }
   map.low = extent.low;
   map.high = extent.high;
-  return {{"gradients", map.description, group.reading, map}};
+  return {{"gradients", map.description, read_text_of(group), map}};
 }
 
 std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
@@ -232,7 +247,7 @@ std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
       if (std::isfinite(entropy)) most = std::max(most, entropy);
   HeatMap map = heads_map(title_of(group) + ", in nats", layers);
   map.high = most;
-  return {{"entropy", map.description, group.reading, map}};
+  return {{"entropy", map.description, read_text_of(group), map}};
 }
 
 std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
@@ -250,7 +265,7 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
     map.high = 0;  // kinds differ too much in how much attention they get for one scale
     for (const double value : map.values)
       if (std::isfinite(value)) map.high = std::max(map.high, value);
-    pictures.push_back({fmt::format("heads-{}", name), title, group.reading, map});
+    pictures.push_back({fmt::format("heads-{}", name), title, read_text_of(group), map});
   }
   return pictures;
 }
@@ -268,7 +283,7 @@ AnalysisPicture map_picture(const AnalysisGroup& group, const Json& line) {
     values.resize(tokens.size(), std::numeric_limits<double>::quiet_NaN());
     map.values.insert(map.values.end(), values.begin(), values.end());
   }
-  return {fmt::format("map-layer{}-head{}", layer, head), map.description, group.reading, map};
+  return {fmt::format("map-layer{}-head{}", layer, head), map.description, read_text_of(group), map};
 }
 
 std::vector<AnalysisPicture> map_pictures(const AnalysisGroup& group) {
@@ -364,8 +379,12 @@ std::vector<Table> analysis_tables(const AnalysisRecords& records) {
 
 std::vector<std::string> AnalysisRecords::plotted() const {
   std::vector<std::string> names;
+  std::map<std::string, int> times;
   for (const auto& group : groups)
-    if (group.analysis == kNorms) names.push_back(group.model);
+    if (group.analysis == kNorms) ++times[group.model];
+  for (const auto& group : groups)
+    if (group.analysis == kNorms)
+      names.push_back(times[group.model] == 1 ? group.model : fmt::format("{}, {}", group.model, read_text_of(group)));
   return names;
 }
 

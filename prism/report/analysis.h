@@ -47,7 +47,7 @@ struct AnalysisPicture {
   HeatMap map;
 };
 
-/// The residual stream over layers, with a series for each model; nothing where no line is of it.
+/// The residual stream over layers, with a series for each model and text; nothing where no line is of it.
 std::vector<Plot> analysis_plots(const AnalysisRecords& records);
 
 /// Entropy of every head, what heads attend to, gradients by layers, and attention maps. Names are unique.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <regex>
 #include <set>
 
 #include "prism/report/escape.h"
@@ -59,10 +60,16 @@ Key key_below(const Plot& plot, const std::vector<std::string>& labels) {
   return key;
 }
 
+/// By which a page's script would know the drawing as one of its own.
+std::string without_hooks(const std::string& drawing) {
+  static const std::regex hook(" data-(plot|series)=\"[^\"]*\"");
+  return std::regex_replace(drawing, hook, "");
+}
+
 }  // namespace
 
 std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, const std::string& gnuplot) {
-  const std::string drawing = draw_plot(plot, gnuplot);
+  const std::string drawing = without_hooks(draw_plot(plot, gnuplot));
   const PlotFrame frame = plot_frame(plot);
   const Key key = key_below(plot, labels);
   const std::string inner =

@@ -79,7 +79,7 @@ std::vector<ParameterUpdate> measure_parameters(Decoder decoder) {
 
 std::string place_of_divergence(Decoder decoder, std::vector<Batch> batches) {
   for (auto& batch : batches) {
-    FiniteProbe probe;
+    FiniteProbe probe(decoder->config().layers.size());
     BatchTensors tensors(batch);
     const auto hidden_BTD = show_to(probe, decoder, tensors);
     if (!probe.place().empty()) return probe.place();
@@ -97,17 +97,17 @@ std::string place_of_divergence(Decoder decoder, std::vector<Batch> batches) {
 
 std::vector<DivergenceWarning> DivergenceWatch::look(double loss) {
   constexpr double kDecay = 0.9, kRise = 1.5, kRiseNats = 1, kDeviations = 6;
-  if (!mean_loss_) mean_loss_ = least_loss_ = loss;
+  if (trend_.mean < 0) trend_.mean = trend_.least = loss;
   std::vector<DivergenceWarning> warnings;
-  const double rise = std::max({(kRise - 1) * least_loss_, kRiseNats, kDeviations * std::sqrt(loss_variance_)});
-  if (loss > least_loss_ + rise && said_.insert("loss").second)
+  const double rise = std::max({(kRise - 1) * trend_.least, kRiseNats, kDeviations * std::sqrt(trend_.variance)});
+  if (loss > trend_.least + rise && said_.insert("loss").second)
     warnings.push_back({"loss", fmt::format("the loss is {:.3g}, {:.3g} at its lowest; a lower train.learning_rate, a "
                                             "longer warm-up or norm rms usually cures it",
-                                            loss, least_loss_)});
-  const double difference = loss - *mean_loss_;
-  *mean_loss_ += (1 - kDecay) * difference;
-  loss_variance_ = kDecay * loss_variance_ + (1 - kDecay) * difference * difference;
-  least_loss_ = std::min(least_loss_, *mean_loss_);
+                                            loss, trend_.least)});
+  const double difference = loss - trend_.mean;
+  trend_.mean += (1 - kDecay) * difference;
+  trend_.variance = kDecay * trend_.variance + (1 - kDecay) * difference * difference;
+  trend_.least = std::min(trend_.least, trend_.mean);
   return warnings;
 }
 

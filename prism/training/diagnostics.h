@@ -78,6 +78,13 @@ struct DivergenceWarning {
   std::string text;  ///< with what usually cures it
 };
 
+/// What a rise of the loss is measured against.
+struct LossTrend {
+  double mean = -1;   ///< nats per token, running; -1: of no step yet
+  double least = -1;  ///< that the mean was
+  double variance = 0;
+};
+
 /// Remembers what was reported and says, once for each sign, what a run that goes wrong shows before its loss is
 /// infinite.
 class DivergenceWatch {
@@ -90,12 +97,14 @@ class DivergenceWatch {
   ///  - a weight, no bias, that one step changes by more than its own norm,
   ///  - a layer whose mean entropy falls below 0.02 nats and a tenth of what it first was.
   std::vector<DivergenceWarning> look(const StepReport& report);
+  const LossTrend& trend() const { return trend_; }
+  /// Of the steps before the run was resumed.
+  void recall(const LossTrend& trend) { trend_ = trend; }
   /// It was warned of that already, before the run was resumed.
   void recall(const std::string& sign) { said_.insert(sign); }
 
  private:
-  std::optional<double> mean_loss_;
-  double least_loss_ = 0, loss_variance_ = 0;
+  LossTrend trend_;
   std::vector<double> first_entropy_, last_rms_;
   std::set<std::string> said_;
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,6 +143,8 @@ bool has_diverged(const std::filesystem::path& run);
 
 /// The recipe of a run that was begun in `run`. @throws InputError if there is none.
 Recipe load_run_recipe(const std::filesystem::path& run);
+/// Of the run that the model folder is a checkpoint of; absent: it is none's.
+std::optional<Recipe> find_run_recipe(const std::filesystem::path& model_folder);
 
 /// The first field in which `given` asks for something else than what a run began with, as "train/tokens"; empty: none.
 /// A vocabulary size that `given` leaves to the data is the run's.

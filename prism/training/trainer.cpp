@@ -310,6 +310,10 @@ bool Trainer::train_step() {
   show_progress(state_.tokens);
   if (state_.step % train.log_steps == 0 || state_.step == total_steps()) record_training();
   warn(watch_.look(*loss));
+  const auto& trend = watch_.trend();
+  state_.mean_loss = trend.mean;
+  state_.least_loss = trend.least;
+  state_.loss_variance = trend.variance;
   if (!diagnostics) return true;
   looking.restart();
   const auto report = diagnostics->finish();

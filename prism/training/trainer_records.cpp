@@ -12,6 +12,7 @@
 namespace prism {
 
 void Trainer::recall_warnings() {
+  watch_.recall(LossTrend{state_.mean_loss, state_.least_loss, state_.loss_variance});
   for (const auto& record : read_records(run_ / kRunRecordsName)) {
     const auto kind = record.value("kind", "");
     if (kind == "warning") watch_.recall(record.value("sign", ""));

@@ -57,7 +57,7 @@ TEST(Activations, StopBeingFiniteWhereAWeightIsNot) {
   const auto place_with = [](const std::function<void(Decoder&)>& harm) {
     auto decoder = relu_decoder();
     harm(decoder);
-    FiniteProbe probe;
+    FiniteProbe probe(decoder->config().layers.size());
     ForwardContext context;
     context.probe = &probe;
     decoder(torch::randint(kTinyVocab, {1, 8}, torch::kLong), context);
@@ -72,7 +72,7 @@ TEST(Activations, StopBeingFiniteWhereAWeightIsNot) {
   EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[0]->mlp->inner[0]->bias.fill_(nan); }),
             "the feed-forward part of layer 0");
   EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->mlp->down->bias.fill_(nan); }),
-            "the residual stream in front of layer 2");
+            "the residual stream in front of the LM head");
 }
 
 }  // namespace

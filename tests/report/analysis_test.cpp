@@ -1,5 +1,6 @@
 #include "prism/report/analysis.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -113,6 +114,25 @@ TEST(AnalysisRecords, DrawGradientsByLayersAndTheStreamOfEveryModel) {
   EXPECT_TRUE(analysis_plots(records_of({kEntropy})).empty());
 }
 
+TEST(AnalysisRecords, TellTextsOfOneBeginningAndLengthApart) {
+  const std::string beginning(200, 'a');
+  const auto line = [&](const char* end, double rms) {
+    return Json({{"analysis", "norms"},
+                 {"model", "m"},
+                 {"reading", fmt::format("\"{}{}\", 1 sequence of 9 tokens", beginning, end)},
+                 {"layer", 0},
+                 {"residual_rms", rms},
+                 {"dead_units", Json::array()}})
+        .dump();
+  };
+  const auto records = records_of({line("b", 1), line("c", 2)});
+  const auto tables = analysis_tables(records);
+  ASSERT_EQ(tables.size(), 2u);
+  EXPECT_NE(tables[0].notes[0].find("…, 1 sequence of 9 tokens."), std::string::npos) << tables[0].notes[0];
+  EXPECT_LT(tables[0].notes[0].size(), 400u);
+  EXPECT_TRUE(records.plotted()[1].starts_with("m, \"aaa")) << records.plotted()[1];
+}
+
 TEST(AnalysisRecords, RefuseOtherLines) {
   const auto refusal = [](const std::string& line) {
     return message_of([&] {
@@ -142,6 +162,26 @@ TEST(AnalysisRecords, RefuseOtherLines) {
   EXPECT_NE(message_of([&] { read_analysis_records({file}); }).find("line 2"), std::string::npos);
 }
 
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(HeatMap, OfManyCellsDrawsAPathForEachShade) {
+  const std::vector<std::string> names(40, "x");
+  HeatMap map{.description = "many", .row_label = "row", .column_label = "column", .rows = names, .columns = names};
+  map.values.assign(1600, 1);
+  map.values[0] = 0;
+  map.values[1] = 0.5;
+  map.values[2] = NAN;
+  const std::string svg = heat_map_svg(map);
+  EXPECT_EQ(count(svg, "<path"), 3u);
+  EXPECT_EQ(count(svg, "z"), 1599u) << "a closed square for each number";
+  for (const char* shade : {"<path class=\"ground\"", "fill-opacity=\"0.50\" d=\"M", "fill-opacity=\"1.00\" d=\"M"})
+    EXPECT_EQ(count(svg, shade), 1u) << shade;
+}
+
 TEST(HeatMap, DrawsACellForEveryNumberAndEscapesNames) {
   HeatMap map{.description = "a <picture>",
               .row_label = "row",
@@ -150,11 +190,6 @@ TEST(HeatMap, DrawsACellForEveryNumberAndEscapesNames) {
               .columns = {"x", "y"},
               .values = {0, 0.5, NAN, 1}};
   const std::string svg = heat_map_svg(map), file = heat_map_file(map);
-  const auto count = [](const std::string& text, const std::string& part) {
-    size_t found = 0;
-    for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-    return found;
-  };
   EXPECT_EQ(count(svg, "<title>"), 3u);
   EXPECT_NE(svg.find("&lt;r&gt;, x: 0.00"), std::string::npos) << svg;
   EXPECT_EQ(svg.find("<r>"), std::string::npos);

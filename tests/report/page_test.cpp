@@ -238,6 +238,25 @@ TEST(ReportHtml, NamesTheSeriesOfEveryLegendEntryAndPlot) {
   EXPECT_EQ(tag_fault(html), "");
 }
 
+TEST(ReportHtml, ShowsItsScriptNoPlotThatItHasNoPointsOf) {
+  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0) GTEST_SKIP() << "gnuplot is not installed";
+  ReportOptions options;
+  options.analysis.add(Json::parse(R"({"analysis":"norms","model":"m","reading":"t","layer":0,"residual_rms":1.5,
+                                       "dead_units":[]})"),
+                       "here");
+  std::vector<std::string> problems;
+  const std::string html = report_html(measured_runs(), options, &problems);
+  EXPECT_TRUE(has(html, "Residual stream in front of each layer of m"));
+  const std::string data = html.substr(html.find("id=\"plot-data\""));
+  const std::string hook = "data-plot=\"";
+  EXPECT_GE(count(html, hook), 5U);
+  for (size_t at = html.find(hook); at < html.find("<script"); at = html.find(hook, at + 1)) {
+    const size_t name = at + hook.size();
+    const std::string plot = html.substr(name, html.find('"', name) - name);
+    EXPECT_TRUE(has(data, fmt::format("\"{}\":[", plot))) << plot;
+  }
+}
+
 TEST(ReportHtml, NumbersItsFiguresInOrder) {
   const std::string html = render(measured_runs()).html;
   size_t last = 0;

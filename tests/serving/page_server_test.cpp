@@ -89,6 +89,7 @@ TEST(PageServer, SaysWhatWentWrongAndGoesOn) {
   const std::string broken = server.ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_EQ(broken.find("HTTP/1.1 500"), 0u);
   EXPECT_NE(broken.find("expected a run"), std::string::npos);
+  EXPECT_NE(broken.find("Refresh: "), std::string::npos) << "the browser asks again";
   EXPECT_NE(server.ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").find("page"), std::string::npos);
   EXPECT_THROW(PageServer(server.port()), InputError) << "the port is taken";
 }

@@ -195,6 +195,37 @@ TEST_F(Run, GoesOnToTheSameRecordsWithEveryOptimizerAndSchedule) {
   }
 }
 
+TEST_F(Run, WarnsOfTheSameWhereItGoesOn) {
+  auto r = recipe();
+  r.train.learning_rate = 3;  // too much: the loss goes up, as the rate does
+  r.train.warmup_share = 0.99;
+  r.train.optimizer_options.clip = 0;
+  r.train.checkpoint_every_tokens = 8 * kContext;
+  r.train.keep_last = 20;
+  const auto warnings = [](const std::vector<Json>& records) {
+    std::vector<std::string> found;
+    for (const auto& record : records)
+      if (record["kind"] == "warning")
+        found.push_back(fmt::format("{} {}: {}", record["step"].get<int64_t>(), record["sign"].get<std::string>(),
+                                    record["text"].get<std::string>()));
+    return found;
+  };
+  const auto expected = warnings(train(r, "whole"));
+  const auto of_loss = std::find_if(expected.begin(), expected.end(), [](const std::string& warning) {
+    return warning.find(" loss: the loss is ") != std::string::npos && warning > "4";
+  });
+  ASSERT_NE(of_loss, expected.end()) << "no warning behind the third step to miss";
+  for (const char* last : {"step-00000003", "step-00000007"}) {
+    const std::string cut = std::string("cut-") + last;
+    fs::copy(folder_.path() / "whole", folder_.path() / cut, fs::copy_options::recursive);
+    for (const auto& name : checkpoints(cut, "step-"))
+      if (name > last) fs::remove_all(folder_.path() / cut / "checkpoints" / name);
+    Trainer resumed(load_run_recipe(folder_.path() / cut), folder_.path() / cut, 1, Start::resume);
+    EXPECT_TRUE(resumed.run().finished);
+    EXPECT_EQ(warnings(read_records(folder_.path() / cut / "records.jsonl")), expected);
+  }
+}
+
 TEST_F(Run, TrainsOnAMixtureAndValidatesOnItsFolder) {
   put("train_000000.bin", 3000, 5, "more");
   auto mixed = recipe();
@@ -322,6 +353,18 @@ TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   bool named = false;
   for (const auto& name : names) named = named || message.find(name, at) != std::string::npos;
   EXPECT_TRUE(named) << message;
+
+  const auto run = folder_.path() / "diverged";
+  const auto records = read_records(run / "records.jsonl");
+  const auto steps = values(records, "train", "step"), losses = values(records, "train", "loss");
+  ASSERT_GE(steps.size(), 2u);
+  EXPECT_EQ(values(records, "diverged", "step"), (std::vector<double>{steps.back() + 1}));
+  EXPECT_EQ(static_cast<double>(losses.size()), steps.back()) << "the curve ends at the last finite loss";
+  // A run that diverges at once when it goes on has nothing to add to the curve.
+  EXPECT_THROW(Trainer(load_run_recipe(run), run, 1, Start::resume).run(), FailedError);
+  const auto again = read_records(run / "records.jsonl");
+  EXPECT_EQ(values(again, "train", "loss"), losses);
+  EXPECT_EQ(again.back()["kind"], "diverged");
 }
 
 }  // namespace
