@@ -375,15 +375,15 @@ TEST(AnalyseReading, NamesSplitAndTextSoThatTablesAreNotMixed) {
       "\"a \"b\"\"");
 }
 
-/// Makes NaN of the first layer's queries in every checkpoint of a run.
-void ruin_weights(const fs::path& run_folder) {
+/// Makes NaN of a parameter in every checkpoint of a run.
+void ruin_weights(const fs::path& run_folder, const std::string& parameter) {
   for (const auto& entry : fs::recursive_directory_iterator(run_folder)) {
     if (entry.path().filename() != "model.safetensors") continue;
     std::string bytes = read_text(entry.path());
     uint64_t header = 0;
     std::memcpy(&header, bytes.data(), sizeof(header));
     const Json tensors = Json::parse(bytes.substr(sizeof(header), header));
-    const auto& place = tensors.at("model.layers.0.self_attn.q_proj.weight").at("data_offsets");
+    const auto& place = tensors.at(parameter).at("data_offsets");
     const size_t first = place[0], end = place[1];
     std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(sizeof(header) + header + first), end - first, '\xff');
     write_text(entry.path(), bytes);
@@ -402,11 +402,14 @@ TEST(AnalyseInput, ThatIsWrongGetsASentence) {
   expect_sentence(analyse({"entropy", model, "bytes.txt"}), 2, {"0xFF", "--invalid-utf8"});
   EXPECT_EQ(analyse({"entropy", model, "bytes.txt", "--invalid-utf8", "replace"}).status, 0);
   expect_sentence(analyse({"entropy", model, "--text", "one \xff two"}), 2, {"--text", "0xFF", "offset 4"});
-  fs::remove_all(Workshop::folder() / "ruined");
-  fs::copy(Workshop::folder() / model, Workshop::folder() / "ruined", fs::copy_options::recursive);
-  ruin_weights(Workshop::folder() / "ruined");
-  for (const char* kind : {"entropy", "gradients", "heads", "norms"})
-    expect_sentence(analyse({kind, "ruined", "text.txt"}), 2, {"finite", "layer 0", "checkpoint"});
+  for (const auto& [parameter, place] :
+       {std::pair{"model.layers.0.self_attn.q_proj.weight", "layer 0"}, std::pair{"model.norm.weight", "the logits"}}) {
+    fs::remove_all(Workshop::folder() / "ruined");
+    fs::copy(Workshop::folder() / model, Workshop::folder() / "ruined", fs::copy_options::recursive);
+    ruin_weights(Workshop::folder() / "ruined", parameter);
+    for (const char* kind : {"entropy", "gradients", "heads", "norms"})
+      expect_sentence(analyse({kind, "ruined", "text.txt"}), 2, {"finite", place, "checkpoint"});
+  }
   expect_sentence(analyse({"entropy", model}), 2, {"FILE, --text or --data", "none"});
   expect_sentence(analyse({"entropy", model, "text.txt", "--data", "data"}), 2, {"several"});
   expect_sentence(analyse({"entropy", "nowhere", "text.txt"}), 2, {"nowhere"});
