@@ -57,7 +57,9 @@ run_sweep() {
     small*) jobs=1 ;;  # one model of this size at a time keeps two cores busy
   esac
   $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs $jobs
-  [ "$1" != ladder_small ] || measure_heads "$1"
+  case "$1" in
+    ladder_small | ladder_own_rates*) measure_heads "$1" ;;
+  esac
 }
 
 measure_heads() {  # what each head of the ladder's finished runs attends to, on validation text
