@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kCheckpoints = "checkpoints";
+
 std::string prefix_of(CheckpointKind kind) {
   switch (kind) {
     case CheckpointKind::step:
@@ -54,7 +56,7 @@ void publish(const fs::path& temporary, const fs::path& name) {
 
 }  // namespace
 
-CheckpointStore::CheckpointStore(const fs::path& run) : folder_(run / "checkpoints") {}
+CheckpointStore::CheckpointStore(const fs::path& run) : folder_(run / kCheckpoints) {}
 
 fs::path CheckpointStore::path(CheckpointKind kind, int64_t step) const {
   return folder_ / fmt::format("{}{:08}", prefix_of(kind), step);
@@ -123,8 +125,10 @@ std::optional<fs::path> last_checkpoint(const fs::path& run) {
   return store.path(CheckpointKind::step, steps.back());
 }
 
-fs::path run_of_checkpoint(const fs::path& folder) {
-  return fs::weakly_canonical(folder).parent_path().parent_path();
+std::optional<fs::path> run_of_checkpoint(const fs::path& folder) {
+  const fs::path checkpoints = fs::weakly_canonical(folder).parent_path();
+  if (checkpoints.filename() != kCheckpoints) return std::nullopt;
+  return checkpoints.parent_path();
 }
 
 void save_run_state(const fs::path& folder, const RunState& state, const std::vector<NamedTensor>& optimizer) {

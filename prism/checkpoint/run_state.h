@@ -87,8 +87,8 @@ class CheckpointStore {
 /// The newest checkpoint of a run that training can go on from, if the folder has any.
 std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path& run);
 
-/// The run that would have this folder as one of its checkpoints, which need not be there.
-std::filesystem::path run_of_checkpoint(const std::filesystem::path& folder);
+/// The run that has this folder among its checkpoints; absent: it lies elsewhere.
+std::optional<std::filesystem::path> run_of_checkpoint(const std::filesystem::path& folder);
 
 void save_run_state(const std::filesystem::path& folder, const RunState& state,
                     const std::vector<NamedTensor>& optimizer);

@@ -53,8 +53,8 @@ Recipe load_run_recipe(const std::filesystem::path& run) {
 
 std::optional<Recipe> find_run_recipe(const std::filesystem::path& model_folder) {
   const auto run = run_of_checkpoint(model_folder);
-  if (!std::filesystem::exists(run / kRunRecipeName)) return std::nullopt;
-  return load_run_recipe(run);
+  if (!run || !std::filesystem::exists(*run / kRunRecipeName)) return std::nullopt;
+  return load_run_recipe(*run);
 }
 
 bool is_finished(const std::filesystem::path& run) {

@@ -363,6 +363,17 @@ TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
   EXPECT_LT(masked[0]["entropy"].get<double>(), whole[0]["entropy"].get<double>());
   model = "masked/checkpoints/step-00000016/";
   EXPECT_EQ(entropies({})[0]["entropy"], masked[0]["entropy"]);
+
+  const auto distance = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"attention-distance", model, "--data", "data", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return analyse(words);
+  };
+  const auto followed = lines_of(distance({}))[0], unmasked = lines_of(distance({"--no-document-mask"}))[0];
+  EXPECT_EQ(followed["document_mask"], true);
+  EXPECT_EQ(unmasked["document_mask"], false);
+  EXPECT_LT(followed["layers"][0]["distance"].get<double>(), unmasked["layers"][0]["distance"].get<double>());
+  expect_sentence(distance({"--against", trained()}), 2, {"trained alike", "masked", "--no-document-mask"});
 }
 
 TEST(AnalyseReading, NamesSplitAndTextSoThatTablesAreNotMixed) {
