@@ -56,9 +56,13 @@ std::vector<LayerActivations> ActivationProbe::result() const {
   return result;
 }
 
+std::string stream_reader(size_t layer, size_t layers) {
+  return layer < layers ? fmt::format("layer {}", layer) : "the LM head";
+}
+
 void FiniteProbe::look(const torch::Tensor& values, const char* what, size_t layer) {
   if (!place_.empty() || torch::isfinite(values).all().item<bool>()) return;
-  place_ = fmt::format("{} {}", what, layer < layers_ ? fmt::format("layer {}", layer) : "the LM head");
+  place_ = fmt::format("{} {}", what, stream_reader(layer, layers_));
 }
 
 void FiniteProbe::observe_residual(size_t layer, const torch::Tensor& stream_BTD) {

@@ -57,6 +57,9 @@ class ActivationProbe : public Probe {
   std::vector<Layer> layers_;
 };
 
+/// Who reads the residual stream there: "layer 3", or "the LM head" behind the last of `layers`.
+std::string stream_reader(size_t layer, size_t layers);
+
 /// Finds where a forward pass stopped giving numbers.
 class FiniteProbe : public Probe {
  public:

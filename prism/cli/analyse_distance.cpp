@@ -81,6 +81,7 @@ struct Candidate {
   std::string tokenizer;             ///< fingerprint
   int64_t end_of_text = -1;          ///< its token; -1: none
   std::optional<int64_t> seed = {};  ///< of the run; absent: not known
+  bool document_mask = false;        ///< whether the run was trained so
 };
 
 /// The models of an experiment; `against` may be empty.
@@ -95,7 +96,7 @@ std::vector<Candidate> read_candidates(const std::vector<std::string>& names) {
     const Tokenizer tokenizer = Tokenizer::load(folder);
     const auto recipe = find_run_recipe(folder);
     candidates.push_back({name, load_config(folder), tokenizer.fingerprint_text(), tokenizer.end_of_text().value_or(-1),
-                          recipe ? std::optional(recipe->seed) : std::nullopt});
+                          recipe ? std::optional(recipe->seed) : std::nullopt, recipe && recipe->data.document_mask});
   }
   return candidates;
 }
@@ -289,15 +290,14 @@ void print_layers(const std::vector<Layer>& layers) {
 
 /// As the models were trained.
 bool find_document_mask(const Arms& arms) {
-  const auto& first = arms.models.front().name;
-  const bool mask = trained_with_document_mask(first);
+  const auto& first = arms.models.front();
   for (const auto* arm : {&arms.models, &arms.against})
     for (const auto& model : *arm)
-      PRISM_CHECK(trained_with_document_mask(model.name) == mask, kOperation,
+      PRISM_CHECK(model.document_mask == first.document_mask, kOperation,
                   "expected models that were trained alike; found {} with and {} without data.document_mask; say "
                   "--document-mask or --no-document-mask.",
-                  mask ? first : model.name, mask ? model.name : first);
-  return mask;
+                  first.document_mask ? first.name : model.name, first.document_mask ? model.name : first.name);
+  return first.document_mask;
 }
 
 void add_options(CLI::App& app, DistanceWords& words) {

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 
-#include "prism/analysis/activations.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/names.h"
@@ -16,6 +15,7 @@
 #include "prism/data/text_source.h"
 #include "prism/report/escape.h"
 #include "prism/report/number_text.h"
+#include "prism/training/diagnostics.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -36,6 +36,12 @@ void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const 
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
+/// Whether the run that the model is a checkpoint of was trained so; other model folders do not say.
+bool trained_with_document_mask(const std::string& model) {
+  const auto recipe = find_run_recipe(find_model_folder(model));
+  return recipe && recipe->data.document_mask;
+}
+
 /// The first `most` tokens of a text, behind its opening one.
 std::vector<int64_t> first_tokens(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
   std::vector<int64_t> ids = opening_of(tokenizer);
@@ -51,11 +57,6 @@ std::vector<int64_t> first_tokens(TextSource& source, const Tokenizer& tokenizer
 }
 
 }  // namespace
-
-bool trained_with_document_mask(const std::string& model) {
-  const auto recipe = find_run_recipe(find_model_folder(model));
-  return recipe && recipe->data.document_mask;
-}
 
 void add_invalid_utf8_option(CLI::App& app, std::string& invalid_utf8) {
   app.add_option("--invalid-utf8", invalid_utf8, "what of the text is not UTF-8: error, keep (its bytes) or replace")
@@ -117,9 +118,7 @@ Reading::Reading(const ReadingWords& words) {
 }
 
 void Reading::check_finite() {
-  constexpr int64_t kMostLookedAt = 512, kMostLogits = 16;  // few tokens show weights that are ruined
-  const torch::NoGradGuard no_gradients;
-  FiniteProbe probe(config().layers.size());
+  constexpr int64_t kMostLookedAt = 512;  // few tokens show weights that are ruined
   Batch batch = text_batch();
   if (windows_) {
     windows_->seek(0);
@@ -127,12 +126,7 @@ void Reading::check_finite() {
   }
   batch.rows = 1;
   batch.context = std::min(batch.context, kMostLookedAt);
-  BatchTensors tensors(batch);
-  tensors.context.probe = &probe;
-  const auto hidden_BTD = model()(tensors.tokens_BT, tensors.context);
-  std::string place = probe.place();
-  const auto some_BTD = hidden_BTD.narrow(1, 0, std::min(batch.context, kMostLogits));
-  if (place.empty() && !torch::isfinite(model()->logits(some_BTD)).all().item<bool>()) place = "the logits";
+  const auto place = place_of_divergence(model(), {batch});
   PRISM_CHECK(place.empty(), kOperation,
               "expected a model whose activations are finite; found others, first in {}; name an earlier checkpoint.",
               place);

@@ -29,9 +29,6 @@ struct ReadingWords {
 /// Tokens that go through a model together: enough to fill the matrix products.
 constexpr int64_t kReadingBatchTokens = 4096;
 
-/// Whether the run that the model is a checkpoint of was trained so; other model folders do not say.
-bool trained_with_document_mask(const std::string& model);
-
 /// --document-mask and --no-document-mask; neither leaves `document_mask` absent.
 void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask);
 void add_invalid_utf8_option(CLI::App& app, std::string& invalid_utf8);

@@ -123,7 +123,7 @@ std::vector<DivergenceWarning> DivergenceWatch::look(const StepReport& report) {
       say_once("residual",
                fmt::format("the residual stream in front of {} grows: its root mean square is {:.3g}, {:.3g} before; a "
                            "lower train.learning_rate or norm rms usually cures it",
-                           i < report.entropy.size() ? fmt::format("layer {}", i) : "the LM head", rms, before));
+                           stream_reader(i, report.entropy.size()), rms, before));
   }
   last_rms_.clear();
   for (const auto& layer : report.activations) last_rms_.push_back(layer.residual_rms);

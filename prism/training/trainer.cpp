@@ -310,10 +310,6 @@ bool Trainer::train_step() {
   show_progress(state_.tokens);
   if (state_.step % train.log_steps == 0 || state_.step == total_steps()) record_training();
   warn(watch_.look(*loss));
-  const auto& trend = watch_.trend();
-  state_.mean_loss = trend.mean;
-  state_.least_loss = trend.least;
-  state_.loss_variance = trend.variance;
   if (!diagnostics) return true;
   looking.restart();
   const auto report = diagnostics->finish();
@@ -498,6 +494,10 @@ void Trainer::save_checkpoint() {
   RunState state = state_;
   state.seconds = seconds();
   state.records_bytes = records_->sync();
+  const auto& trend = watch_.trend();
+  state.mean_loss = trend.mean;
+  state.least_loss = trend.least;
+  state.loss_variance = trend.variance;
   checkpoints_.save(CheckpointKind::step, state_.step, [&](const fs::path& folder) {
     save_model(folder, decoder_, tokenizer_ ? &*tokenizer_ : nullptr);
     save_run_state(folder, state, optimizer_->state());

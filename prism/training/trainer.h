@@ -113,7 +113,7 @@ class Trainer {
   /// Writes a record, for TensorBoard too.
   void keep(const Json& record);
   void open_board(int64_t first_step);
-  /// Of the records so far, so that no warning is given twice.
+  /// Of the records and steps so far, so that no warning is given twice and none missed.
   void recall_warnings();
   /// What computes, as both kinds of record have it.
   Json machine() const;
