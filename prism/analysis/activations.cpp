@@ -79,4 +79,12 @@ void FiniteProbe::observe_hidden(size_t layer, const std::vector<torch::Tensor>&
   for (const auto& hidden : hidden_BTF) look(hidden, "the feed-forward part of", layer);
 }
 
+std::string place_in_forward(size_t layers, const std::function<torch::Tensor(Probe&)>& loss) {
+  const torch::NoGradGuard no_gradients;
+  FiniteProbe probe(layers);
+  const auto found = loss(probe);
+  if (!probe.place().empty()) return probe.place();
+  return torch::isfinite(found).all().item<bool>() ? "" : "the logits";
+}
+
 }  // namespace prism

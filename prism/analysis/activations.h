@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -79,5 +80,10 @@ class FiniteProbe : public Probe {
   size_t layers_;
   std::string place_;
 };
+
+/// Where the first value that is not finite turns up in a forward pass: in a layer, or in the logits; empty: nowhere.
+/// @param layers  of the model.
+/// @param loss    makes the pass, which the probe looks at, without gradients, and gives its loss.
+std::string place_in_forward(size_t layers, const std::function<torch::Tensor(Probe&)>& loss);
 
 }  // namespace prism

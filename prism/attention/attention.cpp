@@ -7,31 +7,42 @@
 
 namespace prism {
 
-AttentionImpl::AttentionImpl(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
-                             std::shared_ptr<RotaryCache> rotary)
+Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
+                     std::shared_ptr<RotaryCache> rotary)
     : config_(config), index_(index), pairs_(rotary_pairs(config.rotary, config.head_dim)), rotary_(std::move(rotary)) {
   PRISM_CHECK(config.heads > 0 && config.head_dim > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0,
               "attention",
               "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
               config.heads, config.head_dim, config.kv_heads);
-  qkv = register_module("qkv", Linear(d_model, (config.heads + 2 * config.kv_heads) * config.head_dim));
-  if (config.output_projection) out = register_module("out", Linear(config.heads * config.head_dim, d_model));
+  const int64_t q_width = config.heads * config.head_dim, kv_width = config.kv_heads * config.head_dim;
+  qkv = Linear({.in = d_model,
+                .out = {{{"q_proj"}, q_width, config.heads},
+                        {{"k_proj"}, kv_width, config.kv_heads},
+                        {{"v_proj"}, kv_width, config.kv_heads}}});
+  if (config.output_projection) out = Linear({.in = q_width, .out = {{{"o_proj"}, d_model}}, .into_stream = true});
   if (!config.qk_norm) return;
-  q_norm = register_module("q_norm", RmsNorm(config.head_dim, norm_eps));
-  k_norm = register_module("k_norm", RmsNorm(config.head_dim, norm_eps));
+  q_norm = RmsNorm(config.head_dim, norm_eps, WeightRole::head_gain);
+  k_norm = RmsNorm(config.head_dim, norm_eps, WeightRole::head_gain);
 }
 
-torch::Tensor AttentionImpl::norm_heads(const torch::Tensor& fused_BTF) {
+void Attention::visit(WeightVisitor& v) const {
+  v.module("qkv", "", qkv);
+  v.module("out", "", out);
+  v.module("q_norm", "q_norm", q_norm);
+  v.module("k_norm", "k_norm", k_norm);
+}
+
+torch::Tensor Attention::norm_heads(const torch::Tensor& fused_BTF) const {
   const int64_t q_width = config_.heads * config_.head_dim, k_width = config_.kv_heads * config_.head_dim;
   const auto parts = fused_BTF.split_with_sizes({q_width, k_width, k_width}, 2);
-  const auto normed = [&](const torch::Tensor& part_BTF, RmsNorm& norm) {
-    const auto heads = part_BTF.unflatten(2, {-1, config_.head_dim}).to(norm->weight.scalar_type());
+  const auto normed = [&](const torch::Tensor& part_BTF, const RmsNorm& norm) {
+    const auto heads = part_BTF.unflatten(2, {-1, config_.head_dim}).to(norm.weight.tensor().scalar_type());
     return norm(heads, torch::Tensor(), part_BTF.scalar_type()).normed.flatten(2);
   };
   return at::cat({normed(parts[0], q_norm), normed(parts[1], k_norm), parts[2]}, 2);
 }
 
-torch::Tensor AttentionImpl::turn(const torch::Tensor& fused_BTF, const ForwardContext& context) {
+torch::Tensor Attention::turn(const torch::Tensor& fused_BTF, const ForwardContext& context) const {
   if (!config_.rotary.turns()) return fused_BTF;
   const auto table = context.positions_BT.defined()
                          ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
@@ -40,7 +51,7 @@ torch::Tensor AttentionImpl::turn(const torch::Tensor& fused_BTF, const ForwardC
   return rotate_heads(fused_BTF, table.cos, table.sin, config_.heads + config_.kv_heads);
 }
 
-torch::Tensor AttentionImpl::forward(const torch::Tensor& x_BTD, const ForwardContext& context) {
+torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {
   const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1), heads = config_.heads, kv_heads = config_.kv_heads;
   const auto projected_BTF = qkv(x_BTD);
   const auto fused_BTF = turn(q_norm ? norm_heads(projected_BTF) : projected_BTF, context);

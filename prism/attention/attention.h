@@ -10,35 +10,36 @@
 
 namespace prism {
 
-class AttentionImpl : public torch::nn::Module {
+class Attention {
  public:
   /// @param norm_eps  of the norms of queries and keys.
   /// @param index     which layer this is, for the cache.
   /// @param rotary    shared by all layers of a model.
   /// @throws InputError if kv_heads does not divide heads.
-  AttentionImpl(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
-                std::shared_ptr<RotaryCache> rotary);
+  Attention(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
+            std::shared_ptr<RotaryCache> rotary);
 
   /// x [B, T, d_model] -> [B, T, d_model], x's dtype. @throws InputError for documents or lengths together with a
   /// cache.
-  torch::Tensor forward(const torch::Tensor& x_BTD, const ForwardContext& context);
+  torch::Tensor operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const;
 
-  Linear qkv{nullptr};  ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
-  Linear out{nullptr};  ///< [d_model, heads head_dim]; empty without an output projection
-  RmsNorm q_norm{nullptr}, k_norm{nullptr};  ///< [head_dim], of each head alone; empty without qk_norm
-                                             ///< (arXiv 2010.04245, with RMSNorm and a gain a feature)
+  void visit(WeightVisitor& v) const;
+
+  Linear qkv;              ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
+  Linear out;              ///< [d_model, heads head_dim]; none without an output projection
+  RmsNorm q_norm, k_norm;  ///< [head_dim], of each head alone; none without qk_norm (arXiv 2010.04245, with RMSNorm and
+                           ///< a gain a feature)
 
  private:
   /// Fused rows with their queries and keys normed.
-  torch::Tensor norm_heads(const torch::Tensor& fused_BTF);
+  torch::Tensor norm_heads(const torch::Tensor& fused_BTF) const;
   /// With those turned to their positions, where this layer turns them.
-  torch::Tensor turn(const torch::Tensor& fused_BTF, const ForwardContext& context);
+  torch::Tensor turn(const torch::Tensor& fused_BTF, const ForwardContext& context) const;
 
   LayerConfig config_;
   size_t index_;
   RotaryPairs pairs_;
   std::shared_ptr<RotaryCache> rotary_;
 };
-TORCH_MODULE(Attention);
 
 }  // namespace prism

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "prism/attention/rotary.h"
-#include "prism/layers/mlp.h"
+#include "prism/layers/ffn_config.h"
 
 namespace prism {
 

@@ -59,11 +59,11 @@ class Workload {
     decoder_->initialise(0);
     decoder_->set_compute_type(type);
     decoder_->set_recompute(measured.recompute);
-    optimizer_ = make_optimizer(decoder_, measured.optimizer);
+    optimizer_ = make_optimizer(decoder_->weights(), measured.optimizer, type);
   }
 
   void step() {
-    decoder_->loss(decoder_(tokens_, ForwardContext{}), labels_).backward();
+    decoder_->head.loss(decoder_(tokens_, ForwardContext{}), labels_).backward();
     optimizer_->step(3e-4, optimizer_->gradient_norm());
   }
 

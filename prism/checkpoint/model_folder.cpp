@@ -57,7 +57,7 @@ void load_weights(Decoder decoder, const fs::path& safetensors) {
   PRISM_CHECK(fs::exists(safetensors) || !fs::exists(index), kOperation,
               "expected the weights in one file, {}; found several, listed in {}; merge them into one.",
               safetensors.string(), index.string());
-  read_tensors(SafetensorsReader(safetensors), llama_weights(decoder));
+  read_tensors(SafetensorsReader(safetensors), file_tensors(decoder->weights()));
 }
 
 ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
@@ -66,7 +66,6 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
   model.decoder = Decoder(load_config(model.folder));
   load_weights(model.decoder, model.folder / "model.safetensors");
   model.decoder->set_compute_type(compute_type);
-  model.decoder->eval();
   if (fs::exists(model.folder / "tokenizer.json")) {
     model.tokenizer = Tokenizer::load(model.folder);
     PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, kOperation,
@@ -80,7 +79,7 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
 }
 
 void save_model(const fs::path& folder, Decoder decoder, const Tokenizer* tokenizer) {
-  write_tensors(folder / "model.safetensors", llama_weights(decoder));
+  write_tensors(folder / "model.safetensors", file_tensors(decoder->weights()));
   write_file(folder / "config.json", pretty(config_to_json(decoder->config(), tokenizer)));
   write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
   if (tokenizer == nullptr) return;

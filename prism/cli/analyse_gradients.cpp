@@ -23,13 +23,13 @@ std::vector<Json> measure_gradients(Reading& reading) {
   reading.show(
       [&](BatchTensors& batch) {
         // Of the sum over tokens, so that batches of fewer rows count as what they are.
-        const auto loss = decoder->loss(decoder(batch.tokens_BT, batch.context), batch.labels_BT);
+        const auto loss = decoder->head.loss(decoder(batch.tokens_BT, batch.context), batch.labels_BT);
         (loss * static_cast<double>(batch.labels_BT.numel())).backward();
         tokens += batch.labels_BT.numel();
       },
       /*labelled=*/true);
   std::vector<Json> lines;
-  for (const auto& parameter : measure_parameters(decoder))
+  for (const auto& parameter : measure_parameters(decoder->weights()))
     lines.push_back({{"name", parameter.name},
                      {"gradient", parameter.gradient / static_cast<double>(tokens)},
                      {"weight", parameter.weight}});

@@ -40,7 +40,7 @@ int start_compute(int requested, const std::string& device) {
 ModelFolder load_model(const std::string& path, const ComputeOptions& options) {
   const auto device = open_device(options.device);
   ModelFolder model = load_model(path, find_compute_type(options.dtype, device));
-  model.decoder->to(device);
+  move_weights(model.decoder->weights(), device);
   return model;
 }
 

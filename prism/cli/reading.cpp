@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "prism/analysis/activations.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/names.h"
@@ -15,7 +16,6 @@
 #include "prism/data/text_source.h"
 #include "prism/report/escape.h"
 #include "prism/report/number_text.h"
-#include "prism/training/diagnostics.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -126,7 +126,11 @@ void Reading::check_finite() {
   }
   batch.rows = 1;
   batch.context = std::min(batch.context, kMostLookedAt);
-  const auto place = place_of_divergence(model(), {batch});
+  const auto place = place_in_forward(config().layers.size(), [&](Probe& probe) {
+    BatchTensors tensors(batch);
+    tensors.context.probe = &probe;
+    return model()->head.loss(model()(tensors.tokens_BT, tensors.context), tensors.labels_BT);
+  });
   PRISM_CHECK(place.empty(), kOperation,
               "expected a model whose activations are finite; found others, first in {}; name an earlier checkpoint.",
               place);

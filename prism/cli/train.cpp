@@ -52,14 +52,14 @@ std::string fields_help() {
   return text;
 }
 
-void print_plan(const Trainer& trainer, const std::string& out, bool resumed) {
+void print_plan(const Trainer& trainer, const std::vector<std::string>& notes, const std::string& out, bool resumed) {
   const auto heads = heads_of(trainer.recipe().model);
   const auto beyond = schedule_cost(trainer.recipe().model);
   if (!resumed && !beyond.neutral())
     say("note: against the uniform model of the last layer's heads: {}\n", describe(beyond));
   if (!resumed)
     for (const auto& warning : schedule_warnings(trainer.recipe().model)) say("note: {}\n", warning);
-  for (const auto& note : trainer.notes()) say("note: {}\n", note);
+  for (const auto& note : notes) say("note: {}\n", note);
   say("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
 }
 
@@ -128,8 +128,10 @@ int run_train(const Arguments& arguments) {
   const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads, device);
 
   catch_stop_signals();
-  Trainer trainer(std::move(recipe), out, used_threads, resume ? Start::resume : Start::fresh, open_device(device));
-  print_plan(trainer, out, resume);
+  auto objective = make_objective(recipe);
+  Trainer trainer(std::move(recipe), out, std::move(objective), {used_threads, open_device(device)});
+  const auto notes = trainer.prepare(resume ? Start::resume : Start::fresh);
+  print_plan(trainer, notes, out, resume);
   const auto result = trainer.run();
   if (json) {
     fmt::print("{}\n", to_text({{"run", out},

@@ -165,9 +165,9 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
   const auto hidden_ND = reader(tokens_BT).flatten(0, 1);
   // The head is a large part of a small model, so rows that are only context do not go through it.
   const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
-  const auto losses = decoder
-                          ->token_losses(hidden_ND.index_select(0, counted_N.to(hidden_ND.device())).unsqueeze(0),
-                                         labels_BT.flatten().index_select(0, counted_N).unsqueeze(0))
+  const auto losses = decoder->head
+                          .token_losses(hidden_ND.index_select(0, counted_N.to(hidden_ND.device())).unsqueeze(0),
+                                        labels_BT.flatten().index_select(0, counted_N).unsqueeze(0))
                           .to(torch::kDouble);
   const double* loss = losses.const_data_ptr<double>();
   DocumentScore all;

@@ -64,7 +64,7 @@ torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> ids, const 
   const auto tokens_BT = torch::empty({1, count}, torch::kLong);
   std::copy(ids.begin(), ids.end(), tokens_BT.data_ptr<int64_t>());
   const auto hidden_BTD = forward_in_chunks(decoder, tokens_BT, context, chunk);
-  return decoder->logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1)).to(torch::kCPU, torch::kFloat).flatten();
+  return decoder->head.logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1)).to(torch::kCPU, torch::kFloat).flatten();
 }
 
 }  // namespace

@@ -4,12 +4,8 @@
 
 namespace prism {
 
-EmbeddingImpl::EmbeddingImpl(int64_t vocab_size, int64_t width) {
-  weight = register_parameter("weight", torch::empty({vocab_size, width}));
-}
-
-torch::Tensor EmbeddingImpl::forward(const torch::Tensor& ids) {
-  return at::embedding(weight, ids);
+torch::Tensor Embedding::operator()(const torch::Tensor& ids) const {
+  return at::embedding(weight.tensor(), ids);
 }
 
 }  // namespace prism

@@ -1,28 +1,24 @@
-// The token embedding, whose matrix may also be the language-model head.
+// A table of learned vectors: tokens, positions.
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/nn/pimpl.h>
-#include <torch/types.h>
-
-#include "prism/layers/cast_weight.h"
+#include "prism/layers/weight_list.h"
 
 namespace prism {
 
-class EmbeddingImpl : public torch::nn::Module {
+class Embedding {
  public:
-  EmbeddingImpl(int64_t vocab_size, int64_t width);
+  /// No table.
+  Embedding() = default;
+  Embedding(int64_t rows, int64_t width) : weight({rows, width}) {}
+
+  explicit operator bool() const { return static_cast<bool>(weight); }
 
   /// ids [...] int64 -> [..., width] in the weight's dtype.
-  torch::Tensor forward(const torch::Tensor& ids);
-  /// The matrix in the dtype of a product, for a tied head.
-  const torch::Tensor& cast(torch::ScalarType type) { return cast_.get(weight, type); }
+  torch::Tensor operator()(const torch::Tensor& ids) const;
 
-  torch::Tensor weight;  ///< [vocab_size, width]
+  void visit(WeightVisitor& v) const { v.weight("weight", weight, {.role = WeightRole::table}); }
 
- private:
-  CastWeight cast_;
+  Weight weight;  ///< [rows, width]
 };
-TORCH_MODULE(Embedding);
 
 }  // namespace prism

@@ -1,20 +1,29 @@
 #include "prism/layers/linear.h"
 
-#include "prism/kernels/linear.h"
+#include <utility>
 
 namespace prism {
 
-LinearImpl::LinearImpl(int64_t in, int64_t out, bool has_bias) {
-  weight = register_parameter("weight", torch::empty({out, in}));
-  if (has_bias) bias = register_parameter("bias", torch::empty({out}));
+Linear::Linear(LinearOptions options) : options_(std::move(options)) {
+  int64_t out = 0;
+  for (const auto& part : options_.out) out += static_cast<int64_t>(part.names.size()) * part.rows;
+  weight = Weight({out, options_.in});
+  if (options_.bias) bias = Weight({out});
 }
 
-torch::Tensor LinearImpl::forward(const torch::Tensor& x) {
-  return linear(x, weight, cast(x.scalar_type()), bias);
-}
+Linear::Linear(int64_t in, int64_t out) : Linear({.in = in, .out = {{{""}, out}}}) {}
 
-torch::Tensor LinearImpl::forward_relu(const torch::Tensor& x) {
-  return linear(x, weight, cast(x.scalar_type()), bias, /*relu=*/true);
+void Linear::visit(WeightVisitor& v) const {
+  WeightTraits traits{.role = WeightRole::matrix,
+                      .rows = options_.out,
+                      .fan_in = options_.in,
+                      .into_stream = options_.into_stream,
+                      .feed_forward = options_.feed_forward,
+                      .products = 1};
+  v.weight("weight", weight, traits);
+  traits.role = WeightRole::bias;
+  traits.products = 0;
+  v.weight("bias", bias, traits);
 }
 
 }  // namespace prism

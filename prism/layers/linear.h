@@ -1,34 +1,44 @@
 // Linear projection: float32 weights, products in the dtype of the input.
 //
-//   Linear qkv(768, 3 * 768);
+//   Linear qkv({.in = 768, .out = {{{"q_proj"}, 768, 12}, {{"k_proj"}, 768, 12}, {{"v_proj"}, 768, 12}}});
 //   auto y = qkv(x);      // x bfloat16: the product runs on a bfloat16 copy, the gradient goes to the float32 weight
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/nn/pimpl.h>
+#include <vector>
 
-#include "prism/layers/cast_weight.h"
+#include "prism/layers/weight_list.h"
 
 namespace prism {
 
-class LinearImpl : public torch::nn::Module {
+struct LinearOptions {
+  int64_t in = 0;
+  std::vector<WeightRows> out = {};  ///< what the features that come out are, first to last
+  bool bias = false;
+  bool into_stream = false, feed_forward = false;  ///< as in WeightTraits
+};
+
+/// x W^T + b: x [..., in] -> [..., out], x's dtype.
+class Linear {
  public:
-  LinearImpl(int64_t in, int64_t out, bool has_bias = false);
+  /// No projection.
+  Linear() = default;
+  explicit Linear(LinearOptions options);
+  /// Without names for parts of its rows.
+  Linear(int64_t in, int64_t out);
 
-  /// x W^T + b: x [..., in] -> [..., out], x's dtype.
-  torch::Tensor forward(const torch::Tensor& x);
+  explicit operator bool() const { return static_cast<bool>(weight); }
+
+  torch::Tensor operator()(const torch::Tensor& x) const { return weight.product(x, bias); }
   /// max(0, x W^T + b).
-  torch::Tensor forward_relu(const torch::Tensor& x);
+  torch::Tensor relu(const torch::Tensor& x) const { return weight.product(x, bias, /*relu=*/true); }
 
-  /// The weight in the dtype of a product.
-  const torch::Tensor& cast(torch::ScalarType type) { return cast_.get(weight, type); }
+  void visit(WeightVisitor& v) const;
 
-  torch::Tensor weight;  ///< [out, in]
-  torch::Tensor bias;    ///< [out]; undefined: none
+  Weight weight;  ///< [out, in]
+  Weight bias;    ///< [out]; none without a bias
 
  private:
-  CastWeight cast_;
+  LinearOptions options_;
 };
-TORCH_MODULE(Linear);
 
 }  // namespace prism

@@ -1,26 +1,33 @@
 // RMSNorm as a module.
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/nn/pimpl.h>
-#include <torch/types.h>
-
 #include "prism/kernels/rms_norm.h"
+#include "prism/layers/weight_list.h"
 
 namespace prism {
 
-class RmsNormImpl : public torch::nn::Module {
+class RmsNorm {
  public:
-  RmsNormImpl(int64_t width, double eps);
+  /// No norm.
+  RmsNorm() = default;
+  /// @param role  gain, or head_gain for features of a head.
+  RmsNorm(int64_t width, double eps, WeightRole role = WeightRole::gain)
+      : weight({width}, /*fill=*/1), eps_(eps), role_(role) {}
+
+  explicit operator bool() const { return static_cast<bool>(weight); }
 
   /// x + branch and its norm in the dtype `out` (see kernels/rms_norm.h); without a branch x and its norm.
-  NormedSum forward(const torch::Tensor& x, const torch::Tensor& branch, torch::ScalarType out);
+  NormedSum operator()(const torch::Tensor& x, const torch::Tensor& branch, torch::ScalarType out) const {
+    return add_rms_norm(x, branch, weight.tensor(), eps_, out);
+  }
 
-  torch::Tensor weight;  ///< [width], ones at first
+  void visit(WeightVisitor& v) const { v.weight("weight", weight, {.role = role_}); }
+
+  Weight weight;  ///< [width], ones at first
 
  private:
-  double eps_;
+  double eps_ = 0;
+  WeightRole role_ = WeightRole::gain;
 };
-TORCH_MODULE(RmsNorm);
 
 }  // namespace prism

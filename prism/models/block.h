@@ -1,7 +1,10 @@
 // One decoder layer: x + attention(norm(x)), then x + mlp(norm(x)); norm may be the identity.
 #pragma once
 
+#include <memory>
+
 #include "prism/attention/attention.h"
+#include "prism/layers/feed_forward.h"
 #include "prism/layers/norm.h"
 
 namespace prism {
@@ -13,23 +16,24 @@ struct Residual {
 };
 
 /// What is to be added is added; then normed, or without a norm rounded, to the dtype of the matmuls.
-NormedSum normed(RmsNorm& norm, const Residual& residual, torch::ScalarType type);
+NormedSum normed(const RmsNorm& norm, const Residual& residual, torch::ScalarType type);
 
-class BlockImpl : public torch::nn::Module {
+class Block {
  public:
-  BlockImpl(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
-            std::shared_ptr<RotaryCache> rotary);
+  Block(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index, std::shared_ptr<RotaryCache> rotary);
+  virtual ~Block() = default;
 
   /// @param type  dtype of the matmuls.
-  Residual forward(const Residual& residual, const ForwardContext& context, torch::ScalarType type);
+  virtual Residual forward(const Residual& residual, const ForwardContext& context, torch::ScalarType type) const;
 
-  RmsNorm attention_norm{nullptr}, mlp_norm{nullptr};  ///< empty without norms
-  Attention attention{nullptr};
-  Mlp mlp{nullptr};
+  void visit(WeightVisitor& v) const;
+
+  RmsNorm attention_norm, mlp_norm;  ///< none without norms
+  Attention attention;
+  std::shared_ptr<FeedForward> mlp;
 
  private:
   size_t index_;
 };
-TORCH_MODULE(Block);
 
 }  // namespace prism

@@ -10,42 +10,39 @@
 namespace prism {
 namespace {
 
-/// Weights of the feed-forward part's products.
-int64_t ffn_weights(const FfnConfig& ffn, int64_t d_model) {
-  if (ffn.kind == "swiglu") return 3 * d_model * ffn.width;
-  return 2 * d_model * ffn.width + (ffn.depth - 1) * ffn.width * ffn.width;
-}
-
-LayerCost layer_cost(const LayerConfig& layer, int64_t d_model, int64_t context) {
-  const int64_t projected = (layer.output_projection ? 2 : 1) * layer.heads + 2 * layer.kv_heads;
-  const int64_t attention = d_model * layer.head_dim * projected;
-  const int64_t feed_forward = ffn_weights(layer.ffn, d_model);
-  LayerCost cost;
-  cost.parameters = attention + feed_forward;
-  if (layer.ffn.bias) cost.parameters += layer.ffn.depth * layer.ffn.width + d_model;
-  if (layer.norm != "none") cost.parameters += 2 * d_model;
-  if (layer.qk_norm) cost.parameters += 2 * layer.head_dim;
-  cost.flops_per_token = 2 * (attention + feed_forward) + 2 * layer.heads * layer.head_dim * (context + 1);
-  cost.kv_bytes_per_token = kv_cache_bytes({layer}, 1, 2);
-  return cost;
+/// Of the causal products q k^T and p v.
+int64_t attention_flops(const LayerConfig& layer, int64_t context) {
+  return 2 * layer.heads * layer.head_dim * (context + 1);
 }
 
 }  // namespace
 
 ModelCost model_cost(const ModelConfig& config) {
+  return model_cost(DecoderImpl(config));
+}
+
+ModelCost model_cost(const DecoderImpl& decoder) {
+  const auto& config = decoder.config();
   ModelCost cost;
-  cost.embedding_parameters = config.vocab_size * config.d_model;
-  cost.head_parameters = config.tied ? 0 : cost.embedding_parameters;
-  cost.parameters = cost.embedding_parameters + cost.head_parameters;
-  if (config.learned_positions) cost.parameters += config.context * config.d_model;
-  if (config.final_norm) cost.parameters += config.d_model;
-  cost.flops_per_token = 2 * config.vocab_size * config.d_model;
   for (const auto& layer : config.layers) {
-    cost.layers.push_back(layer_cost(layer, config.d_model, config.context));
-    cost.parameters += cost.layers.back().parameters;
-    cost.flops_per_token += cost.layers.back().flops_per_token;
-    cost.kv_bytes_per_token += cost.layers.back().kv_bytes_per_token;
+    auto& of_layer = cost.layers.emplace_back();
+    of_layer.flops_per_token = attention_flops(layer, config.context);
+    of_layer.kv_bytes_per_token = kv_cache_bytes({layer}, 1, 2);
+    cost.flops_per_token += of_layer.flops_per_token;
+    cost.kv_bytes_per_token += of_layer.kv_bytes_per_token;
   }
+  for (const auto& entry : decoder.weights()) {
+    const int64_t parameters = entry.weight.numel();
+    cost.parameters += parameters;
+    if (entry.layer()) cost.layers[*entry.layer()].parameters += parameters;
+    for (const auto& use : entry.uses) {
+      const int64_t flops = 2 * parameters * use.products;
+      cost.flops_per_token += flops;
+      if (use.layer) cost.layers[*use.layer].flops_per_token += flops;
+    }
+  }
+  cost.embedding_parameters = decoder.embedding.weight.numel();
+  cost.head_parameters = config.tied ? 0 : decoder.head.weight().numel();
   return cost;
 }
 
@@ -82,8 +79,8 @@ std::string describe(const ScheduleCost& cost) {
                      part("cache bytes a token", cost.kv_bytes_per_token, cost.uniform.kv_bytes_per_token));
 }
 
-void check_memory(const ModelConfig& config, int64_t bytes) {
-  const double needed = static_cast<double>(bytes) * static_cast<double>(model_cost(config).parameters);
+void check_memory(int64_t parameters, int64_t bytes) {
+  const double needed = static_cast<double>(bytes) * static_cast<double>(parameters);
   const auto total = static_cast<double>(total_memory_bytes());
   PRISM_CHECK(needed < total, "model",
               "expected parameters that fit into memory, {}B; found {}B of them; choose a smaller model.",

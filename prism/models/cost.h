@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "prism/models/model_config.h"
+#include "prism/models/decoder.h"
 
 namespace prism {
 
 struct LayerCost {
-  int64_t parameters = 0;
-  /// Of one token in a forward pass over a full context: 2 per weight of a matmul, and 2 H D (T + 1) for the causal
-  /// products q k^T and p v, whose queries see (T + 1) / 2 keys on average. Norms, activations, rotation
-  /// and softmax are not counted; the last alone depends on the number of heads.
+  int64_t parameters = 0;  ///< weights that no earlier layer has
+  /// Of one token in a forward pass over a full context: 2 for each value of a weight and product with it, and
+  /// 2 H D (T + 1) for the causal products q k^T and p v, whose queries see (T + 1) / 2 keys on average. Norms,
+  /// activations, rotation and softmax are not counted; the last alone depends on the number of heads.
   int64_t flops_per_token = 0;
   int64_t kv_bytes_per_token = 0;  ///< bfloat16
 };
@@ -27,8 +27,10 @@ struct ModelCost {
   int64_t kv_bytes_per_token = 0;
 };
 
-/// @param config  complete.
+/// Counts the weights that the model lists; none of them is held. @param config  complete.
 ModelCost model_cost(const ModelConfig& config);
+/// The same of a model as it is, whose layers may share weights.
+ModelCost model_cost(const DecoderImpl& decoder);
 
 /// What a schedule costs beyond the uniform model that has the heads and key/value heads of its last layer everywhere.
 ///
@@ -49,6 +51,6 @@ std::string describe(const ScheduleCost& cost);
 
 /// What the system would otherwise answer by killing the process.
 /// @param bytes  that each parameter will take. @throws InputError if all of them together do not fit into memory.
-void check_memory(const ModelConfig& config, int64_t bytes);
+void check_memory(int64_t parameters, int64_t bytes);
 
 }  // namespace prism

@@ -9,7 +9,6 @@
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
 #include "prism/kernels/euclidean_norm.h"
-#include "prism/models/batch.h"
 
 namespace prism {
 namespace {
@@ -18,47 +17,25 @@ double norm_of(const torch::Tensor& values) {
   return euclidean_norm(values).item<double>();
 }
 
-/// A forward pass without gradients. Gives what the head reads.
-torch::Tensor show_to(Probe& probe, Decoder decoder, BatchTensors& tensors) {
-  const torch::NoGradGuard no_gradients;
-  tensors.context.probe = &probe;
-  return decoder(tensors.tokens_BT, tensors.context);
-}
-
-bool is_finite(const torch::Tensor& values) {
-  return torch::isfinite(values).all().item<bool>();
-}
-
 }  // namespace
 
-torch::Tensor gradient_of(Decoder decoder, const torch::Tensor& row) {
-  for (const auto& parameter : decoder->parameters()) {
-    if (!parameter.is_alias_of(row) || !parameter.grad().defined()) continue;
-    const auto gradient = parameter.grad().contiguous();
-    return gradient.as_strided(row.sizes(), row.strides(),
-                               gradient.storage_offset() + row.storage_offset() - parameter.storage_offset());
-  }
-  return {};
-}
-
-StepDiagnostics::StepDiagnostics(Decoder decoder, Batch batch) : decoder_(std::move(decoder)) {
+StepDiagnostics::StepDiagnostics(Objective& objective, const ModelConfig& model, int64_t batch)
+    : objective_(objective) {
   const torch::NoGradGuard no_gradients;
-  AttentionEntropyProbe entropy(decoder_->config().layers);
+  AttentionEntropyProbe entropy(model.layers);
   ActivationProbe activations;
   Probes both({&entropy, &activations});
-  batch.rows = std::clamp(kTokens / batch.context, int64_t{1}, std::min(kSequences, batch.rows));
-  BatchTensors tensors(batch);
-  show_to(both, decoder_, tensors);
+  objective.forward(batch, {.probe = &both, .rows = std::clamp(kTokens / model.context, int64_t{1}, kSequences)});
   report_.entropy = entropy.result();
   report_.activations = activations.result();
-  report_.parameters = measure_parameters(decoder_);
-  for (const auto& row : llama_weights(decoder_)) before_.push_back(row.tensor.detach().clone());
+  report_.parameters = measure_parameters(objective.weights());
+  for (const auto& row : file_tensors(objective.weights())) before_.push_back(row.tensor.detach().clone());
 }
 
 StepReport StepDiagnostics::finish() {
   PRISM_ASSERT(!before_.empty(), "diagnostics", "a step that is finished twice");
   const torch::NoGradGuard no_gradients;
-  const auto rows = llama_weights(decoder_);
+  const auto rows = file_tensors(objective_.weights());
   for (size_t i = 0; i < rows.size(); ++i) {
     auto& parameter = report_.parameters[i];
     if (parameter.weight > 0) parameter.update = norm_of(rows[i].tensor - before_[i]) / parameter.weight;
@@ -67,31 +44,30 @@ StepReport StepDiagnostics::finish() {
   return std::move(report_);
 }
 
-std::vector<ParameterUpdate> measure_parameters(Decoder decoder) {
+std::vector<ParameterUpdate> measure_parameters(const std::vector<WeightEntry>& weights) {
   const torch::NoGradGuard no_gradients;
   std::vector<ParameterUpdate> parameters;
-  for (const auto& [name, row] : llama_weights(decoder)) {
-    const auto gradient = gradient_of(decoder, row);
-    parameters.push_back({name, gradient.defined() ? norm_of(gradient) : 0, norm_of(row), 0});
+  const auto values = file_tensors(weights), gradients = file_gradients(weights);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto& gradient = gradients[i].tensor;
+    parameters.push_back({values[i].name, gradient.defined() ? norm_of(gradient) : 0, norm_of(values[i].tensor), 0});
   }
   return parameters;
 }
 
-std::string place_of_divergence(Decoder decoder, std::vector<Batch> batches) {
-  for (auto& batch : batches) {
-    FiniteProbe probe(decoder->config().layers.size());
-    BatchTensors tensors(batch);
-    const auto hidden_BTD = show_to(probe, decoder, tensors);
-    if (!probe.place().empty()) return probe.place();
-    const torch::NoGradGuard no_gradients;
-    if (!is_finite(decoder->loss(hidden_BTD, tensors.labels_BT))) return "the logits";
+std::string place_of_divergence(Objective& objective, const ModelConfig& model, int64_t first, int64_t count) {
+  const torch::NoGradGuard no_gradients;
+  for (int64_t batch = first; batch < first + count; ++batch) {
+    const auto place = place_in_forward(model.layers.size(), [&](Probe& probe) {
+      return objective.loss(batch, objective.forward(batch, {.probe = &probe}));
+    });
+    if (!place.empty()) return place;
   }
   // The backward pass goes from the head to the embedding.
-  const auto rows = llama_weights(decoder);
-  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-    const auto gradient = gradient_of(decoder, row->tensor);
-    if (gradient.defined() && !is_finite(gradient)) return "the gradient of " + row->name;
-  }
+  const auto gradients = file_gradients(objective.weights());
+  for (auto row = gradients.rbegin(); row != gradients.rend(); ++row)
+    if (row->tensor.defined() && !torch::isfinite(row->tensor).all().item<bool>())
+      return "the gradient of " + row->name;
   return "";
 }
 

@@ -1,6 +1,6 @@
 // What a step of training looks like from inside, and whether it is about to go wrong.
 //
-//   StepDiagnostics diagnostics(decoder, batch);            // gradients are there, weights not yet updated
+//   StepDiagnostics diagnostics(objective, model, batch);    // gradients are there, weights not yet updated
 //   optimizer.step(learning_rate, norm);
 //   const StepReport report = diagnostics.finish();
 //   for (const auto& warning : watch.look(report)) progress.note(warning.text);
@@ -14,8 +14,7 @@
 #include "prism/analysis/activations.h"
 #include "prism/analysis/attention_entropy.h"
 #include "prism/core/fields.h"
-#include "prism/data/loader.h"
-#include "prism/models/decoder.h"
+#include "prism/training/objective.h"
 
 namespace prism {
 
@@ -50,27 +49,24 @@ class StepDiagnostics {
  public:
   static constexpr int64_t kTokens = 4096, kSequences = 16;
 
-  /// @param batch  of the step, of which the first rows are looked at.
-  StepDiagnostics(Decoder decoder, Batch batch);
+  /// @param batch  of the step, whose first rows are looked at.
+  StepDiagnostics(Objective& objective, const ModelConfig& model, int64_t batch);
 
   /// @throws InternalError if called twice.
   StepReport finish();
 
  private:
-  Decoder decoder_;
+  Objective& objective_;
   StepReport report_;
   std::vector<torch::Tensor> before_;  ///< weights, as the rows of the model's file
 };
 
-/// The gradient of a tensor of the model's file, which may be rows of a parameter (llama_weights()); undefined: none.
-torch::Tensor gradient_of(Decoder decoder, const torch::Tensor& row);
-
 /// Every parameter's gradient, as it is there now, and values; no update. In the order of the model's file.
-std::vector<ParameterUpdate> measure_parameters(Decoder decoder);
+std::vector<ParameterUpdate> measure_parameters(const std::vector<WeightEntry>& weights);
 
-/// Where the first value that is not finite turns up: in a forward pass over the batches of a step, or else in which
+/// Where the first value that is not finite turns up: in a forward pass over `count` batches, or else in which
 /// gradient, from the head down; empty: nowhere.
-std::string place_of_divergence(Decoder decoder, std::vector<Batch> batches);
+std::string place_of_divergence(Objective& objective, const ModelConfig& model, int64_t first, int64_t count);
 
 struct DivergenceWarning {
   std::string sign;  ///< what it was seen by: loss, residual, update, or entropy and the layer

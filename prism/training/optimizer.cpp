@@ -12,60 +12,56 @@ namespace {
 
 using Rules = std::vector<std::unique_ptr<UpdateRule>>;
 
-/// Those of the decoder that `taken` does not hold.
-std::vector<NamedTensor> weights_of(Decoder decoder, const std::vector<BlockedWeight>& taken = {}) {
-  std::vector<NamedTensor> weights;
-  for (const auto& parameter : decoder->named_parameters()) {
-    const bool is_taken = std::any_of(taken.begin(), taken.end(),
-                                      [&](const auto& blocked) { return blocked.weight.name == parameter.key(); });
-    if (!is_taken) weights.push_back({parameter.key(), parameter.value()});
-  }
-  return weights;
+using Weights = std::vector<WeightEntry>;
+
+/// The weights that `taken` does not hold for.
+std::vector<NamedTensor> tensors_of(const Weights& weights, bool (*taken)(const WeightEntry&)) {
+  std::vector<NamedTensor> tensors;
+  for (const auto& entry : weights)
+    if (!taken(entry)) tensors.push_back({entry.name, entry.weight.tensor()});
+  return tensors;
 }
 
-std::vector<BlockedWeight> matrices_of(Decoder decoder, bool per_head) {
+bool none(const WeightEntry&) {
+  return false;
+}
+
+bool is_matrix_of_layer(const WeightEntry& entry) {
+  return entry.traits.role == WeightRole::matrix && entry.layer().has_value();
+}
+
+BlockedWeight blocked(const WeightEntry& entry, bool per_head) {
+  BlockedWeight weight{{entry.name, entry.weight.tensor()}, {}};
+  for (const auto& part : entry.traits.rows) {
+    const int64_t cuts = per_head ? part.heads : 1;
+    weight.blocks.push_back({static_cast<int64_t>(part.names.size()) * cuts, part.rows / cuts});
+  }
+  return weight;
+}
+
+Rules make_adamw(const Weights& weights, const OptimizerOptions& options, torch::ScalarType) {
+  Rules rules;
+  rules.push_back(std::make_unique<AdamW>(tensors_of(weights, none), options.adamw));
+  return rules;
+}
+
+Rules make_muon(const Weights& weights, const OptimizerOptions& options, torch::ScalarType type) {
   std::vector<BlockedWeight> matrices;
-  for (size_t i = 0; i < decoder->blocks.size(); ++i) {
-    const auto& layer = decoder->config().layers[i];
-    const auto& block = decoder->blocks[i];
-    const auto heads = [&](int64_t count) {
-      return per_head ? RowBlocks{count, layer.head_dim} : RowBlocks{1, count * layer.head_dim};
-    };
-    const auto add = [&](const std::string& name, const torch::Tensor& weight, std::vector<RowBlocks> blocks) {
-      matrices.push_back({{fmt::format("blocks_{}.{}.weight", i, name), weight}, std::move(blocks)});
-    };
-    add("attention.qkv", block->attention->qkv->weight,
-        {heads(layer.heads), heads(layer.kv_heads), heads(layer.kv_heads)});
-    if (block->attention->out) add("attention.out", block->attention->out->weight, {{1, decoder->config().d_model}});
-    if (block->mlp->gate_up) add("mlp.gate_up", block->mlp->gate_up->weight, {{2, layer.ffn.width}});
-    for (size_t h = 0; h < block->mlp->inner.size(); ++h)
-      add(fmt::format("mlp.inner_{}", h), block->mlp->inner[h]->weight, {{1, layer.ffn.width}});
-    add("mlp.down", block->mlp->down->weight, {{1, decoder->config().d_model}});
-  }
-  return matrices;
-}
-
-Rules make_adamw(Decoder decoder, const OptimizerOptions& options) {
+  for (const auto& entry : weights)
+    if (is_matrix_of_layer(entry)) matrices.push_back(blocked(entry, options.muon.per_head));
   Rules rules;
-  rules.push_back(std::make_unique<AdamW>(weights_of(decoder), options.adamw));
+  rules.push_back(std::make_unique<Muon>(std::move(matrices), options.muon, type));
+  rules.push_back(std::make_unique<AdamW>(tensors_of(weights, is_matrix_of_layer), options.adamw));
   return rules;
 }
 
-Rules make_muon(Decoder decoder, const OptimizerOptions& options) {
-  const auto matrices = matrices_of(decoder, options.muon.per_head);
+Rules make_sgd(const Weights& weights, const OptimizerOptions& options, torch::ScalarType) {
   Rules rules;
-  rules.push_back(std::make_unique<Muon>(matrices, options.muon, decoder->compute_type()));
-  rules.push_back(std::make_unique<AdamW>(weights_of(decoder, matrices), options.adamw));
+  rules.push_back(std::make_unique<Sgd>(tensors_of(weights, none), options.sgd));
   return rules;
 }
 
-Rules make_sgd(Decoder decoder, const OptimizerOptions& options) {
-  Rules rules;
-  rules.push_back(std::make_unique<Sgd>(weights_of(decoder), options.sgd));
-  return rules;
-}
-
-using Maker = Rules (*)(Decoder, const OptimizerOptions&);
+using Maker = Rules (*)(const Weights&, const OptimizerOptions&, torch::ScalarType);
 
 Maker find_maker(const std::string& kind) {
   static const std::map<std::string, Maker> table = {{"adamw", make_adamw}, {"muon", make_muon}, {"sgd", make_sgd}};
@@ -114,9 +110,9 @@ std::vector<NamedTensor> Optimizer::state() const {
   return tensors;
 }
 
-Optimizer make_optimizer(Decoder decoder, const OptimizerOptions& options) {
+Optimizer make_optimizer(const Weights& weights, const OptimizerOptions& options, torch::ScalarType type) {
   check(options);
-  return {find_maker(options.kind)(decoder, options), options.clip};
+  return {find_maker(options.kind)(weights, options, type), options.clip};
 }
 
 }  // namespace prism

@@ -1,6 +1,6 @@
 // One step of training: clip all gradients together, let each rule update its weights, clear the gradients.
 //
-//   Optimizer optimizer = make_optimizer(decoder, recipe.train.optimizer_options);
+//   Optimizer optimizer = make_optimizer(decoder->weights(), recipe.train.optimizer_options, torch::kBFloat16);
 //   loss.backward();
 //   optimizer.step(learning_rate, optimizer.gradient_norm());
 #pragma once
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "prism/models/decoder.h"
+#include "prism/layers/weight_list.h"
 #include "prism/training/update_rules.h"
 
 namespace prism {
@@ -55,9 +55,11 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
-/// The optimizer of a model. Queries, keys and values of a layer are matrices of their own for muon, and so are gate
-/// and up, though each lies in one weight with its neighbours.
+/// The optimizer of a model's weights. Queries, keys and values of a layer are matrices of their own for muon, and so
+/// are gate and up, though each lies in one weight with its neighbours.
+/// @param type  of muon's products: bfloat16 or float32.
 /// @throws as check().
-Optimizer make_optimizer(Decoder decoder, const OptimizerOptions& options);
+Optimizer make_optimizer(const std::vector<WeightEntry>& weights, const OptimizerOptions& options,
+                         torch::ScalarType type);
 
 }  // namespace prism

@@ -115,6 +115,10 @@ int64_t step_tokens(const Recipe& recipe) {
   return recipe.train.batch_rows * recipe.train.accumulate * recipe.model.context;
 }
 
+int64_t total_steps(const Recipe& recipe) {
+  return (recipe.train.tokens + step_tokens(recipe) - 1) / step_tokens(recipe);
+}
+
 void check_training(const Recipe& recipe) {
   check_train_options(recipe.train);
   PRISM_CHECK(step_tokens(recipe) <= std::max(recipe.train.tokens, recipe.model.context), "recipe",

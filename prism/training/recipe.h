@@ -156,6 +156,8 @@ LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens)
 
 /// Tokens of one optimizer step: batch_rows x accumulate x context.
 int64_t step_tokens(const Recipe& recipe);
+/// Optimizer steps of the whole training.
+int64_t total_steps(const Recipe& recipe);
 
 /// @throws InputError for numbers and names that no training can use.
 void check_train_options(const TrainOptions& options);

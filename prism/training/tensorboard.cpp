@@ -7,7 +7,6 @@
 #include <string>
 
 #include "prism/checkpoint/weight_map.h"
-#include "prism/training/diagnostics.h"
 
 namespace prism {
 namespace {
@@ -102,12 +101,13 @@ void TensorBoard::add_diagnostics(int64_t step, const Json& record) {
       events_.scalar(step, "update/" + parameter.at("name").get<std::string>(), update.get<double>());
 }
 
-void TensorBoard::add_parameters(int64_t step, Decoder decoder) {
+void TensorBoard::add_parameters(int64_t step, const std::vector<WeightEntry>& weights) {
   const torch::NoGradGuard no_gradients;
-  for (const auto& [name, row] : llama_weights(decoder)) {
-    events_.histogram(step, "weights/" + name, histogram_of(row));
-    if (const auto gradient = gradient_of(decoder, row); gradient.defined())
-      events_.histogram(step, "gradients/" + name, histogram_of(gradient));
+  const auto values = file_tensors(weights), gradients = file_gradients(weights);
+  for (size_t i = 0; i < values.size(); ++i) {
+    events_.histogram(step, "weights/" + values[i].name, histogram_of(values[i].tensor));
+    if (const auto& gradient = gradients[i].tensor; gradient.defined())
+      events_.histogram(step, "gradients/" + values[i].name, histogram_of(gradient));
   }
   events_.flush();
 }

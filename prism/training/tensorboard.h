@@ -2,7 +2,7 @@
 //
 //   TensorBoard board("runs/novels", state.step);
 //   board.add(record);                          // of any kind; what TensorBoard has no place for is passed over
-//   board.add_parameters(state.step, decoder);
+//   board.add_parameters(state.step, decoder->weights());
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "prism/core/fields.h"
 #include "prism/formats/event_file.h"
-#include "prism/models/decoder.h"
+#include "prism/layers/weight_list.h"
 
 namespace prism {
 
@@ -26,7 +26,7 @@ class TensorBoard {
   /// @throws FailedError when the disk is full.
   void add(const Json& record);
   /// Histograms of weights and of the gradients that are there, parameter by parameter.
-  void add_parameters(int64_t step, Decoder decoder);
+  void add_parameters(int64_t step, const std::vector<WeightEntry>& weights);
 
  private:
   void add_diagnostics(int64_t step, const Json& record);

@@ -1,19 +1,17 @@
-// What a trainer records: the run and its machine, steps, diagnostics, samples, the end; for TensorBoard too.
+// What a trainer records: the run and its machine, steps, warnings, the end.
 #include <fmt/format.h>
 
 #include "prism/attention/head_schedule.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
-#include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
-#include "prism/models/cost.h"
 #include "prism/training/trainer.h"
 
 namespace prism {
 
 void Trainer::recall_warnings() {
   watch_.recall(LossTrend{state_.mean_loss, state_.least_loss, state_.loss_variance});
-  for (const auto& record : read_records(run_ / kRunRecordsName)) {
+  for (const auto& record : read_records(folder_.path() / kRunRecordsName)) {
     const auto kind = record.value("kind", "");
     if (kind == "warning") watch_.recall(record.value("sign", ""));
     if (kind != "diagnostics") continue;
@@ -28,72 +26,47 @@ void Trainer::recall_warnings() {
   }
 }
 
-void Trainer::open_board(int64_t first_step) {
-  if (recipe_.train.tensorboard) board_.emplace(run_, first_step);
-}
-
-void Trainer::keep(const Json& record) {
-  records_->write(record);
-  if (board_) board_->add(record);
-}
-
 Json Trainer::record(const char* kind) const {
-  return {{"kind", kind}, {"step", state_.step}, {"tokens", state_.tokens}, {"seconds", seconds()}};
+  return {
+      {"kind", kind}, {"step", state_.step}, {"tokens", state_.tokens}, {"seconds", state_.seconds + timer_.seconds()}};
 }
 
-void Trainer::write_run_record() {
-  const auto cost = model_cost(recipe_.model);
+void Trainer::record_run() {
+  const auto& model = recipe_.model;
   Json layers = Json::array();
-  for (const auto& layer : recipe_.model.layers)
+  for (const auto& layer : model.layers)
     layers.push_back({{"heads", layer.heads},
                       {"kv_heads", layer.kv_heads},
                       {"head_dim", layer.head_dim},
                       {"ffn_width", layer.ffn.width}});
+  int64_t parameters = 0;
+  for (const auto& entry : objective_->weights()) parameters += entry.weight.numel();
   Json json = record("run");
   json.update({{"prism_format", 1},
                {"name", recipe_.name},
-               {"schedule", format_head_schedule(heads_of(recipe_.model))},
-               {"parameters", cost.parameters},
-               {"flops_per_token", cost.flops_per_token},
-               {"vocab_size", recipe_.model.vocab_size},
-               {"d_model", recipe_.model.d_model},
-               {"context", recipe_.model.context},
+               {"schedule", format_head_schedule(heads_of(model))},
+               {"parameters", parameters},
+               {"flops_per_token", objective_->flops_per_token()},
+               {"vocab_size", model.vocab_size},
+               {"d_model", model.d_model},
+               {"context", model.context},
                {"layers", layers},
                {"seed", recipe_.seed},
-               {"total_tokens", total_steps() * step_tokens(recipe_)},
-               {"dtype", compute_type_name(decoder_->compute_type())}});
-  if (valid_data_)
-    json.update(
-        {{"tokenizer", valid_data_->tokenizer()},
-         {"validation", fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens)}});
-  json.update(machine());
-  keep(json);
+               {"total_tokens", total_steps(recipe_) * step_tokens(recipe_)},
+               {"dtype", state_.dtype}});
+  json.update(objective_->description());
+  json.update(machine_record());
+  recorder_.keep(json);
 }
 
-void Trainer::write_resume_record() {
-  Json json = record("resume");
-  json.update(machine());
-  keep(json);
-}
-
-Json Trainer::machine() const {
+Json Trainer::machine_record() const {
   Json json = {{"version", PRISM_VERSION},
                {"isa", isa_name(current_isa())},
-               {"threads", threads_},
+               {"threads", machine_.threads},
                {"cpu", cpu_name()},
-               {"device", decoder_->device().str()}};
-  if (peak_gflops_) json["peak_gflops"] = *peak_gflops_;
+               {"device", machine_.device.str()}};
+  if (const auto gflops = speed_.peak_gflops()) json["peak_gflops"] = *gflops;
   return json;
-}
-
-void Trainer::record_diagnostics(const StepReport& report, double step_seconds, double looked_seconds) {
-  Json json = record("diagnostics");
-  json["loss"] = last_loss_;
-  json["step_ms"] = 1e3 * step_seconds;
-  json["looked_ms"] = 1e3 * looked_seconds;
-  json.update(fields_to_json(report));
-  keep(json);
-  warn(watch_.look(report));
 }
 
 void Trainer::warn(const std::vector<DivergenceWarning>& warnings) {
@@ -101,48 +74,22 @@ void Trainer::warn(const std::vector<DivergenceWarning>& warnings) {
     progress_->note(fmt::format("train: step {}: {}", state_.step, warning.text));
     Json json = record("warning");
     json.update({{"sign", warning.sign}, {"text", warning.text}});
-    keep(json);
+    recorder_.keep(json);
   }
 }
 
-std::optional<double> Trainer::peak_share(double tokens_per_s) const {
-  if (!peak_gflops_) return std::nullopt;
-  return tokens_per_s * flops_per_token_ / (*peak_gflops_ * 1e9);
-}
-
 void Trainer::record_training() {
-  const double elapsed = state_.step_seconds - logged_seconds_;
-  const double tokens_per_s = static_cast<double>(state_.tokens - logged_tokens_) / elapsed;
+  const double tokens_per_s = speed_.log(state_.tokens, state_.step_seconds);
   Json json = record("train");
   json.update({{"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
-               {"learning_rate", learning_rate_at(state_.tokens)},
-               {"grad_norm", last_norm_},
+               {"learning_rate", learning_rate_of(recipe_.train, total_steps(recipe_) * step_tokens(recipe_))
+                                     .at(static_cast<double>(state_.tokens))},
+               {"grad_norm", last_.norm},
                {"tokens_per_s", tokens_per_s}});
-  if (const auto share = peak_share(tokens_per_s)) json["peak_share"] = *share;
-  keep(json);
-  logged_tokens_ = state_.tokens;
-  logged_seconds_ = state_.step_seconds;
+  if (const auto share = speed_.peak_share(tokens_per_s)) json["peak_share"] = *share;
+  recorder_.keep(json);
   state_.loss_sum = 0;
   state_.loss_count = 0;
-}
-
-void Trainer::record_samples() {
-  if (!tokenizer_) return;
-  for (const auto& prompt : recipe_.train.sample_prompts)
-    for (const double temperature : sample_temperatures(recipe_.train.sample_temperature)) {
-      const auto sample = generate(decoder_, *tokenizer_, prompt, sample_options(prompt, temperature));
-      Json json = record("sample");
-      json.update({{"prompt", prompt}, {"temperature", temperature}, {"text", sample.text}});
-      keep(json);
-    }
-}
-
-void Trainer::record_divergence(int64_t step, const std::string& place) {
-  Json json = record("diverged");
-  json["step"] = step;
-  json["place"] = place;
-  keep(json);
-  records_->sync();
 }
 
 void Trainer::record_end() {
@@ -151,7 +98,7 @@ void Trainer::record_end() {
     json.update({{"val_loss", state_.last_val_loss}, {"best_val_loss", state_.best_val_loss}});
   json.update({{"tokens_per_s", static_cast<double>(state_.tokens) / state_.step_seconds},
                {"peak_memory_bytes", peak_memory_bytes()}});
-  keep(json);
+  recorder_.keep(json);
 }
 
 }  // namespace prism

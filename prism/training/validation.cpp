@@ -13,7 +13,7 @@ std::optional<ValidationLoss> validation_loss(Decoder decoder, WindowLoader wind
     if (stop_signal() != 0) return std::nullopt;
     Batch batch = windows.next();
     const BatchTensors tensors(batch);
-    sum += decoder->token_losses(decoder(tensors.tokens_BT, tensors.context), tensors.labels_BT)
+    sum += decoder->head.token_losses(decoder(tensors.tokens_BT, tensors.context), tensors.labels_BT)
                .sum(torch::kDouble)
                .item<double>();
     result.tokens += batch.rows * batch.context;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "prism/layers/relu_mlp.h"
 #include "tests/generation/tiny_model.h"
 
 namespace prism {
@@ -28,10 +29,10 @@ TEST(Activations, AreRootMeanSquaresAndSharesOfUnitsThatNeverAnswer) {
   const torch::NoGradGuard no_gradients;
   auto decoder = relu_decoder();
   // Three units of the second hidden layer of layer 1 can never be positive.
-  auto& mlp = decoder->blocks[1]->mlp;
-  mlp->inner[1]->weight.narrow(0, 4, 3).zero_();
-  mlp->inner[1]->bias.narrow(0, 4, 3).fill_(-1);
-  mlp->inner[0]->bias.fill_(10);  // and all of its first are
+  auto& mlp = dynamic_cast<ReluMlp&>(*decoder->blocks[1]->mlp);
+  mlp.inner[1].weight.tensor().narrow(0, 4, 3).zero_();
+  mlp.inner[1].bias.tensor().narrow(0, 4, 3).fill_(-1);
+  mlp.inner[0].bias.tensor().fill_(10);  // and all of its first are
   ActivationProbe probe;
   ForwardContext context;
   context.probe = &probe;
@@ -65,13 +66,14 @@ TEST(Activations, StopBeingFiniteWhereAWeightIsNot) {
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(place_with([](Decoder&) {}), "");
-  EXPECT_EQ(place_with([&](Decoder& d) { d->embedding->weight.fill_(nan); }),
+  EXPECT_EQ(place_with([&](Decoder& d) { d->embedding.weight.tensor().fill_(nan); }),
             "the residual stream in front of layer 0");
-  EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->attention->qkv->weight[0].fill_(nan); }),
+  EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->attention.qkv.weight.tensor()[0].fill_(nan); }),
             "the queries of layer 1");
-  EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[0]->mlp->inner[0]->bias.fill_(nan); }),
-            "the feed-forward part of layer 0");
-  EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->mlp->down->bias.fill_(nan); }),
+  EXPECT_EQ(
+      place_with([&](Decoder& d) { dynamic_cast<ReluMlp&>(*d->blocks[0]->mlp).inner[0].bias.tensor().fill_(nan); }),
+      "the feed-forward part of layer 0");
+  EXPECT_EQ(place_with([&](Decoder& d) { dynamic_cast<ReluMlp&>(*d->blocks[1]->mlp).down.bias.tensor().fill_(nan); }),
             "the residual stream in front of the LM head");
 }
 

@@ -116,7 +116,7 @@ Decoder decoder_of(const Case& shape) {
   config.ffn_width = 40;
   config.init_std = 0.3;
   Decoder decoder = make_decoder(config);
-  if (shape.type == torch::kDouble) decoder->to(torch::kDouble);
+  if (shape.type == torch::kDouble) convert_weights(decoder->weights(), torch::kDouble);
   decoder->set_compute_type(shape.type);
   return decoder;
 }

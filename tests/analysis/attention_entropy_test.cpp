@@ -48,7 +48,7 @@ TEST(AttentionEntropy, EqualsThePlainSum) {
   const torch::NoGradGuard no_gradients;
   for (const auto type : {torch::kDouble, torch::kFloat}) {
     auto decoder = tiny_decoder();
-    if (type == torch::kDouble) decoder->to(type);
+    if (type == torch::kDouble) convert_weights(decoder->weights(), type);
     decoder->set_compute_type(type);
     Checker checker(decoder->config().layers);
     ForwardContext context;

@@ -86,7 +86,7 @@ Attention make_attention(int64_t heads, int64_t kv_heads, int64_t head_dim) {
   torch::manual_seed(1);
   Attention attention(24, 1e-5, layer(heads, kv_heads, head_dim), 0, std::make_shared<RotaryCache>());
   torch::NoGradGuard no_gradients;
-  for (auto& parameter : attention->parameters()) parameter.normal_(0, 0.3);
+  for (const auto& entry : weights_of(attention)) entry.weight.tensor().normal_(0, 0.3);
   return attention;
 }
 
@@ -158,11 +158,11 @@ TEST(Attention, NormsEachQueryAndKeyHeadBeforeItTurns) {
   const torch::NoGradGuard no_gradients;
   const auto rotary = std::make_shared<RotaryCache>();
   Attention normed(24, 1e-6, layer(4, 2, 6, /*qk_norm=*/true), 0, rotary), plain(24, 1e-6, layer(4, 2, 6), 0, rotary);
-  for (auto& parameter : normed->parameters()) parameter.normal_(0, 0.3);
-  const auto x = torch::randn({1, 1, 24}), weight = normed->qkv->weight;
+  for (const auto& entry : weights_of(normed)) entry.weight.tensor().normal_(0, 0.3);
+  const auto x = torch::randn({1, 1, 24}), weight = normed.qkv.weight.tensor();
   // At position 0 nothing turns and a query sees its own key alone, so only the values count.
-  plain->qkv->weight.copy_(weight);
-  plain->out->weight.copy_(normed->out->weight);
+  plain.qkv.weight.tensor().copy_(weight);
+  plain.out.weight.tensor().copy_(normed.out.weight.tensor());
   EXPECT_TRUE(torch::allclose(normed(x, ForwardContext{}), plain(x, ForwardContext{}), 1e-5, 1e-6));
   // Queries and keys count by their direction, not by their length; values by both.
   const auto longer = torch::randn({2, 7, 24});
@@ -176,7 +176,7 @@ TEST(Attention, NormsEachQueryAndKeyHeadBeforeItTurns) {
   context.probe = &recorder;
   normed(longer, context);
   const auto q = at::linear(longer, weight).narrow(2, 0, 24).view({2, 7, 4, 6});
-  const auto expected = q * (q.square().mean(-1, true) + 1e-6).rsqrt() * normed->q_norm->weight;
+  const auto expected = q * (q.square().mean(-1, true) + 1e-6).rsqrt() * normed.q_norm.weight.tensor();
   EXPECT_TRUE(torch::allclose(recorder.inputs[0].q_BTHD.select(1, 0), expected.select(1, 0), 1e-4, 1e-5));
   EXPECT_TRUE(torch::allclose(recorder.inputs[0].q_BTHD.norm(2, -1), expected.norm(2, -1), 1e-4, 1e-5));
 }
@@ -185,7 +185,7 @@ TEST(Probe, IsShownWhatTheOutputIsComputedFrom) {
   torch::manual_seed(1);
   const torch::NoGradGuard no_gradients;
   Attention attention(24, 1e-5, layer(4, 2, 6), /*index=*/3, std::make_shared<RotaryCache>());
-  for (auto& parameter : attention->parameters()) parameter.normal_(0, 0.3);
+  for (const auto& entry : weights_of(attention)) entry.weight.tensor().normal_(0, 0.3);
   const auto x = torch::randn({2, 7, 24});
   Recorder recorder;
   ForwardContext context;
@@ -196,7 +196,7 @@ TEST(Probe, IsShownWhatTheOutputIsComputedFrom) {
   const auto seen = attention(x, context);
   EXPECT_TRUE(torch::equal(seen, unseen));
   ASSERT_EQ(recorder.layers, (std::vector<size_t>{3}));
-  const auto again = attention->out(attend(recorder.inputs.back()).out_BTHE.reshape({2, 7, 24}));
+  const auto again = attention.out(attend(recorder.inputs.back()).out_BTHE.reshape({2, 7, 24}));
   EXPECT_TRUE(torch::equal(again, seen));
 }
 

@@ -53,7 +53,7 @@ double plain_nats(Decoder decoder, const std::vector<int32_t>& ids, int64_t wind
     while (begin + window < target) begin += stride;
     const std::vector<int64_t> read(ids.begin() + begin, ids.begin() + target);
     const auto hidden = decoder(torch::tensor(read).unsqueeze(0), ForwardContext{});
-    const auto logits = decoder->logits(hidden).select(1, hidden.size(1) - 1).flatten().to(torch::kDouble);
+    const auto logits = decoder->head.logits(hidden).select(1, hidden.size(1) - 1).flatten().to(torch::kDouble);
     nats -= logits.log_softmax(0)[ids[static_cast<size_t>(target)]].item<double>();
   }
   return nats;
@@ -135,7 +135,7 @@ TEST(Perplexity, IsTheSameHoweverManyBatchesAndPiecesThereAre) {
     const std::vector<int64_t> read(ids.begin() + begin, ids.begin() + end);
     const std::vector<int64_t> next(ids.begin() + begin + 1, ids.begin() + end + 1);
     const auto hidden = decoder(torch::tensor(read).unsqueeze(0), ForwardContext{});
-    nats += decoder->token_losses(hidden, torch::tensor(next).unsqueeze(0)).sum(torch::kDouble).item<double>();
+    nats += decoder->head.token_losses(hidden, torch::tensor(next).unsqueeze(0)).sum(torch::kDouble).item<double>();
   }
   EXPECT_NEAR(result.nats, nats, 1e-6 * nats);
 
@@ -194,7 +194,7 @@ TEST(Perplexity, IsTheVocabularyForAModelThatKnowsNothing) {
   auto decoder = tiny_decoder();
   {
     const torch::NoGradGuard no_gradients;
-    for (auto& parameter : decoder->parameters()) parameter.zero_();
+    for (const auto& entry : decoder->weights()) entry.weight.tensor().zero_();
   }
   const Documents documents;
   auto source = documents.source();
@@ -306,7 +306,7 @@ TEST(Perplexity, FailsWhenALossIsNotFinite) {
   auto decoder = tiny_decoder();
   {
     const torch::NoGradGuard no_gradients;
-    decoder->norm->weight.fill_(std::numeric_limits<float>::quiet_NaN());
+    decoder->norm.weight.tensor().fill_(std::numeric_limits<float>::quiet_NaN());
   }
   const Documents documents;
   auto source = documents.source();

@@ -33,7 +33,7 @@ torch::Tensor row_of(const std::vector<int32_t>& ids) {
 /// Logits [V] behind the whole of `ids`, without a cache.
 torch::Tensor plain_logits(Decoder& decoder, const std::vector<int32_t>& ids) {
   const auto hidden = decoder(row_of(ids), ForwardContext{});
-  return decoder->logits(hidden).select(1, hidden.size(1) - 1).flatten();
+  return decoder->head.logits(hidden).select(1, hidden.size(1) - 1).flatten();
 }
 
 /// Both paths add up the same at most 64 products (d_model, or keys) a value in another order, in 3 layers; logits here
@@ -68,7 +68,7 @@ TEST(Generate, ComputesTheSameLogitsStepByStepAndADroppedPositionWouldShow) {
   const torch::NoGradGuard no_gradients;
   auto decoder = tiny_decoder();
   const auto ids = tiny_tokenizer().encode("Some words that the model has never seen");
-  const auto whole = decoder->logits(decoder(row_of(ids), ForwardContext{})).squeeze(0);
+  const auto whole = decoder->head.logits(decoder(row_of(ids), ForwardContext{})).squeeze(0);
   const auto last = static_cast<int64_t>(ids.size()) - 1;
 
   const auto difference = [&](bool drop) {
@@ -79,7 +79,7 @@ TEST(Generate, ComputesTheSameLogitsStepByStepAndADroppedPositionWouldShow) {
     for (int64_t t = 0; t <= last; ++t) {
       if (drop && t == last) cache.truncate(t - 1);
       const auto hidden = decoder(row_of({ids[static_cast<size_t>(t)]}), context);
-      const auto step = (decoder->logits(hidden).flatten() - whole[t]).abs().max().item<double>();
+      const auto step = (decoder->head.logits(hidden).flatten() - whole[t]).abs().max().item<double>();
       largest = std::max(largest, step);
     }
     return largest;
@@ -227,7 +227,7 @@ TEST(Generate, SlidesAContextOfLearnedPositions) {
       const auto count = std::min<size_t>(seen.size(), 6);
       const auto window_T =
           torch::tensor(std::vector<int64_t>(seen.end() - static_cast<std::ptrdiff_t>(count), seen.end()));
-      const auto logits = decoder->logits(decoder(window_T.unsqueeze(0), ForwardContext{})).select(1, -1);
+      const auto logits = decoder->head.logits(decoder(window_T.unsqueeze(0), ForwardContext{})).select(1, -1);
       EXPECT_EQ(id, logits.argmax().item<int64_t>());
       seen.push_back(id);
     }
@@ -266,7 +266,7 @@ TEST(Generate, FailsWhenTheModelGivesNoNumbers) {
   auto decoder = tiny_decoder();
   {
     const torch::NoGradGuard no_gradients;
-    decoder->norm->weight.fill_(std::numeric_limits<float>::quiet_NaN());
+    decoder->norm.weight.tensor().fill_(std::numeric_limits<float>::quiet_NaN());
   }
   EXPECT_THROW(generate(decoder, tiny_tokenizer(), "abc", greedy(1)), FailedError);
 }

@@ -78,14 +78,13 @@ inline Decoder chain_decoder(const std::map<int32_t, int32_t>& next, int64_t con
   config.ffn_width = 2;
   Decoder decoder = make_decoder(config);
   const torch::NoGradGuard no_gradients;
-  for (auto& parameter : decoder->named_parameters()) {
-    if (parameter.value().dim() == 2) parameter.value().zero_();
-  }
+  for (const auto& entry : decoder->weights())
+    if (entry.weight.tensor().dim() == 2) entry.weight.tensor().zero_();
   // The layers add nothing, so the head sees the last token's own direction.
   for (int32_t id = 0; id < kTinyVocab; ++id) {
     const auto row = next.find(id);
-    decoder->embedding->weight[id][id].fill_(1.0);
-    decoder->head->weight[row == next.end() ? id : row->second][id].fill_(1.0);
+    decoder->embedding.weight.tensor()[id][id].fill_(1.0);
+    decoder->head.weight().tensor()[row == next.end() ? id : row->second][id].fill_(1.0);
   }
   return decoder;
 }

@@ -2,30 +2,97 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "prism/core/error.h"
 #include "prism/kernels/swiglu.h"
 #include "prism/layers/embedding.h"
 #include "prism/layers/initialise.h"
-#include "prism/layers/mlp.h"
 #include "prism/layers/norm.h"
+#include "prism/layers/relu_mlp.h"
+#include "prism/layers/swiglu_mlp.h"
 #include "tests/core/message_of.h"
 
 namespace prism {
 namespace {
 
-std::optional<torch::Tensor> optional_of(const torch::Tensor& tensor) {
-  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+std::optional<torch::Tensor> optional_of(const Weight& weight) {
+  return weight ? std::optional(weight.tensor()) : std::nullopt;
 }
 
-TEST(CastWeight, IsTheWeightItselfInItsOwnDtypeAndFollowsItInOthers) {
-  auto weight = torch::randn({3, 4});
-  CastWeight cast;
-  EXPECT_TRUE(cast.get(weight, torch::kFloat).is_same(weight));
-  const auto* memory = cast.get(weight, torch::kBFloat16).const_data_ptr();
-  weight.add_(1);
-  EXPECT_TRUE(torch::equal(cast.get(weight, torch::kBFloat16), weight.to(torch::kBFloat16)));
-  EXPECT_EQ(cast.get(weight, torch::kBFloat16).const_data_ptr(), memory) << "the copy is refreshed in place";
+void fill_normal(const std::vector<WeightEntry>& weights, double std) {
+  const torch::NoGradGuard no_gradients;
+  for (const auto& entry : weights) entry.weight.tensor().normal_(0, std);
+}
+
+TEST(Weight, IsItselfInItsOwnDtypeAndItsCopyFollowsItInOthers) {
+  const Weight weight({3, 4}, /*fill=*/0.5);
+  EXPECT_TRUE(weight.cast(torch::kFloat).is_same(weight.tensor()));
+  const auto* memory = weight.cast(torch::kBFloat16).const_data_ptr();
+  {
+    const torch::NoGradGuard no_gradients;
+    weight.tensor().add_(1);
+  }
+  EXPECT_TRUE(torch::equal(weight.cast(torch::kBFloat16), weight.tensor().to(torch::kBFloat16)));
+  EXPECT_EQ(weight.cast(torch::kBFloat16).const_data_ptr(), memory) << "the copy is refreshed in place";
+}
+
+TEST(Weight, IsSharedByItsHandlesAndSumsTheGradientsOfTheirProducts) {
+  torch::manual_seed(2);
+  Linear first(5, 7), second(5, 7);
+  fill_normal(weights_of(first), 1);
+  second.weight = first.weight;
+  EXPECT_TRUE(first.weight == second.weight);
+  EXPECT_FALSE(first.weight == Linear(5, 7).weight);
+  const auto x = torch::randn({3, 5}), y = torch::randn({4, 5});
+  (first(x).sum() + 2 * second(y).sum()).backward();
+  const auto expected = (x.sum(0) + 2 * y.sum(0)).expand({7, 5});
+  EXPECT_TRUE(torch::allclose(first.weight.tensor().grad(), expected, 1e-5, 1e-5));
+  first.weight.to(torch::kDouble);
+  EXPECT_EQ(second.weight.tensor().scalar_type(), torch::kDouble);
+  EXPECT_TRUE(second.weight.tensor().requires_grad());
+}
+
+/// Two projections that may share their weight, and a norm.
+struct Pair {
+  Linear a{{.in = 4, .out = {{{"q", "k"}, 3}, {{"v"}, 2}}, .bias = true}}, b{4, 8};
+  RmsNorm norm{4, 1e-5};
+  void visit(WeightVisitor& v) const {
+    v.layer(0, "a", "first", a);
+    v.module("norm", "last", norm);
+    v.layer(1, "b", "second", b);
+  }
+};
+
+TEST(WeightList, SaysOfEveryWeightWhatItIs) {
+  const auto weights = weights_of(Pair());
+  std::vector<std::string> names, files;
+  for (const auto& entry : weights) {
+    names.push_back(entry.name);
+    for (const auto& tensor : entry.tensors)
+      files.push_back(fmt::format("{} {}+{}", tensor.name, tensor.first_row, tensor.rows));
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"a.weight", "a.bias", "norm.weight", "b.weight"}));
+  EXPECT_EQ(files, (std::vector<std::string>{"first.q.weight 0+3", "first.k.weight 3+3", "first.v.weight 6+2",
+                                             "first.q.bias 0+3", "first.k.bias 3+3", "first.v.bias 6+2",
+                                             "last.weight 0+4", "second.weight 0+8"}));
+  EXPECT_EQ(weights[0].traits.fan_in, 4);
+  EXPECT_EQ(weights[0].layer(), 0u);
+  EXPECT_EQ(weights[1].traits.role, WeightRole::bias);
+  EXPECT_EQ(weights[1].products(), 0);
+  EXPECT_EQ(weights[2].layer(), std::nullopt);
+  EXPECT_EQ(weights[3].products(), 1);
+}
+
+TEST(WeightList, HasASharedWeightOnceWithAllItsUses) {
+  Pair pair;
+  pair.b.weight = pair.a.weight;
+  const auto weights = weights_of(pair);
+  ASSERT_EQ(weights.size(), 3u);
+  EXPECT_EQ(weights[0].products(), 2);
+  ASSERT_EQ(weights[0].uses.size(), 2u);
+  EXPECT_EQ(weights[0].uses[1].layer, 1u);
 }
 
 TEST(InitialiseNormal, DependsOnSeedAndNameAndNothingElse) {
@@ -43,42 +110,41 @@ TEST(InitialiseNormal, DependsOnSeedAndNameAndNothingElse) {
   EXPECT_NEAR(first.std().item<double>(), 0.02, 0.001);
 }
 
-TEST(Mlp, IsSwigluBetweenItsProjections) {
-  Mlp mlp(6, FfnConfig{.kind = "swiglu", .width = 10});
+TEST(FeedForward, IsSwigluBetweenItsProjections) {
+  SwigluMlp mlp(6, FfnConfig{.kind = "swiglu", .width = 10});
   torch::NoGradGuard no_gradients;
-  for (auto& parameter : mlp->parameters()) parameter.normal_();
+  fill_normal(weights_of(mlp), 1);
   const auto x = torch::randn({2, 3, 6});
-  const auto gate = torch::matmul(x, mlp->gate_up->weight.narrow(0, 0, 10).t()),
-             up = torch::matmul(x, mlp->gate_up->weight.narrow(0, 10, 10).t());
-  const auto expected = torch::matmul(torch::silu(gate) * up, mlp->down->weight.t());
-  EXPECT_TRUE(torch::allclose(mlp(x), expected, 1e-4, 1e-5));
+  const auto gate = torch::matmul(x, mlp.gate_up.weight.tensor().narrow(0, 0, 10).t()),
+             up = torch::matmul(x, mlp.gate_up.weight.tensor().narrow(0, 10, 10).t());
+  const auto expected = torch::matmul(torch::silu(gate) * up, mlp.down.weight.tensor().t());
+  EXPECT_TRUE(torch::allclose(mlp.forward(x), expected, 1e-4, 1e-5));
 }
 
-TEST(Mlp, IsAsManyReluLayersAsItIsDeep) {
+TEST(FeedForward, IsAsManyReluLayersAsItIsDeep) {
   torch::manual_seed(1);
   for (const auto type : {torch::kFloat, torch::kDouble, torch::kBFloat16})
     for (const int64_t depth : {1, 2, 3})
       for (const bool bias : {false, true}) {
-        Mlp mlp(6, FfnConfig{.kind = "relu", .width = 70, .depth = depth, .bias = bias});
-        EXPECT_EQ(mlp->parameters().size(), static_cast<size_t>(depth + 1) * (bias ? 2 : 1));
-        if (type == torch::kDouble) mlp->to(type);
-        {
-          torch::NoGradGuard no_gradients;
-          for (auto& parameter : mlp->parameters()) parameter.normal_(0, 0.3);
-        }
+        const ReluMlp mlp(6, FfnConfig{.kind = "relu", .width = 70, .depth = depth, .bias = bias});
+        const auto weights = weights_of(mlp);
+        EXPECT_EQ(weights.size(), static_cast<size_t>(depth + 1) * (bias ? 2 : 1));
+        if (type == torch::kDouble) convert_weights(weights, type);
+        fill_normal(weights, 0.3);
         const auto x = torch::randn({5, 31, 6}).to(type).requires_grad_(true);
-        const auto found = mlp(x);
+        const auto found = mlp.forward(x);
         found.to(torch::kFloat).square().sum().backward();
 
         // The same from elementary operations, in the dtype of the weights.
-        auto plain = Mlp(6, FfnConfig{.kind = "relu", .width = 70, .depth = depth, .bias = bias});
-        if (type == torch::kDouble) plain->to(type);
-        const auto weights = mlp->parameters();
-        for (size_t i = 0; i < weights.size(); ++i) plain->parameters()[i].set_data(weights[i].detach().clone());
-        auto leaf = x.detach().to(weights[0].scalar_type()).clone().requires_grad_(true);
+        const ReluMlp plain(6, FfnConfig{.kind = "relu", .width = 70, .depth = depth, .bias = bias});
+        const auto plain_weights = weights_of(plain);
+        for (size_t i = 0; i < weights.size(); ++i)
+          plain_weights[i].weight.tensor().set_data(weights[i].weight.tensor().detach().clone());
+        auto leaf = x.detach().to(weights[0].weight.tensor().scalar_type()).clone().requires_grad_(true);
         torch::Tensor h = leaf;
-        for (const auto& layer : plain->inner) h = torch::relu(at::linear(h, layer->weight, optional_of(layer->bias)));
-        const auto expected = at::linear(h, plain->down->weight, optional_of(plain->down->bias));
+        for (const auto& layer : plain.inner)
+          h = torch::relu(at::linear(h, layer.weight.tensor(), optional_of(layer.bias)));
+        const auto expected = at::linear(h, plain.down.weight.tensor(), optional_of(plain.down.bias));
         expected.to(torch::kFloat).square().sum().backward();
 
         const auto close = [&](const torch::Tensor& a, const torch::Tensor& b) {
@@ -90,12 +156,13 @@ TEST(Mlp, IsAsManyReluLayersAsItIsDeep) {
         EXPECT_TRUE(close(found, expected)) << type << " " << depth << " " << bias;
         EXPECT_TRUE(close(x.grad(), leaf.grad())) << type << " " << depth << " " << bias;
         for (size_t i = 0; i < weights.size(); ++i)
-          EXPECT_TRUE(close(weights[i].grad(), plain->parameters()[i].grad())) << type << " " << depth << " " << i;
+          EXPECT_TRUE(close(weights[i].weight.tensor().grad(), plain_weights[i].weight.tensor().grad()))
+              << type << " " << depth << " " << i;
       }
 }
 
-TEST(Mlp, RefusesUnknownKindsAndWhatAKindDoesNotHave) {
-  EXPECT_REFUSED(check(FfnConfig{.kind = "gelu", .width = 10}, 3), "layer 3: expected ffn.kind swiglu or relu");
+TEST(FeedForward, RefusesUnknownKindsAndWhatAKindDoesNotHave) {
+  EXPECT_REFUSED(check(FfnConfig{.kind = "mixture", .width = 10}, 3), "layer 3: expected ffn.kind swiglu");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 0}, 0), "ffn.width");
   EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 0}, 0), "ffn.depth of at least 1");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 4, .depth = 2}, 0), "or choose relu");
@@ -106,13 +173,13 @@ TEST(Embedding, GivesRowsAndSumsTheirGradients) {
   Embedding embedding(5, 3);
   {
     torch::NoGradGuard no_gradients;
-    embedding->weight.normal_();
+    embedding.weight.tensor().normal_();
   }
   const auto rows = embedding(torch::tensor({4, 1, 4}, torch::kLong));
-  EXPECT_TRUE(torch::equal(rows[0], embedding->weight[4]));
+  EXPECT_TRUE(torch::equal(rows[0], embedding.weight.tensor()[4]));
   rows.sum().backward();
-  EXPECT_EQ(embedding->weight.grad()[4][0].item<float>(), 2.0f);
-  EXPECT_EQ(embedding->weight.grad()[0][0].item<float>(), 0.0f);
+  EXPECT_EQ(embedding.weight.tensor().grad()[4][0].item<float>(), 2.0f);
+  EXPECT_EQ(embedding.weight.tensor().grad()[0][0].item<float>(), 0.0f);
 }
 
 TEST(RmsNormModule, StartsAsPlainNormalisation) {

@@ -5,10 +5,14 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/kernels/device.h"
+#include "prism/layers/relu_mlp.h"
 #include "prism/models/cost.h"
 #include "tests/core/message_of.h"
 
@@ -61,7 +65,7 @@ TEST(ModelCost, CountsWhatTheDecoderHolds) {
     config.layers.front().qk_norm = tied;
     Decoder decoder(config);
     int64_t held = 0;
-    for (const auto& parameter : decoder->parameters()) held += parameter.numel();
+    for (const auto& entry : decoder->weights()) held += entry.weight.numel();
     EXPECT_EQ(model_cost(config).parameters, held);
   }
 }
@@ -94,7 +98,7 @@ TEST(Ladder, HasThePapersParameters) {
   EXPECT_NEAR(static_cast<double>(model_cost(rung("4x4", 0, "rms")).parameters), 23.1e6, 0.05e6);
   for (const auto& config : {rung("4x2", 0, "rms"), rung("4x1", 256, "none"), rung("1x1", 0, "none")}) {
     int64_t held = 0;
-    for (const auto& parameter : Decoder(config)->parameters()) held += parameter.numel();
+    for (const auto& entry : Decoder(config)->weights()) held += entry.weight.numel();
     EXPECT_EQ(model_cost(config).parameters, held);
   }
 }
@@ -105,20 +109,20 @@ TEST(Ladder, BeginsAsInTheText) {
   full->initialise(1);
   split->initialise(1);
   // 2^16 values and more: the deviation's own deviation is at most 0.3%; 8,192 of positions, 0.8%.
-  EXPECT_NEAR(std_of(full->embedding->weight), 1, 0.01);
-  EXPECT_NEAR(std_of(full->positions->weight), 1, 0.03);
+  EXPECT_NEAR(std_of(full->embedding.weight.tensor()), 1, 0.01);
+  EXPECT_NEAR(std_of(full->positions.weight.tensor()), 1, 0.03);
   for (const auto& decoder : {full, split}) {
-    EXPECT_NEAR(std_of(decoder->blocks[0]->attention->qkv->weight), 1.0 / 16, 0.01 / 16);
-    EXPECT_NEAR(std_of(decoder->blocks[0]->attention->out->weight), 1.0 / 16, 0.01 / 16);
-    EXPECT_NEAR(std_of(decoder->head->weight), 1.0 / 16, 0.01 / 16);
+    EXPECT_NEAR(std_of(decoder->blocks[0]->attention.qkv.weight.tensor()), 1.0 / 16, 0.01 / 16);
+    EXPECT_NEAR(std_of(decoder->blocks[0]->attention.out.weight.tensor()), 1.0 / 16, 0.01 / 16);
+    EXPECT_NEAR(std_of(decoder->head.weight().tensor()), 1.0 / 16, 0.01 / 16);
   }
-  const auto& mlp = full->blocks[0]->mlp;
-  for (const auto& [layer, fan_in] : {std::pair{mlp->inner[0], 256.0}, {mlp->inner[1], 2048.0}, {mlp->down, 2048.0}}) {
+  const auto& mlp = dynamic_cast<const ReluMlp&>(*full->blocks[0]->mlp);
+  for (const auto& [layer, fan_in] : {std::pair{mlp.inner[0], 256.0}, {mlp.inner[1], 2048.0}, {mlp.down, 2048.0}}) {
     const double bound = 1 / std::sqrt(fan_in);
-    EXPECT_LE(layer->weight.abs().max().item<double>(), bound);
-    EXPECT_NEAR(std_of(layer->weight), bound / std::sqrt(3.0), 0.01 * bound);
-    EXPECT_LE(layer->bias.abs().max().item<double>(), bound);
-    EXPECT_GT(layer->bias.abs().max().item<double>(), 0.9 * bound);
+    EXPECT_LE(layer.weight.tensor().abs().max().item<double>(), bound);
+    EXPECT_NEAR(std_of(layer.weight.tensor()), bound / std::sqrt(3.0), 0.01 * bound);
+    EXPECT_LE(layer.bias.tensor().abs().max().item<double>(), bound);
+    EXPECT_GT(layer.bias.tensor().abs().max().item<double>(), 0.9 * bound);
   }
 }
 
@@ -227,7 +231,8 @@ torch::Tensor tokens(int64_t rows, int64_t count) {
 TEST(Decoder, StartsNearTheLossOfAUniformGuess) {
   auto decoder = make_decoder(config_of("2x1,4x2"));
   const auto text = tokens(2, 17);
-  const auto loss = decoder->loss(decoder(text.narrow(1, 0, 16).contiguous(), ForwardContext{}), text.narrow(1, 1, 16));
+  const auto loss =
+      decoder->head.loss(decoder(text.narrow(1, 0, 16).contiguous(), ForwardContext{}), text.narrow(1, 1, 16));
   EXPECT_NEAR(loss.item<double>(), std::log(50.0), 0.1);
 }
 
@@ -235,24 +240,26 @@ TEST(Decoder, InitialisesResidualProjectionsSmallerAndByNameAlone) {
   auto config = config_of("4x8", 256);
   auto decoder = make_decoder(config);
   // 256 x 256 values: the deviation's own deviation is 0.3%.
-  EXPECT_NEAR(decoder->blocks[2]->attention->out->weight.std().item<double>(), 0.02 / 4, 0.02 / 4 * 0.02);
-  EXPECT_NEAR(decoder->blocks[2]->attention->qkv->weight.std().item<double>(), 0.02, 0.02 * 0.02);
+  EXPECT_NEAR(decoder->blocks[2]->attention.out.weight.tensor().std().item<double>(), 0.02 / 4, 0.02 / 4 * 0.02);
+  EXPECT_NEAR(decoder->blocks[2]->attention.qkv.weight.tensor().std().item<double>(), 0.02, 0.02 * 0.02);
   auto other = make_decoder(config_of("1x4,4x4", 256));
-  EXPECT_TRUE(torch::equal(decoder->blocks[0]->attention->qkv->weight, other->blocks[0]->attention->qkv->weight));
-  EXPECT_FALSE(torch::equal(decoder->blocks[0]->attention->qkv->weight, decoder->blocks[1]->attention->qkv->weight));
+  EXPECT_TRUE(
+      torch::equal(decoder->blocks[0]->attention.qkv.weight.tensor(), other->blocks[0]->attention.qkv.weight.tensor()));
+  EXPECT_FALSE(torch::equal(decoder->blocks[0]->attention.qkv.weight.tensor(),
+                            decoder->blocks[1]->attention.qkv.weight.tensor()));
 }
 
 TEST(Decoder, GivesTheSameLogitsWithACacheAsWithout) {
   auto decoder = make_decoder(config_of("1x1,2x1,4x2"));
   torch::NoGradGuard no_gradients;
   const auto text = tokens(2, 12);
-  const auto whole = decoder->logits(decoder(text, ForwardContext{}));
+  const auto whole = decoder->head.logits(decoder(text, ForwardContext{}));
   KvCache cache(decoder->config().layers, 2, 12, torch::kFloat);
   ForwardContext context;
   context.cache = &cache;
   decoder(text.narrow(1, 0, 7).contiguous(), context);
   torch::Tensor last;
-  for (int64_t t = 7; t < 12; ++t) last = decoder->logits(decoder(text.narrow(1, t, 1).contiguous(), context));
+  for (int64_t t = 7; t < 12; ++t) last = decoder->head.logits(decoder(text.narrow(1, t, 1).contiguous(), context));
   EXPECT_TRUE(torch::allclose(last.squeeze(1), whole.select(1, 11), 1e-4, 1e-5));
 }
 
@@ -265,10 +272,10 @@ TEST(Decoder, TokenLossesAverageToTheLossAndMatchTheLogits) {
     const auto text = tokens(2, 17);
     const auto input = text.narrow(1, 0, 16).contiguous(), labels = text.narrow(1, 1, 16).contiguous();
     const auto hidden = decoder(input, ForwardContext{});
-    const auto losses = decoder->token_losses(hidden, labels);
-    const auto expected = at::cross_entropy_loss(decoder->logits(hidden).flatten(0, 1), labels.flatten());
+    const auto losses = decoder->head.token_losses(hidden, labels);
+    const auto expected = at::cross_entropy_loss(decoder->head.logits(hidden).flatten(0, 1), labels.flatten());
     EXPECT_NEAR(losses.mean().item<double>(), expected.item<double>(), 1e-5);
-    EXPECT_NEAR(decoder->loss(hidden, labels).item<double>(), expected.item<double>(), 1e-5);
+    EXPECT_NEAR(decoder->head.loss(hidden, labels).item<double>(), expected.item<double>(), 1e-5);
   }
 }
 
@@ -278,31 +285,31 @@ TEST(Ladder, KnowsPositionsByTheirVectorsAlone) {
   decoder->initialise(3);
   torch::NoGradGuard no_gradients;
   const auto text = tokens(1, 6);
-  const auto plain = decoder->logits(decoder(text, ForwardContext{}));
+  const auto plain = decoder->head.logits(decoder(text, ForwardContext{}));
   ForwardContext moved;
   moved.positions_BT = torch::tensor({{0, 1, 2, 3, 4, 7}}, torch::kLong);
-  const auto last = decoder->logits(decoder(text, moved));
+  const auto last = decoder->head.logits(decoder(text, moved));
   EXPECT_TRUE(torch::allclose(last.narrow(1, 0, 5), plain.narrow(1, 0, 5)));
   EXPECT_FALSE(torch::allclose(last.select(1, 5), plain.select(1, 5), 1e-2, 1e-2));
   // Without them the order of what is attended to does not matter.
-  decoder->positions->weight.zero_();
+  decoder->positions.weight.tensor().zero_();
   const auto order = torch::tensor({3, 0, 4, 1, 2, 5}, torch::kLong);
-  const auto one = decoder->logits(decoder(text, ForwardContext{})).select(1, 5);
-  const auto other = decoder->logits(decoder(text.index_select(1, order), ForwardContext{})).select(1, 5);
+  const auto one = decoder->head.logits(decoder(text, ForwardContext{})).select(1, 5);
+  const auto other = decoder->head.logits(decoder(text.index_select(1, order), ForwardContext{})).select(1, 5);
   EXPECT_TRUE(torch::allclose(one, other, 1e-4, 1e-4));
 }
 
 void expect_gradients_of_differences(Decoder decoder) {
-  decoder->to(torch::kDouble);
+  convert_weights(decoder->weights(), torch::kDouble);
   decoder->set_compute_type(torch::kDouble);
   const auto text = tokens(2, 9);
   const auto loss = [&] {
-    return decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8));
+    return decoder->head.loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8));
   };
   loss().backward();
   torch::NoGradGuard no_gradients;
-  for (auto& parameter : decoder->named_parameters()) {
-    auto values = parameter.value().view({-1});
+  for (const auto& entry : decoder->weights()) {
+    auto values = entry.weight.tensor().view({-1});
     for (const int64_t i : {int64_t{0}, values.numel() / 2, values.numel() - 1}) {
       const double value = values[i].item<double>(), step = 1e-5;
       values[i] = value + step;
@@ -310,8 +317,8 @@ void expect_gradients_of_differences(Decoder decoder) {
       values[i] = value - step;
       const double below = loss().item<double>();
       values[i] = value;
-      EXPECT_NEAR(parameter.value().grad().view({-1})[i].item<double>(), (above - below) / (2 * step), 1e-7)
-          << parameter.key() << " " << i;
+      EXPECT_NEAR(entry.weight.tensor().grad().view({-1})[i].item<double>(), (above - below) / (2 * step), 1e-7)
+          << entry.name << " " << i;
     }
   }
 }
@@ -336,10 +343,10 @@ TEST(Decoder, InBfloat16FollowsFloat32) {
   const auto input = text.narrow(1, 0, 16).contiguous(), labels = text.narrow(1, 1, 16).contiguous();
   const auto run = [&](torch::ScalarType type) {
     decoder->set_compute_type(type);
-    decoder->zero_grad();
-    const auto loss = decoder->loss(decoder(input, ForwardContext{}), labels);
+    clear_gradients(decoder->weights());
+    const auto loss = decoder->head.loss(decoder(input, ForwardContext{}), labels);
     loss.backward();
-    return std::pair{loss.item<double>(), decoder->blocks[1]->attention->qkv->weight.grad().clone()};
+    return std::pair{loss.item<double>(), decoder->blocks[1]->attention.qkv.weight.tensor().grad().clone()};
   };
   const auto [loss32, gradient32] = run(torch::kFloat);
   const auto [loss16, gradient16] = run(torch::kBFloat16);
@@ -354,11 +361,11 @@ TEST(Decoder, HasTheSameGradientsWhenItComputesActivationsAgain) {
   const auto text = tokens(2, 9);
   const auto gradients = [&](bool recomputes) {
     decoder->set_recompute(recomputes);
-    decoder->zero_grad();
+    clear_gradients(decoder->weights());
     for (int step = 0; step < 2; ++step)  // they add up
-      decoder->loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8)).backward();
+      decoder->head.loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8)).backward();
     std::vector<torch::Tensor> list;
-    for (const auto& parameter : decoder->parameters()) list.push_back(parameter.grad().clone());
+    for (const auto& entry : decoder->weights()) list.push_back(entry.weight.tensor().grad().clone());
     return list;
   };
   for (const auto type : {torch::kFloat, torch::kBFloat16}) {
@@ -369,6 +376,75 @@ TEST(Decoder, HasTheSameGradientsWhenItComputesActivationsAgain) {
   decoder->set_recompute(true);
   torch::NoGradGuard no_gradients;
   EXPECT_FALSE(decoder(text, ForwardContext{}).requires_grad());
+}
+
+/// A block that adds to the loss, more towards the end of training.
+class PenalisedBlock : public Block {
+ public:
+  using Block::Block;
+  Residual forward(const Residual& residual, const ForwardContext& context, torch::ScalarType type) const override {
+    const auto after = Block::forward(residual, context, type);
+    if (context.auxiliary != nullptr)
+      context.auxiliary->add(context.auxiliary->progress() * after.stream_BTD.square().mean());
+    return after;
+  }
+};
+
+/// A decoder of such blocks with the weights of a seed.
+Decoder penalised_decoder() {
+  const auto config = config_of("1x1,2x2");
+  Decoder decoder(config);
+  const auto rotary = std::make_shared<RotaryCache>();
+  for (size_t i = 0; i < config.layers.size(); ++i)
+    decoder->blocks[i] = std::make_shared<PenalisedBlock>(config.d_model, config.norm_eps, config.layers[i], i, rotary);
+  decoder->initialise(7);
+  return decoder;
+}
+
+TEST(Auxiliary, CollectsWhatLayersAddToTheLossOnceAlsoWhereTheyAreRecomputed) {
+  auto decoder = penalised_decoder();
+  const auto text = tokens(2, 9);
+  struct Result {
+    double head = 0, added = 0;
+    std::vector<torch::Tensor> gradients;
+  };
+  const auto run = [&](bool recomputes, std::optional<double> progress) {
+    decoder->set_recompute(recomputes);
+    clear_gradients(decoder->weights());
+    Auxiliary auxiliary(progress.value_or(0));
+    ForwardContext context;
+    if (progress) context.auxiliary = &auxiliary;
+    auto loss =
+        decoder->head.loss(decoder(text.narrow(1, 0, 8).contiguous(), context), text.narrow(1, 1, 8).contiguous());
+    Result result{loss.item<double>(), 0, {}};
+    if (auxiliary.loss().defined()) {
+      result.added = auxiliary.loss().item<double>();
+      loss = loss + auxiliary.loss();
+    }
+    loss.backward();
+    for (const auto& entry : decoder->weights()) result.gradients.push_back(entry.weight.tensor().grad().clone());
+    return result;
+  };
+  const auto kept = run(false, 0.5), again = run(true, 0.5), later = run(true, 1.0), without = run(true, std::nullopt);
+  EXPECT_GT(kept.added, 0);
+  EXPECT_EQ(again.head, kept.head);
+  EXPECT_EQ(again.added, kept.added);
+  EXPECT_NEAR(later.added, 2 * kept.added, 1e-5 * kept.added);
+  EXPECT_EQ(without.added, 0);
+  bool any_differs = false;
+  for (size_t i = 0; i < kept.gradients.size(); ++i) {
+    EXPECT_TRUE(torch::equal(kept.gradients[i], again.gradients[i])) << i;
+    any_differs |= !torch::allclose(kept.gradients[i], without.gradients[i], 1e-3, 1e-6);
+  }
+  EXPECT_TRUE(any_differs) << "the added terms have no gradient";
+  // Recomputed layers that add nothing leave the loss as it is.
+  Auxiliary unused(0.5);
+  ForwardContext context;
+  context.auxiliary = &unused;
+  auto plain = make_decoder(config_of("1x1,2x2"));
+  plain->set_recompute(true);
+  plain(text, context);
+  EXPECT_EQ(unused.loss().item<double>(), 0);
 }
 
 /// Loss and gradients on the GPU against the CPU's, with and without a mask; skipped where there is no GPU.
@@ -390,17 +466,17 @@ TEST(Cuda, GivesTheLossAndGradientsOfTheCpu) {
       context.documents_BT = (torch::arange(16) / 5).to(torch::kInt).repeat({2, 1});
       context.positions_BT = positions_in_documents(context.documents_BT);
     }
-    decoder->zero_grad();
-    const auto loss = decoder->loss(decoder(text.narrow(1, 0, 16).contiguous(), context), text.narrow(1, 1, 16));
+    clear_gradients(decoder->weights());
+    const auto loss = decoder->head.loss(decoder(text.narrow(1, 0, 16).contiguous(), context), text.narrow(1, 1, 16));
     loss.backward();
     std::vector<torch::Tensor> results = {loss.detach().cpu()};
-    for (const auto& parameter : decoder->parameters()) results.push_back(parameter.grad().cpu().clone());
+    for (const auto& entry : decoder->weights()) results.push_back(entry.weight.tensor().grad().cpu().clone());
     return results;
   };
   for (const bool documents : {false, true}) {
-    decoder->to(torch::kCPU);
+    move_weights(decoder->weights(), torch::kCPU);
     const auto expected = run(documents);
-    decoder->to(device);
+    move_weights(decoder->weights(), device);
     const auto found = run(documents);
     for (size_t i = 0; i < expected.size(); ++i)
       EXPECT_LT((found[i] - expected[i]).norm().item<double>(), 1e-3 * expected[i].norm().item<double>() + 1e-6) << i;
@@ -414,8 +490,8 @@ TEST(Decoder, KeepsDocumentsApart) {
   ForwardContext context;
   context.documents_BT = torch::tensor({{0, 0, 0, 0, 1, 1, 1, 1, 1, 1}}, torch::kInt);
   context.positions_BT = positions_in_documents(context.documents_BT);
-  const auto packed = decoder->logits(decoder(text, context));
-  const auto alone = decoder->logits(decoder(text.narrow(1, 4, 6).contiguous(), ForwardContext{}));
+  const auto packed = decoder->head.logits(decoder(text, context));
+  const auto alone = decoder->head.logits(decoder(text.narrow(1, 4, 6).contiguous(), ForwardContext{}));
   EXPECT_TRUE(torch::allclose(packed.narrow(1, 4, 6), alone, 1e-4, 1e-5));
 }
 

@@ -25,23 +25,54 @@ Batch batch_of(int64_t rows, int64_t context) {
   return batch;
 }
 
-void backward(Decoder& decoder, Batch batch) {
-  const BatchTensors tensors(batch);
-  decoder->loss(decoder(tensors.tokens_BT, tensors.context), tensors.labels_BT).backward();
+/// Language modelling on batches that are given.
+class GivenBatches : public Objective {
+ public:
+  GivenBatches(Decoder decoder, std::vector<Batch> batches)
+      : decoder_(std::move(decoder)), batches_(std::move(batches)) {}
+  void open(Recipe&) override {}
+  void make_model(const Recipe&, torch::ScalarType) override {}
+  std::vector<WeightEntry> weights() const override { return decoder_->weights(); }
+  torch::Tensor forward(int64_t batch, const BatchView& view) override {
+    BatchTensors tensors(batches_.at(static_cast<size_t>(batch)));
+    tensors.context.probe = view.probe;
+    return decoder_(tensors.tokens_BT, tensors.context);
+  }
+  torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) override {
+    return decoder_->head.loss(hidden, BatchTensors(batches_.at(static_cast<size_t>(batch))).labels_BT);
+  }
+  bool has_validation() const override { return false; }
+  std::optional<Validation> validate() override { return std::nullopt; }
+  std::string fingerprint() const override { return ""; }
+
+ private:
+  Decoder decoder_;
+  std::vector<Batch> batches_;
+};
+
+void backward(Decoder& decoder, const Batch& batch) {
+  GivenBatches objective(decoder, {batch});
+  objective.loss(0, objective.forward(0, {})).backward();
+}
+
+std::string place_of(Decoder& decoder, const std::vector<Batch>& batches) {
+  GivenBatches objective(decoder, batches);
+  return place_of_divergence(objective, decoder->config(), 0, static_cast<int64_t>(batches.size()));
 }
 
 /// Every row of the table against norms in float64, and updates as the weights show them.
 TEST(StepDiagnostics, GivesGradientsWeightsAndTheTrueUpdate) {
   for (const std::string kind : {"sgd", "adamw", "muon"}) {
     auto decoder = tiny_decoder();
-    auto optimizer = make_optimizer(decoder, {.kind = kind, .clip = 0.5});
+    auto optimizer = make_optimizer(decoder->weights(), {.kind = kind, .clip = 0.5}, torch::kFloat);
     for (int step = 0; step < 2; ++step) {  // the second with momentum
       backward(decoder, batch_of(2, 20));
-      const auto rows = llama_weights(decoder);
+      const auto rows = file_tensors(decoder->weights());
       std::vector<torch::Tensor> before;
       for (const auto& row : rows) before.push_back(row.tensor.detach().to(torch::kDouble).clone());
-      const auto head = decoder->named_parameters()["blocks_1.attention.qkv.weight"].grad().clone();
-      StepDiagnostics diagnostics(decoder, batch_of(2, 20));
+      const auto head = decoder->blocks[1]->attention.qkv.weight.tensor().grad().clone();
+      GivenBatches objective(decoder, {batch_of(2, 20)});
+      StepDiagnostics diagnostics(objective, decoder->config(), 0);
       optimizer.step(0.01, optimizer.gradient_norm());
       const auto report = diagnostics.finish();
       ASSERT_EQ(report.parameters.size(), rows.size());
@@ -70,18 +101,18 @@ TEST(StepDiagnostics, GivesGradientsWeightsAndTheTrueUpdate) {
 TEST(PlaceOfDivergence, IsInTheForwardPassOrInTheGradientNearestToTheHead) {
   auto decoder = tiny_decoder();
   backward(decoder, batch_of(1, 8));
-  EXPECT_EQ(place_of_divergence(decoder, {batch_of(1, 8)}), "");
+  EXPECT_EQ(place_of(decoder, {batch_of(1, 8)}), "");
   {
     torch::NoGradGuard no_gradients;
-    decoder->blocks[0]->attention->out->weight.mutable_grad()[0][0] = INFINITY;
-    decoder->blocks[2]->attention->out->weight.mutable_grad()[0][0] = INFINITY;
+    decoder->blocks[0]->attention.out.weight.tensor().mutable_grad()[0][0] = INFINITY;
+    decoder->blocks[2]->attention.out.weight.tensor().mutable_grad()[0][0] = INFINITY;
   }
-  EXPECT_EQ(place_of_divergence(decoder, {batch_of(1, 8)}), "the gradient of model.layers.2.self_attn.o_proj.weight");
+  EXPECT_EQ(place_of(decoder, {batch_of(1, 8)}), "the gradient of model.layers.2.self_attn.o_proj.weight");
   {
     torch::NoGradGuard no_gradients;
-    decoder->blocks[1]->attention->qkv->weight[0][0] = NAN;
+    decoder->blocks[1]->attention.qkv.weight.tensor()[0][0] = NAN;
   }
-  EXPECT_EQ(place_of_divergence(decoder, {batch_of(1, 8)}), "the queries of layer 1");
+  EXPECT_EQ(place_of(decoder, {batch_of(1, 8)}), "the queries of layer 1");
 }
 
 TEST(PlaceOfDivergence, IsLookedForInAllBatchesOfAStep) {
@@ -92,9 +123,9 @@ TEST(PlaceOfDivergence, IsLookedForInAllBatchesOfAStep) {
   std::fill(good.tokens.begin(), good.tokens.end(), 1);
   bad.tokens.back() = 2;
   torch::NoGradGuard no_gradients;
-  decoder->embedding->weight[2].fill_(INFINITY);
-  EXPECT_EQ(place_of_divergence(decoder, {good}), "");
-  EXPECT_EQ(place_of_divergence(decoder, {good, bad}), "the residual stream in front of layer 0");
+  decoder->embedding.weight.tensor()[2].fill_(INFINITY);
+  EXPECT_EQ(place_of(decoder, {good}), "");
+  EXPECT_EQ(place_of(decoder, {good, bad}), "the residual stream in front of layer 0");
 }
 
 StepReport report_of(double rms, double update, double entropy) {

@@ -10,7 +10,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/random.h"
 #include "prism/formats/token_shard.h"
-#include "prism/training/validation.h"
+#include "prism/training/language_modelling.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
@@ -60,8 +60,11 @@ class Run : public testing::Test {
 
   /// Trains `r` into a new folder and returns its records.
   std::vector<Json> train(const Recipe& r, const std::string& name) {
-    Trainer trainer(r, folder_.path() / name, 1, Start::fresh);
-    decoder_ = trainer.decoder();
+    auto objective = std::make_unique<LanguageModelling>();
+    const auto& language_modelling = *objective;
+    Trainer trainer(r, folder_.path() / name, std::move(objective));
+    trainer.prepare(Start::fresh);
+    decoder_ = language_modelling.decoder();
     EXPECT_TRUE(trainer.run().finished);
     return read_records(folder_.path() / name / "records.jsonl");
   }
@@ -71,6 +74,16 @@ class Run : public testing::Test {
     for (const auto& record : records)
       if (record["kind"] == kind) found.push_back(record[field].get<double>());
     return found;
+  }
+
+  /// A trainer that has made itself ready.
+  static Trainer prepared(const Recipe& r, const fs::path& run, Start start) {
+    Trainer trainer(r, run, make_objective(r));
+    trainer.prepare(start);
+    return trainer;
+  }
+  Trainer resumed(const std::string& name) const {
+    return prepared(load_run_recipe(folder_.path() / name), folder_.path() / name, Start::resume);
   }
 
   std::vector<std::string> checkpoints(const std::string& run, const std::string& prefix) const {
@@ -115,7 +128,8 @@ TEST_F(Run, ValidatesWithTheMeanOverEveryTokenOfTheSplit) {
   double sum = 0;
   for (int64_t w = 0; w < windows; ++w) {
     const auto row = torch::from_blob(tokens.data() + w * kContext, {1, kContext + 1}, torch::kLong).clone();
-    const auto logits = decoder_->logits(decoder_(row.narrow(1, 0, kContext), ForwardContext{})).to(torch::kDouble);
+    const auto logits =
+        decoder_->head.logits(decoder_(row.narrow(1, 0, kContext), ForwardContext{})).to(torch::kDouble);
     const auto chosen = logits.log_softmax(-1).gather(2, row.narrow(1, 1, kContext).unsqueeze(2));
     sum -= chosen.sum().item<double>();
   }
@@ -166,9 +180,9 @@ TEST_F(Run, ForgetsWhatLiesBehindTheCheckpointItGoesOnFrom) {
   fs::rename(folder_.path() / "cut/checkpoints" / checkpoints("cut", "best-")[0],
              folder_.path() / "cut/checkpoints/best-00000099");
   {
-    Trainer resumed(load_run_recipe(folder_.path() / "cut"), folder_.path() / "cut", 1, Start::resume);
+    Trainer trainer = resumed("cut");
     EXPECT_TRUE(checkpoints("cut", "best-").empty());
-    EXPECT_TRUE(resumed.run().finished);
+    EXPECT_TRUE(trainer.run().finished);
   }
   EXPECT_EQ(checkpoints("cut", "best-"), checkpoints("whole", "best-"));
 }
@@ -185,8 +199,7 @@ TEST_F(Run, GoesOnToTheSameRecordsWithEveryOptimizerAndSchedule) {
     fs::copy(folder_.path() / whole, folder_.path() / cut, fs::copy_options::recursive);
     for (const auto& name : checkpoints(cut, "step-"))
       if (name > "step-00000003") fs::remove_all(folder_.path() / cut / "checkpoints" / name);
-    Trainer resumed(load_run_recipe(folder_.path() / cut), folder_.path() / cut, 1, Start::resume);
-    EXPECT_TRUE(resumed.run().finished);
+    EXPECT_TRUE(resumed(cut).run().finished);
     const auto found = read_records(folder_.path() / cut / "records.jsonl");
     for (const char* field : {"loss", "learning_rate", "grad_norm"})
       EXPECT_EQ(values(found, "train", field), values(expected, "train", field)) << optimizer << " " << field;
@@ -220,8 +233,7 @@ TEST_F(Run, WarnsOfTheSameWhereItGoesOn) {
     fs::copy(folder_.path() / "whole", folder_.path() / cut, fs::copy_options::recursive);
     for (const auto& name : checkpoints(cut, "step-"))
       if (name > last) fs::remove_all(folder_.path() / cut / "checkpoints" / name);
-    Trainer resumed(load_run_recipe(folder_.path() / cut), folder_.path() / cut, 1, Start::resume);
-    EXPECT_TRUE(resumed.run().finished);
+    EXPECT_TRUE(resumed(cut).run().finished);
     EXPECT_EQ(warnings(read_records(folder_.path() / cut / "records.jsonl")), expected);
   }
 }
@@ -237,7 +249,7 @@ TEST_F(Run, TrainsOnAMixtureAndValidatesOnItsFolder) {
   mixed.data.mixture = {{mixed.data.folder, 5}};
   EXPECT_EQ(values(train(mixed, "one"), "train", "loss"), values(plain, "train", "loss"));
   mixed.data.mixture = {{mixed.data.folder, 1}, {"", 1}};
-  EXPECT_REFUSED(Trainer(mixed, folder_.path() / "none", 1, Start::fresh), "a folder in each part");
+  EXPECT_REFUSED(prepared(mixed, folder_.path() / "none", Start::fresh), "a folder in each part");
   // Another tokenizer's tokens.
   DatasetInfo info;
   info.vocab_size = kVocabulary;
@@ -245,7 +257,7 @@ TEST_F(Run, TrainsOnAMixtureAndValidatesOnItsFolder) {
   info.train_tokens = 3000;
   write_file(folder_.path() / "more/data.json", to_text(fields_to_json(info)));
   mixed.data.mixture = {{mixed.data.folder, 1}, {(folder_.path() / "more").string(), 1}};
-  EXPECT_REFUSED(Trainer(mixed, folder_.path() / "none", 1, Start::fresh), "tokens of one tokenizer");
+  EXPECT_REFUSED(prepared(mixed, folder_.path() / "none", Start::fresh), "tokens of one tokenizer");
   EXPECT_FALSE(fs::exists(folder_.path() / "none"));
 }
 
@@ -265,7 +277,7 @@ TEST_F(Run, BeginsWithTheWeightsOfAnotherModelWhateverItsHeads) {
   // The first loss is near the other's last, the weights are the same, the first layer cuts them into other heads.
   EXPECT_LT(values(second, "train", "loss")[0], values(first, "train", "loss")[0] - 0.1);
   const auto weights = [&](const std::string& name) {
-    return load_model(folder_.path() / name, torch::kFloat).decoder->blocks[0]->attention->qkv->weight;
+    return load_model(folder_.path() / name, torch::kFloat).decoder->blocks[0]->attention.qkv.weight.tensor();
   };
   EXPECT_TRUE(torch::equal(weights("first"), weights("second")));
   r.init = "nowhere";
@@ -316,14 +328,13 @@ TEST_F(Run, LooksInsideNowAndThenWithoutChangingAnything) {
   EXPECT_EQ(values(unseen, "train", "loss"), values(records, "train", "loss"));
   EXPECT_EQ(values(unseen, "train", "grad_norm"), values(records, "train", "grad_norm"));
   r.train.diagnose_steps = -1;
-  EXPECT_REFUSED(Trainer(r, folder_.path() / "none", 1, Start::fresh), "train.diagnose_steps");
+  EXPECT_REFUSED(prepared(r, folder_.path() / "none", Start::fresh), "train.diagnose_steps");
 }
 
 TEST_F(Run, WithoutItsCheckpointsIsNotTrainedAgainUnderItsName) {
   train(recipe(), "kept");
   fs::remove_all(folder_.path() / "kept/checkpoints");
-  EXPECT_REFUSED(Trainer(load_run_recipe(folder_.path() / "kept"), folder_.path() / "kept", 1, Start::resume),
-                 "the records alone were kept");
+  EXPECT_REFUSED(resumed("kept"), "the records alone were kept");
 }
 
 TEST_F(Run, WhoseLastStepRuinsTheWeightsHasDiverged) {
@@ -361,7 +372,7 @@ TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   EXPECT_EQ(values(records, "diverged", "step"), (std::vector<double>{steps.back() + 1}));
   EXPECT_EQ(static_cast<double>(losses.size()), steps.back()) << "the curve ends at the last finite loss";
   // A run that diverges at once when it goes on has nothing to add to the curve.
-  EXPECT_THROW(Trainer(load_run_recipe(run), run, 1, Start::resume).run(), FailedError);
+  EXPECT_THROW(resumed("diverged").run(), FailedError);
   const auto again = read_records(run / "records.jsonl");
   EXPECT_EQ(values(again, "train", "loss"), losses);
   EXPECT_EQ(again.back()["kind"], "diverged");

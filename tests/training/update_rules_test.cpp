@@ -9,6 +9,7 @@
 #include <set>
 
 #include "prism/layers/linear.h"
+#include "prism/models/decoder.h"
 #include "tests/core/message_of.h"
 
 namespace prism {
@@ -160,15 +161,15 @@ ModelConfig small_model() {
 std::map<std::string, torch::Tensor> weights_after_a_step(const OptimizerOptions& options) {
   Decoder decoder(small_model());
   decoder->initialise(1);
-  auto optimizer = make_optimizer(decoder, options);
+  auto optimizer = make_optimizer(decoder->weights(), options, torch::kFloat);
   torch::manual_seed(6);
   const auto tokens = torch::randint(0, 11, {4, 8}, torch::kLong);
-  decoder->loss(decoder(tokens, ForwardContext{}), tokens.roll(-1, 1)).backward();
+  decoder->head.loss(decoder(tokens, ForwardContext{}), tokens.roll(-1, 1)).backward();
   optimizer.step(0.01, optimizer.gradient_norm());
   std::map<std::string, torch::Tensor> weights;
-  for (const auto& parameter : decoder->named_parameters()) {
-    EXPECT_FALSE(parameter.value().grad().defined());
-    weights[parameter.key()] = parameter.value().detach();
+  for (const auto& entry : decoder->weights()) {
+    EXPECT_FALSE(entry.weight.tensor().grad().defined());
+    weights[entry.name] = entry.weight.tensor().detach();
   }
   return weights;
 }
@@ -196,26 +197,27 @@ TEST(MakeOptimizer, RemembersEveryWeightUnderItsName) {
   for (const char* kind : {"adamw", "muon", "sgd"}) {
     Decoder decoder(small_model());
     std::set<std::string> names;
-    for (const auto& tensor : make_optimizer(decoder, {.kind = kind}).state()) {
+    const auto weights = decoder->weights();
+    for (const auto& tensor : make_optimizer(weights, {.kind = kind}, torch::kFloat).state()) {
       EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
       const auto weight = tensor.name.substr(0, tensor.name.rfind('.'));
-      EXPECT_EQ(tensor.tensor.sizes(), decoder->named_parameters()[weight].sizes()) << tensor.name;
+      EXPECT_EQ(tensor.tensor.sizes(), find_weight(weights, weight).tensor().sizes()) << tensor.name;
     }
-    EXPECT_GE(names.size(), decoder->named_parameters().size()) << kind;
+    EXPECT_GE(names.size(), weights.size()) << kind;
   }
 }
 
 TEST(Optimizer, MakesCopiesOfTheWeightsStale) {
   Linear linear(4, 4);
   torch::NoGradGuard no_gradients;
-  linear->weight.normal_();
+  linear.weight.tensor().normal_();
   const auto x = torch::randn({2, 4}).to(torch::kBFloat16);
   const auto before = linear(x);
-  auto optimizer = optimizer_of<AdamW>({{"weight", linear->weight}}, AdamWOptions(), 1.0);
-  linear->weight.mutable_grad() = torch::ones({4, 4});
+  auto optimizer = optimizer_of<AdamW>({{"weight", linear.weight.tensor()}}, AdamWOptions(), 1.0);
+  linear.weight.tensor().mutable_grad() = torch::ones({4, 4});
   optimizer.step(0.5, optimizer.gradient_norm());
   EXPECT_GT((linear(x) - before).abs().max().item<float>(), 0.1);
-  EXPECT_TRUE(torch::equal(linear->cast(torch::kBFloat16), linear->weight.to(torch::kBFloat16)));
+  EXPECT_TRUE(torch::equal(linear.weight.cast(torch::kBFloat16), linear.weight.tensor().to(torch::kBFloat16)));
 }
 
 TEST(OptimizerOptions, ThatNoUpdateCanUseAreRefused) {

@@ -1,0 +1,30 @@
+// Which feed-forward part a block has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace prism {
+
+struct FfnConfig {
+  std::string kind = "swiglu";
+  int64_t width = 0, depth = 1;
+  bool bias = false;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("kind", kind, feed_forward_help());
+    v("width", width, "inner features");
+    v("depth", depth, "relu: how many times so many inner features follow each other, each max(0, W x) of the last");
+    v("bias", bias, "every projection adds a bias; not with swiglu");
+  }
+
+ private:
+  /// The formula of each kind.
+  static const char* feed_forward_help();
+};
+
+/// @throws InputError naming the layer for an unknown kind, a width or depth below 1, or what a kind does not have.
+void check(const FfnConfig& config, size_t layer);
+
+}  // namespace prism

@@ -1,0 +1,28 @@
+#include "prism/models/language_model_head.h"
+
+#include "prism/kernels/cross_entropy.h"
+
+namespace prism {
+
+LanguageModelHead::LanguageModelHead(const Weight& embedding)
+    : LanguageModelHead(embedding.shape()[1], embedding.shape()[0]) {
+  projection_.weight = embedding;
+}
+
+torch::Tensor LanguageModelHead::logits(const torch::Tensor& hidden) const {
+  return projection_(hidden).to(weight().tensor().scalar_type());
+}
+
+torch::Tensor LanguageModelHead::loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT,
+                                      double z_loss) const {
+  return head_cross_entropy(hidden_BTD.flatten(0, 1), weight().tensor(), weight().cast(hidden_BTD.scalar_type()),
+                            labels_BT.flatten().to(hidden_BTD.device()), z_loss);
+}
+
+torch::Tensor LanguageModelHead::token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) const {
+  const auto losses = head_token_losses(hidden_BTD.flatten(0, 1), weight().cast(hidden_BTD.scalar_type()),
+                                        labels_BT.flatten().to(hidden_BTD.device()));
+  return losses.view(labels_BT.sizes()).cpu();
+}
+
+}  // namespace prism

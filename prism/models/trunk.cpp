@@ -1,0 +1,55 @@
+#include "prism/models/trunk.h"
+
+#include <ATen/Functions.h>
+
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/models/recompute.h"
+
+namespace prism {
+
+Trunk::Trunk(ModelConfig config) : embedding(config.vocab_size, config.d_model), config_(std::move(config)) {
+  const auto rotary = std::make_shared<RotaryCache>();
+  if (config_.learned_positions) positions = Embedding(config_.context, config_.d_model);
+  for (size_t i = 0; i < config_.layers.size(); ++i)
+    blocks.push_back(std::make_shared<Block>(config_.d_model, config_.norm_eps, config_.layers[i], i, rotary));
+  if (config_.final_norm) norm = RmsNorm(config_.d_model, config_.norm_eps);
+}
+
+void Trunk::visit(WeightVisitor& v) const {
+  v.module("embedding", "model.embed_tokens", embedding);
+  v.module("positions", "model.embed_positions", positions);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    v.layer(i, fmt::format("blocks_{}", i), fmt::format("model.layers.{}", i), *blocks[i]);
+  v.module("norm", "model.norm", norm);
+}
+
+torch::Tensor Trunk::embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past) const {
+  auto stream_BTD = embedding(tokens_BT.to(device()));
+  if (!positions) return stream_BTD;
+  if (context.positions_BT.defined()) return stream_BTD + positions(context.positions_BT);
+  return stream_BTD + positions.weight.tensor().narrow(0, past, tokens_BT.size(1));
+}
+
+torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContext& given) const {
+  const int64_t past = given.cache != nullptr ? given.cache->length() : 0, tokens = tokens_BT.size(1);
+  PRISM_CHECK(past + tokens <= config_.context, "decoder",
+              "expected at most {} positions, the model's context; found {}.", config_.context, past + tokens);
+  const auto [lowest, highest] = tokens_BT.aminmax();
+  PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "decoder",
+              "expected token ids within 0-{}; found {}-{}; does the tokenizer belong to this model?",
+              config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
+  const ForwardContext context = on_device(given, device());
+  Residual residual{embed(tokens_BT, context, past), {}};
+  const bool recomputes = recomputes_ && torch::GradMode::is_enabled();
+  for (const auto& block : blocks)
+    residual = recomputes ? recomputed(block, residual, context, compute_type_)
+                          : block->forward(residual, context, compute_type_);
+  if (context.cache != nullptr) context.cache->advance(tokens);
+  const auto last = normed(norm, residual, compute_type_);
+  if (context.probe != nullptr) context.probe->observe_residual(blocks.size(), last.sum);
+  return last.normed;
+}
+
+}  // namespace prism

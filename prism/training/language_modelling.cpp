@@ -1,0 +1,213 @@
+#include "prism/training/language_modelling.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "prism/checkpoint/model_folder.h"
+#include "prism/core/error.h"
+#include "prism/models/batch.h"
+#include "prism/models/cost.h"
+#include "prism/training/final.h"
+#include "prism/training/validation.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kOperation = "train";
+
+void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
+  PRISM_CHECK(a.tokenizer() == b.tokenizer(), kOperation,
+              "data: expected tokens of one tokenizer; found {} in {} and {} in {}; tokenize both with one.",
+              a.tokenizer(), a.folder().string(), b.tokenizer(), b.folder().string());
+}
+
+}  // namespace
+
+void LanguageModelling::open(Recipe& recipe) {
+  recipe_ = recipe;
+  const fs::path folder = recipe_.data.folder;
+  PRISM_CHECK(!folder.empty(), kOperation,
+              "expected data.folder, made by prism tokenize; found none; give --data.folder DIR.");
+  if (fs::exists(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
+  const auto mixture = open_training_data();
+  const auto& info = train_data_[0]->info();
+  PRISM_CHECK(
+      !info || !tokenizer_ || info->tokenizer_fingerprint == tokenizer_->fingerprint_text(), kOperation,
+      "expected the tokenizer that made the shards of {} ({}); found another tokenizer.json ({}) in {}; restore it, or "
+      "run prism tokenize again.",
+      train_data_[0]->folder().string(), info->tokenizer_fingerprint, tokenizer_->fingerprint_text(), folder.string());
+  const int64_t needed = info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0;
+  if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = needed;
+  PRISM_CHECK(recipe_.model.vocab_size >= needed, kOperation,
+              "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
+              needed, recipe_.model.vocab_size);
+  const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
+  const WindowOptions options{.context = recipe_.model.context,
+                              .rows = recipe_.train.batch_rows,
+                              .seed = recipe_.seed,
+                              .document_mask = recipe_.data.document_mask,
+                              .stride = recipe_.data.stride};
+  loader_ = std::make_unique<WindowLoader>(mixture, options, end_of_text);
+  open_validation_data(options, end_of_text);
+  complete(recipe_.model);
+  check_samples();
+  check_final(recipe_.final, tokenizer(), valid_windows_.get());
+  recipe = recipe_;
+}
+
+std::vector<WeightedData> LanguageModelling::open_training_data() {
+  auto sources = recipe_.data.mixture;
+  if (sources.empty()) sources.push_back({recipe_.data.folder, 1.0});
+  std::vector<WeightedData> mixture;
+  for (const auto& [folder, weight] : sources) {
+    PRISM_CHECK(!folder.empty(), kOperation, "data.mixture: expected a folder in each part; found none; name it.");
+    train_data_.push_back(std::make_unique<TokenDataset>(folder, "train"));
+    check_same_tokenizer(*train_data_.front(), *train_data_.back());
+    mixture.push_back({train_data_.back().get(), weight});
+  }
+  return mixture;
+}
+
+void LanguageModelling::open_validation_data(WindowOptions options, int64_t end_of_text) {
+  const fs::path folder = recipe_.data.folder;
+  const auto& info = train_data_[0]->info();
+  if (find_shards(folder, "valid").empty()) {
+    PRISM_CHECK(!recipe_.data.mixture.empty() || !info || info->valid_tokens == 0, kOperation,
+                "expected the validation shards that data.json speaks of; found none in {}; restore them, or run prism "
+                "tokenize again.",
+                folder.string());
+    return;
+  }
+  valid_data_ = std::make_unique<TokenDataset>(folder, "valid");
+  check_same_tokenizer(*train_data_[0], *valid_data_);
+  PRISM_CHECK(valid_data_->size() > recipe_.model.context, kOperation,
+              "expected more than {} validation tokens, one context; found {} in {}; give prism tokenize a larger "
+              "--valid-share.",
+              recipe_.model.context, valid_data_->size(), folder.string());
+  options.shuffle = false;
+  options.stride = 0;
+  valid_windows_ = std::make_unique<WindowLoader>(*valid_data_, options, end_of_text);
+}
+
+void LanguageModelling::make_model(const Recipe& recipe, torch::ScalarType type) {
+  decoder_ = Decoder(recipe.model);
+  decoder_->set_compute_type(type);
+  decoder_->set_recompute(recipe.train.recompute);
+}
+
+Batch& LanguageModelling::batch_of(int64_t n) {
+  const auto kept = batches_.find(n);
+  if (kept != batches_.end()) return kept->second;
+  const int64_t window = n * recipe_.train.batch_rows;
+  if (loader_->position() != window) loader_->seek(window);
+  while (batches_.size() >= static_cast<size_t>(recipe_.train.accumulate)) batches_.erase(batches_.begin());
+  return batches_.emplace(n, loader_->next()).first->second;
+}
+
+torch::Tensor LanguageModelling::forward(int64_t batch, const BatchView& view) {
+  Batch& whole = batch_of(batch);
+  // The tensors are views of the batch: fewer rows are its first ones.
+  const int64_t rows = std::exchange(whole.rows, view.rows == 0 ? whole.rows : std::min(view.rows, whole.rows));
+  BatchTensors tensors(whole);
+  whole.rows = rows;
+  tensors.context.probe = view.probe;
+  tensors.context.auxiliary = view.auxiliary;
+  return decoder_(tensors.tokens_BT, tensors.context);
+}
+
+torch::Tensor LanguageModelling::loss(int64_t batch, const torch::Tensor& hidden) {
+  return decoder_->head.loss(hidden, BatchTensors(batch_of(batch)).labels_BT, recipe_.train.z_loss);
+}
+
+std::optional<Validation> LanguageModelling::validate() {
+  const auto found = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens);
+  if (!found) return std::nullopt;
+  return Validation{found->loss, found->tokens};
+}
+
+std::string LanguageModelling::fingerprint() const {
+  std::string text;
+  for (const auto& part : train_data_)
+    text += fmt::format("{}-{}-{:016x}-", part->tokenizer(), part->size(), part->fingerprint());
+  return fmt::format("{}{:016x}", text, valid_data_ != nullptr ? valid_data_->fingerprint() : 0);
+}
+
+Json LanguageModelling::description() const {
+  if (!valid_data_) return Json::object();
+  return {{"tokenizer", valid_data_->tokenizer()},
+          {"validation", fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens)}};
+}
+
+std::vector<std::string> LanguageModelling::notes() const {
+  if (tokenizer_ || recipe_.train.sample_prompts.empty()) return {};
+  return {fmt::format("{} has no tokenizer.json, so train.sample_prompts are left out", recipe_.data.folder)};
+}
+
+int64_t LanguageModelling::flops_per_token() const {
+  return model_cost(*decoder_).flops_per_token;
+}
+
+void LanguageModelling::initialise(const Recipe& recipe) {
+  if (recipe.init.empty()) return Objective::initialise(recipe);
+  const auto folder = find_model_folder(recipe.init);
+  if (tokenizer_ && fs::exists(folder / kTokenizerName)) {
+    const auto theirs = Tokenizer::load(folder).fingerprint_text();
+    PRISM_CHECK(
+        theirs == tokenizer_->fingerprint_text(), kOperation,
+        "init: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that.",
+        tokenizer_->fingerprint_text(), theirs, folder.string());
+  }
+  try {
+    load(folder);
+  } catch (const InputError& error) {
+    throw InputError(
+        kOperation, fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); heads may "
+                                "differ, but not d_model, layers, feed-forward widths, what all heads or all key/value "
+                                "heads are wide together, nor norms of queries and keys.",
+                                error.reason()));
+  }
+}
+
+void LanguageModelling::save(const fs::path& folder) const {
+  save_model(folder, decoder_, tokenizer());
+}
+
+GenerateOptions LanguageModelling::sample_options(const std::string& prompt, double temperature) const {
+  GenerateOptions options;
+  const auto room = room_behind(recipe_.model, *tokenizer_, prompt);
+  options.max_new_tokens = std::min(recipe_.train.sample_tokens, room.value_or(recipe_.train.sample_tokens));
+  options.heed_signals = false;  // a sample cut short would stand in the records for ever
+  options.sampler.temperature = temperature;
+  options.sampler.seed = recipe_.seed;
+  return options;
+}
+
+void LanguageModelling::check_samples() const {
+  if (!tokenizer_) return;
+  for (const auto& prompt : recipe_.train.sample_prompts) {
+    try {
+      room_behind(recipe_.model, *tokenizer_, prompt);
+    } catch (const InputError& error) {
+      throw InputError(kOperation, fmt::format("train.sample_prompts: {}.", error.reason()));
+    }
+  }
+}
+
+std::vector<Json> LanguageModelling::samples() {
+  std::vector<Json> samples;
+  if (!tokenizer_) return samples;
+  for (const auto& prompt : recipe_.train.sample_prompts)
+    for (const double temperature : sample_temperatures(recipe_.train.sample_temperature)) {
+      const auto sample = generate(decoder_, *tokenizer_, prompt, sample_options(prompt, temperature));
+      samples.push_back({{"prompt", prompt}, {"temperature", temperature}, {"text", sample.text}});
+    }
+  return samples;
+}
+
+std::optional<std::vector<Json>> LanguageModelling::measure_finals() {
+  return final_records(decoder_, tokenizer(), valid_windows_.get(), recipe_.final);
+}
+
+}  // namespace prism

@@ -1,0 +1,58 @@
+// Language modelling: each token of windows of text is predicted from those before it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/data/loader.h"
+#include "prism/generation/generate.h"
+#include "prism/models/decoder.h"
+#include "prism/tokenizer/tokenizer.h"
+#include "prism/training/objective.h"
+
+namespace prism {
+
+/// Trains a Decoder by cross-entropy over shuffled windows of token shards; validates on the "valid" split.
+class LanguageModelling : public Objective {
+ public:
+  void open(Recipe& recipe) override;
+  void make_model(const Recipe& recipe, torch::ScalarType type) override;
+  std::vector<WeightEntry> weights() const override { return decoder_->weights(); }
+  torch::Tensor forward(int64_t batch, const BatchView& view) override;
+  torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) override;
+  bool has_validation() const override { return valid_windows_ != nullptr; }
+  std::optional<Validation> validate() override;
+  std::string fingerprint() const override;
+  Json description() const override;
+  std::vector<std::string> notes() const override;
+  int64_t flops_per_token() const override;
+  void initialise(const Recipe& recipe) override;
+  void save(const std::filesystem::path& folder) const override;
+  std::vector<Json> samples() override;
+  std::optional<std::vector<Json>> measure_finals() override;
+
+  Decoder decoder() const { return decoder_; }
+
+ private:
+  std::vector<WeightedData> open_training_data();
+  void open_validation_data(WindowOptions options, int64_t end_of_text);
+  /// A prompt that does not fit must be found out before the first step, not after the last.
+  void check_samples() const;
+  GenerateOptions sample_options(const std::string& prompt, double temperature) const;
+  /// The batch, from the loader or from those that are kept.
+  Batch& batch_of(int64_t n);
+  const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+
+  Recipe recipe_;
+  std::vector<std::unique_ptr<TokenDataset>> train_data_;  ///< the parts of a mixture, or one
+  std::unique_ptr<TokenDataset> valid_data_;
+  std::unique_ptr<WindowLoader> loader_, valid_windows_;
+  std::map<int64_t, Batch> batches_;  ///< the latest, as many as a step has: diagnostics look at them again
+  std::optional<Tokenizer> tokenizer_;
+  Decoder decoder_{nullptr};
+};
+
+}  // namespace prism

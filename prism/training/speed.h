@@ -1,0 +1,50 @@
+// How fast a run trains: tokens a second, and the share of the CPU's limit that this is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace prism {
+
+class TrainingSpeed {
+ public:
+  TrainingSpeed() = default;
+  /// @param flops_per_token  of training. @param peak_gflops  the CPU's limit; absent on a GPU.
+  TrainingSpeed(double flops_per_token, std::optional<double> peak_gflops)
+      : flops_per_token_(flops_per_token), peak_gflops_(peak_gflops) {}
+
+  /// Training starts, or goes on. @param tokens, seconds  so far, in steps.
+  void begin(int64_t tokens, double seconds) { begun_ = logged_ = {tokens, seconds}; }
+  /// Tokens a second since begin().
+  double since_begin(int64_t tokens, double seconds) const { return rate(begun_, tokens, seconds); }
+  /// Tokens a second since the last call, or begin().
+  double log(int64_t tokens, double seconds) {
+    const double found = rate(logged_, tokens, seconds);
+    logged_ = {tokens, seconds};
+    return found;
+  }
+  /// Tokens at the last log().
+  int64_t logged_tokens() const { return logged_.tokens; }
+
+  std::optional<double> peak_gflops() const { return peak_gflops_; }
+  /// Of the CPU's limit; absent on a GPU.
+  std::optional<double> peak_share(double tokens_per_s) const {
+    if (!peak_gflops_) return std::nullopt;
+    return tokens_per_s * flops_per_token_ / (*peak_gflops_ * 1e9);
+  }
+
+ private:
+  struct Place {
+    int64_t tokens = 0;
+    double seconds = 0;
+  };
+  static double rate(const Place& from, int64_t tokens, double seconds) {
+    return static_cast<double>(tokens - from.tokens) / (seconds - from.seconds);
+  }
+
+  double flops_per_token_ = 0;
+  std::optional<double> peak_gflops_;
+  Place begun_, logged_;
+};
+
+}  // namespace prism
