@@ -115,6 +115,8 @@ failures=0
 check "clang-format" check_format
 check "include ranks: self-test" scripts/check_includes.py --self-test
 check "include ranks" scripts/check_includes.py
+check "class sizes: self-test" scripts/check_classes.py --self-test
+check "class sizes" scripts/check_classes.py
 check "no layer speaks for all" check_layers
 check "no machine's paths" check_paths
 check "shellcheck" check_shell
