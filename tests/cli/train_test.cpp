@@ -126,7 +126,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"train", "--recipe", "none.json"}), 2, {"none.json"});
   expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "--recipe"});
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", ""}), 2, {"--out", "empty name"});
-  expect_sentence(train({"--model.layers[0].ffn.kind", "gelu"}), 2, {"layer 0", "swiglu"});
+  expect_sentence(train({"--model.layers[0].ffn.kind", "mixture"}), 2, {"layer 0", "swiglu"});
   expect_sentence(train({"--thread", "1"}), 2, {"did you mean --threads?"});
   expect_sentence(run({"train", "recipe.json"}), 2, {"write --recipe recipe.json"});
   expect_sentence(run({"train", "--recip", "recipe.json", "--out", "never"}), 2, {"did you mean --recipe?"});
