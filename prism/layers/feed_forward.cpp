@@ -1,6 +1,7 @@
 #include "prism/layers/feed_forward.h"
 
 #include "prism/core/error.h"
+#include "prism/layers/gelu_mlp.h"
 #include "prism/layers/relu_mlp.h"
 #include "prism/layers/swiglu_mlp.h"
 
@@ -21,6 +22,7 @@ std::shared_ptr<FeedForward> make(int64_t d_model, const FfnConfig& config) {
 constexpr Kind kKinds[] = {
     {"swiglu", "W_down (silu(W_gate x) * W_up x)", false, false, make<SwigluMlp>},
     {"relu", "W_down max(0, W_up x), with depth and bias", true, true, make<ReluMlp>},
+    {"gelu", "W_down gelu(W_up x), with bias", false, true, make<GeluMlp>},
 };
 
 /// Those that `wanted` holds for: "swiglu or relu".

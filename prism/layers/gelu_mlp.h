@@ -1,0 +1,22 @@
+// The feed-forward part of GPT-2 and BERT.
+#pragma once
+
+#include "prism/layers/feed_forward.h"
+#include "prism/layers/linear.h"
+
+namespace prism {
+
+/// y = W_down gelu(W_up x + b_up) + b_down,  gelu(a) = a Phi(a), Phi the distribution function of N(0, 1), exact and
+/// not by tanh; biases where the config has them. Source: arXiv 1606.08415.
+class GeluMlp : public FeedForward {
+ public:
+  GeluMlp(int64_t d_model, const FfnConfig& config);
+
+  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
+  void visit(WeightVisitor& v) const override;
+
+  Linear up;    ///< [width, d_model]
+  Linear down;  ///< [d_model, width]
+};
+
+}  // namespace prism
