@@ -2,14 +2,19 @@
 
 #include <ATen/Functions.h>
 
+#include "prism/attention/prefill.h"
 #include "prism/core/error.h"
 #include "prism/kernels/rotate.h"
+#include "prism/sparse/rotary_pairs.h"
 
 namespace prism {
 
 Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
                      std::shared_ptr<RotaryCache> rotary)
-    : config_(config), index_(index), pairs_(rotary_pairs(config.rotary, config.head_dim)), rotary_(std::move(rotary)) {
+    : config_(config),
+      index_(index),
+      pairs_(std::make_shared<RotaryPairs>(rotary_pairs(config.rotary, config.head_dim))),
+      rotary_(std::move(rotary)) {
   PRISM_CHECK(config.heads > 0 && config.head_dim > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0,
               "attention",
               "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
@@ -70,7 +75,7 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
   if (context.probe != nullptr) context.probe->observe_attention(index_, input);
   const auto output = context.prefill == nullptr ? attend(input, context.backend)
-                                                 : context.prefill->attend(index_, input, pairs_, context.cache,
+                                                 : context.prefill->attend(index_, input, *pairs_, context.cache,
                                                                            context.prompt_length, context.backend);
   const auto joined_BTF = output.out_BTHE.reshape({batch, tokens, heads * config_.head_dim});
   return out ? out(joined_BTF) : joined_BTF;

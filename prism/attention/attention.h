@@ -38,7 +38,7 @@ class Attention {
 
   LayerConfig config_;
   size_t index_;
-  RotaryPairs pairs_;
+  std::shared_ptr<const RotaryPairs> pairs_;  ///< what a Prefill is told of the rotation
   std::shared_ptr<RotaryCache> rotary_;
 };
 

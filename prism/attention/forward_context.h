@@ -3,10 +3,11 @@
 
 #include "prism/attention/auxiliary.h"
 #include "prism/attention/kv_cache.h"
-#include "prism/attention/prefill.h"
 #include "prism/attention/probe.h"
 
 namespace prism {
+
+class Prefill;
 
 // B batch, T positions of this call
 struct ForwardContext {

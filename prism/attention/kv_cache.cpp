@@ -2,6 +2,7 @@
 
 #include "prism/core/error.h"
 #include "prism/kernels/huge_pages.h"
+#include "prism/sparse/selector.h"
 
 namespace prism {
 
@@ -29,6 +30,8 @@ KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t 
     layers_.push_back({std::move(k), std::move(v), nullptr});
   }
 }
+
+KvCache::~KvCache() = default;
 
 KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD) {
   const int64_t tokens = k_BGTD.size(2), end = length_ + tokens;

@@ -9,9 +9,10 @@
 
 #include "prism/attention/layer_config.h"
 #include "prism/kernels/attend.h"
-#include "prism/sparse/selector.h"
 
 namespace prism {
+
+class SelectorState;
 
 /// Bytes of keys and values for `tokens` positions over all layers.
 int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
@@ -20,6 +21,9 @@ class KvCache {
  public:
   KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type,
           const torch::Device& device = torch::kCPU);
+  ~KvCache();
+  KvCache(const KvCache&) = delete;
+  KvCache& operator=(const KvCache&) = delete;
 
   /// Stores one layer's new keys [B, G, T, D] and values and returns all of the layer's, new ones included.
   /// @throws InputError when the capacity is exceeded.

@@ -1,7 +1,9 @@
 #include "prism/attention/prefill.h"
 
+#include "prism/attention/kv_cache.h"
+#include "prism/attention/prefill_meter.h"
 #include "prism/core/error.h"
-#include "prism/core/timer.h"
+#include "prism/sparse/selectors.h"
 
 namespace prism {
 namespace {
@@ -10,16 +12,10 @@ constexpr const char* kOperation = "prefill";
 
 }  // namespace
 
-HeadStatistics LayerPrefill::all_heads() const {
-  return sum_of(heads);
-}
-
-Prefill::Prefill(const PrefillOptions& options)
-    : options_(options), selector_(find_selector(options.selector, options.settings)) {
+Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, PrefillMeter* meter)
+    : options_(options), selector_(find_selector(options.selector, options.settings, costs)), meter_(meter) {
   PRISM_CHECK(options.chunk >= 0, kOperation, "chunk: expected at least 1, or 0 for no chunks; found {}; change it.",
               options.chunk);
-  PRISM_CHECK(options.recall_rows >= 0, kOperation, "recall_rows: expected at least 0; found {}; raise it.",
-              options.recall_rows);
 }
 
 AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
@@ -33,35 +29,15 @@ AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const Rotary
                            .prompt_length = prompt_length};
   PRISM_CHECK(!input.documents_BS.defined(), kOperation,
               "expected one document a row, because selectors know of no others; found document boundaries.");
-  if (layer >= layers_.size()) layers_.resize(layer + 1);
-  auto& record = layers_[layer];
   std::unique_ptr<SelectorState> of_call;
   auto& state = cache == nullptr ? of_call : cache->selector_state(layer);
   if (!state) state = selector_->make_state(seen);
-  Timer timer;
+  if (meter_ != nullptr) meter_->before_select();
   input.block_mask = selector_->select(seen, *state);
-  record.select_seconds += timer.seconds();
-  timer.restart();
+  if (meter_ != nullptr) meter_->before_attend(layer);
   auto output = prism::attend(input, backend);
-  record.attend_seconds += timer.seconds();
-  timer.restart();
-  const auto heads = measure_mask(seen, input.block_mask, options_.recall_rows);
-  record.heads.resize(heads.size());
-  for (size_t h = 0; h < heads.size(); ++h) record.heads[h] += heads[h];
-  record.measure_seconds += timer.seconds();
+  if (meter_ != nullptr) meter_->after_attend(layer, seen, input.block_mask);
   return output;
-}
-
-LayerPrefill all_layers(const std::vector<LayerPrefill>& layers) {
-  LayerPrefill sum;
-  sum.heads.resize(1);
-  for (const auto& layer : layers) {
-    sum.heads[0] += layer.all_heads();
-    sum.select_seconds += layer.select_seconds;
-    sum.attend_seconds += layer.attend_seconds;
-    sum.measure_seconds += layer.measure_seconds;
-  }
-  return sum;
 }
 
 }  // namespace prism

@@ -8,6 +8,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/names.h"
+#include "prism/sparse/rotary_pairs.h"
 
 namespace prism {
 namespace {

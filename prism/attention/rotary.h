@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "prism/sparse/rotary_pairs.h"
-
 namespace prism {
+
+struct RotaryPairs;
 
 struct RotaryConfig {
   std::string kind = "rope";

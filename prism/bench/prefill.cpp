@@ -33,9 +33,9 @@ BlockMask choose(const Selector& selector, const SelectorInput& input) {
   return selector.select(input, *selector.make_state(input));
 }
 
-Candidate make_candidate(const PrefillMethod& method, const SelectorInput& input) {
-  Candidate candidate{find_selector(method.selector, method.settings), {}, 0};
-  choose(*candidate.selector, input);  // what is made once, a cost model or a thread's memory, is not counted
+Candidate make_candidate(const PrefillMethod& method, const PrefillCosts& costs, const SelectorInput& input) {
+  Candidate candidate{find_selector(method.selector, method.settings, costs), {}, 0};
+  choose(*candidate.selector, input);  // what is made once, a thread's memory, is not counted
   const MemoryPeak peak;
   candidate.mask = choose(*candidate.selector, input);
   candidate.extra_bytes = peak.extra_bytes();
@@ -115,6 +115,15 @@ void check_prefill_bench(const PrefillBench& bench) {
               total, needed);
 }
 
+std::vector<PrefillShape> cost_shapes(const PrefillBench& bench) {
+  std::vector<PrefillShape> shapes;
+  for (const auto& method : bench.methods)
+    if (const auto shape =
+            cost_shape(method.selector, method.settings, find_bench_dtype(bench.dtype), bench.mix.head_dim))
+      shapes.push_back(*shape);
+  return shapes;
+}
+
 std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
   check_prefill_bench(bench);
   const torch::NoGradGuard no_gradients;
@@ -125,7 +134,7 @@ std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
   dense.q_BTHD = heads.q_BTHD;
   dense.kv = {heads.k_BGSD, heads.v_BGSE, {}};
   std::vector<Candidate> candidates;
-  for (const auto& method : bench.methods) candidates.push_back(make_candidate(method, input));
+  for (const auto& method : bench.methods) candidates.push_back(make_candidate(method, bench.costs, input));
 
   const bool has_sdpa = bench.tokens <= bench.sdpa_tokens, is_grouped = heads.k_BGSD.size(1) != heads.q_BTHD.size(2);
   std::vector<std::function<void()>> calls = {[&] { attend(dense); },

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "prism/core/fields.h"
+#include "prism/sparse/prefill_cost.h"
 #include "prism/sparse/synthetic_heads.h"
 
 namespace prism {
@@ -24,6 +25,7 @@ struct PrefillBench {
   SyntheticMix mix;
   std::string mix_name = "noise";
   std::string dtype = "bf16";
+  PrefillCosts costs = {};  ///< what the selector `auto` decides by
   int64_t tokens = 8192;
   int64_t rounds = 0;           ///< turns of each; 0: 15, or 3 from 32k tokens on
   int64_t sdpa_tokens = 16384;  ///< LibTorch's attention takes its turn in prompts of up to so many tokens
@@ -81,6 +83,9 @@ struct PrefillTiming {
 
 /// @throws InputError for names, settings and sizes that do not exist or make no sense, before anything is measured.
 void check_prefill_bench(const PrefillBench& bench);
+
+/// The shapes whose costs bench_prefill() looks up.
+std::vector<PrefillShape> cost_shapes(const PrefillBench& bench);
 
 /// Causal attention over a prompt of one sequence: one row a method. Tensors are those of make_synthetic_heads().
 std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench);

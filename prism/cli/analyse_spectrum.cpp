@@ -21,6 +21,7 @@
 #include "prism/report/plot_file.h"
 #include "prism/report/table.h"
 #include "prism/sparse/bands.h"
+#include "prism/sparse/rotary_pairs.h"
 
 namespace prism {
 namespace {

@@ -200,7 +200,7 @@ int run_attend(const Arguments& arguments) {
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   const Json settings = selector_settings(words.selector, overrides_from_sets(words.sets, kOperation));
-  const auto selector = find_selector(words.selector, settings);
+  find_selector(words.selector, settings);  // refused before anything is read
   check_outputs(kOperation, {words.file, words.mask}, {words.output, words.save_mask, words.picture});
   if (!words.picture.empty()) check_gnuplot("gnuplot");
   start_compute(words.threads);
@@ -211,6 +211,11 @@ int run_attend(const Arguments& arguments) {
               "--picture-head: expected a head within 0-{}; found {}; change it.", tensors.q_BTHD.size(2) - 1,
               words.picture_head);
   const SelectorInput input{tensors.q_BTHD, tensors.k_BGSD, {}, {}, tensors.pairs, 0};
+  std::vector<PrefillShape> shapes;
+  if (words.mask.empty() && input.pairs.size() > 0)
+    if (const auto shape = cost_shape(words.selector, settings, input.q_BTHD.scalar_type(), input.q_BTHD.size(3)))
+      shapes.push_back(*shape);
+  const auto selector = find_selector(words.selector, settings, costs_on_this_machine(shapes));
   const auto state = words.mask.empty() ? selector->make_state(input) : nullptr;
   Timer timer;
   const auto mask = state == nullptr ? read_mask(words, input) : selector->select(input, *state);
@@ -232,6 +237,7 @@ int run_attend(const Arguments& arguments) {
   print(statistics(words, settings, input, mask, unrounded, select_ms, attend_ms,
                    backend_name(choose_backend(attention))),
         words.json);
+  say_notes(selector->notes());
   return 0;
 }
 

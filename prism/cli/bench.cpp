@@ -13,6 +13,7 @@
 #include "prism/bench/training.h"
 #include "prism/cli/command.h"
 #include "prism/cli/compute_options.h"
+#include "prism/cli/prefill_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -262,6 +263,7 @@ int run_bench_prefill(const Arguments& arguments) {
     words.bench.tokens = tokens;
     check_prefill_bench(words.bench);
   }
+  words.bench.costs = costs_on_this_machine(cost_shapes(words.bench));
   if (!words.json)
     fmt::print("{:<26} {:>8}{:>9}{:>9}{:>11}{:>11}{:>11}{:>11}{:>9}{:>13}\n", "selector", "tokens", "density", "recall",
                "select ms", "attend ms", "dense ms", "SDPA ms", "speed-up", "memory");

@@ -50,8 +50,9 @@ documents to speak of. --json also gives the tokens of each document and the nat
 
 struct Words {
   std::string model, against, task = "perplexity";
-  std::vector<std::string> files, prefill_sets;
+  std::vector<std::string> files;
   PerplexityOptions perplexity;
+  PrefillFlags prefill;
   TextOptions text;
   ComputeOptions compute;
   bool json = false;
@@ -63,15 +64,20 @@ void add_options(CLI::App& app, Words& words) {
   app.add_option("--against", words.against, "a second model, whose losses are subtracted document by document")
       ->type_name("MODEL");
   app.add_option("--task", words.task, "what to measure")->type_name("NAME")->capture_default_str();
-  add_fields(app, words.perplexity, prefill_flags());
-  add_prefill_set_option(app, words.prefill_sets);
+  add_fields(app, words.perplexity);
+  add_prefill_flags(app, words.prefill);
   add_fields(app, words.text, {{"piece_bytes", ""}});
   app.add_flag("--json", words.json, "print one JSON object a model, and one for their difference, instead of tables");
   add_compute_options(app, words.compute);
 }
 
-Json to_json(const Words& words, const std::string& model, const PerplexityResult& result, const std::string& dtype,
-             double seconds) {
+/// Whether what the selector kept is printed.
+bool shows_prefill(const Words& words) {
+  return words.json || words.prefill.options.selector != "dense";
+}
+
+Json to_json(const Words& words, const std::string& model, const PerplexityResult& result, const PrefillMeter& meter,
+             const std::string& dtype, double seconds) {
   // A figure that does not exist (no words: NaN) or has no number (inf) is null.
   return {{"task", "perplexity"},
           {"model", model},
@@ -89,7 +95,7 @@ Json to_json(const Words& words, const std::string& model, const PerplexityResul
           {"window", result.window},
           {"stride", result.stride},
           {"opening", result.opening},
-          {"prefill", prefill_to_json(words.perplexity.prefill, result.prefill)},
+          {"prefill", prefill_to_json(words.prefill.options, meter.layers())},
           {"dtype", dtype},
           {"conventions", result.conventions()},
           {"seconds", seconds}};
@@ -124,7 +130,8 @@ void print_figure(const char* name, double value) {
   print_row(name, value < 1e6 ? fmt::format("{:.4f}", value) : fmt::format("{:.4e}", value));
 }
 
-void print_table(const Words& words, const PerplexityResult& result, const std::string& dtype, double seconds) {
+void print_table(const Words& words, const PerplexityResult& result, const PrefillMeter& meter,
+                 const std::string& dtype, double seconds) {
   print_figure("token perplexity", result.token_perplexity());
   print_figure("word perplexity", result.word_perplexity());
   print_figure("byte perplexity", result.byte_perplexity());
@@ -134,15 +141,18 @@ void print_table(const Words& words, const PerplexityResult& result, const std::
   print_row("bytes", fmt::to_string(result.bytes));
   print_row("documents", fmt::to_string(result.documents.size()));
   print_row("windows", fmt::to_string(result.windows));
-  if (words.perplexity.prefill.selector != "dense")
-    print_row("attention", prefill_text(words.perplexity.prefill, result.prefill));
+  if (words.prefill.options.selector != "dense")
+    print_row("attention", prefill_text(words.prefill.options, meter.layers()));
   print_row("computed in", fmt::format("{}, {}, {} tokens/s", dtype, short_duration(seconds),
                                        short_number(static_cast<double>(result.tokens) / seconds)));
   const char* name = "convention";
   for (const auto& rule : result.conventions()) print_row(std::exchange(name, ""), rule);
 }
 
-PerplexityResult measure(const Words& words, const std::string& name, const ModelFolder& model) {
+PerplexityResult measure(const Words& words, const std::string& name, const ModelFolder& model,
+                         const PrefillCosts& costs) {
+  PrefillMeter meter(words.prefill.meter);
+  Prefill prefill(words.prefill.options, costs, shows_prefill(words) ? &meter : nullptr);
   TextSource text(words.files, words.text);
   const Timer timer;
   std::optional<Progress> progress;
@@ -151,17 +161,18 @@ PerplexityResult measure(const Words& words, const std::string& name, const Mode
     progress->update(state.tokens,
                      fmt::format("{:.2f} so far", std::exp(state.nats / static_cast<double>(state.tokens))));
   };
-  auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.perplexity, show);
-  const double seconds = timer.seconds() - all_layers(result.prefill).measure_seconds;
+  auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.perplexity, show, &prefill);
+  const double seconds = timer.seconds() - all_layers(meter.layers()).measure_seconds;
   progress.reset();  // clears its line
   const std::string dtype = compute_type_name(model.decoder->compute_type());
   if (words.json) {
-    fmt::print("{}\n", to_text(to_json(words, name, result, dtype, seconds)));
+    fmt::print("{}\n", to_text(to_json(words, name, result, meter, dtype, seconds)));
   } else {
     if (!words.against.empty()) print_row("model", name);
-    print_table(words, result, dtype, seconds);
+    print_table(words, result, meter, dtype, seconds);
   }
   flush_output();
+  say_notes(prefill.notes());
   return result;
 }
 
@@ -178,8 +189,9 @@ void print_paired(const PairedLoss& paired) {
 }
 
 void run_perplexity(const Words& words, const ModelFolder& model) {
+  auto shapes = cost_shapes(words.prefill.options, model.decoder);
   if (words.against.empty()) {
-    measure(words, words.model, model);
+    measure(words, words.model, model, costs_on_this_machine(shapes));
     return;
   }
   PRISM_CHECK(std::find(words.files.begin(), words.files.end(), "-") == words.files.end(), "eval",
@@ -192,9 +204,12 @@ void run_perplexity(const Words& words, const ModelFolder& model) {
   Words both = words;
   if (both.perplexity.window == 0)
     both.perplexity.window = std::min(model.decoder->config().context, other.decoder->config().context);
-  const auto first = measure(both, words.model, model);
+  const auto shapes_of_other = cost_shapes(words.prefill.options, other.decoder);
+  shapes.insert(shapes.end(), shapes_of_other.begin(), shapes_of_other.end());
+  const auto costs = costs_on_this_machine(shapes);
+  const auto first = measure(both, words.model, model, costs);
   if (!words.json) fmt::print("\n");
-  const auto second = measure(both, words.against, other);
+  const auto second = measure(both, words.against, other, costs);
   const auto paired = paired_loss(first.documents, second.documents);
   if (words.json) {
     fmt::print("{}\n", to_text(to_json(words, paired, first, second)));
@@ -221,8 +236,7 @@ int run_eval(const Arguments& arguments) {
   start_compute(words.compute.threads, words.compute.device);
 
   const Task task = find_task(words.task);
-  words.perplexity.prefill.settings = prefill_settings(words.perplexity.prefill.selector, words.prefill_sets);
-  const Prefill check_before_loading(words.perplexity.prefill);
+  complete_prefill(words.prefill);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
   catch_stop_signals();
   task(words, model);

@@ -40,7 +40,7 @@ end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file 
 
 struct Words {
   std::string model, prompt, prompt_file;
-  std::vector<std::string> prefill_sets;
+  PrefillFlags prefill;
   ComputeOptions compute;
   bool no_stream = false, echo = false, json = false;
 };
@@ -51,8 +51,8 @@ void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
   app.add_option("--prompt-file", words.prompt_file, "a file that holds the prompt")
       ->type_name("FILE")
       ->excludes(prompt);
-  add_fields(app, options, prefill_flags({{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}}));
-  add_prefill_set_option(app, words.prefill_sets);
+  add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}});
+  add_prefill_flags(app, words.prefill);
   app.add_flag("--echo", words.echo, "print the prompt in front of its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text when it is complete");
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
@@ -78,8 +78,13 @@ void print_now(std::string_view text) {
   flush_output();
 }
 
+/// Whether what the selector kept is printed.
+bool shows_prefill(const Words& words) {
+  return words.json || words.prefill.options.selector != "dense";
+}
+
 void print_json(const Words& words, const GenerateOptions& options, const std::string& prompt, const Generation& result,
-                torch::ScalarType type) {
+                const PrefillMeter& meter, torch::ScalarType type) {
   const Json json = {{"model", words.model},
                      {"prompt", prompt},
                      {"text", result.text},
@@ -88,7 +93,7 @@ void print_json(const Words& words, const GenerateOptions& options, const std::s
                      {"new_tokens", result.ids.size()},
                      {"prompt_tokens_per_second", result.prompt_tokens_per_second()},
                      {"decode_tokens_per_second", result.decode_tokens_per_second()},
-                     {"prefill", prefill_to_json(options.prefill, result.prefill)},
+                     {"prefill", prefill_to_json(words.prefill.options, meter.layers())},
                      {"sampler", fields_to_json(options.sampler)},
                      {"dtype", compute_type_name(type)},
                      {"ids", result.ids}};
@@ -109,11 +114,12 @@ const char* finish_words(FinishReason reason) {
   return "";
 }
 
-void print_speeds(const GenerateOptions& options, const Generation& result) {
+void print_speeds(const Words& words, const Generation& result, const PrefillMeter& meter) {
   say("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n", result.prompt_ids.size(),
       result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
       finish_words(result.finish));
-  if (options.prefill.selector != "dense") say("prefill: {}.\n", prefill_text(options.prefill, result.prefill));
+  if (words.prefill.options.selector != "dense")
+    say("prefill: {}.\n", prefill_text(words.prefill.options, meter.layers()));
 }
 
 }  // namespace
@@ -126,9 +132,8 @@ int run_generate(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   start_compute(words.compute.threads, words.compute.device);
   for (auto& stop : options.stop) stop = parse_separator(stop);
-  options.prefill.settings = prefill_settings(options.prefill.selector, words.prefill_sets);
   const Sampler check_before_loading(options.sampler);
-  const Prefill check_too(options.prefill);
+  complete_prefill(words.prefill);
 
   const std::string prompt = read_prompt(words);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
@@ -139,13 +144,17 @@ int run_generate(const Arguments& arguments) {
   const auto show = [&](std::string_view text) {
     if (stream) print_now(std::exchange(echo, "") + std::string(text));
   };
-  const auto result = generate(model.decoder, *model.tokenizer, prompt, options, show);
+  const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
+  PrefillMeter meter(words.prefill.meter);
+  Prefill prefill(words.prefill.options, costs, shows_prefill(words) ? &meter : nullptr);
+  const auto result = generate(model.decoder, *model.tokenizer, prompt, options, show, &prefill);
   if (words.json) {
-    print_json(words, options, prompt, result, model.decoder->compute_type());
+    print_json(words, options, prompt, result, meter, model.decoder->compute_type());
   } else {
     print_now(echo + (stream ? "" : result.text) + "\n");
-    print_speeds(options, result);
+    print_speeds(words, result, meter);
   }
+  say_notes(prefill.notes());
   return result.finish == FinishReason::interrupted ? 1 : 0;
 }
 

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "prism/bench/prefill_cost.h"
 #include "prism/cli/command.h"
+#include "prism/cli/field_options.h"
+#include "prism/core/console.h"
+#include "prism/sparse/selectors.h"
 
 namespace prism {
 namespace {
@@ -16,6 +20,39 @@ Json layer_to_json(const LayerPrefill& layer) {
 
 }  // namespace
 
+void add_prefill_flags(CLI::App& app, PrefillFlags& flags) {
+  add_fields(app, flags.options, {{"selector", "prefill"}, {"settings", ""}, {"chunk", "prefill-chunk"}});
+  add_fields(app, flags.meter, {{"recall_rows", "prefill-recall"}});
+  app.add_option("--prefill-set", flags.sets, "NAME=VALUE: one of the selector's settings, see prism attend --help")
+      ->allow_extra_args(false);
+}
+
+void complete_prefill(PrefillFlags& flags) {
+  flags.options.settings = selector_settings(flags.options.selector, overrides_from_sets(flags.sets, "prefill"));
+  const Prefill checked(flags.options);
+  const PrefillMeter checked_too(flags.meter);
+}
+
+std::vector<PrefillShape> cost_shapes(const PrefillOptions& options, Decoder decoder) {
+  std::vector<PrefillShape> shapes;
+  if (!decoder->device().is_cpu()) return shapes;
+  for (const auto& layer : decoder->config().layers) {
+    const auto shape = cost_shape(options.selector, options.settings, decoder->compute_type(), layer.head_dim);
+    if (shape && layer.rotary.turns()) shapes.push_back(*shape);
+  }
+  return shapes;
+}
+
+PrefillCosts costs_on_this_machine(const std::vector<PrefillShape>& shapes) {
+  const auto machine = machine_prefill_costs(shapes);
+  if (!machine.note.empty()) say_notes({machine.note});
+  return machine.costs;
+}
+
+void say_notes(const std::vector<std::string>& notes) {
+  for (const auto& note : notes) say("note: {}\n", note);
+}
+
 Json statistics_to_json(const HeadStatistics& heads) {
   Json json = {{"density", heads.density()}};
   if (heads.has_recall()) {
@@ -25,21 +62,6 @@ Json statistics_to_json(const HeadStatistics& heads) {
     json["oracle_density"] = heads.oracle_density();
   }
   return json;
-}
-
-FlagNames prefill_flags(FlagNames others) {
-  others.merge(FlagNames{
-      {"selector", "prefill"}, {"settings", ""}, {"chunk", "prefill-chunk"}, {"recall_rows", "prefill-recall"}});
-  return others;
-}
-
-void add_prefill_set_option(CLI::App& app, std::vector<std::string>& sets) {
-  app.add_option("--prefill-set", sets, "NAME=VALUE: one of the selector's settings, see prism attend --help")
-      ->allow_extra_args(false);
-}
-
-Json prefill_settings(const std::string& selector, const std::vector<std::string>& sets) {
-  return selector_settings(selector, overrides_from_sets(sets, "prefill"));
 }
 
 Json prefill_to_json(const PrefillOptions& options, const std::vector<LayerPrefill>& layers) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "prism/attention/prefill.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/core/utf8.h"
@@ -118,31 +119,32 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
 /// chunks, one window after the other.
 class Reader {
  public:
-  Reader(const Decoder& decoder, const PerplexityOptions& options) : decoder_(decoder), prefill_(options.prefill) {
-    context_.prefill = &prefill_;
-    if (chunk() == 0) return;
+  /// @param prefill  may be null.
+  Reader(const Decoder& decoder, int64_t window, Prefill* prefill)
+      : decoder_(decoder),
+        chunk_(prefill == nullptr ? 0 : prefill->options().chunk),
+        is_dense_(prefill == nullptr || prefill->options().selector == "dense") {
+    context_.prefill = prefill;
+    if (chunk_ == 0) return;
     const auto& config = decoder_->config();
-    cache_.emplace(config.layers, /*batch=*/1, options.window, decoder_->compute_type(), decoder_->device());
+    cache_.emplace(config.layers, /*batch=*/1, window, decoder_->compute_type(), decoder_->device());
     context_.cache = &*cache_;
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
   int64_t rows(int64_t tokens) const {
-    const bool together = prefill_.options().selector == "dense" && chunk() == 0;
-    return together ? std::max<int64_t>(1, kBatchTokens / tokens) : 1;
+    return is_dense_ && chunk_ == 0 ? std::max<int64_t>(1, kBatchTokens / tokens) : 1;
   }
   torch::Tensor operator()(const torch::Tensor& tokens_BT) {
     if (cache_) cache_->truncate(0);
-    return forward_in_chunks(decoder_, tokens_BT, context_, chunk());
+    return forward_in_chunks(decoder_, tokens_BT, context_, chunk_);
   }
-  const std::vector<LayerPrefill>& layers() const { return prefill_.layers(); }
 
  private:
-  int64_t chunk() const { return prefill_.options().chunk; }
-
   Decoder decoder_;
-  Prefill prefill_;
+  int64_t chunk_;
+  bool is_dense_;
   std::optional<KvCache> cache_;
   ForwardContext context_;
 };
@@ -231,7 +233,8 @@ std::vector<std::string> PerplexityResult::conventions() const {
 
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,
                                      const PerplexityOptions& wanted,
-                                     const std::function<void(const PerplexityProgress&)>& on_progress) {
+                                     const std::function<void(const PerplexityProgress&)>& on_progress,
+                                     Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
   const auto options = complete_options(wanted, decoder->config().context);
   const TokenizedText text = tokenize_text(source, tokenizer);
@@ -242,7 +245,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
   PerplexityProgress progress;
   for (const int64_t length : text.lengths) progress.tokens_total += std::max<int64_t>(0, length - 1);
   std::vector<DocumentScore> scores(text.lengths.size());
-  Reader reader(decoder, options);
+  Reader reader(decoder, options.window, prefill);
   for (std::span<const TextWindow> rest(windows); !rest.empty();) {
     check_not_stopped();
     const auto rows = static_cast<size_t>(reader.rows(rest.front().window.length));
@@ -266,7 +269,6 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
           .window = options.window,
           .stride = options.stride,
           .cut = *std::max_element(text.lengths.begin(), text.lengths.end()) > options.window + 1,
-          .prefill = reader.layers(),
           .opening = opening ? std::string(tokenizer.bytes(*opening)) : ""};
 }
 

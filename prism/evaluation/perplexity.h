@@ -18,12 +18,10 @@ namespace prism {
 
 struct PerplexityOptions {
   int64_t window = 0, stride = 0;
-  PrefillOptions prefill = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("window", window, "tokens that the model reads at once; 0: its context");
     v("stride", stride, "tokens from the start of one window to that of the next; 0: the window");
-    v("prefill", prefill, "how attention is computed");
   }
 };
 
@@ -46,10 +44,9 @@ struct PerplexityResult {
   int64_t bytes = 0;                     ///< of the text in UTF-8, unpacked, without separators between documents
   std::vector<DocumentScore> documents;  ///< in the order of the text
   int64_t windows = 0;
-  int64_t window = 0, stride = 0;     ///< as used
-  bool cut = false;                   ///< a document was longer than the window
-  std::vector<LayerPrefill> prefill;  ///< attention over all windows, by layer
-  std::string opening;                ///< the token put in front of every document, "" if the tokenizer has none
+  int64_t window = 0, stride = 0;  ///< as used
+  bool cut = false;                ///< a document was longer than the window
+  std::string opening;             ///< the token put in front of every document, "" if the tokenizer has none
 
   double token_perplexity() const;
   /// NaN for a text of white space only.
@@ -75,11 +72,13 @@ struct PerplexityProgress {
 /// filled up behind its end, where a selector could see it.
 ///
 /// @param on_progress  if given, called after every batch of windows.
+/// @param prefill      how attention is computed, and in what chunks; null: dense, whole windows.
 /// @throws InputError for no text or nothing to predict, a window beyond the model's context, a stride outside 1 to
 ///         window, ids beyond the model's vocabulary, and what TextSource throws; FailedError for a loss that is not
 ///         finite, or when SIGINT or SIGTERM came (core/stop.h).
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
                                      const PerplexityOptions& options,
-                                     const std::function<void(const PerplexityProgress&)>& on_progress = {});
+                                     const std::function<void(const PerplexityProgress&)>& on_progress = {},
+                                     Prefill* prefill = nullptr);
 
 }  // namespace prism

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "prism/attention/prefill.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/core/timer.h"
@@ -88,7 +89,8 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 }
 
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
-                    const GenerateOptions& options, const std::function<void(std::string_view)>& on_text) {
+                    const GenerateOptions& options, const std::function<void(std::string_view)>& on_text,
+                    Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
   const ModelConfig& config = decoder->config();
   Generation result;
@@ -106,19 +108,17 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
 
   const int64_t cached = std::min(prompt_tokens + limit, config.context);
   KvCache cache(config.layers, /*batch=*/1, cached, decoder->compute_type(), decoder->device());
-  Prefill prefill(options.prefill);
   ForwardContext context;
   context.cache = &cache;
-  context.prefill = &prefill;
+  context.prefill = prefill;
   auto seen = result.prompt_ids;  // all tokens so far
   const auto last_tokens = [&] {
     const auto count = std::min(seen.size(), static_cast<size_t>(config.context));
     return std::span<const int32_t>(seen).last(count);
   };
   Timer timer;
-  auto logits_V = next_logits(decoder, last_tokens(), context, options.prefill.chunk);
+  auto logits_V = next_logits(decoder, last_tokens(), context, prefill == nullptr ? 0 : prefill->options().chunk);
   result.prompt_seconds = timer.seconds();
-  result.prefill = prefill.layers();
   context.prefill = nullptr;
   timer.restart();
   for (;;) {

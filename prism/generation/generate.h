@@ -29,7 +29,6 @@ struct GenerateOptions {
   bool heed_signals = true;
   std::vector<std::string> stop;
   SamplerOptions sampler;
-  PrefillOptions prefill = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens,
@@ -38,7 +37,6 @@ struct GenerateOptions {
     v("heed_signals", heed_signals, "stop early at SIGINT or SIGTERM");
     v("stop", stop, R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; may be repeated)");
     v("sampler", sampler, "how the next token is chosen");
-    v("prefill", prefill, "how attention over the prompt is computed");
   }
 };
 
@@ -56,10 +54,9 @@ struct Generation {
   std::vector<int32_t> ids;  ///< new ones; without the end-of-text token that ended them
   std::string text;          ///< of `ids`, well-formed UTF-8, cut before the stop string
   FinishReason finish = FinishReason::length;
-  double prompt_seconds = 0;          ///< the pass over the prompt
-  double decode_seconds = 0;          ///< everything behind it
-  std::vector<LayerPrefill> prefill;  ///< attention over the prompt, by layer
-  int64_t decode_steps = 0;           ///< passes of one token; the first new token comes out of the prompt's
+  double prompt_seconds = 0;  ///< the pass over the prompt
+  double decode_seconds = 0;  ///< everything behind it
+  int64_t decode_steps = 0;   ///< passes of one token; the first new token comes out of the prompt's
 
   double prompt_tokens_per_second() const { return static_cast<double>(prompt_ids.size()) / prompt_seconds; }
   /// 0 when there was no step.
@@ -84,10 +81,12 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// their context does.
 ///
 /// @param on_text  if given, receives the text in parts as it becomes known; the parts are result.text.
+/// @param prefill  how attention over the prompt is computed, and in what chunks; null: dense, at once.
 /// @throws InputError for a prompt that is not UTF-8 or fills a context that does not slide, more new tokens than that
 ///         has room for, an empty prompt where the tokenizer has no end-of-text token, options out of range;
 ///         FailedError for logits that are not finite.
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
-                    const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {});
+                    const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {},
+                    Prefill* prefill = nullptr);
 
 }  // namespace prism

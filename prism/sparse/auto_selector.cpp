@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,8 +12,6 @@
 
 namespace prism {
 namespace {
-
-using CostOf = std::function<PrefillCost(const PrefillShape&)>;
 
 /// Sparse attention has to be faster than dense by more than the model's error.
 constexpr double kGain = 0.97;
@@ -71,14 +71,13 @@ struct CallSize {
 
 class AutoSelector : public Selector {
  public:
-  AutoSelector(const AutoOptions& options, CostOf cost)
-      : options_(options), cost_(std::move(cost)), spectral_(make_spectral_selector(options.spectral)) {
+  AutoSelector(const AutoOptions& options, PrefillCosts costs)
+      : options_(options), costs_(std::move(costs)), spectral_(make_spectral_selector(options.spectral)) {
     PRISM_CHECK(options.overhead > 0 && options.overhead <= 1, "auto",
                 "overhead: expected a share within (0, 1]; found {}; change it.", options.overhead);
   }
 
-  std::unique_ptr<SelectorState> make_state(const SelectorInput& input) const override {
-    if (can_be_sparse(input)) cost_of(input);  // measured now rather than when a selection is timed
+  std::unique_ptr<SelectorState> make_state(const SelectorInput&) const override {
     return std::make_unique<AutoState>();
   }
 
@@ -87,7 +86,13 @@ class AutoSelector : public Selector {
     const SelectorLengths lengths(input);
     BlockMask all{query_block(), key_block(), {}, {}};
     if (!can_be_sparse(input)) return all;
-    const auto cost = cost_of(input);
+    const PrefillShape shape{input.q_BTHD.scalar_type(), input.q_BTHD.size(3), query_block(), key_block()};
+    const auto known = costs_.find(shape);
+    if (known == costs_.end()) {
+      unknown_.insert(shape);
+      return all;
+    }
+    const PrefillCost& cost = known->second;
     const auto size = size_of(input, lengths);
     const double dense = cost.dense_seconds(size.pairs, size.rows);
     if (cost.select_seconds(size.samples, size.sampled_tokens, size.sampled_pooled) > options_.overhead * dense)
@@ -102,13 +107,19 @@ class AutoSelector : public Selector {
     return cost.sparse_seconds(kept_pairs(lengths, mask), size.rows) < kGain * dense ? mask : all;
   }
 
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes;
+    for (const auto& shape : unknown_)
+      notes.push_back(fmt::format(
+          "auto: no costs are known of heads {} wide in {} with blocks of {} x {} tokens; attention of such "
+          "heads is dense.",
+          shape.head_dim, c10::toString(shape.type), shape.query_block, shape.key_block));
+    return notes;
+  }
+
  private:
   int64_t query_block() const { return options_.spectral.blocks.queries(); }
   int64_t key_block() const { return options_.spectral.blocks.keys(); }
-
-  PrefillCost cost_of(const SelectorInput& input) const {
-    return cost_({input.q_BTHD.scalar_type(), input.q_BTHD.size(3), query_block(), key_block()});
-  }
 
   CallSize size_of(const SelectorInput& input, const SelectorLengths& lengths) const {
     const auto heads = static_cast<double>(input.heads()), groups = static_cast<double>(input.k_BGSD.size(1));
@@ -163,14 +174,15 @@ class AutoSelector : public Selector {
   }
 
   AutoOptions options_;
-  CostOf cost_;
+  PrefillCosts costs_;
   std::unique_ptr<Selector> spectral_;
+  mutable std::set<PrefillShape> unknown_;  ///< that were asked for
 };
 
 }  // namespace
 
-std::unique_ptr<Selector> make_auto_selector(const AutoOptions& options, CostOf cost) {
-  return std::make_unique<AutoSelector>(options, std::move(cost));
+std::unique_ptr<Selector> make_auto_selector(const AutoOptions& options, PrefillCosts costs) {
+  return std::make_unique<AutoSelector>(options, std::move(costs));
 }
 
 }  // namespace prism

@@ -1,7 +1,6 @@
 // Sparse where that is faster, dense elsewhere: decided for every layer and chunk of a prompt.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "prism/sparse/prefill_cost.h"
@@ -20,7 +19,7 @@ struct AutoOptions {
 };
 
 /// The spectral selector where that is faster than dense by the cost model (prefill_cost.h); else a mask that keeps
-/// all.
+/// all. Nothing is measured: the same input and costs give the same mask.
 ///
 /// Up to four rows of each head are asked first, one of eight in short prompts, unless even that would take more than
 /// `overhead` of dense attention's time. All rows are asked if what those keep promises that choosing and attending
@@ -30,9 +29,8 @@ struct AutoOptions {
 ///
 /// Chunks that stay dense leave no trace in the selector's running energies: what later chunks keep depends on how a
 /// prompt is cut.
-/// @param cost  of a shape; by default as measured on this machine.
+/// @param costs  of the shapes that will be asked for. Attention of others is dense, and notes() says so.
 /// @throws InputError as make_spectral_selector().
-std::unique_ptr<Selector> make_auto_selector(const AutoOptions& options,
-                                             std::function<PrefillCost(const PrefillShape&)> cost = prefill_cost);
+std::unique_ptr<Selector> make_auto_selector(const AutoOptions& options, PrefillCosts costs = {});
 
 }  // namespace prism

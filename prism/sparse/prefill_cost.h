@@ -1,6 +1,6 @@
-// What sparse attention costs on this machine, beside dense: measured once, kept in a file.
+// What sparse attention costs beside dense: what `auto` decides by. bench/prefill_cost.h measures it.
 //
-//   const PrefillCost cost = prefill_cost({.type = torch::kBFloat16, .head_dim = 128});
+//   const PrefillCosts costs = {{{.type = torch::kBFloat16, .head_dim = 128}, cost}};
 //   const double dense = cost.dense_seconds(pairs, rows), sparse = cost.sparse_seconds(kept_pairs, rows);
 #pragma once
 
@@ -8,8 +8,7 @@
 
 #include <compare>
 #include <cstdint>
-#include <filesystem>
-#include <optional>
+#include <map>
 #include <span>
 
 #include "prism/sparse/selector.h"
@@ -48,25 +47,13 @@ struct PrefillCost {
   }
 };
 
+/// What is known of a machine.
+using PrefillCosts = std::map<PrefillShape, PrefillCost>;
+
 /// Pairs of a query of row `row` and a key that it sees, in the key blocks `kept`.
 double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t> kept);
 
 /// Over all rows of all heads of a mask's lists.
 double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask);
-
-/// Measures with prompts of noise, 1,024 and 4,096 tokens long: the fastest of several rounds each, because other
-/// work on the machine only ever adds. A second or two.
-/// @param is_sure  if given, set to whether the fastest round of each was met again, as on a machine that is not busy.
-PrefillCost measure_prefill_cost(const PrefillShape& shape, bool* is_sure = nullptr);
-
-/// As measured before on this machine, with as many threads and this instruction set, or measured now and, if the
-/// measurement is sure, kept, so that a machine decides alike from run to run.
-PrefillCost prefill_cost(const PrefillShape& shape);
-
-/// Keeps costs in prefill_cost_folder() for later processes. A file that cannot be read or written is passed over.
-void keep_prefill_cost(const PrefillShape& shape, const PrefillCost& cost);
-
-/// PRISM_CACHE, else prism in XDG_CACHE_HOME or in ~/.cache; none without a home.
-std::optional<std::filesystem::path> prefill_cost_folder();
 
 }  // namespace prism

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "prism/core/error.h"
@@ -118,6 +119,8 @@ class Selector {
   /// Of methods that choose single keys and distances, which the mask rounds up to blocks: what share of the keys that
   /// a head's queries see these are, for each head, over all sequences. None of others.
   virtual std::vector<double> unrounded_densities(const SelectorInput&) const { return {}; }
+  /// Sentences on what select() could not decide as it was asked to, one for each cause.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 }  // namespace prism

@@ -30,9 +30,10 @@ struct Preset {
 struct Entry {
   std::string name, help;
   std::vector<Preset> presets;  ///< the first one is the defaults; none for methods without a paper
-  std::function<std::unique_ptr<Selector>(const Json&)> make;
+  std::function<std::unique_ptr<Selector>(const Json&, const PrefillCosts&)> make;
   std::function<Json(const Json&, const Words&)> settings;
   std::function<std::vector<FieldDescription>()> fields;
+  std::function<BlockSizes(const Json&)> cost_blocks = {};  ///< empty for methods that decide by no costs
 };
 
 template <class Options>
@@ -41,13 +42,30 @@ Entry entry(const char* name, const char* help, std::unique_ptr<Selector> (*make
   return {name,
           help,
           std::move(presets),
-          [=](const Json& settings) { return make(fields_from_json<Options>(settings, name)); },
+          [=](const Json& settings, const PrefillCosts&) { return make(fields_from_json<Options>(settings, name)); },
           [name](const Json& preset, const Words& words) {
             auto options = fields_from_json<Options>(preset, name);
             for (const auto& [field, value] : words) set_field(options, field, value);
             return fields_to_json(options);
           },
           [] { return describe_fields<Options>(); }};
+}
+
+Entry auto_entry() {
+  constexpr const char* kName = "auto";
+  auto made = entry<AutoOptions>(
+      kName,
+      "spectral where its measured cost beats dense attention's, else dense (measured on this machine in a second or "
+      "two, once for each width, type, block size, number of threads and instruction set, and kept as "
+      "prefill_cost.json in PRISM_CACHE, else prism in XDG_CACHE_HOME or ~/.cache; delete the file to measure again)",
+      nullptr);
+  made.make = [](const Json& settings, const PrefillCosts& costs) {
+    return make_auto_selector(fields_from_json<AutoOptions>(settings, kName), costs);
+  };
+  made.cost_blocks = [](const Json& settings) {
+    return fields_from_json<AutoOptions>(settings, kName).spectral.blocks;
+  };
+  return made;
 }
 
 const Json kReferenceSpectral = {{"p", 0.95}, {"calibration", "all_blocks"}, {"tail", "padded"}};
@@ -58,12 +76,7 @@ const std::vector<Entry>& entries() {
             {{"prism", "the same wherever a prompt is cut at multiples of both block sizes"},
              {"official", "its authors' code: calibrated over all blocks, the last mean padded", kReferenceSpectral},
              {"paper", "likewise, p as for Llama-3.1; Qwen's is 0.93", kReferenceSpectral}}),
-      entry<AutoOptions>(
-          "auto",
-          "spectral where that is faster than dense, by what this machine was measured to do (a second, once for each "
-          "width, type, block size and number of threads; measured again where the file is deleted; kept as "
-          "prefill_cost.json in PRISM_CACHE, else prism in XDG_CACHE_HOME or ~/.cache)",
-          [](const AutoOptions& options) { return make_auto_selector(options); }),
+      auto_entry(),
       entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
             {{"official", "alpha for Qwen3; Llama-3.1's is 0.18"}, {"paper", "likewise: not in the tables"}}),
       entry("xattention", "sums along antidiagonals (arXiv 2503.16428)", make_xattention_selector,
@@ -99,6 +112,17 @@ const Preset& find_preset(const Entry& entry, const std::string& name) {
   std::map<std::string, const Preset*> known;
   for (const auto& preset : entry.presets) known[preset.name] = &preset;
   return *find_by_name(known, name, entry.name, kPreset);
+}
+
+/// All that the settings say, those of their preset included.
+Json without_preset(const Entry& entry, const Json& settings) {
+  const auto given = settings.find(kPreset);
+  if (entry.presets.empty() || given == settings.end()) return settings;
+  PRISM_CHECK(given->is_string(), entry.name, "preset: expected a name; found {}.", given->dump());
+  Json all = *given == kChanged ? Json::object() : find_preset(entry, given->get<std::string>()).settings;
+  all.update(settings);
+  all.erase(kPreset);
+  return all;
 }
 
 }  // namespace
@@ -140,15 +164,17 @@ Json selector_settings(const std::string& name, const Words& words) {
   return settings;
 }
 
-std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings) {
+std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings, const PrefillCosts& costs) {
   const auto& entry = find(name);
-  const auto given = settings.find(kPreset);
-  if (entry.presets.empty() || given == settings.end()) return entry.make(settings);
-  PRISM_CHECK(given->is_string(), name, "preset: expected a name; found {}.", given->dump());
-  Json all = *given == kChanged ? Json::object() : find_preset(entry, given->get<std::string>()).settings;
-  all.update(settings);
-  all.erase(kPreset);
-  return entry.make(all);
+  return entry.make(without_preset(entry, settings), costs);
+}
+
+std::optional<PrefillShape> cost_shape(const std::string& name, const Json& settings, torch::ScalarType type,
+                                       int64_t head_dim) {
+  const auto& entry = find(name);
+  if (!entry.cost_blocks) return std::nullopt;
+  const BlockSizes blocks = entry.cost_blocks(without_preset(entry, settings));
+  return PrefillShape{type, head_dim, blocks.queries(), blocks.keys()};
 }
 
 }  // namespace prism

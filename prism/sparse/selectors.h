@@ -4,11 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "prism/core/fields.h"
+#include "prism/sparse/prefill_cost.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
@@ -29,7 +31,14 @@ std::vector<FieldDescription> selector_fields(const std::string& name);
 Json selector_settings(const std::string& name, const std::vector<std::pair<std::string, std::string>>& words);
 
 /// @param settings  fields of the method's options; those that are left out are the preset's, or have their defaults.
+/// @param costs     what `auto` decides by.
 /// @throws InputError for unknown names and fields, and for values that make no sense.
-std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings = Json::object());
+std::unique_ptr<Selector> find_selector(const std::string& name, const Json& settings = Json::object(),
+                                        const PrefillCosts& costs = {});
+
+/// The shape whose cost find_selector(name, settings, costs) needs for heads of a type and width; absent where the
+/// selector decides by no costs. @throws InputError as find_selector().
+std::optional<PrefillShape> cost_shape(const std::string& name, const Json& settings, torch::ScalarType type,
+                                       int64_t head_dim);
 
 }  // namespace prism

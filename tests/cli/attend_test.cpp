@@ -1,6 +1,8 @@
 // prism attend as a user of another language meets it: a safetensors file in, one out.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +111,44 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
                   {"--mask-blocks", "0"});
   expect_sentence(run({"attend", "qkv.safetensors", "--picture", "x.svg", "--picture-head", "4"}), 2, {"0-3", "4"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "x.svg"));
+}
+
+TEST(AttendCommand, DecidesByCostsThatAreMeasuredOnce) {
+  write_input();
+  const TemporaryFolder cache;
+  ::setenv("PRISM_CACHE", cache.path().c_str(), 1);
+  const auto attend = [] {
+    return run({"attend", "qkv.safetensors", "--selector", "auto", "--set", "p=0.5", "--set", "block_size=32", "--set",
+                "overhead=1", "--threads", "1", "--json"});
+  };
+  const auto first = attend();
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(first.err, "");
+  const fs::path file = cache.path() / "prefill_cost.json";
+  if (!fs::exists(file)) GTEST_SKIP() << "no attention that leaves blocks out";
+  const std::string kept = read_text(file);
+  EXPECT_EQ(Json::parse(attend().out)["density"], Json::parse(first.out)["density"]);
+  EXPECT_EQ(read_text(file), kept) << "not measured again";
+  // What the file says is what decides.
+  const auto density = [&](double sparse) {
+    auto costs = Json::parse(kept);
+    for (auto& cost : costs) {
+      for (auto& value : cost) value = 1e-15;
+      cost["dense_pair"] = 1e-9;
+      cost["sparse_pair"] = sparse;
+    }
+    write_text(file, costs.dump());
+    return Json::parse(attend().out)["density"].get<double>();
+  };
+  EXPECT_LT(density(1e-12), 1);
+  EXPECT_EQ(density(1e-6), 1);
+  // One sentence where it cannot be written.
+  ::setenv("PRISM_CACHE", (Workshop::folder() / "qkv.safetensors").c_str(), 1);
+  const auto lost = attend();
+  ::unsetenv("PRISM_CACHE");
+  EXPECT_EQ(lost.status, 0);
+  EXPECT_NE(lost.err.find("cannot be kept"), std::string::npos) << lost.err;
+  EXPECT_EQ(std::count(lost.err.begin(), lost.err.end(), '\n'), 1) << lost.err;
 }
 
 TEST(AttendCommand, TakesPositionsOfSeveralAxes) {

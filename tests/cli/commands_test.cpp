@@ -259,6 +259,25 @@ TEST(Eval, ReadsThroughASelectorAndSaysWhatItKept) {
   expect_sentence(run({"eval", trained(), "text.txt", "--prefill-chunk", "-1"}), 2, {"chunk", "-1"});
 }
 
+TEST(Eval, AndGenerateLetCostsDecideThatAreKept) {
+  const TemporaryFolder cache;
+  ::setenv("PRISM_CACHE", cache.path().c_str(), 1);
+  const auto evaluate = [&] {
+    const auto outcome = run({"eval", trained(), "text.txt", "--threads", "1", "--prefill", "auto", "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return Json::parse(outcome.out);
+  };
+  const auto first = evaluate(), second = evaluate();
+  EXPECT_EQ(second["nats"], first["nats"]);
+  EXPECT_EQ(second["prefill"]["density"], first["prefill"]["density"]);
+  const auto kept = read_text(cache.path() / "prefill_cost.json");
+  const auto generated = run({"generate", trained(), "The river", "--threads", "1", "--prefill", "auto"});
+  EXPECT_EQ(generated.status, 0) << generated.err;
+  EXPECT_EQ(generated.err.find("note:"), std::string::npos) << generated.err;
+  EXPECT_EQ(read_text(cache.path() / "prefill_cost.json"), kept);
+  ::unsetenv("PRISM_CACHE");
+}
+
 TEST(Eval, PairsTheDocumentsOfTwoModels) {
   const std::vector<std::string> words = {"eval",     trained() + "/checkpoints/weights-00000001",
                                           "text.txt", "--separator",

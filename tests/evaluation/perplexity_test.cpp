@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "prism/attention/prefill.h"
+#include "prism/attention/prefill_meter.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "tests/core/temporary_folder.h"
@@ -250,25 +252,31 @@ TEST(Perplexity, SaysItsConvention) {
 
 TEST(Perplexity, IsTheSameInChunksAndThroughASelectorThatKeepsAll) {
   const Documents documents;
-  const auto evaluate = [&](const PrefillOptions& prefill) {
+  const auto evaluate = [&](Prefill* prefill) {
     auto source = documents.source();
-    return evaluate_perplexity(tiny_decoder(/*context=*/64), tiny_tokenizer(), source, {40, 20, prefill});
+    return evaluate_perplexity(tiny_decoder(/*context=*/64), tiny_tokenizer(), source, {40, 20}, {}, prefill);
   };
-  const auto plain = evaluate({});
-  EXPECT_EQ(all_layers(plain.prefill).all_heads().density(), 1);
+  const auto plain = evaluate(nullptr);
+  PrefillMeter of_dense;
+  Prefill dense({}, {}, &of_dense);
+  EXPECT_EQ(evaluate(&dense).nats, plain.nats);
+  EXPECT_EQ(all_layers(of_dense.layers()).all_heads().density(), 1);
   const Json all = {{"p", 1}, {"block_size", 32}};
-  for (const auto& prefill : {PrefillOptions{.chunk = 7},
+  for (const auto& options : {PrefillOptions{.chunk = 7},
                               {.selector = "spectral", .settings = all},
-                              {.selector = "spectral", .settings = all, .chunk = 16, .recall_rows = 1}}) {
-    const auto found = evaluate(prefill);
-    EXPECT_NEAR(found.nats, plain.nats, 1e-5 * plain.nats) << prefill.selector << prefill.chunk;
+                              {.selector = "spectral", .settings = all, .chunk = 16}}) {
+    PrefillMeter meter({.recall_rows = 1});
+    Prefill prefill(options, {}, &meter);
+    const auto found = evaluate(&prefill);
+    EXPECT_NEAR(found.nats, plain.nats, 1e-5 * plain.nats) << options.selector << options.chunk;
     EXPECT_EQ(found.tokens, plain.tokens);
   }
   // Only its own block and the first: other figures, and the recall says how much is missing.
-  const auto less = evaluate(
-      {.selector = "sink_window", .settings = {{"window", 1}, {"sink", 0}, {"block_size", 32}}, .recall_rows = 9});
+  PrefillMeter meter({.recall_rows = 9});
+  Prefill window({.selector = "sink_window", .settings = {{"window", 1}, {"sink", 0}, {"block_size", 32}}}, {}, &meter);
+  const auto less = evaluate(&window);
   EXPECT_GT(std::abs(less.nats - plain.nats), 1e-3 * plain.nats);
-  EXPECT_LT(all_layers(less.prefill).all_heads().recall(), 1);
+  EXPECT_LT(all_layers(meter.layers()).all_heads().recall(), 1);
 }
 
 TEST(Perplexity, HasNoFigurePerWordForATextOfWhiteSpace) {

@@ -8,6 +8,8 @@
 #include <limits>
 #include <set>
 
+#include "prism/attention/prefill.h"
+#include "prism/attention/prefill_meter.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/core/utf8.h"
@@ -95,14 +97,15 @@ TEST(Generate, ReadsThePromptInChunksAndThroughASelector) {
   options.ignore_end_of_text = true;
   const std::string prompt = "And then the thing that nobody had thought of";
   const auto plain = generate(decoder, tiny_tokenizer(), prompt, options);
-  ASSERT_EQ(plain.prefill.size(), 3U);
-  options.prefill = {.selector = "spectral", .settings = {{"p", 1}, {"block_size", 32}}, .chunk = 16};
-  const auto found = generate(decoder, tiny_tokenizer(), prompt, options);
+  PrefillMeter meter;
+  Prefill prefill({.selector = "spectral", .settings = {{"p", 1}, {"block_size", 32}}, .chunk = 16}, {}, &meter);
+  const auto found = generate(decoder, tiny_tokenizer(), prompt, options, {}, &prefill);
   EXPECT_EQ(found.ids, plain.ids);
-  EXPECT_EQ(all_layers(found.prefill).all_heads().density(), 1);
+  ASSERT_EQ(meter.layers().size(), 3U);
+  EXPECT_EQ(all_layers(meter.layers()).all_heads().density(), 1);
   // The prompt's attention alone is counted: rows of 32 queries over blocks of 32 keys, in two chunks of the first row
   // and so on.
-  EXPECT_EQ(found.prefill[0].heads.size(), 2U);
+  EXPECT_EQ(meter.layers()[0].heads.size(), 2U);
 }
 
 TEST(Generate, WorksInBfloat16) {

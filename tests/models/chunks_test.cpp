@@ -2,11 +2,18 @@
 #include "prism/models/chunks.h"
 
 #include <ATen/Functions.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 
+#include "prism/attention/prefill.h"
+#include "prism/attention/prefill_meter.h"
 #include "prism/core/error.h"
+#include "prism/kernels/simd/isa.h"
+#include "tests/core/message_of.h"
 #include "tests/generation/tiny_model.h"
 
 namespace prism {
@@ -21,7 +28,7 @@ torch::Tensor prompt() {
 
 /// Small blocks, so that a short prompt has many.
 PrefillOptions spectral(double p, int64_t chunk) {
-  return {.selector = "spectral", .settings = {{"p", p}, {"block_size", 32}}, .chunk = chunk, .recall_rows = 2};
+  return {.selector = "spectral", .settings = {{"p", p}, {"block_size", 32}}, .chunk = chunk};
 }
 
 struct Read {
@@ -32,13 +39,14 @@ struct Read {
 Read read(Decoder& decoder, const torch::Tensor& tokens_BT, const PrefillOptions& options, bool with_cache = true) {
   const torch::NoGradGuard no_gradients;
   std::optional<KvCache> cache;
-  Prefill prefill(options);
+  PrefillMeter meter({.recall_rows = 2});
+  Prefill prefill(options, {}, &meter);
   ForwardContext context;
   context.prefill = &prefill;
   if (with_cache)
     context.cache = &cache.emplace(decoder->config().layers, tokens_BT.size(0), tokens_BT.size(1), torch::kFloat);
   auto hidden = forward_in_chunks(decoder, tokens_BT, context, options.chunk);
-  return {std::move(hidden), prefill.layers()};
+  return {std::move(hidden), meter.layers()};
 }
 
 /// Sums over at most 300 keys in another order, in 3 layers, on values of a normed stream below 10.
@@ -91,7 +99,7 @@ TEST(Chunks, ThatKeepAllBlocksAreDense) {
   }
 }
 
-TEST(Prefill, RecordsEveryLayerAndHead) {
+TEST(PrefillMeter, RecordsEveryLayerAndHead) {
   auto decoder = tiny_decoder(kTokens);
   const auto layers = read(decoder, prompt(), spectral(0.5, 100)).layers;
   ASSERT_EQ(layers.size(), 3u);
@@ -107,6 +115,71 @@ TEST(Prefill, RecordsEveryLayerAndHead) {
   }
   const auto sum = all_layers(layers);
   EXPECT_EQ(sum.all_heads().visible, 12 * layers[0].heads[0].visible);  // 2 + 4 + 6 heads of the same rows
+}
+
+int64_t operations = 0;
+
+std::unique_ptr<at::ObserverContext> count_operation(const at::RecordFunction&) {
+  ++operations;
+  return nullptr;
+}
+
+/// LibTorch's operations that `work` calls on this thread.
+int64_t count_operations(const std::function<void()>& work) {
+  operations = 0;
+  const auto handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(count_operation).scopes({at::RecordScope::FUNCTION}));
+  work();
+  at::removeCallback(handle);
+  return operations;
+}
+
+TEST(Prefill, MeasuresNothingWithoutAMeter) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder(kTokens);
+  const auto tokens = prompt();
+  const auto count = [&](const PrefillOptions* options, PrefillMeter* meter) {
+    ForwardContext context;
+    std::optional<Prefill> prefill;
+    if (options != nullptr) context.prefill = &prefill.emplace(*options, PrefillCosts(), meter);
+    return count_operations([&] { decoder(tokens, context); });
+  };
+  const PrefillOptions dense;
+  count(nullptr, nullptr);  // makes the rotary tables
+  const int64_t alone = count(nullptr, nullptr);
+  ASSERT_GT(alone, 0);
+  EXPECT_EQ(count(&dense, nullptr), alone);
+  PrefillMeter meter({.recall_rows = 1});
+  EXPECT_GT(count(&dense, &meter), alone) << "the count would have shown a measurement";
+  ASSERT_EQ(meter.layers().size(), 3u);
+  EXPECT_TRUE(meter.layers()[0].heads[0].has_recall());
+}
+
+TEST(Prefill, GivesTheSameWithAndWithoutAMeter) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder(kTokens);
+  const auto hidden = [&](PrefillMeter* meter) {
+    Prefill prefill(spectral(0.5, 0), {}, meter);
+    ForwardContext context;
+    context.prefill = &prefill;
+    return decoder(prompt(), context);
+  };
+  PrefillMeter meter({.recall_rows = 2});
+  EXPECT_TRUE(at::equal(hidden(&meter), hidden(nullptr)));
+}
+
+TEST(Prefill, SaysWhereItsSelectorHasNothingToDecideBy) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder(kTokens);
+  Prefill prefill({.selector = "auto"});
+  ForwardContext context;
+  context.prefill = &prefill;
+  const auto dense = decoder(prompt(), ForwardContext{});
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(decoder(prompt(), context), dense));
+  // Heads are 24, 12 and 8 wide: prism's own attention, which could leave blocks out, serves two of these.
+  const auto notes = prefill.notes();
+  ASSERT_EQ(notes.size(), current_isa() == Isa::portable ? 0u : 2u) << "each once";
+  if (!notes.empty()) EXPECT_CONTAINS(notes[1], "24 wide");
 }
 
 TEST(Prefill, ForgetsWithTheCache) {
@@ -134,7 +207,7 @@ TEST(Prefill, RefusesWhatItCannotServe) {
   EXPECT_THROW(Prefill({.selector = "telepathy"}), InputError);
   EXPECT_THROW(Prefill({.selector = "spectral", .settings = {{"p", 2}}}), InputError);
   EXPECT_THROW(Prefill({.chunk = -1}), InputError);
-  EXPECT_THROW(Prefill({.recall_rows = -1}), InputError);
+  EXPECT_THROW(PrefillMeter({.recall_rows = -1}), InputError);
   auto decoder = tiny_decoder(kTokens);
   Prefill prefill(spectral(0.5, 0));
   ForwardContext context;

@@ -7,8 +7,9 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/sparse/mask_statistics.h"
+#include "prism/sparse/selectors.h"
 #include "prism/sparse/synthetic_heads.h"
-#include "tests/core/temporary_folder.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 namespace {
@@ -29,8 +30,13 @@ SelectorInput make_input() {
 
 const SpectralOptions kSpectral = {.p = 0.9, .blocks = {.block_size = 64}};
 
+/// Of the heads of make_input().
+PrefillCosts table(const PrefillCost& cost) {
+  return {{{.type = torch::kFloat, .head_dim = 64, .query_block = 64, .key_block = 64}, cost}};
+}
+
 BlockMask select_with(const PrefillCost& cost, const SelectorInput& input) {
-  const auto selector = make_auto_selector({.spectral = kSpectral}, [=](const PrefillShape&) { return cost; });
+  const auto selector = make_auto_selector({.spectral = kSpectral}, table(cost));
   return selector->select(input, *selector->make_state(input));
 }
 
@@ -74,14 +80,45 @@ TEST(AutoSelector, IsDenseWhereAttentionCouldLeaveNothingOut) {
   EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1e-12}, input).defined());
 }
 
+TEST(AutoSelector, DecidesByTheTableAlone) {
+  const auto input = make_input();
+  const Json settings = {{"p", 0.9}, {"block_size", 64}};
+  const auto mask_with = [&](const PrefillCost& cost) {
+    const auto selector = find_selector("auto", settings, table(cost));
+    return selector->select(input, *selector->make_state(input));
+  };
+  const PrefillCost cheap{.dense_pair = 1e-9, .sparse_pair = 1e-12}, dear{.dense_pair = 1e-9, .sparse_pair = 1e-6};
+  const auto first = mask_with(cheap), again = mask_with(cheap);
+  ASSERT_TRUE(first.defined());
+  EXPECT_TRUE(at::equal(first.counts_BHM, again.counts_BHM));
+  EXPECT_TRUE(at::equal(first.indices_BHMN, again.indices_BHMN));
+  EXPECT_FALSE(mask_with(dear).defined());
+}
+
+TEST(AutoSelector, IsDenseWithoutCostsAndSaysSoOnce) {
+  const auto input = make_input();
+  const auto selector = find_selector("auto", {{"p", 0.9}, {"block_size", 32}}, table({.dense_pair = 1e-9}));
+  const auto state = selector->make_state(input);
+  EXPECT_TRUE(selector->notes().empty());
+  for (int call = 0; call < 3; ++call) EXPECT_FALSE(selector->select(input, *state).defined());
+  ASSERT_EQ(selector->notes().size(), 1u);
+  for (const char* words : {"auto", "64 wide", "32 x 32", "dense"}) EXPECT_CONTAINS(selector->notes()[0], words);
+}
+
+TEST(AutoSelector, NamesTheShapeWhoseCostItNeeds) {
+  const PrefillShape expected{.type = torch::kBFloat16, .head_dim = 96, .query_block = 64, .key_block = 32};
+  EXPECT_EQ(cost_shape("auto", {{"block_size", 64}, {"key_block", 32}}, torch::kBFloat16, 96), expected);
+  EXPECT_FALSE(cost_shape("spectral", Json::object(), torch::kBFloat16, 96).has_value());
+  EXPECT_THROW(cost_shape("auto", {{"no_such_field", 1}}, torch::kBFloat16, 96), InputError);
+}
+
 TEST(AutoSelector, AsksAFewRowsBeforeItAsksAll) {
   // Asking all takes a twentieth of dense attention, asking four rows of 32 and pooling the keys less than a fiftieth.
   const double pairs = 4.0 * kTokens * kTokens;
   const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-9, .select_token = 0.05 * pairs * 1e-9 / (4 * kTokens)};
   auto input = make_input();
   const auto ask = [&](double overhead) {
-    const auto selector =
-        make_auto_selector({.overhead = overhead, .spectral = kSpectral}, [=](const PrefillShape&) { return cost; });
+    const auto selector = make_auto_selector({.overhead = overhead, .spectral = kSpectral}, table(cost));
     return selector->select(input, *selector->make_state(input));
   };
   EXPECT_FALSE(ask(0.01).defined());
@@ -92,7 +129,7 @@ TEST(AutoSelector, GoesOnFromChunkToChunk) {
   const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-12};
   const auto input = make_input();
   const auto whole = kept_blocks(input, spectral_mask(input));
-  const auto selector = make_auto_selector({.spectral = kSpectral}, [=](const PrefillShape&) { return cost; });
+  const auto selector = make_auto_selector({.spectral = kSpectral}, table(cost));
   const auto state = selector->make_state(input);
   for (const int64_t first : {0, 512, 1024, 1536}) {
     if (first == 1024) state->truncate(512);  // and once more from there
@@ -114,36 +151,6 @@ TEST(KeptPairs, AreThoseThatQueriesSee) {
   EXPECT_EQ(count(0, {3}), 28 * 29 / 2 + 28 * 4);  // keys 96 to 127
   EXPECT_EQ(count(1, {0, 4, 5}), 64 * 32 + (32 * 33 / 2 + 32 * 32) + 32 * 33 / 2);
   EXPECT_EQ(count(3, {9}), 12 * 13 / 2);  // queries 256 to 299, keys 288 to 299
-}
-
-class PrefillCostFolder : public testing::Test {
- protected:
-  PrefillCostFolder() { ::setenv("PRISM_CACHE", folder_.path().c_str(), 1); }
-  ~PrefillCostFolder() override { ::unsetenv("PRISM_CACHE"); }
-  Json read_kept() const { return read_json((folder_.path() / "prefill_cost.json").string()); }
-
-  TemporaryFolder folder_;
-};
-
-TEST_F(PrefillCostFolder, KeepsWhatIsTakenInsteadOfMeasuring) {
-  EXPECT_EQ(prefill_cost_folder(), folder_.path());
-  const PrefillShape shape{.type = torch::kFloat, .head_dim = 16, .query_block = 64, .key_block = 64};
-  const PrefillCost made_up{.dense_pair = 3, .dense_row = 1, .sparse_pair = 4, .sparse_row = 2, .select_call = 5};
-  keep_prefill_cost(shape, made_up);
-  keep_prefill_cost({.type = torch::kFloat, .head_dim = 24}, made_up);
-  EXPECT_EQ(read_kept().size(), 2u);
-  EXPECT_TRUE(equal_fields(prefill_cost(shape), made_up));
-}
-
-TEST_F(PrefillCostFolder, MayBeMissingOrSenseless) {
-  const PrefillShape shape{.type = torch::kFloat, .head_dim = 8, .query_block = 64, .key_block = 64};
-  keep_prefill_cost(shape, {});  // nothing costs nothing
-  const auto cost = prefill_cost(shape);
-  EXPECT_GT(cost.dense_pair, 0);
-  EXPECT_GE(cost.sparse_pair, cost.dense_pair);
-  EXPECT_GE(cost.sparse_row, cost.dense_row);
-  EXPECT_GT(cost.select_call, 0);
-  EXPECT_EQ(prefill_cost(shape).dense_pair, cost.dense_pair) << "measured once a process";
 }
 
 TEST(AutoSelectorInput, ThatIsWrongGetsASentence) {

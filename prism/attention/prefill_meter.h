@@ -1,0 +1,58 @@
+// What a Prefill did, for who asks: how much was kept, how much of the exact attention that holds, and times.
+//
+//   PrefillMeter meter({.recall_rows = 8});
+//   Prefill prefill({.selector = "spectral"}, costs, &meter);
+//   ...
+//   meter.layers()[3].heads[0].density();
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "prism/core/timer.h"
+#include "prism/sparse/mask_statistics.h"
+
+namespace prism {
+
+struct PrefillMeterOptions {
+  int64_t recall_rows = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("recall_rows", recall_rows,
+      "also measure how much of the exact attention is kept, on so many rows of blocks of every head and chunk");
+  }
+};
+
+/// One layer, over all calls.
+struct LayerPrefill {
+  std::vector<HeadStatistics> heads;
+  double select_seconds = 0, attend_seconds = 0;
+  double measure_seconds = 0;  ///< of the meter itself
+
+  HeadStatistics all_heads() const;
+};
+
+class PrefillMeter {
+ public:
+  /// @throws InputError for a negative number of rows.
+  explicit PrefillMeter(const PrefillMeterOptions& options = {});
+
+  /// Called by Prefill for each layer of each call, in this order: before it selects, before and after it attends.
+  void before_select();
+  void before_attend(size_t layer);
+  void after_attend(size_t layer, const SelectorInput& seen, const BlockMask& mask);
+
+  /// By layer; empty before the first call.
+  const std::vector<LayerPrefill>& layers() const { return layers_; }
+
+ private:
+  PrefillMeterOptions options_;
+  Timer timer_;
+  std::vector<LayerPrefill> layers_;
+};
+
+/// Sums over layers.
+LayerPrefill all_layers(const std::vector<LayerPrefill>& layers);
+
+}  // namespace prism

@@ -1,0 +1,239 @@
+#include "prism/bench/prefill_cost.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "prism/core/machine.h"
+#include "prism/core/timer.h"
+#include "prism/kernels/attend.h"
+#include "prism/kernels/simd/isa.h"
+#include "prism/sparse/plain_selectors.h"
+#include "prism/sparse/spectral.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 1024, kLong = 4096;
+constexpr const char* kFileName = "prefill_cost.json";
+constexpr int kLeastRounds = 5, kMostRounds = 25;
+/// One more where what is measured, or the kernels, have changed: then all is measured again.
+constexpr int kVersion = 3;
+
+/// The fastest rounds of a call.
+struct Fastest {
+  double seconds = std::numeric_limits<double>::infinity();
+  int times = 0;  ///< that it was met, but for a twentieth
+
+  void add(double found) {
+    times = found < 0.95 * seconds ? 1 : times + static_cast<int>(found <= 1.05 * seconds);
+    seconds = std::min(seconds, found);
+  }
+  /// A single fast round may be of another clock rate, and all of a busy machine's may be slow.
+  bool is_sure() const { return times >= 3; }
+};
+
+/// Calls take turns, so that what else the machine does meets all alike, until all are sure or a second or two is over.
+std::vector<Fastest> fastest_in_turn(const std::vector<std::function<void()>>& calls) {
+  for (const auto& call : calls) call();
+  std::vector<Fastest> fastest(calls.size());
+  for (int round = 0; round < kMostRounds; ++round) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const Timer timer;
+      calls[i]();
+      fastest[i].add(timer.seconds());
+    }
+    const bool sure = std::all_of(fastest.begin(), fastest.end(), [](const Fastest& call) { return call.is_sure(); });
+    if (sure && round + 1 >= kLeastRounds) break;
+  }
+  return fastest;
+}
+
+/// a and b of  x a + y b = seconds,  given twice, the larger last; where noise would make one negative, what the larger
+/// says alone.
+std::array<double, 2> solve(std::array<double, 2> x, std::array<double, 2> y, std::array<double, 2> seconds) {
+  const double b = (x[0] * seconds[1] - x[1] * seconds[0]) / (x[0] * y[1] - x[1] * y[0]);
+  const double a = (seconds[1] - y[1] * b) / x[1];
+  return a > 0 && b >= 0 ? std::array{a, b} : std::array{seconds[1] / x[1], 0.0};
+}
+
+/// A prompt of noise, and its attention.
+struct Noise {
+  SelectorInput input;
+  AttentionInput attention;
+
+  Noise(const PrefillShape& shape, int64_t tokens) {
+    const auto random = [&](torch::IntArrayRef sizes) {
+      return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(1), torch::kFloat).to(shape.type);
+    };
+    input.q_BTHD = random({1, tokens, kHeads, shape.head_dim});
+    input.k_BGSD = random({1, kKvHeads, tokens, shape.head_dim});
+    std::vector<double> angles;
+    for (int64_t j = 0; j < shape.head_dim / 2; ++j) angles.push_back(1.0 / static_cast<double>(1 + j));
+    input.pairs = half_split_pairs(shape.head_dim, angles);
+    attention.q_BTHD = input.q_BTHD;
+    attention.kv = {input.k_BGSD, input.k_BGSD, {}};
+  }
+};
+
+std::string cost_key(const PrefillShape& shape) {
+  static const std::string cpu = cpu_name();  // reads a file
+  return fmt::format("version {}, {}, {} threads, {}, width {}, blocks {} x {}, {}", kVersion, cpu,
+                     at::get_num_threads(), isa_name(current_isa()), shape.head_dim, shape.query_block, shape.key_block,
+                     c10::toString(shape.type));
+}
+
+/// Whether these can be seconds.
+bool makes_sense(const PrefillCost& cost) {
+  const auto is_cost = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
+  return is_cost(cost.dense_pair) && is_cost(cost.dense_row) && cost.dense_pair > 0 && is_cost(cost.sparse_pair) &&
+         is_cost(cost.sparse_row) && is_cost(cost.select_call) && is_cost(cost.select_token) &&
+         is_cost(cost.select_pair) && cost.sparse_pair > 0 && cost.select_call > 0;
+}
+
+/// All that is kept; an empty object where there is nothing, or nothing that can be read.
+Json read_kept() {
+  const auto folder = prefill_cost_folder();
+  try {
+    std::error_code unreachable;
+    if (folder && fs::exists(*folder / kFileName, unreachable)) {
+      Json costs = read_json((*folder / kFileName).string());
+      if (costs.is_object()) return costs;
+    }
+  } catch (const Error&) {
+    // Damaged: measured again.
+  }
+  return Json::object();
+}
+
+/// @return why the file cannot be written, or "".
+std::string write_kept(const Json& costs) {
+  const auto folder = prefill_cost_folder();
+  if (!folder) return "found none of PRISM_CACHE, XDG_CACHE_HOME and HOME in the environment";
+  try {
+    make_folder(*folder);
+    write_file(*folder / kFileName, to_text(costs, 2) + "\n");
+  } catch (const Error& error) {
+    return error.reason();
+  }
+  return "";
+}
+
+/// One of the kept costs; absent where it is not there, damaged or of another version.
+std::optional<PrefillCost> cost_in(const Json& costs, const std::string& key) {
+  const auto found = costs.find(key);
+  if (found == costs.end()) return std::nullopt;
+  try {
+    const auto cost = fields_from_json<PrefillCost>(*found, kFileName);
+    if (found->size() == fields_to_json(cost).size() && makes_sense(cost)) return cost;
+  } catch (const Error&) {
+    // of other fields
+  }
+  return std::nullopt;
+}
+
+/// Keeps a cost, unless another process did so since it was looked for: then that one's counts.
+/// @param note  set where it cannot be kept.
+/// @return what to decide by.
+PrefillCost keep(const PrefillShape& shape, const PrefillCost& measured, std::string& note) {
+  Json costs = read_kept();
+  const std::string key = cost_key(shape);
+  if (const auto kept = cost_in(costs, key)) return *kept;
+  costs[key] = fields_to_json(measured);
+  const std::string reason = write_kept(costs);
+  if (!reason.empty())
+    note = fmt::format("auto: the measured costs cannot be kept ({}), so that the next run may keep other blocks.",
+                       reason);
+  return measured;
+}
+
+}  // namespace
+
+PrefillCost measure_prefill_cost(const PrefillShape& shape) {
+  const torch::NoGradGuard no_gradients;
+  const BlockSizes blocks{
+      .block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block};
+  const auto spectral = make_spectral_selector({.blocks = blocks});
+  std::array<double, 2> pairs{}, rows{}, tokens{}, pooled{}, dense{}, select{};
+  std::array<double, 2> kept{}, sparse{};
+  PrefillCost cost;
+  const auto selection_of = [&](const Noise& noise) {
+    return [&spectral, noise] { spectral->select(noise.input, *spectral->make_state(noise.input)); };
+  };
+  const Noise one(shape, 1);
+  std::vector<std::function<void()>> calls = {selection_of(one)};
+  for (const size_t i : {0, 1}) {
+    const Noise noise(shape, i == 0 ? kShort : kLong);
+    const SelectorLengths lengths(noise.input);
+    const auto of_head = lengths.blocks(0, shape.query_block, shape.key_block);
+    pairs[i] = static_cast<double>(kHeads * of_head.seen_pairs());
+    rows[i] = static_cast<double>(kHeads * of_head.rows());
+    tokens[i] = static_cast<double>((kHeads + kKvHeads) * of_head.keys);
+    pooled[i] = static_cast<double>(kHeads * of_head.visible_blocks());
+    // What a row costs shows where few pairs are kept.
+    const auto random = make_random_selector({.share = i == 0 ? 0.1 : 0.999, .blocks = blocks});
+    AttentionInput masked = noise.attention;
+    masked.block_mask = random->select(noise.input, *random->make_state(noise.input));
+    kept[i] = kept_pairs(lengths, masked.block_mask);
+    calls.insert(calls.end(),
+                 {[noise] { attend(noise.attention); }, [masked] { attend(masked); }, selection_of(noise)});
+  }
+  const auto fastest = fastest_in_turn(calls);
+  // One token is never dearer than many: what says so was disturbed.
+  cost.select_call = std::min(fastest[0].seconds, fastest[3].seconds);
+  for (const size_t i : {0, 1}) {
+    dense[i] = fastest[3 * i + 1].seconds;
+    sparse[i] = fastest[3 * i + 2].seconds;
+    select[i] = std::max(fastest[3 * i + 3].seconds - cost.select_call, 0.0);
+  }
+  std::tie(cost.dense_pair, cost.dense_row) = std::tuple_cat(solve(pairs, rows, dense));
+  std::tie(cost.sparse_pair, cost.sparse_row) = std::tuple_cat(solve(kept, rows, sparse));
+  // The same products and rows: what is measured below that is noise.
+  cost.sparse_pair = std::max(cost.sparse_pair, cost.dense_pair);
+  cost.sparse_row = std::max(cost.sparse_row, cost.dense_row);
+  std::tie(cost.select_token, cost.select_pair) = std::tuple_cat(solve(tokens, pooled, select));
+  return cost;
+}
+
+MachineCosts machine_prefill_costs(const std::vector<PrefillShape>& shapes,
+                                   const std::function<PrefillCost(const PrefillShape&)>& measure) {
+  MachineCosts machine;
+  for (const auto& shape : shapes) {
+    if (machine.costs.contains(shape) || !flash_backend_serves(Noise(shape, 1).attention)) continue;
+    auto cost = cost_in(read_kept(), cost_key(shape));
+    if (!cost) cost = keep(shape, measure(shape), machine.note);
+    machine.costs[shape] = *cost;
+  }
+  return machine;
+}
+
+std::optional<fs::path> prefill_cost_folder() {
+  const auto variable = [](const char* name) -> std::optional<fs::path> {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+  if (auto folder = variable("PRISM_CACHE")) return folder;
+  if (const auto folder = variable("XDG_CACHE_HOME")) return *folder / "prism";
+  if (const auto folder = variable("HOME")) return *folder / ".cache" / "prism";
+  return std::nullopt;
+}
+
+}  // namespace prism
