@@ -10,6 +10,7 @@
 
 namespace prism {
 
+/// A new field is a member and a line of visit_common(): recipes, their shorthand and config.json follow.
 struct LayerConfig {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   RotaryConfig rotary;
@@ -21,11 +22,16 @@ struct LayerConfig {
   void visit(Visitor& v) {
     v("heads", heads, "query heads");
     v("kv_heads", kv_heads, "key/value heads, a divisor of heads");
-    v("head_dim", head_dim, "width of a head");
+    visit_common(v);
+  }
+  /// All fields but the heads, which schedules give.
+  template <class Visitor>
+  void visit_common(Visitor& v) {
+    v("head_dim", head_dim, "width of a head; 0: d_model / heads");
     v("rotary", rotary, "position encoding of queries and keys");
     v("ffn", ffn, "feed-forward part");
     v("qk_norm", qk_norm, "RMSNorm of every query and key head before it turns, one gain for queries and one for keys");
-    v("norm", norm, "of what attention and feed-forward part read: rms, or none");
+    v("norm", norm, "norms before attention and feed-forward part, rms or none");
     v("output_projection", output_projection, "W_O behind the heads; without it they add to the residual stream alone");
   }
 };

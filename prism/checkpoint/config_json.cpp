@@ -1,9 +1,8 @@
-// config.json: Llama's fields where all layers are equal, or Qwen3's, which is Llama with norms of queries and keys;
-// one entry per layer where they are not, or have what Llama has not.
+// config.json. Models with identical layers that transformers has are written with its names, as Llama or Qwen3, which
+// is Llama with norms of queries and keys. All others are written as the visitors have them: format 2.
 #include "prism/checkpoint/config_json.h"
 
-#include <algorithm>
-
+#include "prism/attention/layer_list.h"
 #include "prism/core/error.h"
 
 namespace prism {
@@ -11,6 +10,29 @@ namespace {
 
 constexpr const char* kOperation = "config.json";
 constexpr const char* kFingerprint = "tokenizer_fingerprint";
+constexpr const char* kInitialisation = "initialisation";  ///< a field of ours beside Llama's
+
+/// config.json of every other model, format 2.
+struct PrismFile {
+  std::vector<std::string> architectures = {"PrismForCausalLM"};
+  std::string model_type = "prism";
+  int64_t prism_format = 2;
+  std::string dtype = "float32", torch_dtype = "float32";
+  Json bos_token_id, eos_token_id, fingerprint;
+  Json model = Json::object();
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("architectures", architectures, "as transformers wants to see it");
+    v("model_type", model_type, "likewise");
+    v("prism_format", prism_format, "version of this layout");
+    v("dtype", dtype, "of the weights");
+    v("torch_dtype", torch_dtype, "its older name");
+    v("bos_token_id", bos_token_id, "the token that opens documents; null: none");
+    v("eos_token_id", eos_token_id, "the token that ends documents; null: none");
+    v(kFingerprint, fingerprint, "of the model's own tokenizer; null: none");
+    v("model", model, "a ModelConfig");
+  }
+};
 
 Json scaling_to_json(const RotaryConfig& rotary) {
   if (rotary.scaling == "none") return nullptr;
@@ -24,43 +46,74 @@ Json scaling_to_json(const RotaryConfig& rotary) {
   return json;
 }
 
-// Fields of ours, for what transformers has no name: written where they are not as in Llama.
-constexpr const char* kQkNorm = "qk_norm";
-constexpr const char* kRotaryKind = "rotary_kind";
-constexpr const char* kMlpDepth = "mlp_depth";
-constexpr const char* kNorm = "norm";
-constexpr const char* kOutputProjection = "output_projection";
-constexpr const char* kLearnedPositions = "learned_positions";
-constexpr const char* kFinalNorm = "final_norm";
-constexpr const char* kInitialisation = "initialisation";
-
-/// Whether a layer is one of Llama's, or of Qwen3's.
-bool is_llama(const LayerConfig& layer) {
-  return layer.rotary.turns() && layer.ffn.kind == "swiglu" && layer.norm == "rms" && layer.output_projection;
+/// What the config.json of a Llama or Qwen3 keeps of a layer: the fields that transformers has names for. All others
+/// have their defaults, which are Llama's: swiglu, RMSNorm, a projection behind the heads.
+LayerConfig llama_part(const LayerConfig& layer) {
+  LayerConfig llama;
+  llama.heads = layer.heads;
+  llama.kv_heads = layer.kv_heads;
+  llama.head_dim = layer.head_dim;
+  llama.ffn.width = layer.ffn.width;
+  llama.rotary = {.base = layer.rotary.base,
+                  .scaling = layer.rotary.scaling,
+                  .factor = layer.rotary.factor,
+                  .original_context = layer.rotary.original_context,
+                  .beta_fast = layer.rotary.beta_fast,
+                  .beta_slow = layer.rotary.beta_slow,
+                  .attention_factor = layer.rotary.attention_factor};
+  llama.qk_norm = layer.qk_norm;
+  return llama;
 }
 
-/// What transformers calls the fields of one of Llama's layers. Whether queries and keys have norms is the model type's
-/// to say.
-Json llama_layer_to_json(const LayerConfig& layer) {
-  return {{"num_attention_heads", layer.heads}, {"num_key_value_heads", layer.kv_heads},
-          {"head_dim", layer.head_dim},         {"intermediate_size", layer.ffn.width},
-          {"rope_theta", layer.rotary.base},    {"rope_scaling", scaling_to_json(layer.rotary)}};
+/// The same of a model.
+ModelConfig llama_part(const ModelConfig& config) {
+  ModelConfig llama;
+  llama.vocab_size = config.vocab_size;
+  llama.d_model = config.d_model;
+  llama.context = config.context;
+  llama.tied = config.tied;
+  llama.norm_eps = config.norm_eps;
+  llama.init_std = config.init_std;
+  llama.initialisation = config.initialisation;
+  llama.base_heads = config.base_heads;
+  llama.allow_any = config.allow_any;
+  for (const auto& layer : config.layers) llama.layers.push_back(llama_part(layer));
+  return llama;
 }
 
-Json layer_to_json(const LayerConfig& layer) {
-  Json json = llama_layer_to_json(layer);
-  if (layer.qk_norm) json[kQkNorm] = true;
-  if (!layer.rotary.turns()) json[kRotaryKind] = layer.rotary.kind;
-  if (layer.ffn.kind == "relu")
-    json.update({{"hidden_act", "relu"}, {"mlp_bias", layer.ffn.bias}, {kMlpDepth, layer.ffn.depth}});
-  if (layer.norm != "rms") json[kNorm] = layer.norm;
-  if (!layer.output_projection) json[kOutputProjection] = false;
+Json llama_to_json(const ModelConfig& config, const LayerConfig& layer, const PrismFile& file) {
+  Json json = {{"architectures", {layer.qk_norm ? "Qwen3ForCausalLM" : "LlamaForCausalLM"}},
+               {"model_type", layer.qk_norm ? "qwen3" : "llama"},
+               {"prism_format", 1},
+               {"vocab_size", config.vocab_size},
+               {"hidden_size", config.d_model},
+               {"num_hidden_layers", static_cast<int64_t>(config.layers.size())},
+               {"max_position_embeddings", config.context},
+               {"tie_word_embeddings", config.tied},
+               {"hidden_act", "silu"},
+               {"attention_bias", false},
+               {"mlp_bias", false},
+               {"rms_norm_eps", config.norm_eps},
+               {"initializer_range", config.init_std},
+               {"base_heads", config.base_heads},
+               {"allow_any", config.allow_any},
+               {"dtype", file.dtype},
+               {"torch_dtype", file.torch_dtype},
+               {"use_cache", true},
+               {"eos_token_id", file.eos_token_id},
+               {"bos_token_id", file.bos_token_id}};
+  if (!file.fingerprint.is_null()) json[kFingerprint] = file.fingerprint;
+  json.update({{"num_attention_heads", layer.heads},
+               {"num_key_value_heads", layer.kv_heads},
+               {"head_dim", layer.head_dim},
+               {"intermediate_size", layer.ffn.width},
+               {"rope_theta", layer.rotary.base},
+               {"rope_scaling", scaling_to_json(layer.rotary)}});
+  const bool scaled = layer.rotary.scaling != "none";
+  json["rope_parameters"] = scaled ? scaling_to_json(layer.rotary) : Json{{"rope_type", "default"}};
+  json["rope_parameters"]["rope_theta"] = layer.rotary.base;
+  if (config.initialisation != "gpt2") json[kInitialisation] = config.initialisation;
   return json;
-}
-
-bool all_equal(const std::vector<LayerConfig>& layers) {
-  return std::all_of(layers.begin(), layers.end(),
-                     [&](const LayerConfig& layer) { return equal_fields(layer, layers.back()); });
 }
 
 /// Reads typed members and says which is missing or of the wrong type.
@@ -132,7 +185,8 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   return rotary;
 }
 
-LayerConfig layer_from_json(const Json& json, const std::string& source) {
+/// A layer in transformers' names.
+LayerConfig llama_layer_from_json(const Json& json, const std::string& source) {
   const MemberReader members(json, source);
   LayerConfig layer;
   layer.heads = members.get<int64_t>("num_attention_heads");
@@ -140,81 +194,15 @@ LayerConfig layer_from_json(const Json& json, const std::string& source) {
   layer.head_dim = members.get<int64_t>("head_dim", 0);
   layer.ffn.width = members.get<int64_t>("intermediate_size");
   layer.rotary = rotary_from_json(json, source);
-  layer.rotary.kind = members.get<std::string>(kRotaryKind, layer.rotary.kind);
-  layer.qk_norm = members.get<bool>(kQkNorm, false);
-  layer.norm = members.get<std::string>(kNorm, layer.norm);
-  layer.output_projection = members.get<bool>(kOutputProjection, true);
-  const auto activation = members.get<std::string>("hidden_act", "silu");
-  PRISM_CHECK(activation == "silu" || activation == "relu", kOperation,
-              "{}: expected hidden_act silu or relu; found \"{}\"; prism has no other yet.", source, activation);
-  if (activation == "silu") return layer;
-  layer.ffn.kind = "relu";
-  layer.ffn.bias = members.get<bool>("mlp_bias", false);
-  layer.ffn.depth = members.get<int64_t>(kMlpDepth, 1);
   return layer;
 }
 
-}  // namespace
-
-Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
-  const auto end_of_text = tokenizer != nullptr ? tokenizer->end_of_text() : std::nullopt;
-  const bool uniform =
-      all_equal(config.layers) && is_llama(config.layers.back()) && !config.learned_positions && config.final_norm;
-  const bool qwen3 = uniform && config.layers.back().qk_norm;
-  Json json = {{"architectures",
-                {qwen3     ? "Qwen3ForCausalLM"
-                 : uniform ? "LlamaForCausalLM"
-                           : "PrismForCausalLM"}},
-               {"model_type", qwen3     ? "qwen3"
-                              : uniform ? "llama"
-                                        : "prism"},
-               {"prism_format", 1},
-               {"vocab_size", config.vocab_size},
-               {"hidden_size", config.d_model},
-               {"num_hidden_layers", static_cast<int64_t>(config.layers.size())},
-               {"max_position_embeddings", config.context},
-               {"tie_word_embeddings", config.tied},
-               {"hidden_act", "silu"},
-               {"attention_bias", false},
-               {"mlp_bias", false},
-               {"rms_norm_eps", config.norm_eps},
-               {"initializer_range", config.init_std},
-               {"base_heads", config.base_heads},
-               {"allow_any", config.allow_any},
-               {"dtype", "float32"},
-               {"torch_dtype", "float32"},
-               {"use_cache", true}};
-  json["bos_token_id"] = json["eos_token_id"] = end_of_text ? Json(*end_of_text) : Json(nullptr);
-  if (tokenizer != nullptr) json[kFingerprint] = tokenizer->fingerprint_text();
-  if (uniform) {
-    json.update(llama_layer_to_json(config.layers.back()));
-    const auto& rotary = config.layers.back().rotary;
-    json["rope_parameters"] = rotary.scaling == "none" ? Json{{"rope_type", "default"}} : scaling_to_json(rotary);
-    json["rope_parameters"]["rope_theta"] = rotary.base;
-  } else {
-    // No scalar that would be true of one layer only: a reader that knows no layers must fail, not misread.
-    Json& layers = json["per_layer_config"] = Json::object();
-    for (size_t i = 0; i < config.layers.size(); ++i) layers[std::to_string(i)] = layer_to_json(config.layers[i]);
-    if (!std::all_of(config.layers.begin(), config.layers.end(), is_llama))
-      for (const char* name : {"hidden_act", "mlp_bias"}) json.erase(name);
-  }
-  if (config.learned_positions) json[kLearnedPositions] = true;
-  if (!config.final_norm) json[kFinalNorm] = false;
-  if (config.initialisation != "gpt2") json[kInitialisation] = config.initialisation;
-  return json;
-}
-
-ModelConfig config_from_json(const Json& json, const std::string& source) {
-  const MemberReader members(json, source);
-  const auto type = members.get<std::string>("model_type");
-  PRISM_CHECK(type == "llama" || type == "qwen3" || type == "prism", kOperation,
-              "{}: expected model_type llama, qwen3 or prism; found \"{}\".", source, type);
+/// All but the layers, in transformers' names.
+ModelConfig llama_sizes_from_json(const MemberReader& members) {
   members.expect<bool>("use_sliding_window", false);
   members.expect<std::string>("hidden_act", "silu");
   members.expect<bool>("attention_bias", false);
   members.expect<bool>("mlp_bias", false);
-  members.expect<int64_t>("prism_format", 1);
-
   ModelConfig config;
   config.vocab_size = members.get<int64_t>("vocab_size");
   config.d_model = members.get<int64_t>("hidden_size");
@@ -224,27 +212,96 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   config.init_std = members.get<double>("initializer_range", config.init_std);
   config.base_heads = members.get<int64_t>("base_heads", 0);
   config.allow_any = members.get<bool>("allow_any", false);
-  config.learned_positions = members.get<bool>(kLearnedPositions, false);
-  config.final_norm = members.get<bool>(kFinalNorm, true);
   config.initialisation = members.get<std::string>(kInitialisation, config.initialisation);
+  return config;
+}
+
+size_t layer_count(const MemberReader& members, const std::string& source) {
   const auto layers = members.get<int64_t>("num_hidden_layers");
   PRISM_CHECK(layers > 0 && layers <= 4096, kOperation, "{}: expected num_hidden_layers within 1-4096; found {}.",
               source, layers);
-  if (type != "prism") {
-    LayerConfig layer = layer_from_json(json, source);
-    layer.qk_norm = type == "qwen3";
-    config.layers.assign(static_cast<size_t>(layers), layer);
-  } else {
-    PRISM_CHECK(json.contains("per_layer_config") && json["per_layer_config"].size() == static_cast<size_t>(layers),
-                kOperation, "{}: expected per_layer_config with {} layers; found {}.", source, layers,
-                json.contains("per_layer_config") ? json["per_layer_config"].size() : 0);
-    for (int64_t i = 0; i < layers; ++i) {
-      const auto key = std::to_string(i);
-      PRISM_CHECK(json["per_layer_config"].contains(key), kOperation,
-                  "{}: expected layer {} in per_layer_config; found none.", source, i);
-      config.layers.push_back(layer_from_json(json["per_layer_config"][key], fmt::format("{}, layer {}", source, i)));
-    }
+  return static_cast<size_t>(layers);
+}
+
+ModelConfig llama_from_json(const Json& json, const std::string& source, const std::string& type) {
+  const MemberReader members(json, source);
+  members.expect<int64_t>("prism_format", 1);
+  auto config = llama_sizes_from_json(members);
+  auto layer = llama_layer_from_json(json, source);
+  layer.qk_norm = type == "qwen3";
+  config.layers.assign(layer_count(members, source), layer);
+  return config;
+}
+
+// Format 1, which prism wrote until format 2 and only reads: `per_layer_config` in transformers' names, and names of
+// ours for the fields of a layer that there were then. New fields belong to format 2 alone.
+
+LayerConfig format_1_layer_from_json(const Json& json, const std::string& source) {
+  const MemberReader members(json, source);
+  auto layer = llama_layer_from_json(json, source);
+  layer.rotary.kind = members.get<std::string>("rotary_kind", layer.rotary.kind);
+  layer.qk_norm = members.get<bool>("qk_norm", false);
+  layer.norm = members.get<std::string>("norm", layer.norm);
+  layer.output_projection = members.get<bool>("output_projection", true);
+  const auto activation = members.get<std::string>("hidden_act", "silu");
+  PRISM_CHECK(activation == "silu" || activation == "relu", kOperation,
+              "{}: expected hidden_act silu or relu; found \"{}\"; prism has no other yet.", source, activation);
+  if (activation == "silu") return layer;
+  layer.ffn.kind = activation;
+  layer.ffn.bias = members.get<bool>("mlp_bias", false);
+  layer.ffn.depth = members.get<int64_t>("mlp_depth", 1);
+  return layer;
+}
+
+ModelConfig format_1_from_json(const Json& json, const std::string& source) {
+  const MemberReader members(json, source);
+  auto config = llama_sizes_from_json(members);
+  config.learned_positions = members.get<bool>("learned_positions", false);
+  config.final_norm = members.get<bool>("final_norm", true);
+  const auto layers = layer_count(members, source);
+  const Json per_layer = members.get<Json>("per_layer_config", Json::object());
+  PRISM_CHECK(per_layer.size() == layers, kOperation, "{}: expected per_layer_config with {} layers; found {}.", source,
+              layers, per_layer.size());
+  for (size_t i = 0; i < layers; ++i) {
+    const auto layer = per_layer.find(std::to_string(i));
+    PRISM_CHECK(layer != per_layer.end(), kOperation, "{}: expected layer {} in per_layer_config; found none.", source,
+                i);
+    config.layers.push_back(format_1_layer_from_json(*layer, fmt::format("{}, layer {}", source, i)));
   }
+  return config;
+}
+
+ModelConfig prism_from_json(const Json& json, const std::string& source) {
+  const MemberReader members(json, source);
+  const auto format = members.get<int64_t>("prism_format", 1);
+  if (format == 1) return format_1_from_json(json, source);
+  PRISM_CHECK(format == 2, kOperation, "{}: expected prism_format 1 or 2; found {}; use the prism that wrote it.",
+              source, format);
+  const auto file = fields_from_json<PrismFile>(json, source);
+  auto config = fields_from_json<ModelConfig>(file.model, source + ": model");
+  expand_shorthand(config);
+  return config;
+}
+
+}  // namespace
+
+Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
+  PrismFile file;
+  if (tokenizer != nullptr) {
+    if (const auto end_of_text = tokenizer->end_of_text()) file.bos_token_id = file.eos_token_id = *end_of_text;
+    file.fingerprint = tokenizer->fingerprint_text();
+  }
+  const auto layer = common_layer(config.layers);
+  if (layer && equal_fields(llama_part(config), config)) return llama_to_json(config, *layer, file);
+  file.model = complete_to_json(config);
+  return fields_to_json(file);
+}
+
+ModelConfig config_from_json(const Json& json, const std::string& source) {
+  const auto type = MemberReader(json, source).get<std::string>("model_type");
+  PRISM_CHECK(type == "llama" || type == "qwen3" || type == "prism", kOperation,
+              "{}: expected model_type llama, qwen3 or prism; found \"{}\".", source, type);
+  auto config = type == "prism" ? prism_from_json(json, source) : llama_from_json(json, source, type);
   complete(config);
   return config;
 }

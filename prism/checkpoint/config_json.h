@@ -9,7 +9,8 @@
 
 namespace prism {
 
-/// The config.json of a model: Llama's where the layers are equal, else `model_type` "prism" with `per_layer_config`.
+/// The config.json of a model: Llama's or Qwen3's where the layers are equal and have nothing else, else `model_type`
+/// "prism" with all fields of the ModelConfig in `model`.
 /// @param tokenizer  the model's own, whose end-of-text id and fingerprint are written; may be null.
 Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer);
 

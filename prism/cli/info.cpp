@@ -1,7 +1,7 @@
 // prism info: what a recipe or model costs, layer by layer.
-#include <algorithm>
 #include <filesystem>
 
+#include "prism/attention/layer_list.h"
 #include "prism/bench/measure.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
@@ -58,13 +58,6 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
           {"layers", layers}};
 }
 
-bool is_uniform(const ModelConfig& config) {
-  return std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {
-    const LayerConfig& last = config.layers.back();
-    return layer.heads == last.heads && layer.kv_heads == last.kv_heads && layer.head_dim == last.head_dim;
-  });
-}
-
 void print_table(const ModelConfig& config, const ModelCost& cost) {
   fmt::print("heads x layers {}, d_model {}, context {}, vocabulary {}{}\n\n", format_head_schedule(heads_of(config)),
              config.d_model, config.context, config.vocab_size, config.tied ? ", tied head" : "");
@@ -89,8 +82,8 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
       "\n{:.1f}M parameters. FLOPs: forward, per token of a full causal context; training takes three times that. "
       "KV: bfloat16.\n",
       static_cast<double>(cost.parameters) / 1e6);
-  if (!is_uniform(config))
-    fmt::print("Against {} heads in all {} layers: {}.\n", config.layers.back().heads, config.layers.size(),
+  if (!is_uniform(config.layers))
+    fmt::print("Against {} heads in all {} layers: {}.\n", base_heads(config.layers).heads, config.layers.size(),
                describe(schedule_cost(config)));
   for (const auto& warning : schedule_warnings(config)) fmt::print("note: {}\n", warning);
 }

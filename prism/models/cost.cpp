@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "prism/attention/kv_cache.h"
+#include "prism/attention/layer_list.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
@@ -48,14 +49,14 @@ ModelCost model_cost(const DecoderImpl& decoder) {
 
 ScheduleCost schedule_cost(const ModelConfig& config) {
   ModelConfig same = config;
-  const auto& last = config.layers.back();
+  const auto base = base_heads(config.layers);
   bool must_be_neutral = true;
   for (auto& layer : same.layers) {
     must_be_neutral = must_be_neutral && !layer.qk_norm && layer.heads * layer.head_dim == config.d_model &&
-                      layer.heads * last.kv_heads == last.heads * layer.kv_heads;
-    layer.heads = last.heads;
-    layer.kv_heads = last.kv_heads;
-    layer.head_dim = last.head_dim;
+                      layer.heads * base.kv_heads == base.heads * layer.kv_heads;
+    layer.heads = base.heads;
+    layer.kv_heads = base.kv_heads;
+    layer.head_dim = base.head_dim;
   }
   const auto cost = model_cost(config);
   ScheduleCost difference;

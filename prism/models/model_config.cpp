@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "prism/core/error.h"
-#include "prism/core/fields.h"
+#include "prism/core/names.h"
 
 namespace prism {
 namespace {
@@ -63,6 +63,15 @@ HeadSchedule parse_kv_schedule(const std::string& text, const HeadSchedule& head
   return kv_heads;
 }
 
+/// Names of the shorthand's fields that say something.
+std::vector<std::string> given_shorthand(const LayersShorthand& shorthand) {
+  const Json fields = fields_to_json(shorthand), empty = fields_to_json(LayersShorthand());
+  std::vector<std::string> given;
+  for (const auto& [name, value] : fields.items())
+    if (value != empty[name]) given.push_back(name);
+  return given;
+}
+
 }  // namespace
 
 HeadSchedule heads_of(const ModelConfig& config) {
@@ -78,20 +87,9 @@ std::vector<std::string> schedule_warnings(const ModelConfig& config) {
 }
 
 void expand_shorthand(ModelConfig& config) {
-  const LayerConfig plain;
-  const LayerConfig common{.heads = 0,
-                           .kv_heads = 0,
-                           .head_dim = config.head_dim,
-                           .rotary = config.rotary,
-                           .ffn = config.ffn,
-                           .qk_norm = config.qk_norm,
-                           .norm = config.norm,
-                           .output_projection = config.output_projection};
-  const bool shorthand =
-      !config.schedule.empty() || !config.kv_schedule.empty() || config.ffn_width != 0 || !equal_fields(common, plain);
-  PRISM_CHECK(!(shorthand && !config.layers.empty()), kOperation,
-              "expected layers or their shorthand (schedule, kv_schedule, ffn_width, head_dim, rotary, ffn, qk_norm, "
-              "norm, output_projection); found both; leave one out.");
+  const auto given = given_shorthand(config);
+  PRISM_CHECK(given.empty() || config.layers.empty(), kOperation,
+              "expected layers or their shorthand; found both, {} beside layers; leave one out.", join_names(given));
   if (!config.layers.empty()) return;
   PRISM_CHECK(!config.schedule.empty(), kOperation,
               "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
@@ -100,24 +98,16 @@ void expand_shorthand(ModelConfig& config) {
   PRISM_CHECK(kv_heads.size() == heads.size(), kOperation,
               "kv_schedule: expected {} layers, as in schedule; found {}; write as many.", heads.size(),
               kv_heads.size());
-  PRISM_CHECK(config.ffn_width == 0 || config.ffn.width == 0, kOperation,
+  PRISM_CHECK(config.ffn_width == 0 || config.each.ffn.width == 0, kOperation,
               "expected ffn_width or ffn.width; found both, {} and {}; leave one out.", config.ffn_width,
-              config.ffn.width);
+              config.each.ffn.width);
   for (size_t i = 0; i < heads.size(); ++i) {
-    auto& layer = config.layers.emplace_back(common);
+    auto& layer = config.layers.emplace_back(config.each);
     layer.heads = heads[i];
     layer.kv_heads = kv_heads[i];
     if (layer.ffn.width == 0) layer.ffn.width = config.ffn_width;
   }
-  config.schedule.clear();
-  config.kv_schedule.clear();
-  config.ffn_width = 0;
-  config.head_dim = plain.head_dim;
-  config.rotary = plain.rotary;
-  config.ffn = plain.ffn;
-  config.qk_norm = plain.qk_norm;
-  config.norm = plain.norm;
-  config.output_projection = plain.output_projection;
+  static_cast<LayersShorthand&>(config) = {};
 }
 
 void complete(ModelConfig& config) {
@@ -147,6 +137,13 @@ void complete(ModelConfig& config) {
   });
   if (split) check_head_schedule(heads_of(config), config.d_model, config.base_heads, config.allow_any);
   for (size_t i = 0; i < config.layers.size(); ++i) complete_layer(config.layers[i], i, config.d_model);
+}
+
+Json complete_to_json(const ModelConfig& config) {
+  Json json = fields_to_json(config);
+  const Json shorthand = fields_to_json(LayersShorthand());
+  for (const auto& [name, value] : shorthand.items()) json.erase(name);
+  return json;
 }
 
 }  // namespace prism

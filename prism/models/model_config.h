@@ -11,22 +11,34 @@
 
 #include "prism/attention/head_schedule.h"
 #include "prism/attention/layer_config.h"
+#include "prism/core/fields.h"
 
 namespace prism {
 
-struct ModelConfig {
+/// What recipes may say in place of the list of layers.
+struct LayersShorthand {
+  std::string schedule, kv_schedule;
+  int64_t ffn_width = 0;
+  LayerConfig each;  ///< what every layer is beside its heads; its fields are this one's
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("schedule", schedule, "shorthand for layers: heads x layers, e.g. 3x2,6x2,8x2,12x6, or a list 3,3,6,6");
+    v("kv_schedule", kv_schedule,
+      "shorthand: key/value heads likewise, or /4: a quarter of each layer's query heads; empty: as many as those");
+    v("ffn_width", ffn_width, "shorthand: inner features of every layer's feed-forward part");
+    auto for_every_layer = [&v](const char* name, auto& value, const char* help) {
+      v(name, value, ("shorthand for every layer: " + std::string(help)).c_str());
+    };
+    each.visit_common(for_every_layer);
+  }
+};
+
+/// The shorthand's fields are the model's own, and empty in a complete config.
+struct ModelConfig : LayersShorthand {
   int64_t vocab_size = 0, d_model = 0, context = 1024;
   bool tied = true, learned_positions = false, final_norm = true;
   double norm_eps = 1e-5, init_std = 0.02;
   std::string initialisation = "gpt2";
-  // Shorthand, empty in a complete config.
-  std::string schedule, kv_schedule;
-  int64_t ffn_width = 0, head_dim = 0;
-  RotaryConfig rotary;
-  FfnConfig ffn;
-  bool qk_norm = false;
-  std::string norm = "rms";
-  bool output_projection = true;
   // Rules of the schedule.
   int64_t base_heads = 0;
   bool allow_any = false;
@@ -47,16 +59,7 @@ struct ModelConfig {
       "embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), those of the feed-forward part and "
       "their biases uniform within 1 / sqrt(fan-in)");
     v("init_std", init_std, "of gpt2's weights");
-    v("schedule", schedule, "shorthand for layers: heads x layers, e.g. 3x2,6x2,8x2,12x6, or a list 3,3,6,6");
-    v("kv_schedule", kv_schedule,
-      "shorthand: key/value heads likewise, or /4: a quarter of each layer's query heads; empty: as many as those");
-    v("ffn_width", ffn_width, "shorthand: inner features of every layer's feed-forward part");
-    v("head_dim", head_dim, "shorthand: width of every layer's heads; 0: d_model / heads");
-    v("rotary", rotary, "shorthand: position encoding of every layer");
-    v("ffn", ffn, "shorthand: feed-forward part of every layer, whose width is ffn_width's");
-    v("qk_norm", qk_norm, "shorthand: RMSNorm of queries and keys in every layer");
-    v("norm", norm, "shorthand: norms of every layer: rms, or none");
-    v("output_projection", output_projection, "shorthand: W_O in every layer");
+    LayersShorthand::visit(v);
     v("base_heads", base_heads, "heads that the last layer must have; 0: whatever it has");
     v("allow_any", allow_any, "lift the rules that heads never fall and end at the base");
     v("layers", layers, "the layers, first to last; instead of the shorthand");
@@ -78,5 +81,8 @@ void expand_shorthand(ModelConfig& config);
 /// heads.
 /// @throws InputError naming the layer and the way out.
 void complete(ModelConfig& config);
+
+/// The fields of a complete config, without the shorthand, which is empty.
+Json complete_to_json(const ModelConfig& config);
 
 }  // namespace prism

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "prism/attention/layer_list.h"
 #include "prism/core/error.h"
 #include "prism/core/random.h"
 
@@ -33,10 +34,10 @@ std::vector<HeadSchedule> sample(const std::vector<HeadSchedule>& all, size_t co
   return drawn;
 }
 
-/// Query heads of one key/value head in the last layer, which all layers keep.
+/// Query heads of one key/value head at the base, which all layers keep.
 int64_t queries_a_key_head(const Recipe& recipe) {
-  const auto& last = recipe.model.layers.back();
-  return last.heads / last.kv_heads;
+  const auto base = base_heads(recipe.model.layers);
+  return base.heads / base.kv_heads;
 }
 
 Recipe with_schedule(const ScheduleSearch& search, const HeadSchedule& schedule) {
@@ -83,7 +84,7 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
   auto space = file.search.space;
   space.d_model = search.base.model.d_model;
   space.layers = static_cast<int64_t>(search.base.model.layers.size());
-  space.base_heads = search.base.model.layers.back().heads;
+  space.base_heads = base_heads(search.base.model.layers).heads;
   auto proposed = propose_schedules(space);
   const int64_t group = queries_a_key_head(search.base);
   std::erase_if(proposed, [&](const auto& schedule) {
@@ -110,7 +111,7 @@ int64_t rung_tokens(const ScheduleSearch& search, int64_t rung) {
 Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<HeadSchedule>& schedules) {
   Sweep sweep{{}, search.seeds, search.keep_checkpoints};
   const auto& layers = search.base.model.layers;
-  std::vector<HeadSchedule> all = {HeadSchedule(layers.size(), layers.back().heads)};
+  std::vector<HeadSchedule> all = {HeadSchedule(layers.size(), base_heads(layers).heads)};
   all.insert(all.end(), schedules.begin(), schedules.end());
   for (const auto& schedule : all) {
     auto recipe = with_schedule(search, schedule);

@@ -20,7 +20,7 @@ Decoder relu_decoder() {
   config.context = 32;
   config.schedule = "2x2";
   config.ffn_width = 10;
-  config.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
+  config.each.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
   config.init_std = 0.3;
   return make_decoder(config);
 }

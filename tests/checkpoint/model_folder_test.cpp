@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "prism/checkpoint/config_json.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
@@ -117,22 +119,28 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
   EXPECT_REFUSED(config_from_json(json, "test"), "use_sliding_window");
 }
 
-TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
+/// A rung of the ladder, whose first layer has no output projection either.
+ModelConfig rung() {
   ModelConfig config;
   config.vocab_size = 30;
   config.d_model = 16;
   config.context = 8;
   config.schedule = "2x2";
   config.ffn_width = 12;
-  config.rotary.kind = "none";
-  config.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
-  config.norm = "none";
+  config.each.rotary.kind = "none";
+  config.each.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
+  config.each.norm = "none";
   config.learned_positions = true;
   config.tied = config.final_norm = false;
   config.initialisation = "ladder";
   expand_shorthand(config);
   complete(config);
   config.layers.front().output_projection = false;
+  return config;
+}
+
+TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
+  const auto config = rung();
   auto decoder = make_decoder(config);
   const auto path = folder_ / "rung";
   make_folder(path);
@@ -142,7 +150,6 @@ TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
   expect_equal_weights(decoder, model.decoder);
   const auto json = config_to_json(config, nullptr);
   EXPECT_EQ(json["model_type"], "prism");
-  EXPECT_FALSE(json.contains("hidden_act"));
   // Whatever part is not Llama's makes the model none.
   for (const auto change :
        {+[](ModelConfig& c) { c.learned_positions = true; }, +[](ModelConfig& c) { c.final_norm = false; },
@@ -154,6 +161,9 @@ TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
         },
         +[](ModelConfig& c) {
           for (auto& layer : c.layers) layer.ffn.kind = "relu";
+        },
+        +[](ModelConfig& c) {
+          for (auto& layer : c.layers) layer.output_projection = false;
         }}) {
     auto other = config_of("4x2");
     change(other);
@@ -166,10 +176,12 @@ TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
 TEST_F(ModelFolderTest, NamesNoHeadCountThatIsTrueOfOneLayerOnly) {
   const auto json = config_to_json(config_of("1x1,2x1"), nullptr);
   EXPECT_EQ(json["model_type"], "prism");
-  EXPECT_FALSE(json.contains("num_attention_heads"));
-  EXPECT_FALSE(json.contains("head_dim"));
-  EXPECT_EQ(json["per_layer_config"]["0"]["num_attention_heads"], 1);
-  EXPECT_EQ(json["per_layer_config"]["1"]["head_dim"], 8);
+  for (const char* name : {"num_attention_heads", "heads", "head_dim"}) {
+    EXPECT_FALSE(json.contains(name)) << name;
+    EXPECT_FALSE(json["model"].contains(name)) << name;
+  }
+  EXPECT_EQ(json["model"]["layers"][0]["heads"], 1);
+  EXPECT_EQ(json["model"]["layers"][1]["head_dim"], 8);
   EXPECT_TRUE(json["eos_token_id"].is_null());
 }
 
@@ -212,25 +224,178 @@ TEST_F(ModelFolderTest, ReadsAScalingThatWasAddedByHand) {
   EXPECT_THROW(config_from_json(json, "test"), InputError);
 }
 
-TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
-  const auto good = config_to_json(config_of("1x1,2x1"), nullptr);
-  const auto refused = [&](auto change) {
-    auto json = good;
-    change(json);
-    EXPECT_THROW(config_from_json(json, "test"), InputError) << json.dump();
+TEST_F(ModelFolderTest, WritesALlamaAndAQwen3AsTransformersDoes) {
+  auto config = config_of("4x2", false);
+  config.initialisation = "ladder";
+  for (auto& layer : config.layers) {
+    layer.kv_heads = 2;
+    layer.head_dim = 8;
+    layer.rotary = {.base = 1e6, .scaling = "yarn", .factor = 4, .original_context = 32, .beta_fast = 16};
+  }
+  EXPECT_EQ(to_text(config_to_json(config, nullptr)),
+            R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","prism_format":1,"vocab_size":20,)"
+            R"("hidden_size":16,"num_hidden_layers":2,"max_position_embeddings":8,"tie_word_embeddings":false,)"
+            R"("hidden_act":"silu","attention_bias":false,"mlp_bias":false,"rms_norm_eps":1e-05,)"
+            R"("initializer_range":0.02,"base_heads":0,"allow_any":true,"dtype":"float32","torch_dtype":"float32",)"
+            R"("use_cache":true,"eos_token_id":null,"bos_token_id":null,"num_attention_heads":4,)"
+            R"("num_key_value_heads":2,"head_dim":8,"intermediate_size":12,"rope_theta":1000000.0,)"
+            R"("rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32,)"
+            R"("beta_fast":16.0,"beta_slow":1.0,"attention_factor":1.138629436111989},)"
+            R"("rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32,)"
+            R"("beta_fast":16.0,"beta_slow":1.0,"attention_factor":1.138629436111989,"rope_theta":1000000.0},)"
+            R"("initialisation":"ladder"})");
+  config = config_of("4x2");
+  for (auto& layer : config.layers) layer.qk_norm = true;
+  EXPECT_EQ(to_text(config_to_json(config, nullptr)),
+            R"({"architectures":["Qwen3ForCausalLM"],"model_type":"qwen3","prism_format":1,"vocab_size":20,)"
+            R"("hidden_size":16,"num_hidden_layers":2,"max_position_embeddings":8,"tie_word_embeddings":true,)"
+            R"("hidden_act":"silu","attention_bias":false,"mlp_bias":false,"rms_norm_eps":1e-05,)"
+            R"("initializer_range":0.02,"base_heads":0,"allow_any":true,"dtype":"float32","torch_dtype":"float32",)"
+            R"("use_cache":true,"eos_token_id":null,"bos_token_id":null,"num_attention_heads":4,)"
+            R"("num_key_value_heads":4,"head_dim":4,"intermediate_size":12,"rope_theta":10000.0,)"
+            R"("rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":10000.0}})");
+}
+
+TEST_F(ModelFolderTest, ReadsShorthandThatWasWrittenByHand) {
+  auto json = config_to_json(config_of("1x1,2x1"), nullptr);
+  json["model"].erase("layers");
+  json["model"].update({{"schedule", "1x1,2x1"}, {"ffn_width", 12}});
+  EXPECT_TRUE(equal_fields(config_from_json(json, "test"), config_of("1x1,2x1")));
+}
+
+/// Files as prism wrote them in format 1.
+constexpr const char* kFormat1Heads = R"({
+  "architectures": ["PrismForCausalLM"], "model_type": "prism", "prism_format": 1, "vocab_size": 20,
+  "hidden_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 8, "tie_word_embeddings": true,
+  "hidden_act": "silu", "attention_bias": false, "mlp_bias": false, "rms_norm_eps": 1e-05,
+  "initializer_range": 0.02, "base_heads": 0, "allow_any": true, "dtype": "float32", "torch_dtype": "float32",
+  "use_cache": true, "eos_token_id": 0, "bos_token_id": 0, "tokenizer_fingerprint": "c8ceb478d2d07227",
+  "per_layer_config": {
+    "0": {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 12,
+          "rope_theta": 10000.0, "rope_scaling": null},
+    "1": {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4, "intermediate_size": 12,
+          "rope_theta": 10000.0, "rope_scaling": null}}})";
+constexpr const char* kFormat1Rung = R"({
+  "architectures": ["PrismForCausalLM"], "model_type": "prism", "prism_format": 1, "vocab_size": 30,
+  "hidden_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 8, "tie_word_embeddings": false,
+  "attention_bias": false, "rms_norm_eps": 1e-05, "initializer_range": 0.02, "base_heads": 0, "allow_any": false,
+  "dtype": "float32", "torch_dtype": "float32", "use_cache": true, "eos_token_id": null, "bos_token_id": null,
+  "per_layer_config": {
+    "0": {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 12,
+          "rope_theta": 10000.0, "rope_scaling": null, "rotary_kind": "none", "hidden_act": "relu",
+          "mlp_bias": true, "mlp_depth": 2, "norm": "none", "output_projection": false},
+    "1": {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 12,
+          "rope_theta": 10000.0, "rope_scaling": null, "rotary_kind": "none", "hidden_act": "relu",
+          "mlp_bias": true, "mlp_depth": 2, "norm": "none"}},
+  "learned_positions": true, "final_norm": false, "initialisation": "ladder"})";
+constexpr const char* kFormat1QkNorm = R"({
+  "architectures": ["PrismForCausalLM"], "model_type": "prism", "prism_format": 1, "vocab_size": 20,
+  "hidden_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 8, "tie_word_embeddings": true,
+  "hidden_act": "silu", "attention_bias": false, "mlp_bias": false, "rms_norm_eps": 1e-05,
+  "initializer_range": 0.02, "base_heads": 0, "allow_any": true, "dtype": "float32", "torch_dtype": "float32",
+  "use_cache": true, "eos_token_id": null, "bos_token_id": null,
+  "per_layer_config": {
+    "0": {"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 4, "intermediate_size": 12,
+          "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+          "original_max_position_embeddings": 32, "beta_fast": 16.0, "beta_slow": 1.0,
+          "attention_factor": 1.138629436111989}, "qk_norm": true},
+    "1": {"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 4, "intermediate_size": 12,
+          "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
+          "original_max_position_embeddings": 32, "beta_fast": 16.0, "beta_slow": 1.0,
+          "attention_factor": 1.138629436111989}}}})";
+
+TEST_F(ModelFolderTest, ReadsFormat1) {
+  const auto expect_read = [](const char* text, const ModelConfig& expected) {
+    const auto read = config_from_json(parse_json(text, "test"), "test");
+    EXPECT_TRUE(equal_fields(read, expected)) << fields_to_json(read);
   };
-  refused([](Json& j) { j["model_type"] = "gpt2"; });
-  refused([](Json& j) { j["hidden_act"] = "gelu"; });
-  refused([](Json& j) { j["attention_bias"] = true; });
-  refused([](Json& j) { j["prism_format"] = 2; });
-  refused([](Json& j) { j.erase("hidden_size"); });
-  refused([](Json& j) { j["per_layer_config"]["0"]["num_attention_heads"] = 0; });
-  refused([](Json& j) { j["hidden_size"] = "16"; });
-  refused([](Json& j) { j["num_hidden_layers"] = 3; });
-  refused([](Json& j) { j["num_hidden_layers"] = 1000000000000; });
-  refused([](Json& j) { j["per_layer_config"].erase("1"); });
-  refused([](Json& j) { j["per_layer_config"]["1"]["num_key_value_heads"] = 3; });
-  refused([](Json& j) { j["per_layer_config"]["1"]["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}}; });
+  auto heads = config_of("2x1,4x1");
+  heads.layers.back().kv_heads = 2;
+  expect_read(kFormat1Heads, heads);
+  EXPECT_REFUSED(check_tokenizer(parse_json(kFormat1Heads, "test"), tokenizer_of("other words, other words"), "test"),
+                 "another model");
+  expect_read(kFormat1Rung, rung());
+  auto normed = config_of("4x2");
+  normed.layers.front().qk_norm = true;
+  for (auto& layer : normed.layers)
+    layer.rotary = {.base = 1e6,
+                    .scaling = "yarn",
+                    .factor = 4,
+                    .original_context = 32,
+                    .beta_fast = 16,
+                    .attention_factor = 1.138629436111989};
+  expect_read(kFormat1QkNorm, normed);
+}
+
+/// `text` with a change is refused.
+void expect_refused(const Json& good, const std::function<void(Json&)>& change, const std::string& words) {
+  EXPECT_NO_THROW(config_from_json(good, "test"));
+  auto json = good;
+  change(json);
+  EXPECT_REFUSED(config_from_json(json, "test"), words);
+}
+
+TEST_F(ModelFolderTest, RefusesALlamaThatItCannotRun) {
+  const auto refused = [good = config_to_json(config_of("4x2"), nullptr)](auto change, const std::string& words) {
+    expect_refused(good, change, words);
+  };
+  refused([](Json& j) { j["model_type"] = "gpt2"; }, "expected model_type llama, qwen3 or prism; found \"gpt2\"");
+  refused([](Json& j) { j["hidden_act"] = "gelu"; }, "expected hidden_act = silu; found gelu");
+  refused([](Json& j) { j["attention_bias"] = true; }, "expected attention_bias = false");
+  refused([](Json& j) { j["mlp_bias"] = true; }, "expected mlp_bias = false");
+  refused([](Json& j) { j["prism_format"] = 2; }, "expected prism_format = 1; found 2");
+  refused([](Json& j) { j.erase("hidden_size"); }, "expected \"hidden_size\"");
+  refused([](Json& j) { j["hidden_size"] = "16"; }, "hidden_size: expected a whole number");
+  refused([](Json& j) { j["num_attention_heads"] = 0; }, "at least 1 head");
+  refused([](Json& j) { j["num_hidden_layers"] = 1000000000000; }, "num_hidden_layers within 1-4096");
+  refused([](Json& j) { j["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}}; }, "found \"dynamic\"");
+}
+
+TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
+  const auto refused = [good = config_to_json(config_of("1x1,2x1"), nullptr)](auto change, const std::string& words) {
+    expect_refused(good, change, words);
+  };
+  refused([](Json& j) { j["prism_format"] = 3; }, "expected prism_format 1 or 2; found 3");
+  refused([](Json& j) { j["hidden_size"] = 16; }, "expected a field of test; found \"hidden_size\"");
+  refused([](Json& j) { j["fingerprint"] = "0"; }, "did you mean \"tokenizer_fingerprint\"?");
+  refused([](Json& j) { j["model"]["contxt"] = 16; }, "did you mean \"context\"?");
+  refused([](Json& j) { j["model"]["layers"][1]["haeds"] = 2; },
+          "expected a field of test: model.layers[1]; found \"haeds\"; did you mean \"heads\"?");
+  refused([](Json& j) { j["model"]["d_model"] = "16"; }, "test: model.d_model: expected a whole number");
+  refused([](Json& j) { j["model"].erase("d_model"); }, "d_model: expected a size");
+  refused([](Json& j) { j["model"].erase("layers"); }, "expected a schedule or a list of layers");
+  refused([](Json& j) { j["model"]["schedule"] = "1x1,2x1"; }, "found both");
+  refused([](Json& j) { j["model"]["layers"][0]["heads"] = 0; }, "at least 1 head");
+  refused([](Json& j) { j["model"]["layers"][1]["kv_heads"] = 3; }, "kv_heads that divide");
+  refused([](Json& j) { j["model"]["layers"][1]["rotary"]["scaling"] = "dynamic"; }, "dynamic");
+}
+
+TEST_F(ModelFolderTest, RefusesAFileOfFormat1ThatItCannotRun) {
+  const auto refused = [good = parse_json(kFormat1Heads, "test")](auto change, const std::string& words) {
+    expect_refused(good, change, words);
+  };
+  refused([](Json& j) { j["hidden_act"] = "gelu"; }, "expected hidden_act = silu; found gelu");
+  refused([](Json& j) { j["attention_bias"] = true; }, "expected attention_bias = false");
+  refused([](Json& j) { j.erase("hidden_size"); }, "expected \"hidden_size\"");
+  refused([](Json& j) { j["hidden_size"] = "16"; }, "hidden_size: expected a whole number");
+  refused([](Json& j) { j["num_hidden_layers"] = 3; }, "expected per_layer_config with 3 layers; found 2");
+  refused([](Json& j) { j["num_hidden_layers"] = 1000000000000; }, "num_hidden_layers within 1-4096");
+  refused([](Json& j) { j["per_layer_config"].erase("1"); }, "expected per_layer_config with 2 layers; found 1");
+  refused([](Json& j) { j.erase("per_layer_config"); }, "expected per_layer_config with 2 layers; found 0");
+  refused(
+      [](Json& j) {
+        j["per_layer_config"]["2"] = j["per_layer_config"]["1"];
+        j["per_layer_config"].erase("1");
+      },
+      "expected layer 1 in per_layer_config");
+  refused([](Json& j) { j["per_layer_config"]["0"]["num_attention_heads"] = 0; }, "at least 1 head");
+  refused([](Json& j) { j["per_layer_config"]["1"]["num_key_value_heads"] = 3; }, "kv_heads that divide");
+  refused([](Json& j) { j["per_layer_config"]["1"]["hidden_act"] = "gelu"; }, "hidden_act silu or relu");
+  refused(
+      [](Json& j) {
+        j["per_layer_config"]["1"]["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}};
+      },
+      "found \"dynamic\"");
 }
 
 TEST_F(ModelFolderTest, RefusesTensorsOfAnotherShapeMissingOrLeftOver) {

@@ -217,7 +217,7 @@ TEST(Generate, SlidesAContextOfLearnedPositions) {
   config.ffn_width = 40;
   config.init_std = 0.3;
   config.learned_positions = true;
-  config.rotary.kind = "none";
+  config.each.rotary.kind = "none";
   auto decoder = make_decoder(config);
   const torch::NoGradGuard no_gradients;
   for (const std::string prompt : {"abc", "abcdef", "abcdefghijk"}) {

@@ -82,10 +82,10 @@ ModelConfig rung(const std::string& schedule, int64_t head_dim, const std::strin
   config.initialisation = "ladder";
   config.schedule = schedule;
   config.ffn_width = ffn_width;
-  config.head_dim = head_dim;
-  config.rotary.kind = "none";
-  config.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
-  config.norm = norm;
+  config.each.head_dim = head_dim;
+  config.each.rotary.kind = "none";
+  config.each.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
+  config.each.norm = norm;
   config.norm_eps = 1e-6;
   expand_shorthand(config);
   complete(config);
