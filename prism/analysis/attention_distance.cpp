@@ -12,8 +12,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "attention_distance";
-
 /// sum_s A[t, s] |t - s|.
 torch::Tensor distance_of_rows(const AttentionRows& rows) {
   const int64_t queries = rows.weights_RTS.size(1), keys = rows.weights_RTS.size(2);
@@ -25,7 +23,7 @@ torch::Tensor distance_of_rows(const AttentionRows& rows) {
 }  // namespace
 
 AttentionDistanceProbe::AttentionDistanceProbe(const std::vector<LayerConfig>& layers)
-    : HeadMeansProbe(layers, QueryRange::last_half, {distance_of_rows}, kOperation) {}
+    : HeadMeansProbe(layers, QueryRange::last_half, {distance_of_rows}, "attention_distance") {}
 
 AttentionDistance AttentionDistanceProbe::result() const {
   AttentionDistance result{{}, sequences(), context(), queries()};
@@ -44,7 +42,7 @@ AttentionDistance AttentionDistanceProbe::result() const {
 
 std::optional<AttentionDistance> measure_attention_distance(Decoder decoder, WindowLoader windows, int64_t sequences,
                                                             const std::function<void(int64_t)>& on_progress) {
-  PRISM_CHECK(sequences >= 1, kOperation, "expected at least 1 sequence; found {}; ask for more.", sequences);
+  PRISM_CHECK(sequences >= 1, "attention_distance", "expected at least 1 sequence; found {}; ask for more.", sequences);
   const torch::NoGradGuard no_gradients;
   AttentionDistanceProbe probe(decoder->config().layers);
   sequences = std::min(sequences, windows.windows_per_epoch() - windows.position());

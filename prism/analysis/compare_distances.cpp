@@ -8,8 +8,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "attention_distance";
-
 /// One value a seed.
 std::vector<double> over_seeds(const std::vector<AttentionDistance>& seeds, size_t layer,
                                double LayerDistance::*value) {
@@ -19,12 +17,13 @@ std::vector<double> over_seeds(const std::vector<AttentionDistance>& seeds, size
 }
 
 void check_one_schedule(const std::vector<AttentionDistance>& seeds) {
-  PRISM_CHECK(!seeds.empty(), kOperation, "expected the seeds of an arm; found none; name a model.");
+  PRISM_CHECK(!seeds.empty(), "attention_distance", "expected the seeds of an arm; found none; name a model.");
   const auto same_heads = [](const LayerDistance& a, const LayerDistance& b) { return a.heads == b.heads; };
   for (const auto& seed : seeds) {
     PRISM_CHECK(std::equal(seed.layers.begin(), seed.layers.end(), seeds.front().layers.begin(),
                            seeds.front().layers.end(), same_heads),
-                kOperation, "expected seeds of one arm to have one head schedule; found two; make them two arms.");
+                "attention_distance",
+                "expected seeds of one arm to have one head schedule; found two; make them two arms.");
   }
 }
 
@@ -46,7 +45,7 @@ std::vector<ArmLayer> average_distances(const std::vector<AttentionDistance>& se
 std::vector<LayerComparison> compare_distances(const std::vector<AttentionDistance>& arm,
                                                const std::vector<AttentionDistance>& against) {
   const auto left = average_distances(arm), right = average_distances(against);
-  PRISM_CHECK(left.size() == right.size(), kOperation,
+  PRISM_CHECK(left.size() == right.size(), "attention_distance",
               "expected arms of as many layers; found {} and {}; compare models of one depth.", left.size(),
               right.size());
   const bool paired = arm.size() == against.size();

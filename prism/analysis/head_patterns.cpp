@@ -11,8 +11,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "head_patterns";
-
 /// weights[r][t][t + offset], 0 where there is no such key.
 torch::Tensor weight_at(const AttentionRows& rows, int64_t offset) {
   const auto& weights_RTS = rows.weights_RTS;
@@ -43,7 +41,7 @@ HeadPatternProbe::HeadPatternProbe(const std::vector<LayerConfig>& layers, const
                         const auto counts_S = is_punctuation_V.to(keys_S.device()).index_select(0, keys_S);
                         return at::matmul(rows.weights_RTS, counts_S.to(rows.weights_RTS.scalar_type()));
                       }},
-                     kOperation) {
+                     "head_patterns") {
   is_punctuation_V = torch::zeros({static_cast<int64_t>(is_punctuation.size())}, torch::kBool);
   auto* flags = is_punctuation_V.mutable_data_ptr<bool>();
   for (size_t i = 0; i < is_punctuation.size(); ++i) flags[i] = is_punctuation[i];
@@ -51,14 +49,14 @@ HeadPatternProbe::HeadPatternProbe(const std::vector<LayerConfig>& layers, const
 
 void HeadPatternProbe::read(const torch::Tensor& tokens_BT) {
   const int64_t most = tokens_BT.max().item<int64_t>(), least = tokens_BT.min().item<int64_t>();
-  PRISM_CHECK(least >= 0 && most < is_punctuation_V.size(0), kOperation,
+  PRISM_CHECK(least >= 0 && most < is_punctuation_V.size(0), "head_patterns",
               "expected tokens below {}; found {}; read text that was made into tokens by the model's tokenizer.",
               is_punctuation_V.size(0), least < 0 ? least : most);
   tokens_BT_ = tokens_BT;
 }
 
 torch::Tensor HeadPatternProbe::keys_of(const AttentionRows& rows) const {
-  PRISM_ASSERT(tokens_BT_.defined() && tokens_BT_.size(1) >= rows.weights_RTS.size(2), kOperation,
+  PRISM_ASSERT(tokens_BT_.defined() && tokens_BT_.size(1) >= rows.weights_RTS.size(2), "head_patterns",
                "a pass over {} keys without read()", rows.weights_RTS.size(2));
   return tokens_BT_[rows.sequence].narrow(0, 0, rows.weights_RTS.size(2)).to(rows.weights_RTS.device());
 }

@@ -15,7 +15,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "spectrum";
 /// Queries whose scores exist at a time.
 constexpr int64_t kRows = 256;
 
@@ -47,7 +46,7 @@ std::string zone_of(double angle, int64_t block) {
 
 const ZoneEnergy& HeadSpectrum::zone(const std::string& name) const {
   const auto found = std::find_if(zones.begin(), zones.end(), [&](const ZoneEnergy& z) { return z.zone == name; });
-  PRISM_ASSERT(found != zones.end(), kOperation, "no zone {}", name);
+  PRISM_ASSERT(found != zones.end(), "spectrum", "no zone {}", name);
   return *found;
 }
 
@@ -56,7 +55,7 @@ HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_
   const torch::NoGradGuard no_gradients;
   PRISM_CHECK(q_TD.dim() == 2 && k_SD.dim() == 2 && q_TD.numel() > 0 && k_SD.numel() > 0 &&
                   q_TD.size(1) == pairs.head_dim && k_SD.size(1) == pairs.head_dim && block > 0,
-              kOperation, "expected queries and keys [tokens, {}] and blocks of at least a token; found {}, {} and {}.",
+              "spectrum", "expected queries and keys [tokens, {}] and blocks of at least a token; found {}, {} and {}.",
               pairs.head_dim, c10::str(q_TD.sizes()), c10::str(k_SD.sizes()), block);
   const auto q = q_TD.to(torch::kFloat), k = k_SD.to(torch::kFloat);
   const FeatureEnergies energies{mean_squares(q),
@@ -97,7 +96,7 @@ torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_S
                              double scale, int64_t cells) {
   const torch::NoGradGuard no_gradients;
   const int64_t queries = q_TD.size(0), tokens = k_SD.size(0), past = tokens - queries;
-  PRISM_CHECK(q_TD.size(1) == k_SD.size(1) && queries > 0 && past >= 0 && cells > 0 && !features.empty(), kOperation,
+  PRISM_CHECK(q_TD.size(1) == k_SD.size(1) && queries > 0 && past >= 0 && cells > 0 && !features.empty(), "spectrum",
               "expected queries for the last of as many keys or more, cells and features; found {}, {}, {} and {}.",
               c10::str(q_TD.sizes()), c10::str(k_SD.sizes()), cells, features.size());
   const auto index = torch::tensor(features, torch::kLong);

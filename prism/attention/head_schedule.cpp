@@ -8,13 +8,12 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "head_schedule";
 constexpr int64_t kMost = 4096;  ///< layers, and heads of one
 
 int64_t parse_count(std::string_view text, std::string_view part) {
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  PRISM_CHECK(code == std::errc() && end == text.data() + text.size() && value > 0 && value <= kMost, kOperation,
+  PRISM_CHECK(code == std::errc() && end == text.data() + text.size() && value > 0 && value <= kMost, "head_schedule",
               "expected heads x layers such as 3x2, or a head count, up to {}; found \"{}\"; write for instance "
               "3x2,6x2,12x8.",
               kMost, part);
@@ -57,7 +56,7 @@ HeadSchedule parse_head_schedule(std::string_view text) {
     const int64_t heads = parse_count(part.substr(0, times), part);
     const int64_t layers = times == std::string_view::npos ? 1 : parse_count(part.substr(times + 1), part);
     schedule.insert(schedule.end(), static_cast<size_t>(layers), heads);
-    PRISM_CHECK(static_cast<int64_t>(schedule.size()) <= kMost, kOperation,
+    PRISM_CHECK(static_cast<int64_t>(schedule.size()) <= kMost, "head_schedule",
                 "expected at most {} layers; found more; choose fewer.", kMost);
     if (comma == std::string_view::npos) return schedule;
     text.remove_prefix(comma + 1);
@@ -72,23 +71,23 @@ std::string format_head_schedule(const HeadSchedule& schedule) {
 }
 
 void check_head_divides(int64_t heads, size_t layer, int64_t d_model) {
-  PRISM_CHECK(heads > 0, kOperation, "layer {}: expected at least 1 head; found {}; raise it.", layer, heads);
-  PRISM_CHECK(d_model % heads == 0, kOperation, "layer {}: expected heads that divide d_model = {}; found {}; {}.",
+  PRISM_CHECK(heads > 0, "head_schedule", "layer {}: expected at least 1 head; found {}; raise it.", layer, heads);
+  PRISM_CHECK(d_model % heads == 0, "head_schedule", "layer {}: expected heads that divide d_model = {}; found {}; {}.",
               layer, d_model, heads, nearest_divisors(heads, d_model));
 }
 
 void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t base, bool allow_any) {
-  PRISM_CHECK(!schedule.empty(), kOperation, "expected at least one layer; found none; write for instance 12x12.");
+  PRISM_CHECK(!schedule.empty(), "head_schedule", "expected at least one layer; found none; write for instance 12x12.");
   for (size_t layer = 0; layer < schedule.size(); ++layer) check_head_divides(schedule[layer], layer, d_model);
   if (allow_any) return;
   for (size_t layer = 1; layer < schedule.size(); ++layer) {
-    PRISM_CHECK(schedule[layer] >= schedule[layer - 1], kOperation,
+    PRISM_CHECK(schedule[layer] >= schedule[layer - 1], "head_schedule",
                 "layer {}: expected at least the {} heads of layer {}; found {}; a schedule never falls unless "
                 "allow_any is true.",
                 layer, schedule[layer - 1], layer - 1, schedule[layer]);
   }
   PRISM_CHECK(
-      base == 0 || schedule.back() == base, kOperation,
+      base == 0 || schedule.back() == base, "head_schedule",
       "last layer: expected the base count of {} heads; found {}; a schedule ends at the base unless allow_any is "
       "true.",
       base, schedule.back());

@@ -6,15 +6,11 @@
 #include "prism/sparse/selectors.h"
 
 namespace prism {
-namespace {
-
-constexpr const char* kOperation = "prefill";
-
-}  // namespace
+namespace {}  // namespace
 
 Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, PrefillMeter* meter)
     : options_(options), selector_(find_selector(options.selector, options.settings, costs)), meter_(meter) {
-  PRISM_CHECK(options.chunk >= 0, kOperation, "chunk: expected at least 1, or 0 for no chunks; found {}; change it.",
+  PRISM_CHECK(options.chunk >= 0, "prefill", "chunk: expected at least 1, or 0 for no chunks; found {}; change it.",
               options.chunk);
 }
 
@@ -27,7 +23,7 @@ AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const Rotary
                            .pairs = pairs,
                            .scale = input.scale.value_or(0),
                            .prompt_length = prompt_length};
-  PRISM_CHECK(!input.documents_BS.defined(), kOperation,
+  PRISM_CHECK(!input.documents_BS.defined(), "prefill",
               "expected one document a row, because selectors know of no others; found document boundaries.");
   std::unique_ptr<SelectorState> of_call;
   auto& state = cache == nullptr ? of_call : cache->selector_state(layer);

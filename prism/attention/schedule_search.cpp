@@ -7,7 +7,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "schedule_search";
 constexpr size_t kMostSchedules = 100000;
 
 /// Heads that a layer may have, ascending; the last is the base.
@@ -48,7 +47,7 @@ class Proposer {
     if (stages >= 1 && stages + 1 >= space_.least_stages && space_.layers - used >= base_layers_) {
       Proposal proposal{stage_heads_, schedule_};
       proposal.schedule.resize(static_cast<size_t>(space_.layers), space_.base_heads);
-      PRISM_CHECK(found_.size() < kMostSchedules, kOperation,
+      PRISM_CHECK(found_.size() < kMostSchedules, "schedule_search",
                   "expected at most {} schedules; found more; lower most_stages, or raise least_stage_layers or "
                   "head_dim_step.",
                   kMostSchedules);
@@ -86,11 +85,11 @@ void check(const ScheduleSpace& space) {
                                     {"base_heads", space.base_heads},
                                     {"least_stage_layers", space.least_stage_layers},
                                     {"head_dim_step", space.head_dim_step}})
-    PRISM_CHECK(value >= 1, kOperation, "{}: expected at least 1; found {}; raise it.", name, value);
-  PRISM_CHECK(space.layers <= 128 && space.most_stages <= 8, kOperation,
+    PRISM_CHECK(value >= 1, "schedule_search", "{}: expected at least 1; found {}; raise it.", name, value);
+  PRISM_CHECK(space.layers <= 128 && space.most_stages <= 8, "schedule_search",
               "expected at most 128 layers and 8 stages; found {} and {}; lower them.", space.layers,
               space.most_stages);
-  PRISM_CHECK(space.least_stages >= 2 && space.least_stages <= space.most_stages, kOperation,
+  PRISM_CHECK(space.least_stages >= 2 && space.least_stages <= space.most_stages, "schedule_search",
               "expected 2 <= least_stages <= most_stages; found {} and {}; change them.", space.least_stages,
               space.most_stages);
   check_head_divides(space.base_heads, static_cast<size_t>(space.layers - 1), space.d_model);
@@ -101,13 +100,13 @@ void check(const ScheduleSpace& space) {
 std::vector<HeadSchedule> propose_schedules(const ScheduleSpace& space) {
   check(space);
   auto heads = heads_that_fit(space);
-  PRISM_CHECK(!heads.empty() && heads.back() == space.base_heads, kOperation,
+  PRISM_CHECK(!heads.empty() && heads.back() == space.base_heads, "schedule_search",
               "expected a base whose heads are a multiple of {} wide; found {} heads of width {}; change base_heads or "
               "head_dim_step.",
               space.head_dim_step, space.base_heads, space.d_model / space.base_heads);
   auto schedules = Proposer(space, heads).run();
   heads.pop_back();
-  PRISM_CHECK(!schedules.empty(), kOperation,
+  PRISM_CHECK(!schedules.empty(), "schedule_search",
               "expected a schedule in the space; found none: heads that fit before the base are [{}], stages need {} "
               "layers each, the base {} of {}; widen the space.",
               fmt::join(heads, ", "), space.least_stage_layers,

@@ -13,8 +13,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "bench";
-
 AttentionShape checked(AttentionShape shape) {
   if (shape.keys == 0) shape.keys = shape.tokens;
   if (shape.kv_heads == 0) shape.kv_heads = shape.heads;
@@ -24,13 +22,13 @@ AttentionShape checked(AttentionShape shape) {
                                    {"tokens", shape.tokens},
                                    {"keys", shape.keys},
                                    {"head_dim", shape.head_dim}})
-    PRISM_CHECK(size > 0 && size <= 1 << 24, kOperation, "{}: expected a size within 1-{}; found {}; change it.", name,
+    PRISM_CHECK(size > 0 && size <= 1 << 24, "bench", "{}: expected a size within 1-{}; found {}; change it.", name,
                 1 << 24, size);
-  PRISM_CHECK(shape.heads % shape.kv_heads == 0, kOperation,
+  PRISM_CHECK(shape.heads % shape.kv_heads == 0, "bench",
               "expected kv_heads that divide {} heads; found {}; choose a divisor.", shape.heads, shape.kv_heads);
-  PRISM_CHECK(shape.keys >= shape.tokens, kOperation,
+  PRISM_CHECK(shape.keys >= shape.tokens, "bench",
               "expected at least as many keys as the {} tokens; found {}; raise it.", shape.tokens, shape.keys);
-  PRISM_CHECK(shape.lengths == "full" || shape.lengths == "ragged", kOperation,
+  PRISM_CHECK(shape.lengths == "full" || shape.lengths == "ragged", "bench",
               "expected lengths full or ragged; found \"{}\"; choose one of them.", shape.lengths);
   return shape;
 }
@@ -56,7 +54,7 @@ void check_fits(const AttentionShape& s, const AttentionBench& bench, torch::Sca
   const double calls = copies * (2 * queries + 2 * keys) * static_cast<double>(c10::elementSize(type)) + mask;
   const double needed = calls + (bench.pass == "decode" ? static_cast<double>(bench.decode_bytes) : 0);
   const auto total = static_cast<double>(total_memory_bytes());
-  PRISM_CHECK(needed < total, kOperation,
+  PRISM_CHECK(needed < total, "bench",
               "expected tensors that fit into memory, {}B; found {}B of them for {} queries and {} keys; choose fewer.",
               short_number(total), short_number(needed), s.tokens, s.keys);
 }
@@ -190,7 +188,7 @@ AttentionTiming bench_decode(const AttentionShape& shape, const AttentionBench& 
 }  // namespace
 
 AttentionShape check_attention_bench(const AttentionShape& given, const AttentionBench& bench) {
-  PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward" || bench.pass == "decode", kOperation,
+  PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward" || bench.pass == "decode", "bench",
               "expected the pass forward, forward_backward or decode; found \"{}\"; choose one of them.", bench.pass);
   AttentionShape shape = checked(given);
   check_fits(shape, bench, find_bench_dtype(bench.dtype));

@@ -19,7 +19,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "bench";
 constexpr int64_t kLongPrompt = 32768;
 
 /// One method's selector and what it keeps.
@@ -89,7 +88,7 @@ PrefillMethod parse_prefill_method(const std::string& text) {
     const size_t next = text.find(',', at + 1);
     const std::string word = text.substr(at + 1, next == std::string::npos ? next : next - at - 1);
     const size_t equals = word.find('=');
-    PRISM_CHECK(equals != std::string::npos, kOperation,
+    PRISM_CHECK(equals != std::string::npos, "bench",
                 "expected SELECTOR:NAME=VALUE,...; found \"{}\" in \"{}\"; write NAME=VALUE.", word, text);
     words.emplace_back(word.substr(0, equals), word.substr(equals + 1));
     at = next;
@@ -100,7 +99,7 @@ PrefillMethod parse_prefill_method(const std::string& text) {
 
 void check_prefill_bench(const PrefillBench& bench) {
   find_bench_dtype(bench.dtype);
-  PRISM_CHECK(bench.tokens > 0 && bench.tokens <= int64_t{1} << 24, kOperation,
+  PRISM_CHECK(bench.tokens > 0 && bench.tokens <= int64_t{1} << 24, "bench",
               "tokens: expected 1 to {}; found {}; change it.", int64_t{1} << 24, bench.tokens);
   for (const auto& method : bench.methods) find_selector(method.selector, method.settings);
   check_synthetic_mix(bench.mix, bench.tokens);
@@ -109,7 +108,7 @@ void check_prefill_bench(const PrefillBench& bench) {
   // Tensors in the type and one of them in float32 while it is made, and the output.
   const double needed = 2 * values * static_cast<double>(c10::elementSize(find_bench_dtype(bench.dtype)));
   const auto total = static_cast<double>(total_memory_bytes());
-  PRISM_CHECK(needed < total, kOperation,
+  PRISM_CHECK(needed < total, "bench",
               "expected tensors that fit into {} bytes of memory; found {} of them; choose "
               "fewer tokens.",
               total, needed);

@@ -29,7 +29,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "bench";
 constexpr const char *kLibTorch = "libtorch", *kNoPeer = "none";
 constexpr int64_t kUncounted = 2;  ///< steps before a profile: they fault memory in and fill caches
 
@@ -123,7 +122,7 @@ std::map<std::string, OperationTime> own_times(const torch::autograd::profiler::
 
 TrainingCase find_training_case(const std::string& name) {
   if (name.ends_with(".json")) return training_case_of(load_recipe(name, {}));
-  const auto& row = find_by_name(cases(), name, kOperation, "case");
+  const auto& row = find_by_name(cases(), name, "bench", "case");
   TrainingCase found{name, {}, row.rows};
   found.model.vocab_size = row.vocab_size;
   found.model.d_model = row.d_model;
@@ -141,7 +140,7 @@ TrainingCase training_case_of(const Recipe& recipe) {
                      recipe.train.recompute};
   if (found.model.vocab_size == 0) {
     const auto info = TokenDataset(recipe.data.folder, "train").info();
-    PRISM_CHECK(info, kOperation,
+    PRISM_CHECK(info, "bench",
                 "expected a vocabulary size; found none in {}, nor data.json in {}; set model.vocab_size.", recipe.name,
                 recipe.data.folder);
     found.model.vocab_size = info->vocab_size;
@@ -152,13 +151,13 @@ TrainingCase training_case_of(const Recipe& recipe) {
 
 TrainingPeer find_training_peer(const std::string& name) {
   if (name == kLibTorch || name == kNoPeer) return {name, {}};
-  PRISM_CHECK(name.ends_with(".json") || cases().contains(name), kOperation,
+  PRISM_CHECK(name.ends_with(".json") || cases().contains(name), "bench",
               "expected the peer libtorch, none or a case; found \"{}\"; see prism bench training --help.", name);
   return {name, find_training_case(name)};
 }
 
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench) {
-  PRISM_CHECK(bench.steps > 0, kOperation, "expected at least 1 step; found {}; raise it.", bench.steps);
+  PRISM_CHECK(bench.steps > 0, "bench", "expected at least 1 step; found {}; raise it.", bench.steps);
   const auto type = find_bench_dtype(bench.dtype);
   torch::manual_seed(0);
   Workload work(measured, type);

@@ -8,7 +8,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "config.json";
 constexpr const char* kFingerprint = "tokenizer_fingerprint";
 constexpr const char* kInitialisation = "initialisation";  ///< a field of ours beside Llama's
 
@@ -120,14 +119,14 @@ Json llama_to_json(const ModelConfig& config, const LayerConfig& layer, const Pr
 class MemberReader {
  public:
   MemberReader(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
-    PRISM_CHECK(json.is_object(), kOperation, "expected an object in {}; found {}.", source_, json.type_name());
+    PRISM_CHECK(json.is_object(), "config.json", "expected an object in {}; found {}.", source_, json.type_name());
   }
 
   bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
 
   template <class T>
   T get(const char* name) const {
-    PRISM_CHECK(has(name), kOperation, "expected \"{}\" in {}; found none.", name, source_);
+    PRISM_CHECK(has(name), "config.json", "expected \"{}\" in {}; found none.", name, source_);
     T value{};
     read_fields(value, json_[name], fmt::format("{}: {}", source_, name));
     return value;
@@ -142,7 +141,7 @@ class MemberReader {
   template <class T>
   void expect(const char* name, T only) const {
     const T found = get<T>(name, only);
-    PRISM_CHECK(found == only, kOperation, "{}: expected {} = {}; found {}; prism has no other yet.", source_, name,
+    PRISM_CHECK(found == only, "config.json", "{}: expected {} = {}; found {}; prism has no other yet.", source_, name,
                 only, found);
   }
 
@@ -165,7 +164,7 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   members.expect("partial_rotary_factor", 1.0);
   const auto type = members.get<std::string>("rope_type", members.get<std::string>("type", "default"));
   if (type == "default") return rotary;
-  PRISM_CHECK(type == "linear" || type == "yarn", kOperation,
+  PRISM_CHECK(type == "linear" || type == "yarn", "config.json",
               "{}: expected rope_type default, linear or yarn; found \"{}\".", source, type);
   rotary.scaling = type;
   const int64_t context = all.get<int64_t>("max_position_embeddings", 0);
@@ -218,7 +217,7 @@ ModelConfig llama_sizes_from_json(const MemberReader& members) {
 
 size_t layer_count(const MemberReader& members, const std::string& source) {
   const auto layers = members.get<int64_t>("num_hidden_layers");
-  PRISM_CHECK(layers > 0 && layers <= 4096, kOperation, "{}: expected num_hidden_layers within 1-4096; found {}.",
+  PRISM_CHECK(layers > 0 && layers <= 4096, "config.json", "{}: expected num_hidden_layers within 1-4096; found {}.",
               source, layers);
   return static_cast<size_t>(layers);
 }
@@ -244,7 +243,7 @@ LayerConfig format_1_layer_from_json(const Json& json, const std::string& source
   layer.norm = members.get<std::string>("norm", layer.norm);
   layer.output_projection = members.get<bool>("output_projection", true);
   const auto activation = members.get<std::string>("hidden_act", "silu");
-  PRISM_CHECK(activation == "silu" || activation == "relu", kOperation,
+  PRISM_CHECK(activation == "silu" || activation == "relu", "config.json",
               "{}: expected hidden_act silu or relu; found \"{}\"; prism has no other yet.", source, activation);
   if (activation == "silu") return layer;
   layer.ffn.kind = activation;
@@ -260,12 +259,12 @@ ModelConfig format_1_from_json(const Json& json, const std::string& source) {
   config.final_norm = members.get<bool>("final_norm", true);
   const auto layers = layer_count(members, source);
   const Json per_layer = members.get<Json>("per_layer_config", Json::object());
-  PRISM_CHECK(per_layer.size() == layers, kOperation, "{}: expected per_layer_config with {} layers; found {}.", source,
-              layers, per_layer.size());
+  PRISM_CHECK(per_layer.size() == layers, "config.json", "{}: expected per_layer_config with {} layers; found {}.",
+              source, layers, per_layer.size());
   for (size_t i = 0; i < layers; ++i) {
     const auto layer = per_layer.find(std::to_string(i));
-    PRISM_CHECK(layer != per_layer.end(), kOperation, "{}: expected layer {} in per_layer_config; found none.", source,
-                i);
+    PRISM_CHECK(layer != per_layer.end(), "config.json", "{}: expected layer {} in per_layer_config; found none.",
+                source, i);
     config.layers.push_back(format_1_layer_from_json(*layer, fmt::format("{}, layer {}", source, i)));
   }
   return config;
@@ -275,7 +274,7 @@ ModelConfig prism_from_json(const Json& json, const std::string& source) {
   const MemberReader members(json, source);
   const auto format = members.get<int64_t>("prism_format", 1);
   if (format == 1) return format_1_from_json(json, source);
-  PRISM_CHECK(format == 2, kOperation, "{}: expected prism_format 1 or 2; found {}; use the prism that wrote it.",
+  PRISM_CHECK(format == 2, "config.json", "{}: expected prism_format 1 or 2; found {}; use the prism that wrote it.",
               source, format);
   const auto file = fields_from_json<PrismFile>(json, source);
   auto config = fields_from_json<ModelConfig>(file.model, source + ": model");
@@ -299,7 +298,7 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
 
 ModelConfig config_from_json(const Json& json, const std::string& source) {
   const auto type = MemberReader(json, source).get<std::string>("model_type");
-  PRISM_CHECK(type == "llama" || type == "qwen3" || type == "prism", kOperation,
+  PRISM_CHECK(type == "llama" || type == "qwen3" || type == "prism", "config.json",
               "{}: expected model_type llama, qwen3 or prism; found \"{}\".", source, type);
   auto config = type == "prism" ? prism_from_json(json, source) : llama_from_json(json, source, type);
   complete(config);
@@ -308,7 +307,7 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
 
 void check_tokenizer(const Json& json, const Tokenizer& tokenizer, const std::string& source) {
   const auto expected = MemberReader(json, source).get<std::string>(kFingerprint, tokenizer.fingerprint_text());
-  PRISM_CHECK(tokenizer.fingerprint_text() == expected, kOperation,
+  PRISM_CHECK(tokenizer.fingerprint_text() == expected, "config.json",
               "{}: expected the tokenizer of this model, {}; found {}; it belongs to another model.", source, expected,
               tokenizer.fingerprint_text());
 }

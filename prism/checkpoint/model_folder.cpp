@@ -10,8 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "model";
-
 std::string pretty(const Json& json) {
   return to_text(json, 2) + "\n";
 }
@@ -41,7 +39,7 @@ fs::path find_model_folder(const fs::path& path) {
   if (fs::exists(path / "config.json")) return path;
   if (const auto last = last_checkpoint(path)) return *last;
   throw InputError(
-      kOperation,
+      "model",
       fmt::format(
           "expected a model folder (with config.json) or a run with a checkpoint at {}; found {}; name another.",
           path.string(), fs::exists(path) ? "neither" : "nothing"));
@@ -54,7 +52,7 @@ ModelConfig load_config(const fs::path& path) {
 
 void load_weights(Decoder decoder, const fs::path& safetensors) {
   const fs::path index = safetensors.string() + ".index.json";
-  PRISM_CHECK(fs::exists(safetensors) || !fs::exists(index), kOperation,
+  PRISM_CHECK(fs::exists(safetensors) || !fs::exists(index), "model",
               "expected the weights in one file, {}; found several, listed in {}; merge them into one.",
               safetensors.string(), index.string());
   read_tensors(SafetensorsReader(safetensors), file_tensors(decoder->weights()));
@@ -68,7 +66,7 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
   model.decoder->set_compute_type(compute_type);
   if (fs::exists(model.folder / "tokenizer.json")) {
     model.tokenizer = Tokenizer::load(model.folder);
-    PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, kOperation,
+    PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, "model",
                 "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
                 "another model.",
                 model.folder.string(), model.decoder->config().vocab_size, model.tokenizer->vocab_size());

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kHelp = R"(
+constexpr const char* kCaptureHelp = R"(
 Writes FOLDER/layerN.safetensors for each chosen layer N: q [1, H, T, D] and k [1, G, T, D] as attention reads them,
 after the rotary encoding, v [1, G, T, E], and residual [1, T, d_model], the stream in front of the layer. prism attend
 and prism analyse spectrum read such a file, and any program that knows safetensors.
@@ -63,7 +63,7 @@ class CaptureProbe : public Probe {
 }  // namespace
 
 int run_analyse_capture(const Arguments& arguments) {
-  CLI::App app(std::string("queries, keys, values and residual stream of layers as safetensors files\n") + kHelp,
+  CLI::App app(std::string("queries, keys, values and residual stream of layers as safetensors files\n") + kCaptureHelp,
                "prism analyse capture");
   ReadingWords words;
   std::string layers, out;

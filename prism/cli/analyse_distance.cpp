@@ -30,7 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "analyse";
 constexpr const char* kDistanceName = "attention-distance";
 constexpr const char* kDistanceHelp = R"(
 Each head of a layer gives a token weights, adding up to 1, for itself and the tokens before it. Its attention distance
@@ -103,10 +102,10 @@ std::vector<Candidate> read_candidates(const std::vector<std::string>& names) {
 
 /// What all models must share for their layers to be compared.
 void check_alike(const Candidate& model, const Candidate& first) {
-  PRISM_CHECK(model.config.layers.size() == first.config.layers.size(), kOperation,
+  PRISM_CHECK(model.config.layers.size() == first.config.layers.size(), "analyse",
               "expected models of as many layers; found {} in {} and {} in {}; compare models of one depth.",
               first.config.layers.size(), first.name, model.config.layers.size(), model.name);
-  PRISM_CHECK(model.tokenizer == first.tokenizer, kOperation,
+  PRISM_CHECK(model.tokenizer == first.tokenizer, "analyse",
               "expected models with one tokenizer, as distances count its tokens; found {} in {} and {} in {}; compare "
               "models trained on the same shards.",
               first.tokenizer, first.name, model.tokenizer, model.name);
@@ -116,7 +115,7 @@ void check_seeds(const std::vector<Candidate>& arm) {
   for (const auto& model : arm) {
     const auto schedule = heads_of(model.config), expected = heads_of(arm.front().config);
     PRISM_CHECK(
-        schedule == expected, kOperation,
+        schedule == expected, "analyse",
         "expected the seeds of one arm to have one head schedule; found {} in {} and {} in {}; name one of them "
         "with --against.",
         format_head_schedule(expected), arm.front().name, format_head_schedule(schedule), model.name);
@@ -135,7 +134,7 @@ void pair_seeds(Arms& arms) {
   for (const auto& model : models) {
     const auto other = std::find_if(arms.against.begin(), arms.against.end(),
                                     [&](const Candidate& candidate) { return candidate.seed == model.seed; });
-    PRISM_CHECK(other != arms.against.end(), kOperation,
+    PRISM_CHECK(other != arms.against.end(), "analyse",
                 "expected the same seeds on both sides, because differences are paired by seed; found {} of {} on one "
                 "side alone; name runs of the same seeds, or other numbers of them, which are not paired.",
                 *model.seed, model.name);
@@ -160,10 +159,10 @@ int64_t find_context(const Arms& arms, int64_t wanted) {
   const int64_t context = wanted == 0 ? arms.models.front().config.context : wanted;
   for (const auto* arm : {&arms.models, &arms.against}) {
     for (const auto& model : *arm) {
-      PRISM_CHECK(wanted != 0 || model.config.context == context, kOperation,
+      PRISM_CHECK(wanted != 0 || model.config.context == context, "analyse",
                   "expected models of one context; found {} in {} and {} in {}; choose one for all with --context.",
                   context, arms.models.front().name, model.config.context, model.name);
-      PRISM_CHECK(context >= 1 && context <= model.config.context, kOperation,
+      PRISM_CHECK(context >= 1 && context <= model.config.context, "analyse",
                   "--context: expected 1 to {} tokens, the context of {}; found {}; choose fewer.",
                   model.config.context, model.name, context);
     }
@@ -188,7 +187,7 @@ class DistanceMeter {
       const auto result = measure_attention_distance(model.decoder, windows_, sequences_, [&](int64_t sequences) {
         progress_.update(done_ + sequences, candidate.name);
       });
-      if (!result) throw FailedError(kOperation, "stopped by a signal; no distance was computed.");
+      if (!result) throw FailedError("analyse", "stopped by a signal; no distance was computed.");
       done_ += sequences_;
       results.push_back(*result);
     }
@@ -293,7 +292,7 @@ bool find_document_mask(const Arms& arms) {
   const auto& first = arms.models.front();
   for (const auto* arm : {&arms.models, &arms.against})
     for (const auto& model : *arm)
-      PRISM_CHECK(model.document_mask == first.document_mask, kOperation,
+      PRISM_CHECK(model.document_mask == first.document_mask, "analyse",
                   "expected models that were trained alike; found {} with and {} without data.document_mask; say "
                   "--document-mask or --no-document-mask.",
                   first.document_mask ? first.name : model.name, first.document_mask ? model.name : first.name);
@@ -319,7 +318,7 @@ int run_analyse_distance(const Arguments& arguments) {
   DistanceWords words;
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  PRISM_CHECK(words.options.sequences >= 1, kOperation, "--sequences: expected at least 1; found {}; ask for more.",
+  PRISM_CHECK(words.options.sequences >= 1, "analyse", "--sequences: expected at least 1; found {}; ask for more.",
               words.options.sequences);
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();

@@ -6,7 +6,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kHelp = R"(how evenly each head spreads its attention
+constexpr const char* kEntropyHelp = R"(how evenly each head spreads its attention
 
 Each head gives a token weights, adding up to 1, for itself and the tokens before it. Their entropy, - sum w ln w, is 0
 nats where all of it goes to one token and ln n where it is spread evenly over n. The table shows each head's mean over
@@ -20,7 +20,7 @@ all tokens. Heads near 0 look things up; heads near the mean of ln n have not le
 }  // namespace
 
 int run_analyse_entropy(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"entropy", kHelp}, [](Reading& reading) {
+  return run_reading_analysis(arguments, {"entropy", kEntropyHelp}, [](Reading& reading) {
     const torch::NoGradGuard no_gradients;
     AttentionEntropyProbe probe(reading.config().layers);
     reading.show_to(probe);

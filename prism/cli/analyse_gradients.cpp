@@ -6,7 +6,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kHelp = R"(how large the gradient of each parameter is beside its values
+constexpr const char* kGradientsHelp = R"(how large the gradient of each parameter is beside its values
 
 The gradient of the mean loss of what is read, parameter by parameter: its Euclidean norm, that of the values, and one
 over the other. Plain gradient descent changes a parameter by that share times the learning rate; parameters whose
@@ -39,7 +39,7 @@ std::vector<Json> measure_gradients(Reading& reading) {
 }  // namespace
 
 int run_analyse_gradients(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"gradients", kHelp}, measure_gradients);
+  return run_reading_analysis(arguments, {"gradients", kGradientsHelp}, measure_gradients);
 }
 
 }  // namespace prism

@@ -12,7 +12,7 @@ namespace {
 /// Random sequences for the induction score: enough that its mean is good to a hundredth.
 constexpr int64_t kRepeatedRows = 16, kLongestHalf = 128;
 
-constexpr const char* kHelp = R"(what each head attends to
+constexpr const char* kHeadsHelp = R"(what each head attends to
 
 The share of each head's attention, in the mean over tokens, that goes to the token before, to the first one, to the
 token that asks itself, to earlier tokens that are the same, and to punctuation. Kinds overlap. The induction score is
@@ -48,7 +48,7 @@ InductionProbe measure_induction(Reading& reading) {
 }  // namespace
 
 int run_analyse_heads(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"heads", kHelp}, [](Reading& reading) {
+  return run_reading_analysis(arguments, {"heads", kHeadsHelp}, [](Reading& reading) {
     const torch::NoGradGuard no_gradients;
     HeadPatternProbe probe(reading.config().layers, punctuation_of(reading.tokenizer(), reading.config().vocab_size));
     reading.show([&](BatchTensors& batch) {

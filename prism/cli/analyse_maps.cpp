@@ -17,7 +17,7 @@ namespace {
 /// Words that can still be read beside a picture.
 constexpr int64_t kMostTokens = 128;
 
-constexpr const char* kHelp = R"(
+constexpr const char* kMapsHelp = R"(
 Draws, for every chosen head, a row of shades for each token of a text: what it attends to, the darker the more. Tokens
 stand on both sides. Without --figures, --json prints the weights themselves.
 
@@ -71,7 +71,7 @@ Json rows_of(const torch::Tensor& weights_TS) {
 }  // namespace
 
 int run_analyse_maps(const Arguments& arguments) {
-  CLI::App app(std::string("where each word of a text attends to, as pictures\n") + kHelp, "prism analyse maps");
+  CLI::App app(std::string("where each word of a text attends to, as pictures\n") + kMapsHelp, "prism analyse maps");
   ReadingWords words;
   OutputWords output;
   std::string layers, heads;

@@ -6,7 +6,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kHelp = R"(how large the residual stream is in front of each layer, and which units are dead
+constexpr const char* kNormsHelp = R"(how large the residual stream is in front of each layer, and which units are dead
 
 The residual stream is what layers read and add to. Its root mean square over tokens and features should grow slowly
 from layer to layer; one that grows by large factors announces a training that diverges. A unit of a feed-forward part
@@ -19,7 +19,7 @@ is dead if it was 0 for every token: it has no gradient and does not come back.
 }  // namespace
 
 int run_analyse_norms(const Arguments& arguments) {
-  return run_reading_analysis(arguments, {"norms", kHelp}, [](Reading& reading) {
+  return run_reading_analysis(arguments, {"norms", kNormsHelp}, [](Reading& reading) {
     const torch::NoGradGuard no_gradients;
     ActivationProbe probe;
     reading.show_to(probe);

@@ -28,12 +28,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "analyse";
 constexpr const char* kName = "spectrum";
 /// A picture of attention has at most so many cells a side.
 constexpr int64_t kCells = 64;
 
-constexpr const char* kHelp = R"(
+constexpr const char* kSpectrumHelp = R"(
 The rotary encoding turns each pair of features by its own angle a token. In the mean over a block of tokens, which is
 what selectors of key blocks look at, pair j keeps the share lambda_j of its length: little of fast pairs (the dead zone:
 a whole turn or more in a block), part of the next (transition), all of slow ones (semantic, lambda of at least 0.999).
@@ -47,7 +46,7 @@ features attend to (arXiv 2602.08426, figures 1 to 3).
   prism analyse spectrum layer12.safetensors --rotary-base 1000000 --json
 )";
 
-struct Words {
+struct SpectrumWords {
   std::string source, text, figures, invalid_utf8 = "error";
   int64_t tokens = 0, block_size = 128, layer = 0, head = 0;
   RotaryWords rotary;
@@ -69,7 +68,8 @@ struct LayerTensors {
 class Spectra : public Probe {
  public:
   /// @param layers  of the model that is looked at; none for tensors of a file.
-  explicit Spectra(const Words& words, const std::vector<LayerConfig>& layers = {}) : words_(words), layers_(layers) {}
+  explicit Spectra(const SpectrumWords& words, const std::vector<LayerConfig>& layers = {})
+      : words_(words), layers_(layers) {}
 
   void observe_attention(size_t layer, const AttentionInput& input) override {
     const auto& config = layers_.at(layer);
@@ -77,7 +77,7 @@ class Spectra : public Probe {
          config.rotary.turns() ? rotary_pairs(config.rotary, config.head_dim) : RotaryPairs{}});
   }
   void add(const LayerTensors& layer) {
-    PRISM_CHECK(!layer.pairs.angles.empty(), kOperation,
+    PRISM_CHECK(!layer.pairs.angles.empty(), "analyse",
                 "expected layers whose queries and keys turn with their position; found layer {}, where they do not; "
                 "name others.",
                 spectra_.size());
@@ -92,28 +92,28 @@ class Spectra : public Probe {
   const LayerTensors& shown() const { return shown_; }
 
  private:
-  const Words& words_;
+  const SpectrumWords& words_;
   std::vector<LayerConfig> layers_;
   std::vector<std::vector<HeadSpectrum>> spectra_;
   LayerTensors shown_;
 };
 
 /// @param heads  of each layer.
-void check_head(const Words& words, const std::vector<int64_t>& heads) {
+void check_head(const SpectrumWords& words, const std::vector<int64_t>& heads) {
   const auto layers = static_cast<int64_t>(heads.size());
-  PRISM_CHECK(words.layer >= 0 && words.layer < layers, kOperation,
+  PRISM_CHECK(words.layer >= 0 && words.layer < layers, "analyse",
               "--layer: expected a layer within 0-{}; found {}; change it.", layers - 1, words.layer);
   const int64_t count = heads[static_cast<size_t>(words.layer)];
-  PRISM_CHECK(words.head >= 0 && words.head < count, kOperation,
+  PRISM_CHECK(words.head >= 0 && words.head < count, "analyse",
               "--head: expected a head of layer {} within 0-{}; found {}; change it.", words.layer, count - 1,
               words.head);
 }
 
-Spectra read_model(const Words& words) {
-  PRISM_CHECK(fs::exists(words.source), kOperation,
+Spectra read_model(const SpectrumWords& words) {
+  PRISM_CHECK(fs::exists(words.source), "analyse",
               "expected a model folder, a run or a safetensors file; found nothing at {}; name another.", words.source);
-  PRISM_CHECK(!words.text.empty(), kOperation, "expected TEXT, which the model reads; found none; name a file.");
-  PRISM_CHECK(words.rotary == RotaryWords{}, kOperation,
+  PRISM_CHECK(!words.text.empty(), "analyse", "expected TEXT, which the model reads; found none; name a file.");
+  PRISM_CHECK(words.rotary == RotaryWords{}, "analyse",
               "expected no --rotary or --mrope option beside a model, whose recipe says how its heads turn; found one; "
               "leave it out.");
   ReadingWords reading_words;
@@ -131,12 +131,12 @@ Spectra read_model(const Words& words) {
   return spectra;
 }
 
-Spectra read_source(const Words& words) {
+Spectra read_source(const SpectrumWords& words) {
   if (!fs::is_regular_file(words.source)) return read_model(words);
-  PRISM_CHECK(words.text.empty() && words.tokens == 0, kOperation,
+  PRISM_CHECK(words.text.empty() && words.tokens == 0, "analyse",
               "expected neither TEXT nor --tokens beside queries and keys out of a file; found one; leave it out.");
   start_compute(words.compute.threads, words.compute.device);
-  const auto tensors = read_attention_tensors(words.source, words.rotary, kOperation);
+  const auto tensors = read_attention_tensors(words.source, words.rotary, "analyse");
   check_head(words, {tensors.q_BTHD.size(2)});
   Spectra spectra(words);
   spectra.add({tensors.q_BTHD[0], tensors.k_BGSD[0], tensors.pairs});
@@ -224,8 +224,8 @@ std::string map_figure(const torch::Tensor& shares_MN, int64_t tokens, const std
 }
 
 /// All are drawn before the first is written.
-void draw_figures(const Words& words, const LayerTensors& layer, const HeadSpectrum& spectrum) {
-  PRISM_CHECK(!spectrum.pairs.empty(), kOperation,
+void draw_figures(const SpectrumWords& words, const LayerTensors& layer, const HeadSpectrum& spectrum) {
+  PRISM_CHECK(!spectrum.pairs.empty(), "analyse",
               "--figures: expected pairs of features that turn; found none; leave the figures out.");
   const std::string what = fmt::format("layer {}, head {}", words.layer, words.head);
   std::vector<std::pair<std::string, std::string>> files = {{"gain.svg", gain_figure(spectrum, words.block_size)},
@@ -244,7 +244,7 @@ void draw_figures(const Words& words, const LayerTensors& layer, const HeadSpect
   for (const auto& [name, svg] : files) write_file(folder / name, svg);
 }
 
-void add_options(CLI::App& app, Words& words) {
+void add_options(CLI::App& app, SpectrumWords& words) {
   app.add_option("SOURCE", words.source, "a model folder or a run, or a safetensors file with q and k")->required();
   app.add_option("TEXT", words.text, "what the model reads");
   app.add_option("--tokens", words.tokens, "that it reads; 0: its context")->capture_default_str();
@@ -263,9 +263,10 @@ void add_options(CLI::App& app, Words& words) {
 }  // namespace
 
 int run_analyse_spectrum(const Arguments& arguments) {
-  Words words;
-  CLI::App app(std::string("what lies in the fast and slow pairs of heads, and what pooling leaves of it\n") + kHelp,
-               "prism analyse spectrum");
+  SpectrumWords words;
+  CLI::App app(
+      std::string("what lies in the fast and slow pairs of heads, and what pooling leaves of it\n") + kSpectrumHelp,
+      "prism analyse spectrum");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   const torch::NoGradGuard no_gradients;

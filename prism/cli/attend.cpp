@@ -28,9 +28,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "attend";
-
-struct Words {
+struct AttendWords {
   std::string file, output, mask, save_mask, picture, selector = "spectral";
   std::vector<std::string> sets;
   std::vector<int64_t> mask_blocks;
@@ -75,7 +73,7 @@ void print(const Json& row, bool json) {
   }
 }
 
-void add_options(CLI::App& app, Words& words) {
+void add_options(CLI::App& app, AttendWords& words) {
   app.add_option("FILE", words.file, "a safetensors file")->required();
   auto* selector = app.add_option("--selector", words.selector, "the method that chooses the blocks");
   selector->capture_default_str();
@@ -130,7 +128,7 @@ void add_options(CLI::App& app, Words& words) {
 }
 
 /// A mask from outside, without blocks that no query sees.
-BlockMask read_mask(const Words& words, const SelectorInput& input) {
+BlockMask read_mask(const AttendWords& words, const SelectorInput& input) {
   std::optional<BlockSizes> sizes;
   if (!words.mask_blocks.empty())
     sizes = BlockSizes{.query_block = words.mask_blocks[0], .key_block = words.mask_blocks[1]};
@@ -139,7 +137,7 @@ BlockMask read_mask(const Words& words, const SelectorInput& input) {
 }
 
 /// Density, recall and times, over all heads and head by head. @param unrounded  as Selector::unrounded_densities().
-Json statistics(const Words& words, const Json& settings, const SelectorInput& input, const BlockMask& mask,
+Json statistics(const AttendWords& words, const Json& settings, const SelectorInput& input, const BlockMask& mask,
                 const std::vector<double>& unrounded, double select_ms, double attend_ms, const char* backend) {
   const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
   Json row = {{"selector", words.mask.empty() ? words.selector : words.mask}};
@@ -157,7 +155,7 @@ Json statistics(const Words& words, const Json& settings, const SelectorInput& i
 }
 
 /// One head's kept blocks among those that its queries see.
-std::string picture_of(const Words& words, const SelectorInput& input, const BlockMask& mask) {
+std::string picture_of(const AttendWords& words, const SelectorInput& input, const BlockMask& mask) {
   const auto kept = kept_blocks(input, mask)[0][words.picture_head].to(torch::kDouble).contiguous();
   const auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size)[0][words.picture_head];
   const auto shares = torch::where(visible, kept, kNoShare).contiguous();
@@ -176,7 +174,8 @@ std::string picture_of(const Words& words, const SelectorInput& input, const Blo
                    {}, "gnuplot");
 }
 
-void write_files(const Words& words, const SelectorInput& input, const BlockMask& mask, const AttentionOutput& found) {
+void write_files(const AttendWords& words, const SelectorInput& input, const BlockMask& mask,
+                 const AttentionOutput& found) {
   const auto kept = kept_blocks(input, mask);
   if (!words.output.empty())
     write_tensors(words.output,
@@ -190,7 +189,7 @@ void write_files(const Words& words, const SelectorInput& input, const BlockMask
 }  // namespace
 
 int run_attend(const Arguments& arguments) {
-  Words words;
+  AttendWords words;
   CLI::App app(
       "Attends over the key blocks that a selector keeps: causal, queries at the end of the keys.\n\nFILE holds q "
       "[B, H, T, D], k [B, G, S, D] and v [B, G, S, E] as float32 or bfloat16, queries and keys after the rotary\n"
@@ -199,15 +198,15 @@ int run_attend(const Arguments& arguments) {
       "prism attend");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  const Json settings = selector_settings(words.selector, overrides_from_sets(words.sets, kOperation));
+  const Json settings = selector_settings(words.selector, overrides_from_sets(words.sets, "attend"));
   find_selector(words.selector, settings);  // refused before anything is read
-  check_outputs(kOperation, {words.file, words.mask}, {words.output, words.save_mask, words.picture});
+  check_outputs("attend", {words.file, words.mask}, {words.output, words.save_mask, words.picture});
   if (!words.picture.empty()) check_gnuplot("gnuplot");
   start_compute(words.threads);
   const torch::NoGradGuard no_gradients;
-  const auto tensors = read_attention_tensors(words.file, words.rotary, kOperation);
-  PRISM_CHECK(tensors.v_BGSE.defined(), kOperation, "expected q, k and v in {}; found no v; add it.", words.file);
-  PRISM_CHECK(words.picture_head >= 0 && words.picture_head < tensors.q_BTHD.size(2), kOperation,
+  const auto tensors = read_attention_tensors(words.file, words.rotary, "attend");
+  PRISM_CHECK(tensors.v_BGSE.defined(), "attend", "expected q, k and v in {}; found no v; add it.", words.file);
+  PRISM_CHECK(words.picture_head >= 0 && words.picture_head < tensors.q_BTHD.size(2), "attend",
               "--picture-head: expected a head within 0-{}; found {}; change it.", tensors.q_BTHD.size(2) - 1,
               words.picture_head);
   const SelectorInput input{tensors.q_BTHD, tensors.k_BGSD, {}, {}, tensors.pairs, 0};
@@ -228,7 +227,7 @@ int run_attend(const Arguments& arguments) {
   attention.skip_share = words.skip_share;
   const auto found = attend(attention);
   const double attend_ms = 1e3 * timer.seconds();
-  PRISM_CHECK(found.out_BTHE.isfinite().all().item<bool>(), kOperation,
+  PRISM_CHECK(found.out_BTHE.isfinite().all().item<bool>(), "attend",
               "expected scores and outputs that float32 can hold; found others for the queries, keys and values of {}; "
               "scale them down.",
               words.file);

@@ -48,7 +48,7 @@ documents to speak of. --json also gives the tokens of each document and the nat
   prism eval runs/progressive valid.txt.xz --separator '\n\n\n\n' --against runs/uniform
 )";
 
-struct Words {
+struct EvalWords {
   std::string model, against, task = "perplexity";
   std::vector<std::string> files;
   PerplexityOptions perplexity;
@@ -58,7 +58,7 @@ struct Words {
   bool json = false;
 };
 
-void add_options(CLI::App& app, Words& words) {
+void add_options(CLI::App& app, EvalWords& words) {
   app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
   app.add_option("FILE", words.files, "files, folders, or - for standard input")->required();
   app.add_option("--against", words.against, "a second model, whose losses are subtracted document by document")
@@ -72,12 +72,12 @@ void add_options(CLI::App& app, Words& words) {
 }
 
 /// Whether what the selector kept is printed.
-bool shows_prefill(const Words& words) {
+bool shows_prefill(const EvalWords& words) {
   return words.json || words.prefill.options.selector != "dense";
 }
 
-Json to_json(const Words& words, const std::string& model, const PerplexityResult& result, const PrefillMeter& meter,
-             const std::string& dtype, double seconds) {
+Json to_json(const EvalWords& words, const std::string& model, const PerplexityResult& result,
+             const PrefillMeter& meter, const std::string& dtype, double seconds) {
   // A figure that does not exist (no words: NaN) or has no number (inf) is null.
   return {{"task", "perplexity"},
           {"model", model},
@@ -101,7 +101,7 @@ Json to_json(const Words& words, const std::string& model, const PerplexityResul
           {"seconds", seconds}};
 }
 
-Json to_json(const Words& words, const PairedLoss& paired, const PerplexityResult& first,
+Json to_json(const EvalWords& words, const PairedLoss& paired, const PerplexityResult& first,
              const PerplexityResult& second) {
   Json differences = Json::array();
   for (size_t i = 0; i < first.documents.size(); ++i)
@@ -130,7 +130,7 @@ void print_figure(const char* name, double value) {
   print_row(name, value < 1e6 ? fmt::format("{:.4f}", value) : fmt::format("{:.4e}", value));
 }
 
-void print_table(const Words& words, const PerplexityResult& result, const PrefillMeter& meter,
+void print_table(const EvalWords& words, const PerplexityResult& result, const PrefillMeter& meter,
                  const std::string& dtype, double seconds) {
   print_figure("token perplexity", result.token_perplexity());
   print_figure("word perplexity", result.word_perplexity());
@@ -149,7 +149,7 @@ void print_table(const Words& words, const PerplexityResult& result, const Prefi
   for (const auto& rule : result.conventions()) print_row(std::exchange(name, ""), rule);
 }
 
-PerplexityResult measure(const Words& words, const std::string& name, const ModelFolder& model,
+PerplexityResult measure(const EvalWords& words, const std::string& name, const ModelFolder& model,
                          const PrefillCosts& costs) {
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, shows_prefill(words) ? &meter : nullptr);
@@ -188,7 +188,7 @@ void print_paired(const PairedLoss& paired) {
   print_row("better on", fmt::format("{} of {} documents", paired.better, paired.documents));
 }
 
-void run_perplexity(const Words& words, const ModelFolder& model) {
+void run_perplexity(const EvalWords& words, const ModelFolder& model) {
   auto shapes = cost_shapes(words.prefill.options, model.decoder);
   if (words.against.empty()) {
     measure(words, words.model, model, costs_on_this_machine(shapes));
@@ -201,7 +201,7 @@ void run_perplexity(const Words& words, const ModelFolder& model) {
               "expected two models with one tokenizer, whose tokens can be paired; found {} and {}; compare their bits "
               "per byte by two calls.",
               model.tokenizer->fingerprint_text(), other.tokenizer->fingerprint_text());
-  Words both = words;
+  EvalWords both = words;
   if (both.perplexity.window == 0)
     both.perplexity.window = std::min(model.decoder->config().context, other.decoder->config().context);
   const auto shapes_of_other = cost_shapes(words.prefill.options, other.decoder);
@@ -219,7 +219,7 @@ void run_perplexity(const Words& words, const ModelFolder& model) {
   }
 }
 
-using Task = void (*)(const Words&, const ModelFolder&);
+using Task = void (*)(const EvalWords&, const ModelFolder&);
 
 Task find_task(const std::string& name) {
   static const std::map<std::string, Task> table = {{"perplexity", run_perplexity}};
@@ -230,7 +230,7 @@ Task find_task(const std::string& name) {
 
 int run_eval(const Arguments& arguments) {
   CLI::App app(std::string("measure a model\n") + kExamples, "prism eval");
-  Words words;
+  EvalWords words;
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   start_compute(words.compute.threads, words.compute.device);

@@ -38,14 +38,14 @@ Without a prompt a new document is started. A prompt is taken as the middle of o
 end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is left out.
 )";
 
-struct Words {
+struct GenerateWords {
   std::string model, prompt, prompt_file;
   PrefillFlags prefill;
   ComputeOptions compute;
   bool no_stream = false, echo = false, json = false;
 };
 
-void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
+void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) {
   app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
   auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
   app.add_option("--prompt-file", words.prompt_file, "a file that holds the prompt")
@@ -59,7 +59,7 @@ void add_options(CLI::App& app, Words& words, GenerateOptions& options) {
   add_compute_options(app, words.compute);
 }
 
-std::string read_prompt(const Words& words) {
+std::string read_prompt(const GenerateWords& words) {
   std::string prompt;
   if (!words.prompt_file.empty()) {
     prompt = read_file(words.prompt_file);
@@ -79,12 +79,12 @@ void print_now(std::string_view text) {
 }
 
 /// Whether what the selector kept is printed.
-bool shows_prefill(const Words& words) {
+bool shows_prefill(const GenerateWords& words) {
   return words.json || words.prefill.options.selector != "dense";
 }
 
-void print_json(const Words& words, const GenerateOptions& options, const std::string& prompt, const Generation& result,
-                const PrefillMeter& meter, torch::ScalarType type) {
+void print_json(const GenerateWords& words, const GenerateOptions& options, const std::string& prompt,
+                const Generation& result, const PrefillMeter& meter, torch::ScalarType type) {
   const Json json = {{"model", words.model},
                      {"prompt", prompt},
                      {"text", result.text},
@@ -114,7 +114,7 @@ const char* finish_words(FinishReason reason) {
   return "";
 }
 
-void print_speeds(const Words& words, const Generation& result, const PrefillMeter& meter) {
+void print_speeds(const GenerateWords& words, const Generation& result, const PrefillMeter& meter) {
   say("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n", result.prompt_ids.size(),
       result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
       finish_words(result.finish));
@@ -126,7 +126,7 @@ void print_speeds(const Words& words, const Generation& result, const PrefillMet
 
 int run_generate(const Arguments& arguments) {
   CLI::App app(std::string("continue a text with a model\n") + kExamples, "prism generate");
-  Words words;
+  GenerateWords words;
   GenerateOptions options;
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;

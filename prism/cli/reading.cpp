@@ -23,8 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "analyse";
-
 /// The token that opens every document, if there is one.
 std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
   if (!tokenizer.end_of_text()) return {};
@@ -91,7 +89,7 @@ void check_tokenizer(const TokenDataset& data, const std::string& model, const s
   if (!data.info() && !has_tokenizer) return;  // shards from elsewhere
   const std::string found =
       data.info() ? data.info()->tokenizer_fingerprint : Tokenizer::load(data.folder()).fingerprint_text();
-  PRISM_CHECK(found == fingerprint, kOperation,
+  PRISM_CHECK(found == fingerprint, "analyse",
               "expected shards made with the tokenizer of {} ({}); found those of another ({}) in {}; make them with "
               "prism tokenize --tokenizer {}.",
               model, fingerprint, found, data.folder().string(),
@@ -101,17 +99,17 @@ void check_tokenizer(const TokenDataset& data, const std::string& model, const s
 Reading::Reading(const ReadingWords& words) {
   const int given = static_cast<int>(!words.file.empty()) + static_cast<int>(!words.text.empty()) +
                     static_cast<int>(!words.data.empty());
-  PRISM_CHECK(given == 1, kOperation, "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
+  PRISM_CHECK(given == 1, "analyse", "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
               given == 0 ? "none" : "several", given == 0 ? "name one" : "keep one of them");
-  PRISM_CHECK(!words.data.empty() || (!words.split && !words.sequences && !words.document_mask), kOperation,
+  PRISM_CHECK(!words.data.empty() || (!words.split && !words.sequences && !words.document_mask), "analyse",
               "expected --split, --sequences and --document-mask beside --data; found {}; leave them out.",
               words.text.empty() ? "FILE" : "--text");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
-  model_ = load_model_with_tokenizer(words.model, words.compute, kOperation);
+  model_ = load_model_with_tokenizer(words.model, words.compute, "analyse");
   const int64_t context = config().context;
   tokens_ = words.tokens == 0 ? context : words.tokens;
-  PRISM_CHECK(tokens_ >= 1 && tokens_ <= context, kOperation,
+  PRISM_CHECK(tokens_ >= 1 && tokens_ <= context, "analyse",
               "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens_);
   words.data.empty() ? read_text(words) : open_data(words);
   check_finite();
@@ -131,7 +129,7 @@ void Reading::check_finite() {
     tensors.context.probe = &probe;
     return model()->head.loss(model()(tensors.tokens_BT, tensors.context), tensors.labels_BT);
   });
-  PRISM_CHECK(place.empty(), kOperation,
+  PRISM_CHECK(place.empty(), "analyse",
               "expected a model whose activations are finite; found others, first in {}; name an earlier checkpoint.",
               place);
 }
@@ -145,17 +143,17 @@ void Reading::read_text(const ReadingWords& words) {
     TextSource source({words.file}, options);
     ids_ = first_tokens(source, tokenizer(), tokens_);
   } else {
-    PRISM_CHECK(find_invalid_utf8(words.text) == std::string::npos, kOperation,
+    PRISM_CHECK(find_invalid_utf8(words.text) == std::string::npos, "analyse",
                 "--text: expected text in UTF-8; found byte 0x{:02X} at byte offset {}; mend it.",
                 static_cast<uint8_t>(words.text[find_invalid_utf8(words.text)]), find_invalid_utf8(words.text));
     ids_ = opening_of(tokenizer());
     append_tokens(ids_, tokenizer(), words.text);
-    PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, kOperation,
+    PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, "analyse",
                 "--text: expected at most {} tokens, which the model reads at once; found {}; shorten it.",
                 grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
   }
   PRISM_CHECK(
-      !ids_.empty(), kOperation, "expected text in {}{}; found none; name another file.", source_,
+      !ids_.empty(), "analyse", "expected text in {}{}; found none; name another file.", source_,
       tokens_ == 1 && tokenizer().end_of_text() ? " and --tokens of at least 2, the first of which opens it" : "");
   tokens_ = static_cast<int64_t>(ids_.size());
 }
@@ -187,7 +185,7 @@ void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled)
   if (!windows_) {
     Batch batch = text_batch();
     if (labelled) {
-      PRISM_CHECK(tokens_ > 1, kOperation,
+      PRISM_CHECK(tokens_ > 1, "analyse",
                   "expected at least two tokens, so that one follows another; found one; give more text.");
       batch.tokens.pop_back();
       batch.labels.erase(batch.labels.begin());
@@ -198,9 +196,9 @@ void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled)
     return;
   }
   windows_->seek(0);
-  Progress progress(kOperation, sequences_, "sequences");
+  Progress progress("analyse", sequences_, "sequences");
   for (int64_t done = 0; done < sequences_;) {
-    if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; nothing was computed.");
+    if (stop_signal() != 0) throw FailedError("analyse", "stopped by a signal; nothing was computed.");
     Batch batch = windows_->next();
     const int64_t rows = std::min(batch.rows, sequences_ - done);
     batch.rows = rows;
@@ -225,8 +223,8 @@ std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const
     return numbers;
   }
   const auto fail = [&](const std::string& found) {
-    throw InputError(kOperation, fmt::format("{}: expected numbers within 0-{}, such as 0,2-3; found {}; change it.",
-                                             what, count - 1, found));
+    throw InputError("analyse", fmt::format("{}: expected numbers within 0-{}, such as 0,2-3; found {}; change it.",
+                                            what, count - 1, found));
   };
   const auto number = [&](std::string_view word) {
     int64_t value = -1;

@@ -95,7 +95,7 @@ std::string seen_from(const std::string& document, const std::string& folder) {
   return fs::absolute(folder).lexically_relative(fs::absolute(document).parent_path()).generic_string();
 }
 
-struct Words {
+struct ReportWords {
   std::vector<std::string> names, prefill, analysis;
   std::string out = "report.html", markdown, figures, baseline;
   ReportOptions options;
@@ -103,7 +103,7 @@ struct Words {
   int port = 8080;
 };
 
-void add_options(CLI::App& app, Words& words) {
+void add_options(CLI::App& app, ReportWords& words) {
   app.add_option("RUN", words.names, "folders that prism train wrote to; the first is the baseline");
   auto* out = app.add_option("--out", words.out, "the page to write")->type_name("FILE.html")->capture_default_str();
   auto* markdown =
@@ -136,7 +136,7 @@ void add_options(CLI::App& app, Words& words) {
   for (auto* other : {out, markdown, figures}) other->excludes(watch);
 }
 
-void check_words(const CLI::App& app, const Words& words) {
+void check_words(const CLI::App& app, const ReportWords& words) {
   check_target("--out", words.out);
   if (app.count("--markdown") > 0 && words.markdown != "-") check_target("--markdown", words.markdown);
   PRISM_CHECK(fs::path(words.out).lexically_normal() != fs::path(words.markdown).lexically_normal(), "report",
@@ -198,7 +198,7 @@ bool goes_on(const Comparison& comparison) {
 }
 
 /// Serves the page, made anew when a run's records have changed.
-void watch_runs(const Words& words) {
+void watch_runs(const ReportWords& words) {
   constexpr int kRefreshSeconds = 5;
   RecordedRuns runs(distinct_folders(words.names));
   runs.compare(words.baseline);  // what is wrong with them is said here, not in the browser
@@ -219,7 +219,7 @@ void watch_runs(const Words& words) {
 }
 
 /// The page and what else was asked for.
-void write_report(Words& words) {
+void write_report(ReportWords& words) {
   auto& options = words.options;
   const auto comparison = words.names.empty()
                               ? std::nullopt
@@ -258,7 +258,7 @@ void write_report(Words& words) {
 }  // namespace
 
 int run_report(const Arguments& arguments) {
-  Words words;
+  ReportWords words;
   CLI::App app("one page that compares runs: loss curves, tables, head schedules, samples", "prism report");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;

@@ -27,10 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "sweep";
 constexpr int64_t kSearchTimingSteps = 8;
 
-struct Words {
+struct SweepWords {
   std::string file, out, records, search, device = "cpu";
   std::vector<std::string> sets;
   int jobs = 1, threads = 0;
@@ -117,7 +116,7 @@ Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<Sw
     has_baseline |= run.arm == baseline;
   }
   if (!has_baseline)
-    throw FailedError(kOperation,
+    throw FailedError("sweep",
                       fmt::format("expected a run of the baseline {} that ended, to compare with; found none; see {}.",
                                   baseline, (out / "logs").string()));
   Comparison comparison = compare_runs(std::move(ended), baseline);
@@ -127,7 +126,7 @@ Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<Sw
 }
 
 /// @param rung  as print_json().
-Comparison print_comparison(const Words& words, const fs::path& out, const Sweep& sweep,
+Comparison print_comparison(const SweepWords& words, const fs::path& out, const Sweep& sweep,
                             const std::vector<SweepRun>& runs, int64_t rung = 0) {
   std::vector<std::string> problems;
   auto comparison = compare(out, sweep, runs, &problems);
@@ -141,7 +140,7 @@ Comparison print_comparison(const Words& words, const fs::path& out, const Sweep
 }
 
 /// Measures every arm and leaves its timing beside the records of its runs. @return  false if it was stopped.
-bool time_runs(const Words& words, const fs::path& records, const Sweep& sweep, const std::vector<SweepRun>& runs,
+bool time_runs(const SweepWords& words, const fs::path& records, const Sweep& sweep, const std::vector<SweepRun>& runs,
                int64_t steps) {
   const int threads = start_compute(words.threads);
   const auto timings = time_arms(sweep, {.steps = steps, .threads = threads});
@@ -166,7 +165,7 @@ bool all_timed(const std::vector<SweepRun>& runs) {
 }
 
 /// Runs a sweep in `out` to its end. Failures are said at once and counted. @return  false if it was stopped.
-bool run_all(const Words& words, const std::string& name, const fs::path& out, const fs::path& records,
+bool run_all(const SweepWords& words, const std::string& name, const fs::path& out, const fs::path& records,
              const Sweep& sweep, std::vector<SweepRun>& runs, size_t& failures) {
   for (const char* folder : {"logs", "recipes"}) make_folder(out / folder);
   runs = plan_sweep(sweep, out, records);
@@ -227,28 +226,28 @@ void print_rungs(const ScheduleSearch& search) {
 }
 
 /// Both, before anything is trained.
-void make_folders(const Words& words) {
+void make_folders(const SweepWords& words) {
   for (const auto& folder : {words.records, words.out}) {
     std::error_code unreachable;
-    PRISM_CHECK(!fs::exists(folder, unreachable) || fs::is_directory(folder, unreachable), kOperation,
+    PRISM_CHECK(!fs::exists(folder, unreachable) || fs::is_directory(folder, unreachable), "sweep",
                 "expected a folder or a new name; found the file {}; name another.", folder);
     if (!folder.empty()) make_folder(folder);
   }
 }
 
-int search_schedules(const Words& words, const std::vector<Override>& overrides) {
+int search_schedules(const SweepWords& words, const std::vector<Override>& overrides) {
   const auto search = load_schedule_search(words.file, overrides);
   if (words.plan) {
     print_rungs(search);
     return 0;
   }
   PRISM_CHECK(
-      !find_shards(search.base.data.folder, "valid").empty(), kOperation,
+      !find_shards(search.base.data.folder, "valid").empty(), "sweep",
       "expected validation shards, by whose loss schedules are ranked; found none in {}; run prism tokenize with "
       "--valid-share.",
       search.base.data.folder);
   make_folders(words);
-  const FolderLock lock(words.out, kOperation);
+  const FolderLock lock(words.out, "sweep");
   catch_stop_signals();
   auto schedules = search.candidates;
   size_t failures = 0;
@@ -265,10 +264,9 @@ int search_schedules(const Words& words, const std::vector<Override>& overrides)
     if (last && !words.json) print_front(comparison);
     schedules = best_schedules(search, schedules, losses_of(schedules, runs));
     if (schedules.empty())
-      throw FailedError(kOperation,
-                        fmt::format("expected a validation loss of {}'s schedules; found that none has one; "
-                                    "see the logs in {}.",
-                                    rung_name(rung), out.string()));
+      throw FailedError("sweep", fmt::format("expected a validation loss of {}'s schedules; found that none has one; "
+                                             "see the logs in {}.",
+                                             rung_name(rung), out.string()));
   }
   return failures == 0 ? 0 : 1;
 }
@@ -276,7 +274,7 @@ int search_schedules(const Words& words, const std::vector<Override>& overrides)
 }  // namespace
 
 int run_sweep(const Arguments& arguments) {
-  Words words;
+  SweepWords words;
   CLI::App app("Trains one recipe in variations, each with the same seeds, and compares them.", "prism sweep");
   app.add_option("FILE", words.file, "the sweep's file")->required();
   app.add_option("--out", words.out, "folder of the sweep  [runs/<file>]");
@@ -300,10 +298,10 @@ int run_sweep(const Arguments& arguments) {
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
 
-  const auto overrides = overrides_from_sets(words.sets, kOperation);
+  const auto overrides = overrides_from_sets(words.sets, "sweep");
   open_device(words.device);  // one that is not there is refused before any run begins
   if (!words.search.empty()) {
-    PRISM_CHECK(words.search == "schedules", kOperation, "expected --search schedules; found \"{}\"; write schedules.",
+    PRISM_CHECK(words.search == "schedules", "sweep", "expected --search schedules; found \"{}\"; write schedules.",
                 words.search);
     return search_schedules(words, overrides);
   }
@@ -313,7 +311,7 @@ int run_sweep(const Arguments& arguments) {
     return 0;
   }
   make_folders(words);
-  const FolderLock lock(words.out, kOperation);
+  const FolderLock lock(words.out, "sweep");
   catch_stop_signals();
   std::vector<SweepRun> runs;
   size_t failures = 0;

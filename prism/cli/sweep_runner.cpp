@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "sweep";
-
 /// Starts prism with these words; what it says goes to `log`. It dies with us, so that no run is left without a sweep.
 pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
   // The program as it runs, even if its file was replaced meanwhile.
@@ -33,8 +31,8 @@ pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
   const Descriptor output(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   const pid_t parent = ::getpid(), child = output.get() < 0 ? -1 : ::fork();
   if (child < 0)
-    throw FailedError(kOperation, fmt::format("cannot start a run that writes to {}: {}.", log.string(),
-                                              std::error_code(errno, std::generic_category()).message()));
+    throw FailedError("sweep", fmt::format("cannot start a run that writes to {}: {}.", log.string(),
+                                           std::error_code(errno, std::generic_category()).message()));
   if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);

@@ -28,7 +28,7 @@ Files may be packed as .gz, .xz or .zst; - is standard input. Every document is 
 The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.json and tokenizer.json.
 )";
 
-struct Words {
+struct TokenizeWords {
   std::vector<std::string> inputs, valid;
   std::string tokenizer, out;
   bool json = false;
@@ -46,7 +46,7 @@ Json split_json(int64_t documents, int64_t tokens, int64_t bytes, int64_t shards
           {"shards", shards}};
 }
 
-void print_json(const TokenizeSummary& summary, const Words& words, double seconds) {
+void print_json(const TokenizeSummary& summary, const TokenizeWords& words, double seconds) {
   const DatasetInfo& info = summary.info;
   const Json json = {
       {"out", words.out},
@@ -63,7 +63,7 @@ void print_split(const char* name, int64_t documents, int64_t tokens, int64_t by
   fmt::print("{:<6}{:>12}{:>15}{:>17}{:>13.3f}{:>8}\n", name, documents, tokens, bytes, ratio(bytes, tokens), shards);
 }
 
-void print_table(const TokenizeSummary& summary, const Words& words, double seconds) {
+void print_table(const TokenizeSummary& summary, const TokenizeWords& words, double seconds) {
   const DatasetInfo& info = summary.info;
   fmt::print("split    documents         tokens            bytes  bytes/token  shards\n");
   print_split("train", info.train_documents, info.train_tokens, info.train_bytes, summary.train_shards);
@@ -86,7 +86,7 @@ void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options)
     say("note: validation is larger than training; name its files with --valid.\n");
 }
 
-void add_options(CLI::App& app, Words& words, TokenizeOptions& options) {
+void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {
   app.add_option("INPUT", words.inputs, "files, folders, or - for standard input")->required();
   app.add_option("--tokenizer", words.tokenizer, "a tokenizer.json or a folder that holds one")->required();
   app.add_option("--out", words.out, "folder for the shards")->required();
@@ -101,7 +101,7 @@ void add_options(CLI::App& app, Words& words, TokenizeOptions& options) {
 
 int run_tokenize(const Arguments& arguments) {
   CLI::App app(std::string("turn text files into token shards\n") + kExamples, "prism tokenize");
-  Words words;
+  TokenizeWords words;
   TokenizeOptions options;
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;

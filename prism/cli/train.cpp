@@ -17,8 +17,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "train";
-
 bool may_be_field(const std::string& path) {
   const Json fields = fields_to_json(Recipe());
   return path.find_first_of(".[") != std::string::npos || fields.contains(path);
@@ -27,9 +25,9 @@ bool may_be_field(const std::string& path) {
 /// "--model.schedule 8x8", "--seed=2" -> paths and values.
 std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std::string>& sets) {
   const auto words = app.remaining();
-  auto overrides = overrides_from_sets(sets, kOperation);
+  auto overrides = overrides_from_sets(sets, "train");
   for (size_t i = 0; i < words.size(); ++i) {
-    PRISM_CHECK(words[i].starts_with("-") || !words[i].ends_with(".json"), kOperation,
+    PRISM_CHECK(words[i].starts_with("-") || !words[i].ends_with(".json"), "train",
                 "expected a recipe behind --recipe; found {0} alone; write --recipe {0}.", shell_word(words[i]));
     // A field is below another one, but for those on top of a recipe.
     const size_t equals = words[i].find('=');
@@ -38,7 +36,7 @@ std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std:
       overrides.emplace_back(words[i].substr(2, equals - 2), words[i].substr(equals + 1));
       continue;
     }
-    PRISM_CHECK(i + 1 < words.size(), kOperation, "expected a value after {}; found none.", words[i]);
+    PRISM_CHECK(i + 1 < words.size(), "train", "expected a value after {}; found none.", words[i]);
     overrides.emplace_back(words[i].substr(2), words[i + 1]);
     ++i;
   }
@@ -69,7 +67,7 @@ Recipe recipe_to_resume(const std::string& out, const std::string& recipe_file,
   auto recipe = load_run_recipe(out);
   if (recipe_file.empty()) {
     PRISM_CHECK(
-        overrides.empty(), kOperation,
+        overrides.empty(), "train",
         "expected --out and --resume, and --recipe before other fields; found {} alone; leave it out, a run keeps "
         "its recipe.",
         overrides[0].first);
@@ -77,7 +75,7 @@ Recipe recipe_to_resume(const std::string& out, const std::string& recipe_file,
   }
   const auto field = differing_field(recipe, load_recipe(recipe_file, overrides));
   PRISM_CHECK(
-      field.empty(), kOperation,
+      field.empty(), "train",
       "expected the recipe that {} began with; found another value of {}; leave --recipe and its fields out, or "
       "start a new run.",
       out, field);
@@ -118,10 +116,10 @@ int run_train(const Arguments& arguments) {
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
 
   const auto overrides = overrides_from(app, sets);
-  PRISM_CHECK(!recipe_file.empty() || (resume && !out.empty()), kOperation,
+  PRISM_CHECK(!recipe_file.empty() || (resume && !out.empty()), "train",
               "expected {}; found none; see prism train --help.",
               resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");
-  PRISM_CHECK(!out.empty() || app.count("--out") == 0, kOperation,
+  PRISM_CHECK(!out.empty() || app.count("--out") == 0, "train",
               "expected a folder behind --out; found an empty name; name one or leave --out out.");
   if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
   auto recipe = resume ? recipe_to_resume(out, recipe_file, overrides) : load_recipe(recipe_file, overrides);

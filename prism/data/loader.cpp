@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "dataset";
-
 /// Whether one of the name's words (between underscores) is the split: train_000000.bin, fineweb_val_000001.bin.
 bool belongs_to(const fs::path& path, const std::string& split) {
   if (path.extension() != ".bin") return false;
@@ -27,11 +25,11 @@ std::optional<DatasetInfo> read_info(const fs::path& folder) {
   const fs::path path = folder / kDatasetInfoName;
   if (!fs::exists(path)) return std::nullopt;
   const auto info = fields_from_json<DatasetInfo>(read_json(path.string()), path.string());
-  PRISM_CHECK(info.prism_format == 1, kOperation, "{}: expected prism_format 1; found {}; use a newer prism.",
+  PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use a newer prism.",
               path.string(), info.prism_format);
   PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
                   info.end_of_text < info.vocab_size,
-              kOperation, "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}.",
+              "dataset", "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}.",
               path.string(), info.vocab_size, info.end_of_text);
   return info;
 }
@@ -62,7 +60,7 @@ uint64_t epoch_key(uint64_t seed, int64_t epoch) {
 std::vector<int64_t> slots_of(const std::vector<WeightedData>& mixture) {
   double sum = 0;
   for (const auto& part : mixture) {
-    PRISM_CHECK(part.weight > 0 && std::isfinite(part.weight), kOperation,
+    PRISM_CHECK(part.weight > 0 && std::isfinite(part.weight), "dataset",
                 "expected positive weights of a mixture; found {} for {}; raise it or leave the folder out.",
                 part.weight, part.data->folder().string());
     sum += part.weight;
@@ -72,7 +70,7 @@ std::vector<int64_t> slots_of(const std::vector<WeightedData>& mixture) {
   int64_t left = WindowLoader::kCycle;
   for (size_t i = 0; i < mixture.size(); ++i) {
     const double share = mixture[i].weight / sum * static_cast<double>(WindowLoader::kCycle);
-    PRISM_CHECK(share >= 1, kOperation,
+    PRISM_CHECK(share >= 1, "dataset",
                 "expected weights of at least 1/{} of their sum; found {} of {} for {}; raise it.",
                 WindowLoader::kCycle, mixture[i].weight, sum, mixture[i].data->folder().string());
     slots.push_back(static_cast<int64_t>(share));
@@ -85,7 +83,7 @@ std::vector<int64_t> slots_of(const std::vector<WeightedData>& mixture) {
 }
 
 void check_folder(const fs::path& folder) {
-  PRISM_CHECK(fs::is_directory(folder), kOperation,
+  PRISM_CHECK(fs::is_directory(folder), "dataset",
               "expected a folder of token shards at {}; found none; make it with prism tokenize.", folder.string());
 }
 
@@ -104,20 +102,20 @@ std::vector<fs::path> find_shards(const fs::path& folder, const std::string& spl
 TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : folder_(folder), starts_{0} {
   check_folder(folder);
   PRISM_CHECK(
-      !fs::exists(folder / kUnfinishedName), kOperation,
+      !fs::exists(folder / kUnfinishedName), "dataset",
       "expected a finished dataset in {}; found one whose writing was cut off; run prism tokenize --force again.",
       folder.string());
   for (const fs::path& path : find_shards(folder, split)) {
     shards_.emplace_back(path);
     starts_.push_back(starts_.back() + shards_.back().size());
   }
-  PRISM_CHECK(!shards_.empty(), kOperation,
+  PRISM_CHECK(!shards_.empty(), "dataset",
               "expected shards named {}_*.bin in {}; found none; make them with prism tokenize{}.", split,
               folder.string(), split == "valid" ? " --valid-share or --valid" : "");
   info_ = read_info(folder);
   if (!info_ || (split != "train" && split != "valid")) return;
   const int64_t expected = split == "train" ? info_->train_tokens : info_->valid_tokens;
-  PRISM_CHECK(size() == expected, kOperation,
+  PRISM_CHECK(size() == expected, "dataset",
               "{}: expected {} {} tokens, as {} says; found {} in {} shards; one is missing or foreign, run prism "
               "tokenize again.",
               folder.string(), expected, split, kDatasetInfoName, size(), shards_.size());
@@ -125,8 +123,8 @@ TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : f
 
 void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
   const auto count = static_cast<int64_t>(out.size());
-  PRISM_ASSERT(first >= 0 && first <= size() && count <= size() - first, kOperation,
-               "read of {} tokens at {} out of {}", count, first, size());
+  PRISM_ASSERT(first >= 0 && first <= size() && count <= size() - first, "dataset", "read of {} tokens at {} out of {}",
+               count, first, size());
   const int64_t limit = info_ ? info_->vocab_size : int64_t{INT32_MAX} + 1;
   auto shard = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;
   for (int64_t done = 0; done < count; ++shard) {
@@ -134,7 +132,7 @@ void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
     const int64_t end = std::min(shards_[shard].size(), begin + count - done);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t token = shards_[shard][i];
-      PRISM_CHECK(token >= 0 && token < limit, kOperation,
+      PRISM_CHECK(token >= 0 && token < limit, "dataset",
                   "{}: expected tokens from 0 to {}; found {} at position {}; the shard is damaged or foreign.",
                   shards_[shard].path().string(), limit - 1, token, i);
       out[static_cast<size_t>(done++)] = token;
@@ -158,22 +156,22 @@ WindowLoader::WindowLoader(const TokenDataset& data, WindowOptions options, int6
 
 WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptions options, int64_t end_of_text)
     : options_(options), end_of_text_(end_of_text) {
-  PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, kOperation,
+  PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, "dataset",
               "expected a context and a number of rows of at least 1; found {} and {}.", options_.context,
               options_.rows);
-  PRISM_CHECK(options_.stride >= 0, kOperation, "expected a stride of at least 1, or 0 for the context; found {}.",
+  PRISM_CHECK(options_.stride >= 0, "dataset", "expected a stride of at least 1, or 0 for the context; found {}.",
               options_.stride);
   if (options_.stride == 0) options_.stride = options_.context;
-  PRISM_CHECK(!mixture.empty(), kOperation, "expected data; found a mixture of none; name a folder.");
-  PRISM_ASSERT(options_.shuffle || mixture.size() == 1, kOperation, "a mixture in order");
+  PRISM_CHECK(!mixture.empty(), "dataset", "expected data; found a mixture of none; name a folder.");
+  PRISM_ASSERT(options_.shuffle || mixture.size() == 1, "dataset", "a mixture in order");
   const auto slots = slots_of(mixture);
   for (size_t i = 0; i < mixture.size(); ++i) {
     const TokenDataset& data = *mixture[i].data;
-    PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0, kOperation,
+    PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0, "dataset",
                 "expected to know the end-of-text token for document_mask; found none in {}; add data.json with prism "
                 "tokenize or set document_mask off.",
                 data.folder().string());
-    PRISM_CHECK(data.size() > options_.context, kOperation,
+    PRISM_CHECK(data.size() > options_.context, "dataset",
                 "expected at least context + 1 = {} tokens in {}; found {}; use more text or a shorter context.",
                 options_.context + 1, data.folder().string(), data.size());
     const int64_t windows = (data.size() - 1 - options_.context) / options_.stride + 1;
@@ -188,7 +186,7 @@ int64_t WindowLoader::windows_per_epoch() const {
 }
 
 void WindowLoader::seek(int64_t position) {
-  PRISM_CHECK(position >= 0, kOperation, "expected a position of at least 0; found {}.", position);
+  PRISM_CHECK(position >= 0, "dataset", "expected a position of at least 0; found {}.", position);
   position_ = position;
 }
 

@@ -10,8 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "tokenize";
-
 /// The files that make `folder` a dataset. A tokenizer may lie anywhere.
 std::vector<fs::path> dataset_files(const fs::path& folder) {
   std::vector<fs::path> files = find_shards(folder, "train");
@@ -35,9 +33,9 @@ std::vector<fs::path> entries(const fs::path& folder) {
 
 StagedFolder::StagedFolder(const fs::path& folder, bool force)
     : folder_(folder), staging_(folder / ".partial"), made_folder_(folder) {
-  lock_.emplace(folder_, kOperation);
+  lock_.emplace(folder_, "tokenize");
   const bool used = !dataset_files(folder_).empty() || fs::exists(folder_ / kUnfinishedName);
-  PRISM_CHECK(!used || force, kOperation,
+  PRISM_CHECK(!used || force, "tokenize",
               "expected a folder without a dataset; found one in {}; choose another folder, or pass --force to replace "
               "it.",
               folder_.string());
@@ -67,7 +65,7 @@ void StagedFolder::publish() {
     fs::remove(unfinished);
     sync_folder(folder_);
   } catch (const fs::filesystem_error& error) {
-    throw FailedError(kOperation, fmt::format("expected to move the finished files to {}; found: {}; mend that and run "
+    throw FailedError("tokenize", fmt::format("expected to move the finished files to {}; found: {}; mend that and run "
                                               "again with --force.",
                                               folder_.string(), error.code().message()));
   }

@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "text";
 constexpr size_t kReadBytes = 1 << 18;
 /// A piece is at most this many times as long as asked for.
 constexpr size_t kLongestPiece = 4;
@@ -132,9 +131,9 @@ class Utf8Check {
     const char* way_out = wide        ? "the file looks like UTF-16, convert it with iconv -f UTF-16 -t UTF-8"
                           : line == 0 ? "mend it, or pass --invalid-utf8 keep or replace"
                                       : "mend it, or pass --invalid-utf8 replace (a JSON row cannot keep such bytes)";
-    throw InputError(kOperation, fmt::format("{}: expected text in UTF-8; found byte 0x{:02X} at byte offset {}{}; {}.",
-                                             path, static_cast<uint8_t>(text[at]), offset + static_cast<int64_t>(at),
-                                             line == 0 ? "" : fmt::format(" (line {})", line), way_out));
+    throw InputError("text", fmt::format("{}: expected text in UTF-8; found byte 0x{:02X} at byte offset {}{}; {}.",
+                                         path, static_cast<uint8_t>(text[at]), offset + static_cast<int64_t>(at),
+                                         line == 0 ? "" : fmt::format(" (line {})", line), way_out));
   }
 
  private:
@@ -250,7 +249,7 @@ class RowReader : public Reader {
     size_t end = buffer_.view().find('\n');
     while (end == std::string_view::npos && !buffer_.ended()) {
       const size_t have = buffer_.view().size();
-      PRISM_CHECK(have <= kMaxRowBytes, kOperation,
+      PRISM_CHECK(have <= kMaxRowBytes, "text",
                   "{}:{}: expected rows of at most {} bytes; found a longer one; is it "
                   "JSON with one object a line?",
                   path_, line_ + 1, kMaxRowBytes);
@@ -267,11 +266,11 @@ class RowReader : public Reader {
 
   std::string parse_row(const std::string& line) {
     const auto row = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    PRISM_CHECK(row.is_object(), kOperation, "{}:{}: expected a JSON object; found {}; mend or remove the line.", path_,
+    PRISM_CHECK(row.is_object(), "text", "{}:{}: expected a JSON object; found {}; mend or remove the line.", path_,
                 line_, row.is_discarded() ? "text that is no JSON" : row.type_name());
     const auto member = row.find(field_);
     if (member == row.end()) fail_field(row);
-    PRISM_CHECK(member->is_string(), kOperation,
+    PRISM_CHECK(member->is_string(), "text",
                 "{}:{}: expected the field \"{}\" to be text; found {}; name another with --field.", path_, line_,
                 field_, member->type_name());
     const auto& text = member->get_ref<const std::string&>();
@@ -282,8 +281,8 @@ class RowReader : public Reader {
   [[noreturn]] void fail_field(const nlohmann::json& row) const {
     std::vector<std::string> names;
     for (const auto& [name, value] : row.items()) names.push_back(name);
-    throw InputError(kOperation, fmt::format("{}:{}: expected a field \"{}\"; found {}; name the text's with --field.",
-                                             path_, line_, field_, names.empty() ? "none" : join_names(names)));
+    throw InputError("text", fmt::format("{}:{}: expected a field \"{}\"; found {}; name the text's with --field.",
+                                         path_, line_, field_, names.empty() ? "none" : join_names(names)));
   }
 
   std::string field_;
@@ -308,7 +307,7 @@ Ending ending_of(const std::string& path, const TextOptions& options) {
 TextFile describe_file(const std::string& path, Ending ending) {
   TextFile file{path, ending == Ending::rows, 0};
   if (path == "-") return file;
-  PRISM_CHECK(::access(path.c_str(), R_OK) == 0, kOperation, "expected a readable file at {}; found: {}.", path,
+  PRISM_CHECK(::access(path.c_str(), R_OK) == 0, "text", "expected a readable file at {}; found: {}.", path,
               std::strerror(errno));
   if (fs::is_regular_file(path)) file.bytes = static_cast<int64_t>(fs::file_size(path));
   return file;
@@ -324,7 +323,7 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
     if (hidden && walk->is_directory(dangling)) walk.disable_recursion_pending();
     if (!hidden && walk->is_regular_file(dangling)) paths.push_back(walk->path().string());
   }
-  PRISM_CHECK(!code, kOperation, "expected to list the folder {}; found: {}.", folder, code.message());
+  PRISM_CHECK(!code, "text", "expected to list the folder {}; found: {}.", folder, code.message());
   std::sort(paths.begin(), paths.end());
   std::vector<TextFile> files;
   for (const std::string& path : paths) {
@@ -332,7 +331,7 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
     if (ending != Ending::unknown) files.push_back(describe_file(path, ending));
   }
   PRISM_CHECK(
-      !files.empty(), kOperation,
+      !files.empty(), "text",
       "expected text files (.txt or .jsonl, plain or packed as .gz, .xz, .zst) in {}; found {} others; name the "
       "files, or pass --format txt or jsonl.",
       folder, paths.size());
@@ -341,7 +340,7 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
 }
 
 void check_choice(const std::string& value, const char* flag, const std::vector<std::string>& known) {
-  PRISM_CHECK(std::find(known.begin(), known.end(), value) != known.end(), kOperation,
+  PRISM_CHECK(std::find(known.begin(), known.end(), value) != known.end(), "text",
               "expected --{} to be one of {}; found \"{}\".", flag, join_names(known), value);
 }
 
@@ -357,19 +356,19 @@ std::vector<TextFile> list_text_files(const std::vector<std::string>& inputs, co
                                       int64_t* skipped) {
   check_choice(options.format, "format", {"auto", "txt", "jsonl"});
   check_choice(options.invalid_utf8, "invalid-utf8", {"error", "keep", "replace"});
-  PRISM_CHECK(options.piece_bytes >= 16 && options.piece_bytes <= (int64_t{1} << 30), kOperation,
+  PRISM_CHECK(options.piece_bytes >= 16 && options.piece_bytes <= (int64_t{1} << 30), "text",
               "expected pieces of 16 to {} bytes; found {}.", int64_t{1} << 30, options.piece_bytes);
   if (skipped != nullptr) *skipped = 0;
   std::vector<TextFile> files;
   for (const std::string& input : inputs) {
-    PRISM_CHECK(input == "-" || fs::exists(input), kOperation, "expected a file or folder at {}; found none.", input);
+    PRISM_CHECK(input == "-" || fs::exists(input), "text", "expected a file or folder at {}; found none.", input);
     if (input != "-" && fs::is_directory(input)) {
       const auto inside = list_folder(input, options, skipped);
       files.insert(files.end(), inside.begin(), inside.end());
       continue;
     }
     const Ending ending = ending_of(input, options);
-    PRISM_CHECK(ending != Ending::unknown, kOperation,
+    PRISM_CHECK(ending != Ending::unknown, "text",
                 "{}: expected an ending .txt or .jsonl, plain or with .gz, .xz or .zst; found another; say what it is "
                 "with --format txt or jsonl.",
                 input);
@@ -400,9 +399,9 @@ std::string parse_separator(std::string_view typed) {
       separator += static_cast<char>(high * 16 + low);
       i += 2;
     } else {
-      throw InputError(kOperation, fmt::format("expected the escapes \\n, \\r, \\t, \\\\ or \\xHH; found "
-                                               "\"{}\".",
-                                               typed));
+      throw InputError("text", fmt::format("expected the escapes \\n, \\r, \\t, \\\\ or \\xHH; found "
+                                           "\"{}\".",
+                                           typed));
     }
   }
   return separator;

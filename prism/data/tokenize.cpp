@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "tokenize";
 /// Short documents are encoded in portions of about this size, so that handing them around costs nothing.
 constexpr size_t kPortionBytes = 1 << 18;
 
@@ -34,18 +33,18 @@ struct Portion {
 };
 
 void check_options(const std::vector<std::string>& inputs, const TokenizeOptions& options) {
-  PRISM_CHECK(!inputs.empty(), kOperation, "expected at least one file, folder or - (standard input); found none.");
-  PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, kOperation,
+  PRISM_CHECK(!inputs.empty(), "tokenize", "expected at least one file, folder or - (standard input); found none.");
+  PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, "tokenize",
               "expected a validation share from 0 to below 1; found {}; change it.", options.valid_share);
-  PRISM_CHECK(options.shard_tokens >= 1 && options.shard_tokens <= kMaxShardTokens, kOperation,
+  PRISM_CHECK(options.shard_tokens >= 1 && options.shard_tokens <= kMaxShardTokens, "tokenize",
               "expected 1 to {} tokens a shard; found {}.", kMaxShardTokens, options.shard_tokens);
-  PRISM_CHECK(options.threads >= 0, kOperation, "expected 0 threads (all there are) or more; found {}.",
+  PRISM_CHECK(options.threads >= 0, "tokenize", "expected 0 threads (all there are) or more; found {}.",
               options.threads);
 }
 
 /// Leaves by an exception, which removes what is staged.
 void heed_stop_signal() {
-  if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; nothing was written.");
+  if (stop_signal() != 0) throw FailedError("tokenize", "stopped by a signal; nothing was written.");
 }
 
 /// A file that is read for validation must not be trained on.
@@ -54,7 +53,7 @@ void leave_out(std::vector<TextFile>& files, const std::vector<TextFile>& exclud
   std::set<std::string> names;
   for (const TextFile& file : excluded) names.insert(name(file));
   std::erase_if(files, [&](const TextFile& file) { return names.count(name(file)) > 0; });
-  PRISM_CHECK(!files.empty(), kOperation,
+  PRISM_CHECK(!files.empty(), "tokenize",
               "expected text to train on; found only files that --valid names too; leave them out of one of the two.");
 }
 
@@ -207,13 +206,13 @@ class DatasetWriter {
 
 void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid_named) {
   const DatasetInfo& info = writer.info();
-  PRISM_CHECK(info.train_documents > 0, kOperation,
+  PRISM_CHECK(info.train_documents > 0, "tokenize",
               "expected text to train on; found {} empty documents and no other; give files that hold text.",
               empty_documents);
-  PRISM_CHECK(info.valid_documents > 0 || !valid_named, kOperation,
+  PRISM_CHECK(info.valid_documents > 0 || !valid_named, "tokenize",
               "expected text in the --valid files; found {} empty documents and no other; give files that hold text.",
               empty_documents);
-  PRISM_CHECK(writer.text_tokens() > 0, kOperation,
+  PRISM_CHECK(writer.text_tokens() > 0, "tokenize",
               "expected at least one token; found none in {} bytes of text; give more text or another tokenizer.",
               info.train_bytes + info.valid_bytes);
 }
@@ -222,7 +221,7 @@ void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid
 void check_tokenizer_there(const fs::path& out, const Tokenizer& tokenizer, bool force) {
   const fs::path path = out / kTokenizerName;
   if (force || !fs::exists(path)) return;
-  PRISM_CHECK(Tokenizer::load(path).fingerprint() == tokenizer.fingerprint(), kOperation,
+  PRISM_CHECK(Tokenizer::load(path).fingerprint() == tokenizer.fingerprint(), "tokenize",
               "expected no other tokenizer in {}; found {}; choose another folder, or pass --force to replace it.",
               out.string(), path.string());
 }

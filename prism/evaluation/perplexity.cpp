@@ -22,12 +22,11 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "perplexity";
 /// Tokens scored together: enough to fill the matrix products, few enough for the activations to stay small.
 constexpr int64_t kBatchTokens = 4096;
 
 void check_not_stopped() {
-  if (stop_signal() != 0) throw FailedError(kOperation, "stopped by a signal; no figure was computed.");
+  if (stop_signal() != 0) throw FailedError("perplexity", "stopped by a signal; no figure was computed.");
 }
 
 /// Counts words in a text that arrives in pieces.
@@ -90,7 +89,7 @@ TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer) {
     text.lengths.back() += static_cast<int64_t>(ids.size());
   }
   text.words = words.words();
-  PRISM_CHECK(!text.lengths.empty(), kOperation,
+  PRISM_CHECK(!text.lengths.empty(), "perplexity",
               "expected text; found none (empty documents: {}); name a file with text in it.",
               source.empty_documents());
   return text;
@@ -185,11 +184,11 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
 /// Options with their defaults filled in.
 PerplexityOptions complete_options(PerplexityOptions options, int64_t context) {
   if (options.window == 0) options.window = context;
-  PRISM_CHECK(options.window >= 1 && options.window <= context, kOperation,
+  PRISM_CHECK(options.window >= 1 && options.window <= context, "perplexity",
               "expected a window of 1 to {} tokens, the model's context; found {}; change it.", context,
               options.window);
   if (options.stride == 0) options.stride = options.window;
-  PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, kOperation,
+  PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, "perplexity",
               "expected a stride of 1 to {} tokens, the window; found {}; change it.", options.window, options.stride);
   return options;
 }
@@ -239,7 +238,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
   const auto options = complete_options(wanted, decoder->config().context);
   const TokenizedText text = tokenize_text(source, tokenizer);
   const auto windows = cut_text(text, options.window, options.stride);
-  PRISM_CHECK(!windows.empty(), kOperation,
+  PRISM_CHECK(!windows.empty(), "perplexity",
               "expected a document of at least 2 tokens, the first of which is not predicted; found none.");
 
   PerplexityProgress progress;
@@ -253,7 +252,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
     const auto cost = score_batch(decoder, reader, text.tokens, batch, scores);
     progress.nats += cost.nats;
     if (!std::isfinite(progress.nats))
-      throw FailedError(kOperation,
+      throw FailedError("perplexity",
                         fmt::format("expected finite losses; found {}; are the model's weights sound?", progress.nats));
     progress.tokens += cost.tokens;
     if (on_progress) on_progress(progress);

@@ -15,16 +15,14 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "generate";
-
 std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
   const size_t invalid = find_invalid_utf8(prompt);
-  PRISM_CHECK(invalid == std::string_view::npos, kOperation,
+  PRISM_CHECK(invalid == std::string_view::npos, "generate",
               "expected a prompt in UTF-8; found byte 0x{:02X} at offset {}.", static_cast<uint8_t>(prompt[invalid]),
               invalid);
   if (!prompt.empty()) return tokenizer.encode(prompt);
   const auto end_of_text = tokenizer.end_of_text();
-  PRISM_CHECK(end_of_text.has_value(), kOperation,
+  PRISM_CHECK(end_of_text.has_value(), "generate",
               "expected a prompt, because the tokenizer has no end-of-text token to start a document with; found an "
               "empty one.");
   return {*end_of_text};
@@ -39,7 +37,7 @@ bool context_slides(const ModelConfig& config) {
 std::optional<int64_t> room_for(int64_t prompt_tokens, const ModelConfig& config) {
   if (context_slides(config)) return std::nullopt;
   const int64_t context = config.context;
-  PRISM_CHECK(prompt_tokens < context, kOperation,
+  PRISM_CHECK(prompt_tokens < context, "generate",
               "expected a prompt shorter than the model's context of {} tokens; found {} tokens; shorten it to at most "
               "{}: this model has no rule for sliding its context.",
               context, prompt_tokens, context - 1);
@@ -48,10 +46,10 @@ std::optional<int64_t> room_for(int64_t prompt_tokens, const ModelConfig& config
 
 /// How many tokens to make at most.
 int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, const ModelConfig& config) {
-  PRISM_CHECK(wanted >= 0, kOperation,
+  PRISM_CHECK(wanted >= 0, "generate",
               "expected max_new_tokens of at least 1, or 0 for the default; found {}; raise it.", wanted);
   const auto room = room_for(prompt_tokens, config);
-  PRISM_CHECK(!room || wanted <= *room, kOperation,
+  PRISM_CHECK(!room || wanted <= *room, "generate",
               "expected prompt and new tokens within the model's context of {} tokens; found {} + {}; ask for at "
               "most {} new tokens or shorten the prompt: this model has no rule for sliding its context.",
               config.context, prompt_tokens, wanted, *room);
@@ -81,7 +79,7 @@ std::string finish_name(FinishReason reason) {
     case FinishReason::interrupted:
       return "interrupted";
   }
-  throw InternalError(kOperation, "unknown reason to finish.");
+  throw InternalError("generate", "unknown reason to finish.");
 }
 
 std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {

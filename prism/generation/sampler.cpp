@@ -8,35 +8,34 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "sampler";
 /// How many of the likeliest are sorted at first when looking for top_p; peaked distributions need no more.
 constexpr size_t kFirstSorted = 128;
 
 /// The first index of the highest logit.
 size_t find_highest(std::span<const float> logits) {
-  PRISM_CHECK(!logits.empty(), kOperation, "expected the logits of at least one token; found none.");
+  PRISM_CHECK(!logits.empty(), "sampler", "expected the logits of at least one token; found none.");
   size_t highest = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]))
-      throw FailedError(kOperation,
+      throw FailedError("sampler",
                         fmt::format("expected finite logits; found NaN for token {}; are the weights sound?", i));
     if (logits[i] > logits[highest]) highest = i;
   }
   if (!std::isfinite(logits[highest]))
-    throw FailedError(kOperation, fmt::format("expected finite logits; found {} as the highest; are the weights sound?",
-                                              logits[highest]));
+    throw FailedError("sampler", fmt::format("expected finite logits; found {} as the highest; are the weights sound?",
+                                             logits[highest]));
   return highest;
 }
 
 }  // namespace
 
 Sampler::Sampler(const SamplerOptions& options) : options_(options), random_(static_cast<uint64_t>(options.seed)) {
-  PRISM_CHECK(std::isfinite(options.temperature) && options.temperature >= 0, kOperation,
+  PRISM_CHECK(std::isfinite(options.temperature) && options.temperature >= 0, "sampler",
               "expected a temperature of at least 0 (0: always the likeliest token); found {}; raise it.",
               options.temperature);
-  PRISM_CHECK(options.top_k >= 0, kOperation,
-              "expected a top_k of at least 1, or 0 for all tokens; found {}; raise it.", options.top_k);
-  PRISM_CHECK(options.top_p > 0 && options.top_p <= 1, kOperation,
+  PRISM_CHECK(options.top_k >= 0, "sampler", "expected a top_k of at least 1, or 0 for all tokens; found {}; raise it.",
+              options.top_k);
+  PRISM_CHECK(options.top_p > 0 && options.top_p <= 1, "sampler",
               "expected a top_p above 0 and up to 1 (1: all tokens); found {}; change it.", options.top_p);
 }
 
@@ -98,7 +97,7 @@ int32_t Sampler::draw() {
     if (chosen < passed) return candidate.id;
   }
   // The same sum in the same order as `total`, which uniform() < 1 never reaches.
-  throw InternalError(kOperation, "drew beyond the last candidate.");
+  throw InternalError("sampler", "drew beyond the last candidate.");
 }
 
 }  // namespace prism

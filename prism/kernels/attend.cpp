@@ -7,8 +7,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "attend";
-
 std::string shape_text(const torch::Tensor& tensor) {
   return c10::str(tensor.sizes());
 }
@@ -16,32 +14,32 @@ std::string shape_text(const torch::Tensor& tensor) {
 /// @param most  rows that there are.
 void check_lengths(const torch::Tensor& lengths, int64_t batch, int64_t most, const char* name) {
   if (!lengths.defined()) return;
-  PRISM_CHECK(lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt, kOperation,
+  PRISM_CHECK(lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt, "attend",
               "{}: expected int32 [{}]; found {}.", name, batch, shape_text(lengths));
   if (!lengths.is_cpu()) return;  // a look would wait for the device; the masks that serve it clip lengths
   const auto dense = lengths.contiguous();
   for (int64_t b = 0; b < batch; ++b) {
     const int32_t length = dense.const_data_ptr<int32_t>()[b];
-    PRISM_CHECK(length >= 0 && length <= most, kOperation, "{}: expected lengths within 0-{}; found {}; cut it.", name,
+    PRISM_CHECK(length >= 0 && length <= most, "attend", "{}: expected lengths within 0-{}; found {}; cut it.", name,
                 most, length);
   }
 }
 
 /// A check for each thing that the header promises and a backend relies on.
 void check_dense_rows(const torch::Tensor& tensor, const char* name) {
-  PRISM_CHECK(tensor.size(-1) <= 1 || tensor.stride(-1) == 1, kOperation,
+  PRISM_CHECK(tensor.size(-1) <= 1 || tensor.stride(-1) == 1, "attend",
               "{}: expected a dense last axis; found stride {}; make it contiguous.", name, tensor.stride(-1));
 }
 
 void check_pages(const KeyValues& kv, int64_t batch) {
   PRISM_CHECK(
       kv.page_table_BN.dim() == 2 && kv.page_table_BN.size(0) == batch && kv.page_table_BN.scalar_type() == torch::kInt,
-      kOperation, "page table: expected int32 [{}, pages]; found {}.", batch, shape_text(kv.page_table_BN));
-  PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), kOperation,
+      "attend", "page table: expected int32 [{}, pages]; found {}.", batch, shape_text(kv.page_table_BN));
+  PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), "attend",
               "expected paged keys and values without gradients; gather them first.");
   if (kv.page_table_BN.numel() == 0) return;
   const auto [lowest, highest] = kv.page_table_BN.aminmax();
-  PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), kOperation,
+  PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), "attend",
               "page table: expected pages within 0-{}; found {}-{}.", kv.k_BGSD.size(0) - 1, lowest.item<int>(),
               highest.item<int>());
 }
@@ -49,17 +47,17 @@ void check_pages(const KeyValues& kv, int64_t batch) {
 void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t head_dim) {
   PRISM_CHECK(
       kv.k_BGSD.dim() == 4 && kv.v_BGSE.dim() == 4 && kv.k_BGSD.sizes().slice(0, 3) == kv.v_BGSE.sizes().slice(0, 3),
-      kOperation, "expected k [B, G, S, D] and v [B, G, S, E]; found {} and {}.", shape_text(kv.k_BGSD),
+      "attend", "expected k [B, G, S, D] and v [B, G, S, E]; found {} and {}.", shape_text(kv.k_BGSD),
       shape_text(kv.v_BGSE));
-  PRISM_CHECK(kv.k_BGSD.size(3) == head_dim, kOperation, "expected keys as wide as queries, {}; found {}.", head_dim,
+  PRISM_CHECK(kv.k_BGSD.size(3) == head_dim, "attend", "expected keys as wide as queries, {}; found {}.", head_dim,
               kv.k_BGSD.size(3));
   check_dense_rows(kv.k_BGSD, "k");
   check_dense_rows(kv.v_BGSE, "v");
   const int64_t groups = kv.k_BGSD.size(1);
-  PRISM_CHECK(groups > 0 && heads % groups == 0, kOperation,
+  PRISM_CHECK(groups > 0 && heads % groups == 0, "attend",
               "expected query heads in equal groups; found {} for {} key heads.", heads, groups);
   if (!kv.page_table_BN.defined()) {
-    PRISM_CHECK(kv.k_BGSD.size(0) == batch, kOperation, "expected keys for {} sequences; found {}.", batch,
+    PRISM_CHECK(kv.k_BGSD.size(0) == batch, "attend", "expected keys for {} sequences; found {}.", batch,
                 kv.k_BGSD.size(0));
     return;
   }
@@ -68,7 +66,7 @@ void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t
 
 void check_input(const AttentionInput& input) {
   const auto& q = input.q_BTHD;
-  PRISM_CHECK(q.dim() == 4, kOperation, "expected q [B, T, H, D]; found {}.", shape_text(q));
+  PRISM_CHECK(q.dim() == 4, "attend", "expected q [B, T, H, D]; found {}.", shape_text(q));
   check_dense_rows(q, "q");
   const int64_t batch = q.size(0), heads = q.size(2);
   check_key_values(input.kv, batch, heads, q.size(3));
@@ -79,21 +77,21 @@ void check_input(const AttentionInput& input) {
   const auto type = q.scalar_type();
   PRISM_CHECK(
       at::isFloatingType(type) && input.kv.k_BGSD.scalar_type() == type && input.kv.v_BGSE.scalar_type() == type,
-      kOperation, "expected q, k and v of one floating type; found {}, {} and {}; convert them.", c10::toString(type),
+      "attend", "expected q, k and v of one floating type; found {}, {} and {}; convert them.", c10::toString(type),
       c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
   const auto& documents = input.documents_BS;
   PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),
-              kOperation, "documents: expected [{}, {}]; found {}.", batch, keys, shape_text(documents));
+              "attend", "documents: expected [{}, {}]; found {}.", batch, keys, shape_text(documents));
   const auto& kept = input.kept_heads_BH;
   PRISM_CHECK(!kept.defined() || (kept.dim() == 2 && kept.size(0) == batch && kept.size(1) == heads &&
                                   kept.scalar_type() == torch::kBool),
-              kOperation, "kept heads: expected bool [{}, {}]; found {}.", batch, heads, shape_text(kept));
+              "attend", "kept heads: expected bool [{}, {}]; found {}.", batch, heads, shape_text(kept));
   const auto& blocks = input.block_mask.counts_BHM;
   PRISM_CHECK(!blocks.defined() ||
                   (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
-              kOperation, "block mask: expected counts [{}, {}, rows], or of heads that share; found {}.", batch, heads,
+              "attend", "block mask: expected counts [{}, {}, rows], or of heads that share; found {}.", batch, heads,
               shape_text(blocks));
-  PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, kOperation,
+  PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, "attend",
               "skip share: expected 0 to 1; found {}; change it.", input.skip_share);
 }
 
@@ -105,13 +103,13 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
   if (backend == AttentionBackend::reference) return attend_reference(input);
   if (backend == AttentionBackend::flash) {
     PRISM_CHECK(
-        flash_backend_serves(input), kOperation,
+        flash_backend_serves(input), "attend",
         "expected bfloat16, float32 or float16 on the CPU, widths in steps of 8 up to 512 and no gradients through a "
         "block mask for the flash backend; found another input; use reference or torch.");
     return attend_flash(input);
   }
   PRISM_CHECK(
-      torch_backend_serves(input), kOperation,
+      torch_backend_serves(input), "attend",
       "expected values as wide as keys, on a GPU in steps of 8, for the torch backend; found width {} for {}; use "
       "reference.",
       input.kv.v_BGSE.size(3), input.q_BTHD.size(3));
@@ -167,7 +165,7 @@ KeyValues gather_pages(const AttentionInput& input) {
 }
 
 torch::Tensor visible_keys(const AttentionInput& input) {
-  PRISM_ASSERT(!input.kv.page_table_BN.defined(), kOperation, "visible keys of paged input");
+  PRISM_ASSERT(!input.kv.page_table_BN.defined(), "attend", "visible keys of paged input");
   const auto& q = input.q_BTHD;
   const int64_t batch = q.size(0), queries = q.size(1), keys = input.kv.k_BGSD.size(2);
   const auto longs = torch::TensorOptions(torch::kLong).device(q.device());

@@ -10,10 +10,8 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "block_mask";
-
 void check_block_sizes(int64_t query_block_size, int64_t key_block_size) {
-  PRISM_CHECK(query_block_size > 0 && key_block_size > 0, kOperation,
+  PRISM_CHECK(query_block_size > 0 && key_block_size > 0, "block_mask",
               "expected blocks of at least one token; found {} queries and {} keys.", query_block_size, key_block_size);
 }
 
@@ -22,7 +20,7 @@ template <class Join>
 BlockMask join_rows(const BlockMask& a, const BlockMask& b, Join join) {
   PRISM_CHECK(a.counts_BHM.sizes() == b.counts_BHM.sizes() && a.query_block_size == b.query_block_size &&
                   a.key_block_size == b.key_block_size,
-              kOperation, "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}.",
+              "block_mask", "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}.",
               a.counts_BHM.numel(), a.query_block_size, a.key_block_size, b.counts_BHM.numel(), b.query_block_size,
               b.key_block_size);
   constexpr int64_t kAnyBlock = std::numeric_limits<int32_t>::max();
@@ -48,7 +46,7 @@ BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int
                           int64_t query_block_size, int64_t key_block_size) {
   check_block_sizes(query_block_size, key_block_size);
   const auto count = static_cast<int64_t>(kept_BHM.size());
-  PRISM_ASSERT(batch > 0 && heads > 0 && count % (batch * heads) == 0, kOperation, "{} rows for {} heads", count,
+  PRISM_ASSERT(batch > 0 && heads > 0 && count % (batch * heads) == 0, "block_mask", "{} rows for {} heads", count,
                batch * heads);
   const int64_t rows = count / (batch * heads);
   size_t width = 0;
@@ -66,7 +64,7 @@ BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int
 
 BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_size, int64_t key_block_size) {
   check_block_sizes(query_block_size, key_block_size);
-  PRISM_CHECK(kept_BHMN.dim() == 4 && kept_BHMN.numel() > 0, kOperation,
+  PRISM_CHECK(kept_BHMN.dim() == 4 && kept_BHMN.numel() > 0, "block_mask",
               "expected [batch, heads, rows, key blocks] with something in it; found {}.", c10::str(kept_BHMN.sizes()));
   const auto kept = kept_BHMN.to(torch::kBool);
   const auto counts_BHM = kept.sum(-1, /*keepdim=*/false, torch::kInt);
@@ -80,7 +78,7 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
   check_block_sizes(given.query_block_size, given.key_block_size);
   PRISM_CHECK(given.defined() && given.counts_BHM.dim() == 3 && given.counts_BHM.numel() > 0 &&
                   given.indices_BHMN.dim() == 4 && given.indices_BHMN.sizes().slice(0, 3) == given.counts_BHM.sizes(),
-              kOperation, "expected counts [B,H,M] with something in it and indices [B,H,M,N]; found {} and {}.",
+              "block_mask", "expected counts [B,H,M] with something in it and indices [B,H,M,N]; found {} and {}.",
               given.defined() ? c10::str(given.counts_BHM.sizes()) : "none",
               given.indices_BHMN.defined() ? c10::str(given.indices_BHMN.sizes()) : "none");
   BlockMask mask = given;
@@ -89,11 +87,11 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
   const int64_t width = mask.indices_BHMN.size(3);
   for (int64_t row = 0; row < mask.counts_BHM.numel(); ++row) {
     const int64_t count = mask.counts_BHM.const_data_ptr<int32_t>()[row];
-    PRISM_CHECK(count >= 0 && count <= width, kOperation, "expected rows with counts within 0-{}; found {}.", width,
+    PRISM_CHECK(count >= 0 && count <= width, "block_mask", "expected rows with counts within 0-{}; found {}.", width,
                 count);
     const int32_t* index = mask.indices_BHMN.const_data_ptr<int32_t>() + row * width;
     for (int64_t i = 0; i < count; ++i)
-      PRISM_CHECK(index[i] < key_blocks && index[i] > (i == 0 ? -1 : index[i - 1]), kOperation,
+      PRISM_CHECK(index[i] < key_blocks && index[i] > (i == 0 ? -1 : index[i - 1]), "block_mask",
                   "expected ascending block indices within 0-{}; found {} at {}.", key_blocks - 1, index[i], i);
   }
   return mask;
@@ -101,7 +99,7 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
 
 BlockMask spread_to_heads(const BlockMask& mask, int64_t heads) {
   const int64_t given = mask.counts_BHM.size(1);
-  PRISM_CHECK(given > 0 && heads % given == 0, kOperation,
+  PRISM_CHECK(given > 0 && heads % given == 0, "block_mask",
               "expected a mask of {} heads, or of as many as they share in equal groups; found {}.", heads, given);
   if (given == heads) return mask;
   BlockMask spread = mask;

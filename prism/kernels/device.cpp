@@ -10,7 +10,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "device";
 constexpr const char* kCuda = "cuda";
 
 /// N of "cuda:N", 0 of "cuda". @throws InputError for what is neither.
@@ -23,7 +22,7 @@ int parse_index(const std::string& name) {
     const auto [behind, code] = std::from_chars(name.data() + start.size(), end, index);
     return code == std::errc() && behind == end && index >= 0;
   }();
-  PRISM_CHECK(reads, kOperation, "expected cpu, cuda or cuda:N; found \"{}\"; choose one of them.", name);
+  PRISM_CHECK(reads, "device", "expected cpu, cuda or cuda:N; found \"{}\"; choose one of them.", name);
   return index;
 }
 
@@ -34,16 +33,16 @@ torch::Device open_device(const std::string& name) {
   const int index = parse_index(name);
   // Never closed: what it registered stays for the life of the process.
   if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr)
-    throw FailedError(kOperation,
+    throw FailedError("device",
                       fmt::format("expected LibTorch's CUDA part for --device {}; found that it cannot be loaded ({}); "
                                   "install the wheel's CUDA libraries with scripts/setup.sh --cuda, or leave --device "
                                   "out.",
                                   name, ::dlerror()));
   const auto devices = static_cast<unsigned char>(at::detail::getCUDAHooks().deviceCount());
   if (index >= devices)
-    throw FailedError(kOperation, fmt::format("expected a GPU for --device {}; found {}; leave --device out to run on "
-                                              "the CPU.",
-                                              name, devices == 0 ? "none" : fmt::format("{} of them", devices)));
+    throw FailedError("device", fmt::format("expected a GPU for --device {}; found {}; leave --device out to run on "
+                                            "the CPU.",
+                                            name, devices == 0 ? "none" : fmt::format("{} of them", devices)));
   return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

@@ -20,7 +20,7 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 /// Rows whose bias gradients are summed before they meet others: a fixed tree, whatever the number of threads.
-constexpr int64_t kRowsPerBlock = 64;
+constexpr int64_t kRowsPerSum = 64;
 
 Tensor as_rows(const Tensor& x) {
   return x.reshape({-1, x.size(-1)});
@@ -47,7 +47,7 @@ std::pair<Tensor, Tensor> back_to_product(const Tensor& dy, const Tensor& y, boo
   }
   const auto given = dy.contiguous();
   const int64_t width = given.size(-1), rows = given.numel() / width;
-  const int64_t blocks = (rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  const int64_t blocks = (rows + kRowsPerSum - 1) / kRowsPerSum;
   const auto d_product = y.defined() ? at::empty_like(given) : given;
   const auto sums = with_bias ? at::zeros({blocks, width}, dy.options().dtype(torch::kFloat)) : Tensor();
   rows::ReluGradient relu;
@@ -60,7 +60,7 @@ std::pair<Tensor, Tensor> back_to_product(const Tensor& dy, const Tensor& y, boo
   add.x = d_product.const_data_ptr();
   at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
-      const int64_t row = block * kRowsPerBlock, end = std::min(rows, row + kRowsPerBlock);
+      const int64_t row = block * kRowsPerSum, end = std::min(rows, row + kRowsPerSum);
       if (y.defined()) kernels->relu_gradient(relu, row, end);
       if (!with_bias) continue;
       auto share = add;

@@ -14,9 +14,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr const char* kOperation = "rms_norm";
 /// Rows whose gain gradients are summed before they meet others: a fixed tree, whatever the number of threads.
-constexpr int64_t kRowsPerBlock = 64;
+constexpr int64_t kRowsPerNormTask = 64;
 
 struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
   /// Returns {normed}, and with a branch {normed, sum}.
@@ -61,7 +60,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const auto d_sum = with_branch && gradients[1].defined() ? gradients[1].contiguous() : Tensor();
     const auto d_x = torch::empty_like(sum);
     const auto d_branch = with_branch ? torch::empty_like(d_y) : Tensor();
-    const auto d_weight = torch::zeros({(rows + kRowsPerBlock - 1) / kRowsPerBlock, width}, sum.options());
+    const auto d_weight = torch::zeros({(rows + kRowsPerNormTask - 1) / kRowsPerNormTask, width}, sum.options());
     rows::NormGradient work;
     work.type = row_type(out);
     work.width = width;
@@ -77,7 +76,7 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
       for (int64_t block = first; block < last; ++block) {
         auto share = work;
         share.d_weight = d_weight.mutable_data_ptr<float>() + block * width;
-        kernels.norm_gradient(share, block * kRowsPerBlock, std::min(rows, (block + 1) * kRowsPerBlock));
+        kernels.norm_gradient(share, block * kRowsPerNormTask, std::min(rows, (block + 1) * kRowsPerNormTask));
       }
     });
     return {d_x, d_branch, d_weight.sum(0), Tensor(), Tensor()};
@@ -90,12 +89,12 @@ NormedSum add_rms_norm(const Tensor& x, const Tensor& branch, const Tensor& weig
   const auto type = x.scalar_type();
   PRISM_CHECK((type == torch::kFloat && (out == torch::kFloat || out == torch::kBFloat16)) ||
                   (type == torch::kDouble && out == type),
-              kOperation, "expected float32 to float32 or bfloat16, or float64 to float64; found {} to {}.",
+              "rms_norm", "expected float32 to float32 or bfloat16, or float64 to float64; found {} to {}.",
               c10::toString(type), c10::toString(out));
   PRISM_CHECK(weight.dim() == 1 && x.dim() >= 1 && weight.size(0) == x.size(-1) && weight.scalar_type() == type,
-              kOperation, "expected a gain of width {} and x's dtype; found width {} {}.", x.size(-1), weight.numel(),
+              "rms_norm", "expected a gain of width {} and x's dtype; found width {} {}.", x.size(-1), weight.numel(),
               c10::toString(weight.scalar_type()));
-  PRISM_CHECK(!branch.defined() || (branch.sizes() == x.sizes() && branch.scalar_type() == out), kOperation,
+  PRISM_CHECK(!branch.defined() || (branch.sizes() == x.sizes() && branch.scalar_type() == out), "rms_norm",
               "expected a branch of x's shape {} in {}; found {} in {}.", c10::str(x.sizes()), c10::toString(out),
               c10::str(branch.sizes()), c10::toString(branch.scalar_type()));
   if (x.numel() == 0 || type != torch::kFloat || row_kernels(x, out) == nullptr)

@@ -15,8 +15,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr const char* kOperation = "rotate_heads";
-
 /// @param direction  1 forward, -1 to undo (the transposed rotation, which the gradient needs).
 void rotate_into(const Tensor& in, const Tensor& out, const Tensor& cos, const Tensor& sin, int64_t rotated,
                  float direction) {
@@ -65,14 +63,14 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
 int64_t check(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rotated) {
   PRISM_CHECK(cos.dim() >= 2 && cos.sizes() == sin.sizes() && cos.scalar_type() == torch::kFloat &&
                   cos.is_contiguous() && sin.is_contiguous(),
-              kOperation, "expected two float32 tables of one shape, [T, D/2] or [B, T, D/2]; found {} and {}.",
+              "rotate_heads", "expected two float32 tables of one shape, [T, D/2] or [B, T, D/2]; found {} and {}.",
               c10::str(cos.sizes()), c10::str(sin.sizes()));
   const int64_t width = 2 * cos.size(-1);
-  PRISM_CHECK(x.dim() == 3 && x.size(2) % width == 0 && rotated <= x.size(2) / width, kOperation,
+  PRISM_CHECK(x.dim() == 3 && x.size(2) % width == 0 && rotated <= x.size(2) / width, "rotate_heads",
               "expected [B, T, N D] with heads of D = {} and at least {} of them to rotate; found {}.", width, rotated,
               c10::str(x.sizes()));
   const int64_t rows = cos.dim() == 3 ? x.size(0) * x.size(1) : x.size(1);
-  PRISM_CHECK(cos.numel() / cos.size(-1) == rows, kOperation, "expected tables for {} positions; found {}.", rows,
+  PRISM_CHECK(cos.numel() / cos.size(-1) == rows, "rotate_heads", "expected tables for {} positions; found {}.", rows,
               cos.numel() / cos.size(-1));
   return x.size(2) / width;
 }

@@ -9,34 +9,32 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "model";
 /// Far beyond any model, and small enough that products of two sizes cannot overflow.
 constexpr int64_t kLargest = int64_t{1} << 24;
 
 void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
-  PRISM_CHECK(layer.heads > 0, kOperation, "layer {}: expected at least 1 head; found {}; raise it.", index,
-              layer.heads);
+  PRISM_CHECK(layer.heads > 0, "model", "layer {}: expected at least 1 head; found {}; raise it.", index, layer.heads);
   if (layer.kv_heads == 0) layer.kv_heads = layer.heads;
   if (layer.head_dim == 0) {
     check_head_divides(layer.heads, index, d_model);
     layer.head_dim = d_model / layer.heads;
   }
-  PRISM_CHECK(layer.heads * layer.head_dim <= kLargest, kOperation,
+  PRISM_CHECK(layer.heads * layer.head_dim <= kLargest, "model",
               "layer {}: expected heads that are at most {} wide together; found {} of width {}; lower either.", index,
               kLargest, layer.heads, layer.head_dim);
-  PRISM_CHECK(layer.rotary.kind == "rope" || layer.rotary.kind == "none", kOperation,
+  PRISM_CHECK(layer.rotary.kind == "rope" || layer.rotary.kind == "none", "model",
               "layer {}: expected rotary.kind rope or none; found \"{}\"; choose one of them.", index,
               layer.rotary.kind);
-  PRISM_CHECK(layer.head_dim > 0 && (layer.head_dim % 2 == 0 || !layer.rotary.turns()), kOperation,
+  PRISM_CHECK(layer.head_dim > 0 && (layer.head_dim % 2 == 0 || !layer.rotary.turns()), "model",
               "layer {}: expected heads of even width, rotary turns pairs; found {}; choose another head count.", index,
               layer.head_dim);
-  PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, kOperation,
+  PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, "model",
               "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
               layer.kv_heads);
   check(layer.ffn, index);
-  PRISM_CHECK(layer.norm == "rms" || layer.norm == "none", kOperation,
+  PRISM_CHECK(layer.norm == "rms" || layer.norm == "none", "model",
               "layer {}: expected norm rms or none; found \"{}\"; choose one of them.", index, layer.norm);
-  PRISM_CHECK(layer.output_projection || layer.heads * layer.head_dim == d_model, kOperation,
+  PRISM_CHECK(layer.output_projection || layer.heads * layer.head_dim == d_model, "model",
               "layer {}: expected heads that are d_model = {} wide together where no output_projection makes them so; "
               "found {} of width {}; add the projection.",
               index, d_model, layer.heads, layer.head_dim);
@@ -49,12 +47,12 @@ HeadSchedule parse_kv_schedule(const std::string& text, const HeadSchedule& head
   if (text[0] != '/') return parse_head_schedule(text);
   int64_t ratio = 0;
   const auto [end, code] = std::from_chars(text.data() + 1, text.data() + text.size(), ratio);
-  PRISM_CHECK(code == std::errc() && end == text.data() + text.size() && ratio >= 1, kOperation,
+  PRISM_CHECK(code == std::errc() && end == text.data() + text.size() && ratio >= 1, "model",
               "kv_schedule: expected a ratio such as /4; found \"{}\"; write / and a whole number.", text);
   HeadSchedule kv_heads;
   for (size_t i = 0; i < heads.size(); ++i) {
     PRISM_CHECK(
-        heads[i] % ratio == 0, kOperation,
+        heads[i] % ratio == 0, "model",
         "kv_schedule: expected heads that {} divides in every layer; found {} in layer {}; choose another ratio "
         "or list the key/value heads.",
         ratio, heads[i], i);
@@ -88,17 +86,17 @@ std::vector<std::string> schedule_warnings(const ModelConfig& config) {
 
 void expand_shorthand(ModelConfig& config) {
   const auto given = given_shorthand(config);
-  PRISM_CHECK(given.empty() || config.layers.empty(), kOperation,
+  PRISM_CHECK(given.empty() || config.layers.empty(), "model",
               "expected layers or their shorthand; found both, {} beside layers; leave one out.", join_names(given));
   if (!config.layers.empty()) return;
-  PRISM_CHECK(!config.schedule.empty(), kOperation,
+  PRISM_CHECK(!config.schedule.empty(), "model",
               "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
   const auto heads = parse_head_schedule(config.schedule);
   const auto kv_heads = parse_kv_schedule(config.kv_schedule, heads);
-  PRISM_CHECK(kv_heads.size() == heads.size(), kOperation,
+  PRISM_CHECK(kv_heads.size() == heads.size(), "model",
               "kv_schedule: expected {} layers, as in schedule; found {}; write as many.", heads.size(),
               kv_heads.size());
-  PRISM_CHECK(config.ffn_width == 0 || config.each.ffn.width == 0, kOperation,
+  PRISM_CHECK(config.ffn_width == 0 || config.each.ffn.width == 0, "model",
               "expected ffn_width or ffn.width; found both, {} and {}; leave one out.", config.ffn_width,
               config.each.ffn.width);
   for (size_t i = 0; i < heads.size(); ++i) {
@@ -112,24 +110,23 @@ void expand_shorthand(ModelConfig& config) {
 
 void complete(ModelConfig& config) {
   PRISM_CHECK(
-      config.vocab_size != 0, kOperation,
+      config.vocab_size != 0, "model",
       "expected a vocab_size; found that it is left open; give model.vocab_size or data with a tokenizer.json.");
   for (const auto& [name, size] :
        {std::pair{"vocab_size", config.vocab_size}, {"d_model", config.d_model}, {"context", config.context}})
-    PRISM_CHECK(size > 0 && size <= kLargest, kOperation, "{}: expected a size within 1-{}; found {}; change it.", name,
+    PRISM_CHECK(size > 0 && size <= kLargest, "model", "{}: expected a size within 1-{}; found {}; change it.", name,
                 kLargest, size);
-  PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, kOperation,
+  PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, "model",
               "expected positive norm_eps and init_std; found {} and {}; raise them.", config.norm_eps,
               config.init_std);
-  PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", kOperation,
+  PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", "model",
               "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
-  PRISM_CHECK(!config.layers.empty(), kOperation,
-              "expected at least one layer; found none; give a schedule or layers.");
+  PRISM_CHECK(!config.layers.empty(), "model", "expected at least one layer; found none; give a schedule or layers.");
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto& layer = config.layers[i];
     for (const int64_t size : {layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width})
-      PRISM_CHECK(size >= 0 && size <= kLargest, kOperation,
-                  "layer {}: expected sizes within 0-{}; found {}; change it.", i, kLargest, size);
+      PRISM_CHECK(size >= 0 && size <= kLargest, "model", "layer {}: expected sizes within 0-{}; found {}; change it.",
+                  i, kLargest, size);
   }
   // The rules are about models whose heads split d_model; another geometry is free.
   const bool split = std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {

@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "report";
 constexpr NumberStyle kNats = {3, false}, kShare = {3, false}, kNorm = {4, false}, kPercent = {1, false};
 constexpr const char* kNorms = "norms";
 constexpr int64_t kMostHeads = 4096;  // a picture has a place for each
@@ -56,16 +55,16 @@ std::string reader_name(const Json& line) {
 
 void check_place(const Json& line, const char* name, const std::string& place) {
   const auto value = line.at(name).get<int64_t>();
-  PRISM_CHECK(value >= 0 && value < kMostHeads, kOperation, "{}: expected a {} within 0-{}; found {}; mend the line.",
+  PRISM_CHECK(value >= 0 && value < kMostHeads, "report", "{}: expected a {} within 0-{}; found {}; mend the line.",
               place, name, kMostHeads - 1, value);
 }
 
 void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   number(line.at("entropy"));
-  PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostHeads,
-              kOperation, "{}: expected a list of less than {} entropies of heads; found another; mend the line.",
-              place, kMostHeads);
+  PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostHeads, "report",
+              "{}: expected a list of less than {} entropies of heads; found another; mend the line.", place,
+              kMostHeads);
 }
 
 void check_heads(const Json& line, const std::string& place) {
@@ -93,11 +92,11 @@ void check_maps(const Json& line, const std::string& place) {
   const auto tokens = line.at("tokens").get<std::vector<std::string>>();
   const auto& weights = line.at("weights");
   PRISM_CHECK(
-      weights.is_array() && weights.size() == tokens.size() && tokens.size() <= 1024, kOperation,
+      weights.is_array() && weights.size() == tokens.size() && tokens.size() <= 1024, "report",
       "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; mend the line.",
       place, weights.size(), tokens.size());
   for (const auto& row : weights)
-    PRISM_CHECK(numbers(row).size() <= tokens.size(), kOperation,
+    PRISM_CHECK(numbers(row).size() <= tokens.size(), "report",
                 "{}: expected at most {} weights in a row; found {}; mend the line.", place, tokens.size(), row.size());
 }
 
@@ -325,7 +324,7 @@ std::string title_of(const AnalysisGroup& group) {
 void AnalysisRecords::add(const Json& line, const std::string& place) {
   const std::string analysis = line.is_object() ? line.value("analysis", "") : "";
   const auto kind = kinds().find(analysis);
-  PRISM_CHECK(kind != kinds().end(), kOperation,
+  PRISM_CHECK(kind != kinds().end(), "report",
               "{}: expected a line of prism analyse --json, of {}; found {}; name another file.", place,
               join_names(names_of(kinds())), analysis.empty() ? "another" : "one of " + analysis);
   kind->second.check(line, place);
@@ -355,14 +354,14 @@ AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
       try {
         records.add(parse_json(line, place), place);
       } catch (const Json::exception&) {
-        throw InputError(kOperation,
+        throw InputError("report",
                          fmt::format("{}: expected a line of prism analyse --json; found one without what such a line "
                                      "holds; mend it or name another file.",
                                      place));
       }
       ++found;
     }
-    PRISM_CHECK(found > 0, kOperation,
+    PRISM_CHECK(found > 0, "report",
                 "--analysis: expected lines of prism analyse --json in {}; found none; name "
                 "another file.",
                 file.string());

@@ -18,7 +18,7 @@ namespace {
 
 /// Of more groups, the page would be a hundred pages.
 constexpr size_t kMostParameterTables = 12;
-constexpr NumberStyle kNats = {3, false}, kNorm = {3, false}, kPercent = {1, false};
+constexpr NumberStyle kEntropyStyle = {3, false}, kNormStyle = {3, false}, kShareStyle = {1, false};
 
 double mean_of(const std::vector<double>& values) {
   return values.empty() ? NAN : statistic(values).mean;
@@ -182,10 +182,10 @@ Table diagnostics_table(const Comparison& comparison) {
       table.rows.push_back(
           {{.text = comparison.groups[i].label, .series = static_cast<int>(i)},
            {l < last->entropy.size() ? std::to_string(l) : kHeadReader},
-           {cell_text(last->residual_rms, l, kNorm)},
-           {cell_text(last->dead_units, l, kPercent, 100)},
-           {cell_text(last->entropy, l, kNats)},
-           {l < last->head_entropies.size() ? numbers_text(last->head_entropies[l], kNats) : kNoValue}});
+           {cell_text(last->residual_rms, l, kNormStyle)},
+           {cell_text(last->dead_units, l, kShareStyle, 100)},
+           {cell_text(last->entropy, l, kEntropyStyle)},
+           {l < last->head_entropies.size() ? numbers_text(last->head_entropies[l], kEntropyStyle) : kNoValue}});
   }
   return table;
 }

@@ -56,23 +56,23 @@ double shade_of(const HeatMap& map, double value) {
 
 /// A path for each of some shades, which is a tenth of what as many rectangles take.
 std::string shades_svg(const HeatMap& map, const Layout& at) {
-  constexpr int kShades = 20;
-  std::vector<std::string> paths(kShades + 1);
+  constexpr int kMapShades = 20;
+  std::vector<std::string> paths(kMapShades + 1);
   for (size_t r = 0; r < map.rows.size(); ++r)
     for (size_t c = 0; c < map.columns.size(); ++c) {
       const double value = map.values[r * map.columns.size() + c];
       if (std::isfinite(value))
-        paths[static_cast<size_t>(std::lround(kShades * shade_of(map, value)))] += fmt::format(
+        paths[static_cast<size_t>(std::lround(kMapShades * shade_of(map, value)))] += fmt::format(
             "M{:.0f} {:.0f}h{:.0f}v{:.0f}h-{:.0f}z", at.x(c), at.y(r), at.cell - 1, at.row_height() - 1, at.cell - 1);
     }
   std::string svg;
-  for (int shade = 0; shade <= kShades; ++shade) {
+  for (int shade = 0; shade <= kMapShades; ++shade) {
     const auto& path = paths[static_cast<size_t>(shade)];
     if (path.empty()) continue;
     // The palest shade is the ground alone, of which the others would show nothing.
-    svg += shade == 0
-               ? fmt::format("<path class=\"ground\" d=\"{}\"/>\n", path)
-               : fmt::format("<path class=\"cell\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n", 1.0 * shade / kShades, path);
+    svg += shade == 0 ? fmt::format("<path class=\"ground\" d=\"{}\"/>\n", path)
+                      : fmt::format("<path class=\"cell\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n",
+                                    1.0 * shade / kMapShades, path);
   }
   return svg;
 }

@@ -21,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "report";
 constexpr NumberStyle kDensity = {3, false}, kRecall = {4, false}, kMilliseconds = {2, false}, kPerplexity = {4, false},
                       kRatio = {2, false}, kPercent = {2, true};
 
@@ -83,7 +82,7 @@ class Reader {
         fail(place);
       }
     }
-    PRISM_CHECK(records_.speeds.size() + records_.losses.size() > before, kOperation,
+    PRISM_CHECK(records_.speeds.size() + records_.losses.size() > before, "report",
                 "--prefill: expected lines of prism bench prefill --json or prism eval --json; found none in {}; name "
                 "another file.",
                 file.string());
@@ -99,9 +98,9 @@ class Reader {
 
  private:
   [[noreturn]] static void fail(const std::string& place) {
-    throw InputError(kOperation, fmt::format("--prefill: expected lines of prism bench prefill --json or prism eval "
-                                             "--json; found another in {}; name another file.",
-                                             place));
+    throw InputError("report", fmt::format("--prefill: expected lines of prism bench prefill --json or prism eval "
+                                           "--json; found another in {}; name another file.",
+                                           place));
   }
 
   void add(const Json& line, const std::string& place) {

@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-constexpr double kLeft = 34, kBoxes = 214, kRight = 104;  // layer numbers, boxes, words; in pixels
+constexpr double kNumbers = 34, kBoxes = 214, kWords = 104;  // layer numbers, boxes, words; in pixels
 constexpr double kRow = 21, kBox = 17, kHead = 22;
 
 /// A run of equal layers in words: "layers 0 to 1: 2 x 128".
@@ -29,14 +29,15 @@ std::string stages_text(const std::vector<RunLayer>& layers) {
 std::string row_svg(const RunLayer& layer, size_t number, double top, double pixels_per_dim) {
   const double middle = top + kBox / 2 + 4;
   std::string row =
-      fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", kLeft - 8, middle, number);
+      fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", kNumbers - 8, middle, number);
   const double width = static_cast<double>(layer.head_dim) * pixels_per_dim;
   const double gap = std::min(1.5, width / 4);
   for (int64_t head = 0; head < layer.heads; ++head) {
-    row += fmt::format("<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\"/>",
-                       head == 0 ? "first" : "head", kLeft + static_cast<double>(head) * width, top, width - gap, kBox);
+    row +=
+        fmt::format("<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.0f}\"/>",
+                    head == 0 ? "first" : "head", kNumbers + static_cast<double>(head) * width, top, width - gap, kBox);
   }
-  row += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n", kLeft + kBoxes + 8, middle,
+  row += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\">{}</text>\n", kNumbers + kBoxes + 8, middle,
                      escape_html(layer_text(layer)));
   return row;
 }
@@ -54,10 +55,10 @@ std::string schedule_svg(const std::vector<RunLayer>& layers, const std::string&
   const double pixels_per_dim = kBoxes / static_cast<double>(widest);
   std::string svg =
       fmt::format("<svg class=\"schedule\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\">\n",
-                  kLeft + kBoxes + kRight, kHead + kRow * static_cast<double>(layers.size()),
+                  kNumbers + kBoxes + kWords, kHead + kRow * static_cast<double>(layers.size()),
                   escape_html(fmt::format("Heads of {}. {}.", label, stages_text(layers))));
-  svg += fmt::format("<g class=\"heading\"><text x=\"{:.0f}\" y=\"12\" text-anchor=\"end\">layer</text>", kLeft - 2);
-  svg += fmt::format("<text x=\"{:.0f}\" y=\"12\">heads × width</text></g>\n", kLeft + kBoxes + 8);
+  svg += fmt::format("<g class=\"heading\"><text x=\"{:.0f}\" y=\"12\" text-anchor=\"end\">layer</text>", kNumbers - 2);
+  svg += fmt::format("<text x=\"{:.0f}\" y=\"12\">heads × width</text></g>\n", kNumbers + kBoxes + 8);
   for (size_t i = 0; i < layers.size(); ++i) {
     svg += row_svg(layers[i], i, kHead + kRow * static_cast<double>(i), pixels_per_dim);
   }

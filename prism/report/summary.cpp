@@ -15,7 +15,7 @@
 namespace prism {
 namespace {
 
-constexpr NumberStyle kPerplexity = {2, false};
+constexpr NumberStyle kPerplexityStyle = {2, false};
 constexpr size_t kMostCurveRows = 12;            // of tables of curves
 constexpr std::ptrdiff_t kDifferenceColumn = 7;  // of the table of runs: after the validation loss
 
@@ -242,7 +242,7 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   std::vector<TableCell> row = {name_cell(comparison, index), {schedule.empty() ? kNoValue : schedule}};
   row.push_back(spread_cell(curve.empty() ? Statistic{} : curve.back().loss, kLossNumber));
   row.back().strong = columns.marks(index);
-  row.push_back({curve.empty() ? kNoValue : number_text(std::exp(curve.back().loss.mean), kPerplexity)});
+  row.push_back({curve.empty() ? kNoValue : number_text(std::exp(curve.back().loss.mean), kPerplexityStyle)});
   if (columns.differences) add_difference_cells(comparison, index, columns.intervals, row);
   if (columns.seeds) row.push_back({seeds_text(group)});
   if (columns.states) row.push_back({group_state(group)});

@@ -8,15 +8,13 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "selector";
-
 void check_shapes(const SelectorInput& input) {
   const auto &q = input.q_BTHD, &k = input.k_BGSD;
   PRISM_CHECK(q.dim() == 4 && k.dim() == 4 && q.size(0) == k.size(0) && q.size(3) == k.size(3) && k.size(1) > 0 &&
                   q.size(2) % k.size(1) == 0,
-              kOperation, "expected q [B, T, H, D] and k [B, G, S, D] with H a multiple of G; found {} and {}.",
+              "selector", "expected q [B, T, H, D] and k [B, G, S, D] with H a multiple of G; found {} and {}.",
               c10::str(q.sizes()), c10::str(k.sizes()));
-  PRISM_CHECK(input.pairs.head_dim == q.size(3), kOperation,
+  PRISM_CHECK(input.pairs.head_dim == q.size(3), "selector",
               "expected rotary pairs of heads {} wide; found them for {}.", q.size(3), input.pairs.head_dim);
 }
 
@@ -26,12 +24,12 @@ void check_readable(const SelectorInput& input) {
   for (const auto& tensor : {input.q_BTHD, input.k_BGSD})
     PRISM_CHECK((tensor.scalar_type() == torch::kFloat || tensor.scalar_type() == torch::kBFloat16) &&
                     tensor.device().is_cpu() && tensor.stride(3) == 1,
-                kOperation, "expected float32 or bfloat16 on the CPU with a dense last axis; found {} on {}.",
+                "selector", "expected float32 or bfloat16 on the CPU with a dense last axis; found {} on {}.",
                 tensor.dtype().name(), tensor.device().str());
 }
 
 void check_finite(bool is_finite, const char* what, int64_t head, int64_t b) {
-  PRISM_CHECK(is_finite, kOperation,
+  PRISM_CHECK(is_finite, "selector",
               "expected finite {}, and sums of them that float32 can hold; found others in head {} of sequence {}; "
               "look at what "
               "made them.",
@@ -54,11 +52,11 @@ SelectorLengths::SelectorLengths(const SelectorInput& input) : prompt_length_(in
   const auto read = [batch](const torch::Tensor& given, int64_t all, const char* name) {
     std::vector<int64_t> lengths(static_cast<size_t>(batch), all);
     if (!given.defined()) return lengths;
-    PRISM_CHECK(given.dim() == 1 && given.size(0) == batch, kOperation, "{}: expected [{}]; found {}.", name, batch,
+    PRISM_CHECK(given.dim() == 1 && given.size(0) == batch, "selector", "{}: expected [{}]; found {}.", name, batch,
                 c10::str(given.sizes()));
     for (int64_t b = 0; b < batch; ++b) {
       lengths[static_cast<size_t>(b)] = given[b].item<int64_t>();
-      PRISM_CHECK(lengths[static_cast<size_t>(b)] >= 0 && lengths[static_cast<size_t>(b)] <= all, kOperation,
+      PRISM_CHECK(lengths[static_cast<size_t>(b)] >= 0 && lengths[static_cast<size_t>(b)] <= all, "selector",
                   "{}: expected lengths within 0-{}; found {}.", name, all, lengths[static_cast<size_t>(b)]);
     }
     return lengths;
@@ -66,7 +64,7 @@ SelectorLengths::SelectorLengths(const SelectorInput& input) : prompt_length_(in
   queries_ = read(input.q_lengths_B, input.q_BTHD.size(1), "q_lengths");
   keys_ = read(input.kv_lengths_B, input.k_BGSD.size(2), "kv_lengths");
   for (int64_t b = 0; b < batch; ++b)
-    PRISM_CHECK(queries(b) <= keys(b), kOperation, "expected a key for every query; found {} queries and {} keys.",
+    PRISM_CHECK(queries(b) <= keys(b), "selector", "expected a key for every query; found {} queries and {} keys.",
                 queries(b), keys(b));
 }
 

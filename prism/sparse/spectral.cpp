@@ -17,8 +17,6 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "spectral";
-
 const std::map<std::string, Calibration> kCalibrations = {{"off", Calibration::off},
                                                           {"all_blocks", Calibration::all_blocks},
                                                           {"causal_running", Calibration::causal_running}};
@@ -39,22 +37,22 @@ class SpectralSelector : public Selector {
  public:
   explicit SpectralSelector(const SpectralOptions& options)
       : options_(options),
-        calibration_(find_by_name(kCalibrations, options.calibration, kOperation, "calibration")),
-        tail_(find_by_name(kTails, options.tail, kOperation, "tail")),
+        calibration_(find_by_name(kCalibrations, options.calibration, "spectral", "calibration")),
+        tail_(find_by_name(kTails, options.tail, "spectral", "tail")),
         shares_{options.p_high == 0 ? options.p : options.p_high, options.p_low == 0 ? options.p : options.p_low} {
     check(options.blocks);
     for (const double share : shares_)
-      PRISM_CHECK(share > 0 && share <= 1, kOperation,
+      PRISM_CHECK(share > 0 && share <= 1, "spectral",
                   "p, p_high, p_low: expected shares within (0, 1]; found {}; change it.", share);
-    PRISM_CHECK(options.bands == "paper" || options.bands == "auto", kOperation,
+    PRISM_CHECK(options.bands == "paper" || options.bands == "auto", "spectral",
                 "bands: expected paper or auto; found \"{}\"; choose one of these.", options.bands);
-    PRISM_CHECK(options.bands == "paper" || (options.high_dims == 0 && options.low_dims == 0), kOperation,
+    PRISM_CHECK(options.bands == "paper" || (options.high_dims == 0 && options.low_dims == 0), "spectral",
                 "expected high_dims and low_dims with bands=paper; found them with auto; leave one out.");
     for (const auto& [name, count] :
          {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
-      PRISM_CHECK(count >= 0, kOperation, "{}: expected at least 0; found {}; raise it.", name, count);
+      PRISM_CHECK(count >= 0, "spectral", "{}: expected at least 0; found {}; raise it.", name, count);
     PRISM_CHECK(
-        options.recent > 0 || options.blocks.queries() <= options.blocks.keys(), kOperation,
+        options.recent > 0 || options.blocks.queries() <= options.blocks.keys(), "spectral",
         "recent: expected at least 1 where a row has more queries, {}, than a block has keys, {}, so that every query "
         "keeps a key that it sees; found 0; raise it.",
         options.blocks.queries(), options.blocks.keys());
@@ -76,15 +74,15 @@ class SpectralSelector : public Selector {
   }
 
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
-    auto& state = state_of<SpectralState>(kept_state, kOperation);
-    PRISM_CHECK(equal_fields(state.options, options_), kOperation,
+    auto& state = state_of<SpectralState>(kept_state, "spectral");
+    PRISM_CHECK(equal_fields(state.options, options_), "spectral",
                 "expected the state of a selector with these settings; found another's; make one for each selector.");
     const SelectorLengths lengths(input);
     check_readable(input);
     const int64_t batch = input.q_BTHD.size(0), heads = input.heads(), groups = input.k_BGSD.size(1);
     PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
                     state.keys_BG.size() == static_cast<size_t>(batch * groups),
-                kOperation, "expected the heads that the state was made for, {} and {}; found {} and {}.",
+                "spectral", "expected the heads that the state was made for, {} and {}; found {} and {}.",
                 state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
     const int64_t rows = lengths.most_rows(options_.blocks.queries());
     at::parallel_for(0, batch * groups, 1, [&](int64_t first, int64_t end) {
@@ -102,7 +100,7 @@ class SpectralSelector : public Selector {
         const auto blocks = lengths.blocks(b, options_.blocks.queries(), options_.blocks.keys());
         auto& queries = state.queries_BH[static_cast<size_t>(i)];
         PRISM_CHECK(
-            queries.length() <= blocks.first_query(), kOperation,
+            queries.length() <= blocks.first_query(), "spectral",
             "expected queries behind those of earlier calls, from {} on; found them from {}; truncate the state.",
             queries.length(), blocks.first_query());
         queries.skip_to(blocks.first_query());

@@ -16,7 +16,6 @@ namespace {
 
 using torch::Tensor;
 
-constexpr const char* kOperation = "synthetic heads";
 constexpr int64_t kSinkKeys = 4, kNeedleKeys = 32, kAskingQueries = 256, kTopics = 8, kTopicTokens = 128;
 constexpr int64_t kMostWidth = 1024, kMostNeedles = 1 << 16;
 constexpr double kMostStrength = 1e4;
@@ -106,7 +105,7 @@ class Maker {
 
 /// Scores in float32 and bfloat16 stay finite.
 void check_strength(double strength) {
-  PRISM_CHECK(std::abs(strength) <= kMostStrength, kOperation,
+  PRISM_CHECK(std::abs(strength) <= kMostStrength, "synthetic heads",
               "expected strengths within -{0} and {0}; found {1}; change it.", kMostStrength, strength);
 }
 
@@ -125,29 +124,29 @@ Needle draw_needle(Random& random, int64_t tokens) {
 
 void check_synthetic_mix(const SyntheticMix& mix, int64_t tokens) {
   PRISM_CHECK(!mix.heads.empty() && mix.kv_heads > 0 && static_cast<int64_t>(mix.heads.size()) % mix.kv_heads == 0,
-              kOperation, "expected heads, and kv_heads that divide them; found {} and {}; change one.",
+              "synthetic heads", "expected heads, and kv_heads that divide them; found {} and {}; change one.",
               mix.heads.size(), mix.kv_heads);
-  PRISM_CHECK(mix.head_dim >= 16 && mix.head_dim % 16 == 0 && mix.head_dim <= kMostWidth, kOperation,
+  PRISM_CHECK(mix.head_dim >= 16 && mix.head_dim % 16 == 0 && mix.head_dim <= kMostWidth, "synthetic heads",
               "head_dim: expected a multiple of 16 up to {}; found {}; change it.", kMostWidth, mix.head_dim);
-  PRISM_CHECK(mix.base > 1 && std::isfinite(mix.base) && mix.noise >= 0 && std::isfinite(mix.noise), kOperation,
+  PRISM_CHECK(mix.base > 1 && std::isfinite(mix.base) && mix.noise >= 0 && std::isfinite(mix.noise), "synthetic heads",
               "expected a base above 1 and noise of at least 0; found {} and {}; change them.", mix.base, mix.noise);
   for (const auto& head : mix.heads) {
-    PRISM_CHECK(head.needles >= 0 && head.needles <= kMostNeedles, kOperation,
+    PRISM_CHECK(head.needles >= 0 && head.needles <= kMostNeedles, "synthetic heads",
                 "needles: expected 0 to {}; found {}; change it.", kMostNeedles, head.needles);
     for (const double strength : {head.sink, head.needle, head.topic}) check_strength(strength);
     for (const auto& slash : head.slashes) {
       check_strength(slash.strength);
-      PRISM_CHECK(slash.distance >= 0, kOperation, "distance: expected tokens back, at least 0; found {}; change it.",
-                  slash.distance);
+      PRISM_CHECK(slash.distance >= 0, "synthetic heads",
+                  "distance: expected tokens back, at least 0; found {}; change it.", slash.distance);
     }
   }
-  PRISM_CHECK(tokens > 0, kOperation, "expected tokens; found {}; ask for more.", tokens);
-  const bool needs_slow = std::any_of(mix.heads.begin(), mix.heads.end(), [](const HeadPattern& head) {
+  PRISM_CHECK(tokens > 0, "synthetic heads", "expected tokens; found {}; ask for more.", tokens);
+  const bool needs_slow = std::any_of(mix.heads.begin(), mix.heads.end(), [](const SyntheticHead& head) {
     return head.sink != 0 || head.needle != 0 || head.topic != 0;
   });
   const int64_t slow = slow_pairs(angles_of(mix), tokens);
   PRISM_CHECK(
-      !needs_slow || slow >= 2, kOperation,
+      !needs_slow || slow >= 2, "synthetic heads",
       "expected two pairs that turn by no more than {} radians over {} tokens; found {}; raise the base or take "
       "fewer tokens.",
       kMostTurn, tokens, slow);
@@ -163,18 +162,18 @@ SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, tor
                       at::empty({1, mix.kv_heads, tokens, mix.head_dim}, type), maker.pairs()};
   for (int64_t g = 0; g < mix.kv_heads; ++g) {
     const auto first_head = mix.heads.begin() + g * group, end_head = first_head + group;
-    const auto any = [&](double HeadPattern::*strength) {
-      return std::any_of(first_head, end_head, [&](const HeadPattern& head) { return head.*strength != 0; });
+    const auto any = [&](double SyntheticHead::*strength) {
+      return std::any_of(first_head, end_head, [&](const SyntheticHead& head) { return head.*strength != 0; });
     };
     const auto fast = maker.fast_direction();
     auto keys = maker.noise();
     keys += (fast * kKeyShare).to(torch::kFloat);
     Tensor sink, topics_T2J;
-    if (any(&HeadPattern::sink)) {
+    if (any(&SyntheticHead::sink)) {
       sink = maker.slow_direction();
       keys.narrow(0, 0, std::min(kSinkKeys, tokens)) += (sink * kKeyShare).to(torch::kFloat);
     }
-    if (any(&HeadPattern::topic)) {
+    if (any(&SyntheticHead::topic)) {
       topics_T2J = maker.topics();
       keys += topics_T2J * kKeyShare;
     }

@@ -25,7 +25,7 @@ struct SlashPattern {
 };
 
 /// What one query head looks at. Strengths are scores before the softmax, 0 for nothing.
-struct HeadPattern {
+struct SyntheticHead {
   double sink = 0, needle = 0, topic = 0;
   int64_t needles = 0;
   std::vector<SlashPattern> slashes = {};
@@ -42,7 +42,7 @@ struct HeadPattern {
 struct SyntheticMix {
   int64_t seed = 1, head_dim = 128, kv_heads = 1;
   double base = 1e6, noise = 0.5;
-  std::vector<HeadPattern> heads = {};
+  std::vector<SyntheticHead> heads = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("seed", seed, "of everything that is drawn");

@@ -15,10 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "train";
-
 void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
-  PRISM_CHECK(a.tokenizer() == b.tokenizer(), kOperation,
+  PRISM_CHECK(a.tokenizer() == b.tokenizer(), "train",
               "data: expected tokens of one tokenizer; found {} in {} and {} in {}; tokenize both with one.",
               a.tokenizer(), a.folder().string(), b.tokenizer(), b.folder().string());
 }
@@ -28,19 +26,19 @@ void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
 void LanguageModelling::open(Recipe& recipe) {
   recipe_ = recipe;
   const fs::path folder = recipe_.data.folder;
-  PRISM_CHECK(!folder.empty(), kOperation,
+  PRISM_CHECK(!folder.empty(), "train",
               "expected data.folder, made by prism tokenize; found none; give --data.folder DIR.");
   if (fs::exists(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
   const auto mixture = open_training_data();
   const auto& info = train_data_[0]->info();
   PRISM_CHECK(
-      !info || !tokenizer_ || info->tokenizer_fingerprint == tokenizer_->fingerprint_text(), kOperation,
+      !info || !tokenizer_ || info->tokenizer_fingerprint == tokenizer_->fingerprint_text(), "train",
       "expected the tokenizer that made the shards of {} ({}); found another tokenizer.json ({}) in {}; restore it, or "
       "run prism tokenize again.",
       train_data_[0]->folder().string(), info->tokenizer_fingerprint, tokenizer_->fingerprint_text(), folder.string());
   const int64_t needed = info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0;
   if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = needed;
-  PRISM_CHECK(recipe_.model.vocab_size >= needed, kOperation,
+  PRISM_CHECK(recipe_.model.vocab_size >= needed, "train",
               "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
               needed, recipe_.model.vocab_size);
   const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
@@ -62,7 +60,7 @@ std::vector<WeightedData> LanguageModelling::open_training_data() {
   if (sources.empty()) sources.push_back({recipe_.data.folder, 1.0});
   std::vector<WeightedData> mixture;
   for (const auto& [folder, weight] : sources) {
-    PRISM_CHECK(!folder.empty(), kOperation, "data.mixture: expected a folder in each part; found none; name it.");
+    PRISM_CHECK(!folder.empty(), "train", "data.mixture: expected a folder in each part; found none; name it.");
     train_data_.push_back(std::make_unique<TokenDataset>(folder, "train"));
     check_same_tokenizer(*train_data_.front(), *train_data_.back());
     mixture.push_back({train_data_.back().get(), weight});
@@ -74,7 +72,7 @@ void LanguageModelling::open_validation_data(WindowOptions options, int64_t end_
   const fs::path folder = recipe_.data.folder;
   const auto& info = train_data_[0]->info();
   if (find_shards(folder, "valid").empty()) {
-    PRISM_CHECK(!recipe_.data.mixture.empty() || !info || info->valid_tokens == 0, kOperation,
+    PRISM_CHECK(!recipe_.data.mixture.empty() || !info || info->valid_tokens == 0, "train",
                 "expected the validation shards that data.json speaks of; found none in {}; restore them, or run prism "
                 "tokenize again.",
                 folder.string());
@@ -82,7 +80,7 @@ void LanguageModelling::open_validation_data(WindowOptions options, int64_t end_
   }
   valid_data_ = std::make_unique<TokenDataset>(folder, "valid");
   check_same_tokenizer(*train_data_[0], *valid_data_);
-  PRISM_CHECK(valid_data_->size() > recipe_.model.context, kOperation,
+  PRISM_CHECK(valid_data_->size() > recipe_.model.context, "train",
               "expected more than {} validation tokens, one context; found {} in {}; give prism tokenize a larger "
               "--valid-share.",
               recipe_.model.context, valid_data_->size(), folder.string());
@@ -155,7 +153,7 @@ void LanguageModelling::initialise(const Recipe& recipe) {
   if (tokenizer_ && fs::exists(folder / kTokenizerName)) {
     const auto theirs = Tokenizer::load(folder).fingerprint_text();
     PRISM_CHECK(
-        theirs == tokenizer_->fingerprint_text(), kOperation,
+        theirs == tokenizer_->fingerprint_text(), "train",
         "init: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that.",
         tokenizer_->fingerprint_text(), theirs, folder.string());
   }
@@ -163,10 +161,10 @@ void LanguageModelling::initialise(const Recipe& recipe) {
     load(folder);
   } catch (const InputError& error) {
     throw InputError(
-        kOperation, fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); heads may "
-                                "differ, but not d_model, layers, feed-forward widths, what all heads or all key/value "
-                                "heads are wide together, nor norms of queries and keys.",
-                                error.reason()));
+        "train", fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); heads may "
+                             "differ, but not d_model, layers, feed-forward widths, what all heads or all key/value "
+                             "heads are wide together, nor norms of queries and keys.",
+                             error.reason()));
   }
 }
 
@@ -190,7 +188,7 @@ void LanguageModelling::check_samples() const {
     try {
       room_behind(recipe_.model, *tokenizer_, prompt);
     } catch (const InputError& error) {
-      throw InputError(kOperation, fmt::format("train.sample_prompts: {}.", error.reason()));
+      throw InputError("train", fmt::format("train.sample_prompts: {}.", error.reason()));
     }
   }
 }

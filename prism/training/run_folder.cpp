@@ -8,27 +8,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "train";
-
 }  // namespace
 
 void RunFolder::check_unused() const {
-  PRISM_CHECK(!path_.empty(), kOperation, "expected a folder for the run; found an empty name; name one by --out.");
+  PRISM_CHECK(!path_.empty(), "train", "expected a folder for the run; found an empty name; name one by --out.");
   std::error_code code;
   if (!fs::is_directory(path_, code)) return;  // make_folder() says what is wrong with anything else
-  PRISM_CHECK(!fs::exists(path_ / kRunRecipeName), kOperation,
+  PRISM_CHECK(!fs::exists(path_ / kRunRecipeName), "train",
               "expected an unused folder; found a run in {}; go on with it by --resume, or choose another --out.",
               path_.string());
   for (const auto& entry : fs::directory_iterator(path_)) {
     const bool ours = entry.path().filename() == ".lock" || is_temporary_of(entry.path(), path_ / kRunRecipeName);
-    PRISM_CHECK(ours, kOperation, "expected an empty folder; found {} in {}; choose another --out.",
+    PRISM_CHECK(ours, "train", "expected an empty folder; found {} in {}; choose another --out.",
                 entry.path().filename().string(), path_.string());
   }
 }
 
 void RunFolder::claim(Start start) {
   if (start == Start::fresh) make_folder(path_);
-  lock_.emplace(path_, kOperation);
+  lock_.emplace(path_, "train");
   if (start == Start::fresh) check_unused();  // again: another process may have been faster
   checkpoints_.sweep();
   remove_temporaries(path_ / kRunRecipeName);

@@ -11,13 +11,11 @@
 namespace prism {
 namespace {
 
-constexpr const char* kOperation = "sweep";
-
 void check(const SearchOptions& options) {
   for (const auto& [name, value, least] : {std::tuple{"rungs", options.rungs, int64_t{1}},
                                            {"factor", options.factor, int64_t{2}},
                                            {"candidates", options.candidates, int64_t{1}}})
-    PRISM_CHECK(value >= least && value <= 1000, kOperation,
+    PRISM_CHECK(value >= least && value <= 1000, "sweep",
                 "search.{}: expected a number within {}-1000; found {}; change it.", name, least, value);
 }
 
@@ -56,7 +54,7 @@ Recipe with_schedule(const ScheduleSearch& search, const HeadSchedule& schedule)
 void check_rungs(const ScheduleSearch& search) {
   double tokens = static_cast<double>(search.base.train.tokens);
   for (int64_t rung = 1; rung < search.options.rungs; ++rung) tokens /= static_cast<double>(search.options.factor);
-  PRISM_CHECK(tokens >= static_cast<double>(step_tokens(search.base)), kOperation,
+  PRISM_CHECK(tokens >= static_cast<double>(step_tokens(search.base)), "sweep",
               "search: expected a first rung of at least one step, {} tokens; found {:.3g}, which is train.tokens / "
               "factor^(rungs - 1); raise train.tokens or lower rungs or factor.",
               step_tokens(search.base), tokens);
@@ -67,7 +65,7 @@ void check_rungs(const ScheduleSearch& search) {
 ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std::vector<Override>& overrides) {
   const auto file = fields_from_json<SweepFile>(read_json(path.string()), "");
   PRISM_CHECK(
-      file.arms.empty() && file.grid.empty() && file.baseline.empty(), kOperation,
+      file.arms.empty() && file.grid.empty() && file.baseline.empty(), "sweep",
       "{}: expected a search without arms, grid and baseline, which it makes itself; found some; leave them out.",
       path.string());
   check(file.search);
@@ -77,7 +75,7 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
   search.base = sweep_of(one, path, overrides).arms[0].recipe;
   for (const auto& layer : search.base.model.layers)
     PRISM_CHECK(
-        layer.heads * layer.head_dim == search.base.model.d_model, kOperation,
+        layer.heads * layer.head_dim == search.base.model.d_model, "sweep",
         "expected a base whose heads are as wide as the model together, {}; found {} heads of {}; leave head_dim "
         "out.",
         search.base.model.d_model, layer.heads, layer.head_dim);
@@ -91,7 +89,7 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
     return std::any_of(schedule.begin(), schedule.end(), [&](int64_t heads) { return heads % group != 0; });
   });
   PRISM_CHECK(
-      !proposed.empty(), kOperation,
+      !proposed.empty(), "sweep",
       "expected a schedule in the space whose heads are multiples of {}, the query heads that share a key head; "
       "found none; widen the search.",
       group);
@@ -123,7 +121,7 @@ Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<Head
 
 std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std::vector<HeadSchedule>& schedules,
                                          const std::vector<double>& losses) {
-  PRISM_ASSERT(schedules.size() == losses.size() && !losses.empty(), kOperation, "{} losses of {} schedules",
+  PRISM_ASSERT(schedules.size() == losses.size() && !losses.empty(), "sweep", "{} losses of {} schedules",
                losses.size(), schedules.size());
   std::vector<size_t> places(schedules.size());
   std::iota(places.begin(), places.end(), size_t{0});

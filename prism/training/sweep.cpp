@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "sweep";
-
 /// Names become folders and words of a shell.
 bool may_be_in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._+-=,").find(c) != std::string_view::npos;
@@ -42,11 +40,11 @@ std::string name_of_value(const Json& value) {
 }
 
 std::vector<Override> overrides_from(const Json& fields, const std::string& owner) {
-  PRISM_CHECK(fields.is_object(), kOperation, "{}: expected an object of fields and values; found {}; write {{...}}.",
+  PRISM_CHECK(fields.is_object(), "sweep", "{}: expected an object of fields and values; found {}; write {{...}}.",
               owner, fields.type_name());
   std::vector<Override> overrides;
   for (const auto& [field, value] : fields.items()) {
-    PRISM_CHECK(field != "seed", kOperation,
+    PRISM_CHECK(field != "seed", "sweep",
                 "{}: expected the same seeds for all arms, else their runs cannot be paired; found a seed of its own; "
                 "give \"seeds\" to the sweep.",
                 owner);
@@ -58,16 +56,16 @@ std::vector<Override> overrides_from(const Json& fields, const std::string& owne
 void check_name(const std::string& name) {
   PRISM_CHECK(!name.empty() && name[0] != '.' && name[0] != '-' && name.size() <= 100 &&
                   std::all_of(name.begin(), name.end(), may_be_in_name),
-              kOperation,
-              "expected names of arms from letters, digits and ._+-=, (at most 100); found \"{}\"; rename it.", name);
+              "sweep", "expected names of arms from letters, digits and ._+-=, (at most 100); found \"{}\"; rename it.",
+              name);
 }
 
 /// Every arm with every value of one field of the grid.
 std::vector<Variation> vary(const std::vector<Variation>& arms, const std::string& field, const Json& values) {
-  PRISM_CHECK(values.is_array() && !values.empty(), kOperation,
+  PRISM_CHECK(values.is_array() && !values.empty(), "sweep",
               "grid.{}: expected a list of values; found {}; write for instance [0.001, 0.002].", field,
               values.is_array() ? "an empty one" : values.type_name());
-  PRISM_CHECK(field != "seed", kOperation, "grid: expected fields of the recipe; found seed; give \"seeds\" instead.");
+  PRISM_CHECK(field != "seed", "sweep", "grid: expected fields of the recipe; found seed; give \"seeds\" instead.");
   const std::string short_name = field.substr(field.rfind('.') + 1);
   std::vector<Variation> varied;
   for (const auto& arm : arms)
@@ -81,11 +79,11 @@ std::vector<Variation> vary(const std::vector<Variation>& arms, const std::strin
 }
 
 std::vector<Variation> variations_of(const SweepFile& file) {
-  PRISM_CHECK(file.arms.is_object() && file.grid.is_object(), kOperation,
+  PRISM_CHECK(file.arms.is_object() && file.grid.is_object(), "sweep",
               "expected objects for arms and grid; found {} and {}; see prism sweep --help.", file.arms.type_name(),
               file.grid.type_name());
   PRISM_CHECK(
-      !file.arms.empty() || !file.grid.empty(), kOperation,
+      !file.arms.empty() || !file.grid.empty(), "sweep",
       "expected variations in \"arms\" or \"grid\"; found none; name at least one, or look for some with --search "
       "schedules.");
   std::vector<Variation> arms;
@@ -115,19 +113,19 @@ void check_arms(const Sweep& sweep) {
   for (size_t i = 0; i < sweep.arms.size(); ++i) {
     const auto& arm = sweep.arms[i];
     for (size_t j = 0; j < i; ++j) {
-      PRISM_CHECK(sweep.arms[j].name != arm.name, kOperation, "expected each arm once; found {} twice; rename one.",
+      PRISM_CHECK(sweep.arms[j].name != arm.name, "sweep", "expected each arm once; found {} twice; rename one.",
                   arm.name);
-      PRISM_CHECK(identity(sweep.arms[j].recipe) != identity(arm.recipe), kOperation,
+      PRISM_CHECK(identity(sweep.arms[j].recipe) != identity(arm.recipe), "sweep",
                   "expected arms that differ; found that {} and {} are one recipe; leave one out.", sweep.arms[j].name,
                   arm.name);
     }
     tokenizers.push_back(TokenDataset(arm.recipe.data.folder, "train").tokenizer());
-    PRISM_CHECK(tokenizers.back() == tokenizers[0], kOperation,
+    PRISM_CHECK(tokenizers.back() == tokenizers[0], "sweep",
                 "expected data of one tokenizer, else losses per token cannot be compared; found {} for {} and {} for "
                 "{}; tokenize both with one.",
                 tokenizers[0], sweep.arms[0].name, tokenizers.back(), arm.name);
     PRISM_CHECK(
-        validation_of(arm.recipe) == validation, kOperation,
+        validation_of(arm.recipe) == validation, "sweep",
         "expected arms validated on the same tokens, else their losses cannot be compared; found that {} and {} "
         "differ in data.folder's validation shards or in train.eval_tokens; give both the same.",
         sweep.arms[0].name, arm.name);
@@ -135,8 +133,8 @@ void check_arms(const Sweep& sweep) {
 }
 
 void check_seeds(const std::vector<int64_t>& seeds) {
-  PRISM_CHECK(!seeds.empty(), kOperation, "expected seeds; found an empty list; write for instance [1, 2, 3].");
-  PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), kOperation,
+  PRISM_CHECK(!seeds.empty(), "sweep", "expected seeds; found an empty list; write for instance [1, 2, 3].");
+  PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), "sweep",
               "expected each seed once; found {}; leave the double one out.", fmt::join(seeds, ", "));
 }
 
@@ -163,7 +161,7 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     check_inputs(recipe);
     return recipe;
   } catch (const InputError& error) {
-    throw InputError(kOperation, fmt::format("arm {}: {}.", arm.name, error.reason()));
+    throw InputError("sweep", fmt::format("arm {}: {}.", arm.name, error.reason()));
   }
 }
 
@@ -197,16 +195,16 @@ Sweep load_sweep(const fs::path& path, const std::vector<Override>& overrides) {
 }
 
 Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Override>& overrides) {
-  PRISM_CHECK(file.prism_format == 1, kOperation, "{}: expected prism_format 1; found {}; leave it out.", path.string(),
+  PRISM_CHECK(file.prism_format == 1, "sweep", "{}: expected prism_format 1; found {}; leave it out.", path.string(),
               file.prism_format);
-  PRISM_CHECK(file.recipe.is_string() || file.recipe.is_object(), kOperation,
+  PRISM_CHECK(file.recipe.is_string() || file.recipe.is_object(), "sweep",
               "{}: expected \"recipe\", the name of a file or a recipe itself; found {}; add it.", path.string(),
               file.recipe.is_null() ? "none" : file.recipe.type_name());
-  PRISM_CHECK(file.keep == "checkpoints" || file.keep == "records", kOperation,
+  PRISM_CHECK(file.keep == "checkpoints" || file.keep == "records", "sweep",
               "keep: expected checkpoints or records; found \"{}\"; choose one of them.", file.keep);
   check_seeds(file.seeds);
   for (const auto& [field, value] : overrides)
-    PRISM_CHECK(field != "seed", kOperation,
+    PRISM_CHECK(field != "seed", "sweep",
                 "expected fields of the recipe in --set; found seed; give \"seeds\" to the sweep's file.");
   const auto source = file.recipe.is_string() ? path.parent_path() / file.recipe.get<std::string>() : path;
   const Json base = file.recipe.is_string() ? read_json(source.string()) : file.recipe;
@@ -218,7 +216,7 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   if (file.baseline.empty()) return sweep;
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < sweep.arms.size(); ++i) places[sweep.arms[i].name] = i;
-  const auto place = static_cast<std::ptrdiff_t>(find_by_name(places, file.baseline, kOperation, "baseline"));
+  const auto place = static_cast<std::ptrdiff_t>(find_by_name(places, file.baseline, "sweep", "baseline"));
   std::rotate(sweep.arms.begin(), sweep.arms.begin() + place, sweep.arms.begin() + place + 1);
   return sweep;
 }
@@ -253,7 +251,7 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const 
       }
     }
     if (run.state != SweepRun::State::absent) continue;
-    PRISM_CHECK(!fs::exists(run.folder / kRunRecipeName), kOperation,
+    PRISM_CHECK(!fs::exists(run.folder / kRunRecipeName), "sweep",
                 "expected {} to hold this sweep's run; found another value of {}; choose another --out, or remove it.",
                 run.folder.string(), difference(load_run_recipe(run.folder), run.recipe));
   }

@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOperation = "train";
-
 /// Whether something that comes every so many tokens comes after this step.
 bool is_due(int64_t every_tokens, int64_t tokens, int64_t of_step) {
   return every_tokens > 0 && tokens / every_tokens > (tokens - of_step) / every_tokens;
@@ -84,7 +82,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
     return notes;
   }
   if (start == Start::resume) {
-    PRISM_CHECK(!is_finished(folder_.path()), kOperation,
+    PRISM_CHECK(!is_finished(folder_.path()), "train",
                 "expected a run to go on with in {}; found one that is done, of which the records alone were kept; "
                 "choose another --out to train it again.",
                 folder_.path().string());
@@ -111,20 +109,20 @@ std::vector<std::string> Trainer::restore() {
     objective_->load(folder);
     load_optimizer(folder, optimizer_->state());
   } catch (const InputError& error) {
-    throw InputError(kOperation, fmt::format("expected a whole checkpoint in {}; found a damaged one ({}); {}.",
-                                             folder.string(), error.reason(), folder_.way_round_last()));
+    throw InputError("train", fmt::format("expected a whole checkpoint in {}; found a damaged one ({}); {}.",
+                                          folder.string(), error.reason(), folder_.way_round_last()));
   }
   PRISM_CHECK(state_.step <= total_steps(recipe_) && state_.tokens == state_.step * step_tokens(recipe_) &&
                   state_.windows == state_.step * step_windows(recipe_),
-              kOperation,
+              "train",
               "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; {}.",
               total_steps(recipe_), step_tokens(recipe_), state_.step, state_.tokens, state_.windows, folder.string(),
               folder_.way_round_last());
   PRISM_CHECK(
-      state_.data_fingerprint == now.data_fingerprint, kOperation,
+      state_.data_fingerprint == now.data_fingerprint, "train",
       "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
       state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
-  PRISM_CHECK(state_.dtype == now.dtype, kOperation,
+  PRISM_CHECK(state_.dtype == now.dtype, "train",
               "expected {}, in which the run began; found that auto means {} here; resume it on such a CPU.",
               state_.dtype, now.dtype);
   std::vector<std::string> notes;
@@ -277,9 +275,8 @@ void Trainer::fail_diverged(int64_t step, const std::string& place, const std::s
   const bool has_norms =
       std::all_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.norm != "none"; });
   throw FailedError(
-      kOperation,
-      fmt::format("{}; {}; lower train.learning_rate{}.", sentence, folder_.way_back(state_.step),
-                  has_norms ? " or lengthen the warm-up" : ", lengthen the warm-up or set model.norm to rms"));
+      "train", fmt::format("{}; {}; lower train.learning_rate{}.", sentence, folder_.way_back(state_.step),
+                           has_norms ? " or lengthen the warm-up" : ", lengthen the warm-up or set model.norm to rms"));
 }
 
 void Trainer::check_last_step() {

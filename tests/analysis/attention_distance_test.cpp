@@ -59,9 +59,9 @@ std::pair<double, int64_t> plain_distance(const AttentionInput& input, int64_t h
 }
 
 /// Hands on to the probe what it is shown, and adds up the plain distances of the same.
-class Checker : public Probe {
+class DistanceChecker : public Probe {
  public:
-  Checker(const std::vector<LayerConfig>& layers, Fault fault) : probe(layers), fault_(fault) {
+  DistanceChecker(const std::vector<LayerConfig>& layers, Fault fault) : probe(layers), fault_(fault) {
     for (const auto& layer : layers) sums_.emplace_back(static_cast<size_t>(layer.heads), 0.0);
     counts_.resize(layers.size());
   }
@@ -124,7 +124,7 @@ Decoder decoder_of(const Case& shape) {
 double error_of(const Case& shape, Fault fault) {
   const torch::NoGradGuard no_gradients;
   Decoder decoder = decoder_of(shape);
-  Checker checker(decoder->config().layers, fault);
+  DistanceChecker checker(decoder->config().layers, fault);
   ForwardContext context;
   context.probe = &checker;
   torch::manual_seed(2);

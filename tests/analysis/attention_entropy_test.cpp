@@ -33,8 +33,8 @@ double plain_entropy(const AttentionInput& input, int64_t head) {
 }
 
 /// Hands on to the probe what it is shown, and keeps the plain entropies of the same.
-struct Checker : Probe {
-  explicit Checker(const std::vector<LayerConfig>& layers) : probe(layers) {}
+struct EntropyChecker : Probe {
+  explicit EntropyChecker(const std::vector<LayerConfig>& layers) : probe(layers) {}
   void observe_attention(size_t layer, const AttentionInput& input) override {
     probe.observe_attention(layer, input);
     plain.resize(layer + 1);
@@ -50,7 +50,7 @@ TEST(AttentionEntropy, EqualsThePlainSum) {
     auto decoder = tiny_decoder();
     if (type == torch::kDouble) convert_weights(decoder->weights(), type);
     decoder->set_compute_type(type);
-    Checker checker(decoder->config().layers);
+    EntropyChecker checker(decoder->config().layers);
     ForwardContext context;
     context.probe = &checker;
     torch::manual_seed(3);

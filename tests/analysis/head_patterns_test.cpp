@@ -55,8 +55,8 @@ HeadPattern plain_pattern(const AttentionInput& input, int64_t head, const torch
 }
 
 /// Hands on to the probes what it is shown, and keeps the plain figures of the same.
-struct Checker : Probe {
-  Checker(const std::vector<LayerConfig>& layers, const std::vector<bool>& punctuation, torch::Tensor tokens_BT)
+struct PatternChecker : Probe {
+  PatternChecker(const std::vector<LayerConfig>& layers, const std::vector<bool>& punctuation, torch::Tensor tokens_BT)
       : patterns(layers, punctuation), induction(layers, tokens_BT.size(1) / 2), tokens(std::move(tokens_BT)) {
     patterns.read(tokens);
   }
@@ -77,7 +77,7 @@ TEST(HeadPatterns, EqualThePlainSums) {
   for (int64_t i = 0; i < kTinyVocab; ++i) punctuation.push_back(counts_as_punctuation(i));
   auto decoder = tiny_decoder();
   decoder->set_compute_type(torch::kFloat);
-  Checker checker(decoder->config().layers, punctuation, repeated_tokens(2, 10, /*vocab_size=*/7, /*seed=*/5));
+  PatternChecker checker(decoder->config().layers, punctuation, repeated_tokens(2, 10, /*vocab_size=*/7, /*seed=*/5));
   ForwardContext context;
   context.probe = &checker;
   decoder(checker.tokens, context);

@@ -27,9 +27,9 @@ TEST(Train, WritesRecordsCheckpointsAndTheWholeRecipe) {
   std::ifstream file(folder / "records.jsonl");
   double first_loss = 0, last_loss = 0;
   for (std::string line; std::getline(file, line);) {
-    const auto json = Json::parse(line);
-    ++kinds[json["kind"]];
-    if (json["kind"] == "train") (first_loss == 0 ? first_loss : last_loss) = json["loss"].get<double>();
+    const auto record = Json::parse(line);
+    ++kinds[record["kind"]];
+    if (record["kind"] == "train") (first_loss == 0 ? first_loss : last_loss) = record["loss"].get<double>();
   }
   EXPECT_EQ(kinds, (std::map<std::string, int>{
                        {"run", 1}, {"train", 6}, {"diagnostics", 3}, {"eval", 2}, {"sample", 1}, {"end", 1}}));
@@ -43,7 +43,7 @@ TEST(Train, RecordsTheLossOfWholeTextsDocumentByDocument) {
   std::ifstream file(Workshop::folder() / "final/records.jsonl");
   Json found;
   for (std::string line; std::getline(file, line);)
-    if (auto json = Json::parse(line); json["kind"] == "text_loss") found = json;
+    if (auto record = Json::parse(line); record["kind"] == "text_loss") found = record;
   EXPECT_EQ(found["text"], "all");
   EXPECT_EQ(found["step"], 16);
   double nats = 0;

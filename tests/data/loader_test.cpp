@@ -15,7 +15,7 @@
 namespace prism {
 namespace {
 
-constexpr int32_t kEnd = 0;
+constexpr int32_t kEndOfText = 0;
 
 class Loader : public testing::Test {
  protected:
@@ -172,11 +172,11 @@ TEST_F(Loader, EndsAfterOnePassInOrderWithoutShuffling) {
 }
 
 TEST_F(Loader, BeginsADocumentAtEveryEndOfTextToken) {
-  put("train_000000.bin", {kEnd, 5, 6, kEnd, 7, kEnd, kEnd, 8, 9});
+  put("train_000000.bin", {kEndOfText, 5, 6, kEndOfText, 7, kEndOfText, kEndOfText, 8, 9});
   const TokenDataset data(folder_.path(), "train");
-  WindowLoader loader(data, {.context = 4, .rows = 2, .document_mask = true, .shuffle = false}, kEnd);
+  WindowLoader loader(data, {.context = 4, .rows = 2, .document_mask = true, .shuffle = false}, kEndOfText);
   const Batch batch = loader.next();
-  EXPECT_EQ(batch.tokens, (std::vector<int64_t>{kEnd, 5, 6, kEnd, 7, kEnd, kEnd, 8}));
+  EXPECT_EQ(batch.tokens, (std::vector<int64_t>{kEndOfText, 5, 6, kEndOfText, 7, kEndOfText, kEndOfText, 8}));
   EXPECT_EQ(batch.documents, (std::vector<int32_t>{0, 0, 0, 1, 0, 1, 2, 2}));
   EXPECT_NE(message_of([&] { WindowLoader(data, {.context = 4, .document_mask = true}, -1); }).find("document_mask"),
             std::string::npos);

@@ -53,7 +53,7 @@ Tokenizer byte_tokenizer(bool end_of_text = true) {
   return Tokenizer::from_json(json.dump(), "test tokenizer");
 }
 
-std::string prose(size_t bytes, uint64_t seed) {
+std::string made_text(size_t bytes, uint64_t seed) {
   Random random(seed);
   std::string text;
   while (text.size() < bytes) {
@@ -86,7 +86,8 @@ class Tokenize : public testing::Test {
     std::string text;
     for (int i = 0; i < count; ++i)
       text +=
-          Json({{"text", fmt::format("document {} {}", i, prose(static_cast<size_t>(i * 37 % 500), 7))}}).dump() + "\n";
+          Json({{"text", fmt::format("document {} {}", i, made_text(static_cast<size_t>(i * 37 % 500), 7))}}).dump() +
+          "\n";
     return put("rows.jsonl", text);
   }
 
@@ -150,7 +151,7 @@ TEST_F(Tokenize, WritesEveryDocumentBehindAnEndOfTextToken) {
 TEST_F(Tokenize, SplitsTokensOverShards) {
   TokenizeOptions options = share(0);
   options.shard_tokens = 100;
-  const std::string text = prose(349, 1);
+  const std::string text = made_text(349, 1);
   EXPECT_EQ(run({put("a.txt", text)}, options).train_shards, 4);
   EXPECT_EQ(TokenShard(out() / "train_000000.bin").size(), 100);
   EXPECT_EQ(TokenShard(out() / "train_000003.bin").size(), 50);
@@ -158,7 +159,7 @@ TEST_F(Tokenize, SplitsTokensOverShards) {
 }
 
 TEST_F(Tokenize, WritesTheSameFilesWhateverTheThreads) {
-  const std::string input = rows(400), novel = put("novel.txt", prose(3'000'000, 4));
+  const std::string input = rows(400), novel = put("novel.txt", made_text(3'000'000, 4));
   TokenizeOptions options = share(0.1);
   options.force = true;
   options.shard_tokens = 1'000'000;
@@ -176,7 +177,7 @@ TEST_F(Tokenize, WritesTheSameFilesWhateverTheThreads) {
 TEST_F(Tokenize, KeepsALongDocumentWholeThoughItIsEncodedInPieces) {
   TokenizeOptions options = share(0);
   options.text.piece_bytes = 1000;
-  const std::string text = prose(1'000'000, 5);
+  const std::string text = made_text(1'000'000, 5);
   run({put("a.txt", text), put("row.jsonl", Json({{"text", text}}).dump())}, options);
   EXPECT_EQ(documents("train"), (std::vector<std::string>{text, text}));
 }
@@ -308,7 +309,7 @@ TEST_F(Tokenize, RefusesAFileForAFolderWithoutATrace) {
 }
 
 TEST_F(Tokenize, FailsCleanlyWhenTheDiskIsFull) {
-  const std::string input = put("a.txt", prose(100'000, 1));
+  const std::string input = put("a.txt", made_text(100'000, 1));
   // A limit on the size of files stands for the disk.
   ChildProcess child([&](const std::function<void()>&) {
     std::signal(SIGXFSZ, SIG_IGN);
@@ -325,7 +326,7 @@ TEST_F(Tokenize, FailsCleanlyWhenTheDiskIsFull) {
 }
 
 TEST_F(Tokenize, LeavesTheFolderCleanWhenInterrupted) {
-  const std::string a = put("a.txt", "old"), novel = put("novel.txt", prose(2'000'000, 1));
+  const std::string a = put("a.txt", "old"), novel = put("novel.txt", made_text(2'000'000, 1));
   run({a}, share(0));
   const auto before = contents();
   ChildProcess child([&](const std::function<void()>& ready) {
@@ -350,7 +351,7 @@ TEST_F(Tokenize, LeavesTheFolderCleanWhenInterrupted) {
 }
 
 TEST_F(Tokenize, LeavesTheOldDatasetOrTheNewOneOrNoneThatIsAcceptedWhenKilled) {
-  const std::string a = put("a.txt", prose(30'000, 1)), b = put("b.txt", prose(40'000, 2));
+  const std::string a = put("a.txt", made_text(30'000, 1)), b = put("b.txt", made_text(40'000, 2));
   TokenizeOptions options = share(0);
   options.force = true;
   options.shard_tokens = 3000;

@@ -216,7 +216,7 @@ TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
             std::string::npos);
 }
 
-Decoder make_decoder(const ModelConfig& config, torch::ScalarType type = torch::kFloat) {
+Decoder drawn_decoder(const ModelConfig& config, torch::ScalarType type = torch::kFloat) {
   Decoder decoder(config);
   decoder->initialise(3);
   decoder->set_compute_type(type);
@@ -229,7 +229,7 @@ torch::Tensor tokens(int64_t rows, int64_t count) {
 }
 
 TEST(Decoder, StartsNearTheLossOfAUniformGuess) {
-  auto decoder = make_decoder(config_of("2x1,4x2"));
+  auto decoder = drawn_decoder(config_of("2x1,4x2"));
   const auto text = tokens(2, 17);
   const auto loss =
       decoder->head.loss(decoder(text.narrow(1, 0, 16).contiguous(), ForwardContext{}), text.narrow(1, 1, 16));
@@ -238,11 +238,11 @@ TEST(Decoder, StartsNearTheLossOfAUniformGuess) {
 
 TEST(Decoder, InitialisesResidualProjectionsSmallerAndByNameAlone) {
   auto config = config_of("4x8", 256);
-  auto decoder = make_decoder(config);
+  auto decoder = drawn_decoder(config);
   // 256 x 256 values: the deviation's own deviation is 0.3%.
   EXPECT_NEAR(decoder->blocks[2]->attention.out.weight.tensor().std().item<double>(), 0.02 / 4, 0.02 / 4 * 0.02);
   EXPECT_NEAR(decoder->blocks[2]->attention.qkv.weight.tensor().std().item<double>(), 0.02, 0.02 * 0.02);
-  auto other = make_decoder(config_of("1x4,4x4", 256));
+  auto other = drawn_decoder(config_of("1x4,4x4", 256));
   EXPECT_TRUE(
       torch::equal(decoder->blocks[0]->attention.qkv.weight.tensor(), other->blocks[0]->attention.qkv.weight.tensor()));
   EXPECT_FALSE(torch::equal(decoder->blocks[0]->attention.qkv.weight.tensor(),
@@ -250,7 +250,7 @@ TEST(Decoder, InitialisesResidualProjectionsSmallerAndByNameAlone) {
 }
 
 TEST(Decoder, GivesTheSameLogitsWithACacheAsWithout) {
-  auto decoder = make_decoder(config_of("1x1,2x1,4x2"));
+  auto decoder = drawn_decoder(config_of("1x1,2x1,4x2"));
   torch::NoGradGuard no_gradients;
   const auto text = tokens(2, 12);
   const auto whole = decoder->head.logits(decoder(text, ForwardContext{}));
@@ -267,7 +267,7 @@ TEST(Decoder, TokenLossesAverageToTheLossAndMatchTheLogits) {
   for (const bool tied : {true, false}) {
     auto config = config_of("2x1,4x2");
     config.tied = tied;
-    auto decoder = make_decoder(config);
+    auto decoder = drawn_decoder(config);
     torch::NoGradGuard no_gradients;
     const auto text = tokens(2, 17);
     const auto input = text.narrow(1, 0, 16).contiguous(), labels = text.narrow(1, 1, 16).contiguous();
@@ -328,17 +328,17 @@ TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
   auto config = config_of("1x1,2x1");
   config.layers.back().kv_heads = 1;
   config.layers.back().qk_norm = true;
-  expect_gradients_of_differences(make_decoder(config));
+  expect_gradients_of_differences(drawn_decoder(config));
   for (const char* norm : {"rms", "none"}) {
     auto ladder = rung("1x2", 0, norm, 12, 20, 50);
     ladder.layers.front().output_projection = false;
-    expect_gradients_of_differences(make_decoder(ladder));
+    expect_gradients_of_differences(drawn_decoder(ladder));
   }
 }
 
 TEST(Decoder, InBfloat16FollowsFloat32) {
   auto config = config_of("1x1,2x1,4x2", 64);
-  auto decoder = make_decoder(config);
+  auto decoder = drawn_decoder(config);
   const auto text = tokens(4, 17);
   const auto input = text.narrow(1, 0, 16).contiguous(), labels = text.narrow(1, 1, 16).contiguous();
   const auto run = [&](torch::ScalarType type) {
@@ -357,7 +357,7 @@ TEST(Decoder, InBfloat16FollowsFloat32) {
 }
 
 TEST(Decoder, HasTheSameGradientsWhenItComputesActivationsAgain) {
-  auto decoder = make_decoder(config_of("1x1,2x2"));
+  auto decoder = drawn_decoder(config_of("1x1,2x2"));
   const auto text = tokens(2, 9);
   const auto gradients = [&](bool recomputes) {
     decoder->set_recompute(recomputes);
@@ -441,7 +441,7 @@ TEST(Auxiliary, CollectsWhatLayersAddToTheLossOnceAlsoWhereTheyAreRecomputed) {
   Auxiliary unused(0.5);
   ForwardContext context;
   context.auxiliary = &unused;
-  auto plain = make_decoder(config_of("1x1,2x2"));
+  auto plain = drawn_decoder(config_of("1x1,2x2"));
   plain->set_recompute(true);
   plain(text, context);
   EXPECT_EQ(unused.loss().item<double>(), 0);
@@ -458,7 +458,7 @@ TEST(Cuda, GivesTheLossAndGradientsOfTheCpu) {
   auto config = config_of("1x1,2x1,4x1", 64);
   config.layers.back().kv_heads = 2;
   config.layers.front().qk_norm = true;
-  auto decoder = make_decoder(config);
+  auto decoder = drawn_decoder(config);
   const auto text = tokens(2, 17);
   const auto run = [&](bool documents) {
     ForwardContext context;
@@ -484,7 +484,7 @@ TEST(Cuda, GivesTheLossAndGradientsOfTheCpu) {
 }
 
 TEST(Decoder, KeepsDocumentsApart) {
-  auto decoder = make_decoder(config_of("1x1,4x2"));
+  auto decoder = drawn_decoder(config_of("1x1,4x2"));
   torch::NoGradGuard no_gradients;
   const auto text = tokens(1, 10);
   ForwardContext context;
@@ -496,7 +496,7 @@ TEST(Decoder, KeepsDocumentsApart) {
 }
 
 TEST(Decoder, RejectsForeignTokensAndTextBeyondTheContext) {
-  auto decoder = make_decoder(config_of("4x1"));
+  auto decoder = drawn_decoder(config_of("4x1"));
   EXPECT_NE(message_of([&] {
               decoder(torch::full({1, 2}, 50, torch::kLong), ForwardContext{});
             }).find("0-49"),

@@ -3,14 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "prism/core/error.h"
+#include "tests/report/has.h"
 #include "tests/report/run_folder.h"
 
 namespace prism {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(RunGnuplot, IsASentenceWithoutGnuplot) {
   try {

@@ -6,6 +6,7 @@
 
 #include "prism/core/fields.h"
 #include "prism/report/page_script.h"
+#include "tests/report/has.h"
 #include "tests/report/made_runs.h"
 #include "tests/report/run_folder.h"
 
@@ -13,10 +14,6 @@ namespace prism {
 namespace {
 
 const std::string kEvil = R"(</script><img src=x onerror=alert(1)>\"'&lt; | `x` */</style><svg/onload=alert(2)>)";
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 size_t count(const std::string& text, const std::string& part) {
   size_t found = 0;

@@ -3,14 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "prism/core/error.h"
+#include "tests/report/has.h"
 #include "tests/report/made_plots.h"
 
 namespace prism {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// What gnuplot 5.4 writes, cut down to one element of each kind.
 constexpr const char* kSvg = R"svg(<?xml version="1.0" encoding="utf-8"  standalone="no"?>

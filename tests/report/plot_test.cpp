@@ -5,14 +5,11 @@
 #include <algorithm>
 
 #include "prism/core/error.h"
+#include "tests/report/has.h"
 #include "tests/report/made_plots.h"
 
 namespace prism {
 namespace {
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST(GnuplotScript, HasTheDataInTheAxisUnitAndTheSeriesStyle) {
   const std::string script = gnuplot_script(small_plot());

@@ -15,12 +15,12 @@
 namespace prism {
 namespace {
 
-constexpr int64_t kTokens = 1024, kWidth = 64, kBlock = 64;
+constexpr int64_t kPromptTokens = 1024, kWidth = 64, kBlock = 64;
 
 SelectorInput input_of(uint64_t seed) {
-  const GoldenInput golden(seed, 1, kTokens, kWidth, kBlock);
-  return {.q_BTHD = torch::tensor(golden.q).view({1, 1, kTokens, kWidth}).transpose(1, 2),
-          .k_BGSD = torch::tensor(golden.k).view({1, 1, kTokens, kWidth}),
+  const GoldenInput golden(seed, 1, kPromptTokens, kWidth, kBlock);
+  return {.q_BTHD = torch::tensor(golden.q).view({1, 1, kPromptTokens, kWidth}).transpose(1, 2),
+          .k_BGSD = torch::tensor(golden.k).view({1, 1, kPromptTokens, kWidth}),
           .q_lengths_B = {},
           .kv_lengths_B = {},
           .pairs = half_split_pairs(kWidth, std::vector<double>(kWidth / 2, 1.0))};
@@ -29,7 +29,7 @@ SelectorInput input_of(uint64_t seed) {
 void expect_golden(const Selector& selector, uint64_t seed, int64_t count, uint64_t hash) {
   const auto input = input_of(seed);
   const auto mask = selector.select(input, *selector.make_state(input));
-  const auto kept = kept_blocks(mask, kTokens / kBlock).to(torch::kByte).contiguous();
+  const auto kept = kept_blocks(mask, kPromptTokens / kBlock).to(torch::kByte).contiguous();
   Fnv fnv;
   for (int64_t i = 0; i < kept.numel(); ++i) fnv.add(kept.const_data_ptr<uint8_t>()[i]);
   EXPECT_EQ(mask.counts_BHM.sum().item<int64_t>(), count) << "seed " << seed;
@@ -91,9 +91,9 @@ TEST(VerticalSlash, KeepsEveryBlockThatAColumnOrADistanceTouches) {
   const auto [columns, distances] = choose_vertical_slash(head, options);
   const auto input = input_of(21);
   const auto selector = make_vertical_slash_selector(options);
-  const auto kept = kept_blocks(selector->select(input, *selector->make_state(input)), kTokens / kBlock)[0][0];
-  auto expected = at::zeros({kTokens / kBlock, kTokens / kBlock}, torch::kBool);
-  for (int64_t t = 0; t < kTokens; ++t) {
+  const auto kept = kept_blocks(selector->select(input, *selector->make_state(input)), kPromptTokens / kBlock)[0][0];
+  auto expected = at::zeros({kPromptTokens / kBlock, kPromptTokens / kBlock}, torch::kBool);
+  for (int64_t t = 0; t < kPromptTokens; ++t) {
     for (const int64_t column : columns)
       if (column / kBlock <= t / kBlock) expected[t / kBlock][column / kBlock] = true;
     for (const int64_t distance : distances)

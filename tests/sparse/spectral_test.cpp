@@ -186,8 +186,8 @@ TEST(Spectral, ScalesCalibratedScoresWithTheQueriesAndGivesEqualHeadsEqualMasks)
 }
 
 TEST(Spectral, ChoosesTheSameForAPromptInPieces) {
-  constexpr int64_t kTokens = 5000;
-  const auto input = random_input(kTokens);
+  constexpr int64_t kPrompt = 5000;
+  const auto input = random_input(kPrompt);
   for (const char* calibration : {"off", "causal_running"}) {
     const SpectralOptions options{
         .p_high = 0.8, .p_low = 0.8, .calibration = calibration, .blocks = {.block_size = 64}};
@@ -195,8 +195,8 @@ TEST(Spectral, ChoosesTheSameForAPromptInPieces) {
     for (const int64_t chunk : {64, 128, 1024, 4096}) {
       const auto selector = make_spectral_selector(options);
       const auto state = selector->make_state(input);
-      for (int64_t first = 0; first < kTokens; first += chunk) {
-        const int64_t count = std::min<int64_t>(chunk, kTokens - first), keys = first + count;
+      for (int64_t first = 0; first < kPrompt; first += chunk) {
+        const int64_t count = std::min<int64_t>(chunk, kPrompt - first), keys = first + count;
         auto part = input;
         part.q_BTHD = input.q_BTHD.narrow(1, first, count);
         part.k_BGSD = input.k_BGSD.narrow(2, 0, keys);

@@ -15,9 +15,9 @@
 namespace prism {
 namespace {
 
-constexpr int64_t kTokens = 2048, kBlock = 64;
+constexpr int64_t kHeadTokens = 2048, kHeadBlock = 64;
 
-SyntheticMix mix_of(const HeadPattern& pattern) {
+SyntheticMix mix_of(const SyntheticHead& pattern) {
   return {.seed = 3, .head_dim = 128, .kv_heads = 1, .base = 1e6, .noise = 0.5, .heads = {pattern}};
 }
 
@@ -32,19 +32,19 @@ torch::Tensor attention_of(const SyntheticHeads& heads, int64_t t) {
 }
 
 TEST(SyntheticHeads, LookWhereTheyWereToldTo) {
-  const auto slash = make_synthetic_heads(mix_of({.slashes = {{300, 20}}}), kTokens, torch::kFloat);
+  const auto slash = make_synthetic_heads(mix_of({.slashes = {{300, 20}}}), kHeadTokens, torch::kFloat);
   for (const int64_t t : {400, 1000, 2047}) {
     const auto shares = attention_of(slash, t);
     EXPECT_NEAR(static_cast<double>(shares.argmax().item<int64_t>()), static_cast<double>(t - 300), 2) << t;
     EXPECT_GT(shares.narrow(0, t - 310, 20).sum().item<double>(), 0.9) << t;
   }
-  const auto sink = make_synthetic_heads(mix_of({.sink = 16}), kTokens, torch::kFloat);
+  const auto sink = make_synthetic_heads(mix_of({.sink = 16}), kHeadTokens, torch::kFloat);
   EXPECT_GT(attention_of(sink, 2000).narrow(0, 0, 4).sum().item<double>(), 0.9);
-  const auto none = make_synthetic_heads(mix_of({}), kTokens, torch::kFloat);
+  const auto none = make_synthetic_heads(mix_of({}), kHeadTokens, torch::kFloat);
   EXPECT_LT(attention_of(none, 2000).max().item<double>(), 0.2);
-  const auto needle = make_synthetic_heads(mix_of({.needle = 20, .needles = 1}), kTokens, torch::kFloat);
+  const auto needle = make_synthetic_heads(mix_of({.needle = 20, .needles = 1}), kHeadTokens, torch::kFloat);
   double most = 0;
-  for (int64_t t = 0; t < kTokens; t += 64) most = std::max(most, attention_of(needle, t).max().item<double>());
+  for (int64_t t = 0; t < kHeadTokens; t += 64) most = std::max(most, attention_of(needle, t).max().item<double>());
   EXPECT_GT(most, 0.9);
 }
 
@@ -60,7 +60,7 @@ TEST(SyntheticHeads, AreTheSameForASeed) {
 
 /// Blocks that a selector keeps of the first sequence's only head.
 torch::Tensor kept_of(const std::string& name, Json settings, const SyntheticHeads& heads) {
-  settings["block_size"] = kBlock;
+  settings["block_size"] = kHeadBlock;
   const auto input = input_of(heads);
   const auto selector = find_selector(name, settings);
   return kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
@@ -69,9 +69,9 @@ torch::Tensor kept_of(const std::string& name, Json settings, const SyntheticHea
 /// Share of the rows that keep the block which the row's middle query looks at, `distance` back.
 double slash_kept(const torch::Tensor& kept_MN, int64_t distance) {
   int64_t rows = 0, held = 0;
-  for (int64_t m = (distance + kBlock) / kBlock; m < kept_MN.size(0); ++m) {
+  for (int64_t m = (distance + kHeadBlock) / kHeadBlock; m < kept_MN.size(0); ++m) {
     ++rows;
-    held += kept_MN[m][(m * kBlock + kBlock / 2 - distance) / kBlock].item<bool>();
+    held += kept_MN[m][(m * kHeadBlock + kHeadBlock / 2 - distance) / kHeadBlock].item<bool>();
   }
   return static_cast<double>(held) / static_cast<double>(rows);
 }
@@ -92,9 +92,9 @@ TEST(SyntheticHeads, LookAsFarInALongPrompt) {
 TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
   // Pooled, what is left of the fast pairs says where the slash is; what they all share, the topics, says more, and
   // attention hardly goes there.
-  const auto heads = make_synthetic_heads(mix_of({.topic = 9, .slashes = {{700, 20}}}), kTokens, torch::kFloat);
+  const auto heads = make_synthetic_heads(mix_of({.topic = 9, .slashes = {{700, 20}}}), kHeadTokens, torch::kFloat);
   const auto density = [&](const torch::Tensor& kept) {
-    return kept.sum().item<double>() / visible_blocks(input_of(heads), kBlock, kBlock).sum().item<double>();
+    return kept.sum().item<double>() / visible_blocks(input_of(heads), kHeadBlock, kHeadBlock).sum().item<double>();
   };
   const auto spectral = kept_of("spectral", {{"p", 0.8}}, heads);
   EXPECT_GE(slash_kept(spectral, 700), 0.95);
@@ -114,18 +114,18 @@ TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
   input.q_BTHD = input.q_BTHD.index_select(3, slow);
   input.k_BGSD = input.k_BGSD.index_select(3, slow);
   input.pairs = half_split_pairs(static_cast<int64_t>(low.size()), {});
-  const auto selector = find_selector("mean_pooling", {{"p", 0.8}, {"block_size", kBlock}});
+  const auto selector = find_selector("mean_pooling", {{"p", 0.8}, {"block_size", kHeadBlock}});
   const auto by_slow = kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
   EXPECT_LT(slash_kept(by_slow, 700), 0.95) << "density " << density(by_slow);
 }
 
 TEST(SpectralOnKnownHeads, KeepsANeedle) {
   const auto heads =
-      make_synthetic_heads(mix_of({.needle = 16, .needles = 3, .slashes = {{0, 15}}}), kTokens, torch::kFloat);
+      make_synthetic_heads(mix_of({.needle = 16, .needles = 3, .slashes = {{0, 15}}}), kHeadTokens, torch::kFloat);
   const auto input = input_of(heads);
-  const auto selector = find_selector("spectral", {{"p", 0.8}, {"block_size", kBlock}});
+  const auto selector = find_selector("spectral", {{"p", 0.8}, {"block_size", kHeadBlock}});
   const auto kept = kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
-  const auto head = head_input(input, SelectorLengths(input), 0, 0, kBlock, kBlock);
+  const auto head = head_input(input, SelectorLengths(input), 0, 0, kHeadBlock, kHeadBlock);
   int64_t needles = 0;
   for (int64_t m = 0; m < head.rows(); ++m) {
     const auto mass = exact_mass(head, m).mean(0);
@@ -141,13 +141,13 @@ TEST(SpectralOnKnownHeads, KeepsANeedle) {
 }
 
 TEST(SpectralOnKnownHeads, KeepsSinkAndWindowAndRisesToTheShareWithoutStructure) {
-  const auto sink = make_synthetic_heads(mix_of({.sink = 16, .slashes = {{0, 14}}}), kTokens, torch::kFloat);
+  const auto sink = make_synthetic_heads(mix_of({.sink = 16, .slashes = {{0, 14}}}), kHeadTokens, torch::kFloat);
   const auto input = input_of(sink);
-  const auto selector = find_selector("spectral", {{"p", 0.9}, {"block_size", kBlock}});
+  const auto selector = find_selector("spectral", {{"p", 0.9}, {"block_size", kHeadBlock}});
   const auto found = measure_mask(input, selector->select(input, *selector->make_state(input)), kAllRows)[0];
   EXPECT_GT(found.recall(), 0.95);
   EXPECT_LT(found.density(), 0.7);
-  const auto none = input_of(make_synthetic_heads(mix_of({}), kTokens, torch::kFloat));
+  const auto none = input_of(make_synthetic_heads(mix_of({}), kHeadTokens, torch::kFloat));
   const auto all = measure_mask(none, selector->select(none, *selector->make_state(none)), 0)[0];
   EXPECT_GT(all.density(), 0.8);
   EXPECT_LT(all.density(), 1);
