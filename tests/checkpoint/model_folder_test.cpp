@@ -357,7 +357,7 @@ TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   };
   refused([](Json& j) { j["prism_format"] = 3; }, "expected prism_format 1 or 2; found 3");
   refused([](Json& j) { j["hidden_size"] = 16; }, "expected a field of test; found \"hidden_size\"");
-  refused([](Json& j) { j["fingerprint"] = "0"; }, "did you mean \"tokenizer_fingerprint\"?");
+  refused([](Json& j) { j["tokenizer_fingerprnt"] = "0"; }, "did you mean \"tokenizer_fingerprint\"?");
   refused([](Json& j) { j["model"]["contxt"] = 16; }, "did you mean \"context\"?");
   refused([](Json& j) { j["model"]["layers"][1]["haeds"] = 2; },
           "expected a field of test: model.layers[1]; found \"haeds\"; did you mean \"heads\"?");
