@@ -19,12 +19,15 @@ Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config
               "attention",
               "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
               config.heads, config.head_dim, config.kv_heads);
+  PRISM_CHECK(config.output_projection || !config.output_bias, "attention",
+              "layer {}: expected an output_projection for output_bias; found none; leave the bias out.", index);
   const int64_t q_width = config.heads * config.head_dim, kv_width = config.kv_heads * config.head_dim;
   qkv = Linear({.in = d_model,
                 .out = {{{"q_proj"}, q_width, config.heads},
                         {{"k_proj"}, kv_width, config.kv_heads},
                         {{"v_proj"}, kv_width, config.kv_heads}}});
-  if (config.output_projection) out = Linear({.in = q_width, .out = {{{"o_proj"}, d_model}}, .into_stream = true});
+  if (config.output_projection)
+    out = Linear({.in = q_width, .out = {{{"o_proj"}, d_model}}, .bias = config.output_bias, .into_stream = true});
   if (!config.qk_norm) return;
   q_norm = RmsNorm(config.head_dim, norm_eps, WeightRole::head_gain);
   k_norm = RmsNorm(config.head_dim, norm_eps, WeightRole::head_gain);

@@ -17,7 +17,7 @@ struct LayerConfig {
   FfnConfig ffn;
   bool qk_norm = false;
   std::string norm = "rms";
-  bool output_projection = true;
+  bool output_projection = true, output_bias = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("heads", heads, "query heads");
@@ -33,6 +33,7 @@ struct LayerConfig {
     v("qk_norm", qk_norm, "RMSNorm of every query and key head before it turns, one gain for queries and one for keys");
     v("norm", norm, "norms before attention and feed-forward part, rms or none");
     v("output_projection", output_projection, "W_O behind the heads; without it they add to the residual stream alone");
+    v("output_bias", output_bias, "W_O adds a bias");
   }
 };
 

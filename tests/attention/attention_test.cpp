@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "prism/core/error.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 namespace {
@@ -179,6 +180,28 @@ TEST(Attention, NormsEachQueryAndKeyHeadBeforeItTurns) {
   const auto expected = q * (q.square().mean(-1, true) + 1e-6).rsqrt() * normed.q_norm.weight.tensor();
   EXPECT_TRUE(torch::allclose(recorder.inputs[0].q_BTHD.select(1, 0), expected.select(1, 0), 1e-4, 1e-5));
   EXPECT_TRUE(torch::allclose(recorder.inputs[0].q_BTHD.norm(2, -1), expected.norm(2, -1), 1e-4, 1e-5));
+}
+
+TEST(Attention, AddsABiasToItsOutputWhereItHasOne) {
+  torch::manual_seed(1);
+  const torch::NoGradGuard no_gradients;
+  const auto rotary = std::make_shared<RotaryCache>();
+  auto config = layer(4, 2, 6);
+  const Attention plain(24, 1e-6, config, 0, rotary);
+  config.output_bias = true;
+  const Attention biased(24, 1e-6, config, 0, rotary);
+  const auto weights = weights_of(biased);
+  for (const auto& entry : weights) entry.weight.tensor().normal_(0, 0.3);
+  plain.qkv.weight.tensor().copy_(biased.qkv.weight.tensor());
+  plain.out.weight.tensor().copy_(biased.out.weight.tensor());
+  const auto x = torch::randn({2, 7, 24});
+  EXPECT_TRUE(
+      torch::allclose(biased(x, ForwardContext{}), plain(x, ForwardContext{}) + biased.out.bias.tensor(), 1e-5, 1e-6));
+  EXPECT_EQ(weights.size(), weights_of(plain).size() + 1);
+  EXPECT_EQ(weights.back().traits.role, WeightRole::bias);
+  EXPECT_EQ(weights.back().tensors[0].name, "o_proj.bias");
+  config.output_projection = false;
+  EXPECT_REFUSED(Attention(24, 1e-6, config, 3, rotary), "layer 3: expected an output_projection for output_bias");
 }
 
 TEST(Probe, IsShownWhatTheOutputIsComputedFrom) {
