@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# How long a build takes, in turn for several revisions: clean without ccache, and again after a header was touched.
+#   benchmarks/build_time.sh REVISION... (e.g. ca38622 HEAD)    from a checkout whose .venv holds torch (scripts/setup.sh)
+# One line a build: revision, what was built, CPU seconds (user + system), wall seconds. Leaves nothing behind.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || { echo "usage: benchmarks/build_time.sh REVISION..." >&2; exit 2; }
+[ -x .venv/bin/python ] || { echo "[build_time] expected .venv; run scripts/setup.sh first." >&2; exit 1; }
+
+place=$(mktemp -d)
+trap 'rm -rf "$place"; git worktree prune' EXIT
+export CCACHE_DISABLE=1
+# Seconds of one build of the tree $1, as "CPU wall".
+build() {
+  { TIMEFORMAT='%U %S %R'; time cmake --build "$1/build" > "$place/log" 2>&1 || { tail -20 "$place/log" >&2; exit 1; }; } 2>&1 |
+    awk '{ printf "%.0f %.0f", $1 + $2, $3 }'
+}
+
+lscpu | sed -n 's/^Model name: *//p'
+printf '%s cores, %s, %s\n' "$(nproc)" "$(g++ --version | head -1)" "$(date -u +%F)"
+printf '%-10s %-28s %8s %8s\n' revision built 'CPU s' 'wall s'
+for revision in "$@"; do
+  git worktree add --quiet --detach "$place/$revision" "$revision"
+done
+for revision in "$@"; do
+  cmake --preset release -S "$place/$revision" -B "$place/$revision/build" -DPRISM_PYTHON="$PWD/.venv/bin/python" > /dev/null
+  printf '%-10s %-28s %8s %8s\n' "$revision" everything $(build "$place/$revision")
+done
+for header in core/fields.h kernels/attend.h models/decoder.h; do
+  for revision in "$@"; do
+    touch "$place/$revision/prism/$header"
+    printf '%-10s %-28s %8s %8s\n' "$revision" "after $header" $(build "$place/$revision")
+  done
+done
