@@ -13,8 +13,8 @@ import sys
 # The table of levels (docs/architecture.md). A new folder gets its row here.
 RANKS = {
     "core": 0,
-    "tokenizer": 1, "formats": 1, "report": 1, "kernels": 1,
-    "layers": 2, "sparse": 2, "data": 2,
+    "tokenizer": 1, "formats": 1, "records": 1, "kernels": 1,
+    "report": 2, "layers": 2, "sparse": 2, "data": 2,
     "attention": 3,
     "models": 4,
     "checkpoint": 5, "analysis": 5, "generation": 5,
@@ -23,7 +23,7 @@ RANKS = {
     "bench": 8,
     "cli": 9,
 }
-WITHOUT_TORCH = {"core", "tokenizer", "formats", "report", "data"}
+WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "report", "data"}
 PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -12,21 +12,9 @@
 #include <vector>
 
 #include "prism/attention/probe.h"
+#include "prism/records/run_records.h"
 
 namespace prism {
-
-struct LayerActivations {
-  int64_t layer = 0;
-  double residual_rms = 0;
-  std::vector<double> dead_units;
-  template <class Visitor>
-  void visit(Visitor& v) {
-    v("layer", layer, "which, from 0; the number of layers stands for what the head reads, before its norm");
-    v("residual_rms", residual_rms, "root mean square of the residual stream in front of it");
-    v("dead_units", dead_units,
-      "of each hidden layer of its feed-forward part: share of the units that were 0 for every token");
-  }
-};
 
 /// Gathers over all forward passes that it sees. A unit is dead if its magnitude never exceeds 10^-6 of the root mean
 /// square of its layer's units: with ReLU one that is 0 for every token.

@@ -14,35 +14,9 @@
 #include "prism/analysis/head_means.h"
 #include "prism/data/loader.h"
 #include "prism/models/decoder.h"
+#include "prism/records/run_records.h"
 
 namespace prism {
-
-struct LayerDistance {
-  int64_t layer = 0, heads = 0, head_dim = 0;
-  double distance = 0, distance_sd = 0;
-  std::vector<double> head_distances;
-  template <class Visitor>
-  void visit(Visitor& v) {
-    v("layer", layer, "which, from 0");
-    v("heads", heads, "query heads");
-    v("head_dim", head_dim, "width of a head");
-    v("distance", distance, "mean over heads, in tokens");
-    v("distance_sd", distance_sd, "sample standard deviation over heads; 0 for a single one");
-    v("head_distances", head_distances, "of each head, in tokens");
-  }
-};
-
-struct AttentionDistance {
-  std::vector<LayerDistance> layers;
-  int64_t sequences = 0, context = 0, queries = 0;
-  template <class Visitor>
-  void visit(Visitor& v) {
-    v("layers", layers, "first to last");
-    v("sequences", sequences, "that were looked at");
-    v("context", context, "tokens of the longest of them");
-    v("queries", queries, "that count, of all sequences together");
-  }
-};
 
 /// Gathers, over all forward passes that it sees, the mean distance between a query and the keys that it attends to:
 ///

@@ -10,21 +10,9 @@
 #include <vector>
 
 #include "prism/analysis/head_means.h"
+#include "prism/records/run_records.h"
 
 namespace prism {
-
-struct LayerEntropy {
-  int64_t layer = 0, heads = 0;
-  double entropy = 0;
-  std::vector<double> head_entropies;
-  template <class Visitor>
-  void visit(Visitor& v) {
-    v("layer", layer, "which, from 0");
-    v("heads", heads, "query heads");
-    v("entropy", entropy, "mean over heads, in nats");
-    v("head_entropies", head_entropies, "of each head, in nats");
-  }
-};
 
 /// Gathers, over all forward passes that it sees, for each head the mean over queries of
 ///

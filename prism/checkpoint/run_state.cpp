@@ -54,6 +54,20 @@ void publish(const fs::path& temporary, const fs::path& name) {
                                                 name.string(), code.message()));
 }
 
+/// A state of format 1 as one of format 2.
+void update_format(Json& json, const fs::path& file) {
+  PRISM_CHECK(json.value("prism_format", Json()) == 1, "checkpoint", "{}: expected prism_format 1; found {}.",
+              file.string(), to_text(json.value("prism_format", Json())));
+  json["prism_format"] = RunState().prism_format;
+  for (const auto& [before, after] : {std::pair{"best_val_loss", "best_figure"}, {"last_val_loss", "last_figure"}}) {
+    const Json value = json.value(before, Json());
+    PRISM_CHECK(value.is_number(), "checkpoint", "{}: expected a number as {}; found {}.", file.string(), before,
+                to_text(value));
+    if (value.get<double>() >= 0) json[after] = value;
+    json.erase(before);
+  }
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(const fs::path& run) : folder_(run / kCheckpoints) {}
@@ -138,15 +152,16 @@ void save_run_state(const fs::path& folder, const RunState& state, const std::ve
 
 RunState load_run_state(const fs::path& folder) {
   const auto file = folder / "state.json";
-  const Json json = read_json(file.string());
-  auto state = fields_from_json<RunState>(json, file.string());
+  Json json = read_json(file.string());
+  if (json.is_object() && json.contains("best_val_loss")) update_format(json, file);
+  const auto state = fields_from_json<RunState>(json, file.string());
   const Json known = fields_to_json(state);
   for (const auto& [name, value] : known.items())
     PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none.", file.string(), name);
   for (const int64_t count : {state.step, state.tokens, state.windows, state.records_bytes, state.loss_count})
     PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}.", file.string(), count);
-  PRISM_CHECK(state.prism_format == 1, "checkpoint", "{}: expected prism_format 1; found {}.", file.string(),
-              state.prism_format);
+  PRISM_CHECK(state.prism_format == RunState().prism_format, "checkpoint", "{}: expected prism_format {}; found {}.",
+              file.string(), RunState().prism_format, state.prism_format);
   return state;
 }
 

@@ -20,7 +20,7 @@ namespace prism {
 
 /// Everything about a run that is not a tensor.
 struct RunState {
-  int64_t prism_format = 1;
+  int64_t prism_format = 2;  ///< 1: best_val_loss and last_val_loss, with -1 for none
   int64_t step = 0, tokens = 0;
   bool evaluation_pending = false;  ///< stopped between the step and the validation that was due behind it
   int64_t windows = 0;              ///< position of the loader
@@ -29,8 +29,7 @@ struct RunState {
   double loss_sum = 0;  ///< of the steps since the last train record
   int64_t loss_count = 0;
   double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< what a rise of the loss is measured against
-  double best_val_loss = -1;                                  ///< -1: none yet
-  double last_val_loss = -1;
+  std::optional<double> best_figure, last_figure;             ///< of validations; absent: none yet
   std::string data_fingerprint;  ///< of the tokenizer that made the shards, their size and tokens
   std::string dtype;             ///< what `auto` stood for when the run began
   std::string isa;               ///< instruction set of the kernels that the run began with
@@ -51,8 +50,8 @@ struct RunState {
     v("mean_loss", mean_loss, "running mean of the steps' losses, nats; -1: none yet");
     v("least_loss", least_loss, "the lowest that it was; -1: none yet");
     v("loss_variance", loss_variance, "running variance of the steps' losses");
-    v("best_val_loss", best_val_loss, "lowest validation loss, nats; -1: none yet");
-    v("last_val_loss", last_val_loss, "latest validation loss, nats; -1: none yet");
+    v("best_figure", best_figure, "the best value of the validation's figure; absent: none yet");
+    v("last_figure", last_figure, "the latest; absent: none yet");
     v("data_fingerprint", data_fingerprint, "of the token shards");
     v("dtype", dtype, "of matmuls");
     v("isa", isa, "instruction set of the kernels that the run began with");

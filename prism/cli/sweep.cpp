@@ -20,6 +20,7 @@
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
 #include "prism/report/verdict.h"
+#include "prism/training/objective.h"
 #include "prism/training/schedule_sweep.h"
 
 namespace prism {
@@ -84,8 +85,8 @@ void print_json(const Comparison& comparison, int64_t rung) {
                  {"baseline", comparison.groups[comparison.baseline].label},
                  {"tokens", finals.tokens},
                  {"seeds", group.runs.size()},
-                 {"val_loss", loss.count > 0 ? Json(loss.mean) : Json()},
-                 {"val_loss_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
+                 {comparison.figure.name, loss.count > 0 ? Json(loss.mean) : Json()},
+                 {comparison.figure.name + "_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
     if (rung > 0) json["rung"] = rung;
     if (const auto& timing = group.runs.front().timing)
       json.update({{"tokens_per_s", timing->tokens_per_s}, {"speed_ratio", timing->ratio}});
@@ -197,15 +198,20 @@ std::vector<double> losses_of(const std::vector<HeadSchedule>& schedules, const 
 
 /// The last rung's schedules, the fastest last, and which of them no other beats.
 void print_front(const Comparison& comparison) {
-  Table table{"Loss against rate", {{"schedule"}, {"val loss", true}, {"tokens/s", true}, {"on the front"}}, {}, {}};
+  const std::string figure = comparison.figure.noun();
+  Table table{comparison.figure.is_loss() ? "Loss against rate" : figure + " against rate",
+              {{"schedule"}, {"val " + figure, true}, {"tokens/s", true}, {"on the front"}},
+              {},
+              {}};
   for (const auto& point : cost_points(comparison))
     table.rows.push_back({{comparison.groups[point.group].label},
                           {fmt::format("{:.4f}", point.loss.mean)},
                           {fmt::format("{:.0f}", point.tokens_per_s.mean)},
                           {point.on_front ? "yes" : ""}});
   table.notes.push_back(
-      "On the front: no other schedule is at least as low in loss and as fast (Pareto). Only schedules "
-      "of the last rung are timed: those that fell out before, by loss, may be faster.");
+      fmt::format("On the front: no other schedule is at least as {} in {} and as fast (Pareto). Only schedules "
+                  "of the last rung are timed: those that fell out before, by {}, may be faster.",
+                  comparison.figure.less_is_better ? "low" : "high", figure, figure));
   fmt::print("\n{}", table_text(table));
 }
 
@@ -262,7 +268,7 @@ int search_schedules(const SweepWords& words, const std::vector<Override>& overr
     if (last && steps > 0 && !time_runs(words, records, sweep, runs, steps)) return 1;
     const auto comparison = print_comparison(words, out, sweep, runs, rung + 1);
     if (last && !words.json) print_front(comparison);
-    schedules = best_schedules(search, schedules, losses_of(schedules, runs));
+    schedules = best_schedules(search, schedules, losses_of(schedules, runs), make_objective(search.base)->figure());
     if (schedules.empty())
       throw FailedError("sweep", fmt::format("expected a validation loss of {}'s schedules; found that none has one; "
                                              "see the logs in {}.",

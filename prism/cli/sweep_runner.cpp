@@ -13,8 +13,8 @@
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
-#include "prism/core/records.h"
 #include "prism/core/stop.h"
+#include "prism/records/run_event.h"
 
 namespace prism {
 namespace {
@@ -59,9 +59,8 @@ int64_t tokens_of(const SweepRun& run) {
 /// What it has trained on so far, by its records.
 int64_t done_tokens_of(const SweepRun& run) {
   if (run.ended()) return tokens_of(run);
-  if (!fs::exists(run.folder / kRunRecordsName)) return 0;
-  const auto records = read_records(run.folder / kRunRecordsName);
-  return records.empty() ? 0 : std::min(tokens_of(run), records.back().value("tokens", int64_t{0}));
+  const auto last = last_run_event(run.folder);
+  return last ? std::min(tokens_of(run), last->head.tokens.value_or(0)) : 0;
 }
 
 }  // namespace

@@ -136,10 +136,10 @@ int run_train(const Arguments& arguments) {
                                 {"finished", result.finished},
                                 {"step", result.step},
                                 {"tokens", result.tokens},
-                                {"val_loss", result.val_loss < 0 ? Json() : Json(result.val_loss)}}));
+                                {result.figure.name, result.value ? Json(*result.value) : Json()}}));
   } else if (result.finished) {
     fmt::print("{}: {} steps, {} tokens{}\n", out, result.step, result.tokens,
-               result.val_loss < 0 ? "" : fmt::format(", validation loss {:.4f}", result.val_loss));
+               !result.value ? "" : fmt::format(", validation {} {:.4f}", result.figure.noun(), *result.value));
   }
   return result.finished ? 0 : 1;
 }

@@ -9,16 +9,19 @@
 //   set_field(options, "learning_rate", "3e-4");                                    // what a flag does
 //
 // A member is bool, int64_t, double, std::string, another struct with visit(), a std::vector of those, or Json where
-// the value may be of more than one kind ("log" or a list).
+// the value may be of more than one kind ("log" or a list). A std::optional of one of them is left out of the JSON
+// while it is empty, and a std::pair is a list of two.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "prism/core/error.h"
@@ -56,6 +59,18 @@ struct IsVector<std::vector<T>> : std::true_type {
   using Element = T;
 };
 
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {
+  using Value = T;
+};
+
+template <class T>
+struct IsPair : std::false_type {};
+template <class A, class B>
+struct IsPair<std::pair<A, B>> : std::true_type {};
+
 void scalar_from_json(bool& value, const Json& json, const std::string& path);
 void scalar_from_json(int64_t& value, const Json& json, const std::string& path);
 void scalar_from_json(double& value, const Json& json, const std::string& path);
@@ -85,7 +100,8 @@ constexpr const char* type_name() {
   if constexpr (std::is_same_v<T, int64_t>) return "whole number";
   if constexpr (std::is_same_v<T, double>) return "number";
   if constexpr (std::is_same_v<T, std::string>) return "text";
-  if constexpr (IsVector<T>::value) return "list";
+  if constexpr (IsVector<T>::value || IsPair<T>::value) return "list";
+  if constexpr (IsOptional<T>::value) return type_name<typename IsOptional<T>::Value>();
   return "object";
 }
 
@@ -98,6 +114,9 @@ struct JsonWriter {
   Json json = Json::object();
   template <class T>
   void operator()(const char* name, T& value, const char*) {
+    if constexpr (IsOptional<T>::value) {
+      if (!value) return;
+    }
     json[name] = to_json(value);
   }
 };
@@ -124,6 +143,10 @@ Json to_json(const T& value) {
     Json list = Json::array();
     for (const auto& element : value) list.push_back(to_json(element));
     return list;
+  } else if constexpr (IsOptional<T>::value) {
+    return value ? to_json(*value) : Json();
+  } else if constexpr (IsPair<T>::value) {
+    return Json::array({to_json(value.first), to_json(value.second)});
   } else {
     return Json(value);
   }
@@ -143,6 +166,13 @@ void from_json(T& value, const Json& json, const std::string& path) {
     if (!json.is_array()) fail_type(path, "a list", json);
     value.clear();
     for (size_t i = 0; i < json.size(); ++i) from_json(value.emplace_back(), json[i], fmt::format("{}[{}]", path, i));
+  } else if constexpr (IsOptional<T>::value) {
+    value.reset();
+    if (!json.is_null()) from_json(value.emplace(), json, path);
+  } else if constexpr (IsPair<T>::value) {
+    if (!json.is_array() || json.size() != 2) fail_type(path, "a list of two", json);
+    from_json(value.first, json[0], path + "[0]");
+    from_json(value.second, json[1], path + "[1]");
   } else {
     scalar_from_json(value, json, path);
   }

@@ -153,6 +153,14 @@ void check_same_text(const std::vector<Run>& runs, std::string Run::*field, cons
   }
 }
 
+void check_same_figure(const std::vector<Run>& runs) {
+  for (const auto& run : runs)
+    PRISM_CHECK(run.figure == runs.front().figure, "report",
+                "expected runs that were validated by one figure; found {} in {} and {} in {}; compare runs of one "
+                "objective.",
+                runs.front().figure.name, runs.front().folder.string(), run.figure.name, run.folder.string());
+}
+
 }  // namespace
 
 std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>* remarks) {
@@ -175,7 +183,9 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
   PRISM_CHECK(!runs.empty(), "report", "expected at least one run; found none; name its folder.");
   check_same_text(runs, &Run::tokenizer, "tokenizer");
   check_same_text(runs, &Run::validation, "validation text");
+  check_same_figure(runs);
   Comparison result;
+  result.figure = runs.front().figure;
   for (const auto& run : runs)
     if (run.is_cut)
       result.remarks.push_back(fmt::format(

@@ -30,11 +30,12 @@ std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>
 struct Comparison {
   std::vector<RunGroup> groups;      ///< at least one
   size_t baseline = 0;               ///< which group the others are measured against
+  Figure figure;                     ///< what their validations measured
   std::vector<std::string> remarks;  ///< sentences on what was not as it should be
 };
 
-/// Groups the runs and finds the baseline. @throws InputError for no runs, runs that record other tokenizers or
-/// validation texts, or an unknown baseline, as find_group.
+/// Groups the runs and finds the baseline. @throws InputError for no runs, runs that record other tokenizers,
+/// validation texts or figures, or an unknown baseline, as find_group.
 Comparison compare_runs(std::vector<Run> runs, const std::string& baseline = "");
 
 /// The group called `name`: a label, else the name or the folder of a run. An empty name is the first group.

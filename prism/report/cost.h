@@ -19,9 +19,9 @@ Statistic training_rate(const Comparison& comparison, size_t group);
 /// Where a group stands between a low loss and a high rate.
 struct CostPoint {
   size_t group = 0;
-  Statistic loss;          ///< final validation loss, nats per token
+  Statistic loss;          ///< final value of the figure
   Statistic tokens_per_s;  ///< in training
-  bool on_front = false;   ///< no other group is at least as low and as fast, and better in one of them (Pareto)
+  bool on_front = false;   ///< no other group is at least as good and as fast, and better in one of them (Pareto)
 };
 
 /// The groups of final_losses() whose rate is known, the fastest last.
@@ -35,9 +35,9 @@ struct RunMoment {
   double tokens = 0, seconds = 0;
 };
 
-/// When the curve, straight between its points, first is at `loss` or below: at its first point if it begins there.
+/// When the curve, straight between its points, first is as good as `loss`: at its first point if it begins there.
 /// Absent: it never is.
-std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss);
+std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss, const Figure& figure = {});
 
 struct Reach {
   int64_t runs = 0;           ///< counted ones

@@ -39,14 +39,18 @@ struct LossScale {
   bool empty() const { return low > high; }
 };
 
-/// Covers all validation and smoothed training losses, those of the first part only if there are no later ones.
-LossScale loss_scale(const Comparison& comparison) {
+enum class Losses { training, validation };
+
+/// Covers all validation and smoothed training losses, those of the first part only if there are no later ones. A
+/// figure that is no loss has a scale of its own.
+LossScale loss_scale(const Comparison& comparison, Losses losses) {
   std::vector<CurvePoint> all;
+  const bool both = comparison.figure.is_loss();
   for (const auto& group : comparison.groups) {
     for (const auto& run : group.runs) {
       const auto smooth = smooth_curve(run.train);
-      all.insert(all.end(), smooth.begin(), smooth.end());
-      all.insert(all.end(), run.valid.begin(), run.valid.end());
+      if (both || losses == Losses::training) all.insert(all.end(), smooth.begin(), smooth.end());
+      if (both || losses == Losses::validation) all.insert(all.end(), run.valid.begin(), run.valid.end());
     }
   }
   int64_t most = 0;
@@ -65,10 +69,14 @@ LossScale loss_scale(const Comparison& comparison) {
   return scale;
 }
 
-PlotAxis loss_axis(const Comparison& comparison, const char* what) {
-  const LossScale scale = loss_scale(comparison);
-  const Extent extent = scale.empty() ? Extent{0, 1} : Extent{scale.low, scale.high};
-  return axis_over(fmt::format("{} ({})", what, kUnit), extent);
+PlotAxis loss_axis(const Comparison& comparison, Losses losses, const std::string& label) {
+  const LossScale scale = loss_scale(comparison, losses);
+  return axis_over(label, scale.empty() ? Extent{0, 1} : Extent{scale.low, scale.high});
+}
+
+/// "validation loss", "final validation loss", with the unit where the figure has one.
+std::string figure_label(const Comparison& comparison, const std::string& what) {
+  return what + (comparison.figure.is_loss() ? fmt::format(" ({})", kUnit) : "");
 }
 
 // ---- series ----
@@ -173,13 +181,14 @@ Plot train_plot(const Comparison& comparison) {
   plot.series.insert(plot.series.end(), lines.begin(), lines.end());
   std::erase_if(plot.series, [](const PlotSeries& series) { return series.points.empty(); });
   plot.x = token_axis(plot);
-  plot.y = loss_axis(comparison, "training loss");
+  plot.y = loss_axis(comparison, Losses::training, fmt::format("training loss ({})", kUnit));
   return plot;
 }
 
 Plot valid_plot(const Comparison& comparison) {
   Plot plot{.id = "valid",
-            .description = "Validation loss against trained tokens of " + join_names(labels_of(comparison.groups))};
+            .description = fmt::format("Validation {} against trained tokens of {}", comparison.figure.noun(),
+                                       join_names(labels_of(comparison.groups)))};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
     for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
@@ -188,15 +197,17 @@ Plot valid_plot(const Comparison& comparison) {
     add_statistics(plot, i, comparison.groups.size(), values);
   }
   plot.x = token_axis(plot);
-  plot.y = loss_axis(comparison, "validation loss");
+  plot.y =
+      loss_axis(comparison, Losses::validation, figure_label(comparison, "validation " + comparison.figure.noun()));
   return plot;
 }
 
 Plot difference_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
-  Plot plot{.id = "difference",
-            .description = fmt::format("Validation loss minus that of {} at equal trained tokens, of {}",
-                                       baseline.label, join_names(labels_of(comparison.groups)))};
+  Plot plot{
+      .id = "difference",
+      .description = fmt::format("Validation {} minus that of {} at equal trained tokens, of {}",
+                                 comparison.figure.noun(), baseline.label, join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
@@ -210,16 +221,17 @@ Plot difference_plot(const Comparison& comparison) {
     add_statistics(plot, i, comparison.groups.size(), values);
   }
   plot.x = token_axis(plot);
-  plot.y = axis_over(fmt::format("difference ({})", kUnit), extent);
+  plot.y = axis_over(figure_label(comparison, "difference"), extent);
   plot.y.zero_line = true;
   return plot;
 }
 
 Plot forest_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
-  Plot plot{.id = "forest",
-            .description = fmt::format("Final validation loss minus that of {}, with 95% intervals, of {}",
-                                       baseline.label, join_names(labels_of(comparison.groups)))};
+  Plot plot{
+      .id = "forest",
+      .description = fmt::format("Final validation {} minus that of {}, with 95% intervals, of {}",
+                                 comparison.figure.noun(), baseline.label, join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto gap = final_difference(comparison.groups[i], baseline);
@@ -229,15 +241,15 @@ Plot forest_plot(const Comparison& comparison) {
     extent.add(interval_bar(gap->loss));
     for (const auto& seed : gap->loss.seeds) extent.add(seed.value);
   }
-  plot.x = axis_over(fmt::format("difference in final validation loss ({})", kUnit), extent);
+  plot.x = axis_over(figure_label(comparison, "difference in final validation " + comparison.figure.noun()), extent);
   plot.x.zero_line = true;
   return plot;
 }
 
 Plot pareto_plot(const Comparison& comparison) {
   Plot plot{.id = "pareto",
-            .description = "Final validation loss against training tokens per second of " +
-                           join_names(labels_of(comparison.groups))};
+            .description = fmt::format("Final validation {} against training tokens per second of {}",
+                                       comparison.figure.noun(), join_names(labels_of(comparison.groups)))};
   const auto points = cost_points(comparison);
   if (points.size() < 2) return plot;
   PlotSeries front{PlotStyle::kGuide, kNoSeries, {}};
@@ -259,7 +271,7 @@ Plot pareto_plot(const Comparison& comparison) {
   if (front.points.size() > 1) plot.series.insert(plot.series.begin(), std::move(front));
   const PlotAxis x = axis_over("", rates);
   plot.x = counting_axis("training tokens/s", x.low, x.high);
-  plot.y = axis_over(fmt::format("final validation loss ({})", kUnit), losses);
+  plot.y = axis_over(figure_label(comparison, "final validation " + comparison.figure.noun()), losses);
   return plot;
 }
 
@@ -324,7 +336,7 @@ std::vector<Plot> report_plots(const Comparison& comparison) {
 }
 
 bool cuts_first_part(const Comparison& comparison) {
-  const LossScale scale = loss_scale(comparison);
+  const LossScale scale = loss_scale(comparison, Losses::training);
   return !scale.empty() && scale.highest > scale.high;
 }
 

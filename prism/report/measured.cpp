@@ -17,9 +17,9 @@ std::map<int64_t, LayerValues> layer_values(const RunGroup& group) {
   size_t measured = 0;
   for (const Run* run : counted_runs(group)) {
     measured += run->distances.empty() ? 0 : 1;
-    for (const auto& [layer, heads, distance] : run->distances) {
-      layers[layer].heads = heads;
-      layers[layer].distances.push_back({run->seed, distance});
+    for (const auto& layer : run->distances) {
+      layers[layer.layer].heads = layer.heads;
+      layers[layer.layer].distances.push_back({run->seed, layer.distance});
     }
   }
   std::erase_if(layers, [&](const auto& entry) { return entry.second.distances.size() < measured; });
@@ -28,8 +28,8 @@ std::map<int64_t, LayerValues> layer_values(const RunGroup& group) {
 
 }  // namespace
 
-std::vector<LayerDistance> layer_distances(const RunGroup& group) {
-  std::vector<LayerDistance> result;
+std::vector<MeanDistance> layer_distances(const RunGroup& group) {
+  std::vector<MeanDistance> result;
   for (const auto& [layer, values] : layer_values(group)) result.push_back({layer, statistic_of(values.distances)});
   return result;
 }

@@ -12,13 +12,13 @@
 
 namespace prism {
 
-struct LayerDistance {
+struct MeanDistance {
   int64_t layer = 0;   ///< from 0
   Statistic distance;  ///< mean distance that attention looks back, in tokens
 };
 
 /// Of each layer that every counted run with any distances has; ascending. Empty: no run has some.
-std::vector<LayerDistance> layer_distances(const RunGroup& group);
+std::vector<MeanDistance> layer_distances(const RunGroup& group);
 
 struct LayerDifference {
   int64_t layer = 0;

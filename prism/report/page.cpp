@@ -102,7 +102,8 @@ class FigureWriter {
   FigureWriter(const ReportOptions& options, std::vector<std::string>* problems)
       : options_(options), problems_(problems) {}
 
-  std::string figure(const Plot& plot, const std::string& title, const std::string& caption, const char* nothing) {
+  std::string figure(const Plot& plot, const std::string& title, const std::string& caption,
+                     const std::string& nothing) {
     return fmt::format("<figure{}>\n{}<figcaption><b>Figure {}. {}</b> {}</figcaption>\n</figure>\n",
                        plot.series.empty() ? " class=\"empty\"" : "", drawing(plot, nothing), ++number_,
                        escape_html(title), escape_html(caption));
@@ -111,7 +112,7 @@ class FigureWriter {
   const std::vector<Plot>& drawn() const { return drawn_; }
 
  private:
-  std::string drawing(const Plot& plot, const char* nothing) {
+  std::string drawing(const Plot& plot, const std::string& nothing) {
     if (plot.series.empty()) return paragraph(nothing, "missing");
     try {
       std::string svg = draw_plot(plot, options_.gnuplot);
@@ -140,7 +141,7 @@ std::string table_details(const Table& table, const std::string& summary) {
   return table.rows.empty() ? "" : details(table_html(table), summary);
 }
 
-const char* band_text(const Comparison& comparison) {
+std::string band_text(const Comparison& comparison) {
   return has_seeds(comparison)
              ? " The line is the mean over seeds, the band one sample standard deviation to either side."
              : "";
@@ -169,14 +170,15 @@ std::string difference_figures(const Comparison& comparison, FigureWriter& write
             "for itself; a pale dot is a seed. A bar that reaches over zero shows no difference, and a "
             "group without a bar shares fewer than two seeds."
           : " With one seed there is no interval.";
-  std::string content = writer.figure(
-      difference_plot(comparison), "Difference in validation loss",
-      fmt::format("Validation loss minus that of {} after equal numbers of tokens; below zero is better.{}", baseline,
-                  band),
-      nothing);
+  const auto& figure = comparison.figure;
+  std::string content =
+      writer.figure(difference_plot(comparison), "Difference in validation " + figure.noun(),
+                    fmt::format("Validation {} minus that of {} after equal numbers of tokens; {} zero is better.{}",
+                                figure.noun(), baseline, figure.less_is_better ? "below" : "above", band),
+                    nothing);
   return content + writer.figure(forest_plot(comparison), "Final difference of each run",
-                                 fmt::format("The last difference of figure 3; left of zero is better than {}.{}",
-                                             baseline, bars),
+                                 fmt::format("The last difference of figure 3; {} of zero is better than {}.{}",
+                                             figure.less_is_better ? "left" : "right", baseline, bars),
                                  nothing);
 }
 
@@ -184,18 +186,22 @@ std::string loss_section(const Comparison& comparison, FigureWriter& writer) {
   const Plot train = train_plot(comparison);
   std::string content = writer.figure(train, "Training loss", train_caption(comparison, train),
                                       "No training loss has been recorded yet.");
-  content += writer.figure(valid_plot(comparison), "Validation loss",
-                           fmt::format("On the scale of figure 1.{}", band_text(comparison)),
-                           "No validation loss has been recorded yet.");
+  const auto& figure = comparison.figure;
+  content += writer.figure(valid_plot(comparison), "Validation " + figure.noun(),
+                           (figure.is_loss() ? "On the scale of figure 1." : "") + band_text(comparison),
+                           fmt::format("No validation {} has been recorded yet.", figure.noun()));
   if (comparison.groups.size() > 1) content += difference_figures(comparison, writer);
   return section(kTraining, "Loss against tokens",
                  legend_html(comparison) + kHint + figures(content) +
-                     table_details(validation_table(comparison), "The validation losses in numbers") +
+                     table_details(validation_table(comparison), figure.is_loss() ? "The validation losses in numbers"
+                                                                                  : "The validations in numbers") +
                      table_details(difference_table(comparison), "Their differences in numbers"));
 }
 
 std::string pareto_caption(const Comparison& comparison, const Plot& plot) {
-  std::string text = "Lower and further right is better. " + front_text(comparison);
+  std::string text =
+      fmt::format("{} and further right is better. ", comparison.figure.less_is_better ? "Lower" : "Higher") +
+      front_text(comparison);
   const auto joins = [](const PlotSeries& series) { return series.style == PlotStyle::kGuide; };
   if (std::any_of(plot.series.begin(), plot.series.end(), joins)) text += " The dashed line joins them.";
   if (has_seeds(comparison)) text += " Marks are means over seeds, bars one sample standard deviation to either side.";
@@ -207,7 +213,8 @@ std::string cost_section(const Comparison& comparison, FigureWriter& writer) {
   std::string content;
   if (!plot.series.empty()) {
     content = legend_html(comparison) +
-              figures(writer.figure(plot, "Final validation loss against rate", pareto_caption(comparison, plot), ""));
+              figures(writer.figure(plot, fmt::format("Final validation {} against rate", comparison.figure.noun()),
+                                    pareto_caption(comparison, plot), ""));
   }
   const Table reach = reach_table(comparison);
   if (!reach.rows.empty()) content += "<h3>" + escape_html(reach.caption) + "</h3>\n" + table_html(reach);
@@ -255,8 +262,8 @@ std::string diagnostics_section(const Comparison& comparison, FigureWriter& writ
   const auto plots = diagnostics_plots(comparison);
   std::string drawings;
   for (const Plot& plot : plots)
-    drawings += writer.figure(plot, diagnostics_title(plot.id),
-                              diagnostics_caption(plot.id) + std::string(band_text(comparison)), "");
+    drawings +=
+        writer.figure(plot, diagnostics_title(plot.id), diagnostics_caption(plot.id) + band_text(comparison), "");
   if (!plots.empty()) content += legend_html(comparison) + figures(drawings);
   content += table_details(diagnostics_table(comparison), "The layers in numbers");
   for (const Table& table : parameter_tables(comparison)) content += table_details(table, table.caption);

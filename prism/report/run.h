@@ -12,38 +12,18 @@
 #include <vector>
 
 #include "prism/core/fields.h"
+#include "prism/records/run_records.h"
 
 namespace prism {
 
 struct CurvePoint {
   int64_t tokens = 0;
-  double loss = 0;     ///< nats per token
+  double loss = 0;     ///< nats per token; of a validation the run's figure
   double seconds = 0;  ///< since the run began
 };
 
-struct RunLayer {
-  int64_t heads = 0, kv_heads = 0, head_dim = 0;
-  bool operator==(const RunLayer&) const = default;
-};
-
-struct RunSample {
+struct RunSample : SampleRecord {
   int64_t tokens = 0;  ///< trained so far
-  std::string prompt;
-  std::optional<double> temperature;  ///< that it was drawn at, if recorded
-  std::string text;
-};
-
-/// How far the attention of a layer looks back.
-struct RunDistance {
-  int64_t layer = 0, heads = 0;  ///< layers from 0
-  double distance = 0;           ///< in tokens, mean over heads and queries
-};
-
-/// A parameter at a step.
-struct RunParameter {
-  std::string name;
-  double gradient = 0, weight = 0;  ///< Euclidean norms
-  double update = 0;                ///< of what the step changed, over that of the values
 };
 
 /// What a step looked like from inside. Values that were not finite are NaN.
@@ -55,20 +35,13 @@ struct RunDiagnostics {
   double update = 0;                                ///< median over the parameters
   double step_ms = NAN;                             ///< of this step, without the look
   std::vector<std::vector<double>> head_entropies;  ///< of each layer; of the run's last diagnostics alone
-  std::vector<RunParameter> parameters;             ///< of the run's last diagnostics alone
+  std::vector<ParameterUpdate> parameters;          ///< of the run's last diagnostics alone
 };
 
 /// What a run said that goes wrong.
 struct RunWarning {
   int64_t tokens = 0;
   std::string text;
-};
-
-/// The loss on a text that was scored as a whole.
-struct RunTextLoss {
-  std::string text;    ///< its name
-  double nats = 0;     ///< of all tokens together
-  int64_t tokens = 0;  ///< at least one
 };
 
 /// The file in a run's folder that holds a RunTiming.
@@ -102,6 +75,7 @@ struct Run {
   std::filesystem::path folder;  ///< as given
   std::string name;              ///< the folder's, where the records name none
   std::string schedule, dtype, cpu;
+  Figure figure;                      ///< what validation measured: the values of `valid`
   std::string tokenizer, validation;  ///< fingerprints: what the validation loss is of; empty: not recorded
   std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
@@ -109,18 +83,18 @@ struct Run {
   std::optional<double>
       tokens_per_s;  ///< the timing's, else the end record's, else the median over the training records
   std::optional<RunTiming> timing;
-  std::vector<RunLayer> layers;
+  std::vector<LayerRecord> layers;
   std::vector<CurvePoint> train, valid;  ///< tokens strictly increasing, losses finite
   std::vector<RunSample> samples;
-  std::vector<RunDistance> distances;       ///< one a layer, ascending; of the last such record
+  std::vector<LayerDistance> distances;     ///< one a layer, ascending; of the last such record
   std::vector<RunDiagnostics> diagnostics;  ///< tokens strictly increasing
   std::vector<RunWarning> warnings;
-  std::vector<RunTextLoss> text_losses;  ///< one a text, in order; of the text's last record
-  std::vector<RecipeField> recipe;       ///< flattened; empty if there is no recipe.json
-  int64_t tokens = 0;                    ///< of the last record
-  double seconds = 0;                    ///< of the last record
-  bool finished = false;                 ///< an end record closes the file
-  bool is_cut = false;                   ///< the last record's line was cut short and is left out
+  std::vector<TextLossRecord> text_losses;  ///< one a text, in order; of the text's last record
+  std::vector<RecipeField> recipe;          ///< flattened; empty if there is no recipe.json
+  int64_t tokens = 0;                       ///< of the last record
+  double seconds = 0;                       ///< of the last record
+  bool finished = false;                    ///< an end record closes the file
+  bool is_cut = false;                      ///< the last record's line was cut short and is left out
   /// Where the first value that was not finite was found, of a run that ended by it; absent: it did not.
   std::optional<std::string> diverged;
 };

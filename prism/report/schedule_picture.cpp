@@ -13,11 +13,11 @@ constexpr double kNumbers = 34, kBoxes = 214, kWords = 104;  // layer numbers, b
 constexpr double kRow = 21, kBox = 17, kHead = 22;
 
 /// A run of equal layers in words: "layers 0 to 1: 2 x 128".
-std::string stages_text(const std::vector<RunLayer>& layers) {
+std::string stages_text(const std::vector<LayerRecord>& layers) {
   std::string text;
   for (size_t first = 0; first < layers.size();) {
     size_t last = first;
-    while (last + 1 < layers.size() && layers[last + 1] == layers[first]) ++last;
+    while (last + 1 < layers.size() && layer_text(layers[last + 1]) == layer_text(layers[first])) ++last;
     const std::string which =
         first == last ? fmt::format("layer {}", first) : fmt::format("layers {} to {}", first, last);
     text += fmt::format("{}{}: {}", first == 0 ? "" : "; ", which, layer_text(layers[first]));
@@ -26,7 +26,7 @@ std::string stages_text(const std::vector<RunLayer>& layers) {
   return text;
 }
 
-std::string row_svg(const RunLayer& layer, size_t number, double top, double pixels_per_dim) {
+std::string row_svg(const LayerRecord& layer, size_t number, double top, double pixels_per_dim) {
   const double middle = top + kBox / 2 + 4;
   std::string row =
       fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>", kNumbers - 8, middle, number);
@@ -44,12 +44,12 @@ std::string row_svg(const RunLayer& layer, size_t number, double top, double pix
 
 }  // namespace
 
-std::string layer_text(const RunLayer& layer) {
+std::string layer_text(const LayerRecord& layer) {
   const std::string text = fmt::format("{} × {}", layer.heads, layer.head_dim);
   return layer.kv_heads == layer.heads ? text : text + fmt::format(", {} kv", layer.kv_heads);
 }
 
-std::string schedule_svg(const std::vector<RunLayer>& layers, const std::string& label) {
+std::string schedule_svg(const std::vector<LayerRecord>& layers, const std::string& label) {
   int64_t widest = 1;
   for (const auto& layer : layers) widest = std::max(widest, layer.heads * layer.head_dim);
   const double pixels_per_dim = kBoxes / static_cast<double>(widest);

@@ -12,12 +12,12 @@
 namespace prism {
 
 /// "2 x 128" heads times width, with key/value heads where they are fewer: "8 x 32, 2 kv".
-std::string layer_text(const RunLayer& layer);
+std::string layer_text(const LayerRecord& layer);
 
 /// An inline SVG, first layer on top; the first head of each layer is drawn strong, so that its edge is the schedule.
 ///
 /// @param layers  at least one.
 /// @param label   whose schedule it is; for screen readers.
-std::string schedule_svg(const std::vector<RunLayer>& layers, const std::string& label);
+std::string schedule_svg(const std::vector<LayerRecord>& layers, const std::string& label);
 
 }  // namespace prism

@@ -92,14 +92,15 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
   const std::string& baseline = comparison.groups[comparison.baseline].label;
   const DifferenceRemarks remarks(comparison);
   table.notes.push_back(
-      fmt::format("Δ val loss: validation loss minus that of {} after equal numbers of tokens{}; negative is better.",
-                  baseline, remarks.paired ? ", seed by seed" : ""));
+      fmt::format("Δ val {0}: validation {0} minus that of {1} after equal numbers of tokens{2}; {3} is better.",
+                  comparison.figure.noun(), baseline, remarks.paired ? ", seed by seed" : "",
+                  comparison.figure.less_is_better ? "negative" : "positive"));
   table.notes.push_back(fmt::format(
-      "The lowest validation loss is marked (bold, in a terminal by a star) only where the 95% interval (Student's t) "
+      "The {1} validation {2} is marked (bold, in a terminal by a star) only where the 95% interval (Student's t) "
       "of its difference to {0}, paired "
-      "by seed, excludes zero; where {0} is lowest itself, that of its difference to the runner-up. Groups of fewer "
+      "by seed, excludes zero; where {0} is {1} itself, that of its difference to the runner-up. Groups of fewer "
       "seeds than others are not marked.",
-      baseline));
+      baseline, comparison.figure.best(), comparison.figure.noun()));
   if (!remarks.unpaired.empty()) {
     table.notes.push_back(
         fmt::format("No pairing was possible for {}: no seed is shared with {}, so the difference is that of the "
@@ -242,7 +243,8 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   std::vector<TableCell> row = {name_cell(comparison, index), {schedule.empty() ? kNoValue : schedule}};
   row.push_back(spread_cell(curve.empty() ? Statistic{} : curve.back().loss, kLossNumber));
   row.back().strong = columns.marks(index);
-  row.push_back({curve.empty() ? kNoValue : number_text(std::exp(curve.back().loss.mean), kPerplexityStyle)});
+  if (comparison.figure.is_loss())
+    row.push_back({curve.empty() ? kNoValue : number_text(std::exp(curve.back().loss.mean), kPerplexityStyle)});
   if (columns.differences) add_difference_cells(comparison, index, columns.intervals, row);
   if (columns.seeds) row.push_back({seeds_text(group)});
   if (columns.states) row.push_back({group_state(group)});
@@ -262,10 +264,11 @@ std::string last_loss(const std::vector<CurvePoint>& curve) {
   return curve.empty() ? kNoValue : number_text(curve.back().loss, kLossNumber);
 }
 
-std::string lowest_loss(const std::vector<CurvePoint>& curve) {
-  const auto lowest = std::min_element(curve.begin(), curve.end(),
-                                       [](const CurvePoint& a, const CurvePoint& b) { return a.loss < b.loss; });
-  return curve.empty() ? kNoValue : number_text(lowest->loss, kLossNumber);
+std::string best_value(const Run& run) {
+  const auto best = std::min_element(run.valid.begin(), run.valid.end(), [&](const CurvePoint& a, const CurvePoint& b) {
+    return run.figure.is_better(a.loss, b.loss);
+  });
+  return run.valid.empty() ? kNoValue : number_text(best->loss, kLossNumber);
 }
 
 /// The columns of the table of runs without the difference.
@@ -277,7 +280,7 @@ std::vector<TableCell> run_row(const Comparison& comparison, size_t group, const
           {grouped(run.tokens)},
           {last_loss(smooth_curve(run.train))},
           {last_loss(run.valid)},
-          {lowest_loss(run.valid)},
+          {best_value(run)},
           {run.tokens_per_s ? number_text(*run.tokens_per_s, kWholeNumber) : kNoValue},
           {short_duration(run.seconds)}};
 }
@@ -317,9 +320,9 @@ std::string headline(const Comparison& comparison) {
           std::find_if(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; });
       if (diverged != group.runs.end())
         return fmt::format("{} diverged after {} tokens.", group.label, grouped(diverged->tokens));
-      return fmt::format("{}: no validation loss has been recorded yet.", group.label);
+      return fmt::format("{}: no validation {} has been recorded yet.", group.label, comparison.figure.noun());
     }
-    return fmt::format("{}: validation loss {} after {} tokens.", group.label,
+    return fmt::format("{}: validation {} {} after {} tokens.", group.label, comparison.figure.noun(),
                        spread_text(curve.back().loss, kLossNumber), grouped(curve.back().tokens));
   }
   const auto verdict = find_verdict(comparison);
@@ -336,16 +339,18 @@ std::string headline(const Comparison& comparison) {
   if (verdict->of_seeds > 0)
     among = fmt::format("Of the groups that share {} seeds with the baseline{}, ", verdict->of_seeds,
                         verdict->of_all ? "" : " that got that far");
-  return fmt::format("{}{}{} has the lowest validation loss after {} tokens: {}. {}", among,
-                     comparison.groups[verdict->best].label,
-                     verdict->best == comparison.baseline ? ", the baseline," : "", grouped(verdict->tokens),
-                     spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
+  return fmt::format(
+      "{}{}{} has the {} validation {} after {} tokens: {}. {}", among, comparison.groups[verdict->best].label,
+      verdict->best == comparison.baseline ? ", the baseline," : "", comparison.figure.best(), comparison.figure.noun(),
+      grouped(verdict->tokens), spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
 }
 
 Table results_table(const Comparison& comparison) {
   const ResultColumns columns(comparison);
-  Table table{"Results", {{"run"}, {"schedule"}, {"val loss", true}, {"perplexity", true}}, {}, {}};
-  if (columns.differences) table.columns.push_back({"Δ val loss", true});
+  const std::string figure = "val " + comparison.figure.noun();
+  Table table{"Results", {{"run"}, {"schedule"}, {figure, true}}, {}, {}};
+  if (comparison.figure.is_loss()) table.columns.push_back({"perplexity", true});
+  if (columns.differences) table.columns.push_back({"Δ " + figure, true});
   if (columns.intervals) table.columns.push_back({"95% interval", true});
   if (columns.seeds) table.columns.push_back({"seeds", true});
   if (columns.states) table.columns.push_back({"state"});
@@ -365,7 +370,7 @@ Table results_table(const Comparison& comparison) {
 }
 
 Table reach_table(const Comparison& comparison) {
-  Table table{"Until the baseline's final loss",
+  Table table{fmt::format("Until the baseline's final {}", comparison.figure.noun()),
               {{"run"}, {"seeds that reach it", true}, {"tokens", true}, {"seconds", true}},
               {},
               {}};
@@ -380,9 +385,10 @@ Table reach_table(const Comparison& comparison) {
                           spread_cell(reach.seconds, kWholeNumber)});
   }
   table.notes.push_back(fmt::format(
-      "When a validation curve, straight between evaluations, first is at {}, the mean final validation loss of {}, or "
-      "below. Means and deviations are over the seeds that reach it; seconds include evaluations.",
-      number_text(*target, kLossNumber), comparison.groups[comparison.baseline].label));
+      "When a validation curve, straight between evaluations, first is at {}, the mean final validation {} of {}, or "
+      "{}. Means and deviations are over the seeds that reach it; seconds include evaluations.",
+      number_text(*target, kLossNumber), comparison.figure.noun(), comparison.groups[comparison.baseline].label,
+      comparison.figure.less_is_better ? "below" : "above"));
   return table;
 }
 
@@ -393,22 +399,23 @@ std::string front_text(const Comparison& comparison) {
   for (const auto& point : points) {
     if (point.on_front) front.push_back(comparison.groups[point.group].label);
   }
-  return fmt::format("On the Pareto front of the means, where no other group is at least as low and as fast: {}.",
-                     join_names(front));
+  return fmt::format("On the Pareto front of the means, where no other group is at least as {} and as fast: {}.",
+                     comparison.figure.less_is_better ? "low" : "high", join_names(front));
 }
 
 Table runs_table(const Comparison& comparison) {
   const bool differences = comparison.groups.size() > 1;
-  Table table{
-      "Every run",
-      {{"run"}, {"seed", true}, {"folder"}, {"state"}, {"tokens", true}, {"train loss", true}, {"val loss", true}},
-      {},
-      {"Train loss: the end of the smoothed curve."}};
+  const std::string figure = "val " + comparison.figure.noun();
+  Table table{"Every run",
+              {{"run"}, {"seed", true}, {"folder"}, {"state"}, {"tokens", true}, {"train loss", true}, {figure, true}},
+              {},
+              {"Train loss: the end of the smoothed curve."}};
   if (differences) {
-    table.columns.push_back({"Δ val loss", true});
-    table.notes.push_back("Δ val loss: to the baseline's run of the same seed.");
+    table.columns.push_back({"Δ " + figure, true});
+    table.notes.push_back(fmt::format("Δ {}: to the baseline's run of the same seed.", figure));
   }
-  for (const char* header : {"lowest val loss", "tokens/s", "time"}) table.columns.push_back({header, true});
+  table.columns.push_back({fmt::format("{} {}", comparison.figure.best(), figure), true});
+  for (const char* header : {"tokens/s", "time"}) table.columns.push_back({header, true});
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto gap = final_difference(comparison.groups[i], comparison.groups[comparison.baseline]);
     for (const auto& run : comparison.groups[i].runs) {
@@ -422,7 +429,7 @@ Table runs_table(const Comparison& comparison) {
 }
 
 Table validation_table(const Comparison& comparison) {
-  Table table{"Validation loss in numbers", {{"tokens", true}}, {}, {}};
+  Table table{fmt::format("Validation {} in numbers", comparison.figure.noun()), {{"tokens", true}}, {}, {}};
   NumberedRows rows(comparison.groups.size());
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     table.columns.push_back({comparison.groups[i].label, true});
@@ -436,7 +443,10 @@ Table validation_table(const Comparison& comparison) {
 
 Table difference_table(const Comparison& comparison) {
   const RunGroup& baseline = comparison.groups[comparison.baseline];
-  Table table{fmt::format("Validation loss minus that of {} in numbers", baseline.label), {{"tokens", true}}, {}, {}};
+  Table table{fmt::format("Validation {} minus that of {} in numbers", comparison.figure.noun(), baseline.label),
+              {{"tokens", true}},
+              {},
+              {}};
   NumberedRows rows(comparison.groups.size() - 1);
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;

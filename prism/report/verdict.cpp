@@ -6,15 +6,15 @@
 namespace prism {
 namespace {
 
-/// A group that takes part, by how far it lies above the baseline on the seeds that both have.
+/// A group that takes part, by how much worse than the baseline it is on the seeds that both have.
 struct Candidate {
   FinalLoss final;
-  double above = 0;
+  double worse = 0;
   size_t pairs = 0;
 };
 
-bool is_lower(const Candidate& a, const Candidate& b) {
-  return a.above < b.above;
+bool is_better(const Candidate& a, const Candidate& b) {
+  return a.worse < b.worse;
 }
 
 /// Of the baseline's evaluations none may be so late: then means are compared.
@@ -26,11 +26,12 @@ std::vector<Candidate> candidates_of(const Comparison& comparison, const FinalLo
     const auto gap = has_baseline && !is_baseline(final)
                          ? final_difference(comparison.groups[final.group], comparison.groups[comparison.baseline])
                          : std::nullopt;
-    const double above = !has_baseline        ? final.loss.mean
+    const double sign = comparison.figure.less_is_better ? 1 : -1;
+    const double worse = !has_baseline        ? sign * final.loss.mean
                          : is_baseline(final) ? 0
-                         : gap                ? gap->loss.difference.mean
+                         : gap                ? sign * gap->loss.difference.mean
                                               : std::numeric_limits<double>::infinity();
-    candidates.push_back({final, above, gap ? gap->loss.seeds.size() : 0});
+    candidates.push_back({final, worse, gap ? gap->loss.seeds.size() : 0});
   }
   return candidates;
 }
@@ -58,12 +59,13 @@ std::optional<Verdict> find_verdict(const Comparison& comparison) {
   const auto left_out = std::erase_if(candidates, [&](const Candidate& candidate) {
     return candidate.final.group != comparison.baseline && candidate.pairs < most;
   });
-  std::stable_sort(candidates.begin(), candidates.end(), is_lower);
+  std::stable_sort(candidates.begin(), candidates.end(), is_better);
   const FinalLoss& best = candidates.front().final;
   Verdict verdict;
   verdict.best = best.group;
   verdict.rival = best.group == comparison.baseline ? candidates[1].final.group : comparison.baseline;
   verdict.tokens = finals.tokens;
+  verdict.less_is_better = comparison.figure.less_is_better;
   verdict.loss = best.loss;
   verdict.of_all = finals.groups.size() == comparison.groups.size();
   verdict.of_seeds = left_out > 0 ? static_cast<int64_t>(most) : 0;

@@ -71,10 +71,10 @@ std::string place_of_divergence(Objective& objective, const ModelConfig& model, 
   return "";
 }
 
-std::vector<DivergenceWarning> DivergenceWatch::look(double loss) {
+std::vector<WarningRecord> DivergenceWatch::look(double loss) {
   constexpr double kDecay = 0.9, kRise = 1.5, kRiseNats = 1, kDeviations = 6;
   if (trend_.mean < 0) trend_.mean = trend_.least = loss;
-  std::vector<DivergenceWarning> warnings;
+  std::vector<WarningRecord> warnings;
   const double rise = std::max({(kRise - 1) * trend_.least, kRiseNats, kDeviations * std::sqrt(trend_.variance)});
   if (loss > trend_.least + rise && said_.insert("loss").second)
     warnings.push_back({"loss", fmt::format("the loss is {:.3g}, {:.3g} at its lowest; a lower train.learning_rate, a "
@@ -87,9 +87,9 @@ std::vector<DivergenceWarning> DivergenceWatch::look(double loss) {
   return warnings;
 }
 
-std::vector<DivergenceWarning> DivergenceWatch::look(const StepReport& report) {
+std::vector<WarningRecord> DivergenceWatch::look(const StepReport& report) {
   constexpr double kLargeRms = 100, kGrowth = 2, kWholeWeight = 1, kOneHot = 0.02, kCollapse = 0.1;
-  std::vector<DivergenceWarning> warnings;
+  std::vector<WarningRecord> warnings;
   const auto say_once = [&](const std::string& sign, const std::string& sentence) {
     if (said_.insert(sign).second) warnings.push_back({sign, sentence});
   };

@@ -13,34 +13,10 @@
 
 #include "prism/analysis/activations.h"
 #include "prism/analysis/attention_entropy.h"
-#include "prism/core/fields.h"
+#include "prism/records/run_records.h"
 #include "prism/training/objective.h"
 
 namespace prism {
-
-struct ParameterUpdate {
-  std::string name;
-  double gradient = 0, weight = 0, update = 0;
-  template <class Visitor>
-  void visit(Visitor& v) {
-    v("name", name, "as in the model's file");
-    v("gradient", gradient, "norm of its gradient, before clipping");
-    v("weight", weight, "norm of its values, before the update");
-    v("update", update, "norm of what the optimizer added, over that of the values; 0 where those are 0");
-  }
-};
-
-struct StepReport {
-  std::vector<LayerEntropy> entropy;
-  std::vector<LayerActivations> activations;
-  std::vector<ParameterUpdate> parameters;
-  template <class Visitor>
-  void visit(Visitor& v) {
-    v("entropy", entropy, "of attention, layer by layer");
-    v("activations", activations, "layer by layer, and what the head reads");
-    v("parameters", parameters, "in the order of the model's file");
-  }
-};
 
 /// Looks at a step between its backward pass and its update, and after the update. The update is the true one, with
 /// momentum, clipping and decay, not learning rate times gradient. Costs a forward pass over at most kTokens tokens of
@@ -68,11 +44,6 @@ std::vector<ParameterUpdate> measure_parameters(const std::vector<WeightEntry>& 
 /// gradient, from the head down; empty: nowhere.
 std::string place_of_divergence(Objective& objective, const ModelConfig& model, int64_t first, int64_t count);
 
-struct DivergenceWarning {
-  std::string sign;  ///< what it was seen by: loss, residual, update, or entropy and the layer
-  std::string text;  ///< with what usually cures it
-};
-
 /// What a rise of the loss is measured against.
 struct LossTrend {
   double mean = -1;   ///< nats per token, running; -1: of no step yet
@@ -86,12 +57,12 @@ class DivergenceWatch {
  public:
   /// Of every step. A sign is a loss [nats per token] above the least of its running mean by half of that, by a nat and
   /// by six of its standard deviations; mean and deviation forget a tenth a step.
-  std::vector<DivergenceWarning> look(double loss);
+  std::vector<WarningRecord> look(double loss);
   /// Of the steps that were looked into. Signs are:
   ///  - a residual stream whose root mean square passes 100 and has doubled since the last report,
   ///  - a weight, no bias, that one step changes by more than its own norm,
   ///  - a layer whose mean entropy falls below 0.02 nats and a tenth of what it first was.
-  std::vector<DivergenceWarning> look(const StepReport& report);
+  std::vector<WarningRecord> look(const StepReport& report);
   const LossTrend& trend() const { return trend_; }
   /// Of the steps before the run was resumed.
   void recall(const LossTrend& trend) { trend_ = trend; }

@@ -16,13 +16,12 @@ TextOptions text_options(const FinalText& text) {
   return options;
 }
 
-Json text_record(Decoder decoder, const Tokenizer& tokenizer, const FinalText& text) {
+TextLossRecord text_loss(Decoder decoder, const Tokenizer& tokenizer, const FinalText& text) {
   TextSource source(text.files, text_options(text));
   const auto result = evaluate_perplexity(decoder, tokenizer, source, {});
-  Json documents = Json::array();
-  for (const auto& document : result.documents) documents.push_back({document.nats, document.tokens});
-  return {{"kind", "text_loss"},     {"text", text.name},     {"nats", result.nats},
-          {"tokens", result.tokens}, {"bytes", result.bytes}, {"documents", documents}};
+  TextLossRecord record{text.name, result.nats, result.tokens, result.bytes, {}};
+  for (const auto& document : result.documents) record.documents.emplace_back(document.nats, document.tokens);
+  return record;
 }
 
 /// Reads a text once, so that what is wrong with it is said before training and not behind it.
@@ -56,11 +55,11 @@ void check_final(const FinalOptions& options, const Tokenizer* tokenizer, const 
   }
 }
 
-std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer* tokenizer,
-                                               const WindowLoader* valid_windows, const FinalOptions& options) {
-  std::vector<Json> records;
+std::optional<std::vector<RunRecord>> final_records(Decoder decoder, const Tokenizer* tokenizer,
+                                                    const WindowLoader* valid_windows, const FinalOptions& options) {
+  std::vector<RunRecord> records;
   try {
-    for (const auto& text : options.texts) records.push_back(text_record(decoder, *tokenizer, text));
+    for (const auto& text : options.texts) records.push_back(text_loss(decoder, *tokenizer, text));
   } catch (const FailedError&) {
     if (stop_signal() != 0) return std::nullopt;  // that is why it failed
     throw;
@@ -68,8 +67,7 @@ std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer*
   if (options.distance_sequences == 0) return records;
   const auto distance = measure_attention_distance(decoder, *valid_windows, options.distance_sequences);
   if (!distance) return std::nullopt;
-  records.push_back({{"kind", "attention_distance"}});
-  records.back().update(fields_to_json(*distance));
+  records.push_back(*distance);
   return records;
 }
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "prism/core/fields.h"
 #include "prism/data/loader.h"
 #include "prism/models/decoder.h"
+#include "prism/records/run_event.h"
 #include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
@@ -44,15 +44,11 @@ struct FinalOptions {
 ///         distances without validation windows.
 void check_final(const FinalOptions& options, const Tokenizer* tokenizer, const WindowLoader* valid_windows);
 
-/// A record for each text, as evaluate_perplexity() with windows of the model's context sees it, and one for the
-/// attention distance (analysis/attention_distance.h):
-///
-///   {"kind": "text_loss", "text": NAME, "nats": sum, "tokens": predicted, "bytes": of the text,
-///    "documents": [[nats, tokens], ...]}
-///   {"kind": "attention_distance", "layers": [{"layer": 0, "heads": 3, "distance": 57.3, ...}, ...], ...}
+/// A TextLossRecord for each text, as evaluate_perplexity() with windows of the model's context sees it, and the
+/// attention distance (analysis/attention_distance.h).
 ///
 /// @return  nothing if a stop signal came (core/stop.h).
-std::optional<std::vector<Json>> final_records(Decoder decoder, const Tokenizer* tokenizer,
-                                               const WindowLoader* valid_windows, const FinalOptions& options);
+std::optional<std::vector<RunRecord>> final_records(Decoder decoder, const Tokenizer* tokenizer,
+                                                    const WindowLoader* valid_windows, const FinalOptions& options);
 
 }  // namespace prism

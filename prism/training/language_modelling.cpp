@@ -132,10 +132,10 @@ std::string LanguageModelling::fingerprint() const {
   return fmt::format("{}{:016x}", text, valid_data_ != nullptr ? valid_data_->fingerprint() : 0);
 }
 
-Json LanguageModelling::description() const {
-  if (!valid_data_) return Json::object();
-  return {{"tokenizer", valid_data_->tokenizer()},
-          {"validation", fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens)}};
+void LanguageModelling::describe(StartRecord& record) const {
+  if (!valid_data_) return;
+  record.tokenizer = valid_data_->tokenizer();
+  record.validation = fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens);
 }
 
 std::vector<std::string> LanguageModelling::notes() const {
@@ -193,18 +193,18 @@ void LanguageModelling::check_samples() const {
   }
 }
 
-std::vector<Json> LanguageModelling::samples() {
-  std::vector<Json> samples;
+std::vector<SampleRecord> LanguageModelling::samples() {
+  std::vector<SampleRecord> samples;
   if (!tokenizer_) return samples;
   for (const auto& prompt : recipe_.train.sample_prompts)
     for (const double temperature : sample_temperatures(recipe_.train.sample_temperature)) {
       const auto sample = generate(decoder_, *tokenizer_, prompt, sample_options(prompt, temperature));
-      samples.push_back({{"prompt", prompt}, {"temperature", temperature}, {"text", sample.text}});
+      samples.push_back({prompt, temperature, sample.text});
     }
   return samples;
 }
 
-std::optional<std::vector<Json>> LanguageModelling::measure_finals() {
+std::optional<std::vector<RunRecord>> LanguageModelling::measure_finals() {
   return final_records(decoder_, tokenizer(), valid_windows_.get(), recipe_.final);
 }
 

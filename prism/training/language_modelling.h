@@ -26,13 +26,13 @@ class LanguageModelling : public Objective {
   bool has_validation() const override { return valid_windows_ != nullptr; }
   std::optional<Validation> validate() override;
   std::string fingerprint() const override;
-  Json description() const override;
+  void describe(StartRecord& record) const override;
   std::vector<std::string> notes() const override;
   int64_t flops_per_token() const override;
   void initialise(const Recipe& recipe) override;
   void save(const std::filesystem::path& folder) const override;
-  std::vector<Json> samples() override;
-  std::optional<std::vector<Json>> measure_finals() override;
+  std::vector<SampleRecord> samples() override;
+  std::optional<std::vector<RunRecord>> measure_finals() override;
 
   Decoder decoder() const { return decoder_; }
 

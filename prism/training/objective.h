@@ -14,17 +14,10 @@
 #include "prism/attention/auxiliary.h"
 #include "prism/attention/probe.h"
 #include "prism/layers/weight_list.h"
+#include "prism/records/run_event.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
-
-/// What validation measures, by which runs are compared and the best weights are kept.
-struct Figure {
-  std::string name = "val_loss";  ///< in records
-  bool less_is_better = true;
-
-  bool is_better(double a, double b) const { return less_is_better ? a < b : a > b; }
-};
 
 struct Validation {
   double value = 0;    ///< of the figure
@@ -64,8 +57,8 @@ class Objective {
 
   /// Names the data, so that a resumed run notices other data.
   virtual std::string fingerprint() const = 0;
-  /// What the run's record says of the data besides.
-  virtual Json description() const { return Json::object(); }
+  /// Adds what the run's first record says of the data.
+  virtual void describe(StartRecord&) const {}
   /// What the user should know before the training starts.
   virtual std::vector<std::string> notes() const { return {}; }
 
@@ -77,10 +70,9 @@ class Objective {
   virtual void save(const std::filesystem::path& folder) const;
   virtual void load(const std::filesystem::path& folder);
 
-  /// Records of samples, each without its head.
-  virtual std::vector<Json> samples() { return {}; }
-  /// Records of what the recipe wants measured when the training ends. @return  nothing if a stop signal came.
-  virtual std::optional<std::vector<Json>> measure_finals() { return std::vector<Json>(); }
+  virtual std::vector<SampleRecord> samples() { return {}; }
+  /// What the recipe wants measured when the training ends. @return  nothing if a stop signal came.
+  virtual std::optional<std::vector<RunRecord>> measure_finals() { return std::vector<RunRecord>(); }
 };
 
 /// The objective that a recipe is trained for.

@@ -4,21 +4,14 @@
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
-#include "prism/core/records.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/records/run_event.h"
 
 namespace prism {
 namespace {
 
 bool is_layer_path(const std::string& path) {
   return path.starts_with("model.layers[");
-}
-
-/// An empty object where there is none.
-Json last_record(const std::filesystem::path& run) {
-  if (!std::filesystem::exists(run / kRunRecordsName)) return Json::object();
-  auto records = read_records(run / kRunRecordsName);
-  return records.empty() ? Json::object() : std::move(records.back());
 }
 
 }  // namespace
@@ -58,16 +51,17 @@ std::optional<Recipe> find_run_recipe(const std::filesystem::path& model_folder)
 }
 
 bool is_finished(const std::filesystem::path& run) {
-  const Json last = last_record(run);
-  if (last.value("kind", "") != "end") return false;
+  const auto last = last_run_event(run);
+  if (!last || !std::holds_alternative<EndRecord>(last->record)) return false;
   const CheckpointStore checkpoints(run);
   const auto steps = checkpoints.steps(CheckpointKind::step);
   const bool kept = !steps.empty() || !checkpoints.steps(CheckpointKind::best).empty();
-  return !kept || (!steps.empty() && steps.back() == last.value("step", int64_t{-1}));
+  return !kept || (!steps.empty() && steps.back() == last->head.step);
 }
 
 bool has_diverged(const std::filesystem::path& run) {
-  return last_record(run).value("kind", "") == "diverged";
+  const auto last = last_run_event(run);
+  return last && std::holds_alternative<DivergedRecord>(last->record);
 }
 
 std::string differing_field(const Recipe& run, Recipe given) {

@@ -130,9 +130,8 @@ Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override
 /// The same from JSON. @param source  how messages call it.
 Recipe recipe_from_json(const Json& json, const std::string& source, const std::vector<Override>& overrides);
 
-/// Where a run keeps its recipe, as it ran, and its records.
+/// Where a run keeps its recipe, as it ran.
 constexpr const char* kRunRecipeName = "recipe.json";
-constexpr const char* kRunRecordsName = "records.jsonl";
 
 /// Whether a run is done: its records end with that, and where there are checkpoints the last one is of its last step
 /// (it is written behind the records). Copies of a run's records, and runs whose checkpoints were not kept, have none.

@@ -1,7 +1,5 @@
 #include "prism/training/recorder.h"
 
-#include "prism/training/recipe.h"
-
 namespace prism {
 
 void Recorder::open(const std::filesystem::path& run, int64_t keep_bytes, std::optional<int64_t> board_step) {
@@ -9,9 +7,9 @@ void Recorder::open(const std::filesystem::path& run, int64_t keep_bytes, std::o
   if (board_step) board_.emplace(run, *board_step);
 }
 
-void Recorder::keep(const Json& record) {
-  records_->write(record);
-  if (board_) board_->add(record);
+void Recorder::keep(const RunEvent& event) {
+  records_->write(run_event_to_json(event));
+  if (board_) board_->add(event);
 }
 
 void Recorder::keep_parameters(int64_t step, const std::vector<WeightEntry>& weights) {

@@ -19,7 +19,7 @@ class Recorder {
   void open(const std::filesystem::path& run, int64_t keep_bytes, std::optional<int64_t> board_step);
 
   /// Writes a record, for TensorBoard too. @throws FailedError when the disk is full.
-  void keep(const Json& record);
+  void keep(const RunEvent& event);
   /// Length of the records so far, after fsync: what a checkpoint stores.
   int64_t sync() { return records_->sync(); }
   /// Histograms of weights and of the gradients that are there.

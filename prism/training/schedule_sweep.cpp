@@ -120,14 +120,15 @@ Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<Head
 }
 
 std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std::vector<HeadSchedule>& schedules,
-                                         const std::vector<double>& losses) {
+                                         const std::vector<double>& losses, const Figure& figure) {
   PRISM_ASSERT(schedules.size() == losses.size() && !losses.empty(), "sweep", "{} losses of {} schedules",
                losses.size(), schedules.size());
   std::vector<size_t> places(schedules.size());
   std::iota(places.begin(), places.end(), size_t{0});
   const auto factor = static_cast<size_t>(search.options.factor), most = (places.size() + factor - 1) / factor;
   std::erase_if(places, [&](size_t i) { return std::isnan(losses[i]); });
-  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) { return losses[a] < losses[b]; });
+  std::stable_sort(places.begin(), places.end(),
+                   [&](size_t a, size_t b) { return figure.is_better(losses[a], losses[b]); });
   places.resize(std::min(places.size(), most));
   std::sort(places.begin(), places.end());
   std::vector<HeadSchedule> best;

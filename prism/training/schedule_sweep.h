@@ -34,11 +34,12 @@ int64_t rung_tokens(const ScheduleSearch& search, int64_t rung);
 /// that each run's learning rate falls to its end.
 Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<HeadSchedule>& schedules);
 
-/// The schedules with the lowest losses, one of every `factor`, at least one; in their order before.
+/// The schedules with the lowest losses (or the best of another figure), one of every `factor`, at least one; in their
+/// order before.
 /// @param losses  one for each of them; NaN, of a run that failed, is never kept. None: all are NaN.
 /// Source: successive halving, arXiv 1502.07943. Differs: what is left over when `factor` does not divide them keeps
 /// one more.
 std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std::vector<HeadSchedule>& schedules,
-                                         const std::vector<double>& losses);
+                                         const std::vector<double>& losses, const Figure& figure = {});
 
 }  // namespace prism

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "prism/checkpoint/weight_map.h"
+#include "prism/core/statistics.h"
 
 namespace prism {
 namespace {
@@ -37,68 +38,67 @@ ValueHistogram histogram_of(const torch::Tensor& values) {
 
 }  // namespace
 
-void TensorBoard::add(const Json& record) {
-  const std::string kind = record.value("kind", "");
-  const auto step = record.value("step", int64_t{0});
-  const auto scalar = [&](const char* field, const std::string& tag) {
-    if (const auto value = record.find(field); value != record.end() && value->is_number())
-      events_.scalar(step, tag, value->get<double>());
-  };
-  const auto loss = [&](const char* field, const std::string& group) {
-    scalar(field, group + "/loss");
-    if (const auto value = record.find(field); value != record.end() && value->is_number())
-      events_.scalar(step, group + "/perplexity", std::exp(value->get<double>()));
-  };
-  if (kind == "train") {
-    loss("loss", "train");
-    for (const char* field : {"learning_rate", "grad_norm", "tokens_per_s"})
-      scalar(field, std::string("train/") + field);
-  } else if (kind == "eval") {
-    loss("val_loss", "valid");
-  } else if (kind == "sample") {
-    samples_ = step == sample_step_ ? samples_ + 1 : 0;
-    sample_step_ = step;
-    events_.text(step, fmt::format("sample/{}", samples_),
-                 fmt::format("{}{}\n\n(temperature {})", record.value("prompt", ""), record.value("text", ""),
-                             record.value("temperature", 0.0)));
-  } else if (kind == "warning") {
-    events_.text(step, "warning", record.value("text", ""));
-  } else if (kind == "diverged") {
-    const auto place = record.value("place", "");
-    events_.text(step, "warning", place.empty() ? "diverged" : "diverged, first in " + place);
-  } else if (kind == "diagnostics") {
-    add_diagnostics(step, record);
-  }
+void TensorBoard::add(const RunEvent& event) {
+  std::visit(
+      [&](const auto& record) {
+        if constexpr (requires { add(int64_t{0}, record); }) add(event.head.step.value_or(0), record);
+      },
+      event.record);
   events_.flush();
 }
 
-void TensorBoard::add_layers(int64_t step, const Json& layers, const char* name, const char* tag) {
-  for (size_t l = 0; l < layers.size(); ++l)
-    if (const auto& value = layers[l].at(name); value.is_number())
-      events_.scalar(step, fmt::format("{}/layer_{}", tag, l), value.get<double>());
+void TensorBoard::scalar(int64_t step, const std::string& tag, double value) {
+  if (std::isfinite(value)) events_.scalar(step, tag, value);
 }
 
-void TensorBoard::add_diagnostics(int64_t step, const Json& record) {
-  const auto& activations = record.at("activations");
-  const auto& entropy = record.at("entropy");
-  add_layers(step, entropy, "entropy", "entropy");
+void TensorBoard::add_loss(int64_t step, const std::string& group, double loss) {
+  scalar(step, group + "/loss", loss);
+  if (std::isfinite(loss)) events_.scalar(step, group + "/perplexity", std::exp(loss));
+}
+
+void TensorBoard::add(int64_t step, const TrainRecord& record) {
+  add_loss(step, "train", record.loss);
+  scalar(step, "train/learning_rate", record.learning_rate);
+  scalar(step, "train/grad_norm", record.grad_norm);
+  scalar(step, "train/tokens_per_s", record.tokens_per_s);
+}
+
+void TensorBoard::add(int64_t step, const EvalRecord& record) {
+  if (record.figure == Figure().name)
+    add_loss(step, "valid", record.value);
+  else
+    scalar(step, "valid/" + record.figure, record.value);
+}
+
+void TensorBoard::add(int64_t step, const SampleRecord& record) {
+  samples_ = step == sample_step_ ? samples_ + 1 : 0;
+  sample_step_ = step;
+  events_.text(step, fmt::format("sample/{}", samples_),
+               fmt::format("{}{}\n\n(temperature {})", record.prompt, record.text, record.temperature.value_or(0)));
+}
+
+void TensorBoard::add(int64_t step, const WarningRecord& record) {
+  events_.text(step, "warning", record.text);
+}
+
+void TensorBoard::add(int64_t step, const DivergedRecord& record) {
+  events_.text(step, "warning", record.place.empty() ? "diverged" : "diverged, first in " + record.place);
+}
+
+void TensorBoard::add(int64_t step, const DiagnosticsRecord& record) {
+  const auto& [entropy, activations, parameters] = record.report;
+  for (size_t l = 0; l < entropy.size(); ++l) scalar(step, fmt::format("entropy/layer_{}", l), entropy[l].entropy);
   for (size_t l = 0; l < entropy.size(); ++l) {
-    const auto& heads = entropy[l].at("head_entropies");
+    const auto& heads = entropy[l].head_entropies;
     for (size_t h = 0; h < heads.size() && heads.size() > 1; ++h)
-      if (heads[h].is_number())
-        events_.scalar(step, fmt::format("entropy/layer_{}/head_{}", l, h), heads[h].get<double>());
+      scalar(step, fmt::format("entropy/layer_{}/head_{}", l, h), heads[h]);
   }
-  add_layers(step, activations, "residual_rms", "residual_rms");
-  for (size_t l = 0; l < activations.size(); ++l) {
-    const auto& shares = activations[l].at("dead_units");
-    double sum = 0;
-    for (const auto& share : shares) sum += share.get<double>();
-    if (!shares.empty())
-      events_.scalar(step, fmt::format("dead_units/layer_{}", l), sum / static_cast<double>(shares.size()));
-  }
-  for (const auto& parameter : record.at("parameters"))
-    if (const auto& update = parameter.at("update"); update.is_number())
-      events_.scalar(step, "update/" + parameter.at("name").get<std::string>(), update.get<double>());
+  for (size_t l = 0; l < activations.size(); ++l)
+    scalar(step, fmt::format("residual_rms/layer_{}", l), activations[l].residual_rms);
+  for (size_t l = 0; l < activations.size(); ++l)
+    if (const auto& shares = activations[l].dead_units; !shares.empty())
+      scalar(step, fmt::format("dead_units/layer_{}", l), statistic(shares).mean);
+  for (const auto& parameter : parameters) scalar(step, "update/" + parameter.name, parameter.update);
 }
 
 void TensorBoard::add_parameters(int64_t step, const std::vector<WeightEntry>& weights) {

@@ -45,6 +45,10 @@ bool is_done(const Recipe& recipe, const RunState& state) {
   return state.step == total_steps(recipe) && !state.evaluation_pending;
 }
 
+TrainResult result_of(const RunState& state, const Figure& figure, bool finished) {
+  return {finished, state.step, state.tokens, figure, state.last_figure};
+}
+
 }  // namespace
 
 Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objective, TrainMachine machine)
@@ -142,9 +146,7 @@ std::vector<std::string> Trainer::restore() {
                  recipe_.train.tensorboard && !done ? std::optional(state_.step + 1) : std::nullopt);
   if (done) return notes;
   recall_warnings();
-  Json json = record("resume");
-  json.update(machine_record());
-  recorder_.keep(json);
+  record(ResumeRecord{machine_record()});
   return notes;
 }
 
@@ -155,18 +157,18 @@ TrainResult Trainer::run() {
   speed_.begin(state_.tokens, state_.step_seconds);
   if (is_done(recipe_, state_)) {
     progress_->finish(fmt::format("train: {} is done, {} steps", folder_.path().string(), state_.step));
-    return {true, state_.step, state_.tokens, state_.last_val_loss};
+    return result_of(state_, objective_->figure(), /*finished=*/true);
   }
   while (state_.step < total_steps(recipe_) || state_.evaluation_pending) {
     if (stop_signal() != 0 || !advance()) return stop();
   }
   folder_.checkpoints().prune(CheckpointKind::step, recipe_.train.keep_last);
-  progress_->finish(fmt::format(
-      "train: {} steps, {} tokens in {}, {:.0f} tokens/s, loss {}", state_.step,
-      short_number(static_cast<double>(state_.tokens)), short_duration(state_.seconds + timer_.seconds()),
-      static_cast<double>(state_.tokens) / state_.step_seconds,
-      state_.last_val_loss < 0 ? "not validated" : fmt::format("{:.4f} (validation)", state_.last_val_loss)));
-  return {true, state_.step, state_.tokens, state_.last_val_loss};
+  progress_->finish(
+      fmt::format("train: {} steps, {} tokens in {}, {:.0f} tokens/s, {} {}", state_.step,
+                  short_number(static_cast<double>(state_.tokens)), short_duration(state_.seconds + timer_.seconds()),
+                  static_cast<double>(state_.tokens) / state_.step_seconds, objective_->figure().noun(),
+                  !state_.last_figure ? "not validated" : fmt::format("{:.4f} (validation)", *state_.last_figure)));
+  return result_of(state_, objective_->figure(), /*finished=*/true);
 }
 
 TrainResult Trainer::stop() {
@@ -174,7 +176,7 @@ TrainResult Trainer::stop() {
     save_checkpoint();
   progress_->finish(fmt::format("train: stopped at step {}, saved; go on with: prism train --out {} --resume",
                                 state_.step, shell_word(folder_.path().string())));
-  return {false, state_.step, state_.tokens, state_.last_val_loss};
+  return result_of(state_, objective_->figure(), /*finished=*/false);
 }
 
 bool Trainer::advance() {
@@ -219,10 +221,7 @@ bool Trainer::train_step() {
   looking.restart();
   const auto report = diagnostics->finish();
   looked_seconds += looking.seconds();
-  Json json = record("diagnostics");
-  json.update({{"loss", last_.loss}, {"step_ms", 1e3 * step_seconds}, {"looked_ms", 1e3 * looked_seconds}});
-  json.update(fields_to_json(report));
-  recorder_.keep(json);
+  record(DiagnosticsRecord{last_.loss, 1e3 * step_seconds, 1e3 * looked_seconds, report});
   warn(watch_.look(report));
   return true;
 }
@@ -266,10 +265,7 @@ void Trainer::fail_not_finite(double loss, double norm) {
 }
 
 void Trainer::fail_diverged(int64_t step, const std::string& place, const std::string& sentence) {
-  Json json = record("diverged");
-  json["step"] = step;
-  json["place"] = place;
-  recorder_.keep(json);
+  recorder_.keep({{step, state_.tokens, state_.seconds + timer_.seconds()}, DivergedRecord{place}});
   recorder_.sync();
   const auto& layers = recipe_.model.layers;
   const bool has_norms =
@@ -296,7 +292,7 @@ bool Trainer::finish_step() {
   };
   if (last) check_last_step();
   // Before anything of this step is recorded: a signal may cut it short, and --resume does it again.
-  std::optional<std::vector<Json>> finals = std::vector<Json>();
+  std::optional<std::vector<RunRecord>> finals = std::vector<RunRecord>();
   try {
     if (last) finals = objective_->measure_finals();
   } catch (const std::exception&) {
@@ -307,17 +303,9 @@ bool Trainer::finish_step() {
   const auto save = [&](const fs::path& folder) { objective_->save(folder); };
   if (std::binary_search(save_steps_.begin(), save_steps_.end(), state_.step))
     folder_.checkpoints().save(CheckpointKind::weights, state_.step, save);
-  for (const auto& measured : *finals) {
-    Json json = record("measured");
-    json.update(measured);  // with a kind of its own
-    recorder_.keep(json);
-  }
+  for (const auto& measured : *finals) record(measured);
   if (due(train.sample_every_tokens))
-    for (const auto& sample : objective_->samples()) {
-      Json json = record("sample");
-      json.update(sample);
-      recorder_.keep(json);
-    }
+    for (const auto& sample : objective_->samples()) record(sample);
   if (last) record_end();
   state_.evaluation_pending = false;
   if (due(train.checkpoint_every_tokens)) save_checkpoint();
@@ -328,16 +316,15 @@ bool Trainer::evaluate() {
   const auto validation = objective_->validate();
   if (!validation) return false;
   const double value = validation->value;
+  const Figure figure = objective_->figure();
   if (!std::isfinite(value))
-    fail_diverged(state_.step, "the validation loss",
-                  fmt::format("expected a finite validation loss; found {} after step {}, windows up to {} of the data",
-                              value, state_.step, state_.windows - 1));
-  state_.last_val_loss = value;
-  Json json = record("eval");
-  json.update({{objective_->figure().name, value}, {"val_tokens", validation->tokens}});
-  recorder_.keep(json);
-  if (state_.best_val_loss >= 0 && !objective_->figure().is_better(value, state_.best_val_loss)) return true;
-  state_.best_val_loss = value;
+    fail_diverged(state_.step, "the validation " + figure.noun(),
+                  fmt::format("expected a finite validation {}; found {} after step {}, windows up to {} of the data",
+                              figure.noun(), value, state_.step, state_.windows - 1));
+  state_.last_figure = value;
+  record(EvalRecord{figure.name, value, validation->tokens});
+  if (state_.best_figure && !figure.is_better(value, *state_.best_figure)) return true;
+  state_.best_figure = value;
   folder_.checkpoints().save(CheckpointKind::best, state_.step,
                              [&](const fs::path& folder) { objective_->save(folder); });
   folder_.checkpoints().prune(CheckpointKind::best, 1);

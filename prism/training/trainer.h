@@ -25,7 +25,8 @@ namespace prism {
 struct TrainResult {
   bool finished = false;  ///< false: stopped by a signal, state saved
   int64_t step = 0, tokens = 0;
-  double val_loss = -1;  ///< the objective's figure; -1: nothing to validate on
+  Figure figure;                ///< the objective's
+  std::optional<double> value;  ///< of it, measured last; absent: there was nothing to validate on
 };
 
 /// What computes.
@@ -84,13 +85,14 @@ class Trainer {
   bool finish_step();
   bool evaluate();
   void save_checkpoint();
-  Json record(const char* kind) const;
+  /// Writes a record of the current step.
+  void record(RunRecord record);
   void record_run();
   void record_training();
   void record_end();
-  void warn(const std::vector<DivergenceWarning>& warnings);
+  void warn(const std::vector<WarningRecord>& warnings);
   /// What computes, for the records of a start.
-  Json machine_record() const;
+  MachineRecord machine_record() const;
 
   Recipe recipe_;
   std::unique_ptr<Objective> objective_;

@@ -42,6 +42,40 @@ TEST(Fields, SurviveARoundTripThroughJson) {
   EXPECT_FALSE(equal_fields(a, Outer{}));
 }
 
+struct Sparse {
+  std::optional<int64_t> count;
+  std::optional<Inner> inner;
+  std::vector<std::pair<double, int64_t>> pairs;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("count", count, "left out while empty");
+    v("inner", inner, "a struct that may be absent");
+    v("pairs", pairs, "lists of two");
+  }
+};
+
+TEST(Fields, ThatAreEmptyAreLeftOut) {
+  Sparse sparse;
+  EXPECT_EQ(fields_to_json(sparse).dump(), R"({"pairs":[]})");
+  sparse.count = 3;
+  sparse.inner.emplace().heads = 2;
+  sparse.pairs = {{0.5, 1}};
+  const Json json = fields_to_json(sparse);
+  EXPECT_EQ(json.dump(), R"({"count":3,"inner":{"heads":2,"base":10000.0},"pairs":[[0.5,1]]})");
+  EXPECT_TRUE(equal_fields(fields_from_json<Sparse>(json, ""), sparse));
+  EXPECT_FALSE(fields_from_json<Sparse>(Json{{"count", nullptr}}, "").count);
+  set_field(sparse, "count", "4k");
+  EXPECT_EQ(sparse.count, 4000);
+  EXPECT_NE(message_of([] {
+              fields_from_json<Sparse>(Json{{"count", "x"}}, "s");
+            }).find("s.count: expected a whole"),
+            std::string::npos);
+  EXPECT_NE(message_of([] {
+              fields_from_json<Sparse>(Json{{"pairs", {{1}}}}, "s");
+            }).find("s.pairs[0]: expected a list of two"),
+            std::string::npos);
+}
+
 TEST(Fields, NameTheNearestKnownFieldForAnUnknownOne) {
   EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"one": {"haeds": 3}})", "test"), "recipe"); }),
             "[fields] expected a field of recipe.one; found \"haeds\"; did you mean \"heads\"?");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,9 @@ inline Comparison compare_groups(const std::vector<std::pair<std::string, std::v
 /// The seeds' attention distances: for each layer, heads and distance.
 inline Run with_distances(Run run, const std::vector<std::pair<int64_t, double>>& layers) {
   for (size_t i = 0; i < layers.size(); ++i) {
-    run.distances.push_back({static_cast<int64_t>(i), layers[i].first, layers[i].second});
+    auto& layer = run.distances.emplace_back();
+    layer.layer = static_cast<int64_t>(i);
+    std::tie(layer.heads, layer.distance) = layers[i];
   }
   return run;
 }
@@ -53,7 +56,7 @@ inline Comparison measured_runs() {
   const auto run = [](const std::string& name, int64_t seed, const std::vector<std::pair<int64_t, double>>& layers,
                       double nats) {
     Run result = with_distances(make_run(name, seed, {{1000, 4.0}}), layers);
-    result.text_losses = {{"a text", nats, 100}};
+    result.text_losses = {{"a text", nats, 100, {}, {}}};
     return result;
   };
   return compare_runs({run("uniform", 1, {{4, 10.0}, {4, 20.0}, {4, 30.0}}, 400),

@@ -36,7 +36,7 @@ TEST(ReadRun, TakesEveryFieldFromRecordsAndRecipe) {
   EXPECT_DOUBLE_EQ(run.tokens_per_s.value(), 1234.4) << "the end record's, not the training records' median";
   EXPECT_EQ(run.peak_memory_bytes, 104857600);
   ASSERT_EQ(run.layers.size(), 2U);
-  EXPECT_EQ(run.layers[1], (RunLayer{4, 2, 4}));
+  EXPECT_EQ(run.layers[1], (LayerRecord{4, 2, 4, 32}));
   ASSERT_EQ(run.train.size(), 3U);
   EXPECT_DOUBLE_EQ(run.train[0].loss, 5.5);
   ASSERT_EQ(run.valid.size(), 3U) << "the end record repeats the last evaluation";
@@ -255,6 +255,22 @@ TEST(ReadRun, RefusesAFieldOfTheWrongTypeByRecordAndName) {
   EXPECT_NE(refusal(folder.write("u", "{\"kind\":\"run\",\"seed\":1e300}\n")).find("a whole number as seed"),
             std::string::npos);
   EXPECT_NE(refusal(folder.write("v", "{\"kind\":\"run\",\"layers\":3}\n")).find("a list as layers"),
+            std::string::npos);
+}
+
+TEST(ReadRun, TakesTheFigureOfTheObjective) {
+  const RunFolder folder;
+  const auto lines = [](const std::string& name) {
+    return "{\"kind\":\"run\",\"figure\":{\"name\":\"" + name + "\",\"less_is_better\":false}}\n" +
+           "{\"kind\":\"eval\",\"tokens\":10,\"accuracy\":0.5,\"val_loss\":3}\n" +
+           "{\"kind\":\"end\",\"tokens\":20,\"accuracy\":0.75,\"best_accuracy\":0.75}\n";
+  };
+  const prism::Run run = read_run(folder.write("r", lines("accuracy")));
+  EXPECT_EQ(run.figure, (Figure{"accuracy", false}));
+  ASSERT_EQ(run.valid.size(), 2U);
+  EXPECT_DOUBLE_EQ(run.valid[0].loss, 0.5);
+  EXPECT_DOUBLE_EQ(run.valid[1].loss, 0.75);
+  EXPECT_NE(refusal(folder.write("s", lines("<b>"))).find("small letters, digits and _ as figure's name"),
             std::string::npos);
 }
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "prism/report/cost.h"
+#include "prism/report/figures.h"
+#include "prism/report/summary.h"
+#include "tests/core/message_of.h"
 #include "tests/report/made_runs.h"
 
 namespace prism {
@@ -27,6 +31,27 @@ TEST(FindVerdict, IsShownWhereTheIntervalAgainstTheBaselineLiesBelowZero) {
   EXPECT_EQ(verdict->rival, 0U);
   EXPECT_TRUE(verdict->of_all);
   EXPECT_TRUE(verdict->is_shown());
+}
+
+TEST(FindVerdict, TakesTheHighestWhereMoreIsBetter) {
+  auto runs = runs_ending_at("base", {0.4, 0.45, 0.5});
+  for (const auto& run : runs_ending_at("high", {0.5, 0.56, 0.61})) runs.push_back(run);
+  for (const auto& run : runs_ending_at("low", {0.3, 0.36, 0.41})) runs.push_back(run);
+  for (auto& run : runs) run.figure = {"accuracy", false};
+  const auto comparison = compare_runs(runs);
+  const auto verdict = find_verdict(comparison);
+  ASSERT_TRUE(verdict.has_value());
+  EXPECT_EQ(verdict->best, 1U);
+  EXPECT_TRUE(verdict->is_shown());
+  EXPECT_NE(headline(comparison).find("high has the highest validation accuracy after"), std::string::npos);
+  const auto table = results_table(comparison);
+  EXPECT_EQ(table.columns[2].header, "val accuracy");
+  EXPECT_EQ(table.columns[3].header, "Δ val accuracy") << "no perplexity";
+  EXPECT_EQ(valid_plot(comparison).y.label, "validation accuracy");
+  EXPECT_DOUBLE_EQ(first_reach({{100, 0.2, 1}, {200, 0.4, 2}}, 0.3, comparison.figure)->tokens, 150);
+  runs.back().figure = {};
+  EXPECT_NE(message_of([&] { compare_runs(runs); }).find("validated by one figure; found accuracy in"),
+            std::string::npos);
 }
 
 TEST(FindVerdict, IsNotShownWhereTheIntervalIncludesZero) {

@@ -13,6 +13,7 @@
 #include "prism/core/random.h"
 #include "prism/layers/linear.h"
 #include "prism/models/trunk.h"
+#include "prism/records/run_event.h"
 #include "prism/training/trainer.h"
 #include "tests/core/temporary_folder.h"
 
@@ -112,7 +113,7 @@ TEST(Objective, OfItsOwnTrainsAndValidatesThroughTheSameLoop) {
   ASSERT_EQ(validations.size(), 4u);
   // The target's own variance is 1/32: a constant can do no better.
   EXPECT_LT(validations.back(), 0.5 / 32);
-  EXPECT_EQ(result.val_loss, validations.back());
+  EXPECT_EQ(result.value, validations.back());
 }
 
 TEST(Objective, OfItsOwnResumesBitForBit) {
@@ -126,6 +127,48 @@ TEST(Objective, OfItsOwnResumesBitForBit) {
   EXPECT_EQ(figures(cut), figures(whole));
   const auto last = [](const fs::path& run) { return read_file(*last_checkpoint(run) / "model.safetensors"); };
   EXPECT_EQ(last(cut), last(whole));
+}
+
+/// Its figure is better the higher it is, and begins below zero.
+class Explained : public EvenShare {
+ public:
+  Figure figure() const override { return {"explained", false}; }
+  std::optional<Validation> validate() override {
+    const auto loss = EvenShare::validate();
+    return Validation{1 - 32 * loss->value, loss->tokens};
+  }
+};
+
+TEST(Objective, HasAFigureOfWhichMoreMayBeBetter) {
+  const TemporaryFolder folder;
+  Recipe r = recipe();
+  r.train.eval_every_tokens = 16 * 8;
+  r.train.learning_rate = 1e-3;
+  Trainer trainer(r, folder.path() / "run", std::make_unique<Explained>());
+  trainer.prepare(Start::fresh);
+  const auto result = trainer.run();
+  EXPECT_EQ(result.figure.name, "explained");
+  std::vector<double> values;
+  double best = 0;
+  int64_t best_step = 0;
+  for (const auto& event : read_run_events(folder.path() / "run")) {
+    if (const auto* start = std::get_if<StartRecord>(&event.record)) {
+      EXPECT_EQ(start->figure, result.figure);
+    }
+    if (const auto* end = std::get_if<EndRecord>(&event.record)) {
+      EXPECT_EQ(end->best, best);
+    }
+    if (const auto* eval = std::get_if<EvalRecord>(&event.record)) {
+      values.push_back(eval->value);
+      if (values.size() > 1 && values.back() <= best) continue;
+      best = values.back();
+      best_step = *event.head.step;
+    }
+  }
+  ASSERT_EQ(values.size(), 200u);
+  EXPECT_LT(values.front(), 0);
+  EXPECT_GT(best, 0.5);
+  EXPECT_EQ(CheckpointStore(folder.path() / "run").steps(CheckpointKind::best), std::vector<int64_t>{best_step});
 }
 
 TEST(Trainer, ReadsAndWritesNothingUntilItIsPrepared) {

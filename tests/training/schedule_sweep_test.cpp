@@ -79,6 +79,8 @@ TEST_F(ScheduleSearchFolder, KeepsTheLowestLossesInTheirOrder) {
   EXPECT_EQ(best_schedules(search, schedules, {3, std::nan(""), std::nan(""), std::nan(""), std::nan("")}),
             (std::vector<HeadSchedule>{{1}}));
   EXPECT_TRUE(best_schedules(search, {{7}}, {std::nan("")}).empty());
+  EXPECT_EQ(best_schedules(search, schedules, {3, std::nan(""), 1, 2, 0.5}, {"accuracy", false}),
+            (std::vector<HeadSchedule>{{1}, {4}}));
 }
 
 TEST_F(ScheduleSearchFolder, RefusesWhatCannotBeSearched) {

@@ -1,0 +1,172 @@
+#include "prism/records/run_event.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <type_traits>
+
+#include "prism/core/error.h"
+#include "prism/core/records.h"
+
+namespace prism {
+namespace {
+
+/// Visits a struct and takes what an object has of its fields.
+class RecordFields {
+ public:
+  RecordFields(const Json& json, std::string_view where) : json_(json), where_(where) {}
+
+  template <class T>
+  void operator()(const char* name, T& value, const char*) {
+    const auto member = json_.find(name);
+    if (member != json_.end() && !member->is_null()) read(name, *member, value);
+  }
+
+ private:
+  void read(const char* name, const Json& json, double& value) {
+    if (!json.is_number()) fail(name, "a number", json);
+    value = json.get<double>();
+  }
+  void read(const char* name, const Json& json, int64_t& value) {
+    if (!json.is_number()) fail(name, "a number", json);
+    const auto number = json.get<double>();
+    if (!(std::abs(number) < 9e18)) fail(name, "a whole number", json);
+    value = json.is_number_integer() ? json.get<int64_t>() : static_cast<int64_t>(number);
+  }
+  void read(const char* name, const Json& json, std::string& value) {
+    if (!json.is_string()) fail(name, "text", json);
+    value = json.get<std::string>();
+  }
+  void read(const char* name, const Json& json, bool& value) {
+    if (!json.is_boolean()) fail(name, "true or false", json);
+    value = json.get<bool>();
+  }
+  template <class T>
+  void read(const char* name, const Json& json, std::optional<T>& value) {
+    read(name, json, value.emplace());
+  }
+  void read(const char* name, const Json& json, std::vector<double>& list) {
+    if (!json.is_array()) fail(name, "a list", json);
+    list.clear();
+    for (const auto& value : json) {
+      if (!value.is_number() && !value.is_null()) fail(name, "a list of numbers", value);
+      list.push_back(value.is_null() ? NAN : value.get<double>());
+    }
+  }
+  void read(const char* name, const Json& json, std::vector<std::pair<double, int64_t>>& list) {
+    if (!json.is_array()) fail(name, "a list", json);
+    list.clear();
+    for (const auto& pair : json) {
+      if (!pair.is_array() || pair.size() != 2 || !pair[1].is_number()) fail(name, "a list of pairs of numbers", pair);
+      auto& [number, count] = list.emplace_back(NAN, 0);
+      if (!pair[0].is_null()) read(name, pair[0], number);
+      read(name, pair[1], count);
+    }
+  }
+  template <class T>
+  void read(const char* name, const Json& json, std::vector<T>& list) {
+    if (!json.is_array()) fail(name, "a list", json);
+    list.clear();
+    for (const auto& element : json) {
+      if (!element.is_object()) fail(name, "a list of objects", element);
+      read(name, element, list.emplace_back());
+    }
+  }
+  template <class T>
+  requires detail::HasFields<T>
+  void read(const char* name, const Json& json, T& value) {
+    if (!json.is_object()) fail(name, "an object", json);
+    RecordFields inner(json, where_);
+    value.visit(inner);
+  }
+
+  [[noreturn]] void fail(const char* name, std::string_view expected, const Json& found) const {
+    throw InputError("records", fmt::format("{}: expected {} as {}; found {}; mend the line or leave the run out.",
+                                            where_, expected, name, to_text(found)));
+  }
+
+  const Json& json_;
+  std::string_view where_;
+};
+
+/// Makes `record` the alternative of that kind, if there is one.
+template <size_t I = 1>
+void choose(RunRecord& record, std::string_view kind) {
+  if constexpr (I < std::variant_size_v<RunRecord>) {
+    if (kind == std::variant_alternative_t<I, RunRecord>::kKind)
+      record.emplace<I>();
+    else
+      choose<I + 1>(record, kind);
+  }
+}
+
+struct Kind {
+  std::string kind;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("kind", kind, "of the record");
+  }
+};
+
+}  // namespace
+
+Json run_event_to_json(const RunEvent& event) {
+  return std::visit(
+      [&](const auto& record) {
+        using Record = std::decay_t<decltype(record)>;
+        if constexpr (std::is_same_v<Record, UnknownRecord>) {
+          PRISM_ASSERT(false, "records", "a record of a known kind");
+          return Json();
+        } else {
+          Json json = {{"kind", Record::kKind}};
+          json.update(fields_to_json(event.head));
+          json.update(fields_to_json(record));
+          return json;
+        }
+      },
+      event.record);
+}
+
+RunEvent read_run_event(const Json& json, std::string_view where, const std::string& figure) {
+  RecordFields fields(json, where);
+  Kind kind;
+  kind.visit(fields);
+  RunEvent event;
+  choose(event.record, kind.kind);
+  if (!std::holds_alternative<UnknownRecord>(event.record)) event.head.visit(fields);
+  std::visit(
+      [&](auto& record) {
+        if constexpr (requires { record.figure = figure; }) record.figure = figure;
+        if constexpr (requires { record.visit(fields); }) record.visit(fields);
+      },
+      event.record);
+  return event;
+}
+
+RunEvent RunEventReader::read(const Json& json) {
+  ++number_;
+  RunEvent event = read_run_event(json, where(), figure_);
+  if (const auto* start = std::get_if<StartRecord>(&event.record)) figure_ = start->figure.value_or(Figure()).name;
+  return event;
+}
+
+std::string RunEventReader::where() const {
+  return fmt::format("{}, record {}", file_.string(), number_);
+}
+
+std::vector<RunEvent> read_run_events(const std::filesystem::path& run) {
+  const auto file = run / kRunRecordsName;
+  RunEventReader reader(file);
+  std::vector<RunEvent> events;
+  for (const auto& json : read_records(file)) events.push_back(reader.read(json));
+  return events;
+}
+
+std::optional<RunEvent> last_run_event(const std::filesystem::path& run) {
+  if (!std::filesystem::exists(run / kRunRecordsName)) return std::nullopt;
+  auto events = read_run_events(run);
+  if (events.empty()) return std::nullopt;
+  return std::move(events.back());
+}
+
+}  // namespace prism

@@ -1,0 +1,301 @@
+// What a run records: one struct for each kind of line in records.jsonl, read and written through its visitor.
+//
+//   recorder.keep(head, TrainRecord{.loss = 4.2, .learning_rate = 6e-4, .grad_norm = 1.1, .tokens_per_s = 4096});
+//
+// A value that is not finite is null in the file and NaN here; an optional field that is absent is left out.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace prism {
+
+/// What every record begins with.
+struct RecordHead {
+  std::optional<int64_t> step, tokens;
+  std::optional<double> seconds;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("step", step, "optimizer steps done");
+    v("tokens", tokens, "trained on so far");
+    v("seconds", seconds, "of wall-clock time since the run began");
+  }
+};
+
+/// What validation measures, by which runs are compared and the best weights are kept.
+struct Figure {
+  std::string name = "val_loss";
+  bool less_is_better = true;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("name", name, "of its field in records");
+    v("less_is_better", less_is_better, "whether a lower value is the better one");
+  }
+  bool operator==(const Figure&) const = default;
+  bool is_better(double a, double b) const { return less_is_better ? a < b : a > b; }
+  bool is_loss() const { return name == "val_loss"; }
+  /// What follows "validation" where people read: "loss", "accuracy".
+  std::string noun() const { return name.starts_with("val_") ? name.substr(4) : name; }
+  const char* best() const { return less_is_better ? "lowest" : "highest"; }
+};
+
+struct LayerRecord {
+  int64_t heads = 0, kv_heads = 0, head_dim = 0, ffn_width = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("heads", heads, "query heads");
+    v("kv_heads", kv_heads, "key/value heads; 0: as many as query heads");
+    v("head_dim", head_dim, "width of a head");
+    v("ffn_width", ffn_width, "hidden width of the feed-forward part");
+  }
+  bool operator==(const LayerRecord&) const = default;
+};
+
+/// What computes, recorded at every start.
+struct MachineRecord {
+  std::string version, isa;
+  std::optional<int64_t> threads;
+  std::string cpu, device;
+  std::optional<double> peak_gflops;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("version", version, "of prism");
+    v("isa", isa, "instruction set of the kernels");
+    v("threads", threads, "that compute");
+    v("cpu", cpu, "its name");
+    v("device", device, "as LibTorch names it");
+    v("peak_gflops", peak_gflops, "the CPU's limit, measured at start-up; absent on other devices");
+  }
+};
+
+/// The first record: what is trained, on what.
+struct StartRecord {
+  static constexpr const char* kKind = "run";
+  int64_t prism_format = 1;
+  std::string name, schedule;
+  std::optional<int64_t> parameters, flops_per_token, vocab_size, d_model, context;
+  std::vector<LayerRecord> layers;
+  std::optional<int64_t> seed, total_tokens;
+  std::string dtype;
+  std::optional<Figure> figure;
+  std::optional<std::string> tokenizer, validation;
+  MachineRecord machine;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("prism_format", prism_format, "version of the records");
+    v("name", name, "the recipe's");
+    v("schedule", schedule, "heads x layers");
+    v("parameters", parameters, "that are trained");
+    v("flops_per_token", flops_per_token, "of a forward pass");
+    v("vocab_size", vocab_size, "of the model");
+    v("d_model", d_model, "width of the residual stream");
+    v("context", context, "tokens of a window");
+    v("layers", layers, "first to last");
+    v("seed", seed, "of initial weights and data order");
+    v("total_tokens", total_tokens, "that the whole run trains on");
+    v("dtype", dtype, "of matrix products");
+    v("figure", figure, "what validation measures; absent: val_loss, less is better");
+    v("tokenizer", tokenizer, "fingerprint of the tokenizer of the validation data");
+    v("validation", validation, "fingerprint of the validation data, and how much of it is used");
+    machine.visit(v);
+  }
+};
+
+struct ResumeRecord : MachineRecord {
+  static constexpr const char* kKind = "resume";
+};
+
+/// Means since the last such record.
+struct TrainRecord {
+  static constexpr const char* kKind = "train";
+  double loss = NAN, learning_rate = NAN, grad_norm = NAN, tokens_per_s = NAN;
+  std::optional<double> peak_share;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("loss", loss, "mean over the steps, nats per token");
+    v("learning_rate", learning_rate, "of the last step");
+    v("grad_norm", grad_norm, "of the last step, before clipping");
+    v("tokens_per_s", tokens_per_s, "of training steps alone");
+    v("peak_share", peak_share, "of the CPU's limit, 0..1");
+  }
+};
+
+struct EvalRecord {
+  static constexpr const char* kKind = "eval";
+  std::string figure = "val_loss";  ///< the name of the run's figure
+  double value = NAN;
+  std::optional<int64_t> val_tokens;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v(figure.c_str(), value, "the run's figure");
+    v("val_tokens", val_tokens, "that it was measured on");
+  }
+};
+
+/// The attention entropy of a layer.
+struct LayerEntropy {
+  int64_t layer = 0, heads = 0;
+  double entropy = NAN;
+  std::vector<double> head_entropies;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("layer", layer, "which, from 0");
+    v("heads", heads, "query heads");
+    v("entropy", entropy, "mean over heads, in nats");
+    v("head_entropies", head_entropies, "of each head, in nats");
+  }
+};
+
+/// The residual stream before a layer, and the units of its feed-forward part that never answer.
+struct LayerActivations {
+  int64_t layer = 0;
+  double residual_rms = NAN;
+  std::vector<double> dead_units;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("layer", layer, "which, from 0; the number of layers stands for what the head reads, before its norm");
+    v("residual_rms", residual_rms, "root mean square of the residual stream in front of it");
+    v("dead_units", dead_units,
+      "of each hidden layer of its feed-forward part: share of the units that were 0 for every token");
+  }
+};
+
+struct ParameterUpdate {
+  std::string name;
+  double gradient = NAN, weight = NAN, update = NAN;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("name", name, "as in the model's file");
+    v("gradient", gradient, "norm of its gradient, before clipping");
+    v("weight", weight, "norm of its values, before the update");
+    v("update", update, "norm of what the optimizer added, over that of the values; 0 where those are 0");
+  }
+};
+
+/// What a step of training looked like from inside.
+struct StepReport {
+  std::vector<LayerEntropy> entropy;
+  std::vector<LayerActivations> activations;
+  std::vector<ParameterUpdate> parameters;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("entropy", entropy, "of attention, layer by layer");
+    v("activations", activations, "layer by layer, and what the head reads");
+    v("parameters", parameters, "in the order of the model's file");
+  }
+};
+
+struct DiagnosticsRecord {
+  static constexpr const char* kKind = "diagnostics";
+  double loss = NAN, step_ms = NAN, looked_ms = NAN;
+  StepReport report;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("loss", loss, "of the step, nats per token");
+    v("step_ms", step_ms, "that the step took, without diagnostics");
+    v("looked_ms", looked_ms, "that diagnostics took");
+    report.visit(v);
+  }
+};
+
+struct WarningRecord {
+  static constexpr const char* kKind = "warning";
+  std::string sign, text;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("sign", sign, "what it was seen by: loss, residual, update, or entropy and the layer");
+    v("text", text, "what goes wrong, with what usually cures it");
+  }
+};
+
+struct SampleRecord {
+  static constexpr const char* kKind = "sample";
+  std::string prompt;
+  std::optional<double> temperature;
+  std::string text;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("prompt", prompt, "what the model continues");
+    v("temperature", temperature, "that it was drawn at");
+    v("text", text, "the continuation");
+  }
+};
+
+/// The last record of a run that gave a value that is not finite.
+struct DivergedRecord {
+  static constexpr const char* kKind = "diverged";
+  std::string place;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("place", place, "where the first value that is not finite was found; empty: nowhere, on looking again");
+  }
+};
+
+/// The loss on a text that was scored as a whole.
+struct TextLossRecord {
+  static constexpr const char* kKind = "text_loss";
+  std::string text;
+  double nats = NAN;
+  int64_t tokens = 0;
+  std::optional<int64_t> bytes;
+  std::vector<std::pair<double, int64_t>> documents;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("text", text, "its name");
+    v("nats", nats, "of all tokens together");
+    v("tokens", tokens, "of the text that were predicted, in place of those trained on");
+    v("bytes", bytes, "of the text");
+    v("documents", documents, "nats and tokens of each");
+  }
+};
+
+struct LayerDistance {
+  int64_t layer = -1, heads = 0, head_dim = 0;
+  double distance = NAN, distance_sd = NAN;
+  std::vector<double> head_distances;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("layer", layer, "which, from 0");
+    v("heads", heads, "query heads");
+    v("head_dim", head_dim, "width of a head");
+    v("distance", distance, "mean over heads, in tokens");
+    v("distance_sd", distance_sd, "sample standard deviation over heads; 0 for a single one");
+    v("head_distances", head_distances, "of each head, in tokens");
+  }
+};
+
+/// How far the attention of each layer looks back (analysis/attention_distance.h).
+struct AttentionDistance {
+  static constexpr const char* kKind = "attention_distance";
+  std::vector<LayerDistance> layers;
+  int64_t sequences = 0, context = 0, queries = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("layers", layers, "first to last");
+    v("sequences", sequences, "that were looked at");
+    v("context", context, "tokens of the longest of them");
+    v("queries", queries, "that count, of all sequences together");
+  }
+};
+
+/// The last record of a run that trained to its end.
+struct EndRecord {
+  static constexpr const char* kKind = "end";
+  std::string figure = "val_loss";    ///< the name of the run's figure
+  std::optional<double> value, best;  ///< absent: there was nothing to validate on
+  double tokens_per_s = NAN;
+  std::optional<int64_t> peak_memory_bytes;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v(figure.c_str(), value, "the run's figure, measured last");
+    v(("best_" + figure).c_str(), best, "the best that it was");
+    v("tokens_per_s", tokens_per_s, "of training steps, over the whole run");
+    v("peak_memory_bytes", peak_memory_bytes, "of the process");
+  }
+};
+
+}  // namespace prism
