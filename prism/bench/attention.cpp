@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "prism/attention/kv_cache.h"
+#include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/kernels/attend.h"

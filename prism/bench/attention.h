@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "prism/bench/measure.h"
-#include "prism/core/fields.h"
 
 namespace prism {
 

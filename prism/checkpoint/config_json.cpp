@@ -282,6 +282,14 @@ ModelConfig prism_from_json(const Json& json, const std::string& source) {
   return config;
 }
 
+/// The fields of a complete config, without the shorthand, which is empty.
+Json complete_to_json(const ModelConfig& config) {
+  Json json = fields_to_json(config);
+  const Json shorthand = fields_to_json(LayersShorthand());
+  for (const auto& [name, value] : shorthand.items()) json.erase(name);
+  return json;
+}
+
 }  // namespace
 
 Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/files.h"
 
 namespace prism {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "prism/checkpoint/tensor_file.h"
-#include "prism/core/fields.h"
 
 namespace prism {
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/random.h"
 
 namespace prism {

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "prism/core/fields.h"
 #include "prism/formats/token_shard.h"
 
 namespace prism {

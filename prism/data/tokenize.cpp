@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/machine.h"
 #include "prism/core/random.h"
 #include "prism/core/stop.h"

@@ -46,8 +46,8 @@ const Kind* find_kind(const std::string& name) {
 const char* FfnConfig::feed_forward_help() {
   static const std::string text = [] {
     std::string formulas;
-    for (const auto& kind : kKinds)
-      formulas += fmt::format("{}{}: {}", formulas.empty() ? "" : "; ", kind.name, kind.formula);
+    for (const auto& row : kKinds)
+      formulas += fmt::format("{}{}: {}", formulas.empty() ? "" : "; ", row.name, row.formula);
     return formulas;
   }();
   return text.c_str();

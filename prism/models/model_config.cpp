@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/names.h"
 
 namespace prism {
@@ -134,13 +135,6 @@ void complete(ModelConfig& config) {
   });
   if (split) check_head_schedule(heads_of(config), config.d_model, config.base_heads, config.allow_any);
   for (size_t i = 0; i < config.layers.size(); ++i) complete_layer(config.layers[i], i, config.d_model);
-}
-
-Json complete_to_json(const ModelConfig& config) {
-  Json json = fields_to_json(config);
-  const Json shorthand = fields_to_json(LayersShorthand());
-  for (const auto& [name, value] : shorthand.items()) json.erase(name);
-  return json;
 }
 
 }  // namespace prism

@@ -11,7 +11,6 @@
 
 #include "prism/attention/head_schedule.h"
 #include "prism/attention/layer_config.h"
-#include "prism/core/fields.h"
 
 namespace prism {
 
@@ -81,8 +80,5 @@ void expand_shorthand(ModelConfig& config);
 /// heads.
 /// @throws InputError naming the layer and the way out.
 void complete(ModelConfig& config);
-
-/// The fields of a complete config, without the shorthand, which is empty.
-Json complete_to_json(const ModelConfig& config);
 
 }  // namespace prism

@@ -54,7 +54,7 @@ TrainResult result_of(const RunState& state, const Figure& figure, bool finished
 Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objective, TrainMachine machine)
     : recipe_(std::move(recipe)),
       objective_(std::move(objective)),
-      machine_(std::move(machine)),
+      machine_(machine),
       folder_(std::move(run)) {}
 
 std::vector<std::string> Trainer::prepare(Start start) {

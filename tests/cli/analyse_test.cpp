@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "prism/core/fields.h"
 #include "tests/cli/commands.h"
 
 namespace prism {

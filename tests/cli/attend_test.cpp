@@ -6,6 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "tests/cli/commands.h"
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "prism/core/fields.h"
 #include "tests/cli/commands.h"
 
 namespace prism {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "prism/core/fields.h"
 #include "tests/cli/process.h"
 
 namespace prism {

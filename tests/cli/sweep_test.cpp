@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "prism/core/fields.h"
 #include "tests/cli/commands.h"
 
 namespace prism {

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "prism/core/fields.h"
 #include "tests/cli/commands.h"
 
 namespace prism {

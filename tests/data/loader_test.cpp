@@ -9,6 +9,7 @@
 #include <set>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "prism/core/stop.h"

@@ -383,7 +383,7 @@ class PenalisedBlock : public Block {
  public:
   using Block::Block;
   Residual forward(const Residual& residual, const ForwardContext& context, torch::ScalarType type) const override {
-    const auto after = Block::forward(residual, context, type);
+    auto after = Block::forward(residual, context, type);
     if (context.auxiliary != nullptr)
       context.auxiliary->add(context.auxiliary->progress() * after.stream_BTD.square().mean());
     return after;

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
