@@ -52,10 +52,7 @@ TrainResult result_of(const RunState& state, const Figure& figure, bool finished
 }  // namespace
 
 Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objective, TrainMachine machine)
-    : recipe_(std::move(recipe)),
-      objective_(std::move(objective)),
-      machine_(machine),
-      folder_(std::move(run)) {}
+    : recipe_(std::move(recipe)), objective_(std::move(objective)), machine_(machine), folder_(std::move(run)) {}
 
 std::vector<std::string> Trainer::prepare(Start start) {
   if (start == Start::fresh) folder_.check_unused();
