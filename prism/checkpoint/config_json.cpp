@@ -4,6 +4,7 @@
 
 #include "prism/attention/layer_list.h"
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 
 namespace prism {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "prism/core/fields.h"
+#include "prism/core/json.h"
 #include "prism/models/model_config.h"
 #include "prism/tokenizer/tokenizer.h"
 

@@ -4,6 +4,7 @@
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 
 namespace prism {
 namespace {

@@ -25,12 +25,10 @@
 #include <vector>
 
 #include "prism/core/error.h"
+#include "prism/core/json.h"
 #include "prism/core/names.h"
 
 namespace prism {
-
-/// JSON that keeps the order of its members, so that saved files read in the order of the fields.
-using Json = nlohmann::ordered_json;
 
 /// One leaf field, for help texts.
 struct FieldDescription {

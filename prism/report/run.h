@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/core/fields.h"
+#include "prism/core/json.h"
 #include "prism/records/run_records.h"
 
 namespace prism {

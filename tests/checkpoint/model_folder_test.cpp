@@ -8,6 +8,7 @@
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/tokenizer/train.h"
 #include "tests/core/message_of.h"
