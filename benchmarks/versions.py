@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two builds of prism in turn: whether a later version is as fast as an earlier one.
 
-    benchmarks/versions.py BEFORE/bin/prism AFTER/bin/prism [--rounds 10]
+    benchmarks/versions.py BEFORE/bin/prism AFTER/bin/prism [--rounds 10] [--only training|attention|prefill]
 
 Runs prism bench training, attention and prefill with each build in turn and prints, for every case, the medians over the
 rounds and their ratio: before over after, so that above 1 the later build is faster. Exit status 1 if a ratio is below
@@ -45,12 +45,15 @@ def main():
     parser.add_argument("before", help="the program of the earlier version")
     parser.add_argument("after", help="the program of the later version")
     parser.add_argument("--rounds", type=int, default=10, help="runs of each, in turn (default 10)")
+    parser.add_argument("--only", choices=[command[0] for command in COMMANDS], help="one of the benchmarks")
     words = parser.parse_args()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "CPU")
     print(f"{datetime.date.today()}, {cpu}, {len(os.sched_getaffinity(0))} cores, {words.rounds} rounds")
     print(f"{'case':44} {'before ms':>10} {'after ms':>10} {'ratio':>6}  {'range of after':>17}")
     slower = False
     for command in COMMANDS:
+        if words.only not in (None, command[0]):
+            continue
         before, after = {}, {}
         for _ in range(words.rounds):
             for program, times in ((words.before, before), (words.after, after)):
