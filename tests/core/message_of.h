@@ -24,7 +24,7 @@ std::string message_of(auto&& call) {
 
 #define EXPECT_CONTAINS(text, words)                                                                      \
   do {                                                                                                    \
-    const std::string& found = text;                                                                      \
+    const std::string found = text; /* no reference: text may be part of a temporary */                   \
     EXPECT_NE(found.find(words), std::string::npos) << "expected " << words << " in \"" << found << "\""; \
   } while (false)
 
