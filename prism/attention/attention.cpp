@@ -19,8 +19,8 @@ Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config
               "attention",
               "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
               config.heads, config.head_dim, config.kv_heads);
-  PRISM_CHECK(config.output_projection || !config.output_bias, "attention",
-              "layer {}: expected an output_projection for output_bias; found none; leave the bias out.", index);
+  PRISM_ASSERT(config.output_projection || !config.output_bias, "attention", "layer {}: a bias of no projection",
+               index);
   const int64_t q_width = config.heads * config.head_dim, kv_width = config.kv_heads * config.head_dim;
   qkv = Linear({.in = d_model,
                 .out = {{{"q_proj"}, q_width, config.heads},

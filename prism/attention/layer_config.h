@@ -32,7 +32,7 @@ struct LayerConfig {
     v("ffn", ffn, "feed-forward part");
     v("qk_norm", qk_norm, "RMSNorm of every query and key head before it turns, one gain for queries and one for keys");
     v("norm", norm, "norms before attention and feed-forward part, rms or none");
-    v("output_projection", output_projection, "W_O behind the heads; without it they add to the residual stream alone");
+    v("output_projection", output_projection, "W_O after the heads; without it they add to the residual stream alone");
     v("output_bias", output_bias, "W_O adds a bias");
   }
 };

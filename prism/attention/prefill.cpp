@@ -6,7 +6,6 @@
 #include "prism/sparse/selectors.h"
 
 namespace prism {
-namespace {}  // namespace
 
 Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, PrefillMeter* meter)
     : options_(options), selector_(find_selector(options.selector, options.settings, costs)), meter_(meter) {

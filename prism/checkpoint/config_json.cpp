@@ -47,7 +47,7 @@ Json scaling_to_json(const RotaryConfig& rotary) {
 }
 
 /// What the config.json of a Llama or Qwen3 keeps of a layer: the fields that transformers has names for. All others
-/// have their defaults, which are Llama's: swiglu, RMSNorm, a projection behind the heads.
+/// have their defaults, which are Llama's: swiglu, RMSNorm, a projection after the heads.
 LayerConfig llama_part(const LayerConfig& layer) {
   LayerConfig llama;
   llama.heads = layer.heads;

@@ -9,6 +9,8 @@
 namespace prism {
 namespace {
 
+constexpr const char* kWeightsName = "model.safetensors";
+
 namespace fs = std::filesystem;
 
 std::string pretty(const Json& json) {
@@ -51,19 +53,30 @@ ModelConfig load_config(const fs::path& path) {
   return config_from_json(read_json(file.string()), file.string());
 }
 
-void load_weights(Decoder decoder, const fs::path& safetensors) {
+fs::path find_weights(const fs::path& folder) {
+  const fs::path safetensors = folder / kWeightsName;
   const fs::path index = safetensors.string() + ".index.json";
   PRISM_CHECK(fs::exists(safetensors) || !fs::exists(index), "model",
               "expected the weights in one file, {}; found several, listed in {}; merge them into one.",
               safetensors.string(), index.string());
-  read_tensors(SafetensorsReader(safetensors), file_tensors(decoder->weights()));
+  PRISM_CHECK(fs::exists(safetensors), "model", "expected a model's weights in {}; found none; name another folder.",
+              safetensors.string());
+  return safetensors;
+}
+
+void load_weights(const std::vector<WeightEntry>& weights, const fs::path& folder) {
+  read_tensors(SafetensorsReader(find_weights(folder)), file_tensors(weights));
+}
+
+void save_weights(const fs::path& folder, const std::vector<WeightEntry>& weights) {
+  write_tensors(folder / kWeightsName, file_tensors(weights));
 }
 
 ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
   ModelFolder model;
   model.folder = find_model_folder(path);
   model.decoder = Decoder(load_config(model.folder));
-  load_weights(model.decoder, model.folder / "model.safetensors");
+  load_weights(model.decoder->weights(), model.folder);
   model.decoder->set_compute_type(compute_type);
   if (fs::exists(model.folder / "tokenizer.json")) {
     model.tokenizer = Tokenizer::load(model.folder);
@@ -78,7 +91,7 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
 }
 
 void save_model(const fs::path& folder, Decoder decoder, const Tokenizer* tokenizer) {
-  write_tensors(folder / "model.safetensors", file_tensors(decoder->weights()));
+  save_weights(folder, decoder->weights());
   write_file(folder / "config.json", pretty(config_to_json(decoder->config(), tokenizer)));
   write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
   if (tokenizer == nullptr) return;

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
@@ -31,8 +32,15 @@ ModelConfig load_config(const std::filesystem::path& path);
 /// @throws InputError for missing or truncated files, tensors of another shape, a tokenizer larger than the embedding.
 ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
 
-/// Copies the tensors of a file into a decoder. @throws InputError unless every tensor is there in the right shape.
-void load_weights(Decoder decoder, const std::filesystem::path& safetensors);
+/// The file of a model folder's weights. @throws InputError if there is none, or there are several.
+std::filesystem::path find_weights(const std::filesystem::path& folder);
+
+/// Copies the tensors of a model folder's model.safetensors into a model's weights. @throws InputError unless every
+/// tensor is there in the right shape.
+void load_weights(const std::vector<WeightEntry>& weights, const std::filesystem::path& folder);
+
+/// Writes model.safetensors into `folder`, which exists. Weights are written in their own dtype.
+void save_weights(const std::filesystem::path& folder, const std::vector<WeightEntry>& weights);
 
 /// Writes all files of a model folder into `folder`, which exists. Weights are written in their own dtype.
 /// @param tokenizer  may be null.

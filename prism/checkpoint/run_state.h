@@ -1,7 +1,7 @@
 // The checkpoints of a run: model folders with the state that lets training go on bit for bit.
 //
 //   run/checkpoints/step-00000120      model, optimizer.safetensors, state.json: what --resume continues from
-//   run/checkpoints/best-00000080      model only: the lowest validation loss so far
+//   run/checkpoints/best-00000080      model only: the best validation so far, by the run's figure
 //   run/checkpoints/weights-00000064   model only: the steps that the recipe asked for
 //
 // A checkpoint is written under a temporary name, flushed, and renamed: under its own name it is always whole.
@@ -21,7 +21,7 @@ namespace prism {
 struct RunState {
   int64_t prism_format = 2;  ///< 1: best_val_loss and last_val_loss, with -1 for none
   int64_t step = 0, tokens = 0;
-  bool evaluation_pending = false;  ///< stopped between the step and the validation that was due behind it
+  bool evaluation_pending = false;  ///< stopped between the step and the validation that was due after it
   int64_t windows = 0;              ///< position of the loader
   int64_t records_bytes = 0;        ///< length of records.jsonl
   double seconds = 0, step_seconds = 0;
@@ -72,7 +72,7 @@ class CheckpointStore {
   void save(CheckpointKind kind, int64_t step, const std::function<void(const std::filesystem::path&)>& write);
   /// Deletes the oldest of a kind beyond the `keep` newest.
   void prune(CheckpointKind kind, int64_t keep);
-  /// Deletes those of a kind that lie behind `step`.
+  /// Deletes those of a kind of later steps than `step`.
   void discard_after(CheckpointKind kind, int64_t step);
   /// Steps of the whole checkpoints of a kind, ascending.
   std::vector<int64_t> steps(CheckpointKind kind) const;

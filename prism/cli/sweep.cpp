@@ -20,7 +20,6 @@
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
 #include "prism/report/verdict.h"
-#include "prism/training/objective.h"
 #include "prism/training/schedule_sweep.h"
 
 namespace prism {
@@ -226,7 +225,7 @@ void print_rungs(const ScheduleSearch& search) {
   for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
     fmt::print("  {:<8}{:>12} tokens{:>6} schedules\n", rung_name(rung), grouped(rung_tokens(search, rung)),
                schedules.size());
-    schedules = best_schedules(search, schedules, std::vector<double>(schedules.size()));
+    schedules = best_schedules(search, schedules, std::vector<double>(schedules.size()), Figure());
   }
   for (const auto& schedule : search.candidates) fmt::print("{}\n", format_head_schedule(schedule));
 }
@@ -268,7 +267,7 @@ int search_schedules(const SweepWords& words, const std::vector<Override>& overr
     if (last && steps > 0 && !time_runs(words, records, sweep, runs, steps)) return 1;
     const auto comparison = print_comparison(words, out, sweep, runs, rung + 1);
     if (last && !words.json) print_front(comparison);
-    schedules = best_schedules(search, schedules, losses_of(schedules, runs), make_objective(search.base)->figure());
+    schedules = best_schedules(search, schedules, losses_of(schedules, runs), comparison.figure);
     if (schedules.empty())
       throw FailedError("sweep", fmt::format("expected a validation loss of {}'s schedules; found that none has one; "
                                              "see the logs in {}.",

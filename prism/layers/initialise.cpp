@@ -45,12 +45,12 @@ void draw_ladder(const WeightEntry& entry, const Initialisation& options, uint64
 
 void initialise_normal(torch::Tensor values, double std, uint64_t seed, std::string_view name) {
   torch::NoGradGuard no_gradients;
-  values.normal_(0.0, std, generator_of(seed, name));
+  values.copy_(torch::empty_like(values, torch::kCPU).normal_(0.0, std, generator_of(seed, name)));
 }
 
 void initialise_uniform(torch::Tensor values, double bound, uint64_t seed, std::string_view name) {
   torch::NoGradGuard no_gradients;
-  values.uniform_(-bound, bound, generator_of(seed, name));
+  values.copy_(torch::empty_like(values, torch::kCPU).uniform_(-bound, bound, generator_of(seed, name)));
 }
 
 void initialise(const std::vector<WeightEntry>& weights, const Initialisation& initialisation, uint64_t seed) {

@@ -15,12 +15,7 @@ void DecoderImpl::visit(WeightVisitor& v) const {
 }
 
 void DecoderImpl::initialise(uint64_t seed) {
-  prism::initialise(weights(),
-                    {.scheme = config().initialisation,
-                     .std = config().init_std,
-                     .layers = config().layers.size(),
-                     .d_model = config().d_model},
-                    seed);
+  prism::initialise(weights(), initialisation_of(config()), seed);
 }
 
 Decoder::Decoder(const ModelConfig& config) : impl_(std::make_shared<DecoderImpl>(config)) {

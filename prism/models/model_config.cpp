@@ -39,6 +39,8 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
               "layer {}: expected heads that are d_model = {} wide together where no output_projection makes them so; "
               "found {} of width {}; add the projection.",
               index, d_model, layer.heads, layer.head_dim);
+  PRISM_CHECK(layer.output_projection || !layer.output_bias, "model",
+              "layer {}: expected an output_projection for output_bias; found none; leave the bias out.", index);
   if (layer.rotary.turns()) rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
 }
 

@@ -9,6 +9,13 @@
 
 namespace prism {
 
+Initialisation initialisation_of(const ModelConfig& config) {
+  return {.scheme = config.initialisation,
+          .std = config.init_std,
+          .layers = config.layers.size(),
+          .d_model = config.d_model};
+}
+
 Trunk::Trunk(ModelConfig config) : embedding(config.vocab_size, config.d_model), config_(std::move(config)) {
   const auto rotary = std::make_shared<RotaryCache>();
   if (config_.learned_positions) positions = Embedding(config_.context, config_.d_model);

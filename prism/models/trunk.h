@@ -2,7 +2,7 @@
 // (language_model_head.h).
 //
 //   Trunk trunk(config);
-//   initialise(trunk, ...)
+//   initialise(weights_of(trunk), initialisation_of(config), seed);
 //   auto hidden = trunk.forward(tokens_BT, ForwardContext{});
 #pragma once
 
@@ -10,10 +10,14 @@
 #include <vector>
 
 #include "prism/layers/embedding.h"
+#include "prism/layers/initialise.h"
 #include "prism/models/block.h"
 #include "prism/models/model_config.h"
 
 namespace prism {
+
+/// What a config says of how weights are drawn.
+Initialisation initialisation_of(const ModelConfig& config);
 
 // B batch, T positions
 class Trunk {

@@ -163,10 +163,14 @@ std::vector<RunEvent> read_run_events(const std::filesystem::path& run) {
 }
 
 std::optional<RunEvent> last_run_event(const std::filesystem::path& run) {
-  if (!std::filesystem::exists(run / kRunRecordsName)) return std::nullopt;
-  auto events = read_run_events(run);
-  if (events.empty()) return std::nullopt;
-  return std::move(events.back());
+  const auto file = run / kRunRecordsName;
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  const auto records = read_records(file);
+  if (records.empty()) return std::nullopt;
+  RunEventReader reader(file);
+  auto event = reader.read(records.front());  // which names the figure of the others
+  if (records.size() > 1) event = reader.read(records.back());
+  return event;
 }
 
 }  // namespace prism

@@ -58,7 +58,9 @@ LossScale loss_scale(const Comparison& comparison, Losses losses) {
   const auto later = [&](const CurvePoint& point) {
     return static_cast<double>(point.tokens) >= kFirstPart * static_cast<double>(most);
   };
-  const bool use_all = std::count_if(all.begin(), all.end(), later) < 4;
+  // The first part of a loss is far above the rest; a figure that is no loss may begin at either end of its scale.
+  const bool is_loss = both || losses == Losses::training;
+  const bool use_all = !is_loss || std::count_if(all.begin(), all.end(), later) < 4;
   LossScale scale;
   for (const auto& point : all) {
     scale.highest = std::max(scale.highest, point.loss);

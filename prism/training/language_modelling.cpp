@@ -157,6 +157,7 @@ void LanguageModelling::initialise(const Recipe& recipe) {
         "init: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that.",
         tokenizer_->fingerprint_text(), theirs, folder.string());
   }
+  find_weights(folder);  // throws, and then their shapes are not the cause
   try {
     load(folder);
   } catch (const InputError& error) {

@@ -40,6 +40,6 @@ Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<Head
 /// Source: successive halving, arXiv 1502.07943. Differs: what is left over when `factor` does not divide them keeps
 /// one more.
 std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std::vector<HeadSchedule>& schedules,
-                                         const std::vector<double>& losses, const Figure& figure = {});
+                                         const std::vector<double>& losses, const Figure& figure);
 
 }  // namespace prism

@@ -200,8 +200,6 @@ TEST(Attention, AddsABiasToItsOutputWhereItHasOne) {
   EXPECT_EQ(weights.size(), weights_of(plain).size() + 1);
   EXPECT_EQ(weights.back().traits.role, WeightRole::bias);
   EXPECT_EQ(weights.back().tensors[0].name, "o_proj.bias");
-  config.output_projection = false;
-  EXPECT_REFUSED(Attention(24, 1e-6, config, 3, rotary), "layer 3: expected an output_projection for output_bias");
 }
 
 TEST(Probe, IsShownWhatTheOutputIsComputedFrom) {

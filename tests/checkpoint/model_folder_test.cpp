@@ -402,13 +402,13 @@ TEST_F(ModelFolderTest, RefusesAFileOfFormat1ThatItCannotRun) {
 TEST_F(ModelFolderTest, RefusesTensorsOfAnotherShapeMissingOrLeftOver) {
   auto small = make_decoder(config_of("2x1")), large = make_decoder(config_of("2x2"));
   save_model(folder_, small, nullptr);
-  EXPECT_THROW(load_weights(large, folder_ / "model.safetensors"), InputError);
+  EXPECT_THROW(load_weights(large->weights(), folder_), InputError);
   save_model(folder_, large, nullptr);
-  EXPECT_THROW(load_weights(small, folder_ / "model.safetensors"), InputError);
+  EXPECT_THROW(load_weights(small->weights(), folder_), InputError);
   auto wider = config_of("2x2");
   wider.layers.back().ffn.width = 14;
   try {
-    load_weights(make_decoder(wider), folder_ / "model.safetensors");
+    load_weights(make_decoder(wider)->weights(), folder_);
     FAIL();
   } catch (const InputError& error) {
     EXPECT_NE(std::string(error.what()).find("model.layers.1.mlp.gate_proj.weight: expected [14, 16]"),

@@ -75,10 +75,10 @@ TEST_F(ScheduleSearchFolder, KeepsTheRatioOfGroupedHeads) {
 TEST_F(ScheduleSearchFolder, KeepsTheLowestLossesInTheirOrder) {
   const auto search = load_search(R"(, "search": {"head_dim_step": 2, "factor": 3})");
   const std::vector<HeadSchedule> schedules = {{1}, {2}, {3}, {4}, {5}};
-  EXPECT_EQ(best_schedules(search, schedules, {3, std::nan(""), 1, 2, 0.5}), (std::vector<HeadSchedule>{{3}, {5}}));
-  EXPECT_EQ(best_schedules(search, schedules, {3, std::nan(""), std::nan(""), std::nan(""), std::nan("")}),
+  EXPECT_EQ(best_schedules(search, schedules, {3, std::nan(""), 1, 2, 0.5}, {}), (std::vector<HeadSchedule>{{3}, {5}}));
+  EXPECT_EQ(best_schedules(search, schedules, {3, std::nan(""), std::nan(""), std::nan(""), std::nan("")}, {}),
             (std::vector<HeadSchedule>{{1}}));
-  EXPECT_TRUE(best_schedules(search, {{7}}, {std::nan("")}).empty());
+  EXPECT_TRUE(best_schedules(search, {{7}}, {std::nan("")}, {}).empty());
   EXPECT_EQ(best_schedules(search, schedules, {3, std::nan(""), 1, 2, 0.5}, {"accuracy", false}),
             (std::vector<HeadSchedule>{{1}, {4}}));
 }

@@ -108,7 +108,7 @@ TEST(SharedWeight, IsSteppedOnceAndResumesBitForBitWithEveryOptimizer) {
 
     const auto resumed = sharing_decoder();
     auto again = make(resumed);
-    load_weights(resumed, temporary.path() / "model.safetensors");
+    load_weights(resumed->weights(), temporary.path());
     load_optimizer(temporary.path(), again.state());
     again.set_steps(2);
     for (const uint64_t seed : {3, 4}) step(resumed, again, seed);
