@@ -127,6 +127,20 @@ Json run_event_to_json(const RunEvent& event) {
       event.record);
 }
 
+bool is_figure_name(std::string_view name) {
+  if (name == Figure().name) return true;
+  if (name.empty() || name.size() > 40 ||
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
+    return false;
+  EvalRecord eval;
+  eval.val_tokens = 0;
+  EndRecord end;
+  end.peak_memory_bytes = 0;
+  for (const RunRecord& record : {RunRecord(eval), RunRecord(end)})
+    if (run_event_to_json({{0, 0, 0}, record}).contains(std::string(name))) return false;
+  return true;
+}
+
 RunEvent read_run_event(const Json& json, std::string_view where, const std::string& figure) {
   RecordFields fields(json, where);
   Kind kind;

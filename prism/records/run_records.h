@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,10 @@ struct Figure {
   std::string noun() const { return name.starts_with("val_") ? name.substr(4) : name; }
   const char* best() const { return less_is_better ? "lowest" : "highest"; }
 };
+
+/// Whether a figure may have this name, which becomes a field of records and part of headings: up to 40 small letters,
+/// digits and _, and no other field of the records that hold the figure.
+bool is_figure_name(std::string_view name);
 
 struct LayerRecord {
   int64_t heads = 0, kv_heads = 0, head_dim = 0, ffn_width = 0;

@@ -124,10 +124,8 @@ class RunReader {
     run_.dtype = record.dtype;
     run_.figure = record.figure.value_or(Figure());
     // It becomes part of headings and of axes, which are our own words otherwise.
-    const std::string& figure = run_.figure.name;
-    check(!figure.empty() && figure.size() <= 40 &&
-              figure.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos,
-          records_.where(), "up to 40 small letters, digits and _", "figure's name", figure);
+    check(is_figure_name(run_.figure.name), records_.where(),
+          "no other field of records but up to 40 small letters, digits and _", "figure's name", run_.figure.name);
     run_.tokenizer = record.tokenizer.value_or("");
     run_.validation = record.validation.value_or("");
     run_.seed = record.seed;

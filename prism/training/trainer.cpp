@@ -58,6 +58,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
   if (start == Start::fresh) folder_.check_unused();
   check_train_options(recipe_.train);
   objective_->open(recipe_);
+  PRISM_ASSERT(is_figure_name(objective_->figure().name), "train", "a figure named {}", objective_->figure().name);
   check_training(recipe_);
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps(recipe_));
   auto notes = objective_->notes();

@@ -211,6 +211,11 @@ TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
             }).find("add the projection"),
             std::string::npos);
   EXPECT_NE(rejects([](ModelConfig& c) {
+              c.layers.back().output_bias = true;
+              c.layers.back().output_projection = false;
+            }).find("expected an output_projection for output_bias"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
               for (auto& layer : c.layers) layer.heads = layer.kv_heads = 16, layer.head_dim = 0;
             }).find("even width"),
             std::string::npos);

@@ -148,5 +148,13 @@ TEST(RunEvent, SurvivesAnyChangeOfALine) {
   EXPECT_GT(refused, 100);
 }
 
+TEST(FigureName, IsSmallLettersAndNoOtherFieldOfItsRecords) {
+  for (const char* name : {"val_loss", "accuracy", "f1", "top_5"}) EXPECT_TRUE(is_figure_name(name)) << name;
+  for (const char* name :
+       {"", "F1", "a b", "tokens", "step", "kind", "seconds", "val_tokens", "tokens_per_s", "peak_memory_bytes"})
+    EXPECT_FALSE(is_figure_name(name)) << name;
+  EXPECT_FALSE(is_figure_name(std::string(41, 'a')));
+}
+
 }  // namespace
 }  // namespace prism

@@ -48,6 +48,8 @@ TEST(FindVerdict, TakesTheHighestWhereMoreIsBetter) {
   EXPECT_EQ(table.columns[2].header, "val accuracy");
   EXPECT_EQ(table.columns[3].header, "Δ val accuracy") << "no perplexity";
   EXPECT_EQ(valid_plot(comparison).y.label, "validation accuracy");
+  for (auto& run : runs) run.valid.insert(run.valid.begin(), {1, 0.01, 0});
+  EXPECT_LE(valid_plot(compare_runs(runs)).y.low, 0.01) << "an accuracy begins low";
   EXPECT_DOUBLE_EQ(first_reach({{100, 0.2, 1}, {200, 0.4, 2}}, 0.3, comparison.figure)->tokens, 150);
   runs.back().figure = {};
   EXPECT_NE(message_of([&] { compare_runs(runs); }).find("validated by one figure; found accuracy in"),

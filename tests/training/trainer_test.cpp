@@ -285,6 +285,9 @@ TEST_F(Run, BeginsWithTheWeightsOfAnotherModelWhateverItsHeads) {
   r.init = (folder_.path() / "first").string();
   r.model.layers[1].ffn.width = 40;
   EXPECT_REFUSED(train(r, "third"), "init: expected weights that fit");
+  const auto weights_file = find_model_folder(folder_.path() / "first") / "model.safetensors";
+  fs::rename(weights_file, weights_file.string() + ".index.json");
+  EXPECT_REFUSED(train(r, "third"), "merge them into one");
   EXPECT_FALSE(fs::exists(folder_.path() / "third"));
 }
 
