@@ -14,6 +14,7 @@
 #include "prism/cli/command.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
+#include "prism/core/mapped_file.h"
 #include "prism/core/names.h"
 
 namespace prism {
@@ -87,6 +88,7 @@ int run_checked(const Arguments& words) {
 
 int main(int count, char** words) {
   prism::open_standard_streams();
+  prism::explain_shortened_files();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is reported by who writes it
   int status = 1;
   try {

@@ -28,10 +28,10 @@ pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
   std::vector<char*> arguments = {const_cast<char*>("prism")};
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const Descriptor output(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  const pid_t parent = ::getpid(), child = output.get() < 0 ? -1 : ::fork();
+  const Descriptor output = open_output(log, O_WRONLY | O_APPEND, "sweep");
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0)
-    throw FailedError("sweep", fmt::format("cannot start a run that writes to {}: {}.", log.string(),
+    throw FailedError("sweep", fmt::format("expected to start a run; found: {}; choose fewer --jobs.",
                                            std::error_code(errno, std::generic_category()).message()));
   if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

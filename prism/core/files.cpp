@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,21 +23,24 @@ std::string reason(int code) {
   return std::strerror(code);
 }
 
-[[noreturn]] void fail_write(const fs::path& path, int code) {
-  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
-  throw FailedError("write", fmt::format("expected to write {}; found: {}; {}.", path.string(), reason(code),
-                                         full ? "free some space and run again, nothing that was there is lost"
-                                              : "choose another place or mend its permissions"));
+/// What a path of this mode is, where it is no regular file.
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
 }
 
-Descriptor open_readable(const fs::path& path, size_t* size) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) fail_read(path, errno);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail_read(path, errno);
-  if (S_ISDIR(status.st_mode)) fail_read(path, EISDIR);
-  *size = static_cast<size_t>(status.st_size);
-  return file;
+/// @throws InputError unless `path`, as open() left `file`, is a regular file. A path that could not be opened is
+/// looked at by its name: the system refuses sockets, and pipes without a reader, with reasons that help nobody.
+void check_regular(const fs::path& path, const Descriptor& file, struct stat* status) {
+  const int code = errno;
+  const int looked = file.get() >= 0 ? ::fstat(file.get(), status) : ::stat(path.c_str(), status);
+  if (looked == 0 && !S_ISREG(status->st_mode))
+    throw InputError("files", fmt::format("expected a file at {}; found {}; name a regular file{}.", path.string(),
+                                          kind_of(status->st_mode),
+                                          S_ISFIFO(status->st_mode) ? ", or - where standard input is read" : ""));
+  errno = code;
 }
 
 /// Where a file of that name would be: of a link, what it names.
@@ -57,7 +59,7 @@ fs::path check_target(const std::string& operation, const fs::path& path) {
   return unreachable ? path : target;
 }
 
-/// Not trusting st_size: pipes and /proc say 0.
+/// To the end, whatever size the system says: pipes and /proc say 0.
 std::string read_to_end(int file, const fs::path& path) {
   std::string bytes;
   char buffer[1 << 16];
@@ -67,8 +69,8 @@ std::string read_to_end(int file, const fs::path& path) {
     if (count < 0) fail_read(path, errno);
     if (count == 0) return bytes;
     bytes.append(buffer, static_cast<size_t>(count));
-    PRISM_CHECK(bytes.size() <= kMostBytesRead, "read", "{}: expected at most {} bytes; found more; is it a device?",
-                path.string(), kMostBytesRead);
+    PRISM_CHECK(bytes.size() <= kMostBytesRead, "read",
+                "{}: expected at most {} bytes; found more; name a smaller file.", path.string(), kMostBytesRead);
   }
 }
 
@@ -76,8 +78,21 @@ std::string read_to_end(int file, const fs::path& path) {
 
 void fail_read(const fs::path& path, int code) {
   throw InputError("read",
-                   fmt::format("expected a readable file at {}; found: {}; name another, or mend its permissions.",
+                   fmt::format("expected a readable file at {}; found: {}; name another, or change its permissions.",
                                path.string(), reason(code)));
+}
+
+void fail_shortened(const fs::path& path, size_t expected, size_t found) {
+  throw FailedError("read", fmt::format("expected {} bytes in {}; found {}: another program made the file shorter "
+                                        "while it was read; restore it and run again.",
+                                        expected, path.string(), found));
+}
+
+void fail_write(const fs::path& path, int code, std::string_view operation) {
+  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+  throw FailedError(operation, fmt::format("expected to write {}; found: {}; {}.", path.string(), reason(code),
+                                           full ? "free some space and run again, nothing that was there is lost"
+                                                : "choose another place or change its permissions"));
 }
 
 void Descriptor::close() {
@@ -85,10 +100,31 @@ void Descriptor::close() {
   value_ = -1;
 }
 
+Descriptor open_regular(const fs::path& path, size_t* size) {
+  // A pipe would wait for who writes to it.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  check_regular(path, file, &status);
+  if (file.get() < 0) fail_read(path, errno);
+  if (size != nullptr) *size = static_cast<size_t>(status.st_size);
+  return file;
+}
+
+Descriptor open_output(const fs::path& path, int flags, std::string_view operation) {
+  constexpr mode_t kEveryone = 0666;
+  Descriptor file(::open(path.c_str(), flags | O_CREAT | O_NONBLOCK | O_CLOEXEC, kEveryone));
+  struct stat status {};
+  check_regular(path, file, &status);
+  if (file.get() < 0) fail_write(path, errno, operation);
+  return file;
+}
+
 std::string read_file(const fs::path& path) {
   size_t size = 0;
-  const Descriptor file = open_readable(path, &size);
-  return read_to_end(file.get(), path);
+  const Descriptor file = open_regular(path, &size);
+  std::string bytes = read_to_end(file.get(), path);
+  if (bytes.size() < size) fail_shortened(path, size, bytes.size());
+  return bytes;
 }
 
 std::string read_standard_input() {
@@ -205,33 +241,12 @@ void AtomicFile::commit() {
   sync_folder(path_.parent_path());
 }
 
-MappedFile::MappedFile(const fs::path& path) {
-  const Descriptor file = open_readable(path, &size_);
-  if (size_ == 0) return;
-  data_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (data_ == MAP_FAILED) {
-    data_ = nullptr;
-    fail_read(path, errno);
-  }
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(data_, size_);
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
 FolderLock::FolderLock(const fs::path& folder, std::string_view operation) {
   const fs::path path = folder / ".lock";
-  file_ = Descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (file_.get() < 0) fail_write(path, errno);
+  std::error_code unreachable;
+  PRISM_CHECK(!fs::is_symlink(fs::symlink_status(path, unreachable)), operation,
+              "expected {} to be a file; found a link; remove it.", path.string());
+  file_ = open_output(path, O_RDWR | O_NOFOLLOW, operation);
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     throw FailedError(operation, fmt::format("expected {} to be free; found that process {} works in it; wait for it, "
                                              "stop it, or choose another folder.",

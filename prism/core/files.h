@@ -1,4 +1,4 @@
-// Files that are either whole or absent: temporary name, fsync, rename; mapped reading; locks between processes.
+// Files that are either whole or absent: temporary name, fsync, rename; locks between processes.
 //
 //   AtomicFile file(folder / "model.safetensors");  file.write(bytes);  file.commit();
 #pragma once
@@ -32,10 +32,21 @@ class Descriptor {
   int value_;
 };
 
-/// The file's bytes. @throws InputError if it cannot be read, with the system's reason, or never ends (kMostBytesRead).
+/// Opens a regular file for reading. Never waits, whatever has the name.
+/// @param size  if given, receives the file's size in bytes, which files of /proc give as 0.
+/// @throws InputError if it cannot be opened, with the system's reason; for folders, pipes, devices and sockets.
+Descriptor open_regular(const std::filesystem::path& path, size_t* size = nullptr);
+
+/// Opens a regular file for writing and makes it if it is absent. Never waits.
+/// @param flags  beside O_WRONLY or O_RDWR and O_CREAT, e.g. O_APPEND or O_NOFOLLOW.
+/// @throws FailedError naming `operation` with the system's reason; InputError for folders, pipes, devices and sockets.
+Descriptor open_output(const std::filesystem::path& path, int flags, std::string_view operation);
+
+/// The file's bytes. @throws InputError as open_regular, or for more than kMostBytesRead; FailedError if another
+/// program makes the file shorter meanwhile.
 std::string read_file(const std::filesystem::path& path);
 
-/// Standard input to its end. @throws as read_file.
+/// Standard input to its end, whatever it is. @throws InputError if it cannot be read or for more than kMostBytesRead.
 std::string read_standard_input();
 
 /// What is read whole (texts of people, JSON, tokenizers) is smaller than this; weights and tokens are mapped.
@@ -43,6 +54,10 @@ constexpr size_t kMostBytesRead = size_t{1} << 28;
 
 /// Throws what read_file() throws for the system's error `code`.
 [[noreturn]] void fail_read(const std::filesystem::path& path, int code);
+/// Throws what read_file() throws for a file that ended before the bytes it had when it was opened.
+[[noreturn]] void fail_shortened(const std::filesystem::path& path, size_t expected, size_t found);
+/// Throws that `path` could not be written: the system's reason and what helps. @param operation  e.g. "write".
+[[noreturn]] void fail_write(const std::filesystem::path& path, int code, std::string_view operation = "write");
 
 /// Writes all of `bytes` to `path`, atomically. @throws FailedError (disk full, not writable): `path` is as before.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
@@ -107,27 +122,10 @@ class AtomicFile {
   Descriptor file_;
 };
 
-/// A file mapped for reading; empty files map to an empty span.
-class MappedFile {
- public:
-  MappedFile() = default;
-  /// @throws InputError if it cannot be opened or mapped.
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-
-  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
-
- private:
-  void* data_ = nullptr;
-  size_t size_ = 0;
-};
-
 /// Exclusive lock on `folder` (its file `.lock`), held until destruction and dropped by the system if the process dies.
 class FolderLock {
  public:
-  /// @throws FailedError if another process holds it: names that process.
+  /// @throws FailedError if another process holds it: names that process. InputError if `.lock` is a link or no file.
   FolderLock(const std::filesystem::path& folder, std::string_view operation);
 
  private:

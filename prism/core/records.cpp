@@ -5,30 +5,30 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 namespace prism {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& path) {
-  throw FailedError("records", fmt::format("expected to write {}; found: {}; free some space or choose another folder.",
-                                           path.string(), std::strerror(errno)));
+constexpr const char* kRecordsOperation = "records";
+
+void check_length(const std::filesystem::path& path, int64_t expected, int64_t found) {
+  PRISM_CHECK(expected <= found, kRecordsOperation,
+              "{}: expected at least {} bytes, as the checkpoint recorded; found {}; restore the file or start a new "
+              "run.",
+              path.string(), expected, found);
 }
 
 }  // namespace
 
 RecordWriter::RecordWriter(const std::filesystem::path& path, int64_t keep_bytes) : path_(path) {
-  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (file_.get() < 0) fail(path_);
+  file_ = open_output(path, O_WRONLY, kRecordsOperation);
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) fail(path_);
-  PRISM_CHECK(
-      keep_bytes <= status.st_size, "records",
-      "{}: expected at least {} bytes, as the checkpoint recorded; found {}; restore the file or start a new run.",
-      path.string(), keep_bytes, status.st_size);
+  if (::fstat(file_.get(), &status) != 0) fail_write(path_, errno, kRecordsOperation);
+  check_length(path, keep_bytes, status.st_size);
   // A writer that was killed may have left half a line, which a new record must not continue.
   bytes_ = keep_bytes >= 0 ? keep_bytes : static_cast<int64_t>(read_file(path).rfind('\n') + 1);
-  if (::ftruncate(file_.get(), bytes_) != 0 || ::lseek(file_.get(), bytes_, SEEK_SET) < 0) fail(path_);
+  if (::ftruncate(file_.get(), bytes_) != 0 || ::lseek(file_.get(), bytes_, SEEK_SET) < 0)
+    fail_write(path_, errno, kRecordsOperation);
 }
 
 void RecordWriter::write(const Json& record) {
@@ -37,19 +37,27 @@ void RecordWriter::write(const Json& record) {
   while (written < line.size()) {
     const ssize_t count = ::write(file_.get(), line.data() + written, line.size() - written);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path_);
+    if (count < 0) fail_write(path_, errno, kRecordsOperation);
     written += static_cast<size_t>(count);
   }
   bytes_ += static_cast<int64_t>(line.size());
 }
 
 int64_t RecordWriter::sync() {
-  if (::fsync(file_.get()) != 0) fail(path_);
+  if (::fsync(file_.get()) != 0) fail_write(path_, errno, kRecordsOperation);
   return bytes_;
 }
 
-std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut) {
-  const std::string text = read_file(path);
+std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut, std::optional<int64_t> bytes) {
+  std::string text = read_file(path);
+  if (bytes) {
+    check_length(path, *bytes, static_cast<int64_t>(text.size()));
+    text.resize(static_cast<size_t>(*bytes));
+    PRISM_CHECK(text.empty() || text.back() == '\n', "records",
+                "{}: expected a line to end at byte {}, as the checkpoint recorded; found another byte; restore the "
+                "file or start a new run.",
+                path.string(), *bytes);
+  }
   if (is_cut != nullptr) *is_cut = !text.empty() && text.back() != '\n';
   std::vector<Json> records;
   size_t line = 1;

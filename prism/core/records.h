@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "prism/core/fields.h"
@@ -34,7 +35,10 @@ class RecordWriter {
 
 /// All whole records of a file; a last line without its newline (a writer was killed) is left out.
 /// @param is_cut  if given, set to whether there was such a line.
-/// @throws InputError naming the line that is no JSON object.
-std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut = nullptr);
+/// @param bytes   if given, only the lines of this many bytes from the beginning, as a checkpoint recorded them.
+/// @throws InputError naming the line that is no JSON object; for a file that is shorter than `bytes`, or has no end of
+///         a line there.
+std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut = nullptr,
+                               std::optional<int64_t> bytes = {});
 
 }  // namespace prism

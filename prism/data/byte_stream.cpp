@@ -1,6 +1,5 @@
 #include "prism/data/byte_stream.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -51,21 +50,21 @@ const PackingRow* row_by_ending(std::string_view name) {
 /// An open file, its first bytes looked at before they are handed out, and everything that passes counted.
 struct RawFile {
   std::string name;
-  int descriptor = -1;
+  Descriptor file;   ///< none: standard input
+  size_t size = 0;   ///< of the file as it was opened; 0: unknown
+  size_t taken = 0;  ///< bytes of it
   const std::atomic<bool>* cancelled = nullptr;
   std::string head;  ///< read already, not handed out yet
   int64_t consumed = 0;
   ZstdFrames frames;
   bool follow_frames = false;
 
-  ~RawFile() {
-    if (descriptor > STDIN_FILENO) ::close(descriptor);
-  }
+  int descriptor() const { return file.get() < 0 ? STDIN_FILENO : file.get(); }
 
   /// Waits without reading, so that a stop signal is seen on a silent pipe.
   void wait() const {
     struct pollfd request {
-      descriptor, POLLIN, 0
+      descriptor(), POLLIN, 0
     };
     constexpr int kPatience_ms = 200;
     for (;;) {
@@ -76,12 +75,15 @@ struct RawFile {
     }
   }
 
-  size_t read_descriptor(char* out, size_t size) {
+  size_t read_descriptor(char* out, size_t wanted) {
     for (;;) {
       wait();
-      const ssize_t count = ::read(descriptor, out, size);
-      if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) fail_read(name, errno);
+      const ssize_t count = ::read(descriptor(), out, wanted);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail_read(name, errno);
+      taken += static_cast<size_t>(count);
+      if (count == 0 && wanted > 0 && taken < size) fail_shortened(name, size, taken);
+      return static_cast<size_t>(count);
     }
   }
 
@@ -95,13 +97,13 @@ struct RawFile {
     }
   }
 
-  size_t read(char* out, size_t size) {
-    size_t count = std::min(size, head.size());
+  size_t read(char* out, size_t wanted) {
+    size_t count = std::min(wanted, head.size());
     if (count > 0) {
       std::memcpy(out, head.data(), count);
       head.erase(0, count);
     } else {
-      count = read_descriptor(out, size);
+      count = read_descriptor(out, wanted);
     }
     consumed += static_cast<int64_t>(count);
     if (follow_frames) frames.pass({out, count});
@@ -132,8 +134,7 @@ class ByteStream::Impl {
     file_.cancelled = cancelled;
     const bool standard_input = path == "-";
     file_.name = standard_input ? "standard input" : path;
-    file_.descriptor = standard_input ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file_.descriptor < 0) fail_read(path, errno);
+    if (!standard_input) file_.file = open_regular(path, &file_.size);
     file_.read_head();
     const PackingRow* named = row_by_ending(path);
     for (const PackingRow& row : kPackings) {

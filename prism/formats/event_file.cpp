@@ -15,6 +15,7 @@
 namespace prism {
 namespace {
 
+constexpr const char* kEventOperation = "tensorboard";
 /// What is kept before it is handed on.
 constexpr size_t kMostKept = 1 << 20;
 
@@ -96,18 +97,11 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void fail(const std::filesystem::path& path) {
-  throw FailedError("tensorboard",
-                    fmt::format("expected to write {}; found: {}; free some space or choose another folder.",
-                                path.string(), std::strerror(errno)));
-}
-
 }  // namespace
 
 EventFile::EventFile(const std::filesystem::path& folder, int64_t first_step)
     : path_(folder / fmt::format("events.out.tfevents.{:.0f}.{}.prism", now(), ::getpid())),
-      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  if (file_.get() < 0) fail(path_);
+      file_(open_output(path_, O_WRONLY | O_APPEND, kEventOperation)) {
   Message version;
   version.bytes(kFileVersion, "brain.Event:2");
   add(0, version.text());
@@ -173,7 +167,7 @@ void EventFile::flush() {
   for (size_t written = 0; written < kept_.size();) {
     const ssize_t count = ::write(file_.get(), kept_.data() + written, kept_.size() - written);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path_);
+    if (count < 0) fail_write(path_, errno, kEventOperation);
     written += static_cast<size_t>(count);
   }
   kept_.clear();

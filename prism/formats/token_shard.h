@@ -12,6 +12,7 @@
 #include <span>
 
 #include "prism/core/files.h"
+#include "prism/core/mapped_file.h"
 
 namespace prism {
 

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <csignal>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include <functional>
 
 #include "prism/core/error.h"
+#include "prism/core/mapped_file.h"
 #include "tests/core/child_process.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
@@ -46,14 +49,37 @@ TEST(Files, ThatCannotBeReadAreNamedWithTheReason) {
   const auto read = [&](const fs::path& path) { return message_of<InputError>([&] { read_file(path); }); };
   EXPECT_EQ(read(folder.path() / "none"),
             "[read] expected a readable file at " + (folder.path() / "none").string() +
-                "; found: No such file or directory; name another, or mend its permissions.");
-  EXPECT_NE(read(folder.path()).find("found: Is a directory;"), std::string::npos);
+                "; found: No such file or directory; name another, or change its permissions.");
   write_file(folder.path() / "file", "x");
   EXPECT_NE(read(folder.path() / "file" / "below").find("found: Not a directory;"), std::string::npos);
 }
 
-TEST(Files, ThatNeverEndAreRefused) {
-  EXPECT_REFUSED(read_file("/dev/zero"), "/dev/zero");
+TEST(Files, ThatAreNotRegularAreNamedWithoutWaiting) {
+  const TemporaryFolder folder;
+  const auto path = [&](const char* name) { return folder.path() / name; };
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0666), 0);
+  const Descriptor socket(::socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path("socket").string().copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  for (const auto& [place, kind] : {std::pair{folder.path(), "a folder"},
+                                    {path("pipe"), "a pipe"},
+                                    {path("socket"), "a socket"},
+                                    {fs::path("/dev/zero"), "a device"}}) {
+    const std::string sentence =
+        fmt::format("expected a file at {}; found {}; name a regular file", place.string(), kind);
+    EXPECT_REFUSED(read_file(place), sentence);
+    EXPECT_REFUSED(MappedFile{place}, sentence);
+    EXPECT_REFUSED(open_output(place, O_WRONLY, "write"), sentence);
+  }
+}
+
+TEST(Files, OfWhichLessCanBeReadThanTheirSizeFail) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "a";
+  EXPECT_EQ(message_of<FailedError>([&] { fail_shortened(path, 10, 4); }),
+            "[read] expected 10 bytes in " + path.string() +
+                "; found 4: another program made the file shorter while it was read; restore it and run again.");
 }
 
 TEST(Files, AreNotWrittenWhereThereIsNoFolder) {
@@ -70,7 +96,7 @@ TEST(Files, InAFolderThatIsNotWritableFailAndNameIt) {
     if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(1);  // root may write everywhere
     const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "a", "x"); });
     const std::string expected = "expected to write " + (folder.path() / "a").string() +
-                                 "; found: Permission denied; choose another place or mend its permissions.";
+                                 "; found: Permission denied; choose another place or change its permissions.";
     ::_exit(message.find(expected) == std::string::npos ? 2 : 0);
   });
   EXPECT_EQ(child.wait(), 0);
@@ -203,49 +229,6 @@ TEST(AtomicFile, ReportsADeviceWithoutSpace) {
   EXPECT_TRUE(folder.names().empty());
 }
 
-TEST(MappedFile, ShowsTheBytesOfTheFile) {
-  const TemporaryFolder folder;
-  const std::string bytes = all_bytes(70001);
-  write_file(folder.path() / "a", bytes);
-  const MappedFile file(folder.path() / "a");
-  ASSERT_EQ(file.bytes().size(), bytes.size());
-  EXPECT_EQ(std::memcmp(file.bytes().data(), bytes.data(), bytes.size()), 0);
-}
-
-TEST(MappedFile, OfAnEmptyFileIsEmpty) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "a", "");
-  EXPECT_TRUE(MappedFile(folder.path() / "a").bytes().empty());
-  EXPECT_TRUE(MappedFile().bytes().empty());
-}
-
-TEST(MappedFile, MovesItsBytes) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "a", "first");
-  write_file(folder.path() / "b", "second one");
-  MappedFile first(folder.path() / "a");
-  MappedFile moved(std::move(first));
-  EXPECT_EQ(moved.bytes().size(), 5u);
-  moved = MappedFile(folder.path() / "b");
-  ASSERT_EQ(moved.bytes().size(), 10u);
-  EXPECT_EQ(std::memcmp(moved.bytes().data(), "second one", 10), 0);
-}
-
-TEST(MappedFile, OutlivesTheNameOfItsFile) {
-  const TemporaryFolder folder;
-  write_file(folder.path() / "a", "kept");
-  const MappedFile file(folder.path() / "a");
-  write_file(folder.path() / "a", "replaced");
-  EXPECT_EQ(std::memcmp(file.bytes().data(), "kept", 4), 0);
-}
-
-TEST(MappedFile, NamesAMissingFileAndAFolder) {
-  const TemporaryFolder folder;
-  EXPECT_NE(message_of<InputError>([&] { MappedFile(folder.path() / "none"); }).find("No such file"),
-            std::string::npos);
-  EXPECT_NE(message_of<InputError>([&] { MappedFile{folder.path()}; }).find("Is a directory"), std::string::npos);
-}
-
 TEST(FolderLock, NamesTheProcessThatHoldsIt) {
   const TemporaryFolder folder;
   ChildProcess holder([&](const auto& ready) {
@@ -279,6 +262,18 @@ TEST(FolderLock, IsFreeAfterItsScope) {
   { const FolderLock lock(folder.path(), "train"); }
   const FolderLock lock(folder.path(), "train");
   EXPECT_THROW(FolderLock(folder.path(), "train"), FailedError);
+}
+
+TEST(FolderLock, FollowsNoLinkAndWaitsForNoPipe) {
+  const TemporaryFolder folder, elsewhere;
+  const fs::path target = elsewhere.path() / "kept";
+  write_file(target, "kept");
+  fs::create_symlink(target, folder.path() / ".lock");
+  EXPECT_REFUSED(FolderLock(folder.path(), "train"), "found a link; remove it");
+  EXPECT_EQ(read_file(target), "kept");
+  fs::remove(folder.path() / ".lock");
+  ASSERT_EQ(::mkfifo((folder.path() / ".lock").c_str(), 0666), 0);
+  EXPECT_REFUSED(FolderLock(folder.path(), "train"), "found a pipe");
 }
 
 TEST(FolderLock, NeedsTheFolder) {

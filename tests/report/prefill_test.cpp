@@ -148,7 +148,7 @@ TEST_F(PrefillRecordsTest, OfOtherKindsAreRefused) {
   EXPECT_REFUSED(read(speed_line("dense", "{}", 1, 1) + R"({"bench":"prefill","selector":1})"), "line 2");
   EXPECT_REFUSED(read("{"), "line 1");
   EXPECT_REFUSED(read("\n\n"), "found none");
-  EXPECT_REFUSED(read_prefill_records({folder_.path()}), "directory");
+  EXPECT_REFUSED(read_prefill_records({folder_.path()}), "found a folder");
 }
 
 }  // namespace

@@ -1,0 +1,83 @@
+#include "prism/core/mapped_file.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <string>
+
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+
+namespace prism {
+namespace {
+
+/// The regions that are mapped now, where a signal handler can search them. Regions beyond its size are not explained.
+std::array<std::atomic<const MappedRegion*>, 4096> regions;
+
+}  // namespace
+
+struct MappedRegion {
+  MappedRegion(const std::filesystem::path& path, int descriptor, size_t bytes)
+      : data(::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0)),
+        size(bytes),
+        sentence(fmt::format("[read] expected {} bytes in {}; found fewer: another program made the file shorter while "
+                             "it was in use; restore it and run again.\n",
+                             bytes, path.string())) {
+    if (data == MAP_FAILED) fail_read(path, errno);
+    for (auto& slot : regions) {
+      const MappedRegion* free = nullptr;
+      if (slot.compare_exchange_strong(free, this)) break;
+    }
+  }
+  ~MappedRegion() {
+    for (auto& slot : regions) {
+      const MappedRegion* mine = this;
+      if (slot.compare_exchange_strong(mine, nullptr)) break;
+    }
+    ::munmap(data, size);
+  }
+  MappedRegion(const MappedRegion&) = delete;
+  MappedRegion& operator=(const MappedRegion&) = delete;
+
+  bool holds(const void* address) const {
+    const auto begin = reinterpret_cast<uintptr_t>(data), at = reinterpret_cast<uintptr_t>(address);
+    return at >= begin && at - begin < size;
+  }
+
+  void* data;
+  size_t size;
+  std::string sentence;  ///< made beforehand: a signal handler may not allocate
+};
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  size_t size = 0;
+  const Descriptor file = open_regular(path, &size);
+  if (size > 0) region_ = std::make_shared<const MappedRegion>(path, file.get(), size);
+}
+
+std::span<const std::byte> MappedFile::bytes() const {
+  if (region_ == nullptr) return {};
+  return {static_cast<const std::byte*>(region_->data), region_->size};
+}
+
+void explain_shortened_files() {
+  struct sigaction action {};
+  action.sa_flags = SA_SIGINFO;
+  ::sigemptyset(&action.sa_mask);
+  action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
+    for (const auto& slot : regions) {
+      const MappedRegion* region = slot.load();
+      if (region == nullptr || !region->holds(info->si_addr)) continue;
+      (void)!::write(STDERR_FILENO, region->sentence.data(), region->sentence.size());
+      ::_exit(1);
+    }
+    std::signal(signal, SIG_DFL);  // not ours: the access is made again and ends the process
+  };
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace prism
