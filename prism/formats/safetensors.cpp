@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/names.h"
+#include "prism/formats/safetensors_header.h"
 
 namespace prism {
 namespace {
@@ -19,7 +19,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 constexpr uint64_t kLengthBytes = 8, kMaxHeaderBytes = 100'000'000, kHeaderAlignment = 8;
-constexpr const char* kMetadataKey = "__metadata__";
 
 struct TypeRow {
   ElementType type;
@@ -36,128 +35,6 @@ constexpr std::array kTypes = {
 
 const TypeRow& type_row(ElementType type) {
   return *std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& row) { return row.type == type; });
-}
-
-/// Product of the shape times the element's size; nothing when a dimension is negative or int64 does not hold it.
-std::optional<int64_t> tensor_bytes(const std::vector<int64_t>& shape, ElementType type) {
-  // An empty tensor may have other dimensions whose product alone would overflow.
-  const bool valid = std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; });
-  if (!valid) return std::nullopt;
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
-  int64_t bytes = element_bytes(type);
-  for (const int64_t size : shape) {
-    if (__builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
-  }
-  return bytes;
-}
-
-/// The header's JSON, refused when it is nested deeper than a header is or holds a name twice.
-class HeaderParser {
- public:
-  explicit HeaderParser(std::string file) : file_(std::move(file)) {}
-
-  nlohmann::json parse(std::string_view text) {
-    const auto watch = [this](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-      return see(depth, event, parsed);
-    };
-    try {
-      auto header = nlohmann::json::parse(text, watch);
-      PRISM_CHECK(header.is_object(), "safetensors", "{}: expected a header that is a JSON object; found {}.", file_,
-                  header.type_name());
-      return header;
-    } catch (const nlohmann::json::exception&) {
-      throw InputError("safetensors", fmt::format("{}: expected a header in JSON; found something else in its first {} "
-                                                  "bytes; the file is damaged or of another format.",
-                                                  file_, text.size() + kLengthBytes));
-    }
-  }
-
- private:
-  using Event = nlohmann::json::parse_event_t;
-
-  bool see(int depth, Event event, const nlohmann::json& parsed) {
-    // {"name": {"shape": [..]}}: an array inside an object inside an object.
-    constexpr int kDeepest = 2;
-    const bool opens = event == Event::object_start || event == Event::array_start;
-    PRISM_CHECK(!opens || depth <= kDeepest, "safetensors",
-                "{}: expected a header of objects of names, types, shapes; found deeper nesting; the file is damaged.",
-                file_);
-    if (event == Event::object_start) seen_.emplace_back();
-    if (event == Event::object_end) seen_.pop_back();
-    if (event == Event::key) {
-      const auto name = parsed.get<std::string>();
-      PRISM_CHECK(seen_.back().insert(name).second, "safetensors",
-                  "{}: expected every name once in the header; found \"{}\" twice; the file is damaged.", file_, name);
-    }
-    return true;
-  }
-
-  std::string file_;
-  std::vector<std::set<std::string>> seen_;
-};
-
-std::map<std::string, std::string> parse_metadata(const nlohmann::json& json, const std::string& file) {
-  PRISM_CHECK(json.is_object(), "safetensors", "{}: expected {} to be an object of texts; found {}.", file,
-              kMetadataKey, json.type_name());
-  std::map<std::string, std::string> metadata;
-  for (const auto& [name, value] : json.items()) {
-    PRISM_CHECK(value.is_string(), "safetensors", "{}: expected {}.{} to be text; found {}.", file, kMetadataKey, name,
-                value.type_name());
-    metadata[name] = value.get<std::string>();
-  }
-  return metadata;
-}
-
-ElementType parse_type(const nlohmann::json& json, const std::string& where) {
-  PRISM_CHECK(json.is_string(), "safetensors", "{}: expected dtype to be text; found {}.", where, json.type_name());
-  const auto name = json.get<std::string>();
-  const auto* row =
-      std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& known) { return known.name == name; });
-  if (row == kTypes.end()) {
-    std::vector<std::string> known;
-    for (const TypeRow& each : kTypes) known.emplace_back(each.name);
-    throw InputError("safetensors", fmt::format("{}: expected a dtype out of {}; found \"{}\"; convert the file first.",
-                                                where, join_names(known), name));
-  }
-  return row->type;
-}
-
-std::vector<int64_t> parse_sizes(const nlohmann::json& json, const std::string& where, const char* what) {
-  PRISM_CHECK(json.is_array(), "safetensors", "{}: expected {} to be a list; found {}.", where, what, json.type_name());
-  std::vector<int64_t> sizes;
-  for (const auto& element : json) {
-    PRISM_CHECK(element.is_number_unsigned() && element.get<uint64_t>() <= INT64_MAX, "safetensors",
-                "{}: expected {} to hold whole numbers from 0 to {}; found {}.", where, what, INT64_MAX,
-                element.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    sizes.push_back(element.get<int64_t>());
-  }
-  return sizes;
-}
-
-/// One tensor of the header, its data placed in `buffer` after every check that one tensor allows.
-TensorEntry parse_entry(const std::string& name, const nlohmann::json& json, std::span<const std::byte> buffer,
-                        const std::string& file) {
-  const std::string where = fmt::format("{}: {}", file, name);
-  PRISM_CHECK(json.is_object() && json.size() == 3 && json.contains("dtype") && json.contains("shape") &&
-                  json.contains("data_offsets"),
-              "safetensors", "{}: expected exactly dtype, shape and data_offsets; found something else.", where);
-  TensorEntry entry;
-  entry.name = name;
-  entry.type = parse_type(json["dtype"], where);
-  entry.shape = parse_sizes(json["shape"], where, "shape");
-  const auto offsets = parse_sizes(json["data_offsets"], where, "data_offsets");
-  PRISM_CHECK(offsets.size() == 2 && offsets[0] <= offsets[1], "safetensors",
-              "{}: expected data_offsets [begin, end]; found {}.", where, json["data_offsets"].dump());
-  const auto end = static_cast<uint64_t>(offsets[1]);
-  PRISM_CHECK(end <= buffer.size(), "safetensors",
-              "{}: expected its data to end by byte {} of the data; found {}; the file is cut short or damaged.", where,
-              buffer.size(), end);
-  const auto bytes = tensor_bytes(entry.shape, entry.type);
-  PRISM_CHECK(bytes == offsets[1] - offsets[0], "safetensors",
-              "{}: expected the bytes of {} {}; found {} bytes of data; the file is damaged.", where,
-              json["dtype"].get<std::string>(), json["shape"].dump(), offsets[1] - offsets[0]);
-  entry.data = buffer.subspan(static_cast<size_t>(offsets[0]), static_cast<size_t>(*bytes));
-  return entry;
 }
 
 /// The entries lie one behind the other and cover the buffer.
@@ -203,6 +80,18 @@ Json header_json(const std::vector<TensorEntry>& entries, std::map<std::string, 
 
 }  // namespace
 
+std::optional<ElementType> find_element_type(std::string_view name) {
+  for (const TypeRow& row : kTypes)
+    if (row.name == name) return row.type;
+  return std::nullopt;
+}
+
+std::vector<std::string> element_type_names() {
+  std::vector<std::string> names;
+  for (const TypeRow& row : kTypes) names.emplace_back(row.name);
+  return names;
+}
+
 std::string_view element_type_name(ElementType type) {
   return type_row(type).name;
 }
@@ -233,20 +122,18 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(
               "{}: expected a header of {} bytes; found {} bytes behind its length; the file is cut short.", file,
               length, bytes.size() - kLengthBytes);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
-  const nlohmann::json header = HeaderParser(file).parse(text);
   const auto buffer = bytes.subspan(kLengthBytes + length);
-  for (const auto& [name, json] : header.items()) {
-    if (name == kMetadataKey) {
-      metadata_ = parse_metadata(json, file);
-    } else {
-      entries_.push_back(parse_entry(name, json, buffer, file));
-    }
-  }
+  SafetensorsHeader header = parse_safetensors_header(text, buffer, file);
+  entries_ = std::move(header.entries);
+  metadata_ = std::move(header.metadata);
   std::stable_sort(entries_.begin(), entries_.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.data.data(), a.data.size()) < std::pair(b.data.data(), b.data.size());
   });
+  for (size_t i = 0; i < entries_.size(); ++i)
+    PRISM_CHECK(index_.emplace(entries_[i].name, i).second, "safetensors",
+                "{}: expected every name once in the header; found \"{}\" twice; the file is damaged.", file,
+                entries_[i].name);
   check_tiling(entries_, buffer, file);
-  for (size_t i = 0; i < entries_.size(); ++i) index_[entries_[i].name] = i;
 }
 
 bool SafetensorsReader::contains(const std::string& name) const {

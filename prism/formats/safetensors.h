@@ -9,12 +9,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "prism/core/files.h"
+#include "prism/core/mapped_file.h"
 
 namespace prism {
 
@@ -22,6 +25,10 @@ enum class ElementType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 /// "F32", "BF16", ...
 std::string_view element_type_name(ElementType type);
+/// The type of that name; nothing for another name.
+std::optional<ElementType> find_element_type(std::string_view name);
+/// All of them.
+std::vector<std::string> element_type_names();
 int64_t element_bytes(ElementType type);
 
 struct TensorEntry {
@@ -52,7 +59,7 @@ class SafetensorsReader {
   std::filesystem::path path_;
   MappedFile file_;
   std::vector<TensorEntry> entries_;
-  std::map<std::string, size_t> index_;
+  std::unordered_map<std::string, size_t> index_;
   std::map<std::string, std::string> metadata_;
 };
 

@@ -150,6 +150,8 @@ TEST_F(Safetensors, RefuseAHeaderThatIsNoWellFormedOne) {
   put("{\"a\xFF\":{}}");
   EXPECT_REFUSED(read(), "expected a header in JSON");
   put(std::string(100000, '['));
+  EXPECT_REFUSED(read(), "expected a header that is a JSON object; found array");
+  put(R"({"a":{"shape":)" + std::string(100000, '['));
   EXPECT_REFUSED(read(), "deeper nesting");
   put(R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})", "x");
   EXPECT_REFUSED(read(), "deeper nesting");
