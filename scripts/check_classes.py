@@ -48,7 +48,8 @@ def statements(body):
             statement += "{}"
             # After the body of a function or type nothing else belongs to the declaration, but for a semicolon.
             rest = re.match(r"\s*(.)", body[place + 1:], re.DOTALL)
-            if "(" in statement and (not rest or rest.group(1) not in ",;{"):
+            balanced = statement.count("(") == statement.count(")")  # else {} is a default argument
+            if "(" in statement and balanced and (not rest or rest.group(1) not in ",;{"):
                 yield access, statement.strip()
                 statement = ""
         elif letter == ";":
@@ -119,7 +120,7 @@ def self_test():
      private:
       void one();
       std::map<int, std::vector<int>> two(int x = f(1, 2)) const;
-      static int three();
+      static int three(Row row = {}, int b = 1);
       struct Inner { int x = 0, y = 0; };
       using Row = std::vector<int>;
       int a_ = 0, b_ = 1;

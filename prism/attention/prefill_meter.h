@@ -1,4 +1,4 @@
-// What a Prefill did, for who asks: how much was kept, how much of the exact attention that holds, and times.
+// Measures a Prefill: the share of key blocks that was kept, the share of the exact attention in them, and times.
 //
 //   PrefillMeter meter({.recall_rows = 8});
 //   Prefill prefill({.selector = "spectral"}, costs, &meter);
@@ -20,7 +20,7 @@ struct PrefillMeterOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("recall_rows", recall_rows,
-      "also measure how much of the exact attention is kept, on so many rows of blocks of every head and chunk");
+      "also measure how much of the exact attention is kept, on this many rows of blocks of every head and chunk");
   }
 };
 

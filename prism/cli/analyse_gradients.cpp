@@ -1,7 +1,7 @@
 // prism analyse gradients: how large the gradient of each parameter is beside its values.
 #include "prism/cli/analyse.h"
 #include "prism/cli/analysis_output.h"
-#include "prism/training/diagnostics.h"
+#include "prism/kernels/euclidean_norm.h"
 
 namespace prism {
 namespace {
@@ -29,10 +29,17 @@ std::vector<Json> measure_gradients(Reading& reading) {
       },
       /*labelled=*/true);
   std::vector<Json> lines;
-  for (const auto& parameter : measure_parameters(decoder->weights()))
-    lines.push_back({{"name", parameter.name},
-                     {"gradient", parameter.gradient / static_cast<double>(tokens)},
-                     {"weight", parameter.weight}});
+  const torch::NoGradGuard no_gradients;
+  for (const auto& entry : decoder->weights())
+    for (const auto& tensor : entry.tensors) {
+      const auto& values = entry.weight.tensor();
+      Json line = {{"name", tensor.name}};
+      if (entry.layer()) line["layer"] = *entry.layer();
+      if (entry.layer()) line["part"] = tensor.part;
+      line["gradient"] = euclidean_norm(tensor.of(values.grad())).item<double>() / static_cast<double>(tokens);
+      line["weight"] = euclidean_norm(tensor.of(values)).item<double>();
+      lines.push_back(std::move(line));
+    }
   return lines;
 }
 

@@ -28,7 +28,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kEvalExamples = R"(
 Tasks:
   perplexity   how well the model predicts the text of FILE...: perplexity per token, word and byte, bits per byte.
                Only figures per word or byte compare models with different tokenizers.
@@ -229,7 +229,7 @@ Task find_task(const std::string& name) {
 }  // namespace
 
 int run_eval(const Arguments& arguments) {
-  CLI::App app(std::string("measure a model\n") + kExamples, "prism eval");
+  CLI::App app(std::string("measure a model\n") + kEvalExamples, "prism eval");
   EvalWords words;
   add_options(app, words);
   if (!parse(app, arguments)) return 0;

@@ -23,7 +23,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kGenerateExamples = R"(
 The continuation goes to standard output as it is made, speeds go to standard error. The same command prints the same
 text again; --seed chooses another. Prompt and new tokens together must fit the model's context;
 a model with learned positions instead reads the last tokens that fit.
@@ -125,7 +125,7 @@ void print_speeds(const GenerateWords& words, const Generation& result, const Pr
 }  // namespace
 
 int run_generate(const Arguments& arguments) {
-  CLI::App app(std::string("continue a text with a model\n") + kExamples, "prism generate");
+  CLI::App app(std::string("continue a text with a model\n") + kGenerateExamples, "prism generate");
   GenerateWords words;
   GenerateOptions options;
   add_options(app, words, options);

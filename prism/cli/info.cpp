@@ -67,16 +67,14 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
                       int64_t kv_bytes) {
     fmt::print("{:>9} {:>30} {:>13} {:>14} {:>13}\n", name, geometry, parameters, flops, kv_bytes);
   };
-  row("embedding", "", cost.embedding_parameters, 0, 0);
-  if (config.learned_positions) row("positions", "", config.context * config.d_model, 0, 0);
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto& layer = config.layers[i];
     row(std::to_string(i),
         fmt::format("{:>6} {:>9} {:>6} {:>6}", layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width),
         cost.layers[i].parameters, cost.layers[i].flops_per_token, cost.layers[i].kv_bytes_per_token);
   }
-  row("head", config.tied ? "the embedding" : "", cost.head_parameters + (config.final_norm ? config.d_model : 0),
-      2 * config.vocab_size * config.d_model, 0);
+  for (const auto& part : cost.outside)
+    row(part.name, part.parameters == 0 ? "shared" : "", part.parameters, part.flops_per_token, 0);
   row("total", "", cost.parameters, cost.flops_per_token, cost.kv_bytes_per_token);
   fmt::print(
       "\n{:.1f}M parameters. FLOPs: forward, per token of a full causal context; training takes three times that. "

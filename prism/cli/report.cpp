@@ -12,11 +12,13 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
+#include "prism/records/run_event.h"
 #include "prism/report/compare.h"
 #include "prism/report/escape.h"
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
 #include "prism/serving/page_server.h"
+#include "prism/training/recipe.h"
 
 namespace prism {
 namespace {
@@ -48,7 +50,7 @@ void check_target(const char* option, const std::string& target) {
               "{}: expected an ordinary file or a new name; found {}, which is a device or a pipe; name a file.",
               option, target);
   const std::string name = fs::path(target).filename().string();
-  PRISM_CHECK(name != "records.jsonl" && name != "recipe.json", "report",
+  PRISM_CHECK(name != kRunRecordsName && name != kRunRecipeName, "report",
               "{}: expected a file to write; found {}, which belongs to a run; choose another name.", option, target);
 }
 
@@ -163,7 +165,7 @@ class RecordedRuns {
   bool update() {
     for (auto& [folder, state, run] : runs_) {
       std::error_code gone;
-      const fs::path file = folder / "records.jsonl";
+      const fs::path file = folder / kRunRecordsName;
       const State now(fs::file_size(file, gone), fs::last_write_time(file, gone));
       if (run && now == state) continue;
       run = read_recorded_run(folder);

@@ -13,7 +13,6 @@
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
-#include "prism/data/loader.h"
 #include "prism/kernels/device.h"
 #include "prism/report/cost.h"
 #include "prism/report/number_text.h"
@@ -37,7 +36,7 @@ struct SweepWords {
   bool plan = false, json = false;
 };
 
-std::string fields_help() {
+std::string sweep_help() {
   std::string text = "A sweep's file:\n";
   for (const auto& row : describe_fields<SweepFile>())
     text += fmt::format("  {:<27} {}{}\n", row.path, row.help,
@@ -246,11 +245,10 @@ int search_schedules(const SweepWords& words, const std::vector<Override>& overr
     print_rungs(search);
     return 0;
   }
-  PRISM_CHECK(
-      !find_shards(search.base.data.folder, "valid").empty(), "sweep",
-      "expected validation shards, by whose loss schedules are ranked; found none in {}; run prism tokenize with "
-      "--valid-share.",
-      search.base.data.folder);
+  PRISM_CHECK(data_of_run(search.base).validation.has_value(), "sweep",
+              "expected validation data, by which schedules are ranked; found none in {}; run prism tokenize with "
+              "--valid-share.",
+              search.base.data.folder);
   make_folders(words);
   const FolderLock lock(words.out, "sweep");
   catch_stop_signals();
@@ -299,7 +297,7 @@ int run_sweep(const Arguments& arguments) {
       ->capture_default_str();
   app.add_flag("--plan", words.plan, "show the runs and what is done of them, and stop");
   app.add_flag("--json", words.json, "print one JSON object an arm instead of the table");
-  app.footer(fields_help());
+  app.footer(sweep_help());
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
 

@@ -18,7 +18,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kExamples = R"(
+constexpr const char* kTokenizeExamples = R"(
 A .txt file is one document unless --separator splits it; a row of a .jsonl file is one. Folders are read recursively.
 Files may be packed as .gz, .xz or .zst; - is standard input. Every document is opened by the end-of-text token.
 
@@ -100,7 +100,7 @@ void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) 
 }  // namespace
 
 int run_tokenize(const Arguments& arguments) {
-  CLI::App app(std::string("turn text files into token shards\n") + kExamples, "prism tokenize");
+  CLI::App app(std::string("turn text files into token shards\n") + kTokenizeExamples, "prism tokenize");
   TokenizeWords words;
   TokenizeOptions options;
   add_options(app, words, options);

@@ -43,7 +43,7 @@ std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std:
   return overrides;
 }
 
-std::string fields_help() {
+std::string recipe_help() {
   std::string text = "Fields of a recipe, each also a flag (--train.tokens 4M; --model.layers[0-3].heads 3):\n";
   for (const auto& row : describe_fields<Recipe>())
     text += fmt::format("  {:<34} {} [{}]\n", row.path, row.help, row.default_value);
@@ -112,7 +112,7 @@ int run_train(const Arguments& arguments) {
   add_threads_option(app, threads);
   app.add_flag("--json", json, "print the result as one JSON object");
   app.allow_extras();
-  app.footer(fields_help());
+  app.footer(recipe_help());
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
 
   const auto overrides = overrides_from(app, sets);

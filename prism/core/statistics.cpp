@@ -33,6 +33,10 @@ Statistic statistic(const std::vector<double>& values) {
   return result;
 }
 
+double mean_of(const std::vector<double>& values) {
+  return values.empty() ? std::numeric_limits<double>::quiet_NaN() : statistic(values).mean;
+}
+
 Statistic mean_difference(const std::vector<double>& a, const std::vector<double>& b, bool paired) {
   if (!paired) {
     const Statistic left = statistic(a), right = statistic(b);

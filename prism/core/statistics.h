@@ -26,6 +26,9 @@ struct Statistic {
 /// Two passes, so that nearly equal values keep their digits.
 Statistic statistic(const std::vector<double>& values);
 
+/// The mean of the values; NaN without any.
+double mean_of(const std::vector<double>& values);
+
 /// Mean of `a` minus mean of `b`, and how much that scatters. Paired: the statistic of the differences at equal
 /// positions. Else the deviations add in squares, 0 where either side is a single value; the count is the smaller one,
 /// and of nothing the statistic is that of nothing.

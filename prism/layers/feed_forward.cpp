@@ -59,10 +59,11 @@ void check(const FfnConfig& config, size_t layer) {
               names_of_kinds([](const Kind&) { return true; }), config.kind);
   PRISM_CHECK(config.width > 0, "model", "layer {}: expected ffn.width of at least 1; found {}; give model.ffn_width.",
               layer, config.width);
+  constexpr int64_t kDeepest = 1000;
   PRISM_CHECK(
-      config.depth >= 1 && (kind->has_depth || config.depth == 1), "model",
-      "layer {}: expected ffn.depth of {}; found {}; change it{}.", layer,
-      kind->has_depth ? "at least 1" : "1 for " + config.kind, config.depth,
+      config.depth >= 1 && config.depth <= (kind->has_depth ? kDeepest : 1), "model",
+      "layer {}: expected ffn.depth {}; found {}; change it{}.", layer,
+      kind->has_depth ? fmt::format("within 1-{}", kDeepest) : "1 for " + config.kind, config.depth,
       kind->has_depth ? "" : ", or choose " + names_of_kinds([](const Kind& other) { return other.has_depth; }));
   PRISM_CHECK(kind->has_bias || !config.bias, "model",
               "layer {}: expected no ffn.bias for {}; found one; leave it out, or choose {}.", layer, config.kind,

@@ -15,7 +15,7 @@ struct FfnConfig {
   void visit(Visitor& v) {
     v("kind", kind, feed_forward_help());
     v("width", width, "inner features");
-    v("depth", depth, "relu: how many times so many inner features follow each other, each max(0, W x) of the last");
+    v("depth", depth, "relu: number of hidden layers, each max(0, W x) of the one before");
     v("bias", bias, "every projection adds a bias; not with swiglu");
   }
 

@@ -11,6 +11,18 @@ std::string joined(const std::string& around, const std::string& inside) {
   return around.empty() || inside.empty() ? around + inside : around + "." + inside;
 }
 
+bool is_matrix(WeightRole role) {
+  return role == WeightRole::matrix || role == WeightRole::table;
+}
+
+/// Whether two uses of one weight agree on what it is.
+bool is_same(const WeightTraits& a, const WeightTraits& b) {
+  return (a.role == b.role || (is_matrix(a.role) && is_matrix(b.role))) &&
+         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(), [](const auto& x, const auto& y) {
+           return x.rows == y.rows && x.heads == y.heads && x.names.size() == y.names.size();
+         });
+}
+
 }  // namespace
 
 torch::Tensor FileTensor::of(const torch::Tensor& values) const {
@@ -25,27 +37,34 @@ int64_t WeightEntry::products() const {
 
 WeightVisitor::Scope WeightVisitor::enter(const std::string& name, const std::string& file_name) {
   Scope around = scope_;
-  scope_ = {joined(around.name, name), joined(around.file_name, file_name)};
+  scope_ = {joined(around.name, name), joined(around.file_name, file_name), joined(around.part, file_name)};
   return around;
 }
 
 void WeightVisitor::weight(const std::string& name, const Weight& weight, WeightTraits traits) {
   if (!weight) return;
-  const WeightUse use{layer_, traits.products};
+  const std::string full_name = joined(scope_.name, name);
+  const WeightUse use{full_name.substr(0, full_name.find('.')), layer_, traits.products};
+  if (traits.rows.empty()) traits.rows = {{{""}, weight.shape()[0]}};
   const auto [place, is_new] = places_.emplace(weight.identity(), entries_.size());
   if (!is_new) {
-    entries_[place->second].uses.push_back(use);
+    auto& entry = entries_[place->second];
+    PRISM_ASSERT(is_same(entry.traits, traits), "weights", "{} shares {}, which is described otherwise", full_name,
+                 entry.name);
+    entry.uses.push_back(use);
     return;
   }
-  if (traits.rows.empty()) traits.rows = {{{""}, weight.shape()[0]}};
   std::vector<FileTensor> tensors;
   int64_t row = 0;
   for (const auto& part : traits.rows)
     for (const auto& part_name : part.names) {
-      tensors.push_back({joined(joined(scope_.file_name, part_name), name), row, part.rows});
+      const std::string in_layer = layer_ ? joined(scope_.part, part_name) : "";
+      tensors.push_back({.name = joined(joined(scope_.file_name, part_name), name),
+                         .part = traits.role == WeightRole::bias ? joined(in_layer, "bias") : in_layer,
+                         .first_row = row,
+                         .rows = part.rows});
       row += part.rows;
     }
-  const std::string full_name = joined(scope_.name, name);
   PRISM_ASSERT(row == weight.shape()[0], "weights", "{} with {} rows, of which {} are described", full_name,
                weight.shape()[0], row);
   entries_.push_back({full_name, weight, std::move(traits), std::move(tensors), {use}});

@@ -26,7 +26,8 @@ enum class WeightRole {
   bias        ///< added to what a matrix makes
 };
 
-/// Rows of a weight that are tensors of their own in a file, and matrices of their own to who goes by matrices.
+/// Rows of a weight that are tensors of their own in a file, and matrices of their own to optimizers that work on
+/// matrices.
 struct WeightRows {
   std::vector<std::string> names;  ///< of equal matrices, one below the other; empty text: the module's own name
   int64_t rows = 0;                ///< of each
@@ -45,6 +46,7 @@ struct WeightTraits {
 
 /// One use of a weight.
 struct WeightUse {
+  std::string module;           ///< outermost module that uses it: "embedding", "blocks_3", "head"
   std::optional<size_t> layer;  ///< absent: outside the layers
   int64_t products = 0;
 };
@@ -52,6 +54,7 @@ struct WeightUse {
 /// A tensor of a model's file: rows of a weight.
 struct FileTensor {
   std::string name;  ///< as Hugging Face's Llama calls it, and in its manner what that does not have
+  std::string part;  ///< short for its place in a layer: "self_attn.q_proj", "self_attn.q_proj.bias"; empty outside
   int64_t first_row = 0, rows = 0;
 
   /// Those rows of the weight's values or gradients, or of anything of their shape; undefined for an undefined tensor.
@@ -76,7 +79,8 @@ struct WeightEntry {
 class WeightVisitor {
  public:
   /// A weight of the module that is being visited; nothing for no weight. One that was met before is the same entry,
-  /// used once more.
+  /// used once more. @throws InternalError if its second use describes other rows or another role: a table may also be
+  /// a matrix, as a tied embedding is.
   void weight(const std::string& name, const Weight& weight, WeightTraits traits);
   /// A module inside it, whose weights' names begin with `name`, and with `file_name` in files (empty: with nothing
   /// more than those around it).
@@ -90,7 +94,10 @@ class WeightVisitor {
   template <class Module>
   void layer(size_t index, const std::string& name, const std::string& file_name, const Module& layer) {
     layer_ = index;
-    module(name, file_name, layer);
+    const Scope around = enter(name, file_name);
+    scope_.part.clear();
+    layer.visit(*this);
+    scope_ = around;
     layer_.reset();
   }
 
@@ -98,7 +105,7 @@ class WeightVisitor {
 
  private:
   struct Scope {
-    std::string name, file_name;
+    std::string name, file_name, part;
   };
   /// Narrows the scope. @return  what it was.
   Scope enter(const std::string& name, const std::string& file_name);

@@ -1,5 +1,6 @@
 #include "prism/models/cost.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "prism/attention/kv_cache.h"
@@ -14,6 +15,12 @@ namespace {
 /// Of the causal products q k^T and p v.
 int64_t attention_flops(const LayerConfig& layer, int64_t context) {
   return 2 * layer.heads * layer.head_dim * (context + 1);
+}
+
+/// The part of that name, a new one at the end if there is none.
+PartCost& part_of(std::vector<PartCost>& parts, const std::string& name) {
+  const auto found = std::find_if(parts.begin(), parts.end(), [&](const auto& part) { return part.name == name; });
+  return found != parts.end() ? *found : parts.emplace_back(PartCost{.name = name});
 }
 
 }  // namespace
@@ -35,15 +42,20 @@ ModelCost model_cost(const DecoderImpl& decoder) {
   for (const auto& entry : decoder.weights()) {
     const int64_t parameters = entry.weight.numel();
     cost.parameters += parameters;
-    if (entry.layer()) cost.layers[*entry.layer()].parameters += parameters;
-    for (const auto& use : entry.uses) {
-      const int64_t flops = 2 * parameters * use.products;
+    for (size_t i = 0; i < entry.uses.size(); ++i) {
+      const auto& use = entry.uses[i];
+      const int64_t own_parameters = i == 0 ? parameters : 0, flops = 2 * parameters * use.products;
       cost.flops_per_token += flops;
-      if (use.layer) cost.layers[*use.layer].flops_per_token += flops;
+      if (use.layer) {
+        cost.layers[*use.layer].parameters += own_parameters;
+        cost.layers[*use.layer].flops_per_token += flops;
+      } else {
+        auto& part = part_of(cost.outside, use.module);
+        part.parameters += own_parameters;
+        part.flops_per_token += flops;
+      }
     }
   }
-  cost.embedding_parameters = decoder.embedding.weight.numel();
-  cost.head_parameters = config.tied ? 0 : decoder.head.weight().numel();
   return cost;
 }
 

@@ -18,12 +18,18 @@ struct LayerCost {
   int64_t kv_bytes_per_token = 0;  ///< bfloat16
 };
 
+/// A module outside the layers: embedding, positions, final norm, head.
+struct PartCost {
+  std::string name;
+  int64_t parameters = 0;  ///< weights that no earlier module has: none of a tied head
+  int64_t flops_per_token = 0;
+};
+
 struct ModelCost {
   std::vector<LayerCost> layers;
-  int64_t embedding_parameters = 0;
-  int64_t head_parameters = 0;  ///< 0 when tied
-  int64_t parameters = 0;       ///< distinct ones, of everything
-  int64_t flops_per_token = 0;  ///< forward, head included; a training step takes three times that
+  std::vector<PartCost> outside;  ///< the layers, in the model's order
+  int64_t parameters = 0;         ///< distinct ones, of everything
+  int64_t flops_per_token = 0;    ///< forward, head included; a training step takes three times that
   int64_t kv_bytes_per_token = 0;
 };
 

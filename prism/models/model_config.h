@@ -51,7 +51,7 @@ struct ModelConfig : LayersShorthand {
     v("tied", tied, "the embedding is also the language-model head");
     v("learned_positions", learned_positions,
       "a learned vector for each position of the context is added to the embedding");
-    v("final_norm", final_norm, "RMSNorm in front of the language-model head");
+    v("final_norm", final_norm, "RMSNorm before the language-model head");
     v("norm_eps", norm_eps, "added to the mean square in RMSNorm");
     v("initialisation", initialisation,
       "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder: "

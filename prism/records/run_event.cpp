@@ -81,7 +81,7 @@ class RecordFields {
   }
 
   [[noreturn]] void fail(const char* name, std::string_view expected, const Json& found) const {
-    throw InputError("records", fmt::format("{}: expected {} as {}; found {}; mend the line or leave the run out.",
+    throw InputError("records", fmt::format("{}: expected {} as {}; found {}; correct the line or leave the run out.",
                                             where_, expected, name, to_text(found)));
   }
 
@@ -160,7 +160,16 @@ RunEvent read_run_event(const Json& json, std::string_view where, const std::str
 RunEvent RunEventReader::read(const Json& json) {
   ++number_;
   RunEvent event = read_run_event(json, where(), figure_);
-  if (const auto* start = std::get_if<StartRecord>(&event.record)) figure_ = start->figure.value_or(Figure()).name;
+  const auto* start = std::get_if<StartRecord>(&event.record);
+  if (start == nullptr) return event;
+  PRISM_CHECK(number_ == 1, "records",
+              "{}: expected a record of kind run only at the beginning; found another; leave the run out, or keep the "
+              "records of one run in its file.",
+              where());
+  PRISM_CHECK(start->prism_format == StartRecord().prism_format, "records",
+              "{}: expected prism_format {}; found {}; use a newer prism.", where(), StartRecord().prism_format,
+              start->prism_format);
+  figure_ = start->figure.value_or(Figure()).name;
   return event;
 }
 
@@ -168,11 +177,11 @@ std::string RunEventReader::where() const {
   return fmt::format("{}, record {}", file_.string(), number_);
 }
 
-std::vector<RunEvent> read_run_events(const std::filesystem::path& run) {
+std::vector<RunEvent> read_run_events(const std::filesystem::path& run, std::optional<int64_t> bytes) {
   const auto file = run / kRunRecordsName;
   RunEventReader reader(file);
   std::vector<RunEvent> events;
-  for (const auto& json : read_records(file)) events.push_back(reader.read(json));
+  for (const auto& json : read_records(file, nullptr, bytes)) events.push_back(reader.read(json));
   return events;
 }
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <variant>
 
-#include "prism/core/fields.h"
+#include "prism/core/json.h"
 #include "prism/records/run_records.h"
 
 namespace prism {
@@ -44,6 +44,7 @@ RunEvent read_run_event(const Json& json, std::string_view where, const std::str
 class RunEventReader {
  public:
   explicit RunEventReader(std::filesystem::path file) : file_(std::move(file)) {}
+  /// @throws InputError as read_run_event(), for a start record of another format or after other records.
   RunEvent read(const Json& json);
   /// For messages about the record that was read last.
   std::string where() const;
@@ -54,8 +55,9 @@ class RunEventReader {
   std::string figure_ = Figure().name;
 };
 
-/// All whole records of a run. @throws InputError as read_records() and read_run_event().
-std::vector<RunEvent> read_run_events(const std::filesystem::path& run);
+/// All whole records of a run, or those in its first `bytes` (core/records.h).
+/// @throws InputError as read_records(), read_run_event() and RunEventReader::read().
+std::vector<RunEvent> read_run_events(const std::filesystem::path& run, std::optional<int64_t> bytes = {});
 /// The last whole record; absent: there is none.
 std::optional<RunEvent> last_run_event(const std::filesystem::path& run);
 

@@ -104,7 +104,7 @@ struct StartRecord {
     v("total_tokens", total_tokens, "that the whole run trains on");
     v("dtype", dtype, "of matrix products");
     v("figure", figure, "what validation measures; absent: val_loss, less is better");
-    v("tokenizer", tokenizer, "fingerprint of the tokenizer of the validation data");
+    v("tokenizer", tokenizer, "fingerprint of the tokenizer of the data");
     v("validation", validation, "fingerprint of the validation data, and how much of it is used");
     machine.visit(v);
   }
@@ -163,7 +163,7 @@ struct LayerActivations {
   template <class Visitor>
   void visit(Visitor& v) {
     v("layer", layer, "which, from 0; the number of layers stands for what the head reads, before its norm");
-    v("residual_rms", residual_rms, "root mean square of the residual stream in front of it");
+    v("residual_rms", residual_rms, "root mean square of the residual stream before it");
     v("dead_units", dead_units,
       "of each hidden layer of its feed-forward part: share of the units that were 0 for every token");
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -55,7 +54,7 @@ std::string reader_name(const Json& line) {
 
 void check_place(const Json& line, const char* name, const std::string& place) {
   const auto value = line.at(name).get<int64_t>();
-  PRISM_CHECK(value >= 0 && value < kMostHeads, "report", "{}: expected a {} within 0-{}; found {}; mend the line.",
+  PRISM_CHECK(value >= 0 && value < kMostHeads, "report", "{}: expected a {} within 0-{}; found {}; correct the line.",
               place, name, kMostHeads - 1, value);
 }
 
@@ -63,7 +62,7 @@ void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   number(line.at("entropy"));
   PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostHeads, "report",
-              "{}: expected a list of less than {} entropies of heads; found another; mend the line.", place,
+              "{}: expected a list of less than {} entropies of heads; found another; correct the line.", place,
               kMostHeads);
 }
 
@@ -80,8 +79,12 @@ void check_norms(const Json& line, const std::string& place) {
   numbers(line.at("dead_units"));
 }
 
-void check_gradients(const Json& line, const std::string& /*place*/) {
+void check_gradients(const Json& line, const std::string& place) {
   line.at("name").get<std::string>();
+  if (line.contains("layer")) {
+    check_place(line, "layer", place);
+    line.at("part").get<std::string>();
+  }
   number(line.at("gradient"));
   number(line.at("weight"));
 }
@@ -93,11 +96,12 @@ void check_maps(const Json& line, const std::string& place) {
   const auto& weights = line.at("weights");
   PRISM_CHECK(
       weights.is_array() && weights.size() == tokens.size() && tokens.size() <= 1024, "report",
-      "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; mend the line.",
+      "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; correct the line.",
       place, weights.size(), tokens.size());
   for (const auto& row : weights)
     PRISM_CHECK(numbers(row).size() <= tokens.size(), "report",
-                "{}: expected at most {} weights in a row; found {}; mend the line.", place, tokens.size(), row.size());
+                "{}: expected at most {} weights in a row; found {}; correct the line.", place, tokens.size(),
+                row.size());
 }
 
 std::string title_of(const AnalysisGroup& group);
@@ -198,30 +202,16 @@ HeatMap heads_map(const std::string& description, const std::vector<std::vector<
   return map;
 }
 
-/// "model.layers.3.self_attn.q_proj.weight" -> 3 and "self_attn.q_proj"; absent for what lies in no layer.
-std::optional<std::pair<size_t, std::string>> place_in_layer(const std::string& parameter) {
-  constexpr std::string_view kBefore = "model.layers.", kBehind = ".weight";
-  if (!parameter.starts_with(kBefore)) return std::nullopt;
-  size_t layer = 0;
-  const char* first = parameter.data() + kBefore.size();
-  const auto [end, error] = std::from_chars(first, parameter.data() + parameter.size(), layer);
-  if (error != std::errc() || layer >= kMostHeads || *end != '.') return std::nullopt;
-  std::string rest(end + 1);
-  if (rest.ends_with(kBehind)) rest.erase(rest.size() - kBehind.size());
-  return std::pair(layer, rest);
-}
-
 /// Layers by their parameters.
 std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
   HeatMap map{.description = title_of(group) + ", gradient / weight, as a power of ten", .row_label = "layer"};
   std::map<size_t, std::map<std::string, double>> layers;
   for (const auto& line : group.lines) {
-    const auto place = place_in_layer(line.at("name").get<std::string>());
     const double share = number(line.at("gradient")) / number(line.at("weight"));
-    if (!place || !(share > 0) || !std::isfinite(share)) continue;
-    layers[place->first][place->second] = std::log10(share);
-    if (std::find(map.columns.begin(), map.columns.end(), place->second) == map.columns.end())
-      map.columns.push_back(place->second);
+    if (!line.contains("layer") || !(share > 0) || !std::isfinite(share)) continue;
+    const auto part = line.at("part").get<std::string>();
+    layers[line.at("layer").get<size_t>()][part] = std::log10(share);
+    if (std::find(map.columns.begin(), map.columns.end(), part) == map.columns.end()) map.columns.push_back(part);
   }
   if (layers.empty()) return {};
   Extent extent;

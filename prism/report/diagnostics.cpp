@@ -20,10 +20,6 @@ namespace {
 constexpr size_t kMostParameterTables = 12;
 constexpr NumberStyle kEntropyStyle = {3, false}, kNormStyle = {3, false}, kShareStyle = {1, false};
 
-double mean_of(const std::vector<double>& values) {
-  return values.empty() ? NAN : statistic(values).mean;
-}
-
 struct Quantity {
   const char *id, *title, *unit, *caption;
   /// Of one record; NaN: none.

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kMostLayers = 4096;  // a plot has a place for each
 
 void check(bool holds, const std::string& where, std::string_view expected, const char* name, const Json& found) {
-  PRISM_CHECK(holds, "report", "{}: expected {} as {}; found {}; mend the line or leave the run out.", where, expected,
-              name, to_text(found));
+  PRISM_CHECK(holds, "report", "{}: expected {} as {}; found {}; correct the line or leave the run out.", where,
+              expected, name, to_text(found));
 }
 
 void check_layers(std::vector<LayerRecord>& layers, const std::string& where) {
@@ -47,10 +47,6 @@ std::vector<LayerDistance> ordered_distances(const AttentionDistance& record, co
       result.begin(), result.end(), [](const LayerDistance& a, const LayerDistance& b) { return a.layer == b.layer; });
   if (twice != result.end()) check(false, where, "every layer once", "layers", twice->layer);
   return result;
-}
-
-double mean_of(const std::vector<double>& values) {
-  return values.empty() ? NAN : statistic(values).mean;
 }
 
 RunDiagnostics diagnostics_of(const DiagnosticsRecord& record, const std::string& where) {

@@ -71,6 +71,12 @@ std::string place_of_divergence(Objective& objective, const ModelConfig& model, 
   return "";
 }
 
+DivergenceWatch::DivergenceWatch(const std::vector<WeightEntry>& weights) {
+  for (const auto& entry : weights)
+    if (entry.traits.role == WeightRole::bias)
+      for (const auto& tensor : entry.tensors) biases_.insert(tensor.name);
+}
+
 std::vector<WarningRecord> DivergenceWatch::look(double loss) {
   constexpr double kDecay = 0.9, kRise = 1.5, kRiseNats = 1, kDeviations = 6;
   if (trend_.mean < 0) trend_.mean = trend_.least = loss;
@@ -104,7 +110,7 @@ std::vector<WarningRecord> DivergenceWatch::look(const StepReport& report) {
   last_rms_.clear();
   for (const auto& layer : report.activations) last_rms_.push_back(layer.residual_rms);
   for (const auto& parameter : report.parameters)
-    if (parameter.update > kWholeWeight && !parameter.name.ends_with(".bias"))
+    if (parameter.update > kWholeWeight && !biases_.contains(parameter.name))
       say_once("update", fmt::format("one step changed {} by {:.3g} times its norm; a lower train.learning_rate or a "
                                      "longer warm-up usually cures it",
                                      parameter.name, parameter.update));

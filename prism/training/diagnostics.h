@@ -55,6 +55,9 @@ struct LossTrend {
 /// infinite.
 class DivergenceWatch {
  public:
+  DivergenceWatch() = default;
+  /// @param weights  of the model, which say what is a bias.
+  explicit DivergenceWatch(const std::vector<WeightEntry>& weights);
   /// Of every step. A sign is a loss [nats per token] above the least of its running mean by half of that, by a nat and
   /// by six of its standard deviations; mean and deviation forget a tenth a step.
   std::vector<WarningRecord> look(double loss);
@@ -72,7 +75,7 @@ class DivergenceWatch {
  private:
   LossTrend trend_;
   std::vector<double> first_entropy_, last_rms_;
-  std::set<std::string> said_;
+  std::set<std::string> said_, biases_;  ///< signs; names in the model's file
 };
 
 }  // namespace prism

@@ -133,8 +133,8 @@ std::string LanguageModelling::fingerprint() const {
 }
 
 void LanguageModelling::describe(StartRecord& record) const {
+  record.tokenizer = train_data_[0]->tokenizer();
   if (!valid_data_) return;
-  record.tokenizer = valid_data_->tokenizer();
   record.validation = fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens);
 }
 

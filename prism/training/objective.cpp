@@ -6,6 +6,12 @@
 
 namespace prism {
 
+int64_t Objective::parameters() const {
+  int64_t count = 0;
+  for (const auto& entry : weights()) count += entry.weight.numel();
+  return count;
+}
+
 int64_t Objective::flops_per_token() const {
   int64_t flops = 0;
   for (const auto& entry : weights()) flops += 2 * entry.weight.numel() * entry.products();

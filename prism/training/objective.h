@@ -57,11 +57,14 @@ class Objective {
 
   /// Names the data, so that a resumed run notices other data.
   virtual std::string fingerprint() const = 0;
-  /// Adds what the run's first record says of the data.
+  /// Adds what the run's first record says of the data, by which sweeps and reports tell what may be compared: the
+  /// tokenizer, and the validation data if there are any.
   virtual void describe(StartRecord&) const {}
   /// What the user should know before the training starts.
   virtual std::vector<std::string> notes() const { return {}; }
 
+  /// Distinct ones, of all weights.
+  int64_t parameters() const;
   /// Of a token in a forward pass. By default the products with weights.
   virtual int64_t flops_per_token() const;
   /// Draws the weights, or takes those of the recipe's `init`.

@@ -14,12 +14,17 @@ using Rules = std::vector<std::unique_ptr<UpdateRule>>;
 
 using Weights = std::vector<WeightEntry>;
 
+TrainedWeight trained(const WeightEntry& entry) {
+  const auto role = entry.traits.role;
+  return {entry.name, entry.weight.tensor(), role == WeightRole::matrix || role == WeightRole::table};
+}
+
 /// The weights that `taken` does not hold for.
-std::vector<NamedTensor> tensors_of(const Weights& weights, bool (*taken)(const WeightEntry&)) {
-  std::vector<NamedTensor> tensors;
+std::vector<TrainedWeight> remaining(const Weights& weights, bool (*taken)(const WeightEntry&)) {
+  std::vector<TrainedWeight> left;
   for (const auto& entry : weights)
-    if (!taken(entry)) tensors.push_back({entry.name, entry.weight.tensor()});
-  return tensors;
+    if (!taken(entry)) left.push_back(trained(entry));
+  return left;
 }
 
 bool none(const WeightEntry&) {
@@ -31,7 +36,7 @@ bool is_matrix_of_layer(const WeightEntry& entry) {
 }
 
 BlockedWeight blocked(const WeightEntry& entry, bool per_head) {
-  BlockedWeight weight{{entry.name, entry.weight.tensor()}, {}};
+  BlockedWeight weight{trained(entry), {}};
   for (const auto& part : entry.traits.rows) {
     const int64_t cuts = per_head ? part.heads : 1;
     weight.blocks.push_back({static_cast<int64_t>(part.names.size()) * cuts, part.rows / cuts});
@@ -41,7 +46,7 @@ BlockedWeight blocked(const WeightEntry& entry, bool per_head) {
 
 Rules make_adamw(const Weights& weights, const OptimizerOptions& options, torch::ScalarType) {
   Rules rules;
-  rules.push_back(std::make_unique<AdamW>(tensors_of(weights, none), options.adamw));
+  rules.push_back(std::make_unique<AdamW>(remaining(weights, none), options.adamw));
   return rules;
 }
 
@@ -51,13 +56,13 @@ Rules make_muon(const Weights& weights, const OptimizerOptions& options, torch::
     if (is_matrix_of_layer(entry)) matrices.push_back(blocked(entry, options.muon.per_head));
   Rules rules;
   rules.push_back(std::make_unique<Muon>(std::move(matrices), options.muon, type));
-  rules.push_back(std::make_unique<AdamW>(tensors_of(weights, is_matrix_of_layer), options.adamw));
+  rules.push_back(std::make_unique<AdamW>(remaining(weights, is_matrix_of_layer), options.adamw));
   return rules;
 }
 
 Rules make_sgd(const Weights& weights, const OptimizerOptions& options, torch::ScalarType) {
   Rules rules;
-  rules.push_back(std::make_unique<Sgd>(tensors_of(weights, none), options.sgd));
+  rules.push_back(std::make_unique<Sgd>(remaining(weights, none), options.sgd));
   return rules;
 }
 

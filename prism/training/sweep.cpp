@@ -8,7 +8,7 @@
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 #include "prism/core/records.h"
-#include "prism/data/loader.h"
+#include "prism/training/objective.h"
 
 namespace prism {
 namespace {
@@ -100,16 +100,8 @@ Json identity(Recipe recipe) {
   return fields_to_json(recipe);
 }
 
-/// What a run's validation loss is of.
-std::string validation_of(const Recipe& recipe) {
-  const bool exists = !find_shards(recipe.data.folder, "valid").empty();
-  return fmt::format("{} {}", exists ? TokenDataset(recipe.data.folder, "valid").fingerprint() : 0,
-                     recipe.train.eval_tokens);
-}
-
 void check_arms(const Sweep& sweep) {
-  std::vector<std::string> tokenizers;
-  const std::string validation = validation_of(sweep.arms[0].recipe);
+  std::vector<StartRecord> data;
   for (size_t i = 0; i < sweep.arms.size(); ++i) {
     const auto& arm = sweep.arms[i];
     for (size_t j = 0; j < i; ++j) {
@@ -119,16 +111,18 @@ void check_arms(const Sweep& sweep) {
                   "expected arms that differ; found that {} and {} are one recipe; leave one out.", sweep.arms[j].name,
                   arm.name);
     }
-    tokenizers.push_back(TokenDataset(arm.recipe.data.folder, "train").tokenizer());
-    PRISM_CHECK(tokenizers.back() == tokenizers[0], "sweep",
+    data.push_back(data_of_run(arm.recipe));
+    PRISM_CHECK(data.back().tokenizer == data[0].tokenizer, "sweep",
                 "expected data of one tokenizer, else losses per token cannot be compared; found {} for {} and {} for "
                 "{}; tokenize both with one.",
-                tokenizers[0], sweep.arms[0].name, tokenizers.back(), arm.name);
-    PRISM_CHECK(
-        validation_of(arm.recipe) == validation, "sweep",
-        "expected arms validated on the same tokens, else their losses cannot be compared; found that {} and {} "
-        "differ in data.folder's validation shards or in train.eval_tokens; give both the same.",
-        sweep.arms[0].name, arm.name);
+                data[0].tokenizer.value_or("none"), sweep.arms[0].name, data.back().tokenizer.value_or("none"),
+                arm.name);
+    PRISM_CHECK(data.back().validation == data[0].validation &&
+                    arm.recipe.train.eval_tokens == sweep.arms[0].recipe.train.eval_tokens,
+                "sweep",
+                "expected arms validated on the same tokens, else their losses cannot be compared; found that {} and "
+                "{} differ in data.folder's validation shards or in train.eval_tokens; give both the same.",
+                sweep.arms[0].name, arm.name);
   }
 }
 
@@ -136,12 +130,6 @@ void check_seeds(const std::vector<int64_t>& seeds) {
   PRISM_CHECK(!seeds.empty(), "sweep", "expected seeds; found an empty list; write for instance [1, 2, 3].");
   PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), "sweep",
               "expected each seed once; found {}; leave the double one out.", fmt::join(seeds, ", "));
-}
-
-/// What a run would refuse when it begins, found before others have trained.
-void check_inputs(const Recipe& recipe) {
-  if (!recipe.init.empty()) find_model_folder(recipe.init);
-  for (const auto& part : recipe.data.mixture) TokenDataset(part.folder, "train");
 }
 
 Recipe recipe_of(const Variation& arm, const Json& base, const std::string& source, const std::vector<Override>& before,
@@ -158,7 +146,8 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     complete(recipe.model);
     if (is_open) recipe.model.vocab_size = 0;
     check_training(recipe);
-    check_inputs(recipe);
+    if (!recipe.init.empty()) find_model_folder(recipe.init);
+    data_of_run(recipe);  // what a run would refuse when it begins, found before others have trained
     return recipe;
   } catch (const InputError& error) {
     throw InputError("sweep", fmt::format("arm {}: {}.", arm.name, error.reason()));
@@ -189,6 +178,14 @@ std::vector<std::pair<fs::path, Recipe>> runs_in(const fs::path& folder, const s
 }
 
 }  // namespace
+
+StartRecord data_of_run(Recipe recipe) {
+  const auto objective = make_objective(recipe);
+  objective->open(recipe);
+  StartRecord start;
+  objective->describe(start);
+  return start;
+}
 
 Sweep load_sweep(const fs::path& path, const std::vector<Override>& overrides) {
   return sweep_of(fields_from_json<SweepFile>(read_json(path.string()), ""), path, overrides);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "prism/attention/schedule_search.h"
+#include "prism/records/run_records.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -62,6 +63,9 @@ struct Sweep {
   std::vector<int64_t> seeds;  ///< at least one, each once
   bool keep_checkpoints = true;
 };
+
+/// What a run of this recipe would record of its data. @throws InputError for data that such a run would refuse.
+StartRecord data_of_run(Recipe recipe);
 
 /// Reads a sweep's file.
 /// @param overrides  fields for all arms, applied after the file's.

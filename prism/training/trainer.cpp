@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether something that comes every so many tokens comes after this step.
+/// Whether something that is due every `every_tokens` is due after this step.
 bool is_due(int64_t every_tokens, int64_t tokens, int64_t of_step) {
   return every_tokens > 0 && tokens / every_tokens > (tokens - of_step) / every_tokens;
 }
@@ -62,9 +62,9 @@ std::vector<std::string> Trainer::prepare(Start start) {
   check_training(recipe_);
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps(recipe_));
   auto notes = objective_->notes();
-  check_memory(model_cost(recipe_.model).parameters, 16);  // float32 weight, gradient and two moments
   const auto type = find_compute_type(recipe_.train.dtype, machine_.device);
   objective_->make_model(recipe_, type);
+  check_memory(objective_->parameters(), 16);  // float32 weight, gradient and two moments
   if (start == Start::fresh) objective_->initialise(recipe_);
   move_weights(objective_->weights(), machine_.device);
   folder_.claim(start);  // only now: a recipe that is refused leaves nothing behind
@@ -78,6 +78,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
   state_.dtype = compute_type_name(type);
   state_.isa = isa_name(current_isa());
   state_.threads = machine_.threads;
+  watch_ = DivergenceWatch(objective_->weights());
   if (start == Start::resume && last_checkpoint(folder_.path())) {
     const auto more = restore();
     notes.insert(notes.end(), more.begin(), more.end());
@@ -134,7 +135,8 @@ std::vector<std::string> Trainer::restore() {
   if (state_.isa != now.isa)
     notes.push_back(fmt::format("the run began with kernels for {}; with those for {} its last digits may differ",
                                 state_.isa, now.isa));
-  // What an abandoned future left behind must not pass for this run's.
+  const auto events = read_run_events(folder_.path(), state_.records_bytes);
+  // Nothing is refused any more. What an abandoned future left behind must not pass for this run's.
   for (const auto kind : {CheckpointKind::best, CheckpointKind::weights})
     folder_.checkpoints().discard_after(kind, state_.step);
   optimizer_->set_steps(state_.step);
@@ -143,7 +145,7 @@ std::vector<std::string> Trainer::restore() {
   recorder_.open(folder_.path(), state_.records_bytes,
                  recipe_.train.tensorboard && !done ? std::optional(state_.step + 1) : std::nullopt);
   if (done) return notes;
-  recall_warnings();
+  recall_warnings(events);
   record(ResumeRecord{machine_record()});
   return notes;
 }

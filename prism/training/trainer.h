@@ -46,7 +46,7 @@ class Trainer {
   Trainer(Recipe recipe, std::filesystem::path run, std::unique_ptr<Objective> objective, TrainMachine machine = {});
 
   /// Reads the data, makes the model and claims the run's folder: one that is absent or empty for `fresh`; for
-  /// `resume` one with a recipe.json, which goes on from its last checkpoint, or starts again where it has none.
+  /// `resume` one with a recipe.json, which continues from its last checkpoint, or starts again where it has none.
   ///
   /// @return  what the user should know before it runs.
   /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.
@@ -66,7 +66,7 @@ class Trainer {
   /// Goes on from the last checkpoint. @return  notes.
   std::vector<std::string> restore();
   /// Of the records and steps so far, so that no warning is given twice and none missed.
-  void recall_warnings();
+  void recall_warnings(const std::vector<RunEvent>& events);
   /// Saves what is done so far, for --resume.
   TrainResult stop();
   /// One step with what is due after it. False: stopped by a signal, between two things that --resume can go on with.

@@ -9,9 +9,9 @@
 
 namespace prism {
 
-void Trainer::recall_warnings() {
+void Trainer::recall_warnings(const std::vector<RunEvent>& events) {
   watch_.recall(LossTrend{state_.mean_loss, state_.least_loss, state_.loss_variance});
-  for (const auto& event : read_run_events(folder_.path())) {
+  for (const auto& event : events) {
     if (const auto* warning = std::get_if<WarningRecord>(&event.record)) watch_.recall(warning->sign);
     if (const auto* diagnostics = std::get_if<DiagnosticsRecord>(&event.record)) watch_.look(diagnostics->report);
   }
@@ -26,9 +26,7 @@ void Trainer::record_run() {
   StartRecord start;
   start.name = recipe_.name;
   start.schedule = format_head_schedule(heads_of(model));
-  int64_t parameters = 0;
-  for (const auto& entry : objective_->weights()) parameters += entry.weight.numel();
-  start.parameters = parameters;
+  start.parameters = objective_->parameters();
   start.flops_per_token = objective_->flops_per_token();
   start.vocab_size = model.vocab_size;
   start.d_model = model.d_model;

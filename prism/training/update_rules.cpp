@@ -62,7 +62,7 @@ void check(const SgdOptions& options) {
               "expected a momentum above 0 with nesterov; found {}; raise it or leave nesterov out.", options.momentum);
 }
 
-void WeightGroup::add(const NamedTensor& weight) {
+void WeightGroup::add(const TrainedWeight& weight) {
   names.push_back(weight.name);
   weights.push_back(weight.tensor);
 }
@@ -80,12 +80,12 @@ std::vector<Tensor> WeightGroup::zeros() const {
   return list;
 }
 
-AdamW::AdamW(const std::vector<NamedTensor>& weights, const AdamWOptions& options) : options_(options), parts_(2) {
+AdamW::AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& options) : options_(options), parts_(2) {
   check(options);
   parts_[0].weight_decay = options.weight_decay;
   for (const auto& weight : weights) {
     all_.add(weight);
-    auto& part = parts_[weight.tensor.dim() >= 2 ? 0 : 1];
+    auto& part = parts_[weight.decays ? 0 : 1];
     part.group.add(weight);
     part.steps.push_back(torch::zeros({}, weight.tensor.options().dtype(torch::kFloat).requires_grad(false)));
   }
@@ -113,12 +113,12 @@ std::vector<NamedTensor> AdamW::state() const {
   return tensors;
 }
 
-Sgd::Sgd(const std::vector<NamedTensor>& weights, const SgdOptions& options) : options_(options), parts_(2) {
+Sgd::Sgd(const std::vector<TrainedWeight>& weights, const SgdOptions& options) : options_(options), parts_(2) {
   check(options);
   parts_[0].weight_decay = options.weight_decay;
   for (const auto& weight : weights) {
     all_.add(weight);
-    parts_[weight.tensor.dim() >= 2 ? 0 : 1].group.add(weight);
+    parts_[weight.decays ? 0 : 1].group.add(weight);
   }
   if (options.momentum > 0)
     for (auto& part : parts_) part.momentum = part.group.zeros();

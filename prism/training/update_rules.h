@@ -18,7 +18,7 @@ struct AdamWOptions {
     v("beta1", beta1, "decay of the mean of gradients");
     v("beta2", beta2, "decay of the mean of squared gradients");
     v("epsilon", epsilon, "added to the root of the second");
-    v("weight_decay", weight_decay, "on matrices only; 0 disables it");
+    v("weight_decay", weight_decay, "of matrices and embeddings, not of gains and biases; 0 disables it");
   }
 };
 
@@ -46,7 +46,8 @@ struct SgdOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("momentum", momentum, "decay of the sum of gradients; 0 disables it");
-    v("weight_decay", weight_decay, "added to the gradients of matrices, times the weight; 0 disables it");
+    v("weight_decay", weight_decay,
+      "times the weight, added to the gradients of matrices and embeddings, not of gains and biases; 0 disables it");
     v("nesterov", nesterov, "looks one step of the momentum ahead");
   }
 };
@@ -56,12 +57,19 @@ void check(const AdamWOptions& options);
 void check(const MuonOptions& options);
 void check(const SgdOptions& options);
 
+/// A weight as update rules see it.
+struct TrainedWeight {
+  std::string name;
+  torch::Tensor tensor;
+  bool decays = true;  ///< false: weight decay leaves it alone
+};
+
 /// Weights with their names, and tensors of their shapes that remember.
 struct WeightGroup {
   std::vector<std::string> names;
   std::vector<torch::Tensor> weights;
 
-  void add(const NamedTensor& weight);
+  void add(const TrainedWeight& weight);
   std::vector<torch::Tensor> gradients() const;
   /// A zero tensor for each weight.
   std::vector<torch::Tensor> zeros() const;
@@ -84,12 +92,12 @@ class UpdateRule {
 };
 
 /// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), with m^, v^
-/// corrected for their start at zero. Vectors do not decay. Source: arXiv 1711.05101; as in PyTorch, the decay is
+/// corrected for their start at zero. Source: arXiv 1711.05101; as in PyTorch, the decay is
 /// scaled by the whole learning rate.
 class AdamW : public UpdateRule {
  public:
   /// @throws as check().
-  AdamW(const std::vector<NamedTensor>& weights, const AdamWOptions& options);
+  AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& options);
   void update(double learning_rate, double divisor, int64_t step) override;
   std::vector<NamedTensor> state() const override;
 
@@ -101,14 +109,14 @@ class AdamW : public UpdateRule {
   };
 
   AdamWOptions options_;
-  std::vector<Part> parts_;  ///< matrices, vectors
+  std::vector<Part> parts_;  ///< weights that decay, weights that do not
 };
 
 /// w = w - lr (g + decay w + the momentum of such sums), one fused pass over memory.
 class Sgd : public UpdateRule {
  public:
   /// @throws as check().
-  Sgd(const std::vector<NamedTensor>& weights, const SgdOptions& options);
+  Sgd(const std::vector<TrainedWeight>& weights, const SgdOptions& options);
   void update(double learning_rate, double divisor, int64_t step) override;
   std::vector<NamedTensor> state() const override;
 
@@ -120,7 +128,7 @@ class Sgd : public UpdateRule {
   };
 
   SgdOptions options_;
-  std::vector<Part> parts_;  ///< matrices, vectors
+  std::vector<Part> parts_;  ///< weights that decay, weights that do not
 };
 
 /// Matrices that lie one below the other in a weight: `count` of `rows` each.
@@ -130,7 +138,7 @@ struct RowBlocks {
 
 /// A weight, and the matrices in it from its first row to its last.
 struct BlockedWeight {
-  NamedTensor weight;
+  TrainedWeight weight;
   std::vector<RowBlocks> blocks;
 };
 

@@ -297,6 +297,12 @@ TEST(AnalyseNormsAndGradients, AreThoseOfTheModel) {
     EXPECT_GT(line["gradient"].get<double>(), 0) << line;
     EXPECT_GT(line["weight"].get<double>(), 0) << line;
   }
+  EXPECT_FALSE(gradients.front().contains("layer")) << "the embedding";
+  const auto in_layer = std::find_if(gradients.begin(), gradients.end(),
+                                     [](const auto& line) { return line.value("part", "") == "self_attn.k_proj"; });
+  ASSERT_NE(in_layer, gradients.end());
+  EXPECT_EQ((*in_layer)["layer"], 0);
+  EXPECT_EQ((*in_layer)["name"], "model.layers.0.self_attn.k_proj.weight");
   // The mean over windows does not depend on how many of them go through the model together, and a text is one of them.
   EXPECT_EQ(analyse({"gradients", trained(), "--text", "It was the best of times."}).status, 0);
   EXPECT_NE(analyse({"norms", trained(), "text.txt"}).out.find("LM head"), std::string::npos);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -75,6 +76,34 @@ TEST_P(ResumeThreads, AfterATermSignalEqualsTheUninterruptedRun) {
   EXPECT_EQ(again.status, 0);
   EXPECT_EQ(read_text(shop / "stopped/records.jsonl"), records) << "resuming a finished run changes nothing";
   expect_equal_runs(shop / "whole", shop / "stopped");
+}
+
+TEST(Resume, ThatIsRefusedLeavesTheRunAsItWas) {
+  const auto& shop = Workshop::folder();
+  ASSERT_EQ(run_prism(train("refusing", "4096"), shop).status, 0);
+  fs::remove_all(newest_checkpoint_of(shop / "refusing"));
+  const std::string records = read_text(shop / "refusing/records.jsonl");
+  const auto contents = [&] {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(shop / "refusing"))
+      if (entry.is_regular_file() && entry.path().filename() != ".lock")
+        files[entry.path().string()] = read_text(entry.path());
+    return files;
+  };
+  const size_t second_line = records.find('\n') + 1;
+  for (const auto& [damaged, sentence] :
+       {std::pair{records.substr(0, 2000), "expected at least"},
+        {records.substr(0, second_line) + "x" + records.substr(second_line + 1), "line 2"},
+        {records.substr(0, second_line) + "\n" + records.substr(second_line), "a line to end at byte"}}) {
+    write_text(shop / "refusing/records.jsonl", damaged);
+    const auto before = contents();
+    const auto outcome = run_prism(resume("refusing"), shop);
+    EXPECT_EQ(outcome.status, 2) << outcome.err;
+    EXPECT_NE(outcome.err.find(sentence), std::string::npos) << outcome.err;
+    EXPECT_EQ(contents(), before) << sentence;
+  }
+  write_text(shop / "refusing/records.jsonl", records);
+  EXPECT_EQ(run_prism(resume("refusing"), shop).status, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(OneAndTwo, ResumeThreads, testing::Values("1", "2"));

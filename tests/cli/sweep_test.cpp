@@ -171,21 +171,28 @@ TEST(Sweep, WhoseBaselineDivergedIsShownAllTheSame) {
 TEST(Sweep, SaysWhichRunFailedAndKeepsTheOthers) {
   write_text(Workshop::folder() / "fails.json", R"({"recipe": "recipe.json", "seeds": [1],
     "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
-    "arms": {"good": {}, "bad": {"train.sample_prompts": [")" +
-                                                    std::string(300, 'q') + R"("]}}})");
+    "arms": {"good": {}, "bad": {"init": ")" + trained() +
+                                                    R"(", "model.ffn_width": 64}}})");
   const auto outcome = run({"sweep", "fails.json"});
-  expect_sentence(outcome, 1, {"bad-seed1", "sample_prompts"});
+  expect_sentence(outcome, 1, {"bad-seed1", "init: expected weights that fit"});
   EXPECT_NE(outcome.out.find("good"), std::string::npos);
 }
 
 TEST(Sweep, WithoutItsBaselineComparesNothing) {
   write_text(Workshop::folder() / "no_baseline.json", R"({"recipe": "recipe.json", "seeds": [1], "baseline": "bad",
     "set": {"train.tokens": 2048, "train.sample_prompts": [], "train.save_steps": "none"},
-    "arms": {"good": {}, "bad": {"train.sample_prompts": [")" +
-                                                          std::string(300, 'q') + R"("]}}})");
+    "arms": {"good": {}, "bad": {"init": ")" + trained() + R"(", "model.ffn_width": 64}}})");
   const auto outcome = run({"sweep", "no_baseline.json", "--json"});
-  expect_sentence(outcome, 1, {"bad-seed1", "sample_prompts", "a run of the baseline bad"});
+  expect_sentence(outcome, 1, {"bad-seed1", "init", "a run of the baseline bad"});
   EXPECT_EQ(outcome.out, "");
+}
+
+TEST(Sweep, RefusesWhatARunWouldRefuseBeforeAnyTrains) {
+  write_text(Workshop::folder() / "refused.json", R"({"recipe": "recipe.json", "seeds": [1],
+    "arms": {"good": {}, "bad": {"train.sample_prompts": [")" +
+                                                      std::string(300, 'q') + R"("]}}})");
+  expect_sentence(run({"sweep", "refused.json"}), 2, {"arm bad", "sample_prompts"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "runs/refused"));
 }
 
 TEST(Sweep, CopiesRecordsOfRunsThatWereDoneBeforeAndNamesArmsByItsFile) {

@@ -87,12 +87,18 @@ TEST(WeightList, SaysOfEveryWeightWhatItIs) {
 
 TEST(WeightList, HasASharedWeightOnceWithAllItsUses) {
   Pair pair;
-  pair.b.weight = pair.a.weight;
+  pair.b = pair.a;
   const auto weights = weights_of(pair);
   ASSERT_EQ(weights.size(), 3u);
   EXPECT_EQ(weights[0].products(), 2);
   ASSERT_EQ(weights[0].uses.size(), 2u);
   EXPECT_EQ(weights[0].uses[1].layer, 1u);
+}
+
+TEST(WeightList, RefusesASharedWeightThatIsDescribedInTwoWays) {
+  Pair pair;
+  pair.b.weight = pair.a.weight;  // three matrices here, one there
+  EXPECT_THROW(weights_of(pair), InternalError);
 }
 
 TEST(InitialiseNormal, DependsOnSeedAndNameAndNothingElse) {
@@ -164,7 +170,8 @@ TEST(FeedForward, IsAsManyReluLayersAsItIsDeep) {
 TEST(FeedForward, RefusesUnknownKindsAndWhatAKindDoesNotHave) {
   EXPECT_REFUSED(check(FfnConfig{.kind = "mixture", .width = 10}, 3), "layer 3: expected ffn.kind swiglu");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 0}, 0), "ffn.width");
-  EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 0}, 0), "ffn.depth of at least 1");
+  EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 0}, 0), "ffn.depth within 1-1000");
+  EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 100000000}, 2), "layer 2: expected ffn.depth");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 4, .depth = 2}, 0), "or choose relu");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 4, .bias = true}, 0), "no ffn.bias for swiglu");
 }

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
 
 namespace prism {
 namespace {
@@ -122,6 +125,24 @@ TEST(RunEvent, NamesAFieldOfTheWrongType) {
   EXPECT_NE(
       refusal(R"({"kind":"diagnostics","entropy":[{"head_entropies":["x"]}]})").find("a list of numbers as head_entr"),
       std::string::npos);
+}
+
+TEST(RunEvents, BeginWithTheOnlyRecordThatNamesTheFigure) {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& text, std::optional<int64_t> bytes = {}) {
+    write_file(folder.path() / kRunRecordsName, text);
+    return read_run_events(folder.path(), bytes);
+  };
+  const std::string run = "{\"kind\":\"run\",\"prism_format\":1}\n", eval = "{\"kind\":\"eval\",\"val_loss\":5}\n",
+                    other = "{\"kind\":\"run\",\"figure\":{\"name\":\"accuracy\"}}\n";
+  EXPECT_EQ(read(run + eval).size(), 2u);
+  EXPECT_REFUSED(read(run + eval + other), "record 3: expected a record of kind run only at the beginning");
+  EXPECT_REFUSED(read("{\"kind\":\"run\",\"prism_format\":9}\n"), "expected prism_format 1; found 9");
+  const auto length = static_cast<int64_t>(run.size());
+  EXPECT_EQ(read(run + "no JSON", length).size(), 1u) << "what comes after the checkpoint's records is not read";
+  EXPECT_EQ(read(run, 0).size(), 0u);
+  EXPECT_REFUSED(read(run + eval, length + 3), "a line to end at byte");
+  EXPECT_REFUSED(read(run, length + 1), "expected at least");
 }
 
 TEST(RunEvent, SurvivesAnyChangeOfALine) {

@@ -15,12 +15,6 @@ namespace {
 
 const std::string kEvil = R"(</script><img src=x onerror=alert(1)>\"'&lt; | `x` */</style><svg/onload=alert(2)>)";
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;
-  return found;
-}
-
 bool is_void(const std::string& name) {
   static const std::set<std::string> names = {"meta", "br"};
   return names.contains(name);

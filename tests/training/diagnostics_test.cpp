@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "prism/checkpoint/weight_map.h"
+#include "prism/layers/linear.h"
 #include "prism/models/batch.h"
 #include "prism/training/optimizer.h"
 #include "tests/generation/tiny_model.h"
@@ -138,7 +139,8 @@ StepReport report_of(double rms, double update, double entropy) {
 }
 
 TEST(DivergenceWatch, WarnsOnceOfEachSignOfALook) {
-  DivergenceWatch watch;
+  const Linear linear({.in = 2, .out = {{{"b"}, 2}}, .bias = true});
+  DivergenceWatch watch(weights_of(linear));
   EXPECT_TRUE(watch.look(report_of(600, 0.1, 1)).empty()) << "large, but from the start";
   EXPECT_TRUE(watch.look(report_of(1100, 0.1, 1)).empty()) << "larger, but not doubled";
   auto warnings = watch.look(report_of(3000, 0.1, 1));
@@ -147,7 +149,7 @@ TEST(DivergenceWatch, WarnsOnceOfEachSignOfALook) {
   EXPECT_NE(warnings[0].text.find("in front of the LM head grows"), std::string::npos) << warnings[0].text;
   EXPECT_TRUE(watch.look(report_of(9000, 0.1, 0.15)).empty()) << "said already";
   auto of_bias = report_of(9000, 1.5, 1);
-  of_bias.parameters[0].name = "w.bias";
+  of_bias.parameters[0].name = "b.bias";
   EXPECT_TRUE(watch.look(of_bias).empty()) << "biases begin small";
   warnings = watch.look(report_of(9000, 1.5, 0.01));
   ASSERT_EQ(warnings.size(), 2u);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "prism/models/trunk.h"
 #include "prism/records/run_event.h"
 #include "prism/training/trainer.h"
+#include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {
@@ -129,6 +131,43 @@ TEST(Objective, OfItsOwnResumesBitForBit) {
   EXPECT_EQ(last(cut), last(whole));
 }
 
+/// Its layers add what they were told of the progress, and its weights of no use.
+class WithTerm : public EvenShare {
+ public:
+  explicit WithTerm(bool adds) : adds_(adds) {}
+  torch::Tensor forward(int64_t batch, const BatchView& view) override {
+    const auto hidden = EvenShare::forward(batch, view);
+    if (adds_ && view.auxiliary != nullptr)
+      view.auxiliary->add(torch::full({}, 10 + view.auxiliary->progress()) + 0.5 * weights()[0].weight.tensor().sum());
+    return hidden;
+  }
+
+ private:
+  bool adds_;
+};
+
+TEST(Objective, AddsWhatItsLayersAddToTheLossWithTheProgressOfTheTraining) {
+  const TemporaryFolder folder;
+  Recipe r = recipe();
+  r.train.tokens = 4 * 16 * 8;
+  r.train.accumulate = 2;
+  r.train.learning_rate = 1e-9;  // the weights stay what they are
+  const auto records = [&](const char* run, bool adds) {
+    Trainer trainer(r, folder.path() / run, std::make_unique<WithTerm>(adds));
+    trainer.prepare(Start::fresh);
+    trainer.run();
+    std::vector<TrainRecord> found;
+    for (const auto& event : read_run_events(folder.path() / run))
+      if (const auto* train = std::get_if<TrainRecord>(&event.record)) found.push_back(*train);
+    return found;
+  };
+  const auto without = records("without", false), with = records("with", true);
+  ASSERT_EQ(with.size(), 2u);
+  const double first = with[0].loss - without[0].loss, second = with[1].loss - without[1].loss;
+  EXPECT_NEAR(second - first, 0.5, 1e-4) << "t / T is 0 and then 1/2";
+  EXPECT_GT(with[0].grad_norm, 0.5 * std::sqrt(8 * 16) - without[0].grad_norm) << "the term's own gradient";
+}
+
 /// Its figure is better the higher it is, and begins below zero.
 class Explained : public EvenShare {
  public:
@@ -174,6 +213,11 @@ TEST(Objective, HasAFigureOfWhichMoreMayBeBetter) {
 TEST(Trainer, ReadsAndWritesNothingUntilItIsPrepared) {
   const TemporaryFolder folder;
   const Trainer trainer(recipe(), folder.path() / "run", std::make_unique<EvenShare>());
+  EXPECT_FALSE(fs::exists(folder.path() / "run"));
+  Recipe without_data = recipe();
+  without_data.data.folder = (folder.path() / "none").string();
+  Trainer modelling(without_data, folder.path() / "run", make_objective(without_data));
+  EXPECT_REFUSED(modelling.prepare(Start::fresh), "none");
   EXPECT_FALSE(fs::exists(folder.path() / "run"));
 }
 

@@ -100,7 +100,8 @@ TEST(SharedWeight, IsSteppedOnceAndResumesBitForBitWithEveryOptimizer) {
     auto optimizer = make(whole);
     std::set<std::string> state;
     for (const auto& tensor : optimizer.state()) EXPECT_TRUE(state.insert(tensor.name).second) << tensor.name;
-    for (const auto& name : state) EXPECT_FALSE(name.starts_with("blocks_2.mlp.down")) << name;
+    for (const auto& name : state)
+      EXPECT_FALSE(name.starts_with("blocks_2.mlp.down") || name.starts_with("blocks_2.attention.out")) << name;
     for (const uint64_t seed : {1, 2}) step(whole, optimizer, seed);
     save_model(temporary.path(), whole, nullptr);
     save_run_state(temporary.path(), {}, optimizer.state());
@@ -116,6 +117,32 @@ TEST(SharedWeight, IsSteppedOnceAndResumesBitForBitWithEveryOptimizer) {
     for (size_t i = 0; i < expected.size(); ++i)
       EXPECT_TRUE(torch::equal(found[i].weight.tensor(), expected[i].weight.tensor())) << kind << " " << found[i].name;
     EXPECT_TRUE(resumed->blocks[2]->attention.out.weight == resumed->blocks[0]->attention.out.weight);
+  }
+}
+
+TEST(SharedWeight, DecaysOnceAndFollowsTheSumOfItsGradients) {
+  // Two models that start alike, one with the summed gradient in the weight that the other shares.
+  for (const char* kind : {"adamw", "muon", "sgd"}) {
+    OptimizerOptions options{.kind = kind, .clip = 0};
+    options.adamw.weight_decay = options.muon.weight_decay = options.sgd.weight_decay = 0.5;
+    const auto sharing = sharing_decoder();
+    Decoder oracle(config());
+    oracle->initialise(1);
+    backward(sharing, 5);
+    const auto& shared = mlp_of(sharing, 0).down.weight.tensor();
+    const auto& expected = mlp_of(oracle, 0).down.weight.tensor();
+    for (const auto& entry : oracle->weights())
+      entry.weight.tensor().mutable_grad() = torch::zeros_like(entry.weight.tensor());
+    {
+      const torch::NoGradGuard no_gradients;
+      expected.copy_(shared);
+      expected.mutable_grad().copy_(shared.grad());
+    }
+    for (const auto& decoder : {sharing, oracle}) {
+      auto optimizer = make_optimizer(decoder->weights(), options, torch::kFloat);
+      optimizer.step(0.01, optimizer.gradient_norm());
+    }
+    EXPECT_TRUE(torch::equal(shared, expected)) << kind;
   }
 }
 

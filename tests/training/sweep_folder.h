@@ -28,12 +28,14 @@ class SweepFolder : public testing::Test {
   /// A dataset of a tokenizer with that fingerprint.
   void put_data(const std::string& name, const std::string& fingerprint) const {
     make_folder(path(name));
-    TokenShardWriter writer(path(name) + "/train_000000.bin", 9);
-    writer.write(std::vector<int32_t>(100, 3));
-    writer.commit();
+    for (const char* split : {"train", "valid"}) {
+      TokenShardWriter writer(path(name) + "/" + split + "_000000.bin", 9);
+      writer.write(std::vector<int32_t>(kTokens, 3));
+      writer.commit();
+    }
     DatasetInfo info;
     info.vocab_size = 9;
-    info.train_tokens = 100;
+    info.train_tokens = info.valid_tokens = kTokens;
     info.tokenizer_fingerprint = fingerprint;
     write_file(path(name) + "/data.json", to_text(fields_to_json(info)));
   }
@@ -54,6 +56,7 @@ class SweepFolder : public testing::Test {
                std::string(R"({"kind":"run"})") + "\n" + (finished ? std::string(R"({"kind":"end"})") + "\n" : ""));
   }
 
+  static constexpr int64_t kTokens = 100000;  ///< more than a step of any recipe in configs/
   TemporaryFolder folder_;
 };
 

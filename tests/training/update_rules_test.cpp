@@ -32,16 +32,16 @@ struct Scalar {
 
 /// One rule over some weights.
 template <class Rule, class Options>
-Optimizer optimizer_of(const std::vector<NamedTensor>& weights, const Options& options, double clip) {
+Optimizer optimizer_of(const std::vector<TrainedWeight>& weights, const Options& options, double clip) {
   std::vector<std::unique_ptr<UpdateRule>> rules;
   rules.push_back(std::make_unique<Rule>(weights, options));
   return {std::move(rules), clip};
 }
 
-TEST(AdamW, FollowsThePublishedUpdateWithClippingAndDecaysMatricesOnly) {
+TEST(AdamW, FollowsThePublishedUpdateWithClippingAndDecaysOnlyWhatDecays) {
   auto matrix = torch::full({1, 1}, 0.5).requires_grad_(true), vector = torch::full({1}, -0.25).requires_grad_(true);
   const AdamWOptions options{.weight_decay = 0.1};
-  auto optimizer = optimizer_of<AdamW>({{"matrix", matrix}, {"vector", vector}}, options, 1.0);
+  auto optimizer = optimizer_of<AdamW>({{"matrix", matrix}, {"vector", vector, /*decays=*/false}}, options, 1.0);
   Scalar first{0.5}, second{-0.25};
   for (const auto& [a, b] : {std::pair{3.0, 4.0}, {0.3, -0.4}, {-2.0, 0.1}}) {
     matrix.mutable_grad() = torch::full({1, 1}, a);

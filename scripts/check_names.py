@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Checks that no two sources of a folder give one name to something in their unnamed namespaces.
+
+    scripts/check_names.py              the tree; one line a fault, exit status 1 if there is one
+    scripts/check_names.py --self-test  the search itself, on text made for it
+
+The release build compiles the sources of a folder together, eight at a time (prism_batches in CMakeLists.txt). Two equal
+names are an error where both sources happen to share a batch, which any new file of the folder can bring about.
+"""
+import collections
+import os
+import re
+import sys
+
+from check_classes import closing, without_comments
+
+# What begins at the start of a line: "struct Row {", or "constexpr int kMost = 3;" and "int f(int a) {".
+TYPE = re.compile(r"(?:template <[^>]*>\s*)?(?:struct|class|union|enum class|enum)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
+VALUE = re.compile(r"[\w:<>,*&\s\[\]]*?[\s*&](\w+)\s*([(={;\[])")
+# Aliases may stand twice where they are equal.
+OTHER = re.compile(r"(namespace|static_assert|using|template)\b")
+
+
+def top_level(body):
+    """The text of a namespace with the insides of all braces left out."""
+    kept, place = "", 0
+    while place < len(body):
+        if body[place] == "{":
+            place = closing(body, place)
+            kept += "{}\n"
+        else:
+            kept += body[place]
+        place += 1
+    return kept
+
+
+def parameter_types(text):
+    """The types of a parameter list that begins at the start of `text`: functions may be overloaded."""
+    depth, parameters, parameter = 0, [], ""
+    for letter in text:
+        depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(letter, 0)
+        if depth == 0 or (depth == 1 and letter == ","):
+            parameters.append(parameter.lstrip("("))
+            parameter = ""
+            if depth == 0:
+                break
+        else:
+            parameter += letter
+    types = [re.sub(r"\s*=.*", "", parameter, flags=re.DOTALL) for parameter in parameters]
+    return ", ".join(re.sub(r"(?<=[\s&*])\w+$", "", re.sub(r"\s+", " ", kind.strip())).strip() for kind in types)
+
+
+def names_in(text):
+    """What a source defines in its unnamed namespaces, functions with the types of their parameters."""
+    text, names = without_comments(text), set()
+    for found in re.finditer(r"\bnamespace\s*\{", text):
+        opening = found.end() - 1
+        body = re.sub(r"\[\[\w+\]\]\s*", "", top_level(text[found.end():closing(text, opening)]))
+        for start in re.finditer(r"^(?=[A-Za-z_])", body, re.MULTILINE):
+            rest = body[start.start():]
+            kind = TYPE.match(rest)
+            value = None if kind or OTHER.match(rest) else VALUE.match(rest)
+            if kind:
+                names.add(kind.group(1))
+            elif value and value.group(1) != "operator":
+                is_function = value.group(2) == "("
+                names.add(value.group(1) + (f"({parameter_types(rest[value.end() - 1:])})" if is_function else ""))
+    return names
+
+
+def self_test():
+    text = """
+    namespace prism {
+    namespace {
+    // struct Commented {};
+constexpr int kMost = 3;
+struct Row { int inside; };
+template <class T>
+std::vector<T> many(const T& value, int count) {
+  int local = 0;
+}
+[[noreturn]] void fail(int code) { throw code; }
+namespace fs = std::filesystem;
+std::atomic<int> counter;
+using Values = std::vector<double>;
+double mean(const std::map<int, Row>& rows,
+            int least = f(1, 2));
+bool operator<(const Row& a, const Row& b);
+    }  // namespace
+int outside() { return 1; }
+    }
+    """
+    found = names_in(text)
+    assert found == {"kMost", "Row", "many(const T&, int)", "fail(int)", "counter", "mean(const std::map<int, Row>&, int)"}, found
+    print("check_names: self-test passed")
+
+
+def main():
+    if "--self-test" in sys.argv[1:]:
+        return self_test()
+    root = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    sources = faults = 0
+    for tree in ("prism", "tests"):
+        for folder, _, files in sorted(os.walk(os.path.join(root, tree))):
+            owners = collections.defaultdict(list)
+            for name in sorted(files):
+                if name.endswith(".cpp"):
+                    sources += 1
+                    with open(os.path.join(folder, name), encoding="utf-8") as file:
+                        for defined in names_in(file.read()):
+                            owners[defined].append(name)
+            for defined, names in sorted(owners.items()):
+                if len(names) > 1 and is_batched(os.path.relpath(folder, root)):
+                    faults += 1
+                    print(f"{os.path.relpath(folder, root)}: expected {defined} in one source's unnamed namespace; found "
+                          f"it in {', '.join(names)}; rename it, or share it.")
+    if sources == 0:
+        print(f"expected sources under {root}; found none.")
+    print(f"names in unnamed namespaces: {sources} sources looked at, {faults} names twice")
+    return sys.exit(1 if faults or not sources else 0)
+
+
+def is_batched(folder):
+    """Sources for an instruction set are compiled alone."""
+    return folder not in {f"prism/kernels/{part}" for part in ("simd", "rows", "flash", "gemm")}
+
+
+if __name__ == "__main__":
+    main()
