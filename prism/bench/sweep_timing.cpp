@@ -28,13 +28,15 @@ std::vector<std::pair<std::string, RunTiming>> time_arms(const Sweep& sweep, con
     if (stop_signal() != 0) break;
     progress.update(static_cast<int64_t>(timings.size()), arm.name);
     bench.dtype = bench_dtype(arm.recipe);
+    CoreWait wait;
     const auto row = bench_training(training_case_of(arm.recipe), bench);
     baseline_rates.push_back(row.tokens_per_s / row.ratio);
     timings.emplace_back(arm.name, RunTiming{.baseline = baseline.name,
                                              .ratio = row.ratio,
                                              .steps = options.steps,
                                              .threads = options.threads,
-                                             .cpu = cpu_name()});
+                                             .cpu = cpu_name(),
+                                             .wait_share = wait.share()});
   }
   progress.finish(fmt::format("timing: {} arms", timings.size()));
   for (auto& [name, timing] : timings) timing.tokens_per_s = median(baseline_rates) * timing.ratio;

@@ -92,6 +92,34 @@ ThreadLimit core_limit() {
   return limit;
 }
 
+CoreWait::CoreWait() : last_(now()) {}
+
+CoreWait::Times CoreWait::now() {
+  constexpr double kSecond_ns = 1e9;
+  Times sum;
+  std::error_code ignored;
+  for (const auto& thread : fs::directory_iterator("/proc/self/task", ignored)) {
+    double running_ns = 0, waiting_ns = 0;
+    if (!(std::ifstream(thread.path() / "schedstat") >> running_ns >> waiting_ns)) continue;
+    sum.running_s += running_ns / kSecond_ns;
+    sum.waiting_s += waiting_ns / kSecond_ns;
+  }
+  return sum;
+}
+
+std::optional<double> CoreWait::share() {
+  const Times times = now(), before = std::exchange(last_, times);
+  // Threads that ended since take their times with them.
+  const double running = times.running_s - before.running_s,
+               waiting = std::max(0.0, times.waiting_s - before.waiting_s);
+  if (!(running > 0)) return std::nullopt;
+  return waiting / (running + waiting);
+}
+
+std::string busy_text(double share) {
+  return fmt::format("the cores are busy: threads waited {:.0f}% of the time for one", 100 * share);
+}
+
 void fail_to_start_threads(int threads, const std::system_error& error) {
   throw FailedError("threads", fmt::format("expected to start {} threads; found: {}; choose fewer by --threads.",
                                            threads, error.code().message()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -18,6 +19,31 @@ ThreadLimit thread_limit(int requested = 0);
 
 /// How many threads run at the same time: min(affinity, physical cores within it, cgroup CPU quota).
 ThreadLimit core_limit();
+
+/// How long the threads of this process waited for a core, because other programs, or more threads of its own than
+/// there are cores, kept the cores busy.
+class CoreWait {
+ public:
+  /// Above this share the cores count as busy, and times that were measured meanwhile as those of a busy machine.
+  static constexpr double kBusy = 0.1;
+
+  /// Begins to count.
+  CoreWait();
+  /// Waiting time over waiting and running time, of all threads together, 0..1, since the last call or the constructor;
+  /// nothing where Linux does not say or no thread ran.
+  std::optional<double> share();
+
+ private:
+  struct Times {
+    double running_s = 0, waiting_s = 0;
+  };
+  static Times now();
+
+  Times last_;
+};
+
+/// "the cores are busy: threads waited 45% of the time for one".
+std::string busy_text(double share);
 
 /// For who starts threads. @throws FailedError that says how many were asked for, and what the system answered.
 [[noreturn]] void fail_to_start_threads(int threads, const std::system_error& error);

@@ -118,7 +118,7 @@ struct ResumeRecord : MachineRecord {
 struct TrainRecord {
   static constexpr const char* kKind = "train";
   double loss = NAN, learning_rate = NAN, grad_norm = NAN, tokens_per_s = NAN;
-  std::optional<double> peak_share;
+  std::optional<double> peak_share, wait_share;
   template <class Visitor>
   void visit(Visitor& v) {
     v("loss", loss, "mean over the steps, nats per token");
@@ -126,6 +126,7 @@ struct TrainRecord {
     v("grad_norm", grad_norm, "of the last step, before clipping");
     v("tokens_per_s", tokens_per_s, "of training steps alone");
     v("peak_share", peak_share, "of the CPU's limit, 0..1");
+    v("wait_share", wait_share, "of their time, that threads waited for a core, 0..1; above 0.1 the cores were busy");
   }
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "prism/core/error.h"
@@ -161,6 +162,22 @@ void check_same_figure(const std::vector<Run>& runs) {
                 runs.front().figure.name, runs.front().folder.string(), run.figure.name, run.folder.string());
 }
 
+/// That speeds were measured on a busy machine; nothing where none was.
+std::optional<std::string> busy_remark(const std::vector<Run>& runs) {
+  std::vector<std::string> names;
+  double most = 0;
+  for (const auto& run : runs) {
+    if (!run.was_busy()) continue;
+    names.push_back(run.folder.string());
+    most = std::max(most, *run.wait_share);
+  }
+  if (names.empty()) return std::nullopt;
+  return fmt::format(
+      "Speeds of {} were measured on a busy machine, whose threads waited up to {:.0f}% of the time for "
+      "a core; they say little about the models.",
+      join_names(names), 100 * most);
+}
+
 }  // namespace
 
 std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>* remarks) {
@@ -190,6 +207,7 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
     if (run.is_cut)
       result.remarks.push_back(fmt::format(
           "The last record of {} was cut short and is left out; all before it are used.", run.folder.string()));
+  if (auto remark = busy_remark(runs)) result.remarks.push_back(std::move(*remark));
   result.groups = group_runs(std::move(runs), &result.remarks);
   result.baseline = find_group(result.groups, baseline);
   return result;

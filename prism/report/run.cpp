@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/machine.h"
 #include "prism/core/names.h"
 #include "prism/core/records.h"
 #include "prism/core/statistics.h"
@@ -104,6 +105,7 @@ class RunReader {
 
   void finish() {
     if (!shares_.empty()) run_.peak_share = median(std::move(shares_));
+    if (!waits_.empty()) run_.wait_share = median(std::move(waits_));
     if (run_.finished && std::isfinite(end_rate_)) {
       run_.tokens_per_s = end_rate_;
     } else if (!rates_.empty()) {
@@ -147,6 +149,7 @@ class RunReader {
     add_point(run_.train, run_, record.loss);
     if (std::isfinite(record.tokens_per_s)) rates_.push_back(record.tokens_per_s);
     if (record.peak_share) shares_.push_back(*record.peak_share);
+    if (record.wait_share) waits_.push_back(*record.wait_share);
     // A run that was prolonged after its end has begun to train again.
     run_.finished = false;
     run_.diverged.reset();
@@ -196,7 +199,7 @@ class RunReader {
   Run& run_;
   RunEventReader records_;
   double end_rate_ = NAN;
-  std::vector<double> rates_, shares_;
+  std::vector<double> rates_, shares_, waits_;
 };
 
 void flatten(const Json& json, const std::string& path, std::vector<RecipeField>& fields) {
@@ -236,6 +239,10 @@ std::vector<RecipeField> recipe_fields(const Json& recipe) {
   return fields;
 }
 
+bool Run::was_busy() const {
+  return wait_share.value_or(0) > CoreWait::kBusy;
+}
+
 Run read_run(const fs::path& folder) {
   const fs::path path = folder / kRunRecordsName;
   std::error_code code;
@@ -262,6 +269,7 @@ Run read_run(const fs::path& folder) {
   if (const fs::path timing = folder / kRunTimingName; fs::exists(timing, code)) {
     run.timing = fields_from_json<RunTiming>(read_json(timing.string()), timing.string());
     run.tokens_per_s = run.timing->tokens_per_s;
+    run.wait_share = run.timing->wait_share;
   }
   return run;
 }

@@ -53,6 +53,7 @@ struct RunTiming {
   double tokens_per_s = 0, ratio = 0;
   int64_t steps = 0, threads = 0;
   std::string cpu;
+  std::optional<double> wait_share;
   template <class Visitor>
   void visit(Visitor& v) {
     v("baseline", baseline, "the arm that it took turns with");
@@ -61,6 +62,7 @@ struct RunTiming {
     v("steps", steps, "that were counted");
     v("threads", threads, "that computed");
     v("cpu", cpu, "on which it was measured");
+    v("wait_share", wait_share, "of their time, that threads waited for a core meanwhile, 0..1");
   }
 };
 
@@ -80,6 +82,7 @@ struct Run {
   std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
   std::optional<double> peak_share;   ///< of that limit, 0..1, median over the training records
+  std::optional<double> wait_share;   ///< of their time, that threads waited for a core, median over those records
   std::optional<double>
       tokens_per_s;  ///< the timing's, else the end record's, else the median over the training records
   std::optional<RunTiming> timing;
@@ -94,7 +97,9 @@ struct Run {
   int64_t tokens = 0;                       ///< of the last record
   double seconds = 0;                       ///< of the last record
   bool finished = false;                    ///< an end record closes the file
-  bool is_cut = false;                      ///< the last record's line was cut short and is left out
+  /// Whether its speed was measured while threads waited for cores (CoreWait::kBusy, core/machine.h).
+  bool was_busy() const;
+  bool is_cut = false;  ///< the last record's line was cut short and is left out
   /// Where the first value that was not finite was found, of a run that ended by it; absent: it did not.
   std::optional<std::string> diverged;
 };

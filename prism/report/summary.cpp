@@ -273,16 +273,17 @@ std::string best_value(const Run& run) {
 
 /// The columns of the table of runs without the difference.
 std::vector<TableCell> run_row(const Comparison& comparison, size_t group, const Run& run) {
-  return {name_cell(comparison, group),
-          {grouped(run.seed)},
-          {run.folder.string()},
-          {state_text(run)},
-          {grouped(run.tokens)},
-          {last_loss(smooth_curve(run.train))},
-          {last_loss(run.valid)},
-          {best_value(run)},
-          {run.tokens_per_s ? number_text(*run.tokens_per_s, kWholeNumber) : kNoValue},
-          {short_duration(run.seconds)}};
+  return {
+      name_cell(comparison, group),
+      {grouped(run.seed)},
+      {run.folder.string()},
+      {state_text(run)},
+      {grouped(run.tokens)},
+      {last_loss(smooth_curve(run.train))},
+      {last_loss(run.valid)},
+      {best_value(run)},
+      {!run.tokens_per_s ? kNoValue : number_text(*run.tokens_per_s, kWholeNumber) + (run.was_busy() ? " (busy)" : "")},
+      {short_duration(run.seconds)}};
 }
 
 /// The difference of one pair.

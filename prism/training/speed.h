@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
+
+#include "prism/core/machine.h"
 
 namespace prism {
 
@@ -14,7 +17,10 @@ class TrainingSpeed {
       : flops_per_token_(flops_per_token), peak_gflops_(peak_gflops) {}
 
   /// Training starts, or goes on. @param tokens, seconds  so far, in steps.
-  void begin(int64_t tokens, double seconds) { begun_ = logged_ = {tokens, seconds}; }
+  void begin(int64_t tokens, double seconds) {
+    begun_ = logged_ = {tokens, seconds};
+    wait_ = CoreWait();
+  }
   /// Tokens a second since begin().
   double since_begin(int64_t tokens, double seconds) const { return rate(begun_, tokens, seconds); }
   /// Tokens a second since the last call, or begin().
@@ -22,6 +28,12 @@ class TrainingSpeed {
     const double found = rate(logged_, tokens, seconds);
     logged_ = {tokens, seconds};
     return found;
+  }
+  /// Share of their time that threads waited for a core since the last call, or begin() (core/machine.h).
+  std::optional<double> log_wait() { return wait_.share(); }
+  /// Whether that share is the first of a busy machine.
+  bool is_first_busy(const std::optional<double>& wait_share) {
+    return wait_share.value_or(0) > CoreWait::kBusy && !std::exchange(was_busy_, true);
   }
   /// Tokens at the last log().
   int64_t logged_tokens() const { return logged_.tokens; }
@@ -45,6 +57,8 @@ class TrainingSpeed {
   double flops_per_token_ = 0;
   std::optional<double> peak_gflops_;
   Place begun_, logged_;
+  CoreWait wait_;
+  bool was_busy_ = false;
 };
 
 }  // namespace prism

@@ -57,11 +57,16 @@ void Trainer::warn(const std::vector<WarningRecord>& warnings) {
 void Trainer::record_training() {
   const double tokens_per_s = speed_.log(state_.tokens, state_.step_seconds);
   const auto learning_rate = learning_rate_of(recipe_.train, total_steps(recipe_) * step_tokens(recipe_));
+  const auto wait_share = speed_.log_wait();
+  if (speed_.is_first_busy(wait_share))
+    progress_->note(
+        fmt::format("train: step {}: {}, so this run's speed says little", state_.step, busy_text(*wait_share)));
   record(TrainRecord{.loss = state_.loss_sum / static_cast<double>(state_.loss_count),
                      .learning_rate = learning_rate.at(static_cast<double>(state_.tokens)),
                      .grad_norm = last_.norm,
                      .tokens_per_s = tokens_per_s,
-                     .peak_share = speed_.peak_share(tokens_per_s)});
+                     .peak_share = speed_.peak_share(tokens_per_s),
+                     .wait_share = wait_share});
   state_.loss_sum = 0;
   state_.loss_count = 0;
 }

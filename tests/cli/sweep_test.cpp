@@ -31,7 +31,8 @@ std::string untimed_records(const std::string& out) {
     for (std::string line; std::getline(lines, line);) {
       auto record = Json::parse(line);
       if (record["kind"] == "run" || record["kind"] == "resume") continue;
-      for (const char* timed : {"seconds", "tokens_per_s", "peak_share", "peak_memory_bytes", "step_ms", "looked_ms"})
+      for (const char* timed :
+           {"seconds", "tokens_per_s", "peak_share", "wait_share", "peak_memory_bytes", "step_ms", "looked_ms"})
         record.erase(timed);
       kept += std::string(name) + " " + record.dump() + "\n";
     }

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/core/child_process.h"
@@ -93,6 +96,37 @@ TEST(PeakMemory, GrowsWithWhatIsTouched) {
   const std::vector<char> block(static_cast<size_t>(before) + kBytes, 1);
   EXPECT_GE(peak_memory_bytes(), before + static_cast<int64_t>(kBytes));
   EXPECT_EQ(block.back(), 1);
+}
+
+TEST(CoreWait, IsTheShareOfTimeInWhichThreadsThatShareACoreWaitForIt) {
+  // In a process of its own: the affinity would stay.
+  ChildProcess child([](const auto&) {
+    cpu_set_t all, one;
+    CPU_ZERO(&all);
+    CPU_ZERO(&one);
+    ::sched_getaffinity(0, sizeof all, &all);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+      if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    std::atomic<bool> done = false;
+    std::vector<std::thread> threads;
+    CoreWait wait;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([&] {
+        while (!done) {
+        }
+      });
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto share = wait.share();
+    done = true;
+    for (auto& thread : threads) thread.join();
+    if (!share) ::_exit(2);  // Linux does not say
+    ::_exit(*share > 0.5 && *share < 1 && *share > CoreWait::kBusy ? 0 : 1);
+  });
+  const int status = child.wait();
+  if (status == 2) GTEST_SKIP() << "this Linux keeps no times of threads";
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(busy_text(0.456), "the cores are busy: threads waited 46% of the time for one");
 }
 
 }  // namespace

@@ -40,9 +40,9 @@ const std::vector<std::pair<RunRecord, std::string>>& examples() {
       {ResumeRecord{{"0.1.0", "avx2", 2, "CPU", "cuda:0", {}}},
        R"({"kind":"resume","step":7,"tokens":28672,"seconds":1.5,"version":"0.1.0","isa":"avx2","threads":2,)"
        R"("cpu":"CPU","device":"cuda:0"})"},
-      {TrainRecord{4.25, 0.5, 1.0, 4096.0, 0.75},
+      {TrainRecord{4.25, 0.5, 1.0, 4096.0, 0.75, 0.125},
        R"({"kind":"train","step":7,"tokens":28672,"seconds":1.5,"loss":4.25,"learning_rate":0.5,"grad_norm":1.0,)"
-       R"("tokens_per_s":4096.0,"peak_share":0.75})"},
+       R"("tokens_per_s":4096.0,"peak_share":0.75,"wait_share":0.125})"},
       {EvalRecord{"val_loss", 4.5, 64},
        R"({"kind":"eval","step":7,"tokens":28672,"seconds":1.5,"val_loss":4.5,"val_tokens":64})"},
       {DiagnosticsRecord{

@@ -1,8 +1,11 @@
 #include "prism/report/run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "prism/core/error.h"
+#include "prism/report/compare.h"
+#include "prism/report/summary.h"
 #include "tests/core/message_of.h"
 #include "tests/report/run_folder.h"
 
@@ -55,6 +58,27 @@ TEST(ReadRun, TakesEveryFieldFromRecordsAndRecipe) {
                                              {"train.betas[1]", "0.95"},
                                              {"train.steps", "[]"}};
   EXPECT_EQ(run.recipe, expected);
+}
+
+TEST(ReadRun, SaysWhichSpeedsAreOfABusyMachine) {
+  const RunFolder folder;
+  const auto lines = [](double share) {
+    return run_lines({.more = fmt::format(R"({{"kind":"train","tokens":3001,"loss":4,"wait_share":{}}})"
+                                          "\n",
+                                          share)});
+  };
+  const prism::Run idle = read_run(folder.write("idle", lines(0.02))),
+                   busy = read_run(folder.write("busy", lines(0.45)));
+  EXPECT_DOUBLE_EQ(busy.wait_share.value(), 0.45);
+  EXPECT_FALSE(idle.was_busy());
+  EXPECT_TRUE(busy.was_busy());
+  EXPECT_FALSE(read_run(folder.write("unknown", run_lines({}))).was_busy());
+  EXPECT_TRUE(compare_runs({idle}, "").remarks.empty());
+  const auto comparison = compare_runs({idle, busy}, "");
+  ASSERT_FALSE(comparison.remarks.empty());
+  EXPECT_NE(comparison.remarks[0].find("busy machine, whose threads waited up to 45% of the time"), std::string::npos);
+  EXPECT_NE(table_text(runs_table(comparison)).find("1,234 (busy)"), std::string::npos)
+      << table_text(runs_table(comparison));
 }
 
 TEST(ReadRun, IsOnTheMachineWhereItWasResumedLast) {
