@@ -24,12 +24,20 @@ using Response = http::response<http::string_body>;
 
 constexpr auto kPatience = std::chrono::seconds(10);            ///< with a slow client
 constexpr int kRetrySeconds = 5;                                ///< after a page that could not be made
+constexpr auto kAcceptPause = std::chrono::milliseconds(200);   ///< after a connection that could not be accepted
 constexpr auto kStopInterval = std::chrono::milliseconds(200);  ///< how often it is asked whether to stop
 
-/// Without its port, whether a Host header names this machine as only itself can.
+/// Whether a Host header names this machine as only itself can, with a port or without.
 bool is_local(const std::string& host) {
-  const std::string name = host.substr(0, host.rfind(':'));
-  return name == "127.0.0.1" || name == "localhost" || host == "127.0.0.1" || host == "localhost";
+  const size_t colon = host.find(':');
+  const std::string name = host.substr(0, colon), port = colon == std::string::npos ? "0" : host.substr(colon + 1);
+  const bool is_port = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  return is_port && (name == "127.0.0.1" || name == "localhost");
+}
+
+/// Whether a request asks for the page: a query changes nothing.
+bool is_page(std::string_view target) {
+  return target.substr(0, target.find('?')) == "/";
 }
 
 Response make_response(http::status status, const std::string& type, std::string body) {
@@ -50,7 +58,8 @@ Response answer(const Request& request, const std::function<ServedPage()>& page)
     return refuse(http::status::forbidden, "expected 127.0.0.1 or localhost as the host; found another.");
   if (request.method() != http::verb::get && request.method() != http::verb::head)
     return refuse(http::status::method_not_allowed, "expected GET or HEAD; found another method.");
-  if (request.target() != "/") return refuse(http::status::not_found, "expected /; found another path.");
+  if (!is_page({request.target().data(), request.target().size()}))
+    return refuse(http::status::not_found, "expected /; found another path.");
   try {
     auto served = page();
     auto response = make_response(http::status::ok, "text/html; charset=utf-8", std::move(served.html));
@@ -103,13 +112,22 @@ class Session : public std::enable_shared_from_this<Session> {
 struct PageServer::State {
   asio::io_context context{1};
   Tcp::acceptor acceptor{context};
-  asio::steady_timer timer{context};
+  asio::steady_timer timer{context}, pause{context};
 
   void accept(const std::function<ServedPage()>& page) {
     acceptor.async_accept([this, &page](beast::error_code error, Tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
-      if (!error) std::make_shared<Session>(std::move(socket), page)->start();
+      if (error) return accept_later(page);
+      std::make_shared<Session>(std::move(socket), page)->start();
       accept(page);
+    });
+  }
+
+  /// Without file descriptors the next connection would fail at once, again and again.
+  void accept_later(const std::function<ServedPage()>& page) {
+    pause.expires_after(kAcceptPause);
+    pause.async_wait([this, &page](beast::error_code error) {
+      if (!error) accept(page);
     });
   }
 

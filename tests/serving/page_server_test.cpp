@@ -4,10 +4,13 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <ctime>
 #include <stdexcept>
 #include <thread>
 
@@ -75,9 +78,31 @@ TEST(PageServer, RefusesWhatIsNotThePage) {
   EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"), "HTTP/1.1 403");
   EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: localhost.evil.example:80\r\n\r\n"), "HTTP/1.1 403");
   EXPECT_EQ(status("GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 403");
+  for (const char* port : {"", "abc", "80:80", "123456", "-1"})
+    EXPECT_EQ(status(std::string("GET / HTTP/1.1\r\nHost: localhost:") + port + "\r\n\r\n"), "HTTP/1.1 403") << port;
+  EXPECT_EQ(status("GET /?x=/y HTTP/1.1\r\nHost: localhost\r\n\r\n"), "HTTP/1.1 200") << "a query changes nothing";
   EXPECT_EQ(server.ask("nonsense\r\n\r\n"), "");
   EXPECT_EQ(server.ask("GET / HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(20000, 'x') + "\r\n\r\n"), "");
   EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), "HTTP/1.1 200") << "it still answers";
+}
+
+TEST(PageServer, WaitsForFileDescriptorsInsteadOfBurningACore) {
+  const Running server([] { return ServedPage{"page"}; });
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = ::dup(STDIN_FILENO);  // the number that the client's socket will have
+  ::close(next);
+  const rlimit tight{static_cast<rlim_t>(next) + 1, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  std::string answer;
+  std::thread client([&] { answer = server.ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); });
+  const std::clock_t begun = std::clock();
+  std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  const double cpu_s = static_cast<double>(std::clock() - begun) / CLOCKS_PER_SEC;
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  client.join();
+  EXPECT_LT(cpu_s, 0.2);
+  EXPECT_EQ(answer.find("HTTP/1.1 200"), 0u) << answer;
 }
 
 TEST(PageServer, SaysWhatWentWrongAndGoesOn) {
