@@ -66,7 +66,8 @@ int run_analyse_capture(const Arguments& arguments) {
   CLI::App app(std::string("queries, keys, values and residual stream of layers as safetensors files\n") + kCaptureHelp,
                "prism analyse capture");
   ReadingWords words;
-  std::string layers, out;
+  std::optional<std::string> layers;
+  std::string out;
   add_reading_options(app, words, /*with_data=*/false);
   app.add_option("--layers", layers, "which, from 0, such as 0,3-5; all, if left out")->type_name("LIST");
   app.add_option("--out", out, "where the files go")->required()->type_name("FOLDER");

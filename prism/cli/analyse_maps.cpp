@@ -28,7 +28,8 @@ stand on both sides. Without --figures, --json prints the weights themselves.
 /// Keeps the weights of the chosen heads of a single sequence.
 class MapProbe : public Probe {
  public:
-  MapProbe(std::vector<int64_t> layers, std::string heads) : layers_(std::move(layers)), heads_(std::move(heads)) {}
+  MapProbe(std::vector<int64_t> layers, std::optional<std::string> heads)
+      : layers_(std::move(layers)), heads_(std::move(heads)) {}
 
   void observe_attention(size_t layer, const AttentionInput& input) override {
     const auto number = static_cast<int64_t>(layer);
@@ -55,7 +56,7 @@ class MapProbe : public Probe {
 
  private:
   std::vector<int64_t> layers_;
-  std::string heads_;
+  std::optional<std::string> heads_;
 };
 
 /// What each query sees: rows of growing length.
@@ -74,7 +75,7 @@ int run_analyse_maps(const Arguments& arguments) {
   CLI::App app(std::string("where each word of a text attends to, as pictures\n") + kMapsHelp, "prism analyse maps");
   ReadingWords words;
   OutputWords output;
-  std::string layers, heads;
+  std::optional<std::string> layers, heads;
   add_reading_options(app, words, /*with_data=*/false);
   app.add_option("--layers", layers, "which, from 0, such as 0,3-5; all, if left out")->type_name("LIST");
   app.add_option("--heads", heads, "of each of these layers, from 0; all, if left out")->type_name("LIST");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/names.h"
 
@@ -56,6 +57,7 @@ void fail_extra(const CLI::App& app, const std::string& word) {
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   const std::string footer = app.get_footer();
   app.footer(footer + (footer.empty() ? "" : "\n") + fmt::format("Exit status: 0 done, {}, 2 wrong input.", failed));
+  app.add_flag_callback("--quiet", be_quiet, "no progress and no notes: results, and failures on standard error");
   Arguments reversed(arguments.rbegin(), arguments.rend());  // CLI11 pops from the back
   try {
     app.parse(std::move(reversed));

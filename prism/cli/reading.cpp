@@ -10,11 +10,11 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/names.h"
+#include "prism/core/printable.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/core/utf8.h"
 #include "prism/data/text_source.h"
-#include "prism/report/escape.h"
 #include "prism/report/number_text.h"
 #include "prism/training/recipe.h"
 
@@ -216,12 +216,13 @@ void Reading::show_to(Probe& probe) {
   });
 }
 
-std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what) {
+std::vector<int64_t> parse_numbers(const std::optional<std::string>& given, int64_t count, const std::string& what) {
   std::vector<int64_t> numbers;
-  if (list.empty()) {
+  if (!given) {
     for (int64_t i = 0; i < count; ++i) numbers.push_back(i);
     return numbers;
   }
+  const std::string& list = *given;
   const auto fail = [&](const std::string& found) {
     throw InputError("analyse", fmt::format("{}: expected numbers within 0-{}, such as 0,2-3; found {}; change it.",
                                             what, count - 1, found));

@@ -77,8 +77,8 @@ class Reading {
   std::optional<WindowLoader> windows_;
 };
 
-/// Layers or heads named by a list such as "0,3-5"; empty: all.
+/// Layers or heads named by a list such as "0,3-5"; without one: all.
 /// @param what  "--layers". @throws InputError for another form and numbers that are not below `count`.
-std::vector<int64_t> parse_numbers(const std::string& list, int64_t count, const std::string& what);
+std::vector<int64_t> parse_numbers(const std::optional<std::string>& list, int64_t count, const std::string& what);
 
 }  // namespace prism

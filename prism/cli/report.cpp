@@ -11,10 +11,10 @@
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/printable.h"
 #include "prism/core/stop.h"
 #include "prism/records/run_event.h"
 #include "prism/report/compare.h"
-#include "prism/report/escape.h"
 #include "prism/report/page.h"
 #include "prism/report/summary.h"
 #include "prism/serving/page_server.h"
@@ -245,7 +245,7 @@ void write_report(ReportWords& words) {
   page_file.commit(page);
   if (words.markdown == "-") {
     fmt::print("{}", document);
-    say("{}\n", words.out);
+    tell("{}\n", words.out);
   } else {
     const auto tables = tables_of(comparison, options);
     for (const Table& table : tables)
@@ -253,8 +253,8 @@ void write_report(ReportWords& words) {
     fmt::print("\n{}\n", words.out);
   }
   if (comparison)
-    for (const auto& remark : comparison->remarks) say("{}\n", remark);
-  for (const auto& problem : problems) say("{}\n", problem);
+    for (const auto& remark : comparison->remarks) tell("{}\n", remark);
+  for (const auto& problem : problems) tell("{}\n", problem);
 }
 
 }  // namespace

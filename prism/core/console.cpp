@@ -10,6 +10,19 @@
 #include "prism/core/error.h"
 
 namespace prism {
+namespace {
+
+bool quiet = false;
+
+}  // namespace
+
+void be_quiet() noexcept {
+  quiet = true;
+}
+
+bool is_quiet() noexcept {
+  return quiet;
+}
 
 void print_error_stream(std::string_view text) noexcept {
   // Whoever read the text may be gone, as the tee of a pipeline after Ctrl-C: that must not end the work.

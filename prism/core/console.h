@@ -6,16 +6,28 @@
 #include <string_view>
 #include <utility>
 
+#include "prism/core/printable.h"
+
 namespace prism {
 
 /// Writes to standard error and flushes. Where that is closed, full or a pipe that nobody reads, the text is lost and
 /// the work goes on.
 void print_error_stream(std::string_view text) noexcept;
 
-/// print_error_stream() of a formatted text.
+/// print_error_stream() of the message_text() of a formatted text.
 template <class... Values>
 void say(fmt::format_string<Values...> format, Values&&... values) {
-  print_error_stream(fmt::format(format, std::forward<Values>(values)...));
+  print_error_stream(message_text(fmt::format(format, std::forward<Values>(values)...)));
+}
+
+/// From now on only failures are said: no progress, no notes.
+void be_quiet() noexcept;
+bool is_quiet() noexcept;
+
+/// say() of what helps but is no failure, as a line that begins with "note: "; silent after be_quiet().
+template <class... Values>
+void tell(fmt::format_string<Values...> format, Values&&... values) {
+  if (!is_quiet()) say(format, std::forward<Values>(values)...);
 }
 
 /// Opens /dev/null in the place of standard streams that are closed, so that no file of ours gets their numbers and

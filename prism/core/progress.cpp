@@ -14,6 +14,7 @@
 namespace prism {
 namespace {
 
+constexpr const char* kClearLine = "\r\033[K";
 constexpr double kTerminalInterval_s = 0.2, kPlainInterval_s = 10;
 
 }  // namespace
@@ -30,6 +31,7 @@ Progress::~Progress() {
 }
 
 void Progress::update(int64_t done, std::string_view detail) {
+  if (is_quiet()) return;
   const double now = timer_.seconds();
   if (now - last_ < (terminal_ ? kTerminalInterval_s : kPlainInterval_s)) return;
   last_ = now;
@@ -40,13 +42,14 @@ void Progress::update(int64_t done, std::string_view detail) {
   line += fmt::format("{}{} {}{}/s", short_number(static_cast<double>(done)), unit_, short_number(rate), unit_);
   if (total_ > 0 && rate > 0) line += fmt::format(" ETA {}", short_duration(static_cast<double>(total_ - done) / rate));
   if (!detail.empty()) line += fmt::format(" | {}", detail);
-  say("{}{}{}", terminal_ ? "\r\033[K" : "", line, terminal_ ? "" : "\n");
+  if (terminal_) print_error_stream(kClearLine);
+  say("{}{}", line, terminal_ ? "" : "\n");
   shown_ = terminal_;
 }
 
 void Progress::note(std::string_view line) {
   clear();
-  say("{}\n", line);
+  tell("{}\n", line);
 }
 
 void Progress::finish(std::string_view line) {
@@ -54,7 +57,7 @@ void Progress::finish(std::string_view line) {
 }
 
 void Progress::clear() {
-  if (shown_) say("\r\033[K");
+  if (shown_) print_error_stream(kClearLine);
   shown_ = false;
 }
 

@@ -1,4 +1,5 @@
-// A progress line: rewritten in place on a terminal, a plain line every ten seconds elsewhere, always on stderr.
+// A progress line: rewritten in place on a terminal, a plain line every ten seconds elsewhere, always on stderr, and
+// nowhere after be_quiet() (core/console.h).
 //
 //   Progress progress("tokenize", total_bytes, "B");
 //   progress.update(done_bytes, "1,204 documents");   // cheap: most calls print nothing

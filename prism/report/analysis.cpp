@@ -13,8 +13,8 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/names.h"
+#include "prism/core/printable.h"
 #include "prism/core/statistics.h"
-#include "prism/report/escape.h"
 #include "prism/report/number_text.h"
 #include "prism/report/plot_parts.h"
 

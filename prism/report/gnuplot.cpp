@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "prism/core/error.h"
-#include "prism/report/escape.h"
+#include "prism/core/printable.h"
 
 extern char** environ;
 

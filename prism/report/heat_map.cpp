@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "prism/core/error.h"
+#include "prism/core/printable.h"
 #include "prism/report/escape.h"
 #include "prism/report/number_text.h"
 #include "prism/report/page_style.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "prism/core/fields.h"
+#include "prism/core/printable.h"
 #include "prism/report/escape.h"
 #include "prism/report/series.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "prism/core/printable.h"
 #include "prism/report/escape.h"
 #include "prism/report/page_style.h"
 #include "prism/report/series.h"

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "prism/core/error.h"
+#include "prism/core/printable.h"
 #include "prism/report/escape.h"
 #include "prism/report/series.h"
 

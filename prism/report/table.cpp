@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prism/core/error.h"
+#include "prism/core/printable.h"
 #include "prism/report/escape.h"
 #include "prism/report/number_text.h"
 #include "prism/report/series.h"

@@ -42,14 +42,5 @@ TEST(MarkdownCodeBlock, HasAFenceLongerThanAnyInside) {
   EXPECT_EQ(markdown_code_block("a ```` b\n"), "`````text\na ```` b\n`````\n");
 }
 
-TEST(PlainLine, CannotMoveTheCursor) {
-  EXPECT_EQ(plain_line("a\nb\tc\x1b[2J\r\nd"), "a b c\uFFFD[2J d");
-}
-
-TEST(DisplayWidth, CountsCharactersNotBytes) {
-  EXPECT_EQ(display_width("a ± ü"), 5U);
-  EXPECT_EQ(display_width(""), 0U);
-}
-
 }  // namespace
 }  // namespace prism
