@@ -63,10 +63,14 @@ void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor
   for (const auto& [name, target] : targets) {
     wanted.insert(name);
     const auto& entry = reader.find(name);
-    PRISM_CHECK(target.sizes() == at::IntArrayRef(entry.shape), "load_safetensors",
-                "{}: expected {} {}, found {} {} in {}.", name, shape_text(target.sizes()),
-                c10::toString(target.scalar_type()), shape_text(entry.shape), element_type_name(entry.type),
+    PRISM_CHECK(target.is_floating_point() == c10::isFloatingType(torch_type(entry, reader.path())), "load_safetensors",
+                "{}: expected {} values; found {} in {}; convert them, or name another model.", name,
+                target.is_floating_point() ? "floating-point" : "integer", element_type_name(entry.type),
                 reader.path().string());
+    PRISM_CHECK(target.sizes() == at::IntArrayRef(entry.shape), "load_safetensors",
+                "{}: expected {} {}; found {} {} in {}; name a model of the same config.json.", name,
+                shape_text(target.sizes()), c10::toString(target.scalar_type()), shape_text(entry.shape),
+                element_type_name(entry.type), reader.path().string());
     // Through a copy: the mapped bytes may be unaligned, and are read-only.
     auto values = torch::empty(entry.shape, torch_type(entry, reader.path()));
     std::memcpy(values.mutable_data_ptr(), entry.data.data(), entry.data.size());
@@ -75,7 +79,8 @@ void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor
   }
   for (const auto& entry : reader.entries()) {
     PRISM_CHECK(wanted.contains(entry.name), "load_safetensors",
-                "expected the tensors of config.json; found {} as well in {}.", entry.name, reader.path().string());
+                "expected the tensors of config.json; found {} as well in {}; restore either file.", entry.name,
+                reader.path().string());
   }
 }
 

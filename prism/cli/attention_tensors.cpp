@@ -51,7 +51,10 @@ RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const Rot
     PRISM_CHECK(words.dims >= 0 && words.dims % 2 == 0 && words.dims <= width, operation,
                 "--rotary-dims: expected an even number up to the width of a head, {}; found {}; change it.", width,
                 words.dims);
-    const int64_t turning = words.dims == 0 ? width - width % 2 : words.dims;  // of an odd width, the last does not
+    PRISM_CHECK(words.dims > 0 || width % 2 == 0, operation,
+                "expected heads of an even width, whose features turn in pairs; found {} in {}; give --rotary-dims {}.",
+                width, reader.path().string(), width - 1);
+    const int64_t turning = words.dims == 0 ? width : words.dims;
     PRISM_CHECK(words.base > 1 && std::isfinite(words.base), operation,
                 "--rotary-base: expected a number above 1; found {}; change it.", words.base);
     angles = rotary_angles({.base = words.base}, turning);

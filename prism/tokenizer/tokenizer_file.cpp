@@ -4,6 +4,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/printable.h"
 
 namespace prism {
 namespace {
@@ -42,9 +43,17 @@ void check_model(const json& model, const std::string& source) {
   require_none("end_of_word_suffix", "");
 }
 
+void check_not_empty(const std::string& content, const std::string& source) {
+  PRISM_CHECK(!content.empty(), "tokenizer", "{}: expected tokens of at least one byte; found an empty one; remove it.",
+              source);
+}
+
 void read_vocab(const json& vocab, const std::string& source, TokenizerFile& file) {
   file.vocab.reserve(vocab.size());
-  for (const auto& [spelling, id] : vocab.items()) file.vocab.push_back({token_id(id, spelling, source), spelling});
+  for (const auto& [spelling, id] : vocab.items()) {
+    check_not_empty(spelling, source);
+    file.vocab.push_back({token_id(id, spelling, source), spelling});
+  }
   std::sort(file.vocab.begin(), file.vocab.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (size_t i = 1; i < file.vocab.size(); ++i) {
     PRISM_CHECK(file.vocab[i].id != file.vocab[i - 1].id, "tokenizer",
@@ -75,6 +84,7 @@ void read_added(const json& list, const std::string& source, TokenizerFile& file
                 row.dump());
     AddedToken token;
     token.content = member(row, "content", json::value_t::string, source).get<std::string>();
+    check_not_empty(token.content, source);
     PRISM_CHECK(row.contains("id"), "tokenizer", "{}: expected the added token {} to have an id; found none.", source,
                 json(token.content).dump());
     token.id = token_id(row["id"], token.content, source);
@@ -92,6 +102,30 @@ void read_added(const json& list, const std::string& source, TokenizerFile& file
     token.normalized = flag("normalized");
     file.added.push_back(std::move(token));
   }
+}
+
+/// Whether a post-processor leaves the ids as they are: it may only trim offsets.
+bool adds_nothing(const json& processor) {
+  if (processor.is_null()) return true;
+  const json type = processor.is_object() ? processor.value("type", json()) : json();
+  if (type != "Sequence") return type == "ByteLevel";
+  const json parts = processor.value("processors", json());
+  return parts.is_array() && std::all_of(parts.begin(), parts.end(), adds_nothing);
+}
+
+constexpr size_t kMostShown = 80;
+
+/// Refuses what changes the ids of a whole text after it was encoded.
+void check_after(const json& root, const std::string& source) {
+  for (const char* name : {"truncation", "padding"})
+    PRISM_CHECK(root.value(name, json()).is_null(), "tokenizer",
+                "{}: expected \"{}\" to be null; found {}, which would change ids; set it to null.", source, name,
+                short_line(root.at(name).dump(), kMostShown));
+  const json processor = root.value("post_processor", json());
+  PRISM_CHECK(adds_nothing(processor), "tokenizer",
+              "{}: expected a post_processor that adds no tokens, ByteLevel or null; found {}; set it to null: prism "
+              "opens documents by itself.",
+              source, short_line(processor.dump(), kMostShown));
 }
 
 void check_kinds(const json& root, const std::string& source) {
@@ -141,6 +175,7 @@ TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& sou
   const json& model = member(root, "model", json::value_t::object, source);
   check_model(model, source);
   check_kinds(root, source);
+  check_after(root, source);
 
   TokenizerFile file;
   read_vocab(member(model, "vocab", json::value_t::object, source), source, file);

@@ -94,7 +94,23 @@ TEST(TokenizerFile, RefusesModelOptionsThatChangeIds) {
   expect_refused_with("/model/end_of_word_suffix", "</w>", "end_of_word_suffix");
 }
 
+TEST(TokenizerFile, RefusesWhatChangesTheIdsOfAWholeText) {
+  expect_refused_with("/truncation", {{"max_length", 8}}, "expected \"truncation\" to be null");
+  expect_refused_with("/padding", {{"pad_id", 0}}, "expected \"padding\" to be null");
+  const json byte_level = {{"type", "ByteLevel"}, {"trim_offsets", false}}, added = {{"type", "TemplateProcessing"}};
+  expect_refused_with("/post_processor", added, "TemplateProcessing");
+  expect_refused_with("/post_processor", {{"type", "Sequence"}, {"processors", {byte_level, added}}}, "set it to null");
+  json file = fixture_json("gpt2.json");
+  const auto fingerprint = Tokenizer::from_json(file.dump(), "test").fingerprint();
+  for (const json& harmless : {json(), byte_level, json{{"type", "Sequence"}, {"processors", {byte_level}}}}) {
+    file["post_processor"] = harmless;
+    EXPECT_EQ(Tokenizer::from_json(file.dump(), "test").fingerprint(), fingerprint);
+  }
+}
+
 TEST(TokenizerFile, RefusesBrokenVocabularies) {
+  expect_refused_with("/model/vocab/", 6, "found an empty one");
+  expect_refused_with("/added_tokens/1/content", "", "found an empty one");
   expect_refused_without("/model/vocab/Ġ", "found none for byte 0x20");
   expect_refused_with("/model/vocab/Ġ", -1, "found -1");
   expect_refused_with("/model/vocab/Ġ", 2.5, "found 2.5");

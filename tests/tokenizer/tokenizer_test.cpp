@@ -159,7 +159,7 @@ TEST(Tokenizer, SavesAFileThatEncodesAlikeAndKeepsWhatItDoesNotUse) {
   json file = fixture_json("gpt2.json");
   file["post_processor"] = {
       {"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", false}, {"use_regex", true}};
-  file["truncation"] = {{"max_length", 8}};
+  file["version"] = "1.1";
   file["model"]["unk_token"] = "<|endoftext|>";
   const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "test");
   const TemporaryFolder folder;
