@@ -161,6 +161,10 @@ RunState load_run_state(const fs::path& folder) {
     PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none.", file.string(), name);
   for (const int64_t count : {state.step, state.tokens, state.windows, state.records_bytes, state.loss_count})
     PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}.", file.string(), count);
+  constexpr int64_t kMostThreads = 1024;
+  PRISM_CHECK(state.threads >= 0 && state.threads <= kMostThreads, "checkpoint",
+              "{}: expected threads within 0-{}; found {}; restore the file.", file.string(), kMostThreads,
+              state.threads);
   PRISM_CHECK(state.prism_format == RunState().prism_format, "checkpoint", "{}: expected prism_format {}; found {}.",
               file.string(), RunState().prism_format, state.prism_format);
   return state;

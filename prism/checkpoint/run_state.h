@@ -29,6 +29,7 @@ struct RunState {
   int64_t loss_count = 0;
   double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< what a rise of the loss is measured against
   std::optional<double> best_figure, last_figure;             ///< of validations; absent: none yet
+  std::optional<std::string> recipe_fingerprint;              ///< absent: of an earlier version
   std::string data_fingerprint;  ///< of the tokenizer that made the shards, their size and tokens
   std::string dtype;             ///< what `auto` stood for when the run began
   std::string isa;               ///< instruction set of the kernels that the run began with
@@ -51,6 +52,7 @@ struct RunState {
     v("loss_variance", loss_variance, "running variance of the steps' losses");
     v("best_figure", best_figure, "the best value of the validation's figure; absent: none yet");
     v("last_figure", last_figure, "the latest; absent: none yet");
+    v("recipe_fingerprint", recipe_fingerprint, "of the recipe");
     v("data_fingerprint", data_fingerprint, "of the token shards");
     v("dtype", dtype, "of matmuls");
     v("isa", isa, "instruction set of the kernels that the run began with");

@@ -36,7 +36,7 @@ std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std:
       overrides.emplace_back(words[i].substr(2, equals - 2), words[i].substr(equals + 1));
       continue;
     }
-    PRISM_CHECK(i + 1 < words.size(), "train", "expected a value after {}; found none.", words[i]);
+    PRISM_CHECK(i + 1 < words.size(), "train", "expected a value after {}; found none; give one.", words[i]);
     overrides.emplace_back(words[i].substr(2), words[i + 1]);
     ++i;
   }
@@ -54,11 +54,11 @@ void print_plan(const Trainer& trainer, const std::vector<std::string>& notes, c
   const auto heads = heads_of(trainer.recipe().model);
   const auto beyond = schedule_cost(trainer.recipe().model);
   if (!resumed && !beyond.neutral())
-    say("note: against the uniform model of the last layer's heads: {}\n", describe(beyond));
+    tell("note: against the uniform model of the last layer's heads: {}\n", describe(beyond));
   if (!resumed)
-    for (const auto& warning : schedule_warnings(trainer.recipe().model)) say("note: {}\n", warning);
-  for (const auto& note : notes) say("note: {}\n", note);
-  say("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
+    for (const auto& warning : schedule_warnings(trainer.recipe().model)) tell("note: {}\n", warning);
+  for (const auto& note : notes) tell("note: {}\n", note);
+  tell("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
 }
 
 /// The recipe of the run to resume. What is given again on the command line has to be what the run began with.
@@ -100,7 +100,7 @@ int run_train(const Arguments& arguments) {
   std::string recipe_file, out, device = "cpu";
   std::vector<std::string> sets;
   int threads = 0;
-  bool resume = false, json = false;
+  bool resume = false, restart = false, json = false;
   CLI::App app("Trains a model by a recipe, or goes on with a run.", "prism train");
   app.add_option("--recipe", recipe_file, "what to train, e.g. configs/head_schedules/small_prism.json");
   app.add_option("--out", out, "folder of the run: records, checkpoints, the recipe as run  [runs/<recipe>]");
@@ -108,6 +108,8 @@ int run_train(const Arguments& arguments) {
       ->allow_extra_args(false);
   app.add_flag("--resume", resume,
                "go on with the run in --out from its last checkpoint, with its recipe and as many threads");
+  app.add_flag("--restart", restart,
+               "begin again in the folder of a run that failed or was stopped, whose files are deleted");
   add_device_option(app, device);
   add_threads_option(app, threads);
   app.add_flag("--json", json, "print the result as one JSON object");
@@ -119,8 +121,10 @@ int run_train(const Arguments& arguments) {
   PRISM_CHECK(!recipe_file.empty() || (resume && !out.empty()), "train",
               "expected {}; found none; see prism train --help.",
               resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");
+  PRISM_CHECK(!resume || !restart, "train",
+              "expected --resume, which continues a run, or --restart, which deletes it; found both; leave one out.");
   PRISM_CHECK(!out.empty() || app.count("--out") == 0, "train",
-              "expected a folder behind --out; found an empty name; name one or leave --out out.");
+              "expected a folder after --out; found an empty name; name one or leave --out out.");
   if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
   auto recipe = resume ? recipe_to_resume(out, recipe_file, overrides) : load_recipe(recipe_file, overrides);
   const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads, device);
@@ -128,7 +132,7 @@ int run_train(const Arguments& arguments) {
   catch_stop_signals();
   auto objective = make_objective(recipe);
   Trainer trainer(std::move(recipe), out, std::move(objective), {used_threads, open_device(device)});
-  const auto notes = trainer.prepare(resume ? Start::resume : Start::fresh);
+  const auto notes = trainer.prepare(resume ? Start::resume : restart ? Start::restart : Start::fresh);
   print_plan(trainer, notes, out, resume);
   const auto result = trainer.run();
   if (json) {

@@ -4,6 +4,7 @@
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
+#include "prism/core/random.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/records/run_event.h"
 
@@ -62,6 +63,17 @@ bool is_finished(const std::filesystem::path& run) {
 bool has_diverged(const std::filesystem::path& run) {
   const auto last = last_run_event(run);
   return last && std::holds_alternative<DivergedRecord>(last->record);
+}
+
+Json identity(Recipe recipe) {
+  recipe.name = recipe.from = "";
+  return fields_to_json(recipe);
+}
+
+std::string fingerprint_of(const Recipe& recipe) {
+  uint64_t hash = 0;
+  for (const char byte : to_text(identity(recipe))) hash = mix64(hash + static_cast<unsigned char>(byte));
+  return fmt::format("{:016x}", hash);
 }
 
 std::string differing_field(const Recipe& run, Recipe given) {

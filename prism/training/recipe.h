@@ -145,6 +145,11 @@ Recipe load_run_recipe(const std::filesystem::path& run);
 /// Of the run that the model folder is a checkpoint of; absent: it is none's.
 std::optional<Recipe> find_run_recipe(const std::filesystem::path& model_folder);
 
+/// What runs are known by: all fields but what the recipe is called and where it comes from.
+Json identity(Recipe recipe);
+/// A hash of the identity, hexadecimal.
+std::string fingerprint_of(const Recipe& recipe);
+
 /// The first field in which `given` asks for something else than what a run began with, as "train/tokens"; empty: none.
 /// A vocabulary size that `given` leaves to the data is the run's.
 /// @throws InputError for a model that makes no sense.

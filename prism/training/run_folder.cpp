@@ -1,6 +1,7 @@
 #include "prism/training/run_folder.h"
 
 #include "prism/core/error.h"
+#include "prism/records/run_event.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -8,26 +9,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Whether a file or folder in a run's folder is the run's own.
+bool is_of_run(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name == kRunRecipeName || name == kRunRecordsName || name == "checkpoints" || name == ".lock" ||
+         name.starts_with("events.out.tfevents.") || is_temporary_of(path, path.parent_path() / kRunRecipeName);
+}
+
 }  // namespace
 
-void RunFolder::check_unused() const {
+void RunFolder::check_unused(Start start) const {
   PRISM_CHECK(!path_.empty(), "train", "expected a folder for the run; found an empty name; name one by --out.");
   std::error_code code;
   if (!fs::is_directory(path_, code)) return;  // make_folder() says what is wrong with anything else
-  PRISM_CHECK(!fs::exists(path_ / kRunRecipeName), "train",
-              "expected an unused folder; found a run in {}; go on with it by --resume, or choose another --out.",
+  const bool is_run = fs::exists(path_ / kRunRecipeName), restarts = start == Start::restart && is_run;
+  PRISM_CHECK(!is_run || restarts, "train",
+              "expected an unused folder; found a run in {}; continue it by --resume, delete it and begin again by "
+              "--restart, or choose another --out.",
+              path_.string());
+  PRISM_CHECK(!restarts || !is_finished(path_), "train",
+              "expected a run that did not end; found a finished one in {}; choose another --out, or delete it.",
               path_.string());
   for (const auto& entry : fs::directory_iterator(path_)) {
-    const bool ours = entry.path().filename() == ".lock" || is_temporary_of(entry.path(), path_ / kRunRecipeName);
+    const bool ours = entry.path().filename() == ".lock" || is_temporary_of(entry.path(), path_ / kRunRecipeName) ||
+                      (restarts && is_of_run(entry.path()));
     PRISM_CHECK(ours, "train", "expected an empty folder; found {} in {}; choose another --out.",
                 entry.path().filename().string(), path_.string());
   }
 }
 
 void RunFolder::claim(Start start) {
-  if (start == Start::fresh) make_folder(path_);
+  if (start != Start::resume) make_folder(path_);
   lock_.emplace(path_, "train");
-  if (start == Start::fresh) check_unused();  // again: another process may have been faster
+  if (start != Start::resume) check_unused(start);  // again: another process may have been faster
+  if (start == Start::restart) {
+    // The recipe last: until then the folder is known as a run, and may be restarted again.
+    for (const auto& entry : fs::directory_iterator(path_))
+      if (entry.path().filename() != kRunRecipeName && entry.path().filename() != ".lock") fs::remove_all(entry.path());
+    fs::remove(path_ / kRunRecipeName);
+  }
   checkpoints_.sweep();
   remove_temporaries(path_ / kRunRecipeName);
 }

@@ -15,16 +15,18 @@
 
 namespace prism {
 
-enum class Start { fresh, resume };
+/// fresh: a new folder; restart: a folder whose run did not end, which is deleted; resume: that run goes on.
+enum class Start { fresh, restart, resume };
 
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)), checkpoints_(path_) {}
 
-  /// @throws InputError for a folder without a name, and for one that holds anything.
-  void check_unused() const;
-  /// Makes the folder of a fresh run, locks it, and clears away what a killed process left.
-  /// @throws InputError as check_unused(), FailedError if another process trains there.
+  /// That a run may begin here. @throws InputError for a folder without a name, for one that holds anything, and for a
+  /// restart: for a run that ended, and files of no run.
+  void check_unused(Start start) const;
+  /// Makes the folder of a new run, locks it, and clears away what a killed process or, for a restart, the run before
+  /// left. @throws InputError as check_unused(), FailedError if another process trains there.
   void claim(Start start);
 
   const std::filesystem::path& path() const { return path_; }

@@ -94,12 +94,6 @@ std::vector<Variation> variations_of(const SweepFile& file) {
   return arms;
 }
 
-/// What the runs of a recipe are known by: everything but what it is called.
-Json identity(Recipe recipe) {
-  recipe.name = recipe.from = "";
-  return fields_to_json(recipe);
-}
-
 void check_arms(const Sweep& sweep) {
   std::vector<StartRecord> data;
   for (size_t i = 0; i < sweep.arms.size(); ++i) {

@@ -11,7 +11,7 @@
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
-#include "prism/models/cost.h"
+#include "prism/training/memory.h"
 
 namespace prism {
 namespace {
@@ -41,6 +41,11 @@ int64_t step_windows(const Recipe& recipe) {
   return recipe.train.batch_rows * recipe.train.accumulate;
 }
 
+/// Without the sign that some processors give a NaN.
+double unsigned_nan(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
 bool is_done(const Recipe& recipe, const RunState& state) {
   return state.step == total_steps(recipe) && !state.evaluation_pending;
 }
@@ -55,7 +60,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objecti
     : recipe_(std::move(recipe)), objective_(std::move(objective)), machine_(machine), folder_(std::move(run)) {}
 
 std::vector<std::string> Trainer::prepare(Start start) {
-  if (start == Start::fresh) folder_.check_unused();
+  if (start != Start::resume) folder_.check_unused(start);
   check_train_options(recipe_.train);
   objective_->open(recipe_);
   PRISM_ASSERT(is_figure_name(objective_->figure().name), "train", "a figure named {}", objective_->figure().name);
@@ -64,8 +69,8 @@ std::vector<std::string> Trainer::prepare(Start start) {
   auto notes = objective_->notes();
   const auto type = find_compute_type(recipe_.train.dtype, machine_.device);
   objective_->make_model(recipe_, type);
-  check_memory(objective_->parameters(), 16);  // float32 weight, gradient and two moments
-  if (start == Start::fresh) objective_->initialise(recipe_);
+  if (machine_.device.is_cpu()) check_training_memory(objective_->weights(), recipe_, type);
+  if (start != Start::resume) objective_->initialise(recipe_);
   move_weights(objective_->weights(), machine_.device);
   folder_.claim(start);  // only now: a recipe that is refused leaves nothing behind
 
@@ -74,6 +79,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
                          machine_.device.is_cpu()
                              ? std::optional(measure_peak(machine_.threads, type == torch::kBFloat16).gflops)
                              : std::nullopt);
+  state_.recipe_fingerprint = fingerprint_of(recipe_);
   state_.data_fingerprint = objective_->fingerprint();
   state_.dtype = compute_type_name(type);
   state_.isa = isa_name(current_isa());
@@ -115,11 +121,19 @@ std::vector<std::string> Trainer::restore() {
     throw InputError("train", fmt::format("expected a whole checkpoint in {}; found a damaged one ({}); {}.",
                                           folder.string(), error.reason(), folder_.way_round_last()));
   }
+  PRISM_CHECK(state_.recipe_fingerprint.value_or(*now.recipe_fingerprint) == *now.recipe_fingerprint, "train",
+              "expected the recipe that the run began with; found {} changed; restore it, or begin a new run, with "
+              "init to take this one's weights.",
+              (folder_.path() / kRunRecipeName).string());
+  state_.recipe_fingerprint = now.recipe_fingerprint;
   PRISM_CHECK(state_.step <= total_steps(recipe_) && state_.tokens == state_.step * step_tokens(recipe_) &&
                   state_.windows == state_.step * step_windows(recipe_),
               "train",
               "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; {}.",
               total_steps(recipe_), step_tokens(recipe_), state_.step, state_.tokens, state_.windows, folder.string(),
+              folder_.way_round_last());
+  PRISM_CHECK(folder == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
+              "expected the state of the checkpoint {}; found that of step {} in it; {}.", folder.string(), state_.step,
               folder_.way_round_last());
   PRISM_CHECK(
       state_.data_fingerprint == now.data_fingerprint, "train",
@@ -255,11 +269,10 @@ void Trainer::fail_not_finite(double loss, double norm) {
   const auto place = place_of_divergence(*objective_, recipe_.model, first, recipe_.train.accumulate);
   // The curve ends at the last loss that this process made.
   if (state_.tokens > speed_.logged_tokens()) record_training();
-  // Without the sign that some processors give a NaN.
   fail_diverged(
       state_.step + 1, place,
       fmt::format("expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data{}",
-                  std::isnan(loss) ? std::abs(loss) : loss, std::abs(norm), state_.step + 1, state_.windows,
+                  unsigned_nan(loss), unsigned_nan(norm), state_.step + 1, state_.windows,
                   state_.windows + step_windows(recipe_) - 1,
                   place.empty() ? "" : fmt::format(", first in {}", place)));
 }
@@ -280,8 +293,9 @@ void Trainer::check_last_step() {
   const int64_t batch = (state_.step - 1) * recipe_.train.accumulate;
   const auto loss = objective_->loss(batch, objective_->forward(batch, {})).item<double>();
   if (std::isfinite(loss)) return;
-  fail_diverged(state_.step, place_of_divergence(*objective_, recipe_.model, batch, 1),
-                fmt::format("expected a finite loss after the last step, {}; found {}", state_.step, loss));
+  fail_diverged(
+      state_.step, place_of_divergence(*objective_, recipe_.model, batch, 1),
+      fmt::format("expected a finite loss after the last step, {}; found {}", state_.step, unsigned_nan(loss)));
 }
 
 bool Trainer::finish_step() {
@@ -320,7 +334,7 @@ bool Trainer::evaluate() {
   if (!std::isfinite(value))
     fail_diverged(state_.step, "the validation " + figure.noun(),
                   fmt::format("expected a finite validation {}; found {} after step {}, windows up to {} of the data",
-                              figure.noun(), value, state_.step, state_.windows - 1));
+                              figure.noun(), unsigned_nan(value), state_.step, state_.windows - 1));
   state_.last_figure = value;
   record(EvalRecord{figure.name, value, validation->tokens});
   if (state_.best_figure && !figure.is_better(value, *state_.best_figure)) return true;

@@ -1,7 +1,7 @@
 // Training by a recipe: an objective's batches in, records and checkpoints out, resumable bit for bit.
 //
 //   Trainer trainer(recipe, "runs/novels", make_objective(recipe), {.threads = threads});
-//   for (const auto& note : trainer.prepare(Start::fresh)) say("note: {}\n", note);
+//   for (const auto& note : trainer.prepare(Start::fresh)) tell("note: {}\n", note);
 //   TrainResult result = trainer.run();
 #pragma once
 
@@ -46,7 +46,8 @@ class Trainer {
   Trainer(Recipe recipe, std::filesystem::path run, std::unique_ptr<Objective> objective, TrainMachine machine = {});
 
   /// Reads the data, makes the model and claims the run's folder: one that is absent or empty for `fresh`; for
-  /// `resume` one with a recipe.json, which continues from its last checkpoint, or starts again where it has none.
+  /// `restart` also one with a run that did not end, which is deleted; for `resume` one with a recipe.json, which
+  /// continues from its last checkpoint, or starts again where it has none.
   ///
   /// @return  what the user should know before it runs.
   /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.

@@ -22,8 +22,8 @@ std::vector<std::string> timeless_records(const fs::path& run) {
   for (std::string line; std::getline(file, line);) {
     auto json = Json::parse(line);
     if (json["kind"] == "resume") continue;
-    for (const char* timing :
-         {"seconds", "tokens_per_s", "peak_share", "peak_gflops", "peak_memory_bytes", "step_ms", "looked_ms"})
+    for (const char* timing : {"seconds", "tokens_per_s", "peak_share", "wait_share", "peak_gflops",
+                               "peak_memory_bytes", "step_ms", "looked_ms"})
       json.erase(timing);
     lines.push_back(json.dump());
   }

@@ -37,6 +37,62 @@ TEST(Train, WritesRecordsCheckpointsAndTheWholeRecipe) {
   EXPECT_LT(last_loss, first_loss - 0.2);
 }
 
+TEST(Train, RestartsInAFolderWhoseRunDidNotEnd) {
+  const std::vector<std::string> words = {"train", "--recipe", "recipe.json", "--out", "restarted", "--threads", "1"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  expect_sentence(with({"--train.learning_rate", "1e30", "--train.warmup_share", "0", "--train.clip", "0"}), 1,
+                  {"finite"});
+  expect_sentence(with({}), 2, {"--resume", "--restart"});
+  write_text(Workshop::folder() / "restarted/mine.txt", "x");
+  expect_sentence(with({"--restart"}), 2, {"mine.txt"});
+  fs::remove(Workshop::folder() / "restarted/mine.txt");
+  EXPECT_EQ(with({"--restart"}).status, 0);
+  const auto records = read_text(Workshop::folder() / "restarted/records.jsonl");
+  EXPECT_EQ(records.find("diverged"), std::string::npos);
+  EXPECT_NE(records.find("\"kind\":\"end\""), std::string::npos);
+  expect_sentence(with({"--restart"}), 2, {"finished"});
+  EXPECT_EQ(read_text(Workshop::folder() / "restarted/records.jsonl"), records);
+  expect_sentence(with({"--restart", "--resume"}), 2, {"leave one out"});
+}
+
+TEST(Train, RefusesAStateThatIsNotTheRuns) {
+  ASSERT_EQ(run({"train", "--recipe", "recipe.json", "--out", "own", "--threads", "1"}).status, 0);
+  const auto run_folder = Workshop::folder() / "own";
+  const auto refuse = [&](const fs::path& file, const std::string& text, const std::vector<std::string>& parts) {
+    const std::string before = read_text(file);
+    write_text(file, text);
+    expect_sentence(run({"train", "--out", "own", "--resume"}), 2, parts);
+    write_text(file, before);
+  };
+  auto recipe = Json::parse(read_text(run_folder / "recipe.json"));
+  recipe["seed"] = 4;
+  refuse(run_folder / "recipe.json", recipe.dump(), {"recipe.json changed"});
+  const auto last = run_folder / "checkpoints/step-00000016/state.json";
+  auto state = Json::parse(read_text(last));
+  state["threads"] = -3;
+  refuse(last, state.dump(), {"threads within 0-1024", "-3"});
+  refuse(last, read_text(run_folder / "checkpoints/step-00000012/state.json"), {"step 12"});
+  EXPECT_EQ(run({"train", "--out", "own", "--resume"}).status, 0);
+}
+
+TEST(Train, RefusesDataWithFewerWindowsThanAStep) {
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--data.stride", "1000000"}), 2,
+                  {"windows", "found 1 at data.stride 1000000", "lower data.stride"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "none"));
+}
+
+TEST(Train, RefusesActivationsThatCannotFitBeforeTheFirstStep) {
+  // 8,000 rows of 32 tokens, whose hidden features alone are 2 x 2 x 100,000 x 3 bytes a token.
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--train.tokens", "1000G", "--data.stride",
+                       "1", "--train.batch_rows", "8000", "--model.ffn_width", "100000"}),
+                  2, {"activations", "train.batch_rows", "train.recompute"});
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "none"));
+}
+
 TEST(Train, RecordsTheLossOfWholeTextsDocumentByDocument) {
   const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "final", "--threads", "1", "--final",
                             R"({"texts": [{"name": "all", "separator": "\\n\\n", "files": ["text.txt"]}]})"});

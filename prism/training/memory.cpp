@@ -1,0 +1,60 @@
+#include "prism/training/memory.h"
+
+#include <algorithm>
+#include <map>
+
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/core/progress.h"
+#include "prism/models/cost.h"
+
+namespace prism {
+namespace {
+
+/// Bytes of one token in one layer.
+struct LayerBytes {
+  int64_t all = 0, stream = 0;
+};
+
+}  // namespace
+
+int64_t activation_bytes(const std::vector<WeightEntry>& weights, int64_t tokens, torch::ScalarType type,
+                         bool recompute) {
+  const auto value = static_cast<int64_t>(c10::elementSize(type)), stream_value = int64_t{sizeof(float)};
+  std::map<size_t, LayerBytes> layers;
+  for (const auto& entry : weights) {
+    if (entry.traits.role != WeightRole::matrix) continue;
+    const int64_t out = entry.weight.shape()[0], in = entry.traits.fan_in;
+    for (const auto& use : entry.uses) {
+      if (!use.layer) continue;
+      auto& layer = layers[*use.layer];
+      layer.all += in * value + out * (entry.traits.into_stream ? stream_value : value);
+      if (entry.traits.into_stream) layer.stream = std::max(layer.stream, out * (stream_value + value));
+    }
+  }
+  int64_t all = 0, streams = 0, largest = 0;
+  for (const auto& [index, layer] : layers) {
+    all += layer.all;
+    streams += layer.stream;
+    largest = std::max(largest, layer.all);
+  }
+  return tokens * (recompute ? streams + largest : all);
+}
+
+void check_training_memory(const std::vector<WeightEntry>& weights, const Recipe& recipe, torch::ScalarType type) {
+  constexpr int64_t kStateBytes = 16;  // float32 weight, gradient and two moments
+  int64_t parameters = 0;
+  for (const auto& entry : weights) parameters += entry.weight.numel();
+  check_memory(parameters, kStateBytes);
+  const int64_t tokens = recipe.train.batch_rows * recipe.model.context;
+  const auto state = static_cast<double>(kStateBytes * parameters),
+             activations = static_cast<double>(activation_bytes(weights, tokens, type, recipe.train.recompute)),
+             total = static_cast<double>(total_memory_bytes());
+  PRISM_CHECK(state + activations < total, "train",
+              "expected weights and activations that fit into memory, {}B; found {}B of weights, gradients and moments "
+              "and {}B of activations for {} rows of {} tokens; lower train.batch_rows{}.",
+              short_number(total), short_number(state), short_number(activations), recipe.train.batch_rows,
+              recipe.model.context, recipe.train.recompute ? "" : " or set train.recompute");
+}
+
+}  // namespace prism
