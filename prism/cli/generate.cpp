@@ -25,8 +25,9 @@ namespace {
 
 constexpr const char* kGenerateExamples = R"(
 The continuation goes to standard output as it is made, speeds go to standard error. The same command prints the same
-text again; --seed chooses another. Prompt and new tokens together must fit the model's context;
-a model with learned positions instead reads the last tokens that fit.
+text again; --seed chooses another. Prompt and new tokens together must fit the model's context, unless --slide reads
+its last half anew whenever it is full; --truncate-prompt reads the end of a prompt that is too long. A model with learned
+positions does both by itself.
 
   prism generate runs/novels 'It was a dark and'
   prism generate runs/novels --temperature 0 --max-new-tokens 50 'It was a dark and'      # always the likeliest token
@@ -53,7 +54,7 @@ void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) 
       ->excludes(prompt);
   add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}});
   add_prefill_flags(app, words.prefill);
-  app.add_flag("--echo", words.echo, "print the prompt in front of its continuation");
+  app.add_flag("--echo", words.echo, "print the prompt before its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text when it is complete");
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
   add_compute_options(app, words.compute);
@@ -115,11 +116,13 @@ const char* finish_words(FinishReason reason) {
 }
 
 void print_speeds(const GenerateWords& words, const Generation& result, const PrefillMeter& meter) {
-  say("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n", result.prompt_ids.size(),
-      result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
-      finish_words(result.finish));
+  tell("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n", result.prompt_ids.size(),
+       result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
+       finish_words(result.finish));
+  if (result.unread > 0) tell("note: the first {} tokens of the prompt did not fit and were not read\n", result.unread);
+  if (result.slides > 0) tell("note: the context was full {} times, and its end was read anew\n", result.slides);
   if (words.prefill.options.selector != "dense")
-    say("prefill: {}.\n", prefill_text(words.prefill.options, meter.layers()));
+    tell("prefill: {}.\n", prefill_text(words.prefill.options, meter.layers()));
 }
 
 }  // namespace

@@ -68,12 +68,14 @@ struct TokenizedText {
   int64_t words = 0, bytes = 0;
 };
 
-TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer) {
+/// @param most  documents that are read; 0: all.
+TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
   TokenizedText text;
   WordCounter words;
   const auto opening = tokenizer.end_of_text();
   while (const auto piece = source.next()) {
     check_not_stopped();
+    if (piece->first && most > 0 && static_cast<int64_t>(text.lengths.size()) == most) break;
     if (piece->first) {
       words.start_document();
       text.lengths.push_back(0);
@@ -187,6 +189,8 @@ PerplexityOptions complete_options(PerplexityOptions options, int64_t context) {
   PRISM_CHECK(options.window >= 1 && options.window <= context, "perplexity",
               "expected a window of 1 to {} tokens, the model's context; found {}; change it.", context,
               options.window);
+  PRISM_CHECK(options.documents >= 0, "perplexity", "expected at least 1 document, or 0 for all; found {}; change it.",
+              options.documents);
   if (options.stride == 0) options.stride = options.window;
   PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, "perplexity",
               "expected a stride of 1 to {} tokens, the window; found {}; change it.", options.window, options.stride);
@@ -236,10 +240,11 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
                                      Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
   const auto options = complete_options(wanted, decoder->config().context);
-  const TokenizedText text = tokenize_text(source, tokenizer);
+  const TokenizedText text = tokenize_text(source, tokenizer, options.documents);
   const auto windows = cut_text(text, options.window, options.stride);
-  PRISM_CHECK(!windows.empty(), "perplexity",
-              "expected a document of at least 2 tokens, the first of which is not predicted; found none.");
+  PRISM_CHECK(
+      !windows.empty(), "perplexity",
+      "expected a document of at least 2 tokens, the first of which is not predicted; found none; name more text.");
 
   PerplexityProgress progress;
   for (const int64_t length : text.lengths) progress.tokens_total += std::max<int64_t>(0, length - 1);

@@ -17,11 +17,12 @@
 namespace prism {
 
 struct PerplexityOptions {
-  int64_t window = 0, stride = 0;
+  int64_t window = 0, stride = 0, documents = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("window", window, "tokens that the model reads at once; 0: its context");
     v("stride", stride, "tokens from the start of one window to that of the next; 0: the window");
+    v("documents", documents, "score the first of them only, this many; 0: all");
   }
 };
 
@@ -74,8 +75,8 @@ struct PerplexityProgress {
 /// @param on_progress  if given, called after every batch of windows.
 /// @param prefill      how attention is computed, and in what chunks; null: dense, whole windows.
 /// @throws InputError for no text or nothing to predict, a window beyond the model's context, a stride outside 1 to
-///         window, ids beyond the model's vocabulary, and what TextSource throws; FailedError for a loss that is not
-///         finite, or when SIGINT or SIGTERM came (core/stop.h).
+///         window, a negative number of documents, ids beyond the model's vocabulary, and what TextSource throws;
+///         FailedError for a loss that is not finite, or when SIGINT or SIGTERM came (core/stop.h).
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
                                      const PerplexityOptions& options,
                                      const std::function<void(const PerplexityProgress&)>& on_progress = {},

@@ -18,42 +18,45 @@ namespace {
 std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
   const size_t invalid = find_invalid_utf8(prompt);
   PRISM_CHECK(invalid == std::string_view::npos, "generate",
-              "expected a prompt in UTF-8; found byte 0x{:02X} at offset {}.", static_cast<uint8_t>(prompt[invalid]),
-              invalid);
+              "expected a prompt in UTF-8; found byte 0x{:02X} at offset {}; convert it.",
+              static_cast<uint8_t>(prompt[invalid]), invalid);
   if (!prompt.empty()) return tokenizer.encode(prompt);
   const auto end_of_text = tokenizer.end_of_text();
   PRISM_CHECK(end_of_text.has_value(), "generate",
               "expected a prompt, because the tokenizer has no end-of-text token to start a document with; found an "
-              "empty one.");
+              "empty one; give one.");
   return {*end_of_text};
 }
 
-/// Whether the window of positions moves with the text: learned ones cannot be taken beyond those that were learned.
-bool context_slides(const ModelConfig& config) {
-  return config.learned_positions;
+/// Tokens that are read anew when the context is full; 0: it does not slide. Learned positions cannot be taken beyond
+/// those that were learned, so that their context always slides.
+int64_t tokens_kept(const ModelConfig& config, bool slide) {
+  if (config.learned_positions) return config.context;
+  return slide ? std::max<int64_t>(1, config.context / 2) : 0;
 }
 
-/// How many tokens the context has room for behind the prompt; absent where it slides.
-std::optional<int64_t> room_for(int64_t prompt_tokens, const ModelConfig& config) {
-  if (context_slides(config)) return std::nullopt;
-  const int64_t context = config.context;
-  PRISM_CHECK(prompt_tokens < context, "generate",
+/// How many tokens of a prompt are read.
+int64_t tokens_read(int64_t prompt_tokens, const ModelConfig& config, const GenerateOptions& options) {
+  const int64_t most = tokens_kept(config, options.slide) > 0 ? config.context : config.context - 1;
+  const bool may_cut = config.learned_positions || (options.truncate_prompt && most > 0);
+  PRISM_CHECK(prompt_tokens <= most || may_cut, "generate",
               "expected a prompt shorter than the model's context of {} tokens; found {} tokens; shorten it to at most "
-              "{}: this model has no rule for sliding its context.",
-              context, prompt_tokens, context - 1);
-  return context - prompt_tokens;
+              "{}, or give --truncate-prompt.",
+              config.context, prompt_tokens, most);
+  return std::min(prompt_tokens, most);
 }
 
-/// How many tokens to make at most.
-int64_t new_token_limit(int64_t wanted, int64_t prompt_tokens, const ModelConfig& config) {
+/// How many tokens to make at most. @param read  of the prompt.
+int64_t new_token_limit(int64_t read, const ModelConfig& config, const GenerateOptions& options) {
+  const int64_t wanted = options.max_new_tokens, room = config.context - read;
   PRISM_CHECK(wanted >= 0, "generate",
               "expected max_new_tokens of at least 1, or 0 for the default; found {}; raise it.", wanted);
-  const auto room = room_for(prompt_tokens, config);
-  PRISM_CHECK(!room || wanted <= *room, "generate",
+  if (tokens_kept(config, options.slide) > 0) return wanted > 0 ? wanted : kDefaultNewTokens;
+  PRISM_CHECK(wanted <= room, "generate",
               "expected prompt and new tokens within the model's context of {} tokens; found {} + {}; ask for at "
-              "most {} new tokens or shorten the prompt: this model has no rule for sliding its context.",
-              config.context, prompt_tokens, wanted, *room);
-  return wanted > 0 ? wanted : std::min(room.value_or(kDefaultNewTokens), kDefaultNewTokens);
+              "most {} new tokens, shorten the prompt, or give --slide.",
+              config.context, read, wanted, room);
+  return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
 }
 
 /// Logits [V] of the token behind `ids`, which join the past in the context's cache.
@@ -83,7 +86,9 @@ std::string finish_name(FinishReason reason) {
 }
 
 std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {
-  return room_for(static_cast<int64_t>(encode_prompt(tokenizer, prompt).size()), config);
+  const auto tokens = static_cast<int64_t>(encode_prompt(tokenizer, prompt).size());
+  const int64_t read = tokens_read(tokens, config, {});
+  return config.learned_positions ? std::nullopt : std::optional(config.context - read);
 }
 
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
@@ -94,7 +99,9 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   Generation result;
   result.prompt_ids = encode_prompt(tokenizer, prompt);
   const auto prompt_tokens = static_cast<int64_t>(result.prompt_ids.size());
-  const int64_t limit = new_token_limit(options.max_new_tokens, prompt_tokens, config);
+  const int64_t read = tokens_read(prompt_tokens, config, options), kept = tokens_kept(config, options.slide);
+  const int64_t limit = new_token_limit(read, config, options);
+  result.unread = prompt_tokens - read;
   const auto choices = static_cast<size_t>(std::min(config.vocab_size, tokenizer.vocab_size()));
   const std::optional<int32_t> end = options.ignore_end_of_text ? std::nullopt : tokenizer.end_of_text();
   Sampler sampler(options.sampler);
@@ -104,18 +111,17 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     if (on_text && !text.empty()) on_text(text);
   };
 
-  const int64_t cached = std::min(prompt_tokens + limit, config.context);
+  const int64_t cached = std::min(read + limit, config.context);
   KvCache cache(config.layers, /*batch=*/1, cached, decoder->compute_type(), decoder->device());
   ForwardContext context;
   context.cache = &cache;
   context.prefill = prefill;
   auto seen = result.prompt_ids;  // all tokens so far
-  const auto last_tokens = [&] {
-    const auto count = std::min(seen.size(), static_cast<size_t>(config.context));
-    return std::span<const int32_t>(seen).last(count);
+  const auto last_tokens = [&](int64_t count) {
+    return std::span<const int32_t>(seen).last(static_cast<size_t>(count));
   };
   Timer timer;
-  auto logits_V = next_logits(decoder, last_tokens(), context, prefill == nullptr ? 0 : prefill->options().chunk);
+  auto logits_V = next_logits(decoder, last_tokens(read), context, prefill == nullptr ? 0 : prefill->options().chunk);
   result.prompt_seconds = timer.seconds();
   context.prefill = nullptr;
   timer.restart();
@@ -137,8 +143,10 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
       break;
     }
     seen.push_back(id);
-    const bool slides = static_cast<int64_t>(seen.size()) > config.context;
-    logits_V = slides ? next_logits(decoder, last_tokens(), {}) : next_logits(decoder, {&id, 1}, context);
+    const bool slides = cache.length() == config.context;
+    if (slides) cache.truncate(0);
+    logits_V = next_logits(decoder, last_tokens(slides ? kept : 1), context);
+    result.slides += slides;
     ++result.decode_steps;
   }
   result.decode_seconds = timer.seconds();

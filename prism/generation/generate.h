@@ -25,6 +25,7 @@ constexpr int64_t kDefaultNewTokens = 128;
 
 struct GenerateOptions {
   int64_t max_new_tokens = 0;
+  bool truncate_prompt = false, slide = false;
   bool ignore_end_of_text = false;
   bool heed_signals = true;
   std::vector<std::string> stop;
@@ -32,8 +33,10 @@ struct GenerateOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens,
-      "stop after so many tokens; 0: 128, or fewer where a context that does not slide ends");
-    v("ignore_end_of_text", ignore_end_of_text, "go on behind the end-of-text token");
+      "stop after this many tokens; 0: 128, or fewer where a context that does not slide ends");
+    v("truncate_prompt", truncate_prompt, "of a prompt that is too long, read the last tokens that fit");
+    v("slide", slide, "when the context is full, read its last half anew and continue; learned positions always slide");
+    v("ignore_end_of_text", ignore_end_of_text, "continue past the end-of-text token");
     v("heed_signals", heed_signals, "stop early at SIGINT or SIGTERM");
     v("stop", stop, R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; may be repeated)");
     v("sampler", sampler, "how the next token is chosen");
@@ -57,6 +60,8 @@ struct Generation {
   double prompt_seconds = 0;  ///< the pass over the prompt
   double decode_seconds = 0;  ///< everything behind it
   int64_t decode_steps = 0;   ///< passes of one token; the first new token comes out of the prompt's
+  int64_t slides = 0;         ///< how often a full context was read anew
+  int64_t unread = 0;         ///< tokens at the prompt's beginning that did not fit
 
   double prompt_tokens_per_second() const { return static_cast<double>(prompt_ids.size()) / prompt_seconds; }
   /// 0 when there was no step.
@@ -65,7 +70,7 @@ struct Generation {
   }
 };
 
-/// How many tokens the model's context has room for behind `prompt`; absent where the context slides.
+/// How many tokens the model's context has room for after `prompt`; absent where it always slides.
 /// @throws InputError as generate() for the prompt.
 std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
 
@@ -76,9 +81,11 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// Where a model has more rows than its tokenizer has ids, the rows beyond are never chosen. Tokens are computed in the
 /// decoder's compute dtype.
 ///
-/// The context of a model with learned positions slides: once it is full, the last `context` tokens are computed anew
-/// at positions 0 to context - 1 for every new one, and of a longer prompt only they count. Other models end where
-/// their context does.
+/// A context that is full slides where the options say so: its last half is computed anew at positions from 0 on, and
+/// decoding continues behind it, so that each pass over half a context serves as many new tokens. That of a model with
+/// learned positions always slides, and by a token at a time, as its sources do: the last `context` tokens are computed
+/// anew for every new one. Of a prompt that is too long only the last tokens are read, `context` of them where it
+/// slides, one less elsewhere: always with learned positions, else with truncate_prompt.
 ///
 /// @param on_text  if given, receives the text in parts as it becomes known; the parts are result.text.
 /// @param prefill  how attention over the prompt is computed, and in what chunks; null: dense, at once.

@@ -238,15 +238,59 @@ TEST(Generate, SlidesAContextOfLearnedPositions) {
   }
 }
 
+TEST(Generate, ReadsTheLastHalfOfAFullContextAnewIfAskedTo) {
+  ModelConfig config;
+  config.vocab_size = kTinyVocab;
+  config.d_model = 48;
+  config.context = 6;
+  config.schedule = "2x2";
+  config.ffn_width = 40;
+  config.init_std = 0.3;
+  auto decoder = make_decoder(config);
+  const torch::NoGradGuard no_gradients;
+  for (const std::string prompt : {"abc", "abcdef", "abcdefghi"}) {
+    auto options = greedy(12);
+    options.ignore_end_of_text = options.slide = options.truncate_prompt = true;
+    const auto found = generate(decoder, tiny_tokenizer(), prompt, options);
+    ASSERT_EQ(found.ids.size(), 12U);
+    std::vector<int32_t> seen = found.prompt_ids;
+    std::vector<int32_t> window(seen.end() - static_cast<std::ptrdiff_t>(std::min<size_t>(seen.size(), 6)), seen.end());
+    EXPECT_EQ(found.unread, static_cast<int64_t>(seen.size() - window.size()));
+    int64_t slides = 0;
+    for (const int32_t id : found.ids) {
+      EXPECT_EQ(id, plain_logits(decoder, window).argmax().item<int64_t>());
+      seen.push_back(id);
+      if (window.size() < 6) {
+        window.push_back(id);
+        continue;
+      }
+      window.assign(seen.end() - 3, seen.end());
+      ++slides;
+    }
+    EXPECT_GE(slides, found.slides) << "the last token needs no room";
+    EXPECT_GT(found.slides, 1);
+  }
+}
+
+TEST(Generate, ReadsTheEndOfALongPromptIfAskedTo) {
+  const auto decoder = chain_decoder({{'9', 'b'}, {'b', 'a'}, {'a', 'b'}}, /*context=*/8);
+  auto options = greedy(1);
+  options.truncate_prompt = true;
+  const auto result = generate(decoder, tiny_tokenizer(), "123456789", options);
+  EXPECT_EQ(result.unread, 2);
+  EXPECT_EQ(result.text, "b");
+  EXPECT_EQ(result.prompt_ids.size(), 9U);
+}
+
 TEST(Generate, RefusesWhatTheContextCannotHoldAndNamesTheNumbers) {
   const auto decoder = chain_decoder({}, /*context=*/8);
   const auto expect = [&](std::string_view prompt, int64_t tokens, const std::vector<std::string>& parts) {
     const std::string message = refusal(decoder, prompt, greedy(tokens));
     for (const auto& part : parts) EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
   };
-  expect("123456789", 1, {"context of 8 tokens", "found 9 tokens", "at most 7"});
+  expect("123456789", 1, {"context of 8 tokens", "found 9 tokens", "at most 7", "--truncate-prompt"});
   expect("12345678", 0, {"context of 8 tokens", "found 8 tokens", "at most 7"});
-  expect("12345", 4, {"context of 8 tokens", "5 + 4", "at most 3 new"});
+  expect("12345", 4, {"context of 8 tokens", "5 + 4", "at most 3 new", "--slide"});
 }
 
 TEST(Generate, RejectsBadOptionsAndPromptsThatAreNotUtf8) {
