@@ -20,6 +20,7 @@
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
+#include "prism/core/stop.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/attend.h"
 #include "prism/kernels/simd/isa.h"
@@ -51,11 +52,13 @@ struct Fastest {
 };
 
 /// Calls take turns, so that what else the machine does meets all alike, until all are sure or a second or two is over.
+/// @throws FailedError if a stop signal comes.
 std::vector<Fastest> fastest_in_turn(const std::vector<std::function<void()>>& calls) {
   for (const auto& call : calls) call();
   std::vector<Fastest> fastest(calls.size());
   for (int round = 0; round < kMostRounds; ++round) {
     for (size_t i = 0; i < calls.size(); ++i) {
+      if (stop_signal() != 0) throw FailedError("prefill_cost", "stopped by a signal; nothing was measured.");
       const Timer timer;
       calls[i]();
       fastest[i].add(timer.seconds());

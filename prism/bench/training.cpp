@@ -139,7 +139,7 @@ TrainingCase training_case_of(const Recipe& recipe) {
   TrainingCase found{recipe.name, recipe.model, recipe.train.batch_rows, recipe.train.optimizer_options,
                      recipe.train.recompute};
   if (found.model.vocab_size == 0) {
-    const auto info = TokenDataset(recipe.data.folder, "train").info();
+    const auto info = read_dataset_info(recipe.data.folder);
     PRISM_CHECK(info, "bench",
                 "expected a vocabulary size; found none in {}, nor data.json in {}; set model.vocab_size.", recipe.name,
                 recipe.data.folder);

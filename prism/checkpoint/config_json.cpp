@@ -127,7 +127,7 @@ class MemberReader {
 
   template <class T>
   T get(const char* name) const {
-    PRISM_CHECK(has(name), "config.json", "expected \"{}\" in {}; found none.", name, source_);
+    PRISM_CHECK(has(name), "config.json", "expected \"{}\" in {}; found none; add it.", name, source_);
     T value{};
     read_fields(value, json_[name], fmt::format("{}: {}", source_, name));
     return value;
@@ -166,7 +166,7 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   const auto type = members.get<std::string>("rope_type", members.get<std::string>("type", "default"));
   if (type == "default") return rotary;
   PRISM_CHECK(type == "linear" || type == "yarn", "config.json",
-              "{}: expected rope_type default, linear or yarn; found \"{}\".", source, type);
+              "{}: expected rope_type default, linear or yarn; found \"{}\"; prism has no other.", source, type);
   rotary.scaling = type;
   const int64_t context = all.get<int64_t>("max_position_embeddings", 0);
   rotary.original_context = type == "yarn" ? members.get<int64_t>("original_max_position_embeddings", context) : 0;
@@ -218,8 +218,8 @@ ModelConfig llama_sizes_from_json(const MemberReader& members) {
 
 size_t layer_count(const MemberReader& members, const std::string& source) {
   const auto layers = members.get<int64_t>("num_hidden_layers");
-  PRISM_CHECK(layers > 0 && layers <= 4096, "config.json", "{}: expected num_hidden_layers within 1-4096; found {}.",
-              source, layers);
+  PRISM_CHECK(layers > 0 && layers <= 4096, "config.json",
+              "{}: expected num_hidden_layers within 1-4096; found {}; correct it.", source, layers);
   return static_cast<size_t>(layers);
 }
 
@@ -260,12 +260,13 @@ ModelConfig format_1_from_json(const Json& json, const std::string& source) {
   config.final_norm = members.get<bool>("final_norm", true);
   const auto layers = layer_count(members, source);
   const Json per_layer = members.get<Json>("per_layer_config", Json::object());
-  PRISM_CHECK(per_layer.size() == layers, "config.json", "{}: expected per_layer_config with {} layers; found {}.",
-              source, layers, per_layer.size());
+  PRISM_CHECK(per_layer.size() == layers, "config.json",
+              "{}: expected per_layer_config with {} layers; found {}; correct either.", source, layers,
+              per_layer.size());
   for (size_t i = 0; i < layers; ++i) {
     const auto layer = per_layer.find(std::to_string(i));
-    PRISM_CHECK(layer != per_layer.end(), "config.json", "{}: expected layer {} in per_layer_config; found none.",
-                source, i);
+    PRISM_CHECK(layer != per_layer.end(), "config.json",
+                "{}: expected layer {} in per_layer_config; found none; add it.", source, i);
     config.layers.push_back(format_1_layer_from_json(*layer, fmt::format("{}, layer {}", source, i)));
   }
   return config;
@@ -308,7 +309,7 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
 ModelConfig config_from_json(const Json& json, const std::string& source) {
   const auto type = MemberReader(json, source).get<std::string>("model_type");
   PRISM_CHECK(type == "llama" || type == "qwen3" || type == "prism", "config.json",
-              "{}: expected model_type llama, qwen3 or prism; found \"{}\".", source, type);
+              "{}: expected model_type llama, qwen3 or prism; found \"{}\"; prism has no other.", source, type);
   auto config = type == "prism" ? prism_from_json(json, source) : llama_from_json(json, source, type);
   complete(config);
   return config;

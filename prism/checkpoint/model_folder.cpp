@@ -39,6 +39,7 @@ Json generation_config(const Tokenizer* tokenizer) {
 }  // namespace
 
 fs::path find_model_folder(const fs::path& path) {
+  PRISM_CHECK(!path.empty(), "model", "expected the name of a model folder or a run; found an empty one; name one.");
   if (fs::exists(path / "config.json")) return path;
   if (const auto last = last_checkpoint(path)) return *last;
   throw InputError(

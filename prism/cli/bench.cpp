@@ -17,6 +17,7 @@
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/machine.h"
 #include "prism/core/names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
@@ -376,7 +377,13 @@ int run_bench(const Arguments& arguments) {
         kHowToRead, kAttentionExamples, kDecodeExamples + 1, kPrefillExamples + 1, kTrainingExamples + 1);
     return arguments.empty() ? 2 : 0;
   }
-  return find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));
+  CoreWait wait;
+  const int status =
+      find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));
+  flush_output();
+  if (const auto share = wait.share().value_or(0); share > CoreWait::kBusy)
+    tell("note: {}; measure again on an idle machine\n", busy_text(share));
+  return status;
 }
 
 }  // namespace prism

@@ -30,8 +30,8 @@ int start_compute(int requested, const std::string& device) {
   const int threads = thread_limit(requested).threads;
   const auto cores = core_limit();
   if (threads > cores.threads)
-    say("note: {} threads share {} cores ({}), which is often slower than a thread a core\n", threads, cores.threads,
-        cores.reason);
+    tell("note: {} threads share {} cores ({}), which is often slower than a thread a core\n", threads, cores.threads,
+         cores.reason);
   set_up_process();
   at::set_num_threads(threads);
   return threads;

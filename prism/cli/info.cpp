@@ -8,6 +8,7 @@
 #include "prism/cli/compute_options.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
+#include "prism/data/loader.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
@@ -23,10 +24,13 @@ ModelConfig config_of(const std::string& path, int64_t vocab_size) {
                 path);
     return load_config(path);
   }
-  auto config = load_recipe(path, {}).model;
+  const auto recipe = load_recipe(path, {});
+  auto config = recipe.model;
   if (vocab_size > 0) config.vocab_size = vocab_size;
+  if (config.vocab_size == 0)
+    if (const auto data = read_dataset_info(recipe.data.folder)) config.vocab_size = data->vocab_size;
   PRISM_CHECK(config.vocab_size > 0, "info",
-              "expected a vocab_size in {}; found that it is left to the data's tokenizer; give --vocab-size N.", path);
+              "expected a vocab_size in {}, or its data in data.folder; found neither; give --vocab-size N.", path);
   complete(config);
   return config;
 }
@@ -130,7 +134,8 @@ int run_info(const Arguments& arguments) {
                "instruction set (PRISM_ISA in the environment asks for a lesser one), threads and what bounds them, "
                "measured limits");
   add_threads_option(app, threads, "threads of --machine");
-  app.add_option("--vocab-size", vocab_size, "for recipes that leave it to the tokenizer")->check(CLI::PositiveNumber);
+  app.add_option("--vocab-size", vocab_size, "for recipes that leave it to data that are not there")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--json", json, "one JSON object: parameters, flops_per_token, layers, ...");
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(machine != !path.empty(), "info", "expected a MODEL or --machine; found {}; see prism info --help.",

@@ -83,6 +83,13 @@ int run_checked(const Arguments& words) {
   }
 }
 
+/// Whether a path that cannot be used is wrong input, as it is where files are opened, and no failure of the system.
+bool is_wrong_path(const std::error_code& code) {
+  return code == std::errc::too_many_symbolic_link_levels || code == std::errc::filename_too_long ||
+         code == std::errc::not_a_directory || code == std::errc::no_such_file_or_directory ||
+         code == std::errc::permission_denied;
+}
+
 }  // namespace
 }  // namespace prism
 
@@ -109,6 +116,7 @@ int main(int count, char** words) {
   } catch (const std::filesystem::filesystem_error& error) {
     prism::say("[files] expected to reach {}; found: {}; check that it is there and may be used.\n",
                error.path1().string(), error.code().message());
+    if (prism::is_wrong_path(error.code())) status = 2;
   } catch (const std::exception& error) {
     prism::say("[prism] {}\n", error.what());
   }

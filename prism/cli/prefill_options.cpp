@@ -28,6 +28,9 @@ void add_prefill_flags(CLI::App& app, PrefillFlags& flags) {
 }
 
 void complete_prefill(PrefillFlags& flags) {
+  PRISM_CHECK(flags.sets.empty() || flags.options.selector != PrefillOptions().selector, "prefill",
+              "expected --prefill SELECTOR beside --prefill-set {}; found none; add it, or leave --prefill-set out.",
+              flags.sets.front());
   flags.options.settings = selector_settings(flags.options.selector, overrides_from_sets(flags.sets, "prefill"));
   const Prefill checked(flags.options);
   const PrefillMeter checked_too(flags.meter);
@@ -50,7 +53,7 @@ PrefillCosts costs_on_this_machine(const std::vector<PrefillShape>& shapes) {
 }
 
 void say_notes(const std::vector<std::string>& notes) {
-  for (const auto& note : notes) say("note: {}\n", note);
+  for (const auto& note : notes) tell("note: {}\n", note);
 }
 
 Json statistics_to_json(const HeadStatistics& heads) {
@@ -67,6 +70,7 @@ Json statistics_to_json(const HeadStatistics& heads) {
 Json prefill_to_json(const PrefillOptions& options, const std::vector<LayerPrefill>& layers) {
   Json json = {{"selector", options.selector}, {"settings", options.settings}, {"chunk", options.chunk}};
   json.update(layer_to_json(all_layers(layers)));
+  if (options.selector == PrefillOptions().selector) return json;  // every head kept everything
   json["layers"] = Json::array();
   for (const auto& layer : layers) {
     Json row = layer_to_json(layer);

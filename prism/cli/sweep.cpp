@@ -134,7 +134,7 @@ Comparison print_comparison(const SweepWords& words, const fs::path& out, const 
   else
     fmt::print("{}\n{}\n", table_text(results_table(comparison)), (out / "report.html").string());
   flush_output();
-  for (const auto& problem : problems) say("note: {}\n", problem);
+  for (const auto& problem : problems) tell("note: {}\n", problem);
   return comparison;
 }
 

@@ -75,15 +75,15 @@ void print_table(const TokenizeSummary& summary, const TokenizeWords& words, dou
 void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options) {
   const DatasetInfo& info = summary.info;
   if (info.end_of_text < 0)
-    say("note: the tokenizer has no end-of-text token, so documents follow one another unmarked.\n");
-  if (summary.empty_documents > 0) say("note: {} empty documents left out.\n", summary.empty_documents);
-  if (summary.skipped_files > 0) say("note: {} files in folders left out for their ending.\n", summary.skipped_files);
+    tell("note: the tokenizer has no end-of-text token, so documents follow one another unmarked.\n");
+  if (summary.empty_documents > 0) tell("note: {} empty documents left out.\n", summary.empty_documents);
+  if (summary.skipped_files > 0) tell("note: {} files in folders left out for their ending.\n", summary.skipped_files);
   if (info.valid_documents == 0 && options.valid_share > 0)
-    say("note: {}one document gives no validation split; name a file with --valid, or {}.\n",
-        options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",
-        options.text.separator.empty() ? "split this one with --separator" : "try another separator");
+    tell("note: {}one document gives no validation split; name a file with --valid, or {}.\n",
+         options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",
+         options.text.separator.empty() ? "split this one with --separator" : "try another separator");
   if (info.valid_tokens > info.train_tokens)
-    say("note: validation is larger than training; name its files with --valid.\n");
+    tell("note: validation is larger than training; name its files with --valid.\n");
 }
 
 void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {

@@ -22,6 +22,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/names.h"
 #include "prism/core/progress.h"
+#include "prism/core/stop.h"
 #include "prism/core/timer.h"
 #include "prism/core/utf8.h"
 #include "prism/data/text_source.h"
@@ -68,7 +69,9 @@ class TrainReport {
   explicit TrainReport(const TextSource& source) : source_(source) {
     progress_.emplace("read", source.bytes_total(), "B");
   }
+  /// @throws FailedError if a stop signal came.
   void operator()(const TrainProgress& now) {
+    if (stop_signal() != 0) throw FailedError("tokenizer", "stopped by a signal; nothing was written.");
     if (now.phase == TrainProgress::Phase::read) return progress_->update(source_.bytes_read());
     if (!merging_) {
       progress_->finish(fmt::format("read: {}B", short_number(static_cast<double>(source_.bytes_read()))));
@@ -87,8 +90,8 @@ class TrainReport {
 
 void print_trained(const Tokenizer& tokenizer, const TrainCommand& command, const std::string& path, double seconds) {
   if (tokenizer.vocab_size() < command.options.vocab_size) {
-    say("note: {} of {} tokens; no further pair occurs {} times in this text.\n", tokenizer.vocab_size(),
-        command.options.vocab_size, std::max<int64_t>(command.options.min_frequency, 1));
+    tell("note: {} of {} tokens; no further pair occurs {} times in this text.\n", tokenizer.vocab_size(),
+         command.options.vocab_size, std::max<int64_t>(command.options.min_frequency, 1));
   }
   if (command.json) {
     const Json result = {{"path", path},
@@ -116,6 +119,7 @@ int run_train_tokenizer(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
 
   const auto path = output_file(command);
+  catch_stop_signals();  // a folder that was made for the file is removed again
   TextSource source(command.files, command.text);
   const MadeFolder folder(std::filesystem::absolute(path).parent_path());
   { const AtomicFile probe(path); }  // a folder that cannot be written to is found before the work, not after it
@@ -239,8 +243,8 @@ void encode_source(const Tokenizer& tokenizer, const EncodeCommand& command, Spe
   PRISM_CHECK(bytes > 0, "tokenizer encode", "expected text; found none in {}.",
               command.file.empty() ? "standard input" : command.file);
   if (command.time) {
-    say("encoded {} bytes to {} tokens in {:.6f} s with {} thread{}, reading and printing apart\n", bytes, tokens,
-        seconds, threads, threads == 1 ? "" : "s");
+    tell("encoded {} bytes to {} tokens in {:.6f} s with {} thread{}, reading and printing apart\n", bytes, tokens,
+         seconds, threads, threads == 1 ? "" : "s");
   }
 }
 
@@ -270,7 +274,7 @@ int run_encode(const Arguments& arguments) {
   }
   PRISM_CHECK(!command.text.empty(), "tokenizer encode", "expected text; found an empty one.");
   if (std::filesystem::exists(command.text))
-    say("note: these are the ids of the words \"{0}\"; --file {0} encodes the file.\n", command.text);
+    tell("note: these are the ids of the words \"{0}\"; --file {0} encodes the file.\n", command.text);
   EncodeOutput(tokenizer, command).write(tokenizer.encode(command.text, special), /*first=*/true, /*last=*/true);
   return 0;
 }

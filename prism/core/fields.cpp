@@ -124,7 +124,7 @@ PathStep split_path(std::string_view path) {
 }  // namespace detail
 
 void detail::fail_parse(std::string_view source, size_t byte, size_t size) {
-  throw InputError("json", fmt::format("expected JSON in {}; found {}; mend it.", source,
+  throw InputError("json", fmt::format("expected JSON in {}; found {}; correct it.", source,
                                        byte > size ? fmt::format("that it ends too early, after {} bytes", size)
                                                    : fmt::format("a fault at byte {} of {}", byte, size)));
 }
@@ -136,7 +136,7 @@ void detail::fail_doubled(std::string_view source, const std::string& member) {
 
 void detail::check_json_text(std::string_view text, std::string_view source) {
   constexpr int kDeepest = 100;
-  PRISM_CHECK(!text.empty(), "json", "expected JSON in {}; found nothing; write at least {{}}.", source);
+  PRISM_CHECK(!text.empty(), "json", "expected JSON in {}; found nothing; restore the file, or name another.", source);
   int depth = 0;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -22,19 +22,6 @@ bool belongs_to(const fs::path& path, const std::string& split) {
   return split == "valid" && words.find("_val_") != std::string::npos;
 }
 
-std::optional<DatasetInfo> read_info(const fs::path& folder) {
-  const fs::path path = folder / kDatasetInfoName;
-  if (!fs::exists(path)) return std::nullopt;
-  const auto info = fields_from_json<DatasetInfo>(read_json(path.string()), path.string());
-  PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use a newer prism.",
-              path.string(), info.prism_format);
-  PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
-                  info.end_of_text < info.vocab_size,
-              "dataset", "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}.",
-              path.string(), info.vocab_size, info.end_of_text);
-  return info;
-}
-
 /// The n-th value of a seeded permutation of [0, size): a Feistel network over the next power of four, walked until it
 /// lands inside (at most four steps on average). Costs no memory, so that a billion windows need none.
 uint64_t permuted(uint64_t n, uint64_t size, uint64_t key) {
@@ -84,11 +71,29 @@ std::vector<int64_t> slots_of(const std::vector<WeightedData>& mixture) {
 }
 
 void check_folder(const fs::path& folder) {
-  PRISM_CHECK(fs::is_directory(folder), "dataset",
-              "expected a folder of token shards at {}; found none; make it with prism tokenize.", folder.string());
+  std::error_code unreachable;
+  const fs::file_status status = fs::status(folder, unreachable);
+  PRISM_CHECK(fs::is_directory(status), "dataset",
+              "expected a folder of token shards at {}; found {}; name one that prism tokenize made.", folder.string(),
+              fs::exists(status)                          ? "a file"
+              : status.type() == fs::file_type::not_found ? "nothing"
+                                                          : unreachable.message());
 }
 
 }  // namespace
+
+std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
+  const fs::path path = folder / kDatasetInfoName;
+  if (!fs::exists(path)) return std::nullopt;
+  const auto info = fields_from_json<DatasetInfo>(read_json(path.string()), path.string());
+  PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use a newer prism.",
+              path.string(), info.prism_format);
+  PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
+                  info.end_of_text < info.vocab_size,
+              "dataset", "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}.",
+              path.string(), info.vocab_size, info.end_of_text);
+  return info;
+}
 
 std::vector<fs::path> find_shards(const fs::path& folder, const std::string& split) {
   check_folder(folder);
@@ -113,7 +118,7 @@ TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : f
   PRISM_CHECK(!shards_.empty(), "dataset",
               "expected shards named {}_*.bin in {}; found none; make them with prism tokenize{}.", split,
               folder.string(), split == "valid" ? " --valid-share or --valid" : "");
-  info_ = read_info(folder);
+  info_ = read_dataset_info(folder);
   if (!info_ || (split != "train" && split != "valid")) return;
   const int64_t expected = split == "train" ? info_->train_tokens : info_->valid_tokens;
   PRISM_CHECK(size() == expected, "dataset",
@@ -158,10 +163,10 @@ WindowLoader::WindowLoader(const TokenDataset& data, WindowOptions options, int6
 WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptions options, int64_t end_of_text)
     : options_(options), end_of_text_(end_of_text) {
   PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, "dataset",
-              "expected a context and a number of rows of at least 1; found {} and {}.", options_.context,
+              "expected a context and a number of rows of at least 1; found {} and {}; raise them.", options_.context,
               options_.rows);
-  PRISM_CHECK(options_.stride >= 0, "dataset", "expected a stride of at least 1, or 0 for the context; found {}.",
-              options_.stride);
+  PRISM_CHECK(options_.stride >= 0, "dataset",
+              "expected a stride of at least 1, or 0 for the context; found {}; change it.", options_.stride);
   if (options_.stride == 0) options_.stride = options_.context;
   PRISM_CHECK(!mixture.empty(), "dataset", "expected data; found a mixture of none; name a folder.");
   PRISM_ASSERT(options_.shuffle || mixture.size() == 1, "dataset", "a mixture in order");
@@ -187,7 +192,8 @@ int64_t WindowLoader::windows_per_epoch() const {
 }
 
 void WindowLoader::seek(int64_t position) {
-  PRISM_CHECK(position >= 0, "dataset", "expected a position of at least 0; found {}.", position);
+  PRISM_CHECK(position >= 0, "dataset", "expected a position of at least 0; found {}; restore the checkpoint.",
+              position);
   position_ = position;
 }
 

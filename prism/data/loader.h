@@ -46,6 +46,9 @@ struct DatasetInfo {
   }
 };
 
+/// data.json of a folder of shards; nothing for shards from elsewhere. @throws InputError for a damaged one.
+std::optional<DatasetInfo> read_dataset_info(const std::filesystem::path& folder);
+
 /// The shards of one split in `folder`, sorted by name: `<split>_*.bin`. The split may be any word of the name, and
 /// `val` stands for `valid`, so that `fineweb_val_000000.bin` is one.
 std::vector<std::filesystem::path> find_shards(const std::filesystem::path& folder, const std::string& split);

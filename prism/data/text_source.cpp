@@ -361,7 +361,8 @@ std::vector<TextFile> list_text_files(const std::vector<std::string>& inputs, co
   if (skipped != nullptr) *skipped = 0;
   std::vector<TextFile> files;
   for (const std::string& input : inputs) {
-    PRISM_CHECK(input == "-" || fs::exists(input), "text", "expected a file or folder at {}; found none.", input);
+    PRISM_CHECK(input == "-" || fs::exists(input), "text", "expected a file or folder at {}; found none; name another.",
+                input);
     if (input != "-" && fs::is_directory(input)) {
       const auto inside = list_folder(input, options, skipped);
       files.insert(files.end(), inside.begin(), inside.end());

@@ -62,12 +62,15 @@ Json header_json(const std::vector<TensorEntry>& entries, std::map<std::string, 
   std::set<std::string> names = {kMetadataKey};
   int64_t offset = 0;
   for (const TensorEntry& entry : entries) {
-    PRISM_CHECK(names.insert(entry.name).second, "safetensors", "expected every tensor name once; found {} twice.",
+    PRISM_CHECK(names.insert(entry.name).second, "safetensors",
+                "expected every tensor name once; found {} twice; "
+                "rename one.",
                 entry.name);
     const auto bytes = tensor_bytes(entry.shape, entry.type);
     int64_t end = 0;
     PRISM_CHECK(bytes && !__builtin_add_overflow(offset, *bytes, &end), "safetensors",
-                "{}: expected a shape whose bytes int64 can count; found {}.", entry.name, Json(entry.shape).dump());
+                "{}: expected a shape whose bytes int64 can count; found {}; make it smaller.", entry.name,
+                Json(entry.shape).dump());
     Json description = Json::object();
     description["dtype"] = type_row(entry.type).name;
     description["shape"] = entry.shape;
@@ -102,8 +105,8 @@ int64_t element_bytes(ElementType type) {
 
 int64_t TensorEntry::bytes() const {
   const auto bytes = tensor_bytes(shape, type);
-  PRISM_CHECK(bytes, "safetensors", "{}: expected a shape whose bytes int64 can count; found {}.", name,
-              Json(shape).dump());
+  PRISM_CHECK(bytes, "safetensors", "{}: expected a shape whose bytes int64 can count; found {}; make it smaller.",
+              name, Json(shape).dump());
   return *bytes;
 }
 
@@ -145,8 +148,9 @@ const TensorEntry& SafetensorsReader::find(const std::string& name) const {
   std::vector<std::string> names;
   for (const TensorEntry& entry : entries_) names.push_back(entry.name);
   const std::string near = nearest_name(name, names);
-  throw InputError("safetensors", fmt::format("{}: expected a tensor {}; found {} others{}.", path_.string(), name,
-                                              names.size(), near.empty() ? "" : ", the nearest is " + near));
+  throw InputError("safetensors",
+                   fmt::format("{}: expected a tensor {}; found {} others; {}.", path_.string(), name, names.size(),
+                               near.empty() ? "name another file" : "the nearest is " + near));
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorEntry>& entries,

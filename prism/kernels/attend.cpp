@@ -89,8 +89,8 @@ void check_input(const AttentionInput& input) {
   const auto& blocks = input.block_mask.counts_BHM;
   PRISM_CHECK(!blocks.defined() ||
                   (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
-              "attend", "block mask: expected counts [{}, {}, rows], or of heads that share; found {}.", batch, heads,
-              shape_text(blocks));
+              "attend", "block mask: expected counts [{}, {}, rows], or of heads that share; found {}; reshape them.",
+              batch, heads, shape_text(blocks));
   PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, "attend",
               "skip share: expected 0 to 1; found {}; change it.", input.skip_share);
 }

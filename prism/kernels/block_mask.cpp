@@ -78,7 +78,9 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
   check_block_sizes(given.query_block_size, given.key_block_size);
   PRISM_CHECK(given.defined() && given.counts_BHM.dim() == 3 && given.counts_BHM.numel() > 0 &&
                   given.indices_BHMN.dim() == 4 && given.indices_BHMN.sizes().slice(0, 3) == given.counts_BHM.sizes(),
-              "block_mask", "expected counts [B,H,M] with something in it and indices [B,H,M,N]; found {} and {}.",
+              "block_mask",
+              "expected counts [B,H,M] with something in it and indices [B,H,M,N]; found {} and {}; "
+              "reshape them.",
               given.defined() ? c10::str(given.counts_BHM.sizes()) : "none",
               given.indices_BHMN.defined() ? c10::str(given.indices_BHMN.sizes()) : "none");
   BlockMask mask = given;

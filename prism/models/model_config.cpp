@@ -26,9 +26,10 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
   PRISM_CHECK(layer.rotary.kind == "rope" || layer.rotary.kind == "none", "model",
               "layer {}: expected rotary.kind rope or none; found \"{}\"; choose one of them.", index,
               layer.rotary.kind);
-  PRISM_CHECK(layer.head_dim > 0 && (layer.head_dim % 2 == 0 || !layer.rotary.turns()), "model",
-              "layer {}: expected heads of even width, rotary turns pairs; found {}; choose another head count.", index,
-              layer.head_dim);
+  PRISM_CHECK(
+      layer.head_dim > 0 && (layer.head_dim % 2 == 0 || !layer.rotary.turns()), "model",
+      "layer {}: expected heads of an even width, whose features turn in pairs; found {}; change head_dim or heads.",
+      index, layer.head_dim);
   PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, "model",
               "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
               layer.kv_heads);
@@ -117,11 +118,11 @@ void complete(ModelConfig& config) {
       "expected a vocab_size; found that it is left open; give model.vocab_size or data with a tokenizer.json.");
   for (const auto& [name, size] :
        {std::pair{"vocab_size", config.vocab_size}, {"d_model", config.d_model}, {"context", config.context}})
-    PRISM_CHECK(size > 0 && size <= kLargest, "model", "{}: expected a size within 1-{}; found {}; change it.", name,
-                kLargest, size);
-  PRISM_CHECK(config.norm_eps > 0 && config.init_std > 0, "model",
-              "expected positive norm_eps and init_std; found {} and {}; raise them.", config.norm_eps,
-              config.init_std);
+    PRISM_CHECK(size > 0 && size <= kLargest, "model", "model.{}: expected a size within 1-{}; found {}; change it.",
+                name, kLargest, size);
+  for (const auto& [name, value] : {std::pair{"norm_eps", config.norm_eps}, {"init_std", config.init_std}})
+    PRISM_CHECK(value > 0 && value <= 1, "model", "{}: expected a number above 0 and at most 1; found {}; change it.",
+                name, value);
   PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", "model",
               "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
   PRISM_CHECK(!config.layers.empty(), "model", "expected at least one layer; found none; give a schedule or layers.");

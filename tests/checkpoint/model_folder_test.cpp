@@ -363,7 +363,13 @@ TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   refused([](Json& j) { j["model"]["layers"][1]["haeds"] = 2; },
           "expected a field of test: model.layers[1]; found \"haeds\"; did you mean \"heads\"?");
   refused([](Json& j) { j["model"]["d_model"] = "16"; }, "test: model.d_model: expected a whole number");
-  refused([](Json& j) { j["model"].erase("d_model"); }, "d_model: expected a size");
+  refused([](Json& j) { j["model"].erase("d_model"); }, "model.d_model: expected a size");
+  refused([](Json& j) { j["model"]["context"] = 0; }, "model.context: expected a size");
+  for (const double eps : {0.0, -1.0, 1.5, 1e308})
+    refused([&](Json& j) { j["model"]["norm_eps"] = eps; }, "norm_eps: expected a number above 0 and at most 1");
+  for (const double base : {0.0, 1e13, 1e308})
+    refused([&](Json& j) { j["model"]["layers"][0]["rotary"]["base"] = base; },
+            "rotary.base: expected a number above 0 and at most 1000000000000");
   refused([](Json& j) { j["model"].erase("layers"); }, "expected a schedule or a list of layers");
   refused([](Json& j) { j["model"]["schedule"] = "1x1,2x1"; }, "found both");
   refused([](Json& j) { j["model"]["layers"][0]["heads"] = 0; }, "at least 1 head");
@@ -415,6 +421,14 @@ TEST_F(ModelFolderTest, RefusesTensorsOfAnotherShapeMissingOrLeftOver) {
               std::string::npos)
         << error.what();
   }
+}
+
+TEST_F(ModelFolderTest, RefusesWeightsWhoseHeaderSaysIntegers) {
+  const auto decoder = make_decoder(config_of("2x1"));
+  std::vector<NamedTensor> tensors = file_tensors(decoder->weights());
+  tensors[0].tensor = tensors[0].tensor.to(torch::kInt);
+  write_tensors(folder_ / "model.safetensors", tensors);
+  EXPECT_REFUSED(load_weights(decoder->weights(), folder_), "expected floating-point values; found I32");
 }
 
 TEST_F(ModelFolderTest, IsFoundThroughItsRunAndRefusedWhereThereIsNone) {

@@ -99,6 +99,9 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
     EXPECT_EQ(again, header);
     EXPECT_EQ(bytes, data);
   }
+  write_random("odd.safetensors", {{"q", {1, 2, 64, 15}}, {"k", {1, 2, 64, 15}}, {"v", {1, 2, 64, 16}}});
+  expect_sentence(run({"attend", "odd.safetensors"}), 2, {"even width", "found 15", "--rotary-dims 14"});
+  EXPECT_EQ(run({"attend", "odd.safetensors", "--rotary-dims", "14"}).status, 0);
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors"}), 2, {"mask"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "qkv.safetensors"}), 2, {"counts"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "lists.safetensors", "--set", "p=1"}), 2, {"--set"});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/cli/process.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 
@@ -35,6 +36,9 @@ inline void expect_sentence(const Outcome& outcome, int status, const std::vecto
   EXPECT_EQ(outcome.status, status) << outcome.err;
   EXPECT_TRUE(outcome.err.find('[') != std::string::npos) << outcome.err;
   EXPECT_EQ(outcome.err.find("frame #"), std::string::npos) << outcome.err;
+  if (status == 2) {
+    EXPECT_TRUE(has_way_out(outcome.err)) << "no way out: " << outcome.err;
+  }
   for (const auto& part : parts)
     EXPECT_NE(outcome.err.find(part), std::string::npos) << "no \"" << part << "\" in: " << outcome.err;
 }

@@ -6,6 +6,7 @@
 
 #include "prism/core/fields.h"
 #include "tests/cli/commands.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 namespace {
@@ -32,6 +33,22 @@ TEST(Command, UnknownIsAnsweredWithTheNearest) {
   expect_sentence(run({"trian"}), 2, {"did you mean train?"});
   EXPECT_EQ(run({}).status, 2);
   expect_sentence(run({"info", "recipe.json", "--jsno"}), 2, {"--jsno"});
+}
+
+TEST(OpenMp, SpinsBrieflyUnlessTheUserSaysOtherwise) {
+  const auto shown = [](const std::vector<std::pair<const char*, const char*>>& environment) {
+    return run_prism({"--version"}, Workshop::folder(), "",
+                     [&] {
+                       for (const char* name : {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}) ::unsetenv(name);
+                       ::setenv("OMP_DISPLAY_ENV", "VERBOSE", 1);
+                       for (const auto& [name, value] : environment) ::setenv(name, value, 1);
+                     })
+        .err;
+  };
+  EXPECT_CONTAINS(shown({}), "GOMP_SPINCOUNT = '1000'");
+  EXPECT_CONTAINS(shown({{"GOMP_SPINCOUNT", "77"}}), "GOMP_SPINCOUNT = '77'");
+  EXPECT_CONTAINS(shown({{"OMP_WAIT_POLICY", "ACTIVE"}}), "OMP_WAIT_POLICY = 'ACTIVE'");
+  EXPECT_EQ(shown({{"OMP_WAIT_POLICY", "ACTIVE"}}).find("GOMP_SPINCOUNT = '1000'"), std::string::npos);
 }
 
 TEST(Output, ThatIsClosedIsAFailure) {
@@ -66,8 +83,13 @@ TEST(Info, AgreesWithItselfAsJson) {
   EXPECT_EQ(json["schedule"], "1x1,2x1");
   const auto text = run({"info", trained()});
   EXPECT_NE(text.out.find(std::to_string(json["parameters"].get<int64_t>())), std::string::npos);
-  EXPECT_EQ(run({"info", "recipe.json", "--vocab-size", "300", "--json"}).out, run({"info", trained(), "--json"}).out);
-  expect_sentence(run({"info", "recipe.json"}), 2, {"--vocab-size"});
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"info", "recipe.json", "--json"},
+                                                {"info", "recipe.json", "--json", "--vocab-size", "300"}})
+    EXPECT_EQ(run(words).out, run({"info", trained(), "--json"}).out) << "the vocabulary of the recipe's data";
+  auto recipe = Json::parse(read_text(Workshop::folder() / "recipe.json"));
+  recipe["data"]["folder"] = "nowhere";
+  write_text(Workshop::folder() / "without_data.json", recipe.dump());
+  expect_sentence(run({"info", "without_data.json"}), 2, {"--vocab-size"});
   expect_sentence(run({"info", "data"}), 2, {"config.json"});
 }
 
@@ -199,6 +221,8 @@ TEST(GenerateInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"generate", trained(), "The", "--threads", "-1"}), 2, {"--threads"});
   expect_sentence(run({"generate", trained(), "--prompt-file", "/dev/zero"}), 2, {"/dev/zero", "device"});
   expect_sentence(run({"generate", trained(), "\xff\xfe"}), 2, {"UTF-8"});
+  expect_sentence(run({"generate", "", "The"}), 2, {"model folder", "empty"});
+  EXPECT_EQ(run({"generate", trained(), longer, "--truncate-prompt", "--slide", "--max-new-tokens", "40"}).status, 0);
 }
 
 TEST(GenerateTokenizer, OfAnotherModelIsRefused) {
@@ -246,18 +270,53 @@ TEST(Eval, ReadsThroughASelectorAndSaysWhatItKept) {
   const auto dense = with({});
   EXPECT_EQ(dense["prefill"]["selector"], "dense");
   EXPECT_EQ(dense["prefill"]["density"], 1);
+  EXPECT_FALSE(dense["prefill"].contains("layers")) << "every head kept everything";
   const auto all = with({"--prefill", "spectral", "--prefill-set", "p=1", "--prefill-chunk", "8"});
   EXPECT_NEAR(all["nats"].get<double>(), dense["nats"].get<double>(), 1e-2 * dense["nats"].get<double>());
   const auto less = with({"--prefill", "spectral", "--prefill-set", "block_size=32", "--prefill-recall", "2"});
   EXPECT_LE(less["prefill"]["recall"].get<double>(), 1 + 1e-9);
   EXPECT_EQ(less["prefill"]["settings"]["block_size"], 32);
   EXPECT_GT(less["prefill"]["layers"][0]["heads"].size(), 0u);
+  expect_sentence(run({"eval", trained(), "text.txt", "--prefill-set", "p=1"}), 2, {"--prefill SELECTOR", "p=1"});
   const auto text = run({"eval", trained(), "text.txt", "--threads", "1", "--prefill", "xattention"});
   EXPECT_NE(text.out.find("density"), std::string::npos) << text.out;
 
   expect_sentence(run({"eval", trained(), "text.txt", "--prefill", "spectrl"}), 2, {"spectral"});
   expect_sentence(run({"eval", trained(), "text.txt", "--prefill", "spectral", "--prefill-set", "q=1"}), 2, {"q", "p"});
   expect_sentence(run({"eval", trained(), "text.txt", "--prefill-chunk", "-1"}), 2, {"chunk", "-1"});
+}
+
+TEST(Eval, ScoresTheFirstDocumentsIfAskedTo) {
+  const auto with = [&](const std::string& documents) {
+    return Json::parse(
+        run({"eval", trained(), "text.txt", "--separator", "\\n\\n", "--documents", documents, "--json"}).out);
+  };
+  const auto all = with("0"), three = with("3"), one = with("1");
+  EXPECT_EQ(three["documents"], 3);
+  EXPECT_EQ(one["documents"], 1);
+  EXPECT_GT(all["documents"].get<int>(), 3);
+  EXPECT_GT(three["tokens"].get<int>(), one["tokens"].get<int>());
+  expect_sentence(run({"eval", trained(), "text.txt", "--documents", "-1"}), 2, {"document", "-1"});
+}
+
+TEST(Quiet, LeavesResultsAndFailuresAlone) {
+  const std::vector<std::string> words = {"generate", trained(), "The river", "--threads", "1", "--seed", "5"};
+  auto silent = words;
+  silent.push_back("--quiet");
+  const auto told = run(words), quiet = run(silent);
+  EXPECT_EQ(quiet.out, told.out);
+  EXPECT_NE(told.err, "");
+  EXPECT_EQ(quiet.err, "");
+  expect_sentence(run({"generate", "nowhere", "The", "--quiet"}), 2, {"nowhere"});
+}
+
+TEST(Messages, ShowNoControlCharactersAndCutLongValues) {
+  const auto outcome = run({"generate", "\x1b[2Jno\rwhere", "The"});
+  expect_sentence(outcome, 2, {"\uFFFD[2Jno"});
+  EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos);
+  const auto cut = run({"generate", trained(), "The", "--prefill", std::string(50000, 'x')});
+  EXPECT_EQ(cut.status, 2);
+  EXPECT_LT(cut.err.size(), 1200u) << cut.err.substr(0, 100);
 }
 
 TEST(Eval, AndGenerateLetCostsDecideThatAreKept) {

@@ -20,6 +20,12 @@ std::string message_of(auto&& call) {
   return "";
 }
 
+/// Whether a refusal says what helps: "[operation] expected ...; found ...; way out.".
+inline bool has_way_out(const std::string& sentence) {
+  const size_t first = sentence.find(';');
+  return first != std::string::npos && sentence.find(';', first + 1) != std::string::npos;
+}
+
 }  // namespace prism
 
 #define EXPECT_CONTAINS(text, words)                                                                      \
@@ -28,5 +34,11 @@ std::string message_of(auto&& call) {
     EXPECT_NE(found.find(words), std::string::npos) << "expected " << words << " in \"" << found << "\""; \
   } while (false)
 
-/// `call` throws an InputError whose sentence holds `words`.
-#define EXPECT_REFUSED(call, words) EXPECT_CONTAINS(::prism::message_of([&] { call; }), words)
+/// `call` throws an InputError whose sentence holds `words` and says what helps.
+#define EXPECT_REFUSED(call, words)                                                            \
+  do {                                                                                         \
+    const std::string refusal_sentence = ::prism::message_of([&] { call; });                   \
+    EXPECT_NE(refusal_sentence.find(words), std::string::npos)                                 \
+        << "expected " << words << " in \"" << refusal_sentence << "\"";                       \
+    EXPECT_TRUE(::prism::has_way_out(refusal_sentence)) << "no way out: " << refusal_sentence; \
+  } while (false)
