@@ -22,17 +22,17 @@ LARGEST_BYTES = 98_000_000
 
 
 def write(path, tensors=0, header_bytes=0):
-    """A file with q and k to attend over and many empty tensors. Returns their number."""
+    """A file with q, k and v to attend over and many empty tensors. Returns their number."""
     parts = []
-    for i, name in enumerate("qk"):
+    for i, name in enumerate("qkv"):
         parts.append(f'"{name}":{{"dtype":"F32","shape":[1,1,2,2],"data_offsets":[{16 * i},{16 * i + 16}]}}')
     size = sum(map(len, parts))
-    while len(parts) - 2 < tensors or size < header_bytes:
-        parts.append(f'"model.layers.{len(parts):07}.weight":{{"dtype":"U8","shape":[0],"data_offsets":[32,32]}}')
+    while len(parts) - 3 < tensors or size < header_bytes:
+        parts.append(f'"model.layers.{len(parts):07}.weight":{{"dtype":"U8","shape":[0],"data_offsets":[48,48]}}')
         size += len(parts[-1]) + 1
     header = ("{" + ",".join(parts) + "}").encode()
-    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<8f", *range(8)))
-    return len(parts) - 2
+    path.write_bytes(struct.pack("<Q", len(header)) + header + struct.pack("<12f", *range(12)))
+    return len(parts) - 3
 
 
 def seconds(program, path, rounds):

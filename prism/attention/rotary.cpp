@@ -49,7 +49,7 @@ torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
                 name, kLargest, value);
   const auto scaling = find_by_name(kScalings, config.scaling, "rotary", "scaling");
   const auto exponent = at::arange(0, head_dim, 2, torch::kDouble) / static_cast<double>(head_dim);
-  const auto plain = at::pow(config.base, -exponent);
+  auto plain = at::pow(config.base, -exponent);
   switch (scaling) {
     case Scaling::none:
       return plain;

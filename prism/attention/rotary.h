@@ -31,6 +31,7 @@ struct RotaryConfig {
     v("attention_factor", attention_factor, "yarn: scales cosines and sines; 0: 0.1 ln(factor) + 1");
   }
   bool turns() const { return kind != "none"; }
+  // NOLINTNEXTLINE(modernize-use-nullptr): there is no pointer
   friend auto operator<=>(const RotaryConfig&, const RotaryConfig&) = default;
 };
 

@@ -54,6 +54,7 @@ torch::Tensor read_tensor(const SafetensorsReader& reader, const std::string& na
   const auto& entry = reader.find(name);
   auto tensor = torch::empty(entry.shape, torch_type(entry, reader.path()));
   if (!entry.data.empty()) std::memcpy(tensor.mutable_data_ptr(), entry.data.data(), entry.data.size());
+  reader.check_whole();
   return tensor;
 }
 
@@ -77,6 +78,7 @@ void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor
     auto destination = target;
     destination.copy_(values);
   }
+  reader.check_whole();
   for (const auto& entry : reader.entries()) {
     PRISM_CHECK(wanted.contains(entry.name), "load_safetensors",
                 "expected the tensors of config.json; found {} as well in {}; restore either file.", entry.name,

@@ -1,6 +1,7 @@
 // prism: a table of commands. The library throws; this is the one place that prints a failure and exits.
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <array>
@@ -94,6 +95,7 @@ bool is_wrong_path(const std::error_code& code) {
 }  // namespace prism
 
 int main(int count, char** words) {
+  ::prctl(PR_SET_NAME, "prism");  // not "exe", as a start through /proc/self/exe leaves it
   prism::open_standard_streams();
   prism::explain_shortened_files();
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is reported by who writes it

@@ -74,16 +74,19 @@ class TrainReport {
     if (stop_signal() != 0) throw FailedError("tokenizer", "stopped by a signal; nothing was written.");
     if (now.phase == TrainProgress::Phase::read) return progress_->update(source_.bytes_read());
     if (!merging_) {
-      progress_->finish(fmt::format("read: {}B", short_number(static_cast<double>(source_.bytes_read()))));
+      progress_->finish(fmt::format("read: {}B of text", short_number(static_cast<double>(text_bytes_))));
       progress_.emplace("merge", now.total, " tokens");
       merging_ = true;
     }
     progress_->update(now.done);
   }
   void finish(std::string_view line) { progress_->finish(line); }
+  /// Counts the text itself, unpacked, as prism tokenize does; the progress is that of the files as they lie there.
+  void add_text(size_t bytes) { text_bytes_ += static_cast<int64_t>(bytes); }
 
  private:
   const TextSource& source_;
+  std::atomic<int64_t> text_bytes_ = 0;  ///< other threads may read
   std::optional<Progress> progress_;
   bool merging_ = false;
 };
@@ -128,6 +131,7 @@ int run_train_tokenizer(const Arguments& arguments) {
   const auto next_text = [&](std::string& text) {
     auto document = source.next();
     if (document) text = std::move(document->text);
+    if (document) report.add_text(text.size());
     return document.has_value();
   };
   const int threads = thread_limit(command.threads).threads;

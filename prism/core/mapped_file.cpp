@@ -1,6 +1,7 @@
 #include "prism/core/mapped_file.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -21,9 +23,11 @@ std::array<std::atomic<const MappedRegion*>, 4096> regions;
 }  // namespace
 
 struct MappedRegion {
-  MappedRegion(const std::filesystem::path& path, int descriptor, size_t bytes)
-      : data(::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0)),
+  MappedRegion(const std::filesystem::path& path, Descriptor opened, size_t bytes)
+      : file(std::move(opened)),
+        data(::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0)),
         size(bytes),
+        name(path),
         sentence(fmt::format("[read] expected {} bytes in {}; found fewer: another program made the file shorter while "
                              "it was in use; restore it and run again.\n",
                              bytes, path.string())) {
@@ -48,15 +52,24 @@ struct MappedRegion {
     return at >= begin && at - begin < size;
   }
 
+  Descriptor file;
   void* data;
   size_t size;
+  std::filesystem::path name;
   std::string sentence;  ///< made beforehand: a signal handler may not allocate
 };
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   size_t size = 0;
-  const Descriptor file = open_regular(path, &size);
-  if (size > 0) region_ = std::make_shared<const MappedRegion>(path, file.get(), size);
+  Descriptor file = open_regular(path, &size);
+  if (size > 0) region_ = std::make_shared<const MappedRegion>(path, std::move(file), size);
+}
+
+void MappedFile::check_whole() const {
+  struct stat status {};
+  if (region_ == nullptr || ::fstat(region_->file.get(), &status) != 0) return;
+  const auto now = static_cast<size_t>(status.st_size);
+  if (now < region_->size) fail_shortened(region_->name, region_->size, now);
 }
 
 std::span<const std::byte> MappedFile::bytes() const {
@@ -69,10 +82,12 @@ void explain_shortened_files() {
   action.sa_flags = SA_SIGINFO;
   ::sigemptyset(&action.sa_mask);
   action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
+    static std::atomic_flag said;
+    // BUS_ADRERR: beyond the end of the file. Memory that fails is another code.
     for (const auto& slot : regions) {
       const MappedRegion* region = slot.load();
-      if (region == nullptr || !region->holds(info->si_addr)) continue;
-      (void)!::write(STDERR_FILENO, region->sentence.data(), region->sentence.size());
+      if (info->si_code != BUS_ADRERR || region == nullptr || !region->holds(info->si_addr)) continue;
+      if (!said.test_and_set()) (void)!::write(STDERR_FILENO, region->sentence.data(), region->sentence.size());
       ::_exit(1);
     }
     std::signal(signal, SIG_DFL);  // not ours: the access is made again and ends the process

@@ -20,6 +20,9 @@ class MappedFile {
   explicit MappedFile(const std::filesystem::path& path);
 
   std::span<const std::byte> bytes() const;
+  /// For after reading: @throws FailedError if another program has made the file shorter. Bytes that are missing from
+  /// its last page read as zeros; pages that are missing are explain_shortened_files()'s.
+  void check_whole() const;
 
  private:
   std::shared_ptr<const MappedRegion> region_;  ///< null: empty

@@ -143,6 +143,7 @@ void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
                   shards_[shard].path().string(), limit - 1, token, i);
       out[static_cast<size_t>(done++)] = token;
     }
+    shards_[shard].check_whole();
   }
 }
 

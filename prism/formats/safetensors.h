@@ -54,6 +54,8 @@ class SafetensorsReader {
   /// @throws InputError naming the file and the nearest name.
   const TensorEntry& find(const std::string& name) const;
   const std::filesystem::path& path() const { return path_; }
+  /// As MappedFile's.
+  void check_whole() const { file_.check_whole(); }
 
  private:
   std::filesystem::path path_;

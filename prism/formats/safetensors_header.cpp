@@ -36,7 +36,7 @@ class HeaderHandler {
 
   bool string(std::string& text) {
     if (place_ == Place::metadata) {
-      header_.metadata[key_] = std::move(text);
+      if (!header_.metadata.emplace(key_, std::move(text)).second) refuse_twice(file_, key_);
     } else if (place_ == Place::entry && field_ == Field::dtype) {
       entry_.type = type_of(text);
     } else {
@@ -52,6 +52,7 @@ class HeaderHandler {
         return true;
       case Place::header:
         place_ = key_ == kMetadataKey ? Place::metadata : Place::entry;
+        if (place_ == Place::metadata && std::exchange(has_metadata_, true)) refuse_twice(file_, key_);
         entry_ = TensorEntry();
         entry_.name = key_;
         given_ = {};
@@ -85,10 +86,7 @@ class HeaderHandler {
       if (row == std::end(kFields)) refuse_fields();
       field_ = static_cast<Field>(row - kFields);
       bool& given = given_[static_cast<size_t>(field_)];
-      PRISM_CHECK(!given, "safetensors",
-                  "{}: expected every name once in the header; found \"{}\" twice; the file is damaged.", where(),
-                  name);
-      given = true;
+      if (std::exchange(given, true)) refuse_twice(where(), name);
     } else {
       key_ = std::move(name);
     }
@@ -115,6 +113,13 @@ class HeaderHandler {
                 field_name(), INT64_MAX, text);
     list().push_back(*value);
     return true;
+  }
+
+  [[noreturn]] static void refuse_twice(const std::string& where, const std::string& name) {
+    throw InputError("safetensors",
+                     fmt::format("{}: expected every name once in the header; found \"{}\" twice; the file "
+                                 "is damaged.",
+                                 where, name));
   }
 
   [[noreturn]] void refuse_fields() const {
@@ -180,6 +185,7 @@ class HeaderHandler {
   const std::string& file_;
   SafetensorsHeader header_;
   Place place_ = Place::outside;
+  bool has_metadata_ = false;
   std::string key_;  ///< of the value that is read, in the header or its metadata
   Field field_ = Field::dtype;
   std::array<bool, std::size(kFields)> given_ = {};  ///< fields of the entry

@@ -28,6 +28,8 @@ class TokenShard {
   int64_t size() const { return size_; }
   int32_t operator[](int64_t i) const { return wide_ ? static_cast<int32_t>(wide_[i]) : narrow_[i]; }
   const std::filesystem::path& path() const { return path_; }
+  /// As MappedFile's.
+  void check_whole() const { file_.check_whole(); }
 
  private:
   std::filesystem::path path_;

@@ -39,10 +39,11 @@ int64_t tokens_kept(const ModelConfig& config, bool slide) {
 int64_t tokens_read(int64_t prompt_tokens, const ModelConfig& config, const GenerateOptions& options) {
   const int64_t most = tokens_kept(config, options.slide) > 0 ? config.context : config.context - 1;
   const bool may_cut = config.learned_positions || (options.truncate_prompt && most > 0);
-  PRISM_CHECK(prompt_tokens <= most || may_cut, "generate",
-              "expected a prompt shorter than the model's context of {} tokens; found {} tokens; shorten it to at most "
-              "{}, or give --truncate-prompt.",
-              config.context, prompt_tokens, most);
+  PRISM_CHECK(
+      prompt_tokens <= most || may_cut, "generate",
+      "expected a prompt of at most {} tokens in the model's context of {} tokens; found {} tokens; shorten it, "
+      "or give {}.",
+      most, config.context, prompt_tokens, most == 0 ? "--slide" : "--truncate-prompt");
   return std::min(prompt_tokens, most);
 }
 
@@ -100,7 +101,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   result.prompt_ids = encode_prompt(tokenizer, prompt);
   const auto prompt_tokens = static_cast<int64_t>(result.prompt_ids.size());
   const int64_t read = tokens_read(prompt_tokens, config, options), kept = tokens_kept(config, options.slide);
-  const int64_t limit = new_token_limit(read, config, options);
+  const int64_t limit = new_token_limit(read, config, options), cached = std::min(read + limit, config.context);
   result.unread = prompt_tokens - read;
   const auto choices = static_cast<size_t>(std::min(config.vocab_size, tokenizer.vocab_size()));
   const std::optional<int32_t> end = options.ignore_end_of_text ? std::nullopt : tokenizer.end_of_text();
@@ -111,7 +112,6 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     if (on_text && !text.empty()) on_text(text);
   };
 
-  const int64_t cached = std::min(read + limit, config.context);
   KvCache cache(config.layers, /*batch=*/1, cached, decoder->compute_type(), decoder->device());
   ForwardContext context;
   context.cache = &cache;

@@ -63,7 +63,10 @@ struct Generation {
   int64_t slides = 0;         ///< how often a full context was read anew
   int64_t unread = 0;         ///< tokens at the prompt's beginning that did not fit
 
-  double prompt_tokens_per_second() const { return static_cast<double>(prompt_ids.size()) / prompt_seconds; }
+  /// Of those that were read.
+  double prompt_tokens_per_second() const {
+    return static_cast<double>(static_cast<int64_t>(prompt_ids.size()) - unread) / prompt_seconds;
+  }
   /// 0 when there was no step.
   double decode_tokens_per_second() const {
     return decode_steps == 0 ? 0.0 : static_cast<double>(decode_steps) / decode_seconds;
@@ -82,7 +85,7 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// decoder's compute dtype.
 ///
 /// A context that is full slides where the options say so: its last half is computed anew at positions from 0 on, and
-/// decoding continues behind it, so that each pass over half a context serves as many new tokens. That of a model with
+/// decoding continues after it, so that each pass over half a context serves as many new tokens. That of a model with
 /// learned positions always slides, and by a token at a time, as its sources do: the last `context` tokens are computed
 /// anew for every new one. Of a prompt that is too long only the last tokens are read, `context` of them where it
 /// slides, one less elsewhere: always with learned positions, else with truncate_prompt.

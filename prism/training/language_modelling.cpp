@@ -42,6 +42,8 @@ void LanguageModelling::open(Recipe& recipe) {
               "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
               needed, recipe_.model.vocab_size);
   const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
+  PRISM_CHECK(recipe_.model.context >= 1, "train", "model.context: expected at least 1 token; found {}; change it.",
+              recipe_.model.context);
   const WindowOptions options{.context = recipe_.model.context,
                               .rows = recipe_.train.batch_rows,
                               .seed = recipe_.seed,

@@ -70,9 +70,15 @@ Json identity(Recipe recipe) {
   return fields_to_json(recipe);
 }
 
-std::string fingerprint_of(const Recipe& recipe) {
+std::string recipe_fingerprint(Json recipe) {
+  for (const char* name : {"name", "from", "init", "final"}) recipe.erase(name);
+  if (auto data = recipe.find("data"); data != recipe.end() && data->is_object()) {
+    data->erase("folder");
+    if (auto mixture = data->find("mixture"); mixture != data->end())
+      for (auto& part : *mixture) part.erase("folder");
+  }
   uint64_t hash = 0;
-  for (const char byte : to_text(identity(recipe))) hash = mix64(hash + static_cast<unsigned char>(byte));
+  for (const char byte : to_text(recipe)) hash = mix64(hash + static_cast<unsigned char>(byte));
   return fmt::format("{:016x}", hash);
 }
 

@@ -147,8 +147,9 @@ std::optional<Recipe> find_run_recipe(const std::filesystem::path& model_folder)
 
 /// What runs are known by: all fields but what the recipe is called and where it comes from.
 Json identity(Recipe recipe);
-/// A hash of the identity, hexadecimal.
-std::string fingerprint_of(const Recipe& recipe);
+/// A hash of a recipe as it is written in a run's folder, hexadecimal, so that fields of later versions change nothing.
+/// Names and places of files, which may move, and what is measured at the end do not count.
+std::string recipe_fingerprint(Json recipe);
 
 /// The first field in which `given` asks for something else than what a run began with, as "train/tokens"; empty: none.
 /// A vocabulary size that `given` leaves to the data is the run's.

@@ -16,6 +16,15 @@ bool is_of_run(const fs::path& path) {
          name.starts_with("events.out.tfevents.") || is_temporary_of(path, path.parent_path() / kRunRecipeName);
 }
 
+/// Records that cannot be read are those of a run that failed.
+bool is_known_to_be_finished(const fs::path& run) {
+  try {
+    return is_finished(run);
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void RunFolder::check_unused(Start start) const {
@@ -27,7 +36,7 @@ void RunFolder::check_unused(Start start) const {
               "expected an unused folder; found a run in {}; continue it by --resume, delete it and begin again by "
               "--restart, or choose another --out.",
               path_.string());
-  PRISM_CHECK(!restarts || !is_finished(path_), "train",
+  PRISM_CHECK(!restarts || !is_known_to_be_finished(path_), "train",
               "expected a run that did not end; found a finished one in {}; choose another --out, or delete it.",
               path_.string());
   for (const auto& entry : fs::directory_iterator(path_)) {
@@ -36,6 +45,15 @@ void RunFolder::check_unused(Start start) const {
     PRISM_CHECK(ours, "train", "expected an empty folder; found {} in {}; choose another --out.",
                 entry.path().filename().string(), path_.string());
   }
+}
+
+void RunFolder::check_is_apart(const fs::path& used) const {
+  if (used.empty()) return;
+  std::error_code unreachable;
+  const fs::path inside = fs::weakly_canonical(used, unreachable).lexically_relative(fs::weakly_canonical(path_));
+  PRISM_CHECK(inside.empty() || inside.begin()->string() == "..", "train",
+              "expected init outside {}, whose files --restart deletes; found {}; copy it, or choose another --out.",
+              path_.string(), used.string());
 }
 
 void RunFolder::claim(Start start) {

@@ -25,6 +25,8 @@ class RunFolder {
   /// That a run may begin here. @throws InputError for a folder without a name, for one that holds anything, and for a
   /// restart: for a run that ended, and files of no run.
   void check_unused(Start start) const;
+  /// @throws InputError for a file or folder inside this one, which a restart would delete. An empty name is none.
+  void check_is_apart(const std::filesystem::path& used) const;
   /// Makes the folder of a new run, locks it, and clears away what a killed process or, for a restart, the run before
   /// left. @throws InputError as check_unused(), FailedError if another process trains there.
   void claim(Start start);

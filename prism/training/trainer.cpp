@@ -61,6 +61,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objecti
 
 std::vector<std::string> Trainer::prepare(Start start) {
   if (start != Start::resume) folder_.check_unused(start);
+  if (start == Start::restart) folder_.check_is_apart(recipe_.init);
   check_train_options(recipe_.train);
   objective_->open(recipe_);
   PRISM_ASSERT(is_figure_name(objective_->figure().name), "train", "a figure named {}", objective_->figure().name);
@@ -79,7 +80,8 @@ std::vector<std::string> Trainer::prepare(Start start) {
                          machine_.device.is_cpu()
                              ? std::optional(measure_peak(machine_.threads, type == torch::kBFloat16).gflops)
                              : std::nullopt);
-  state_.recipe_fingerprint = fingerprint_of(recipe_);
+  state_.recipe_fingerprint = recipe_fingerprint(
+      start == Start::resume ? read_json((folder_.path() / kRunRecipeName).string()) : fields_to_json(recipe_));
   state_.data_fingerprint = objective_->fingerprint();
   state_.dtype = compute_type_name(type);
   state_.isa = isa_name(current_isa());

@@ -409,7 +409,7 @@ void ruin_weights(const fs::path& run_folder, const std::string& parameter) {
 }
 
 TEST(AnalyseInput, ThatIsWrongGetsASentence) {
-  const std::string model = trained();
+  const std::string& model = trained();
   for (const std::vector<std::string>& option :
        {std::vector<std::string>{"--split", "train"}, {"--sequences", "4"}, {"--document-mask"}}) {
     std::vector<std::string> words = {"heads", model, "text.txt"};

@@ -50,6 +50,8 @@ TEST(Train, RestartsInAFolderWhoseRunDidNotEnd) {
   write_text(Workshop::folder() / "restarted/mine.txt", "x");
   expect_sentence(with({"--restart"}), 2, {"mine.txt"});
   fs::remove(Workshop::folder() / "restarted/mine.txt");
+  expect_sentence(with({"--restart", "--init", "restarted"}), 2, {"init outside restarted"});
+  write_text(Workshop::folder() / "restarted/records.jsonl", "no records\n");
   EXPECT_EQ(with({"--restart"}).status, 0);
   const auto records = read_text(Workshop::folder() / "restarted/records.jsonl");
   EXPECT_EQ(records.find("diverged"), std::string::npos);
@@ -76,10 +78,17 @@ TEST(Train, RefusesAStateThatIsNotTheRuns) {
   state["threads"] = -3;
   refuse(last, state.dump(), {"threads within 0-1024", "-3"});
   refuse(last, read_text(run_folder / "checkpoints/step-00000012/state.json"), {"step 12"});
+  // Places may change.
+  fs::copy(Workshop::folder() / "data", Workshop::folder() / "moved_data", fs::copy_options::recursive);
+  recipe["seed"] = 3;
+  recipe["data"]["folder"] = "moved_data";
+  write_text(run_folder / "recipe.json", recipe.dump());
   EXPECT_EQ(run({"train", "--out", "own", "--resume"}).status, 0);
 }
 
 TEST(Train, RefusesDataWithFewerWindowsThanAStep) {
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--model.context", "0"}), 2,
+                  {"model.context"});
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--data.stride", "1000000"}), 2,
                   {"windows", "found 1 at data.stride 1000000", "lower data.stride"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "none"));

@@ -96,6 +96,18 @@ TEST(MappedFile, ThatIsShortenedWhileItIsMappedEndsTheProcessWithASentence) {
                                 "and run again.\n");
 }
 
+TEST(MappedFile, NoticesThatItsLastPageWasCut) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "a";
+  write_file(path, std::string(5000, 'x'));
+  const MappedFile file(path);
+  file.check_whole();
+  fs::resize_file(path, 4999);
+  EXPECT_EQ(file.bytes()[4999], std::byte{0}) << "which nothing else shows";
+  EXPECT_NE(message_of<FailedError>([&] { file.check_whole(); }).find("expected 5000 bytes"), std::string::npos);
+  MappedFile().check_whole();
+}
+
 TEST(MappedFile, ThatIsGoneExplainsNoOtherBusError) {
   const TemporaryFolder folder;
   const fs::path path = folder.path() / "a", log = folder.path() / "log";

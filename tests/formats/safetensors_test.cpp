@@ -181,6 +181,10 @@ TEST_F(Safetensors, RefuseNamesGivenTwice) {
   EXPECT_REFUSED(read(), "found \"a\" twice");
   put(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "x");
   EXPECT_REFUSED(read(), "found \"dtype\" twice");
+  put(R"({"__metadata__":{"a":"1","a":"2"}})");
+  EXPECT_REFUSED(read(), "found \"a\" twice");
+  put(R"({"__metadata__":{},"__metadata__":{}})");
+  EXPECT_REFUSED(read(), "found \"__metadata__\" twice");
 }
 
 TEST_F(Safetensors, RefuseATensorWhoseDescriptionIsIncompleteOrWrong) {

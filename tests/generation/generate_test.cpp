@@ -208,7 +208,7 @@ std::string refusal(const Decoder& decoder, std::string_view prompt, const Gener
   return message_of([&] { generate(decoder, tiny_tokenizer(), prompt, options); });
 }
 
-TEST(Generate, SlidesAContextOfLearnedPositions) {
+ModelConfig config_of_six_tokens() {
   ModelConfig config;
   config.vocab_size = kTinyVocab;
   config.d_model = 48;
@@ -216,6 +216,11 @@ TEST(Generate, SlidesAContextOfLearnedPositions) {
   config.schedule = "2x2";
   config.ffn_width = 40;
   config.init_std = 0.3;
+  return config;
+}
+
+TEST(Generate, SlidesAContextOfLearnedPositions) {
+  ModelConfig config = config_of_six_tokens();
   config.learned_positions = true;
   config.each.rotary.kind = "none";
   auto decoder = make_decoder(config);
@@ -239,14 +244,7 @@ TEST(Generate, SlidesAContextOfLearnedPositions) {
 }
 
 TEST(Generate, ReadsTheLastHalfOfAFullContextAnewIfAskedTo) {
-  ModelConfig config;
-  config.vocab_size = kTinyVocab;
-  config.d_model = 48;
-  config.context = 6;
-  config.schedule = "2x2";
-  config.ffn_width = 40;
-  config.init_std = 0.3;
-  auto decoder = make_decoder(config);
+  auto decoder = make_decoder(config_of_six_tokens());
   const torch::NoGradGuard no_gradients;
   for (const std::string prompt : {"abc", "abcdef", "abcdefghi"}) {
     auto options = greedy(12);
