@@ -87,6 +87,9 @@ TEST(PageServer, RefusesWhatIsNotThePage) {
 }
 
 TEST(PageServer, WaitsForFileDescriptorsInsteadOfBurningACore) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizers need file descriptors of their own";
+#endif
   const Running server([] { return ServedPage{"page"}; });
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
