@@ -2,6 +2,7 @@
 #include "prism/generation/generate.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string>
@@ -73,9 +74,10 @@ std::string read_prompt(const GenerateWords& words) {
   return prompt;
 }
 
-/// Prints at once, so that text appears as it is made.
+/// Prints at once, so that text appears as it is made; on a terminal without what would move its cursor.
 void print_now(std::string_view text) {
-  fmt::print("{}", text);
+  static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  fmt::print("{}", is_terminal ? printable(text) : std::string(text));
   flush_output();
 }
 

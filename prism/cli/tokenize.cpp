@@ -68,7 +68,7 @@ void print_table(const TokenizeSummary& summary, const TokenizeWords& words, dou
   fmt::print("split    documents         tokens            bytes  bytes/token  shards\n");
   print_split("train", info.train_documents, info.train_tokens, info.train_bytes, summary.train_shards);
   print_split("valid", info.valid_documents, info.valid_tokens, info.valid_bytes, summary.valid_shards);
-  fmt::print("{} in {}\n", words.out, short_duration(seconds));
+  fmt::print("{} in {}\n", plain_line(words.out), short_duration(seconds));
 }
 
 /// What a user would want to know before training on it.

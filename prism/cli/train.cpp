@@ -142,7 +142,7 @@ int run_train(const Arguments& arguments) {
                                 {"tokens", result.tokens},
                                 {result.figure.name, result.value ? Json(*result.value) : Json()}}));
   } else if (result.finished) {
-    fmt::print("{}: {} steps, {} tokens{}\n", out, result.step, result.tokens,
+    fmt::print("{}: {} steps, {} tokens{}\n", plain_line(out), result.step, result.tokens,
                !result.value ? "" : fmt::format(", validation {} {:.4f}", result.figure.noun(), *result.value));
   }
   return result.finished ? 0 : 1;

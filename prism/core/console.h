@@ -24,7 +24,7 @@ void say(fmt::format_string<Values...> format, Values&&... values) {
 void be_quiet() noexcept;
 bool is_quiet() noexcept;
 
-/// say() of what helps but is no failure, as a line that begins with "note: "; silent after be_quiet().
+/// say() of what helps but is no failure, such as notes and speeds; silent after be_quiet().
 template <class... Values>
 void tell(fmt::format_string<Values...> format, Values&&... values) {
   if (!is_quiet()) say(format, std::forward<Values>(values)...);

@@ -13,6 +13,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/printable.h"
 
 namespace prism {
 namespace {
@@ -30,7 +31,7 @@ struct MappedRegion {
         name(path),
         sentence(fmt::format("[read] expected {} bytes in {}; found fewer: another program made the file shorter while "
                              "it was in use; restore it and run again.\n",
-                             bytes, path.string())) {
+                             bytes, plain_line(path.string()))) {
     if (data == MAP_FAILED) fail_read(path, errno);
     for (auto& slot : regions) {
       const MappedRegion* free = nullptr;

@@ -22,7 +22,7 @@ struct PerplexityOptions {
   void visit(Visitor& v) {
     v("window", window, "tokens that the model reads at once; 0: its context");
     v("stride", stride, "tokens from the start of one window to that of the next; 0: the window");
-    v("documents", documents, "score the first of them only, this many; 0: all");
+    v("documents", documents, "number of documents to score, from the first; 0: all");
   }
 };
 

@@ -126,7 +126,7 @@ struct TrainRecord {
     v("grad_norm", grad_norm, "of the last step, before clipping");
     v("tokens_per_s", tokens_per_s, "of training steps alone");
     v("peak_share", peak_share, "of the CPU's limit, 0..1");
-    v("wait_share", wait_share, "of their time, that threads waited for a core, 0..1; above 0.1 the cores were busy");
+    v("wait_share", wait_share, "share of time that threads waited for a core, 0..1; above 0.1 the cores were busy");
   }
 };
 

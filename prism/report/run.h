@@ -62,7 +62,7 @@ struct RunTiming {
     v("steps", steps, "that were counted");
     v("threads", threads, "that computed");
     v("cpu", cpu, "on which it was measured");
-    v("wait_share", wait_share, "of their time, that threads waited for a core meanwhile, 0..1");
+    v("wait_share", wait_share, "share of time that threads waited for a core meanwhile, 0..1");
   }
 };
 
@@ -82,7 +82,7 @@ struct Run {
   std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
   std::optional<double> peak_share;   ///< of that limit, 0..1, median over the training records
-  std::optional<double> wait_share;   ///< of their time, that threads waited for a core, median over those records
+  std::optional<double> wait_share;   ///< of time that threads waited for a core, median over those records
   std::optional<double>
       tokens_per_s;  ///< the timing's, else the end record's, else the median over the training records
   std::optional<RunTiming> timing;
