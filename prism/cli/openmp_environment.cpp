@@ -4,8 +4,8 @@
 //
 // libgomp reads the environment once, when it is loaded, which is before main() and before every constructor of this
 // program. So the program starts again with the variable set, from the one place that runs earlier, .preinit_array: the
-// libraries are mapped by then, none is initialised, and the second start costs milliseconds. Whoever sets
-// GOMP_SPINCOUNT or OMP_WAIT_POLICY decides.
+// libraries are mapped by then, none is initialised, and the second start costs milliseconds. A value that
+// the user sets for GOMP_SPINCOUNT or OMP_WAIT_POLICY is kept.
 #include <unistd.h>
 
 #include <array>

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
-#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -24,15 +23,14 @@ std::array<std::atomic<const MappedRegion*>, 4096> regions;
 }  // namespace
 
 struct MappedRegion {
-  MappedRegion(const std::filesystem::path& path, Descriptor opened, size_t bytes)
-      : file(std::move(opened)),
-        data(::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0)),
+  MappedRegion(const std::filesystem::path& path, const Descriptor& file, size_t bytes)
+      : data(::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0)),
         size(bytes),
         name(path),
         sentence(fmt::format("[read] expected {} bytes in {}; found fewer: another program made the file shorter while "
                              "it was in use; restore it and run again.\n",
                              bytes, plain_line(path.string()))) {
-    if (data == MAP_FAILED) fail_read(path, errno);
+    if (data == MAP_FAILED || ::fstat(file.get(), &opened) != 0) fail_read(path, errno);
     for (auto& slot : regions) {
       const MappedRegion* free = nullptr;
       if (slot.compare_exchange_strong(free, this)) break;
@@ -53,22 +51,24 @@ struct MappedRegion {
     return at >= begin && at - begin < size;
   }
 
-  Descriptor file;
   void* data;
   size_t size;
+  struct stat opened {};  ///< which file it is: a descriptor for each of many shards would be too many
   std::filesystem::path name;
   std::string sentence;  ///< made beforehand: a signal handler may not allocate
 };
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
   size_t size = 0;
-  Descriptor file = open_regular(path, &size);
-  if (size > 0) region_ = std::make_shared<const MappedRegion>(path, std::move(file), size);
+  const Descriptor file = open_regular(path, &size);
+  if (size > 0) region_ = std::make_shared<const MappedRegion>(path, file, size);
 }
 
 void MappedFile::check_whole() const {
   struct stat status {};
-  if (region_ == nullptr || ::fstat(region_->file.get(), &status) != 0) return;
+  if (region_ == nullptr || ::stat(region_->name.c_str(), &status) != 0) return;
+  // Another file of the name leaves this one as it was.
+  if (status.st_ino != region_->opened.st_ino || status.st_dev != region_->opened.st_dev) return;
   const auto now = static_cast<size_t>(status.st_size);
   if (now < region_->size) fail_shortened(region_->name, region_->size, now);
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Whether the three bytes at `i` turn the direction of all text behind them (U+202A to U+202E, U+2066 to U+2069),
+/// Whether the three bytes at `i` turn the direction of all text after them (U+202A to U+202E, U+2066 to U+2069),
 /// which shows a name as another one.
 bool turns_direction(std::string_view valid, size_t i) {
   const std::string_view three = valid.substr(i, 3);
