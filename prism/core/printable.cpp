@@ -71,7 +71,7 @@ size_t display_width(std::string_view text) {
 }
 
 std::string short_line(std::string_view text, size_t most) {
-  const std::string line = plain_line(text);
+  std::string line = plain_line(text);
   if (display_width(line) <= most) return line;
   return std::string(first_characters(line, std::max<size_t>(most, 1) - 1)) + "…";
 }
