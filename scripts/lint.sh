@@ -120,6 +120,8 @@ check "class sizes: self-test" scripts/check_classes.py --self-test
 check "class sizes" scripts/check_classes.py
 check "names in unnamed namespaces: self-test" scripts/check_names.py --self-test
 check "names in unnamed namespaces" scripts/check_names.py
+check "messages: self-test" scripts/check_messages.py --self-test
+check "messages" scripts/check_messages.py
 check "no layer speaks for all" check_layers
 check "no machine's paths" check_paths
 check "shellcheck" check_shell

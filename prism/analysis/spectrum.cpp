@@ -55,7 +55,9 @@ HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_
   const torch::NoGradGuard no_gradients;
   PRISM_CHECK(q_TD.dim() == 2 && k_SD.dim() == 2 && q_TD.numel() > 0 && k_SD.numel() > 0 &&
                   q_TD.size(1) == pairs.head_dim && k_SD.size(1) == pairs.head_dim && block > 0,
-              "spectrum", "expected queries and keys [tokens, {}] and blocks of at least a token; found {}, {} and {}.",
+              "spectrum",
+              "expected queries and keys [tokens, {}] and blocks of at least a token; found {}, {} and {}; pass the "
+              "rotated queries and keys of one head.",
               pairs.head_dim, c10::str(q_TD.sizes()), c10::str(k_SD.sizes()), block);
   const auto q = q_TD.to(torch::kFloat), k = k_SD.to(torch::kFloat);
   const FeatureEnergies energies{mean_squares(q),
@@ -97,7 +99,8 @@ torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_S
   const torch::NoGradGuard no_gradients;
   const int64_t queries = q_TD.size(0), tokens = k_SD.size(0), past = tokens - queries;
   PRISM_CHECK(q_TD.size(1) == k_SD.size(1) && queries > 0 && past >= 0 && cells > 0 && !features.empty(), "spectrum",
-              "expected queries for the last of as many keys or more, cells and features; found {}, {}, {} and {}.",
+              "expected queries for the last of as many keys or more, cells and features; found {}, {}, {} and {}; "
+              "pass those of one head.",
               c10::str(q_TD.sizes()), c10::str(k_SD.sizes()), cells, features.size());
   const auto index = torch::tensor(features, torch::kLong);
   const auto q = q_TD.to(torch::kFloat).index_select(1, index), k = k_SD.to(torch::kFloat).index_select(1, index);

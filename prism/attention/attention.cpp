@@ -17,8 +17,9 @@ Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config
       rotary_(std::move(rotary)) {
   PRISM_CHECK(config.heads > 0 && config.head_dim > 0 && config.kv_heads > 0 && config.heads % config.kv_heads == 0,
               "attention",
-              "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads.", index,
-              config.heads, config.head_dim, config.kv_heads);
+              "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads; choose a "
+              "divisor of heads.",
+              index, config.heads, config.head_dim, config.kv_heads);
   PRISM_ASSERT(config.output_projection || !config.output_bias, "attention", "layer {}: a bias of no projection",
                index);
   const int64_t q_width = config.heads * config.head_dim, kv_width = config.kv_heads * config.head_dim;
@@ -70,8 +71,9 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
   input.q_BTHD = parts[0];
   input.kv = {parts[1].transpose(1, 2), parts[2].transpose(1, 2), {}};
   if (context.cache != nullptr) {
-    PRISM_CHECK(!context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
-                "expected whole rows of one document with a cache; found documents or lengths.");
+    PRISM_CHECK(
+        !context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
+        "expected whole rows of one document with a cache; found documents or lengths; leave the cache out for them.");
     input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
   }
   input.documents_BS = context.documents_BT;

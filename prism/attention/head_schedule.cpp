@@ -82,15 +82,14 @@ void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t 
   if (allow_any) return;
   for (size_t layer = 1; layer < schedule.size(); ++layer) {
     PRISM_CHECK(schedule[layer] >= schedule[layer - 1], "head_schedule",
-                "layer {}: expected at least the {} heads of layer {}; found {}; a schedule never falls unless "
-                "allow_any is true.",
+                "layer {}: expected at least the {} heads of layer {}; found {}; a schedule never falls; raise it, or "
+                "set allow_any.",
                 layer, schedule[layer - 1], layer - 1, schedule[layer]);
   }
-  PRISM_CHECK(
-      base == 0 || schedule.back() == base, "head_schedule",
-      "last layer: expected the base count of {} heads; found {}; a schedule ends at the base unless allow_any is "
-      "true.",
-      base, schedule.back());
+  PRISM_CHECK(base == 0 || schedule.back() == base, "head_schedule",
+              "last layer: expected the base count of {} heads; found {}; a schedule ends at its base; add such a "
+              "layer, or set allow_any.",
+              base, schedule.back());
 }
 
 std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base,

@@ -50,7 +50,8 @@ void KvCache::advance(int64_t tokens) {
 }
 
 void KvCache::truncate(int64_t length) {
-  PRISM_CHECK(length >= 0 && length <= length_, "kv_cache", "expected a length up to {}; found {}.", length_, length);
+  PRISM_CHECK(length >= 0 && length <= length_, "kv_cache", "expected a length up to {}; found {}; truncate to fewer.",
+              length_, length);
   length_ = length;
   for (auto& layer : layers_)
     if (layer.selector_state) layer.selector_state->truncate(length);

@@ -23,7 +23,8 @@ AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const Rotary
                            .scale = input.scale.value_or(0),
                            .prompt_length = prompt_length};
   PRISM_CHECK(!input.documents_BS.defined(), "prefill",
-              "expected one document a row, because selectors know of no others; found document boundaries.");
+              "expected one document a row, because selectors know of no others; found document boundaries; use dense "
+              "attention for them.");
   std::unique_ptr<SelectorState> of_call;
   auto& state = cache == nullptr ? of_call : cache->selector_state(layer);
   if (!state) state = selector_->make_state(seen);

@@ -120,7 +120,8 @@ Json llama_to_json(const ModelConfig& config, const LayerConfig& layer, const Pr
 class MemberReader {
  public:
   MemberReader(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
-    PRISM_CHECK(json.is_object(), "config.json", "expected an object in {}; found {}.", source_, json.type_name());
+    PRISM_CHECK(json.is_object(), "config.json", "expected an object in {}; found {}; name a model's config.json.",
+                source_, json.type_name());
   }
 
   bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
@@ -142,7 +143,8 @@ class MemberReader {
   template <class T>
   void expect(const char* name, T only) const {
     const T found = get<T>(name, only);
-    PRISM_CHECK(found == only, "config.json", "{}: expected {} = {}; found {}; prism has no other yet.", source_, name,
+    PRISM_CHECK(found == only, "config.json",
+                "{}: expected {} = {}; found {}; prism has no other yet; choose a model without it.", source_, name,
                 only, found);
   }
 
@@ -165,8 +167,10 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   members.expect("partial_rotary_factor", 1.0);
   const auto type = members.get<std::string>("rope_type", members.get<std::string>("type", "default"));
   if (type == "default") return rotary;
-  PRISM_CHECK(type == "linear" || type == "yarn", "config.json",
-              "{}: expected rope_type default, linear or yarn; found \"{}\"; prism has no other.", source, type);
+  PRISM_CHECK(
+      type == "linear" || type == "yarn", "config.json",
+      "{}: expected rope_type default, linear or yarn; found \"{}\"; prism has no other yet; choose another model.",
+      source, type);
   rotary.scaling = type;
   const int64_t context = all.get<int64_t>("max_position_embeddings", 0);
   rotary.original_context = type == "yarn" ? members.get<int64_t>("original_max_position_embeddings", context) : 0;
@@ -245,7 +249,8 @@ LayerConfig format_1_layer_from_json(const Json& json, const std::string& source
   layer.output_projection = members.get<bool>("output_projection", true);
   const auto activation = members.get<std::string>("hidden_act", "silu");
   PRISM_CHECK(activation == "silu" || activation == "relu", "config.json",
-              "{}: expected hidden_act silu or relu; found \"{}\"; prism has no other yet.", source, activation);
+              "{}: expected hidden_act silu or relu; found \"{}\"; prism has no other yet; choose a model without it.",
+              source, activation);
   if (activation == "silu") return layer;
   layer.ffn.kind = activation;
   layer.ffn.bias = members.get<bool>("mlp_bias", false);
@@ -308,18 +313,25 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
 
 ModelConfig config_from_json(const Json& json, const std::string& source) {
   const auto type = MemberReader(json, source).get<std::string>("model_type");
-  PRISM_CHECK(type == "llama" || type == "qwen3" || type == "prism", "config.json",
-              "{}: expected model_type llama, qwen3 or prism; found \"{}\"; prism has no other.", source, type);
+  PRISM_CHECK(
+      type == "llama" || type == "qwen3" || type == "prism", "config.json",
+      "{}: expected model_type llama, qwen3 or prism; found \"{}\"; prism has no other yet; choose another model.",
+      source, type);
   auto config = type == "prism" ? prism_from_json(json, source) : llama_from_json(json, source, type);
-  complete(config);
+  try {
+    complete(config);
+  } catch (const InputError& error) {
+    throw InputError("config.json", fmt::format("{}: {}.", source, error.reason()));
+  }
   return config;
 }
 
 void check_tokenizer(const Json& json, const Tokenizer& tokenizer, const std::string& source) {
   const auto expected = MemberReader(json, source).get<std::string>(kFingerprint, tokenizer.fingerprint_text());
-  PRISM_CHECK(tokenizer.fingerprint_text() == expected, "config.json",
-              "{}: expected the tokenizer of this model, {}; found {}; it belongs to another model.", source, expected,
-              tokenizer.fingerprint_text());
+  PRISM_CHECK(
+      tokenizer.fingerprint_text() == expected, "config.json",
+      "{}: expected the tokenizer of this model, {}; found {}; this one belongs to another model; restore that one.",
+      source, expected, tokenizer.fingerprint_text());
 }
 
 }  // namespace prism

@@ -22,8 +22,8 @@ BlockMask read_lists(const SafetensorsReader& reader, int64_t keys) {
               kSizes, file);
   const auto sizes = read_tensor(reader, kSizes);
   PRISM_CHECK(sizes.dim() == 1 && sizes.size(0) == 2 && sizes.scalar_type() == torch::kLong, "block_mask",
-              "expected {} of two int64; found {} {} in {}.", kSizes, sizes.dtype().name(), c10::str(sizes.sizes()),
-              file);
+              "expected {} of two int64; found {} {} in {}; convert them.", kSizes, sizes.dtype().name(),
+              c10::str(sizes.sizes()), file);
   const int64_t query_block = sizes[0].item<int64_t>(), key_block = sizes[1].item<int64_t>();
   for (const int64_t size : {query_block, key_block}) check(BlockSizes{.block_size = size});
   const auto counts = read_tensor(reader, kCounts), indices = read_tensor(reader, kIndices);

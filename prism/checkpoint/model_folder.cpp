@@ -82,8 +82,8 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
   if (fs::exists(model.folder / "tokenizer.json")) {
     model.tokenizer = Tokenizer::load(model.folder);
     PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, "model",
-                "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
-                "another model.",
+                "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; this one belongs "
+                "to another model; restore that one.",
                 model.folder.string(), model.decoder->config().vocab_size, model.tokenizer->vocab_size());
     const auto config_file = (model.folder / "config.json").string();
     check_tokenizer(read_json(config_file), *model.tokenizer, config_file);

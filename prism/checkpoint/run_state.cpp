@@ -30,6 +30,19 @@ std::string prefix_of(CheckpointKind kind) {
   throw InternalError("checkpoint", "a kind without a name");
 }
 
+/// The step of the checkpoint of that name; absent: it has none of this kind.
+std::optional<int64_t> step_of(const std::string& name, CheckpointKind kind) {
+  const std::string prefix = prefix_of(kind);
+  int64_t step = 0;
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const auto [end, code] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
+  return code == std::errc() && end == name.data() + name.size() ? std::optional(step) : std::nullopt;
+}
+
+bool is_temporary(const std::string& name) {
+  return name.starts_with('.') && name.ends_with(".tmp");
+}
+
 /// Deletes a checkpoint so that a half-deleted one never carries its name.
 void discard(const fs::path& checkpoint) {
   const fs::path away = checkpoint.parent_path() / fmt::format(".{}.discarded.tmp", checkpoint.filename().string());
@@ -57,13 +70,14 @@ void publish(const fs::path& temporary, const fs::path& name) {
 
 /// A state of format 1 as one of format 2.
 void update_format(Json& json, const fs::path& file) {
-  PRISM_CHECK(json.value("prism_format", Json()) == 1, "checkpoint", "{}: expected prism_format 1; found {}.",
-              file.string(), to_text(json.value("prism_format", Json())));
+  PRISM_CHECK(json.value("prism_format", Json()) == 1, "checkpoint",
+              "{}: expected prism_format 1; found {}; restore the file.", file.string(),
+              to_text(json.value("prism_format", Json())));
   json["prism_format"] = RunState().prism_format;
   for (const auto& [before, after] : {std::pair{"best_val_loss", "best_figure"}, {"last_val_loss", "last_figure"}}) {
     const Json value = json.value(before, Json());
-    PRISM_CHECK(value.is_number(), "checkpoint", "{}: expected a number as {}; found {}.", file.string(), before,
-                to_text(value));
+    PRISM_CHECK(value.is_number(), "checkpoint", "{}: expected a number as {}; found {}; restore the file.",
+                file.string(), before, to_text(value));
     if (value.get<double>() >= 0) json[after] = value;
     json.erase(before);
   }
@@ -82,8 +96,7 @@ void CheckpointStore::sweep() {
               "expected a folder or a free name at {}; found a file; move it away.", folder_.string());
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with('.') && name.ends_with(".tmp")) fs::remove_all(entry.path(), ignored);
+    if (is_temporary(entry.path().filename().string())) fs::remove_all(entry.path(), ignored);
   }
 }
 
@@ -119,18 +132,24 @@ void CheckpointStore::discard_after(CheckpointKind kind, int64_t step) {
 }
 
 std::vector<int64_t> CheckpointStore::steps(CheckpointKind kind) const {
-  const std::string prefix = prefix_of(kind);
   std::vector<int64_t> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored))
+    if (const auto step = step_of(entry.path().filename().string(), kind)) found.push_back(*step);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::optional<fs::path> CheckpointStore::foreign_entry() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    int64_t step = 0;
-    const auto [end, code] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
-    if (code == std::errc() && end == name.data() + name.size()) found.push_back(step);
+    const auto is_of = [&](CheckpointKind kind) { return step_of(name, kind).has_value(); };
+    if (!is_temporary(name) && !is_of(CheckpointKind::step) && !is_of(CheckpointKind::best) &&
+        !is_of(CheckpointKind::weights))
+      return entry.path();
   }
-  std::sort(found.begin(), found.end());
-  return found;
+  return std::nullopt;
 }
 
 std::optional<fs::path> last_checkpoint(const fs::path& run) {
@@ -158,14 +177,17 @@ RunState load_run_state(const fs::path& folder) {
   const auto state = fields_from_json<RunState>(json, file.string());
   const Json known = fields_to_json(state);
   for (const auto& [name, value] : known.items())
-    PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none.", file.string(), name);
+    PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none; restore the file.", file.string(),
+                name);
   for (const int64_t count : {state.step, state.tokens, state.windows, state.records_bytes, state.loss_count})
-    PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}.", file.string(), count);
+    PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}; restore the file.",
+                file.string(), count);
   constexpr int64_t kMostThreads = 1024;
   PRISM_CHECK(state.threads >= 0 && state.threads <= kMostThreads, "checkpoint",
               "{}: expected threads within 0-{}; found {}; restore the file.", file.string(), kMostThreads,
               state.threads);
-  PRISM_CHECK(state.prism_format == RunState().prism_format, "checkpoint", "{}: expected prism_format {}; found {}.",
+  PRISM_CHECK(state.prism_format == RunState().prism_format, "checkpoint",
+              "{}: expected prism_format {}; found {}; resume it with the version of prism that wrote it.",
               file.string(), RunState().prism_format, state.prism_format);
   return state;
 }

@@ -79,6 +79,8 @@ class CheckpointStore {
   /// Steps of the whole checkpoints of a kind, ascending.
   std::vector<int64_t> steps(CheckpointKind kind) const;
   std::filesystem::path path(CheckpointKind kind, int64_t step) const;
+  /// Something in the folder that is no checkpoint, nor was to become or has been one; absent: nothing.
+  std::optional<std::filesystem::path> foreign_entry() const;
 
  private:
   std::filesystem::path folder_;

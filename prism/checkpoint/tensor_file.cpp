@@ -28,8 +28,9 @@ ElementType file_type(torch::ScalarType type) {
 torch::ScalarType torch_type(const TensorEntry& entry, const std::filesystem::path& path) {
   for (const auto& pair : kTypes)
     if (pair.file == entry.type) return pair.torch;
-  throw InputError("load_safetensors", fmt::format("{}: expected a floating or integer type; found {} in {}.",
-                                                   entry.name, element_type_name(entry.type), path.string()));
+  throw InputError("load_safetensors",
+                   fmt::format("{}: expected a floating or integer type; found {} in {}; convert it.", entry.name,
+                               element_type_name(entry.type), path.string()));
 }
 
 std::string shape_text(at::IntArrayRef shape) {

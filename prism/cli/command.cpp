@@ -1,6 +1,8 @@
 #include "prism/cli/command.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 
 #include "prism/core/console.h"
 #include "prism/core/error.h"
@@ -11,10 +13,11 @@ namespace {
 
 /// An empty name, of a shell's variable that is not set for instance, must not mean that none was given.
 void check_names(const CLI::App& app) {
+  constexpr const char* kKinds[] = {"FILE", "FOLDER", "OUT.", "MODEL"};  // of names, as the help has them
   for (const auto* option : app.get_options()) {
-    const std::string type = option->get_type_name();
-    const bool is_name = type.find("FILE") != std::string::npos || type.find("FOLDER") != std::string::npos ||
-                         type.find("OUT.") != std::string::npos || type == "MODEL";
+    const std::string type = option->get_type_name() + " " + option->get_name();
+    const bool is_name = std::any_of(std::begin(kKinds), std::end(kKinds),
+                                     [&](const char* kind) { return type.find(kind) != std::string::npos; });
     const auto results = option->results();
     if (is_name && std::find(results.begin(), results.end(), "") != results.end())
       throw InputError(app.get_name(), fmt::format("{}: expected a name; found nothing; give one or leave it out.",

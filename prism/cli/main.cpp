@@ -17,6 +17,7 @@
 #include "prism/core/error.h"
 #include "prism/core/mapped_file.h"
 #include "prism/core/names.h"
+#include "prism/core/printable.h"
 
 namespace prism {
 namespace {
@@ -105,19 +106,22 @@ int main(int count, char** words) {
     prism::flush_output();  // results that did not reach their file are a failure, not a success
     status = done;
   } catch (const prism::InputError& error) {
-    prism::say("{}\n", error.what());
+    prism::say("{}\n", prism::plain_line(error.what()));
     status = 2;
   } catch (const prism::FailedError& error) {
-    prism::say("{}\n", error.what());
+    prism::say("{}\n", prism::plain_line(error.what()));
   } catch (const c10::Error& error) {
     // LibTorch's own message has a line for each frame of the stack.
     const std::string whole = error.what_without_backtrace();
-    prism::say("[torch] expected an operation to succeed; found: {}\n", whole.substr(0, whole.find('\n')));
+    prism::say(
+        "[torch] expected an operation to succeed; found: {}; choose smaller sizes, or report this as a fault of "
+        "prism.\n",
+        whole.substr(0, whole.find('\n')));
   } catch (const std::bad_alloc&) {
     prism::say("[prism] expected enough memory; found too little; choose smaller sizes.\n");
   } catch (const std::filesystem::filesystem_error& error) {
     prism::say("[files] expected to reach {}; found: {}; check that it is there and may be used.\n",
-               error.path1().string(), error.code().message());
+               prism::plain_line(error.path1().string()), error.code().message());
     if (prism::is_wrong_path(error.code())) status = 2;
   } catch (const std::exception& error) {
     prism::say("[prism] {}\n", error.what());

@@ -55,7 +55,8 @@ struct TrainCommand {
 
 /// Where the tokenizer goes: a name that ends in .json is the file, any other is a folder.
 std::filesystem::path output_file(const TrainCommand& command) {
-  PRISM_CHECK(!command.out.empty(), "tokenizer train", "expected a name after --out; found an empty one.");
+  PRISM_CHECK(!command.out.empty(), "tokenizer train",
+              "expected a name after --out; found an empty one; write e.g. --out tokenizer.");
   std::filesystem::path path = command.out;
   if (path.extension() != ".json" || std::filesystem::is_directory(path)) path /= "tokenizer.json";
   PRISM_CHECK(command.force || !std::filesystem::exists(path), "tokenizer train",
@@ -244,7 +245,7 @@ void encode_source(const Tokenizer& tokenizer, const EncodeCommand& command, Spe
       output.write(ids[i], batch[i].first, batch[i].last);
     }
   }
-  PRISM_CHECK(bytes > 0, "tokenizer encode", "expected text; found none in {}.",
+  PRISM_CHECK(bytes > 0, "tokenizer encode", "expected text; found none in {}; name a file that holds some.",
               command.file.empty() ? "standard input" : command.file);
   if (command.time) {
     tell("encoded {} bytes to {} tokens in {:.6f} s with {} thread{}, reading and printing apart\n", bytes, tokens,
@@ -276,7 +277,8 @@ int run_encode(const Arguments& arguments) {
     encode_source(tokenizer, command, special);
     return 0;
   }
-  PRISM_CHECK(!command.text.empty(), "tokenizer encode", "expected text; found an empty one.");
+  PRISM_CHECK(!command.text.empty(), "tokenizer encode",
+              "expected text; found an empty one; write some, or leave it out to read standard input.");
   if (std::filesystem::exists(command.text))
     tell("note: these are the ids of the words \"{0}\"; --file {0} encodes the file.\n", command.text);
   EncodeOutput(tokenizer, command).write(tokenizer.encode(command.text, special), /*first=*/true, /*last=*/true);
@@ -314,7 +316,7 @@ int run_decode(const Arguments& arguments) {
   std::vector<int32_t> ids;
   for (const auto& word : words) append_ids(word, ids);
   if (words.empty()) append_ids(read_standard_input(), ids);
-  PRISM_CHECK(!ids.empty(), "tokenizer decode", "expected token ids; found none.");
+  PRISM_CHECK(!ids.empty(), "tokenizer decode", "expected token ids; found none; write some, e.g. 12 7 3.");
   print(tokenizer.decode(ids, skip_special));
   if (isatty(STDOUT_FILENO) != 0) print("\n");  // a prompt of its own line for people, the exact bytes for programs
   return 0;

@@ -36,11 +36,12 @@ std::string expand_suffix(std::string_view text) {
   return fmt::format("{}", std::abs(value - whole) <= 1e-9 * std::abs(value) ? whole : value);
 }
 
-int64_t parse_index(std::string_view text, std::string_view path) {
+/// A number out of `range`, what stands between the brackets of `path`.
+int64_t parse_index(std::string_view text, std::string_view range, std::string_view path) {
   int64_t value = 0;
   const auto [next, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   PRISM_CHECK(code == std::errc() && next == text.data() + text.size() && value >= 0, "fields",
-              "{}: expected [index] or [first-last]; found [{}]; write for instance [0-3].", path, text);
+              "{}: expected [index] or [first-last]; found [{}]; write for instance [0-3].", path, range);
   return value;
 }
 
@@ -113,8 +114,8 @@ PathStep split_path(std::string_view path) {
     const std::string_view range = head.substr(bracket + 1, head.size() - bracket - 2);
     const size_t dash = range.find('-');
     step.indexed = true;
-    step.first = parse_index(range.substr(0, dash), path);
-    step.last = dash == std::string_view::npos ? step.first : parse_index(range.substr(dash + 1), path);
+    step.first = parse_index(range.substr(0, dash), range, path);
+    step.last = dash == std::string_view::npos ? step.first : parse_index(range.substr(dash + 1), range, path);
     head = head.substr(0, bracket);
   }
   step.name = head;

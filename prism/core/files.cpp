@@ -33,13 +33,12 @@ const char* kind_of(mode_t mode) {
 
 /// @throws InputError unless `path`, as open() left `file`, is a regular file. A path that could not be opened is
 /// looked at by its name: the system refuses sockets, and pipes without a reader, with reasons that help nobody.
-void check_regular(const fs::path& path, const Descriptor& file, struct stat* status) {
+void check_regular(const fs::path& path, const Descriptor& file, struct stat* status, std::string_view for_pipes = "") {
   const int code = errno;
   const int looked = file.get() >= 0 ? ::fstat(file.get(), status) : ::stat(path.c_str(), status);
   if (looked == 0 && !S_ISREG(status->st_mode))
     throw InputError("files", fmt::format("expected a file at {}; found {}; name a regular file{}.", path.string(),
-                                          kind_of(status->st_mode),
-                                          S_ISFIFO(status->st_mode) ? ", or - where standard input is read" : ""));
+                                          kind_of(status->st_mode), S_ISFIFO(status->st_mode) ? for_pipes : ""));
   errno = code;
 }
 
@@ -51,6 +50,9 @@ fs::path check_target(const std::string& operation, const fs::path& path) {
   // A rename would put a plain file in the place of a device or a pipe, or of the link that leads to standard output.
   const bool is_device = name.starts_with("/dev/") || name.starts_with("/proc/") ||
                          (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status));
+  PRISM_CHECK(unreachable != std::errc::too_many_symbolic_link_levels, operation,
+              "expected a file or a free name at {}; found a link that leads to itself; choose another.",
+              path.string());
   PRISM_CHECK(!is_device && !fs::is_directory(status), operation,
               "expected a file or a free name at {}; found {}; choose another.", path.string(),
               is_device ? "a device or pipe" : "a folder");
@@ -100,11 +102,11 @@ void Descriptor::close() {
   value_ = -1;
 }
 
-Descriptor open_regular(const fs::path& path, size_t* size) {
+Descriptor open_regular(const fs::path& path, size_t* size, std::string_view for_pipes) {
   // A pipe would wait for who writes to it.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};
-  check_regular(path, file, &status);
+  check_regular(path, file, &status, for_pipes);
   if (file.get() < 0) fail_read(path, errno);
   if (size != nullptr) *size = static_cast<size_t>(status.st_size);
   return file;
@@ -164,7 +166,8 @@ void make_folder(const fs::path& path) {
                 "expected a folder or a free name at {}; found {}; choose another place.", at.string(),
                 type == fs::file_type::not_found ? "a link to nothing"
                 : type == fs::file_type::none    ? "that no name can be so"
-                                                 : "a file");
+                : type == fs::file_type::regular ? "a file"
+                                                 : "a pipe, socket or device");
   }
   code.clear();
   fs::create_directories(path, code);
@@ -203,7 +206,9 @@ void sync_folder(const fs::path& path) {
 AtomicFile::AtomicFile(fs::path path) : path_(check_target("write", path)) {
   temporary_ = path_;
   temporary_ += fmt::format(".{}{}", ::getpid(), kTemporaryEnding);
-  file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  // Made anew: what has the name was left by a killed process of the same number, or is a link that leads elsewhere.
+  ::unlink(temporary_.c_str());
+  file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (file_.get() < 0) fail_write(path_, errno);
 }
 

@@ -33,9 +33,10 @@ class Descriptor {
 };
 
 /// Opens a regular file for reading. Never waits, whatever has the name.
-/// @param size  if given, receives the file's size in bytes, which files of /proc give as 0.
+/// @param size      if given, receives the file's size in bytes, which files of /proc give as 0.
+/// @param for_pipes what helps whoever names a pipe, e.g. ", or -".
 /// @throws InputError if it cannot be opened, with the system's reason; for folders, pipes, devices and sockets.
-Descriptor open_regular(const std::filesystem::path& path, size_t* size = nullptr);
+Descriptor open_regular(const std::filesystem::path& path, size_t* size = nullptr, std::string_view for_pipes = "");
 
 /// Opens a regular file for writing and makes it if it is absent. Never waits.
 /// @param flags  beside O_WRONLY or O_RDWR and O_CREAT, e.g. O_APPEND or O_NOFOLLOW.

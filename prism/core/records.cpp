@@ -67,7 +67,8 @@ std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut, 
     if (end > start) {
       records.push_back(parse_json(std::string_view(text).substr(start, end - start),
                                    fmt::format("{}, line {}", path.string(), line)));
-      PRISM_CHECK(records.back().is_object(), "records", "{}, line {}: expected an object; found {}.", path.string(),
+      PRISM_CHECK(records.back().is_object(), "records",
+                  "{}, line {}: expected an object; found {}; restore the file, or remove the line.", path.string(),
                   line, records.back().type_name());
     }
     start = end + 1;

@@ -134,7 +134,7 @@ class ByteStream::Impl {
     file_.cancelled = cancelled;
     const bool standard_input = path == "-";
     file_.name = standard_input ? "standard input" : path;
-    if (!standard_input) file_.file = open_regular(path, &file_.size);
+    if (!standard_input) file_.file = open_regular(path, &file_.size, ", or - for standard input");
     file_.read_head();
     const PackingRow* named = row_by_ending(path);
     for (const PackingRow& row : kPackings) {

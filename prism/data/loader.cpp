@@ -90,7 +90,9 @@ std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
               path.string(), info.prism_format);
   PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
                   info.end_of_text < info.vocab_size,
-              "dataset", "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}.",
+              "dataset",
+              "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}; run prism "
+              "tokenize again.",
               path.string(), info.vocab_size, info.end_of_text);
   return info;
 }
@@ -139,7 +141,8 @@ void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t token = shards_[shard][i];
       PRISM_CHECK(token >= 0 && token < limit, "dataset",
-                  "{}: expected tokens from 0 to {}; found {} at position {}; the shard is damaged or foreign.",
+                  "{}: expected tokens from 0 to {}; found {} at position {}; the shard is damaged or foreign, run "
+                  "prism tokenize again.",
                   shards_[shard].path().string(), limit - 1, token, i);
       out[static_cast<size_t>(done++)] = token;
     }

@@ -250,9 +250,8 @@ class RowReader : public Reader {
     while (end == std::string_view::npos && !buffer_.ended()) {
       const size_t have = buffer_.view().size();
       PRISM_CHECK(have <= kMaxRowBytes, "text",
-                  "{}:{}: expected rows of at most {} bytes; found a longer one; is it "
-                  "JSON with one object a line?",
-                  path_, line_ + 1, kMaxRowBytes);
+                  "{}:{}: expected rows of at most {} bytes; found a longer one; write one object a line.", path_,
+                  line_ + 1, kMaxRowBytes);
       buffer_.fill(2 * have + 1);
       end = buffer_.view().find('\n', have);
     }
@@ -307,7 +306,8 @@ Ending ending_of(const std::string& path, const TextOptions& options) {
 TextFile describe_file(const std::string& path, Ending ending) {
   TextFile file{path, ending == Ending::rows, 0};
   if (path == "-") return file;
-  PRISM_CHECK(::access(path.c_str(), R_OK) == 0, "text", "expected a readable file at {}; found: {}.", path,
+  PRISM_CHECK(::access(path.c_str(), R_OK) == 0, "text",
+              "expected a readable file at {}; found: {}; name another, or change its permissions.", path,
               std::strerror(errno));
   if (fs::is_regular_file(path)) file.bytes = static_cast<int64_t>(fs::file_size(path));
   return file;
@@ -323,7 +323,8 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
     if (hidden && walk->is_directory(dangling)) walk.disable_recursion_pending();
     if (!hidden && walk->is_regular_file(dangling)) paths.push_back(walk->path().string());
   }
-  PRISM_CHECK(!code, "text", "expected to list the folder {}; found: {}.", folder, code.message());
+  PRISM_CHECK(!code, "text", "expected to list the folder {}; found: {}; name another, or change its permissions.",
+              folder, code.message());
   std::sort(paths.begin(), paths.end());
   std::vector<TextFile> files;
   for (const std::string& path : paths) {
@@ -341,7 +342,7 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
 
 void check_choice(const std::string& value, const char* flag, const std::vector<std::string>& known) {
   PRISM_CHECK(std::find(known.begin(), known.end(), value) != known.end(), "text",
-              "expected --{} to be one of {}; found \"{}\".", flag, join_names(known), value);
+              "expected --{} to be one of {}; found \"{}\"; choose one of them.", flag, join_names(known), value);
 }
 
 int hex_digit(char digit) {
@@ -357,7 +358,8 @@ std::vector<TextFile> list_text_files(const std::vector<std::string>& inputs, co
   check_choice(options.format, "format", {"auto", "txt", "jsonl"});
   check_choice(options.invalid_utf8, "invalid-utf8", {"error", "keep", "replace"});
   PRISM_CHECK(options.piece_bytes >= 16 && options.piece_bytes <= (int64_t{1} << 30), "text",
-              "expected pieces of 16 to {} bytes; found {}.", int64_t{1} << 30, options.piece_bytes);
+              "expected pieces of 16 to {} bytes; found {}; choose another size.", int64_t{1} << 30,
+              options.piece_bytes);
   if (skipped != nullptr) *skipped = 0;
   std::vector<TextFile> files;
   for (const std::string& input : inputs) {
@@ -400,9 +402,10 @@ std::string parse_separator(std::string_view typed) {
       separator += static_cast<char>(high * 16 + low);
       i += 2;
     } else {
-      throw InputError("text", fmt::format("expected the escapes \\n, \\r, \\t, \\\\ or \\xHH; found "
-                                           "\"{}\".",
-                                           typed));
+      throw InputError(
+          "text",
+          fmt::format("expected the escapes \\n, \\r, \\t, \\\\ or \\xHH; found \"{}\"; write \\\\ for a backslash.",
+                      typed));
     }
   }
   return separator;

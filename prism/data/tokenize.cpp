@@ -34,13 +34,14 @@ struct Portion {
 };
 
 void check_options(const std::vector<std::string>& inputs, const TokenizeOptions& options) {
-  PRISM_CHECK(!inputs.empty(), "tokenize", "expected at least one file, folder or - (standard input); found none.");
+  PRISM_CHECK(!inputs.empty(), "tokenize",
+              "expected at least one file, folder or - (standard input); found none; name one.");
   PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, "tokenize",
               "expected a validation share from 0 to below 1; found {}; change it.", options.valid_share);
   PRISM_CHECK(options.shard_tokens >= 1 && options.shard_tokens <= kMaxShardTokens, "tokenize",
-              "expected 1 to {} tokens a shard; found {}.", kMaxShardTokens, options.shard_tokens);
-  PRISM_CHECK(options.threads >= 0, "tokenize", "expected 0 threads (all there are) or more; found {}.",
-              options.threads);
+              "expected 1 to {} tokens a shard; found {}; choose another size.", kMaxShardTokens, options.shard_tokens);
+  PRISM_CHECK(options.threads >= 0, "tokenize",
+              "expected 0 threads (all there are) or more; found {}; choose another number.", options.threads);
 }
 
 /// Leaves by an exception, which removes what is staged.

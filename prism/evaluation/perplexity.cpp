@@ -257,8 +257,9 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
     const auto cost = score_batch(decoder, reader, text.tokens, batch, scores);
     progress.nats += cost.nats;
     if (!std::isfinite(progress.nats))
-      throw FailedError("perplexity",
-                        fmt::format("expected finite losses; found {}; are the model's weights sound?", progress.nats));
+      throw FailedError(
+          "perplexity",
+          fmt::format("expected finite losses; found {}; its weights are ruined, name another model.", progress.nats));
     progress.tokens += cost.tokens;
     if (on_progress) on_progress(progress);
     rest = rest.subspan(batch.size());

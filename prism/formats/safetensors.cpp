@@ -43,7 +43,7 @@ void check_tiling(const std::vector<TensorEntry>& entries, std::span<const std::
   for (const TensorEntry& entry : entries) {
     PRISM_CHECK(entry.data.data() == next, "safetensors",
                 "{}: expected {} to begin at byte {} of the data, behind the tensor before it; found byte {}: {}; the "
-                "file is damaged.",
+                "file is damaged, copy it again.",
                 file, entry.name, next - buffer.data(), entry.data.data() - buffer.data(),
                 entry.data.data() < next ? "they overlap" : "there is a hole");
     next += entry.data.size();
@@ -119,8 +119,9 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
   PRISM_CHECK(length <= kMaxHeaderBytes, "safetensors",
-              "{}: expected a header of at most {} bytes; found {}; the file is damaged or of another format.", file,
-              kMaxHeaderBytes, length);
+              "{}: expected a header of at most {} bytes; found {}; the file is damaged or of another format; copy it "
+              "again, or name another.",
+              file, kMaxHeaderBytes, length);
   PRISM_CHECK(length <= bytes.size() - kLengthBytes, "safetensors",
               "{}: expected a header of {} bytes; found {} bytes behind its length; the file is cut short.", file,
               length, bytes.size() - kLengthBytes);
@@ -134,8 +135,8 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(
   });
   for (size_t i = 0; i < entries_.size(); ++i)
     PRISM_CHECK(index_.emplace(entries_[i].name, i).second, "safetensors",
-                "{}: expected every name once in the header; found \"{}\" twice; the file is damaged.", file,
-                entries_[i].name);
+                "{}: expected every name once in the header; found \"{}\" twice; the file is damaged, copy it again.",
+                file, entries_[i].name);
   check_tiling(entries_, buffer, file);
 }
 

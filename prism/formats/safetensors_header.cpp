@@ -109,22 +109,23 @@ class HeaderHandler {
   bool number(std::optional<int64_t> value, const std::string& text) {
     if (place_ != Place::list) return refuse("number");
     PRISM_CHECK(value, "safetensors",
-                "{}: expected {} to hold whole numbers from 0 to {}; found {}; the file is damaged.", where(),
-                field_name(), INT64_MAX, text);
+                "{}: expected {} to hold whole numbers from 0 to {}; found {}; the file is damaged, copy it again.",
+                where(), field_name(), INT64_MAX, text);
     list().push_back(*value);
     return true;
   }
 
   [[noreturn]] static void refuse_twice(const std::string& where, const std::string& name) {
-    throw InputError("safetensors",
-                     fmt::format("{}: expected every name once in the header; found \"{}\" twice; the file "
-                                 "is damaged.",
-                                 where, name));
+    throw InputError(
+        "safetensors",
+        fmt::format(
+            "{}: expected every name once in the header; found \"{}\" twice; the file is damaged, copy it again.",
+            where, name));
   }
 
   [[noreturn]] void refuse_fields() const {
     throw InputError("safetensors", fmt::format("{}: expected exactly dtype, shape and data_offsets; found something "
-                                                "else; the file is damaged.",
+                                                "else; the file is damaged, copy it again.",
                                                 where()));
   }
 
@@ -132,29 +133,33 @@ class HeaderHandler {
   [[noreturn]] bool refuse(const char* found) {
     switch (place_) {
       case Place::outside:
-        throw InputError("safetensors", fmt::format("{}: expected a header that is a JSON object; found {}; the file "
-                                                    "is damaged.",
-                                                    file_, found));
+        throw InputError(
+            "safetensors",
+            fmt::format("{}: expected a header that is a JSON object; found {}; the file is damaged, copy it again.",
+                        file_, found));
       case Place::header:
         if (key_ == kMetadataKey)
-          throw InputError("safetensors", fmt::format("{}: expected {} to be an object of texts; found {}; the file is "
-                                                      "damaged.",
-                                                      file_, key_, found));
+          throw InputError(
+              "safetensors",
+              fmt::format("{}: expected {} to be an object of texts; found {}; the file is damaged, copy it again.",
+                          file_, key_, found));
         entry_.name = key_;
         refuse_fields();
       case Place::metadata:
-        throw InputError("safetensors", fmt::format("{}: expected {}.{} to be text; found {}; the file is damaged.",
-                                                    file_, kMetadataKey, key_, found));
+        throw InputError("safetensors",
+                         fmt::format("{}: expected {}.{} to be text; found {}; the file is damaged, copy it again.",
+                                     file_, kMetadataKey, key_, found));
       case Place::entry:
-        throw InputError("safetensors", fmt::format("{}: expected {} to be {}; found {}; the file is damaged.", where(),
-                                                    field_name(), field_ == Field::dtype ? "text" : "a list", found));
+        throw InputError("safetensors",
+                         fmt::format("{}: expected {} to be {}; found {}; the file is damaged, copy it again.", where(),
+                                     field_name(), field_ == Field::dtype ? "text" : "a list", found));
       case Place::list:
         break;
     }
     const std::string_view kind = found;
     if (kind != "object" && kind != "array") number(std::nullopt, found);
     throw InputError("safetensors", fmt::format("{}: expected a header of objects of names, types, shapes; found "
-                                                "deeper nesting; the file is damaged.",
+                                                "deeper nesting; the file is damaged, copy it again.",
                                                 file_));
   }
 
@@ -168,14 +173,15 @@ class HeaderHandler {
   void finish_entry() {
     if (std::find(given_.begin(), given_.end(), false) != given_.end()) refuse_fields();
     PRISM_CHECK(offsets_.size() == 2 && offsets_[0] <= offsets_[1], "safetensors",
-                "{}: expected data_offsets [begin, end]; found {}; the file is damaged.", where(), list_text(offsets_));
+                "{}: expected data_offsets [begin, end]; found {}; the file is damaged, copy it again.", where(),
+                list_text(offsets_));
     const auto begin = static_cast<size_t>(offsets_[0]), end = static_cast<size_t>(offsets_[1]);
     PRISM_CHECK(end <= data_.size(), "safetensors",
                 "{}: expected its data to end by byte {} of the data; found {}; the file is cut short or damaged.",
                 where(), data_.size(), end);
     const auto bytes = tensor_bytes(entry_.shape, entry_.type);
     PRISM_CHECK(bytes == offsets_[1] - offsets_[0], "safetensors",
-                "{}: expected the bytes of {} {}; found {} bytes of data; the file is damaged.", where(),
+                "{}: expected the bytes of {} {}; found {} bytes of data; the file is damaged, copy it again.", where(),
                 element_type_name(entry_.type), list_text(entry_.shape), end - begin);
     entry_.data = data_.subspan(begin, end - begin);
     header_.entries.push_back(std::move(entry_));
@@ -211,8 +217,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::span<cons
                                            const std::string& file) {
   HeaderHandler handler(data, file);
   PRISM_CHECK(nlohmann::json::sax_parse(text, &handler), "safetensors",
-              "{}: expected a header in JSON; found something else in its {} bytes; the file is damaged or of another "
-              "format.",
+              "{}: expected a header in JSON; found something else in its {} bytes; the file is damaged, copy it "
+              "again, or of another format.",
               file, text.size());
   return handler.take();
 }

@@ -38,7 +38,8 @@ TokenShard::TokenShard(const std::filesystem::path& path) : path_(path), file_(p
               "{}: expected magic {} version {} (uint16 tokens) or {} version {} (uint32); found {} version {}; make "
               "shards with prism tokenize.",
               path.string(), kNarrowMagic, kNarrowVersion, kWideMagic, kWideVersion, header[0], header[1]);
-  PRISM_CHECK(header[2] >= 0, "token_shard", "{}: expected a count of tokens; found {}; the header is damaged.",
+  PRISM_CHECK(header[2] >= 0, "token_shard",
+              "{}: expected a count of tokens; found {}; the header is damaged, run prism tokenize again.",
               path.string(), header[2]);
   size_ = header[2];
   const size_t expected = kHeaderBytes + static_cast<size_t>(size_) * (narrow ? sizeof(uint16_t) : sizeof(uint32_t));
@@ -55,7 +56,8 @@ TokenShard::TokenShard(const std::filesystem::path& path) : path_(path), file_(p
 TokenShardWriter::TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size)
     : file_(path), vocab_size_(vocab_size) {
   PRISM_CHECK(vocab_size >= 1 && vocab_size <= INT32_MAX, "token_shard",
-              "expected a vocabulary of 1 to {} tokens; found {}.", INT32_MAX, vocab_size);
+              "expected a vocabulary of 1 to {} tokens; found {}; name a tokenizer with such a vocabulary.", INT32_MAX,
+              vocab_size);
   // A header of zeros stands until commit(), so a shard whose writer died has no magic.
   const Header header{};
   file_.write(header.data(), kHeaderBytes);
@@ -68,8 +70,8 @@ void TokenShardWriter::write(std::span<const int32_t> tokens) {
               kMaxShardTokens, size_ + count);
   for (const int32_t token : tokens) {
     PRISM_CHECK(token >= 0 && token < vocab_size_, "token_shard",
-                "expected tokens from 0 to {}; found {}; the text was encoded by another tokenizer.", vocab_size_ - 1,
-                token);
+                "expected tokens from 0 to {}; found {}; the text was encoded by another tokenizer, encode it again.",
+                vocab_size_ - 1, token);
   }
   if (vocab_size_ > kNarrowVocab) {
     file_.write(tokens.data(), tokens.size_bytes());

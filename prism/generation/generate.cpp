@@ -111,6 +111,16 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     result.text += text;
     if (on_text && !text.empty()) on_text(text);
   };
+  /// Takes the next token; a reason if nothing follows it.
+  const auto finish_with = [&](int32_t id) -> std::optional<FinishReason> {
+    if (id == end) return FinishReason::end_of_text;
+    result.ids.push_back(id);
+    show(stream.push(tokenizer.bytes(id)));
+    if (stream.stopped()) return FinishReason::stop_string;
+    if (static_cast<int64_t>(result.ids.size()) == limit) return FinishReason::length;
+    if (options.heed_signals && stop_signal() != 0) return FinishReason::interrupted;
+    return std::nullopt;
+  };
 
   KvCache cache(config.layers, /*batch=*/1, cached, decoder->compute_type(), decoder->device());
   ForwardContext context;
@@ -127,19 +137,8 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   timer.restart();
   for (;;) {
     const int32_t id = sampler.pick(std::span(logits_V.data_ptr<float>(), choices));
-    if (id == end) {
-      result.finish = FinishReason::end_of_text;
-      break;
-    }
-    result.ids.push_back(id);
-    show(stream.push(tokenizer.bytes(id)));
-    if (stream.stopped()) {
-      result.finish = FinishReason::stop_string;
-      break;
-    }
-    if (static_cast<int64_t>(result.ids.size()) == limit) break;
-    if (options.heed_signals && stop_signal() != 0) {
-      result.finish = FinishReason::interrupted;
+    if (const auto finish = finish_with(id)) {
+      result.finish = *finish;
       break;
     }
     seen.push_back(id);

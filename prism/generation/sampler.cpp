@@ -13,17 +13,22 @@ constexpr size_t kFirstSorted = 128;
 
 /// The first index of the highest logit.
 size_t find_highest(std::span<const float> logits) {
-  PRISM_CHECK(!logits.empty(), "sampler", "expected the logits of at least one token; found none.");
+  PRISM_CHECK(!logits.empty(), "sampler",
+              "expected the logits of at least one token; found none; pass those of the last position.");
   size_t highest = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]))
-      throw FailedError("sampler",
-                        fmt::format("expected finite logits; found NaN for token {}; are the weights sound?", i));
+      throw FailedError(
+          "sampler",
+          fmt::format("expected finite logits; found NaN for token {}; the weights are ruined, name another model.",
+                      i));
     if (logits[i] > logits[highest]) highest = i;
   }
   if (!std::isfinite(logits[highest]))
-    throw FailedError("sampler", fmt::format("expected finite logits; found {} as the highest; are the weights sound?",
-                                             logits[highest]));
+    throw FailedError(
+        "sampler",
+        fmt::format("expected finite logits; found {} as the highest; the weights are ruined, name another model.",
+                    logits[highest]));
   return highest;
 }
 

@@ -10,7 +10,8 @@ namespace prism {
 
 TextStream::TextStream(std::vector<std::string> stops) : stops_(std::move(stops)) {
   for (const auto& stop : stops_)
-    PRISM_CHECK(!stop.empty(), "generate", "expected stop strings of at least one character; found an empty one.");
+    PRISM_CHECK(!stop.empty(), "generate",
+                "expected stop strings of at least one character; found an empty one; leave it out.");
 }
 
 std::string TextStream::push(std::string_view bytes) {

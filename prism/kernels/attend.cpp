@@ -15,7 +15,7 @@ std::string shape_text(const torch::Tensor& tensor) {
 void check_lengths(const torch::Tensor& lengths, int64_t batch, int64_t most, const char* name) {
   if (!lengths.defined()) return;
   PRISM_CHECK(lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt, "attend",
-              "{}: expected int32 [{}]; found {}.", name, batch, shape_text(lengths));
+              "{}: expected int32 [{}]; found {}; pass a length for each sequence.", name, batch, shape_text(lengths));
   if (!lengths.is_cpu()) return;  // a look would wait for the device; the masks that serve it clip lengths
   const auto dense = lengths.contiguous();
   for (int64_t b = 0; b < batch; ++b) {
@@ -34,31 +34,33 @@ void check_dense_rows(const torch::Tensor& tensor, const char* name) {
 void check_pages(const KeyValues& kv, int64_t batch) {
   PRISM_CHECK(
       kv.page_table_BN.dim() == 2 && kv.page_table_BN.size(0) == batch && kv.page_table_BN.scalar_type() == torch::kInt,
-      "attend", "page table: expected int32 [{}, pages]; found {}.", batch, shape_text(kv.page_table_BN));
+      "attend", "page table: expected int32 [{}, pages]; found {}; pass a row of pages for each sequence.", batch,
+      shape_text(kv.page_table_BN));
   PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), "attend",
               "expected paged keys and values without gradients; gather them first.");
   if (kv.page_table_BN.numel() == 0) return;
   const auto [lowest, highest] = kv.page_table_BN.aminmax();
   PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), "attend",
-              "page table: expected pages within 0-{}; found {}-{}.", kv.k_BGSD.size(0) - 1, lowest.item<int>(),
-              highest.item<int>());
+              "page table: expected pages within 0-{}; found {}-{}; pass indices of pages that are there.",
+              kv.k_BGSD.size(0) - 1, lowest.item<int>(), highest.item<int>());
 }
 
 void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t head_dim) {
   PRISM_CHECK(
       kv.k_BGSD.dim() == 4 && kv.v_BGSE.dim() == 4 && kv.k_BGSD.sizes().slice(0, 3) == kv.v_BGSE.sizes().slice(0, 3),
-      "attend", "expected k [B, G, S, D] and v [B, G, S, E]; found {} and {}.", shape_text(kv.k_BGSD),
+      "attend", "expected k [B, G, S, D] and v [B, G, S, E]; found {} and {}; reshape them.", shape_text(kv.k_BGSD),
       shape_text(kv.v_BGSE));
-  PRISM_CHECK(kv.k_BGSD.size(3) == head_dim, "attend", "expected keys as wide as queries, {}; found {}.", head_dim,
+  PRISM_CHECK(kv.k_BGSD.size(3) == head_dim, "attend",
+              "expected keys as wide as queries, {}; found {}; slice or project one of them.", head_dim,
               kv.k_BGSD.size(3));
   check_dense_rows(kv.k_BGSD, "k");
   check_dense_rows(kv.v_BGSE, "v");
   const int64_t groups = kv.k_BGSD.size(1);
   PRISM_CHECK(groups > 0 && heads % groups == 0, "attend",
-              "expected query heads in equal groups; found {} for {} key heads.", heads, groups);
+              "expected query heads in equal groups; found {} for {} key heads; choose a multiple.", heads, groups);
   if (!kv.page_table_BN.defined()) {
-    PRISM_CHECK(kv.k_BGSD.size(0) == batch, "attend", "expected keys for {} sequences; found {}.", batch,
-                kv.k_BGSD.size(0));
+    PRISM_CHECK(kv.k_BGSD.size(0) == batch, "attend",
+                "expected keys for {} sequences; found {}; pass one batch of both.", batch, kv.k_BGSD.size(0));
     return;
   }
   check_pages(kv, batch);
@@ -66,7 +68,7 @@ void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t
 
 void check_input(const AttentionInput& input) {
   const auto& q = input.q_BTHD;
-  PRISM_CHECK(q.dim() == 4, "attend", "expected q [B, T, H, D]; found {}.", shape_text(q));
+  PRISM_CHECK(q.dim() == 4, "attend", "expected q [B, T, H, D]; found {}; reshape it.", shape_text(q));
   check_dense_rows(q, "q");
   const int64_t batch = q.size(0), heads = q.size(2);
   check_key_values(input.kv, batch, heads, q.size(3));
@@ -81,11 +83,13 @@ void check_input(const AttentionInput& input) {
       c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
   const auto& documents = input.documents_BS;
   PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),
-              "attend", "documents: expected [{}, {}]; found {}.", batch, keys, shape_text(documents));
+              "attend", "documents: expected [{}, {}]; found {}; pass an id for each token.", batch, keys,
+              shape_text(documents));
   const auto& kept = input.kept_heads_BH;
   PRISM_CHECK(!kept.defined() || (kept.dim() == 2 && kept.size(0) == batch && kept.size(1) == heads &&
                                   kept.scalar_type() == torch::kBool),
-              "attend", "kept heads: expected bool [{}, {}]; found {}.", batch, heads, shape_text(kept));
+              "attend", "kept heads: expected bool [{}, {}]; found {}; pass a flag for each head of each sequence.",
+              batch, heads, shape_text(kept));
   const auto& blocks = input.block_mask.counts_BHM;
   PRISM_CHECK(!blocks.defined() ||
                   (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
@@ -130,7 +134,8 @@ AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput&
   PRISM_CHECK(a.out_BTHE.sizes() == b.out_BTHE.sizes() && a.lse_BHT.sizes() == b.lse_BHT.sizes() &&
                   a.out_BTHE.scalar_type() == b.out_BTHE.scalar_type() &&
                   a.lse_BHT.scalar_type() == b.lse_BHT.scalar_type(),
-              "merge_attention", "expected two outputs of one shape and dtype; found {} {} and {} {}.",
+              "merge_attention",
+              "expected two outputs of one shape and dtype; found {} {} and {} {}; merge outputs of the same queries.",
               c10::str(a.out_BTHE.sizes()), c10::toString(a.out_BTHE.scalar_type()), c10::str(b.out_BTHE.sizes()),
               c10::toString(b.out_BTHE.scalar_type()));
   const torch::NoGradGuard no_gradients;

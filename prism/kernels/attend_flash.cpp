@@ -50,7 +50,8 @@ Visible visible_to(const AttentionInput& input) {
       const int64_t first = seen.first_query_B.const_data_ptr<int32_t>()[b];
       const int64_t last = first + std::max(0, q_lengths_B.const_data_ptr<int32_t>()[b] - 1);
       const int64_t needed = last / seen.blocks.query_block_size - first / seen.blocks.query_block_size + 1;
-      PRISM_CHECK(needed <= rows, "block_mask", "expected rows for {} queries, {}; found {} rows of {}.",
+      PRISM_CHECK(needed <= rows, "block_mask",
+                  "expected rows for {} queries, {}; found {} rows of {}; pass a mask that was made for these queries.",
                   last - first + 1, needed, rows, seen.blocks.query_block_size);
     }
   }

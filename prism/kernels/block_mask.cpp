@@ -12,7 +12,8 @@ namespace {
 
 void check_block_sizes(int64_t query_block_size, int64_t key_block_size) {
   PRISM_CHECK(query_block_size > 0 && key_block_size > 0, "block_mask",
-              "expected blocks of at least one token; found {} queries and {} keys.", query_block_size, key_block_size);
+              "expected blocks of at least one token; found {} queries and {} keys; choose larger blocks.",
+              query_block_size, key_block_size);
 }
 
 /// Row by row of two masks' ascending lists. @param join  std::set_union or std::set_intersection.
@@ -20,7 +21,9 @@ template <class Join>
 BlockMask join_rows(const BlockMask& a, const BlockMask& b, Join join) {
   PRISM_CHECK(a.counts_BHM.sizes() == b.counts_BHM.sizes() && a.query_block_size == b.query_block_size &&
                   a.key_block_size == b.key_block_size,
-              "block_mask", "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}.",
+              "block_mask",
+              "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}; merge masks of "
+              "the same queries and keys.",
               a.counts_BHM.numel(), a.query_block_size, a.key_block_size, b.counts_BHM.numel(), b.query_block_size,
               b.key_block_size);
   constexpr int64_t kAnyBlock = std::numeric_limits<int32_t>::max();
@@ -65,7 +68,8 @@ BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int
 BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_size, int64_t key_block_size) {
   check_block_sizes(query_block_size, key_block_size);
   PRISM_CHECK(kept_BHMN.dim() == 4 && kept_BHMN.numel() > 0, "block_mask",
-              "expected [batch, heads, rows, key blocks] with something in it; found {}.", c10::str(kept_BHMN.sizes()));
+              "expected [batch, heads, rows, key blocks] with something in it; found {}; pass one flag for each block.",
+              c10::str(kept_BHMN.sizes()));
   const auto kept = kept_BHMN.to(torch::kBool);
   const auto counts_BHM = kept.sum(-1, /*keepdim=*/false, torch::kInt);
   // Kept blocks sort before the others, in their order.
@@ -89,20 +93,25 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
   const int64_t width = mask.indices_BHMN.size(3);
   for (int64_t row = 0; row < mask.counts_BHM.numel(); ++row) {
     const int64_t count = mask.counts_BHM.const_data_ptr<int32_t>()[row];
-    PRISM_CHECK(count >= 0 && count <= width, "block_mask", "expected rows with counts within 0-{}; found {}.", width,
+    PRISM_CHECK(count >= 0 && count <= width, "block_mask",
+                "expected rows with counts within 0-{}; found {}; pass a count of kept blocks for each row.", width,
                 count);
     const int32_t* index = mask.indices_BHMN.const_data_ptr<int32_t>() + row * width;
     for (int64_t i = 0; i < count; ++i)
-      PRISM_CHECK(index[i] < key_blocks && index[i] > (i == 0 ? -1 : index[i - 1]), "block_mask",
-                  "expected ascending block indices within 0-{}; found {} at {}.", key_blocks - 1, index[i], i);
+      PRISM_CHECK(
+          index[i] < key_blocks && index[i] > (i == 0 ? -1 : index[i - 1]), "block_mask",
+          "expected ascending block indices within 0-{}; found {} at {}; sort each row and leave repeated blocks out.",
+          key_blocks - 1, index[i], i);
   }
   return mask;
 }
 
 BlockMask spread_to_heads(const BlockMask& mask, int64_t heads) {
   const int64_t given = mask.counts_BHM.size(1);
-  PRISM_CHECK(given > 0 && heads % given == 0, "block_mask",
-              "expected a mask of {} heads, or of as many as they share in equal groups; found {}.", heads, given);
+  PRISM_CHECK(
+      given > 0 && heads % given == 0, "block_mask",
+      "expected a mask of {} heads, or of as many as they share in equal groups; found {}; repeat or group its heads.",
+      heads, given);
   if (given == heads) return mask;
   BlockMask spread = mask;
   spread.counts_BHM = mask.counts_BHM.repeat_interleave(heads / given, 1);
@@ -140,7 +149,8 @@ torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& firs
       first_query_B.unsqueeze(1) + torch::minimum(torch::arange(queries, long_options), last_query_B.unsqueeze(1));
   const auto row_BT =
       position_BT.floor_divide(mask.query_block_size) - first_query_B.unsqueeze(1).floor_divide(mask.query_block_size);
-  PRISM_CHECK(row_BT.max().item<int64_t>() < rows, "block_mask", "expected rows for {} queries; found {} rows of {}.",
+  PRISM_CHECK(row_BT.max().item<int64_t>() < rows, "block_mask",
+              "expected rows for {} queries; found {} rows of {}; pass a mask that was made for these queries.",
               queries, rows, mask.query_block_size);
   const auto row_BHTK = row_BT.view({batch, 1, queries, 1}).expand({batch, kept_BHMK.size(1), queries, key_blocks});
   const auto key_block_S = torch::arange(keys, long_options).floor_divide(mask.key_block_size);

@@ -110,15 +110,17 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
 void check(const char* operation, const Tensor& hidden, const Tensor& cast, const Tensor& labels) {
   PRISM_CHECK(
       hidden.dim() == 2 && labels.dim() == 1 && labels.size(0) == hidden.size(0) && cast.size(1) == hidden.size(1),
-      operation, "expected hidden [N, d], weight [V, d] and labels [N]; found {} rows and {} labels.", hidden.size(0),
-      labels.numel());
-  PRISM_CHECK(labels.scalar_type() == torch::kLong, operation, "expected int64 labels; found {}.",
+      operation,
+      "expected hidden [N, d], weight [V, d] and labels [N]; found {} rows and {} labels; pass a label for each row.",
+      hidden.size(0), labels.numel());
+  PRISM_CHECK(labels.scalar_type() == torch::kLong, operation, "expected int64 labels; found {}; convert them.",
               c10::toString(labels.scalar_type()));
   if (labels.numel() == 0) return;
   const auto [lowest, highest] = labels.aminmax();
   PRISM_CHECK(lowest.item<int64_t>() >= -1 && highest.item<int64_t>() < cast.size(0), operation,
-              "expected labels within 0-{}, or -1; found {}-{}.", cast.size(0) - 1, lowest.item<int64_t>(),
-              highest.item<int64_t>());
+              "expected labels within 0-{}, or -1; found {}-{}; compare the vocabularies of data and model, and leave "
+              "out with -1 what is not to count.",
+              cast.size(0) - 1, lowest.item<int64_t>(), highest.item<int64_t>());
 }
 
 }  // namespace

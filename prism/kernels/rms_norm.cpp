@@ -89,14 +89,15 @@ NormedSum add_rms_norm(const Tensor& x, const Tensor& branch, const Tensor& weig
   const auto type = x.scalar_type();
   PRISM_CHECK((type == torch::kFloat && (out == torch::kFloat || out == torch::kBFloat16)) ||
                   (type == torch::kDouble && out == type),
-              "rms_norm", "expected float32 to float32 or bfloat16, or float64 to float64; found {} to {}.",
+              "rms_norm", "expected float32 to float32 or bfloat16, or float64 to float64; found {} to {}; convert x.",
               c10::toString(type), c10::toString(out));
   PRISM_CHECK(weight.dim() == 1 && x.dim() >= 1 && weight.size(0) == x.size(-1) && weight.scalar_type() == type,
-              "rms_norm", "expected a gain of width {} and x's dtype; found width {} {}.", x.size(-1), weight.numel(),
-              c10::toString(weight.scalar_type()));
+              "rms_norm",
+              "expected a gain of width {} and x's dtype; found width {} {}; pass the gain of these features.",
+              x.size(-1), weight.numel(), c10::toString(weight.scalar_type()));
   PRISM_CHECK(!branch.defined() || (branch.sizes() == x.sizes() && branch.scalar_type() == out), "rms_norm",
-              "expected a branch of x's shape {} in {}; found {} in {}.", c10::str(x.sizes()), c10::toString(out),
-              c10::str(branch.sizes()), c10::toString(branch.scalar_type()));
+              "expected a branch of x's shape {} in {}; found {} in {}; add tensors of one shape and dtype.",
+              c10::str(x.sizes()), c10::toString(out), c10::str(branch.sizes()), c10::toString(branch.scalar_type()));
   if (x.numel() == 0 || type != torch::kFloat || row_kernels(x, out) == nullptr)
     return add_rms_norm_plain(x, branch, weight, eps, out);
   const auto branch_given = branch.defined() ? std::optional(branch) : std::nullopt;

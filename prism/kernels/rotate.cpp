@@ -63,14 +63,18 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
 int64_t check(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rotated) {
   PRISM_CHECK(cos.dim() >= 2 && cos.sizes() == sin.sizes() && cos.scalar_type() == torch::kFloat &&
                   cos.is_contiguous() && sin.is_contiguous(),
-              "rotate_heads", "expected two float32 tables of one shape, [T, D/2] or [B, T, D/2]; found {} and {}.",
+              "rotate_heads",
+              "expected two float32 tables of one shape, [T, D/2] or [B, T, D/2]; found {} and {}; pass cosines and "
+              "sines of the same angles.",
               c10::str(cos.sizes()), c10::str(sin.sizes()));
   const int64_t width = 2 * cos.size(-1);
   PRISM_CHECK(x.dim() == 3 && x.size(2) % width == 0 && rotated <= x.size(2) / width, "rotate_heads",
-              "expected [B, T, N D] with heads of D = {} and at least {} of them to rotate; found {}.", width, rotated,
-              c10::str(x.sizes()));
+              "expected [B, T, N D] with heads of D = {} and at least {} of them to rotate; found {}; reshape it to "
+              "whole heads.",
+              width, rotated, c10::str(x.sizes()));
   const int64_t rows = cos.dim() == 3 ? x.size(0) * x.size(1) : x.size(1);
-  PRISM_CHECK(cos.numel() / cos.size(-1) == rows, "rotate_heads", "expected tables for {} positions; found {}.", rows,
+  PRISM_CHECK(cos.numel() / cos.size(-1) == rows, "rotate_heads",
+              "expected tables for {} positions; found {}; make them for all positions.", rows,
               cos.numel() / cos.size(-1));
   return x.size(2) / width;
 }

@@ -50,8 +50,8 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
 }  // namespace
 
 Tensor swiglu(const Tensor& x) {
-  PRISM_CHECK(x.dim() >= 1 && x.size(-1) % 2 == 0, "swiglu", "expected [gate | up] of even width; found width {}.",
-              x.size(-1));
+  PRISM_CHECK(x.dim() >= 1 && x.size(-1) % 2 == 0, "swiglu",
+              "expected [gate | up] of even width; found width {}; join gate and up of one width.", x.size(-1));
   if (x.numel() == 0 || row_kernels(x, x.scalar_type()) == nullptr) return swiglu_plain(x);
   return SwigluFunction::apply(x);
 }

@@ -1,6 +1,7 @@
 #include "prism/layers/weight_list.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "prism/core/error.h"
 
@@ -68,6 +69,11 @@ void WeightVisitor::weight(const std::string& name, const Weight& weight, Weight
   PRISM_ASSERT(row == weight.shape()[0], "weights", "{} with {} rows, of which {} are described", full_name,
                weight.shape()[0], row);
   entries_.push_back({full_name, weight, std::move(traits), std::move(tensors), {use}});
+}
+
+int64_t parameter_count(const std::vector<WeightEntry>& weights) {
+  return std::accumulate(weights.begin(), weights.end(), int64_t{0},
+                         [](int64_t sum, const WeightEntry& entry) { return sum + entry.weight.numel(); });
 }
 
 void move_weights(const std::vector<WeightEntry>& weights, const torch::Device& device) {

@@ -124,6 +124,9 @@ std::vector<WeightEntry> weights_of(const Module& module) {
   return visitor.take();
 }
 
+/// Values of all of them: what a model's parameters count.
+int64_t parameter_count(const std::vector<WeightEntry>& weights);
+
 /// Moves or converts all of them.
 void move_weights(const std::vector<WeightEntry>& weights, const torch::Device& device);
 void convert_weights(const std::vector<WeightEntry>& weights, torch::ScalarType type);

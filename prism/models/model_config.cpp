@@ -121,16 +121,19 @@ void complete(ModelConfig& config) {
     PRISM_CHECK(size > 0 && size <= kLargest, "model", "model.{}: expected a size within 1-{}; found {}; change it.",
                 name, kLargest, size);
   for (const auto& [name, value] : {std::pair{"norm_eps", config.norm_eps}, {"init_std", config.init_std}})
-    PRISM_CHECK(value > 0 && value <= 1, "model", "{}: expected a number above 0 and at most 1; found {}; change it.",
-                name, value);
+    PRISM_CHECK(value > 0 && value <= 1, "model",
+                "model.{}: expected a number above 0 and at most 1; found {}; change it.", name, value);
   PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", "model",
               "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
   PRISM_CHECK(!config.layers.empty(), "model", "expected at least one layer; found none; give a schedule or layers.");
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto& layer = config.layers[i];
-    for (const int64_t size : {layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width})
-      PRISM_CHECK(size >= 0 && size <= kLargest, "model", "layer {}: expected sizes within 0-{}; found {}; change it.",
-                  i, kLargest, size);
+    for (const auto& [name, size] : {std::pair{"heads", layer.heads},
+                                     {"kv_heads", layer.kv_heads},
+                                     {"head_dim", layer.head_dim},
+                                     {"ffn.width", layer.ffn.width}})
+      PRISM_CHECK(size >= 0 && size <= kLargest, "model",
+                  "layer {}: {}: expected a size within 0-{}; found {}; change it.", i, name, kLargest, size);
   }
   // The rules are about models whose heads split d_model; another geometry is free.
   const bool split = std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {

@@ -42,10 +42,11 @@ torch::Tensor Trunk::embed(const torch::Tensor& tokens_BT, const ForwardContext&
 torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContext& given) const {
   const int64_t past = given.cache != nullptr ? given.cache->length() : 0, tokens = tokens_BT.size(1);
   PRISM_CHECK(past + tokens <= config_.context, "decoder",
-              "expected at most {} positions, the model's context; found {}.", config_.context, past + tokens);
+              "expected at most {} positions, the model's context; found {}; shorten the input.", config_.context,
+              past + tokens);
   const auto [lowest, highest] = tokens_BT.aminmax();
   PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "decoder",
-              "expected token ids within 0-{}; found {}-{}; does the tokenizer belong to this model?",
+              "expected token ids within 0-{}; found {}-{}; use the tokenizer that belongs to this model.",
               config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
   const ForwardContext context = on_device(given, device());
   Residual residual{embed(tokens_BT, context, past), {}};

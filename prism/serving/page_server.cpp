@@ -55,11 +55,12 @@ Response refuse(http::status status, const std::string& sentence) {
 
 Response answer(const Request& request, const std::function<ServedPage()>& page) {
   if (!is_local(std::string(request[http::field::host])))
-    return refuse(http::status::forbidden, "expected 127.0.0.1 or localhost as the host; found another.");
+    return refuse(http::status::forbidden,
+                  "expected 127.0.0.1 or localhost as the host; found another; open http://localhost.");
   if (request.method() != http::verb::get && request.method() != http::verb::head)
-    return refuse(http::status::method_not_allowed, "expected GET or HEAD; found another method.");
+    return refuse(http::status::method_not_allowed, "expected GET or HEAD; found another method; use GET.");
   if (!is_page({request.target().data(), request.target().size()}))
-    return refuse(http::status::not_found, "expected /; found another path.");
+    return refuse(http::status::not_found, "expected /; found another path; open /.");
   try {
     auto served = page();
     auto response = make_response(http::status::ok, "text/html; charset=utf-8", std::move(served.html));

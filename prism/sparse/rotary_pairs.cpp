@@ -49,7 +49,8 @@ std::vector<double> multi_axis_angles(std::span<const double> angles, const Axis
   PRISM_CHECK(!counts.empty() && *std::min_element(counts.begin(), counts.end()) >= 0 &&
                   sum == static_cast<int64_t>(angles.size()) && steps.size() == counts.size(),
               "rotary",
-              "expected sections that add up to {} pairs and a step for each; found a sum of {} in {} and {} steps.",
+              "expected sections that add up to {} pairs and a step for each; found a sum of {} in {} and {} steps; "
+              "change the sections.",
               angles.size(), sum, counts.size(), steps.size());
   std::vector<double> turned;
   const auto axes = static_cast<int64_t>(counts.size());

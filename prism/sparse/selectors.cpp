@@ -118,7 +118,7 @@ const Preset& find_preset(const Entry& entry, const std::string& name) {
 Json without_preset(const Entry& entry, const Json& settings) {
   const auto given = settings.find(kPreset);
   if (entry.presets.empty() || given == settings.end()) return settings;
-  PRISM_CHECK(given->is_string(), entry.name, "preset: expected a name; found {}.", given->dump());
+  PRISM_CHECK(given->is_string(), entry.name, "preset: expected a name; found {}; choose one.", given->dump());
   Json all = *given == kChanged ? Json::object() : find_preset(entry, given->get<std::string>()).settings;
   all.update(settings);
   all.erase(kPreset);

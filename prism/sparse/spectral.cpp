@@ -80,10 +80,12 @@ class SpectralSelector : public Selector {
     const SelectorLengths lengths(input);
     check_readable(input);
     const int64_t batch = input.q_BTHD.size(0), heads = input.heads(), groups = input.k_BGSD.size(1);
-    PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
-                    state.keys_BG.size() == static_cast<size_t>(batch * groups),
-                "spectral", "expected the heads that the state was made for, {} and {}; found {} and {}.",
-                state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
+    PRISM_CHECK(
+        state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
+            state.keys_BG.size() == static_cast<size_t>(batch * groups),
+        "spectral",
+        "expected the heads that the state was made for, {} and {}; found {} and {}; make a state for each layer.",
+        state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
     const int64_t rows = lengths.most_rows(options_.blocks.queries());
     at::parallel_for(0, batch * groups, 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {

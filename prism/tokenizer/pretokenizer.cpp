@@ -45,17 +45,18 @@ SplitStep split_step(const json& split, const std::string& source) {
   const std::string behavior = split.value("behavior", json("nothing")).dump();
   PRISM_CHECK(behavior == "\"Isolated\"" && !flag(split, "invert", false), "tokenizer",
               "{}: expected a Split whose behavior is \"Isolated\", not inverted; found behavior {}, invert {}; other "
-              "kinds are not supported.",
+              "kinds are not supported, choose another tokenizer.",
               source, behavior, flag(split, "invert", false));
   const json pattern = split.value("pattern", json());
   const bool regex = pattern.is_object() && pattern.contains("Regex") && pattern["Regex"].is_string();
   const bool text = pattern.is_object() && pattern.contains("String") && pattern["String"].is_string();
   PRISM_CHECK(regex || text, "tokenizer",
-              "{}: expected a Split with a pattern {{\"Regex\": ...}} or {{\"String\": ...}}; found {}.", source,
-              pattern.dump());
+              "{}: expected a Split with a pattern {{\"Regex\": ...}} or {{\"String\": ...}}; found {}; give one.",
+              source, pattern.dump());
   if (regex) return step_for_pattern(pattern["Regex"].get<std::string>(), source);
   const std::string literal = pattern["String"].get<std::string>();
-  PRISM_CHECK(!literal.empty(), "tokenizer", "{}: expected a Split at some text; found one at \"\".", source);
+  PRISM_CHECK(!literal.empty(), "tokenizer",
+              "{}: expected a Split at some text; found one at \"\"; change its pattern.", source);
   return {Kind::regex, Regex(quote(literal), source)};
 }
 
@@ -76,11 +77,9 @@ bool add_step(const json& part, const std::string& source, std::vector<SplitStep
   } else if (kind == "Digits") {
     steps.push_back({flag(part, "individual_digits", false) ? Kind::single_digits : Kind::digit_runs, std::nullopt});
   } else {
-    throw InputError(
-        "tokenizer",
-        fmt::format("{}: expected a pre_tokenizer of the kinds ByteLevel, Split and Digits; found {}; only "
-                    "byte-level BPE tokenizers are supported.",
-                    source, kind));
+    throw InputError("tokenizer", fmt::format("{}: expected a pre_tokenizer of the kinds ByteLevel, Split and Digits; "
+                                              "found {}; only byte-level BPE tokenizers are supported, choose one.",
+                                              source, kind));
   }
   return false;
 }
@@ -90,17 +89,18 @@ bool add_step(const json& part, const std::string& source, std::vector<SplitStep
 Pretokenizer Pretokenizer::from_json(const json& value, const std::string& source) {
   Pretokenizer result;
   const json parts = kind_of(value) == "Sequence" ? value.value("pretokenizers", json::array()) : json::array({value});
-  PRISM_CHECK(parts.is_array(), "tokenizer", "{}: expected \"pretokenizers\" to be a list; found {}.", source,
+  PRISM_CHECK(parts.is_array(), "tokenizer", "{}: expected \"pretokenizers\" to be a list; found {}; give one.", source,
               parts.type_name());
   bool byte_level = false;
   for (const auto& part : parts) {
-    PRISM_CHECK(!byte_level, "tokenizer", "{}: expected ByteLevel to be the last pre_tokenizer; found {} after it.",
-                source, kind_of(part));
+    PRISM_CHECK(!byte_level, "tokenizer",
+                "{}: expected ByteLevel to be the last pre_tokenizer; found {} after it; move it to the end.", source,
+                kind_of(part));
     byte_level = add_step(part, source, result.steps_);
   }
   PRISM_CHECK(byte_level, "tokenizer",
               "{}: expected a pre_tokenizer that ends in ByteLevel; found {}; only byte-level BPE tokenizers are "
-              "supported.",
+              "supported, choose one.",
               source, kind_of(value));
   return result;
 }
@@ -110,7 +110,8 @@ Pretokenizer Pretokenizer::from_pattern(const std::string& pattern) {
 }
 
 std::string Pretokenizer::json_for_pattern(const std::string& pattern) {
-  PRISM_CHECK(!pattern.empty(), "tokenizer", "expected a pattern: gpt2, llama3 or a regular expression; found none.");
+  PRISM_CHECK(!pattern.empty(), "tokenizer",
+              "expected a pattern: gpt2, llama3 or a regular expression; found none; choose one of them.");
   const std::string byte_level = R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":)";
   if (pattern == "gpt2") return byte_level + "true}";
   const std::string regex = pattern == "llama3" ? std::string(kLlama3Pattern) : pattern;

@@ -107,11 +107,10 @@ void Tokenizer::Impl::read_tokens(const std::string& source) {
   }
   for (int byte = 0; byte < 256; ++byte) {
     const char letter = static_cast<char>(byte);
-    PRISM_CHECK(
-        model_ids.contains(std::string_view(&letter, 1)), "tokenizer",
-        "{}: expected a token for each of the 256 bytes, so that every text can be encoded; found none for byte "
-        "0x{:02X} ({}).",
-        source, byte, in_quotes(byte_character(static_cast<uint8_t>(byte))));
+    PRISM_CHECK(model_ids.contains(std::string_view(&letter, 1)), "tokenizer",
+                "{}: expected a token for each of the 256 bytes, so that every text can be encoded; found none for "
+                "byte 0x{:02X} ({}); add it to the vocabulary.",
+                source, byte, in_quotes(byte_character(static_cast<uint8_t>(byte))));
   }
 }
 
@@ -136,14 +135,16 @@ void Tokenizer::Impl::read_added(const std::string& source) {
   for (const auto& token : file.added) {
     const auto id = static_cast<size_t>(token.id);
     const auto* in_model = find_spelling(token.content);
-    PRISM_CHECK(in_model == nullptr || in_model->id == token.id, "tokenizer",
-                "{}: expected the added token {} to have the id it has in the vocabulary, {}; found {}.", source,
-                in_quotes(token.content), in_model->id, token.id);
-    PRISM_CHECK(in_model != nullptr || taken[id] == 0, "tokenizer",
-                "{}: expected the added token {} to have an id of its own; found {}, which is that of {}.", source,
-                in_quotes(token.content), token.id, in_quotes(bytes[id]));
+    PRISM_CHECK(
+        in_model == nullptr || in_model->id == token.id, "tokenizer",
+        "{}: expected the added token {} to have the id it has in the vocabulary, {}; found {}; change it to that.",
+        source, in_quotes(token.content), in_model->id, token.id);
+    PRISM_CHECK(
+        in_model != nullptr || taken[id] == 0, "tokenizer",
+        "{}: expected the added token {} to have an id of its own; found {}, which is that of {}; change one of them.",
+        source, in_quotes(token.content), token.id, in_quotes(bytes[id]));
     PRISM_CHECK(added_ids.emplace(token.content, token.id).second, "tokenizer",
-                "{}: expected every added token once; found {} twice.", source, in_quotes(token.content));
+                "{}: expected every added token once; found {} twice; remove one.", source, in_quotes(token.content));
     taken[id] = 1;
     special[id] = token.special;
     bytes[id] = token.content;
@@ -159,7 +160,8 @@ void Tokenizer::Impl::read_merges(const std::string& source) {
   const auto id_of = [&](const std::optional<std::string>& part, size_t rank) {
     const auto found = part ? model_ids.find(*part) : model_ids.end();
     PRISM_CHECK(found != model_ids.end(), "tokenizer",
-                "{}: expected merge {} ({} {}) to join tokens of the vocabulary into one; found one that is not in it.",
+                "{}: expected merge {} ({} {}) to join tokens of the vocabulary into one; found one that is not in it; "
+                "add it to the vocabulary, or remove the merge.",
                 source, rank, file.merges[rank].first, file.merges[rank].second);
     return found->second;
   };
@@ -285,8 +287,8 @@ std::optional<int32_t> Tokenizer::find(std::string_view content) const {
 }
 
 std::string_view Tokenizer::bytes(int32_t id) const {
-  PRISM_CHECK(id >= 0 && id < vocab_size(), "tokenizer", "expected token ids from 0 to {}; found {}.", vocab_size() - 1,
-              id);
+  PRISM_CHECK(id >= 0 && id < vocab_size(), "tokenizer",
+              "expected token ids from 0 to {}; found {}; use those of this tokenizer.", vocab_size() - 1, id);
   return impl_->bytes[static_cast<size_t>(id)];
 }
 

@@ -13,16 +13,16 @@ using nlohmann::json;
 
 const json& member(const json& object, const char* name, json::value_t type, const std::string& source) {
   const auto found = object.find(name);
-  PRISM_CHECK(found != object.end(), "tokenizer", "{}: expected a member \"{}\"; found none; is this a tokenizer.json?",
+  PRISM_CHECK(found != object.end(), "tokenizer", "{}: expected a member \"{}\"; found none; name a tokenizer.json.",
               source, name);
-  PRISM_CHECK(found->type() == type, "tokenizer", "{}: expected \"{}\" to be of type {}; found {}.", source, name,
-              json(type).type_name(), found->type_name());
+  PRISM_CHECK(found->type() == type, "tokenizer", "{}: expected \"{}\" to be of type {}; found {}; correct it.", source,
+              name, json(type).type_name(), found->type_name());
   return *found;
 }
 
 int32_t token_id(const json& value, const std::string& token, const std::string& source) {
   PRISM_CHECK(value.is_number_integer() && value >= 0 && value < kMaxTokens, "tokenizer",
-              "{}: expected the id of token {} to be a whole number from 0 to {}; found {}.", source,
+              "{}: expected the id of token {} to be a whole number from 0 to {}; found {}; correct it.", source,
               json(token).dump(), kMaxTokens - 1, value.dump());
   return value.get<int32_t>();
 }
@@ -30,13 +30,16 @@ int32_t token_id(const json& value, const std::string& token, const std::string&
 /// Refuses what would change ids and is not supported.
 void check_model(const json& model, const std::string& source) {
   const json type = model.value("type", json("BPE"));
-  PRISM_CHECK(type == "BPE", "tokenizer",
-              "{}: expected a model of type \"BPE\"; found {}; other kinds are not supported.", source, type.dump());
+  PRISM_CHECK(
+      type == "BPE", "tokenizer",
+      "{}: expected a model of type \"BPE\"; found {}; other kinds are not supported, choose another tokenizer.",
+      source, type.dump());
   const auto require_none = [&](const char* name, const json& none) {
     const auto value = model.find(name);
-    PRISM_CHECK(value == model.end() || value->is_null() || *value == none, "tokenizer",
-                "{}: expected the model's \"{}\" to be null or {}; found {}; it is not supported.", source, name,
-                none.dump(), value->dump());
+    PRISM_CHECK(
+        value == model.end() || value->is_null() || *value == none, "tokenizer",
+        "{}: expected the model's \"{}\" to be null or {}; found {}; it is not supported, choose another tokenizer.",
+        source, name, none.dump(), value->dump());
   };
   require_none("dropout", 0.0);
   require_none("continuing_subword_prefix", "");
@@ -57,7 +60,7 @@ void read_vocab(const json& vocab, const std::string& source, TokenizerFile& fil
   std::sort(file.vocab.begin(), file.vocab.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (size_t i = 1; i < file.vocab.size(); ++i) {
     PRISM_CHECK(file.vocab[i].id != file.vocab[i - 1].id, "tokenizer",
-                "{}: expected every token to have an id of its own; found {} and {} at {}.", source,
+                "{}: expected every token to have an id of its own; found {} and {} at {}; change one of them.", source,
                 json(file.vocab[i - 1].spelling).dump(), json(file.vocab[i].spelling).dump(), file.vocab[i].id);
   }
 }
@@ -72,26 +75,27 @@ void read_merges(const json& merges, const std::string& source, TokenizerFile& f
     const std::string text = merge.is_string() ? merge.get<std::string>() : "";
     const size_t space = text.find(' ');
     PRISM_CHECK(space != std::string::npos && text.find(' ', space + 1) == std::string::npos, "tokenizer",
-                "{}: expected merge {} to be \"a b\" or [\"a\", \"b\"]; found {}.", source, file.merges.size(),
-                merge.dump());
+                "{}: expected merge {} to be \"a b\" or [\"a\", \"b\"]; found {}; correct it.", source,
+                file.merges.size(), merge.dump());
     file.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
   }
 }
 
 void read_added(const json& list, const std::string& source, TokenizerFile& file) {
   for (const auto& row : list) {
-    PRISM_CHECK(row.is_object(), "tokenizer", "{}: expected every added token to be an object; found {}.", source,
-                row.dump());
+    PRISM_CHECK(row.is_object(), "tokenizer", "{}: expected every added token to be an object; found {}; correct it.",
+                source, row.dump());
     AddedToken token;
     token.content = member(row, "content", json::value_t::string, source).get<std::string>();
     check_not_empty(token.content, source);
-    PRISM_CHECK(row.contains("id"), "tokenizer", "{}: expected the added token {} to have an id; found none.", source,
+    PRISM_CHECK(row.contains("id"), "tokenizer",
+                "{}: expected the added token {} to have an id; found none; give it one.", source,
                 json(token.content).dump());
     token.id = token_id(row["id"], token.content, source);
     const auto flag = [&](const char* name) {
       const auto value = row.find(name);
       PRISM_CHECK(value == row.end() || value->is_boolean(), "tokenizer",
-                  "{}: expected \"{}\" of the added token {} to be true or false; found {}.", source, name,
+                  "{}: expected \"{}\" of the added token {} to be true or false; found {}; correct it.", source, name,
                   json(token.content).dump(), value->dump());
       return value != row.end() && value->get<bool>();
     };
@@ -140,8 +144,9 @@ void check_kinds(const json& root, const std::string& source) {
   const json decoder = root.value("decoder", json());
   const json type = decoder.is_object() ? decoder.value("type", json()) : json();
   PRISM_CHECK(type == "ByteLevel", "tokenizer",
-              "{}: expected a decoder of type \"ByteLevel\"; found {}; other kinds are not supported.", source,
-              type.dump());
+              "{}: expected a decoder of type \"ByteLevel\"; found {}; other kinds are not supported, choose another "
+              "tokenizer.",
+              source, type.dump());
 }
 
 std::string merge_text(const std::pair<std::string, std::string>& merge) {
@@ -171,7 +176,8 @@ std::string join_rows(const Rows& rows, const char* indent, Text text) {
 TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& source) {
   // Not Json: its objects are lists, in which the vocabulary's members would be sought one by one.
   auto root = parse_json<json>(text, source);
-  PRISM_CHECK(root.is_object(), "tokenizer", "{}: expected an object; found {}.", source, root.type_name());
+  PRISM_CHECK(root.is_object(), "tokenizer", "{}: expected an object; found {}; name a tokenizer.json.", source,
+              root.type_name());
   const json& model = member(root, "model", json::value_t::object, source);
   check_model(model, source);
   check_kinds(root, source);

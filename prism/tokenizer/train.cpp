@@ -24,15 +24,17 @@ void check(const BpeTrainOptions& options, int threads) {
               options.special_tokens.size(), options.vocab_size);
   PRISM_CHECK(options.vocab_size <= kMaxTokens, "train_bpe", "expected a vocab_size of at most {}; found {}; lower it.",
               kMaxTokens, options.vocab_size);
-  PRISM_CHECK(options.min_frequency >= 0, "train_bpe", "expected a min_frequency of at least 0; found {}.",
+  PRISM_CHECK(options.min_frequency >= 0, "train_bpe",
+              "expected a min_frequency of at least 0; found {}; choose 2, the default, or another.",
               options.min_frequency);
-  PRISM_CHECK(threads >= 1, "train_bpe", "expected at least one thread; found {}.", threads);
+  PRISM_CHECK(threads >= 1, "train_bpe", "expected at least one thread; found {}; choose 1 or more.", threads);
   std::set<std::string> seen;
   for (const auto& token : options.special_tokens) {
     PRISM_CHECK(!token.empty() && find_invalid_utf8(token) == std::string::npos, "train_bpe",
-                "expected special tokens to be text; found {}.",
+                "expected special tokens to be text; found {}; write text.",
                 token.empty() ? "an empty one" : "one that is no UTF-8");
-    PRISM_CHECK(seen.insert(token).second, "train_bpe", "expected every special token once; found {} twice.", token);
+    PRISM_CHECK(seen.insert(token).second, "train_bpe",
+                "expected every special token once; found {} twice; leave one out.", token);
   }
 }
 
@@ -66,7 +68,7 @@ Tokenizer train_bpe(const TextSupply& source, const BpeTrainOptions& options, in
   };
   const auto pretokenizer = Pretokenizer::from_pattern(options.pattern);
   const auto words = count_words(source, pretokenizer, threads, [&](int64_t bytes) { report(Phase::read, bytes, 0); });
-  PRISM_CHECK(words.size() > 0, "train_bpe", "expected text to learn from; found none.");
+  PRISM_CHECK(words.size() > 0, "train_bpe", "expected text to learn from; found none; name a file that holds some.");
 
   MergeLearner learner(words, options.special_tokens);
   while (learner.size() < options.vocab_size && learner.step(options.min_frequency)) {

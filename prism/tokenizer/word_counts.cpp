@@ -126,7 +126,8 @@ void WordCounts::add(std::string_view word, int64_t count) {
       return;
     }
   }
-  PRISM_CHECK(entries_.size() < kEmpty, "train_bpe", "expected fewer than {} different words; found more.", kEmpty);
+  PRISM_CHECK(entries_.size() < kEmpty, "train_bpe",
+              "expected fewer than {} different words; found more; train on less text.", kEmpty);
   slots_[slot] = static_cast<uint32_t>(entries_.size());
   entries_.push_back({hash, bytes_.size(), word.size(), count});
   bytes_ += word;

@@ -168,11 +168,11 @@ void LanguageModelling::initialise(const Recipe& recipe) {
   try {
     load(folder);
   } catch (const InputError& error) {
-    throw InputError(
-        "train", fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); heads may "
-                             "differ, but not d_model, layers, feed-forward widths, what all heads or all key/value "
-                             "heads are wide together, nor norms of queries and keys.",
-                             error.reason()));
+    throw InputError("train",
+                     fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); change the "
+                                 "recipe: heads may differ, but not d_model, layers, feed-forward widths, what all "
+                                 "heads or all key/value heads are wide together, nor norms of queries and keys.",
+                                 error.reason()));
   }
 }
 

@@ -43,8 +43,7 @@ int64_t activation_bytes(const std::vector<WeightEntry>& weights, int64_t tokens
 
 void check_training_memory(const std::vector<WeightEntry>& weights, const Recipe& recipe, torch::ScalarType type) {
   constexpr int64_t kStateBytes = 16;  // float32 weight, gradient and two moments
-  int64_t parameters = 0;
-  for (const auto& entry : weights) parameters += entry.weight.numel();
+  const int64_t parameters = parameter_count(weights);
   check_memory(parameters, kStateBytes);
   const int64_t tokens = recipe.train.batch_rows * recipe.model.context;
   const auto state = static_cast<double>(kStateBytes * parameters),

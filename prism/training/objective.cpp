@@ -7,9 +7,7 @@
 namespace prism {
 
 int64_t Objective::parameters() const {
-  int64_t count = 0;
-  for (const auto& entry : weights()) count += entry.weight.numel();
-  return count;
+  return parameter_count(weights());
 }
 
 int64_t Objective::flops_per_token() const {

@@ -45,6 +45,9 @@ void RunFolder::check_unused(Start start) const {
     PRISM_CHECK(ours, "train", "expected an empty folder; found {} in {}; choose another --out.",
                 entry.path().filename().string(), path_.string());
   }
+  const auto foreign = restarts ? checkpoints_.foreign_entry() : std::nullopt;
+  PRISM_CHECK(!foreign, "train", "expected checkpoints alone where --restart deletes them; found {}; move it away.",
+              foreign->string());
 }
 
 void RunFolder::check_is_apart(const fs::path& used) const {

@@ -1,13 +1,17 @@
 // What a machine's costs are kept in: a file that every run decides by.
 #include "prism/bench/prefill_cost.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
+#include "prism/core/stop.h"
 #include "prism/kernels/simd/isa.h"
+#include "tests/core/child_process.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
@@ -99,6 +103,18 @@ TEST_F(MachineCostsTest, AreOnlyOfShapesWhoseBlocksCanBeLeftOut) {
   EXPECT_TRUE(costs_of({{.type = torch::kFloat, .head_dim = 12}, {.type = torch::kDouble}}).costs.empty());
   EXPECT_EQ(measured_, 0);
   EXPECT_TRUE(costs_of({}).costs.empty());
+  EXPECT_FALSE(fs::exists(file()));
+}
+
+TEST_F(MachineCostsTest, AreNotKeptOfAMeasurementThatWasStopped) {
+  ChildProcess child([&](const auto&) {
+    at::set_num_threads(1);  // other threads are lost in a fork
+    catch_stop_signals();
+    std::raise(SIGINT);
+    const std::string sentence = message_of<FailedError>([] { machine_prefill_costs({kNarrow}); });
+    ::_exit(sentence.find("stopped by a signal; nothing was measured") == std::string::npos ? 1 : 0);
+  });
+  EXPECT_EQ(child.wait(), 0);
   EXPECT_FALSE(fs::exists(file()));
 }
 

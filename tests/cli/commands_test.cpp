@@ -1,6 +1,7 @@
 // Every command but train as a user meets it: its help, its result, and one sentence for every wrong input.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -65,18 +66,6 @@ TEST(Output, ThatIsClosedIsAFailure) {
   }
 }
 
-TEST(TokenizeCommand, StopsAtASignalWhateverTheSizeOfItsShards) {
-  const auto& shop = Workshop::folder();
-  const TemporaryFolder own;
-  const pid_t child = start_prism({"tokenize", (shop / "text.txt").string(), "--tokenizer",
-                                   (shop / "tokenizer").string(), "--shard-tokens", "1", "--out", "out"},
-                                  own.path());
-  while (!fs::exists(own.path() / "out/.partial/train_000001.bin")) ::usleep(1000);
-  ::kill(child, SIGTERM);
-  expect_sentence(wait_for(child, own.path()), 1, {"stopped by a signal"});
-  EXPECT_FALSE(fs::exists(own.path() / "out"));
-}
-
 TEST(Info, AgreesWithItselfAsJson) {
   const auto json = Json::parse(run({"info", trained(), "--json"}).out);
   EXPECT_EQ(json["layers"].size(), 2u);
@@ -91,6 +80,12 @@ TEST(Info, AgreesWithItselfAsJson) {
   write_text(Workshop::folder() / "without_data.json", recipe.dump());
   expect_sentence(run({"info", "without_data.json"}), 2, {"--vocab-size"});
   expect_sentence(run({"info", "data"}), 2, {"config.json"});
+}
+
+TEST(Info, NeedsAModelWithAName) {
+  expect_sentence(run({"info", ""}), 2, {"MODEL", "found nothing"});
+  expect_sentence(run({"info"}), 2, {"MODEL or --machine", "neither"});
+  expect_sentence(run({"info", "--machine", "recipe.json"}), 2, {"both"});
 }
 
 TEST(Info, OfTheMachineNamesItsLimits) {
@@ -299,14 +294,36 @@ TEST(Eval, ScoresTheFirstDocumentsIfAskedTo) {
   expect_sentence(run({"eval", trained(), "text.txt", "--documents", "-1"}), 2, {"document", "-1"});
 }
 
+/// Commands that are done in a moment, MODEL a run.
+const std::vector<std::string> kBriefCommands[] = {
+    {"generate", "MODEL", "The river", "--threads", "1", "--seed", "5"},
+    {"eval", "MODEL", "text.txt", "--threads", "1", "--json"},
+    {"analyse", "entropy", "MODEL", "text.txt", "--threads", "1"},
+    {"info", "recipe.json"},
+    {"report", "MODEL", "--out", "quiet.html"},
+    {"tokenizer", "encode", "--tokenizer", "tokenizer", "text.txt"},
+    {"tokenizer", "train", "text.txt", "--vocab-size", "290", "--out", "quiet_tokenizer", "--force"},
+    {"bench", "attention", "--tokens", "16", "--head-dims", "16", "--threads", "1", "--json"},
+};
+
 TEST(Quiet, LeavesResultsAndFailuresAlone) {
-  const std::vector<std::string> words = {"generate", trained(), "The river", "--threads", "1", "--seed", "5"};
-  auto silent = words;
-  silent.push_back("--quiet");
-  const auto told = run(words), quiet = run(silent);
-  EXPECT_EQ(quiet.out, told.out);
-  EXPECT_NE(told.err, "");
-  EXPECT_EQ(quiet.err, "");
+  for (auto words : kBriefCommands) {
+    for (auto& word : words) word = word == "MODEL" ? trained() : word;
+    const auto told = run(words);
+    words.emplace_back("--quiet");
+    const auto quiet = run(words);
+    EXPECT_EQ(quiet.status, 0) << words[0] << ": " << quiet.err;
+    EXPECT_EQ(quiet.err, "") << words[0];
+    if (words[0] != "bench" && words[0] != "eval") {
+      EXPECT_EQ(quiet.out, told.out) << words[0];
+    }
+  }
+  EXPECT_NE(run({"generate", trained(), "The river"}).err, "") << "without it, speeds are told";
+  const std::vector<std::string> train = {"train", "--recipe",       "recipe.json", "--threads",
+                                          "1",     "--train.tokens", "1024",        "--out"};
+  auto words = train;
+  words.insert(words.end(), {"quiet_run", "--quiet"});
+  EXPECT_EQ(run(words).err, "");
   expect_sentence(run({"generate", "nowhere", "The", "--quiet"}), 2, {"nowhere"});
 }
 
@@ -314,6 +331,10 @@ TEST(Messages, ShowNoControlCharactersAndCutLongValues) {
   const auto outcome = run({"generate", "\x1b[2Jno\rwhere", "The"});
   expect_sentence(outcome, 2, {"\uFFFD[2Jno"});
   EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos);
+  const auto lines = run({"generate", "no\n[train] where", "The"});
+  expect_sentence(lines, 2, {"no [train] where"});
+  EXPECT_EQ(std::count(lines.err.begin(), lines.err.end(), '\n'), 1)
+      << "a name begins no line of its own: " << lines.err;
   const auto cut = run({"generate", trained(), "The", "--prefill", std::string(50000, 'x')});
   EXPECT_EQ(cut.status, 2);
   EXPECT_LT(cut.err.size(), 1200u) << cut.err.substr(0, 100);
@@ -358,25 +379,6 @@ TEST(Eval, PairsTheDocumentsOfTwoModels) {
   EXPECT_GT(rows[2]["low"].get<double>(), 0) << "the last weights predict better than the first";
   EXPECT_EQ(rows[2]["documents"], rows[0]["documents"]);
   EXPECT_NE(run(words).out.find("95% interval"), std::string::npos);
-}
-
-TEST(Eval, OfASilentPipeStopsAtASignal) {
-  const auto& shop = Workshop::folder();
-  trained();
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  const TemporaryFolder own;
-  const pid_t child = start_prism({"eval", (shop / "trained").string(), "--task", "perplexity", "-", "--threads", "1"},
-                                  own.path(), [&] {
-                                    ::dup2(ends[0], STDIN_FILENO);
-                                    ::close(ends[1]);
-                                  });
-  ::usleep(1500000);
-  ::kill(child, SIGTERM);
-  const auto outcome = wait_for(child, own.path());
-  ::close(ends[0]);
-  ::close(ends[1]);
-  EXPECT_TRUE(outcome.status == 1 || outcome.status == 128 + SIGTERM) << outcome.status << outcome.err;
 }
 
 TEST(EvalInput, ThatIsWrongGetsASentence) {

@@ -56,6 +56,16 @@ TEST_F(TokenizerCommand, TrainsOnStandardInputAsOnTheFile) {
   EXPECT_EQ(read_text(path("again/tokenizer.json")), read_text(path("made/tokenizer.json")));
 }
 
+TEST_F(TokenizerCommand, CountsTheTextOfAPackedFileUnpacked) {
+  ASSERT_EQ(std::system(("xz -k " + path("text.txt").string()).c_str()), 0);
+  const auto of = [&](const std::string& name) {
+    return run({"train", name, "--vocab-size", "275", "--out", "made", "--force"}).err;
+  };
+  const std::string plain = of("text.txt"), packed = of("text.txt.xz");
+  EXPECT_CONTAINS(plain, "read: 1.8KB of text");
+  EXPECT_EQ(packed.substr(0, packed.find('\n')), plain.substr(0, plain.find('\n')));
+}
+
 TEST_F(TokenizerCommand, ReplacesAFileOnlyWhenForced) {
   const std::string before = read_text(path("made/tokenizer.json"));
   expect_refused(run({"train", "text.txt", "--vocab-size", "270", "--out", "made"}), 2,

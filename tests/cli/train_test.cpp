@@ -50,6 +50,10 @@ TEST(Train, RestartsInAFolderWhoseRunDidNotEnd) {
   write_text(Workshop::folder() / "restarted/mine.txt", "x");
   expect_sentence(with({"--restart"}), 2, {"mine.txt"});
   fs::remove(Workshop::folder() / "restarted/mine.txt");
+  fs::create_directory(Workshop::folder() / "restarted/checkpoints");
+  write_text(Workshop::folder() / "restarted/checkpoints/mine.txt", "x");
+  expect_sentence(with({"--restart"}), 2, {"checkpoints/mine.txt", "move it away"});
+  fs::remove(Workshop::folder() / "restarted/checkpoints/mine.txt");
   expect_sentence(with({"--restart", "--init", "restarted"}), 2, {"init outside restarted"});
   write_text(Workshop::folder() / "restarted/records.jsonl", "no records\n");
   EXPECT_EQ(with({"--restart"}).status, 0);
@@ -345,6 +349,7 @@ TEST(TrainLoss, ThatIsNotFiniteStopsTheRunNamingStepAndCheckpoint) {
   const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "diverged", "--threads", "1",
                             "--train.learning_rate", "1e30", "--train.warmup_share", "0", "--train.clip", "0"});
   expect_sentence(outcome, 1, {"finite loss", "at step", "windows", "checkpoint"});
+  EXPECT_EQ(outcome.err.find("-nan"), std::string::npos) << outcome.err;
 }
 
 TEST(TrainTokenizer, OtherThanTheOneThatMadeTheShardsIsRefused) {

@@ -81,6 +81,11 @@ TEST(Fields, NameTheNearestKnownFieldForAnUnknownOne) {
             "[fields] expected a field of recipe.one; found \"haeds\"; did you mean \"heads\"?");
 }
 
+TEST(Json, ThatIsAnEmptyFileSaysSo) {
+  EXPECT_EQ(message_of([] { parse_json("", "config.json"); }),
+            "[json] expected JSON in config.json; found nothing; restore the file, or name another.");
+}
+
 TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
   EXPECT_EQ(message_of([] { fields_from_json<Outer>(parse_json(R"({"layers": [{"heads": "3"}]})", "test"), "model"); }),
             "[fields] model.layers[0].heads: expected a whole number; found \"3\"; change it.");
@@ -91,6 +96,7 @@ TEST(Fields, RejectAValueOfTheWrongTypeWithItsPath) {
 TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
   Outer a;
   set_field(a, "layers[0-1].heads", "3");
+  EXPECT_REFUSED(set_field(a, "layers[-1].heads", "3"), "expected [index] or [first-last]; found [-1]");
   set_field(a, "layers[2].base", ".5");
   EXPECT_EQ(a.layers[2].base, 0.5);
   set_field(a, "layers[2].base", "500k");

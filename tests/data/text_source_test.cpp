@@ -329,5 +329,22 @@ TEST(PieceLength, CutsInFrontOfASpaceOrBehindALoneNewline) {
   EXPECT_EQ(cut(std::string(100, 'x'), 16), std::string(64, 'x'));
 }
 
+TEST_F(Texts, ThatShrinkWhileTheyAreReadFail) {
+  for (const std::string ending : {"", ".gz"}) {
+    const std::string text = prose(4 << 20);
+    const std::string path = put("a.txt" + ending, ending.empty() ? text : pack(text, ending));
+    TextOptions options;
+    options.piece_bytes = 4096;
+    TextSource source({path}, options);
+    ASSERT_TRUE(source.next());
+    fs::resize_file(path, 100);
+    EXPECT_CONTAINS(message_of<FailedError>([&] {
+                      while (source.next()) {
+                      }
+                    }),
+                    "another program made the file shorter while it was read");
+  }
+}
+
 }  // namespace
 }  // namespace prism

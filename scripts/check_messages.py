@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Checks that every refusal of the library says what helps: "expected ...; found ...; way out."
+
+    scripts/check_messages.py              the tree; one line a fault, exit status 1 if there is one
+    scripts/check_messages.py --self-test  the search itself, on text made for it
+
+A way out is what stands after the last semicolon behind "found", and holds an imperative: "name another file". Where it
+depends on the case, it is a placeholder. Texts without a full stop are parts of a longer one; messages of PRISM_ASSERT are
+for us and need none.
+"""
+import os
+import re
+import sys
+
+VERBS = """
+    add allow analyse ask change check choose compare convert continue copy correct cut encode fetch fill free gather give
+    group install join leave look lower make mend merge move name nest open order pass put raise read remove rename repeat report
+    reshape restore resume retry run save say scale see select separate set shorten simplify slice split start stop take tokenize train
+    truncate try turn use wait widen write
+""".split()
+WAY_OUT = re.compile(rf"\b({'|'.join(VERBS)})\b|^\W*\{{\w*\}}\W*$|\be\.g\. ")
+LITERAL = r'"(?:[^"\\\n]|\\.)*"'
+COMMENT_OR_LITERAL = re.compile(rf"//[^\n]*|/\*.*?\*/|R\"\(.*?\)\"|'(?:\\.|[^'\\\n])'|({LITERAL})", re.DOTALL)
+CALL = re.compile(r"\b(PRISM_CHECK|PRISM_ASSERT|InputError|FailedError|InternalError)\s*\(")
+
+
+def without_comments(text):
+    """The text with comments, raw strings and characters blanked; other strings stay."""
+    return COMMENT_OR_LITERAL.sub(lambda found: found.group(1) or re.sub(r"[^\n]", " ", found.group()), text)
+
+
+def joined(text):
+    """The text with neighbouring literals made one; line breaks inside go behind it, so that lines keep their numbers."""
+    def join(found):
+        parts = re.findall(LITERAL, found.group(0))
+        return '"' + "".join(part[1:-1] for part in parts) + '"' + "\n" * found.group(0).count("\n")
+    return re.sub(rf"{LITERAL}(?:\s*{LITERAL})+", join, text)
+
+
+def faults_in(text):
+    """(line, message) of each refusal without a way out."""
+    text = joined(without_comments(text))
+    calls = [(found.start(), found.group(1)) for found in CALL.finditer(text)]
+    for found in re.finditer(LITERAL, text):
+        message = found.group(0)[1:-1]
+        place = message.find("expected ")
+        if place < 0 or not re.search(r"\bfound\b", message) or not re.search(r"[.?](\\n)?$", message):
+            continue
+        call = max((call for call in calls if call[0] < found.start()), default=(0, ""))[1]
+        if call in ("PRISM_ASSERT", "InternalError"):
+            continue
+        _, semicolon, way_out = message[message.rfind("found"):].partition("; ")
+        if not semicolon or not WAY_OUT.search(way_out):
+            yield text[:found.start()].count("\n") + 1, message
+
+
+def self_test():
+    text = """
+    PRISM_CHECK(a, "x", "expected a file; found none.");
+    PRISM_CHECK(a, "x", "expected a file; "
+                        "found none; name one.");
+    PRISM_CHECK(a, "x", "expected a sound file; found {}; the file is damaged.", 3);  // "expected 1; found 2."
+    throw InputError("x", fmt::format("expected 1; found {}; {}.", 2, hint));
+    PRISM_ASSERT(a, "x", "expected order; found none.");
+    throw FailedError("x", "expected room for names; found: none.");
+    fail("expected a part of a sentence; found it");
+    """
+    assert [line for line, _ in faults_in(text)] == [2, 5, 8], list(faults_in(text))
+    print("check_messages: self-test passed")
+
+
+def main():
+    if "--self-test" in sys.argv[1:]:
+        return self_test()
+    root = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    sources = faults = 0
+    for folder, _, files in sorted(os.walk(os.path.join(root, "prism"))):
+        for name in sorted(files):
+            if not name.endswith((".cpp", ".h")):
+                continue
+            sources += 1
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as file:
+                for line, message in faults_in(file.read()):
+                    faults += 1
+                    print(f"{os.path.relpath(path, root)}:{line}: expected a way out at the end; found none in "
+                          f"\"{message}\"; say what helps.")
+    if sources == 0:
+        print(f"expected sources under {root}; found none.")
+    print(f"messages: {sources} sources looked at, {faults} refusals without a way out")
+    return sys.exit(1 if faults or not sources else 0)
+
+
+if __name__ == "__main__":
+    main()

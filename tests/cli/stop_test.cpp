@@ -1,0 +1,76 @@
+// Ctrl-C and its kin: long work ends soon, in one sentence, and leaves nothing half-made.
+#include <gtest/gtest.h>
+
+#include "tests/cli/commands.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A pipe into which nobody writes, as the standard input of a child.
+class SilentInput {
+ public:
+  SilentInput() {
+    if (::pipe(ends_) != 0) throw std::runtime_error("no pipe");
+  }
+  ~SilentInput() {
+    for (const int end : ends_) ::close(end);
+  }
+  SilentInput(const SilentInput&) = delete;
+  SilentInput& operator=(const SilentInput&) = delete;
+
+  /// To be called in the child.
+  void take() const {
+    ::dup2(ends_[0], STDIN_FILENO);
+    ::close(ends_[1]);
+  }
+
+ private:
+  int ends_[2];
+};
+
+TEST(TokenizeCommand, StopsAtASignalWhateverTheSizeOfItsShards) {
+  const auto& shop = Workshop::folder();
+  const TemporaryFolder own;
+  const pid_t child = start_prism({"tokenize", (shop / "text.txt").string(), "--tokenizer",
+                                   (shop / "tokenizer").string(), "--shard-tokens", "1", "--out", "out"},
+                                  own.path());
+  while (!fs::exists(own.path() / "out/.partial/train_000001.bin")) ::usleep(1000);
+  ::kill(child, SIGTERM);
+  expect_sentence(wait_for(child, own.path()), 1, {"stopped by a signal"});
+  EXPECT_FALSE(fs::exists(own.path() / "out"));
+}
+
+TEST(TokenizerTrain, ThatIsStoppedLeavesNoFolder) {
+  const TemporaryFolder own;
+  const SilentInput input;
+  const pid_t child = start_prism({"tokenizer", "train", "-", "--vocab-size", "300", "--out", "new/tokenizer"},
+                                  own.path(), [&] { input.take(); });
+  while (!fs::exists(own.path() / "new/tokenizer")) ::usleep(1000);
+  ::kill(child, SIGINT);
+  expect_sentence(wait_for(child, own.path()), 1, {"stopped by a signal", "nothing was written"});
+  EXPECT_FALSE(fs::exists(own.path() / "new"));
+}
+
+TEST(Eval, OfASilentPipeStopsAtASignal) {
+  const auto& shop = Workshop::folder();
+  trained();
+  const SilentInput input;
+  const TemporaryFolder own;
+  const pid_t child = start_prism({"eval", (shop / "trained").string(), "--task", "perplexity", "-", "--threads", "1"},
+                                  own.path(), [&] {
+                                    ::dup2(ends[0], STDIN_FILENO);
+                                    ::close(ends[1]);
+                                  });
+  ::usleep(1500000);
+  ::kill(child, SIGTERM);
+  const auto outcome = wait_for(child, own.path());
+  ::close(ends[0]);
+  ::close(ends[1]);
+  EXPECT_TRUE(outcome.status == 1 || outcome.status == 128 + SIGTERM) << outcome.status << outcome.err;
+}
+
+}  // namespace
+}  // namespace prism
