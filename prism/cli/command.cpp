@@ -20,8 +20,9 @@ void check_names(const CLI::App& app) {
                                      [&](const char* kind) { return type.find(kind) != std::string::npos; });
     const auto results = option->results();
     if (is_name && std::find(results.begin(), results.end(), "") != results.end())
-      throw InputError(app.get_name(), fmt::format("{}: expected a name; found nothing; give one or leave it out.",
-                                                   option->get_name()));
+      throw InputError(app.get_name(),
+                       fmt::format("{}: expected a name; found nothing; give one{}.", option->get_name(),
+                                   option->get_required() ? "" : ", or leave it out"));
   }
 }
 

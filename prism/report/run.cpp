@@ -249,8 +249,8 @@ Run read_run(const fs::path& folder) {
   PRISM_CHECK(fs::is_directory(folder, code), "report",
               "expected a run's folder; found {} {}; name one that prism train wrote to.",
               fs::exists(folder, code) ? "a file at" : "nothing at", folder.string());
-  PRISM_CHECK(fs::exists(path, code), "report", "{}: expected records.jsonl in it; found none; {}.", folder.string(),
-              runs_below(folder));
+  PRISM_CHECK(fs::exists(path, code) || code, "report", "{}: expected records.jsonl in it; found none; {}.",
+              folder.string(), runs_below(folder));
   Run run;
   const auto records = read_records(path, &run.is_cut);
   PRISM_CHECK(

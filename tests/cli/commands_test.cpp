@@ -216,7 +216,7 @@ TEST(GenerateInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"generate", trained(), "The", "--threads", "-1"}), 2, {"--threads"});
   expect_sentence(run({"generate", trained(), "--prompt-file", "/dev/zero"}), 2, {"/dev/zero", "device"});
   expect_sentence(run({"generate", trained(), "\xff\xfe"}), 2, {"UTF-8"});
-  expect_sentence(run({"generate", "", "The"}), 2, {"model folder", "empty"});
+  expect_sentence(run({"generate", "", "The"}), 2, {"MODEL", "found nothing"});
   EXPECT_EQ(run({"generate", trained(), longer, "--truncate-prompt", "--slide", "--max-new-tokens", "40"}).status, 0);
 }
 

@@ -62,7 +62,7 @@ TEST_F(TokenizerCommand, CountsTheTextOfAPackedFileUnpacked) {
     return run({"train", name, "--vocab-size", "275", "--out", "made", "--force"}).err;
   };
   const std::string plain = of("text.txt"), packed = of("text.txt.xz");
-  EXPECT_CONTAINS(plain, "read: 1.8KB of text");
+  EXPECT_CONTAINS(plain, "read: 1.84kB of text");
   EXPECT_EQ(packed.substr(0, packed.find('\n')), plain.substr(0, plain.find('\n')));
 }
 

@@ -65,7 +65,8 @@ TEST(Records, NameTheLineThatIsDamaged) {
   EXPECT_EQ(message("{\"step\":1}\n\n{\"step\":}\n{\"step\":4}\n"),
             "[json] expected JSON in " + path.string() + ", line 3; found a fault at byte 9 of 9; correct it.");
   EXPECT_EQ(message("{\"step\":1}\n[1, 2]\n"),
-            "[records] " + path.string() + ", line 2: expected an object; found array.");
+            "[records] " + path.string() +
+                ", line 2: expected an object; found array; restore the file, or remove the line.");
   EXPECT_NE(message("{\"step\":1} {\"step\":2}\n").find("line 1;"), std::string::npos);
 }
 
