@@ -4,8 +4,8 @@
     scripts/check_names.py              checks the tree; prints one line per fault, exit status 1 if there is any
     scripts/check_names.py --self-test  tests the search on sample text
 
-The release build compiles the sources of a folder together, eight at a time (prism_batches in CMakeLists.txt). Two equal
-names fail to compile if both sources fall into one batch, and any new file in the folder can cause that.
+The release build compiles the sources of a folder together, eight at a time (prism_batches in CMakeLists.txt). Two
+equal names fail to compile if both sources fall into one batch, and any new file in the folder can cause that.
 """
 import collections
 import os
