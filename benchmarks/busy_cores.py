@@ -5,9 +5,9 @@
 
 Runs `prism bench training tiny` in turn in four ways: as prism is, without OpenMP spinning on 1 thread, without
 spinning on all threads, and with OpenMP's default spinning. First one busy process per core runs beside it; then prism
-runs alone, as it is and with OpenMP's default. Prints medians of tokens/s and their ratios. Exit status 1 if, with
-busy cores, prism as it is reaches less than 0.9 of the better run without spinning, or, alone, less than 0.99 of
-OpenMP's default.
+runs alone, as it is and with OpenMP's default. Prints medians of tokens/s and their ratios. Exit status 1 if prism
+as it is reaches less than 0.9 of the faster way without spinning (busy cores), or less than 0.99 of OpenMP's default
+(alone).
 """
 import argparse
 import contextlib
