@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# How long a build takes, in turn for several revisions: clean without ccache, and again after a header was touched.
-#   benchmarks/build_time.sh REVISION... (e.g. ca38622 HEAD)    from a checkout whose .venv holds torch (scripts/setup.sh)
-# One line a build: revision, what was built, CPU seconds (user + system), wall seconds. Leaves nothing behind.
+# Measures the build time of several revisions: a clean build without ccache, then rebuilds after touching a header.
+#   benchmarks/build_time.sh REVISION... (e.g. ca38622 HEAD)    in a checkout whose .venv holds torch (scripts/setup.sh)
+# Prints one line per build: revision, what was built, CPU seconds (user + system), wall seconds. Leaves nothing behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { echo "usage: benchmarks/build_time.sh REVISION..." >&2; exit 2; }
-[ -x .venv/bin/python ] || { echo "[build_time] expected .venv; run scripts/setup.sh first." >&2; exit 1; }
+[ -x .venv/bin/python ] || { echo "[build_time] expected .venv; found none; run scripts/setup.sh first." >&2; exit 1; }
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"; git worktree prune' EXIT
 export CCACHE_DISABLE=1
-# Seconds of one build of the tree $1, as "CPU wall".
+# Builds the tree $1 and prints its seconds as "CPU wall".
 build() {
   { TIMEFORMAT='%U %S %R'; time cmake --build "$1/build" > "$place/log" 2>&1 || { tail -20 "$place/log" >&2; exit 1; }; } 2>&1 |
     awk '{ printf "%.0f %.0f", $1 + $2, $3 }'

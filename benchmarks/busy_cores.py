@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""How fast prism trains beside other programs that keep the cores busy, and that it loses nothing on an idle machine.
+"""Measures how fast prism trains while other processes keep the cores busy, and whether an idle machine loses speed.
 
     benchmarks/busy_cores.py build/release/bin/prism [--rounds 5]
 
-Runs prism bench training tiny in turn: as it is, and with OpenMP told not to spin at all on 1 and on all threads; once
-with a busy process for each core beside it, once alone, where it also runs as OpenMP spins by default. Prints medians of
-tokens/s and their ratios. Exit status 1 if the busy ratio to the best of the others is below 0.9, or the idle one to
-OpenMP's default is below 0.99.
+Runs `prism bench training tiny` in turn in four ways: as prism is, without OpenMP spinning on 1 thread, without
+spinning on all threads, and with OpenMP's default spinning. First one busy process per core runs beside it; then prism
+runs alone, as it is and with OpenMP's default. Prints medians of tokens/s and their ratios. Exit status 1 if prism
+as it is reaches less than 0.9 of the faster way without spinning (busy cores), or less than 0.99 of OpenMP's default
+(alone).
 """
 import argparse
 import contextlib
@@ -19,7 +20,7 @@ import sys
 
 AS_IT_IS, ONE, ALL, DEFAULT = "as it is", "1 thread, no spinning", "all threads, no spinning", "all threads, OpenMP's default"
 ARMS = {AS_IT_IS: ({}, 0), ONE: ({"GOMP_SPINCOUNT": "0"}, 1), ALL: ({"GOMP_SPINCOUNT": "0"}, 0),
-        DEFAULT: ({"GOMP_SPINCOUNT": "300000"}, 0)}  # as libgomp spins where nothing is set
+        DEFAULT: ({"GOMP_SPINCOUNT": "300000"}, 0)}  # libgomp's default
 
 
 @contextlib.contextmanager
@@ -56,7 +57,7 @@ def medians(program, arms, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="the prism program")
-    parser.add_argument("--rounds", type=int, default=5, help="of each arm (default 5)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each arm (default 5)")
     words = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "CPU")

@@ -1,5 +1,5 @@
-"""What records of `scripts/bench_prefill.sh` come to: ratios, and the line through times over density. Ends with status 1
-where a limit is not held.
+"""Summarises the records of scripts/bench_prefill.sh: ratios of times, and a line fitted to time over density. Exit
+status 1 if a limit is exceeded.
 
     python3 prefill_summary.py runs/prefill/speed.jsonl [--part density]
 """
@@ -10,7 +10,7 @@ import sys
 
 
 def fit(points):
-    """Slope, intercept and R^2 of a line through (x, y)."""
+    """Slope, intercept and R^2 of the least-squares line through (x, y)."""
     count = len(points)
     mean_x, mean_y = sum(x for x, _ in points) / count, sum(y for _, y in points) / count
     xx = sum((x - mean_x) ** 2 for x, _ in points)
@@ -27,7 +27,8 @@ def verdict(held):
 
 
 def density(rows):
-    print("random masks: time of attention over that of dense attention; density + 0.10 is the limit, 1.05 at 1, R2 0.98")
+    print("random masks: time of attention / time of dense attention; limit: density + 0.10 "
+          "(1.05 at density 1), R2 above 0.98")
     by_tokens = collections.defaultdict(list)
     for row in rows:
         by_tokens[row["tokens"]].append((row["density"], row["attend_ms"] / row["dense_ms"]))
@@ -41,8 +42,8 @@ def density(rows):
 
 
 def selection(rows):
-    print("choosing: share of dense attention's time, and memory at its peak; 2 % at 8,192 and 0.5 % at 65,536 tokens is "
-          "the limit for spectral")
+    print("selection: share of dense attention's time, and peak memory; limit for spectral: 2 % at 8,192 and 0.5 % at "
+          "65,536 tokens")
     held = []
     for row in rows:
         share = row["select_ms"] / row["dense_ms"]
@@ -55,7 +56,7 @@ def selection(rows):
 
 
 def structured(rows):
-    print("end to end; 4 x dense and 16 x SDPA at a recall of 0.95 is the goal of one of them where there is structure")
+    print("end to end; goal for one selector on the structured mix: 4 x dense and 16 x SDPA at a recall of 0.95")
     held = []
     for row in rows:
         over_sdpa = row["sdpa_ms"] / (row["select_ms"] + row["attend_ms"])
@@ -70,7 +71,7 @@ def structured(rows):
 
 
 def auto(rows):
-    print("auto: time above dense attention's; 3 % or 0.03 ms is the limit")
+    print("auto: time minus that of dense attention; limit: 3 % or 0.03 ms")
     held = []
     for row in rows:
         more = row["select_ms"] + row["attend_ms"] - row["dense_ms"]
@@ -85,8 +86,8 @@ PARTS = {"density": density, "selection": selection, "structured": structured, "
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("file", help="JSON lines")
-    parser.add_argument("--part", choices=PARTS, help="one part alone")
+    parser.add_argument("file", help="records of scripts/bench_prefill.sh, JSON lines")
+    parser.add_argument("--part", choices=PARTS, help="summarise only this part")
     args = parser.parse_args()
     with open(args.file) as lines:
         rows = [json.loads(line) for line in lines if line.strip()]

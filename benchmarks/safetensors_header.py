@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How long prism takes to read the header of a safetensors file: linear in the number of tensors.
+"""Measures how long prism takes to read the header of a safetensors file, which must be linear in the number of
+tensors.
 
     benchmarks/safetensors_header.py build/release/bin/prism [--rounds 3]
 
-Writes files of 10, 20, 40 and 80 thousand tensors and one whose header is 98 MB (the format allows 100), and times
-prism attend on each, whose own work is tiny; what it takes for a file of two tensors is subtracted. Exit status 1 if the
-time more than doubles by a factor of 1.3 where the number doubles, or the largest takes over 5 s.
+Writes files of 10, 20, 40 and 80 thousand tensors and one whose header is 98 MB (the format allows 100). Times `prism
+attend` on each, whose own work is tiny, and subtracts the time for a file that holds only q, k and v. Exit status 1 if
+the time grows by more than 2 x 1.3 when the number of tensors doubles, or the largest file takes over 5 s.
 """
 import argparse
 import datetime
@@ -22,7 +23,7 @@ LARGEST_BYTES = 98_000_000
 
 
 def write(path, tensors=0, header_bytes=0):
-    """A file with q, k and v to attend over and many empty tensors. Returns their number."""
+    """Writes a file with q, k and v to attend over and many empty tensors. Returns the number of empty tensors."""
     parts = []
     for i, name in enumerate("qkv"):
         parts.append(f'"{name}":{{"dtype":"F32","shape":[1,1,2,2],"data_offsets":[{16 * i},{16 * i + 16}]}}')
@@ -47,7 +48,7 @@ def seconds(program, path, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help="the prism program")
-    parser.add_argument("--rounds", type=int, default=3, help="of each file (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each file (default 3)")
     words = parser.parse_args()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "CPU")
     print(f"{datetime.date.today()}, {cpu}, {words.rounds} rounds")
@@ -62,7 +63,7 @@ def main():
             found.append(seconds(words.program, path, words.rounds) - start)
             print(f"{count:10} {path.stat().st_size / 1e6:10.1f} {found[-1]:8.3f}", flush=True)
     doubled = [later / earlier for earlier, later in zip(found[:3], found[1:4])]
-    print("each twice the one before: " + ", ".join(f"{ratio:.2f}" for ratio in doubled) + " times its time")
+    print("twice the tensors take " + ", ".join(f"{ratio:.2f}" for ratio in doubled) + " times as long")
     return 0 if max(doubled) <= 2 * 1.3 and found[-1] < 5 else 1
 
 

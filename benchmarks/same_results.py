@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Two builds of prism, one after the other: whether a later version gives the results of an earlier one, bit for bit.
+"""Checks that a later build of prism gives the same results as an earlier one, bit for bit.
 
     benchmarks/same_results.py BEFORE/bin/prism AFTER/bin/prism TEXT [--threads 2]
 
-Trains a few steps of a head schedule, a Llama, a Qwen3 (QK-norm), a ladder rung and a run under Muon with both builds on
-TEXT (a .txt file of at least 1 MB), and compares every record apart from times, and every byte of weights and optimizer
-state. Then the later build evaluates the models that the earlier one saved, and resumes runs that the earlier one was
-stopped in. One line a comparison, which names the fields or files that differ; exit status 1 if any differs. A
-config.json of prism's own format may be of a newer version of it.
+Both builds train a few steps of a head schedule, a Llama, a Qwen3 (QK-norm), a ladder rung and a run with Muon on TEXT
+(a .txt file of at least 1 MB). All records (except times) and every byte of weights and optimizer state must be equal.
+The later build then evaluates models that the earlier one saved, and resumes runs that were stopped in the earlier
+one. Prints one line per comparison with the fields or files that differ. Exit status 1 if any differ. In prism's own
+format, the later build's config.json may have a newer format version.
 """
 import argparse
 import datetime
@@ -46,7 +46,7 @@ def must(words):
 
 
 class Comparison:
-    """Prints a line for each thing compared and remembers whether all were equal."""
+    """Prints one line per comparison and remembers whether all were equal."""
 
     def __init__(self):
         self.equal = True
@@ -88,7 +88,7 @@ def record_differences(before, after):
 
 
 def file_differences(before, after, ending, more_after=False):
-    """Names of files that differ. @param more_after  files of `after` that `before` lacks are no difference."""
+    """Names of files that differ. With `more_after`, files that only `after` has do not count."""
     def files(folder):
         return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.name.endswith(ending)}
     names = sorted(files(before) if more_after else files(before) | files(after))
@@ -111,7 +111,7 @@ def is_same(before, after):
 
 
 def stop_early(words, folder):
-    """Begins a run and interrupts it once it has recorded its fourth step. Returns False if it ended first."""
+    """Starts a run and interrupts it after its fourth recorded step. Returns False if the run ended before that."""
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     path = folder / "records.jsonl"
     while process.poll() is None:

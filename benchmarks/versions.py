@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Two builds of prism in turn: whether a later version is as fast as an earlier one.
+"""Checks that a later build of prism is as fast as an earlier one.
 
     benchmarks/versions.py BEFORE/bin/prism AFTER/bin/prism [--rounds 10] [--only training|attention|prefill]
 
-Runs prism bench training, attention and prefill with each build in turn and prints, for every case, the medians over the
-rounds and their ratio: before over after, so that above 1 the later build is faster. Exit status 1 if a ratio is below
-0.97. Nothing else may run meanwhile.
+Runs `prism bench` training, attention and prefill with both builds alternately. Prints, for each case, the medians
+over the rounds and their ratio before / after; above 1 the later build is faster. Exit status 1 if a ratio is below
+0.97. Nothing else may run on the machine meanwhile.
 """
 import argparse
 import datetime
@@ -24,7 +24,7 @@ LEAST_RATIO = 0.97
 
 
 def measured(program, words):
-    """{case: milliseconds} of one run of a benchmark."""
+    """Runs a benchmark once and returns {case: milliseconds}."""
     out = subprocess.run([program, "bench", *words, "--json"], check=True, capture_output=True, text=True).stdout
     figures = {}
     for line in out.splitlines():
@@ -44,8 +44,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", help="the program of the earlier version")
     parser.add_argument("after", help="the program of the later version")
-    parser.add_argument("--rounds", type=int, default=10, help="runs of each, in turn (default 10)")
-    parser.add_argument("--only", choices=[command[0] for command in COMMANDS], help="one of the benchmarks")
+    parser.add_argument("--rounds", type=int, default=10, help="runs of each build, alternating (default 10)")
+    parser.add_argument("--only", choices=[command[0] for command in COMMANDS], help="run only this benchmark")
     words = parser.parse_args()
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "CPU")
     print(f"{datetime.date.today()}, {cpu}, {len(os.sched_getaffinity(0))} cores, {words.rounds} rounds")

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Times attention over prompts, dense and block-sparse, and says what it comes to.
+# Times dense and block-sparse attention over prompts and prints a summary.
 #
-#   scripts/bench_prefill.sh [--out FILE.jsonl] [PART...]      all parts: an hour on two cores that do nothing else
+#   scripts/bench_prefill.sh [--out FILE.jsonl] [PART...]      all parts: an hour on two idle cores
 #
 #   density      random masks against dense attention, 8,192 to 32,768 tokens
-#   selection    what choosing costs, 8,192 and 65,536 tokens
-#   structured   131,072 tokens of heads with sinks, slashes and needles against dense and LibTorch's attention, and of noise
+#   selection    cost of selecting the blocks, 8,192 and 65,536 tokens
+#   structured   131,072 tokens: heads with sinks, slashes and needles against dense and LibTorch's attention; noise
 #   auto         the cost model's choice against dense attention, 64 to 65,536 tokens
 #
-# Records go to the file, runs/prefill/speed.jsonl by default, a part's in place of its earlier ones. PRISM_PROGRAM names a built
-# prism to time, else scripts/setup.sh builds one.
+# Writes records to FILE.jsonl, runs/prefill/speed.jsonl by default; new records of a part replace its old ones. Times
+# the prism that PRISM_PROGRAM names; if it is unset, scripts/setup.sh builds one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 parts=(density selection structured auto)
@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
   case "$1" in
     -h | --help) sed -n '2,12s/^# \{0,1\}//p' scripts/bench_prefill.sh; exit 0 ;;
     --out)
-      [ $# -gt 1 ] || { echo "[bench_prefill] expected a file after --out; found none; name one." >&2; exit 2; }
+      [ $# -gt 1 ] || { echo "[bench_prefill] expected a file after --out; found none; give its name." >&2; exit 2; }
       out=$2
       shift
       ;;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that no class of prism/ has grown into several: at most 20 private methods and 15 data members.
+"""Checks that classes in prism/ stay small: at most 20 private methods and 15 data members.
 
-    scripts/check_classes.py              the tree; one line a fault, exit status 1 if there is one
-    scripts/check_classes.py --self-test  the counting itself, on classes made for it
-    scripts/check_classes.py --list       the largest classes
+    scripts/check_classes.py              checks the tree; prints one line per fault, exit status 1 if there is any
+    scripts/check_classes.py --self-test  tests the counting on sample classes
+    scripts/check_classes.py --list       lists the largest classes
 
-Counts what is declared with the keyword `class`; a `struct` is a list of fields, such as options or a record.
+Counts only types declared with `class`; a `struct` is a list of fields, such as options or a record.
 """
 import os
 import re
@@ -19,13 +19,13 @@ NO_MEMBER = re.compile(r"(using|typedef|friend|static|template|class|struct|enum
 
 
 def without_comments(text):
-    """The text with comments, strings and characters blanked."""
+    """The text with comments, strings and character literals replaced by spaces."""
     pattern = r'//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"|(?<![0-9])\'(?:\\.|[^\'\\\n])\''
     return re.sub(pattern, lambda found: " " * len(found.group()), text, flags=re.DOTALL)
 
 
 def closing(text, opening):
-    """The place of the brace that closes the one at `opening`."""
+    """The index of the brace that closes the one at `opening`."""
     depth = 0
     for place in range(opening, len(text)):
         depth += {"{": 1, "}": -1}.get(text[place], 0)
@@ -35,7 +35,7 @@ def closing(text, opening):
 
 
 def statements(body):
-    """(access, text) of each declaration of a class; bodies and initialisers in braces are left as {}."""
+    """Yields (access, text) for each declaration of a class; bodies and braced initialisers become {}."""
     access, statement, place = "private", "", 0
     while place < len(body):
         found = ACCESS.match(body, place)
@@ -46,7 +46,7 @@ def statements(body):
         if letter == "{":
             place = closing(body, place)
             statement += "{}"
-            # After the body of a function or type nothing else belongs to the declaration, but for a semicolon.
+            # The body of a function ends its declaration, except before a comma, a semicolon or another brace.
             rest = re.match(r"\s*(.)", body[place + 1:], re.DOTALL)
             balanced = statement.count("(") == statement.count(")")  # else {} is a default argument
             if "(" in statement and balanced and (not rest or rest.group(1) not in ",;{"):
@@ -62,7 +62,7 @@ def statements(body):
 
 
 def without_templates(text):
-    """Text without what stands in angle brackets, innermost first."""
+    """The text without angle brackets and their content, removed from the innermost outwards."""
     while True:
         shorter = re.sub(r"<[^<>]*>", "", text)
         if shorter == text:
@@ -80,7 +80,7 @@ def count(body):
             declares = not re.match(r"(using|typedef|friend)\b", plain)
             methods += declares and access == "private" and " operator" not in head
         elif not NO_MEMBER.match(plain):
-            # a, b = 0, *c: a member a name; what initialises one may hold commas in brackets alone.
+            # a, b = 0, *c: one member per name. Commas inside brackets belong to an initialiser.
             depth, names = 0, 1
             for letter in re.sub(r"\{\}", "", plain):
                 depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
@@ -149,11 +149,11 @@ def main():
         return None
     faults = [row for row in rows if row[2] > MOST_METHODS or row[3] > MOST_MEMBERS]
     for path, name, methods, members in faults:
-        print(f"{path}: expected at most {MOST_METHODS} private methods and {MOST_MEMBERS} members of a class; found "
-              f"{methods} and {members} of {name}; make two of it.")
+        print(f"{path}: expected at most {MOST_METHODS} private methods and {MOST_MEMBERS} members in a class; found "
+              f"{methods} and {members} in {name}; split it into two.")
     if not rows:
-        print(f"expected classes under {root}/prism; found none.")
-    print(f"classes: {len(rows)} looked at, {len(faults)} too large")
+        print(f"expected classes under {root}/prism; found none; run the script of a whole checkout.")
+    print(f"classes: {len(rows)} checked, {len(faults)} too large")
     return sys.exit(1 if faults or not rows else 0)
 
 

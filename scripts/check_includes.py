@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Checks that folders stay levels: a file under prism/ includes its own folder and folders of a smaller rank, no others.
+"""Checks the ranks of folders: a file under prism/ may include only its own folder and folders of a smaller rank.
 
-    scripts/check_includes.py              the tree; one line a fault, exit status 1 if there is one
-    scripts/check_includes.py --self-test  the checks themselves, on lines made for them
+    scripts/check_includes.py              checks the tree; prints one line per fault, exit status 1 if there is any
+    scripts/check_includes.py --self-test  tests the checks on sample lines
 
-Also: folders without torch include no torch header, every header has #pragma once, quoted includes name files of prism.
+It also checks that folders without torch include no torch header, that every header has #pragma once, and that quoted
+includes name files of prism.
 """
 import os
 import re
 import sys
 
-# The table of levels (docs/architecture.md). A new folder gets its row here.
+# The table of ranks (docs/architecture.md). Add a row for every new folder.
 RANKS = {
     "core": 0,
     "tokenizer": 1, "formats": 1, "records": 1, "kernels": 1,
@@ -31,13 +32,13 @@ TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 
 
 def folder_of(path):
-    """prism/core/files.h -> core; None for a file that lies in no folder of prism/."""
+    """prism/core/files.h -> core; None for a file outside the folders of prism/."""
     parts = path.split("/")
     return parts[1] if len(parts) >= 3 else None
 
 
 def faults_in(path, text, exists):
-    """Sentences about one file. `exists` tells whether a path of the repository is a file."""
+    """The faults of one file, one sentence each. `exists` returns whether a path in the repository is a file."""
     folder = folder_of(path)
     if folder not in RANKS:
         return [f"{path}: expected a folder that has a rank; found {folder or 'none'}; add it to RANKS in {__file__}."]

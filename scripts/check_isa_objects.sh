@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# No function that several sources define may be compiled for one instruction set: the linker keeps one of them for all, and a
-# processor without that instruction set would run it.
+# Checks that objects compiled for one instruction set define no function that other sources may define too. The linker
+# keeps one copy for the whole program, and a processor without that instruction set could then run it.
 #
-#   scripts/check_isa_objects.sh OBJECT...     objects of kernels; those named for an instruction set are looked through
+#   scripts/check_isa_objects.sh OBJECT...     objects of kernels; checks those named after an instruction set
 #
-# A lambda of a table (kAvx2, kAmxBf16, ...) carries the table's name, which one source alone defines.
+# Lambdas of a table (kAvx2, kAmxBf16, ...) are allowed: their names contain the table's, which only one source defines.
 set -euo pipefail
 
 found=0 looked=0
@@ -14,16 +14,16 @@ for object in "$@"; do
     *) continue ;;
   esac
   looked=$((looked + 1))
-  # Lambdas of a table carry the table's name, which only their source has.
+  # Leaves out the lambdas of tables.
   shared=$(nm -C "$object" | awk '$2 == "W"' | grep -v 'prism::[a-z]*::kA[A-Za-z0-9]*::{lambda' || true)
   if [ -n "$shared" ]; then
     found=1
-    echo "[isa] expected no function of $object that other sources may define too; found:"
+    echo "[isa] expected no function in $object that other sources may define too; found:"
     echo "$shared"
   fi
 done
 if [ "$looked" = 0 ]; then
-  echo "[isa] expected objects of kernels for instruction sets; found none of them; name those of prism_cpu_kernels."
+  echo "[isa] expected objects of kernels for instruction sets; found none; name the objects of prism_cpu_kernels."
   exit 2
 fi
 exit $found

@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-"""Checks that every refusal of the library says what helps: "expected ...; found ...; way out."
+"""Checks that every error message of the library says what to do: "expected ...; found ...; way out."
 
-    scripts/check_messages.py              the tree; one line a fault, exit status 1 if there is one
-    scripts/check_messages.py --self-test  the search itself, on text made for it
+    scripts/check_messages.py              checks the tree; prints one line per fault, exit status 1 if there is any
+    scripts/check_messages.py --self-test  tests the search on sample text
 
-A way out is what stands after the last semicolon behind "found", and holds an imperative: "name another file". Where it
-depends on the case, it is a placeholder. Texts without a full stop are parts of a longer one; messages of PRISM_ASSERT are
-for us and need none.
+The way out follows the last semicolon after "found". It must contain an imperative verb, as in "name another file", or
+be a placeholder. Texts without a full stop are parts of longer messages and are skipped. Messages of PRISM_ASSERT are
+for developers and need no way out.
 """
 import os
 import re
 import sys
 
 VERBS = """
-    add allow analyse ask change check choose compare convert continue copy correct cut encode fetch fill free gather give
-    group install join leave look lower make mend merge move name nest open order pass put raise read remove rename repeat report
-    reshape restore resume retry run save say scale see select separate set shorten simplify slice split start stop take tokenize train
-    truncate try turn use wait widen write
+    add allow analyse ask change check choose compare convert continue copy correct cut encode fetch fill fix free
+    gather give group install join leave look lower make mend merge move name nest open order pass put raise read
+    remove rename repeat report reshape restore resume retry run save say scale see select separate set shorten
+    simplify slice split start stop take tokenize train truncate try turn use wait widen write
 """.split()
 WAY_OUT = re.compile(rf"\b({'|'.join(VERBS)})\b|^\W*\{{\w*\}}\W*$|\be\.g\. ")
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
@@ -25,12 +25,12 @@ CALL = re.compile(r"\b(PRISM_CHECK|PRISM_ASSERT|InputError|FailedError|InternalE
 
 
 def without_comments(text):
-    """The text with comments, raw strings and characters blanked; other strings stay."""
+    """The text with comments, raw strings and character literals replaced by spaces; other strings stay."""
     return COMMENT_OR_LITERAL.sub(lambda found: found.group(1) or re.sub(r"[^\n]", " ", found.group()), text)
 
 
 def joined(text):
-    """The text with neighbouring literals made one; line breaks inside go behind it, so that lines keep their numbers."""
+    """The text with adjacent literals joined. Line breaks between them move after the result, so line numbers stay."""
     def join(found):
         parts = re.findall(LITERAL, found.group(0))
         return '"' + "".join(part[1:-1] for part in parts) + '"' + "\n" * found.group(0).count("\n")
@@ -38,7 +38,7 @@ def joined(text):
 
 
 def faults_in(text):
-    """(line, message) of each refusal without a way out."""
+    """Yields (line, message) for each error message without a way out."""
     text = joined(without_comments(text))
     calls = [(found.start(), found.group(1)) for found in CALL.finditer(text)]
     for found in re.finditer(LITERAL, text):
@@ -84,10 +84,10 @@ def main():
                 for line, message in faults_in(file.read()):
                     faults += 1
                     print(f"{os.path.relpath(path, root)}:{line}: expected a way out at the end; found none in "
-                          f"\"{message}\"; say what helps.")
+                          f"\"{message}\"; say what to do.")
     if sources == 0:
-        print(f"expected sources under {root}; found none.")
-    print(f"messages: {sources} sources looked at, {faults} refusals without a way out")
+        print(f"expected sources under {root}; found none; run the script of a whole checkout.")
+    print(f"messages: {sources} sources checked, {faults} messages without a way out")
     return sys.exit(1 if faults or not sources else 0)
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that no two sources of a folder give one name to something in their unnamed namespaces.
+"""Checks that no two sources of a folder define the same name in their unnamed namespaces.
 
-    scripts/check_names.py              the tree; one line a fault, exit status 1 if there is one
-    scripts/check_names.py --self-test  the search itself, on text made for it
+    scripts/check_names.py              checks the tree; prints one line per fault, exit status 1 if there is any
+    scripts/check_names.py --self-test  tests the search on sample text
 
-The release build compiles the sources of a folder together, eight at a time (prism_batches in CMakeLists.txt). Two equal
-names are an error where both sources happen to share a batch, which any new file of the folder can bring about.
+The release build compiles the sources of a folder together, eight at a time (prism_batches in CMakeLists.txt). Two
+equal names fail to compile if both sources fall into one batch, and any new file in the folder can cause that.
 """
 import collections
 import os
@@ -14,15 +14,15 @@ import sys
 
 from check_classes import closing, without_comments
 
-# What begins at the start of a line: "struct Row {", or "constexpr int kMost = 3;" and "int f(int a) {".
+# Definitions at the start of a line: "struct Row {", or "constexpr int kMost = 3;" and "int f(int a) {".
 TYPE = re.compile(r"(?:template <[^>]*>\s*)?(?:struct|class|union|enum class|enum)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
 VALUE = re.compile(r"[\w:<>,*&\s\[\]]*?[\s*&](\w+)\s*([(={;\[])")
-# Aliases may stand twice where they are equal.
+# Two equal aliases are allowed.
 OTHER = re.compile(r"(namespace|static_assert|using|template)\b")
 
 
 def top_level(body):
-    """The text of a namespace with the insides of all braces left out."""
+    """The text of a namespace without the content of braces."""
     kept, place = "", 0
     while place < len(body):
         if body[place] == "{":
@@ -35,7 +35,7 @@ def top_level(body):
 
 
 def parameter_types(text):
-    """The types of a parameter list that begins at the start of `text`: functions may be overloaded."""
+    """The types in the parameter list that begins at the start of `text`; they tell overloads apart."""
     depth, parameters, parameter = 0, [], ""
     for letter in text:
         depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(letter, 0)
@@ -51,7 +51,7 @@ def parameter_types(text):
 
 
 def names_in(text):
-    """What a source defines in its unnamed namespaces, functions with the types of their parameters."""
+    """The names that a source defines in its unnamed namespaces; functions include their parameter types."""
     text, names = without_comments(text), set()
     for found in re.finditer(r"\bnamespace\s*\{", text):
         opening = found.end() - 1
@@ -115,13 +115,13 @@ def main():
                     print(f"{os.path.relpath(folder, root)}: expected {defined} in one source's unnamed namespace; found "
                           f"it in {', '.join(names)}; rename it, or share it.")
     if sources == 0:
-        print(f"expected sources under {root}; found none.")
-    print(f"names in unnamed namespaces: {sources} sources looked at, {faults} names twice")
+        print(f"expected sources under {root}; found none; run the script of a whole checkout.")
+    print(f"names in unnamed namespaces: {sources} sources checked, {faults} duplicate names")
     return sys.exit(1 if faults or not sources else 0)
 
 
 def is_batched(folder):
-    """Sources for an instruction set are compiled alone."""
+    """Sources for one instruction set are compiled one by one."""
     return folder not in {f"prism/kernels/{part}" for part in ("simd", "rows", "flash", "gemm")}
 
 

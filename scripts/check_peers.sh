@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Compares prism with the programs others wrote for the same work: the same results, and how fast each is. The processes
-# alternate, and what counts is the ratio of medians: other work on the machine slows both.
+# Compares prism's results and speed with those of other programs. The processes alternate and the ratio of their medians
+# is reported, because other work on the machine slows both.
 #
 #   scripts/check_peers.sh                     every peer but selector
-#   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; further words go to benchmarks/peers/tokenizers.py
-#   scripts/check_peers.sh training [...]      PyTorch, the same models; further words go to benchmarks/peers/training.py
-#   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's own code, a checkout that PRISM_REFERENCE names
-#   scripts/check_peers.sh prefill [...]       FlexAttention and SDPA with a mask; further words go to benchmarks/peers/prefill.py
+#   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
+#   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
+#   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
+#   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
 #
-# The peers live in .venv-peers, made here; PRISM_PEERS_PYTHON names a Python that has them already. PRISM_PROGRAM names
-# a built prism to compare, else scripts/setup.sh builds one. Texts come from PRISM_DATA, ../shared/data by default.
+# Installs the peers into .venv-peers, unless PRISM_PEERS_PYTHON names a Python that has them. PRISM_PROGRAM names a built
+# prism; if it is unset, scripts/setup.sh builds one. Texts come from PRISM_DATA, ../shared/data by default.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 ensure_peers() {  # PACKAGE==VERSION...: sets $python
@@ -25,7 +25,7 @@ ensure_peers() {  # PACKAGE==VERSION...: sets $python
   for package in "$@"; do
     grep -qxF "$package" <<< "$installed" && continue
     step "peers: $package" "$python" -m pip install --disable-pip-version-check --no-input "$package" ||
-      fail check_peers "expected pip to install $package; found: $(tail -n 1 "$log"); connect the network, run again."
+      fail check_peers "expected pip to install $package; found: $(tail -n 1 "$log"); connect to a network and run again."
   done
 }
 
@@ -55,7 +55,7 @@ peer_selector() {  # WORD...
   "$python" benchmarks/peers/selector.py --prism "$prism" --reference "$PRISM_REFERENCE" "$@"
 }
 
-peers=(tokenizers training prefill)  # those that need nothing else
+peers=(tokenizers training prefill)  # the peers that need no checkout
 known=("${peers[@]}" selector)
 
 case "${1:-}" in
@@ -66,7 +66,7 @@ log=build/check_peers.log
 : > "$log"
 if [ -z "${PRISM_DATA:-}" ] && [ -d ../shared/data ]; then PRISM_DATA=$(cd ../shared/data && pwd); fi
 [ -d "${PRISM_DATA:-}" ] ||
-  fail check_peers "expected the folder of large data; found ${PRISM_DATA:-none}; name it in PRISM_DATA."
+  fail check_peers "expected the folder of large data; found ${PRISM_DATA:-none}; set PRISM_DATA to it."
 export PRISM_DATA
 
 if [ $# -eq 0 ]; then

@@ -1,10 +1,10 @@
-# What the scripts share: sourced, not run. Paths are relative to the repository's root, which becomes the working folder.
+# Functions that the scripts share. To be sourced, not run. Changes to the repository's root; paths are relative to it.
 #
 #   source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 #   start_log setup
 #   ensure_packages "${build_packages[@]}"; ensure_torch; configure release; build release
 #
-# Each step prints one line with its seconds; everything it says goes to build/<script>.log. What cannot go on ends in one
+# Each step prints one line with its seconds; its output goes to build/<script>.log. A failure ends the script with one
 # sentence: [operation] expected ...; found ...; way out.
 # shellcheck shell=bash
 set -euo pipefail
@@ -19,18 +19,18 @@ build_packages=(
 # shellcheck disable=SC2034
 lint_packages=(git clang-format-14 clang-tidy-14 libomp-14-dev shellcheck)  # libomp: clang cannot read GCC's omp.h
 # shellcheck disable=SC2034
-browser_packages=(chromium chromium-driver)  # looks at the live view in a test
-# All that a CPU program needs of the wheel's dependencies: libtorch_cpu.so links the CUDA run time and CUPTI, nothing more.
+browser_packages=(chromium chromium-driver)  # a test opens the live view in it
+# The dependencies of the wheel that a CPU program needs: libtorch_cpu.so links only the CUDA run time and CUPTI.
 wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
 no_deps=--no-deps
-# With a GPU: all of the wheel's dependencies, 5 GB; the same LibTorch.
+# For a GPU: all dependencies of the wheel, 5 GB. LibTorch is the same.
 use_cuda_wheels() { wheels=(torch==2.11.0) no_deps='' disk_needed_mb=9000; }
-disk_needed_mb=4000     # wheels 1.2 GB plus their download, two build folders, packages
+disk_needed_mb=4000     # wheels (1.2 GB) and their download, two build folders, packages
 memory_per_job_mb=1500  # one compiler run over LibTorch's headers
 
 log=build/setup.log
 
-find_program() {  # OPERATION: sets $prism to PRISM_PROGRAM, else to what scripts/setup.sh builds
+find_program() {  # OPERATION: sets $prism to PRISM_PROGRAM if set, else builds it with scripts/setup.sh
   prism=${PRISM_PROGRAM:-build/release/bin/prism}
   if [ -z "${PRISM_PROGRAM:-}" ]; then
     scripts/setup.sh
@@ -39,13 +39,13 @@ find_program() {  # OPERATION: sets $prism to PRISM_PROGRAM, else to what script
   fi
 }
 
-start_log() {  # NAME: from now on steps write to build/NAME.log; waits for another script that sets up this folder
-  mkdir -p build || fail "$1" "expected to write into $PWD; found that it is not writable; use a copy of your own."
+start_log() {  # NAME: steps write to build/NAME.log from now on; first waits for other scripts that set up this folder
+  mkdir -p build || fail "$1" "expected to write into $PWD; found that it is not writable; use your own copy."
   exec 9> build/.lock
   flock -n 9 || { echo "another script is setting up this folder; waiting for it"; flock 9; }
   log=build/$1.log
-  : > "$log"  # only now: it may have been the other script's
-  # ccache stops the compiler when it cannot write its cache.
+  : > "$log"  # after waiting, because another script may have been writing to it
+  # ccache fails if it cannot write its cache.
   if [ ! -w "${HOME:-/nonexistent}" ]; then export CCACHE_DIR=$PWD/build/ccache; fi
 }
 
@@ -60,13 +60,13 @@ seconds_since() {  # START: "12.3"
   awk -v start="$1" -v end="$(now)" 'BEGIN { printf "%.1f", end - start }'
 }
 
-step() {  # TITLE COMMAND...: runs it into the log, prints the title with its seconds; the command's status
+step() {  # TITLE COMMAND...: runs the command into the log, prints title and seconds, returns the command's status
   local title=$1 start status=0 watcher=
   shift
   start=$(now)
   echo "== $title: $*" >> "$log"
   if [ -t 1 ]; then
-    # On a terminal the log's last line shows that something moves.
+    # On a terminal, shows the log's last line as progress.
     (
       while sleep 1 && kill -0 $$ 2> /dev/null; do
         printf '\r\033[K%s: %s' "$title" "$(tail -n 1 "$log" | tr -d '\r' | cut -c 1-$((${COLUMNS:-80} - ${#title} - 4)))"
@@ -86,7 +86,7 @@ step() {  # TITLE COMMAND...: runs it into the log, prints the title with its se
 
 free_disk_mb() { df -Pm . | awk 'NR == 2 { print $4 }'; }
 
-# What the machine has free, swap included, but never more than the container may use.
+# Free memory including swap, at most the container's limit.
 free_memory_mb() {
   local free limit
   free=$(awk '/^(MemAvailable|SwapFree):/ { sum += $2 } END { printf "%.0f", sum / 1024 }' /proc/meminfo)
@@ -100,7 +100,7 @@ free_memory_mb() {
   echo "$free"
 }
 
-# One job a core, fewer when memory is short.
+# One job per core, fewer if memory is short.
 build_jobs() {
   local jobs free
   jobs=$(env -u OMP_NUM_THREADS nproc)
@@ -113,7 +113,7 @@ check_machine() {
   local system
   system="$(uname -s) on $(uname -m)"
   [ "$system" = "Linux on x86_64" ] ||
-    fail setup "expected Linux on x86_64, the only machine prism is built and tested on; found $system; use such a machine."
+    fail setup "expected Linux on x86_64, the only platform prism is built and tested on; found $system; use such a machine."
 }
 
 check_disk() {
@@ -132,12 +132,12 @@ check_memory() {
 
 # ---- packages
 
-missing_packages() {  # PACKAGE...: those that dpkg does not hold, one a line
+missing_packages() {  # PACKAGE...: prints the packages that are not installed, one per line
   comm -23 <(printf '%s\n' "$@" | sort) \
     <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2> /dev/null | sed -n 's/^installed //p' | sort)
 }
 
-# Prints the words that make a command run as root; nothing when this is root. Fails when there is no way.
+# Prints the prefix that runs a command as root, empty if this is root. Fails if neither root nor sudo is available.
 root_prefix() {
   if [ "$(id -u)" -eq 0 ]; then return 0; fi
   command -v sudo > /dev/null || return 1
@@ -147,12 +147,12 @@ root_prefix() {
 apt_get() {  # PREFIX ARGUMENT...
   local prefix=$1
   shift
-  # A mirror that does not answer is an error, not a warning; another apt that runs is waited for.
+  # Treats a mirror that does not answer as an error, and waits for another running apt.
   $prefix env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o APT::Update::Error-Mode=any -o Acquire::http::Timeout=30 \
     -o Acquire::Retries=2 -o DPkg::Lock::Timeout=300 "$@"
 }
 
-apt_install() {  # PREFIX PACKAGE...: as the lists stand; when that fails (no lists, or old ones), with fresh lists
+apt_install() {  # PREFIX PACKAGE...: if it fails with the current package lists (missing or old), updates and retries
   apt_get "$1" install --no-install-recommends "${@:2}" && return
   apt_get "$1" update && apt_get "$1" install --no-install-recommends "${@:2}"
 }
@@ -168,17 +168,17 @@ ensure_packages() {  # PACKAGE...
   names=$(missing_packages "$@" | tr '\n' ' ')
   names=${names% }
   if [ -z "$names" ]; then
-    printf '%-44s %6s s\n' "packages: all there" "$(seconds_since "$start")"
+    printf '%-44s %6s s\n' "packages: all installed" "$(seconds_since "$start")"
     return
   fi
   prefix=$(root_prefix) ||
-    fail setup "expected to be root, or to have sudo, to install packages; found neither; ask for: apt-get install $names"
+    fail setup "expected root or sudo to install packages; found neither; ask for: apt-get install $names"
   check_disk
   # shellcheck disable=SC2086  # names is a list of words
   step "packages: $(wc -w <<< "$names") installed" apt_install "$prefix" $names && return
   if grep -q 'No space left on device' "$log"; then check_disk; fi
   if grep -qE 'Could not resolve|Could not connect|Unable to connect|Connection (failed|timed out|refused)|Network is unreachable|Failed to fetch' "$log"; then
-    fail setup "expected to download packages with apt-get; found no network (see $log); connect it, or mend /etc/apt/sources.list, and run again."
+    fail setup "expected to download packages with apt-get; found no network (see $log); connect to a network or fix /etc/apt/sources.list, then run again."
   fi
   fail setup "expected apt-get to install $names; found: $(grep '^E: ' "$log" | tail -n 1); see $log."
 }
@@ -186,10 +186,10 @@ ensure_packages() {  # PACKAGE...
 # ---- LibTorch
 
 torch_is_whole() {
-  # The stamp is written last, so an interrupted pip leaves none.
+  # .venv/wheels is written last, so an interrupted pip leaves none.
   local installed
   installed=$(cat .venv/wheels 2> /dev/null)
-  # All of them serve where few are enough.
+  # The full set of wheels also works where the small one is asked for.
   [ "$installed" = "${wheels[*]}" ] || { [ -n "$no_deps" ] && [ "$installed" = "${wheels[0]}" ]; } || return 1
   local root
   root=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2> /dev/null) || return 1
@@ -198,14 +198,14 @@ torch_is_whole() {
 
 make_venv() {
   rm -rf .venv
-  # Debian's own python3 where there is one: python3-venv serves no other.
+  # Prefers Debian's python3, because the package python3-venv works only with it.
   local python=/usr/bin/python3
   [ -x $python ] || python=python3
   $python -m venv .venv
 }
 
 install_wheels() {
-  # Not /tmp: it is often small, and in memory. Chained by &&: a command of step() does not stop at the first failure.
+  # Not /tmp: it is often small and in memory. Chained by &&, because set -e has no effect in a command of step().
   mkdir -p build/pip &&
   TMPDIR=$PWD/build/pip .venv/bin/python -m pip install --disable-pip-version-check --no-input --progress-bar off \
     --retries 2 --timeout 30 --no-compile ${no_deps:+"$no_deps"} "${wheels[@]}" &&
@@ -229,12 +229,12 @@ ensure_torch() {
     fail setup "expected $disk_needed_mb MB free for LibTorch; found the disk full ($(free_disk_mb) MB left); free some space and run again."
   fi
   if grep -qE 'from versions: none|NewConnectionError|ReadTimeout|Connection broken|Max retries' "$log"; then
-    fail setup "expected to download ${wheels[*]} with pip; found no network (see $log); connect it, or set PIP_INDEX_URL to a mirror, and run again."
+    fail setup "expected to download ${wheels[*]} with pip; found no network (see $log); connect to a network or set PIP_INDEX_URL to a mirror, then run again."
   fi
   fail setup "expected pip to install ${wheels[*]}; found: ${reason:-status 1}; see $log."
 }
 
-# What a slow test reads event files with.
+# Installs TensorBoard, with which a slow test reads event files.
 ensure_tensorboard() {
   local package=tensorboard==2.20.0
   if .venv-tensorboard/bin/python -m pip freeze --disable-pip-version-check 2> /dev/null | grep -qxF $package; then return; fi
@@ -242,14 +242,14 @@ ensure_tensorboard() {
     fail test "expected python3 -m venv to make $PWD/.venv-tensorboard; found: $(tail -n 1 "$log"); install python3-venv."
   step "TensorBoard: downloaded" .venv-tensorboard/bin/python -m pip install --disable-pip-version-check --no-input $package \
     'setuptools<81' ||
-    fail test "expected pip to install $package; found: $(tail -n 1 "$log"); connect the network, run again."
+    fail test "expected pip to install $package; found: $(tail -n 1 "$log"); connect to a network and run again."
 }
 
 # ---- configure and build
 
 configure() {  # PRESET
   step "configure $1" cmake --preset "$1" && return
-  # A cache from a moved folder or another compiler is no reason to stop.
+  # The CMake cache may come from a moved folder or another compiler.
   step "configure $1, afresh" cmake --fresh --preset "$1" && return
   tail -n 20 "$log" >&2
   fail setup "expected cmake to configure the preset $1; found the errors above; see $log."

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Sums ctest's JUnit reports: names what failed and what was skipped, ends with "N passed, N failed, N skipped".
+"""Sums up ctest's JUnit reports: names failed and skipped tests and ends with "N passed, N failed, N skipped".
 
     scripts/count_tests.py --status 0 build/release/tests.xml build/asan/tests.xml
 
---status is ctest's own: a run that failed without a failed test (a test program that does not start, no test at all)
-counts as one failure. Exit status 0 when nothing failed.
+--status is the exit status of ctest. If it is not 0 but no test failed (a test program did not start, or there was no
+test), this counts as one failure. Exit status 0 if nothing failed.
 """
 import argparse
 import os
@@ -14,7 +14,7 @@ import xml.etree.ElementTree as ElementTree
 
 
 def reason_skipped(case):
-    """What the test said to GTEST_SKIP(): GoogleTest prints it below the place of the call."""
+    """The message that the test passed to GTEST_SKIP(); GoogleTest prints it below the location of the call."""
     found = re.search(r": Skipped\n(.+)", case.findtext("system-out", ""))
     return f": {found.group(1).strip()}" if found else ""
 
@@ -29,7 +29,7 @@ def main():
     for report in arguments.reports:
         preset = os.path.basename(os.path.dirname(report))
         if not os.path.exists(report):
-            failed.append(f"{preset}: the run left no report")
+            failed.append(f"{preset}: ctest wrote no report")
             continue
         for case in ElementTree.parse(report).getroot().iter("testcase"):
             name = f"{preset}: {case.get('name')}"
@@ -41,7 +41,7 @@ def main():
             else:  # failed, or could not be started
                 failed.append(name)
     if arguments.status != 0 and not failed:
-        failed.append("ctest: it failed outside of the tests, see above")
+        failed.append("ctest: failed outside the tests, see above")
 
     for name in skipped:
         print(f"skipped  {name}")

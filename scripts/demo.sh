@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Trains two small language models that differ in their head schedule alone, compares them, times a long prompt with dense and
-# with block-sparse attention, and writes one page about it.
+# Trains two small language models that differ only in their head schedule, compares them, times a long prompt with dense
+# and with block-sparse attention, and writes a report page.
 #
-#   scripts/demo.sh                 on the King James Bible, which the Debian package bible-kjv provides
-#   scripts/demo.sh TEXT...         on your own .txt or .jsonl files (plain, .gz, .xz or .zst) or folders of them
+#   scripts/demo.sh                 uses the King James Bible from the Debian package bible-kjv
+#   scripts/demo.sh TEXT...         uses your own .txt or .jsonl files (plain, .gz, .xz or .zst) or folders of them
 #
-# Sets prism up first (scripts/setup.sh). Everything it makes lies in demo/, which it replaces: the page is demo/report.html.
+# Runs scripts/setup.sh first. Writes everything into demo/, replacing an earlier one. The page is demo/report.html.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1:-}" in
   -h | --help) sed -n '2,8s/^# \{0,1\}//p' scripts/demo.sh; exit 0 ;;
 esac
 
-# Before the set-up, which takes minutes. Paths are the caller's.
+# Checked before the set-up, which takes minutes. Paths are relative to the caller's folder.
 inputs=()
 for path in "$@"; do
   [ -e "$OLDPWD/$path" ] && path=$OLDPWD/$path
@@ -40,7 +40,7 @@ rm -rf demo
 mkdir demo
 touch demo/.made-by-demo
 if [ ${#inputs[@]} -eq 0 ]; then
-  # One verse a line, its reference cut off; three empty lines before each chapter, which is a document.
+  # One verse per line, without its reference; three empty lines before each chapter, so that it becomes a document.
   bible -f gen1:1-rev22:21 |
     awk '{ chapter = $1; sub(/:.*/, "", chapter); if (NR > 1 && chapter != last) printf "\n\n\n"; last = chapter
            sub(/^[^ ]+ /, ""); print }' > demo/bible.txt
@@ -48,15 +48,15 @@ if [ ${#inputs[@]} -eq 0 ]; then
 fi
 
 $prism tokenizer train "${inputs[@]}" --vocab-size 4096 --out demo/tokenizer
-# Validation needs two documents at least: what three empty lines do not split is split at one, or at every line.
+# Validation needs at least two documents. A text without three empty lines is split at one, or at every line.
 for separator in '\n\n\n\n' '\n\n' '\n'; do
   $prism tokenize "${inputs[@]}" --tokenizer demo/tokenizer --separator "$separator" --valid-share 0.05 --out demo/data --force
-  # Validation takes windows of 256 tokens and the one that follows.
+  # A validation window is 256 tokens and the token after them.
   valid=$(sed -n 's/.*"valid_tokens": *\([0-9]*\).*/\1/p' demo/data/data.json)
   [ "$valid" -le 256 ] || break
 done
 if [ "$valid" -le 256 ]; then
-  echo "[demo] expected text enough for training and validation; found $valid tokens for validation; name more text." >&2
+  echo "[demo] expected enough text for training and validation; found $valid validation tokens; name more text." >&2
   exit 2
 fi
 for schedule in uniform progressive; do

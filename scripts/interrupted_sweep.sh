@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a sweep of 50 runs once whole and once interrupted 10 times at random, by SIGKILL and SIGTERM in turn, and compares
-# what both came to: every line must be the same.
+# Runs a sweep of 50 runs twice: once without interruption and once interrupted 10 times at random, by SIGKILL and
+# SIGTERM alternately. The resulting tables must be equal line by line.
 #
-#   scripts/interrupted_sweep.sh             runs of about a minute on one thread, two at a time: an hour
-#   scripts/interrupted_sweep.sh TOKENS      of so many tokens, in steps of 1,024; 20480 is quick
+#   scripts/interrupted_sweep.sh             an hour: two runs at a time, about a minute each on one thread
+#   scripts/interrupted_sweep.sh TOKENS      tokens of each run, a multiple of 1,024; 20480 is quick
 #
-# The text is this repository's documentation. Runs lie in runs/interrupted_sweep, which is removed first. PRISM_PROGRAM names a
-# built prism, else scripts/setup.sh builds one.
+# The text is this repository's documentation. The script deletes runs/interrupted_sweep and writes its runs there.
+# PRISM_PROGRAM names a built prism; if it is unset, scripts/setup.sh builds one.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1:-}" in
@@ -42,15 +42,15 @@ RANDOM=7
 for i in $(seq $interruptions); do
   sweep cut > /dev/null 2>&1 &
   child=$!
-  # Between nothing and a fifth of the whole, so that ten of them are spread over most of it.
+  # Half a second to a fifth of the whole time more, so that ten interruptions spread over most of it.
   sleep "$(awk -v r=$RANDOM -v t="$lasted" 'BEGIN {printf "%.2f", 0.5 + r / 32768 * t / 5}')"
   [ $((i % 2)) = 0 ] && signal=TERM || signal=KILL
-  # The sweep, not the shell around it.
+  # Signals the sweep, not the shell around it.
   pkill -"$signal" -P "$child" 2> /dev/null || kill -"$signal" "$child" 2> /dev/null || true
   wait $child 2> /dev/null || true
   printf 'interrupted by SIG%s: %s of 50 runs were done\n' "$signal" \
     "$(grep -l '"kind":"end"' $folder/cut/*/records.jsonl 2> /dev/null | wc -l)"
 done
 sweep cut > $folder/cut.jsonl
-diff $folder/whole.jsonl $folder/cut.jsonl || fail interrupted_sweep "expected the same table; found the differences above."
+diff $folder/whole.jsonl $folder/cut.jsonl || fail interrupted_sweep "expected the same table; found the differences above; see $folder."
 printf '%s arms, the same table\n' "$(wc -l < $folder/cut.jsonl)"

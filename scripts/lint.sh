@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Everything that is checked without running the program. Sets up what it needs (clang-format 14, clang-tidy 14, shellcheck,
-# LibTorch's headers), checks all files, and clang-tidy on those that changed.
+# Runs every check that does not execute prism: clang-tidy on changed sources, the others on all files. First installs
+# what it needs: clang-format 14, clang-tidy 14, shellcheck, LibTorch's headers.
 #
-#   scripts/lint.sh           changed: against PRISM_LINT_BASE, else the upstream branch, else the commit before
+#   scripts/lint.sh           clang-tidy on what changed since PRISM_LINT_BASE, else upstream, else the previous commit
 #   scripts/lint.sh --all     clang-tidy on every source; half an hour
 #
-# clang-tidy takes half a minute for a source that includes LibTorch, so of a large change only the 20 sources with the most
-# changed lines are checked, and the others counted.
+# clang-tidy takes half a minute for a source that includes LibTorch. The script therefore checks only the 20 sources
+# with the most changed lines and prints how many it left out.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 tidy_most=20
@@ -19,13 +19,13 @@ esac
 
 git() { command git -c safe.directory="$PWD" "$@"; }  # the checkout may belong to another user, as in a container
 
-files() {  # PATTERN...: tracked files and new ones that are not ignored, as they are on disk
+files() {  # PATTERN...: tracked and untracked files on disk, without ignored ones
   git ls-files --cached --others --exclude-standard -- "$@" | sort -u | while read -r file; do
     if [ -f "$file" ]; then echo "$file"; fi
   done
 }
 
-check() {  # TITLE COMMAND...: prints what the command says when it fails
+check() {  # TITLE COMMAND...: prints the command's output if it fails
   local title=$1
   shift
   step "$title" "$@" && return
@@ -45,17 +45,17 @@ check_format() {
   return $status
 }
 
-check_layers() {  # base_heads() alone may ask for the last layer: the base of a head schedule is its heads
+check_layers() {  # only base_heads() may read the last layer: its heads are the base of a head schedule
   if grep -rnE 'layers_?(\(\))?(\[0\]|\.(front|back|rbegin)\(\)|\.at\(0\)|\.end\(\) - 1)' prism |
     grep -vE '^prism/attention/layer_list\.cpp:[0-9]+:  return heads_of\(layers\.back\(\)\);'; then
-    echo "one layer speaks for all of them; take the list."
+    echo "this reads one layer as if it were every layer; use the list."
     return 1
   fi
 }
 
 check_paths() {
   if files . | xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.}])/(work|root|home)/'; then
-    echo "a path of one machine; make it relative, or take it from the user."
+    echo "this path exists on one machine only; make it relative, or take it from the user."
     return 1
   fi
 }
@@ -66,7 +66,7 @@ base_commit() {
   local empty_tree=4b825dc642cb6eb9a060e54bf8d69288fbee4904 base
   for base in "${PRISM_LINT_BASE:-}" '@{upstream}' HEAD~1; do
     base=$([ -z "$base" ] || git merge-base HEAD "$base" 2> /dev/null) || continue
-    # On the upstream branch itself nothing would be left to check.
+    # HEAD itself would leave nothing to check.
     if [ -n "$base" ] && [ "$base" != "$(git rev-parse HEAD)" ]; then
       echo "$base"
       return
@@ -75,8 +75,8 @@ base_commit() {
   echo $empty_tree
 }
 
-# Sources to check for the changed files, most changed lines first; a header stands for the source of its name, or else for
-# the first that includes it.
+# Sources to check for the changed files, most changed lines first. A changed header selects the source with its name,
+# else the first source that includes it.
 changed_sources() {
   local lines file
   {
@@ -98,11 +98,11 @@ changed_sources() {
   done | awk '!seen[$0]++'
 }
 
-# Those of the sources on standard input that this build compiles: others have no command to check them with.
+# Filters standard input to sources that this build compiles; others have no compile command to check them with.
 compiled() { grep -Fx -f <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/lint/compile_commands.json) || true; }
 
 check_tidy() {  # SOURCE...
-  # GCC's warning options that clang does not know are no fault.
+  # clang does not know all of GCC's warning options.
   printf '%s\n' "$@" | xargs -d '\n' -P "$(build_jobs)" -n 1 \
     clang-tidy-14 -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option
 }
@@ -122,8 +122,8 @@ check "names in unnamed namespaces: self-test" scripts/check_names.py --self-tes
 check "names in unnamed namespaces" scripts/check_names.py
 check "messages: self-test" scripts/check_messages.py --self-test
 check "messages" scripts/check_messages.py
-check "no layer speaks for all" check_layers
-check "no machine's paths" check_paths
+check "no layer read as if it were all" check_layers
+check "no absolute paths of a machine" check_paths
 check "shellcheck" check_shell
 
 if [ $tidy_most = all ]; then
@@ -133,10 +133,10 @@ else
   mapfile -t sources < <(changed_sources | compiled)
 fi
 left_out=$((${#sources[@]} - tidy_most))
-if [ $left_out -gt 0 ]; then echo "clang-tidy: $left_out changed sources left out, see scripts/lint.sh --all"; fi
+if [ $left_out -gt 0 ]; then echo "clang-tidy: left out $left_out changed sources; run scripts/lint.sh --all to check them"; fi
 sources=("${sources[@]:0:tidy_most}")
 if [ ${#sources[@]} -gt 0 ]; then check "clang-tidy: ${#sources[@]} sources" check_tidy "${sources[@]}"; fi
 
 exec 9>&-
-if [ $failures -gt 0 ]; then fail lint "expected all checks to pass; found $failures failing, shown above; the full log is $log."; fi
+if [ $failures -gt 0 ]; then fail lint "expected all checks to pass; found $failures failing, shown above; see the full log $log."; fi
 echo "lint: all checks passed"

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# The studies of head schedules and of the ladder: texts, tokenizers, token shards, the sweeps of configs/sweeps, their results.
+# Studies head schedules and the ladder: prepares the data, runs the sweeps in configs/sweeps and writes their results.
 #
 #   scripts/study.sh                 every sweep; the report of each is runs/study/SWEEP/report.html
-#   scripts/study.sh ablation        one sweep; ladder, of hours a run, only so
-#   scripts/study.sh --results       what is recorded so far as tables and figures: docs/results/head-schedules/ and ladder/
-#   scripts/study.sh --prepare       the data alone
+#   scripts/study.sh ablation        one sweep; the sweep ladder (hours per run) runs only if named
+#   scripts/study.sh --results       tables and figures of the records so far: docs/results/head-schedules/ and ladder/
+#   scripts/study.sh --prepare       only the data
 #
-# Texts come from PRISM_DATA (../shared/data by default). What a finished run recorded is kept in docs/results/study/ and not run
-# again; a run that was stopped goes on where it was. One run takes 10 to 20 minutes on two cores. PRISM_PROGRAM names a built prism.
+# Texts come from PRISM_DATA (../shared/data by default). Runs with records in docs/results/study/ are not repeated;
+# stopped runs continue. A run takes 10 to 20 minutes on two cores. PRISM_PROGRAM names a built prism.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_slow small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest)
 
-# Sweeps of one recipe and budget share their baseline's runs.
+# Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }
 results_of() {
   case "$1" in
@@ -27,13 +27,13 @@ find_texts() {
   if [ -z "${PRISM_DATA:-}" ] && [ -d ../shared/data ]; then PRISM_DATA=$(cd ../shared/data && pwd); fi
   novels=${PRISM_DATA:-}/gutenberg_novels
   [ -d "$novels" ] ||
-    fail study "expected the folder of large data with gutenberg_novels; found ${PRISM_DATA:-none}; name it in PRISM_DATA."
+    fail study "expected the folder of large data with gutenberg_novels; found ${PRISM_DATA:-none}; set PRISM_DATA to it."
 }
 
-prepare_texts() {  # those that trained models are measured on
+prepare_texts() {  # texts on which trained models are evaluated
   mkdir -p $study
   cp -u "$novels/valid.txt.xz" $study/novels_valid.txt.xz
-  # An article begins with its title between single equals signs.
+  # The title of an article stands between single equals signs.
   [ -f $study/wikitext_test.txt ] ||
     { xz -dc "$PRISM_DATA/wikitext-103/wiki.test.tokens.xz" |
       awk '/^ = [^=].*[^=] = $/ && NR > 2 {print "\n\n\n"} {print}' > $study/wikitext_test.txt.tmp &&
@@ -54,7 +54,7 @@ run_sweep() {
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
-    small*) jobs=1 ;;  # one model of this size at a time keeps two cores busy
+    small*) jobs=1 ;;  # one model of this size keeps two cores busy
   esac
   $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs $jobs
   case "$1" in
@@ -62,7 +62,7 @@ run_sweep() {
   esac
 }
 
-measure_heads() {  # what each head of the ladder's finished runs attends to, on validation text
+measure_heads() {  # measures what each head of the finished ladder runs attends to on validation text
   local heads=docs/results/ladder/heads run out
   mkdir -p $heads
   for run in "$study/$1"/*-seed*; do
@@ -75,7 +75,7 @@ measure_heads() {  # what each head of the ladder's finished runs attends to, on
 
 write_results() {
   for sweep in "${sweeps[@]}"; do
-    [ "$sweep" = "${sweep%_rest}" ] || continue  # in the sweep's whose records it shares
+    [ "$sweep" = "${sweep%_rest}" ] || continue  # included in the sweep whose records it shares
     local folder baseline results title
     results=$(results_of "$sweep")
     title=$(basename "$results" | tr - ' ')

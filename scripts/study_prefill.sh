@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# What sparse prompts lose: perplexity of a model trained here over density, and recall of heads whose attention is known, for
-# every selector and with parts of the spectral one changed. Records and figures: docs/results/prefill/.
+# Measures the quality lost by sparse prompts, for every selector and for ablations of the spectral one: perplexity over
+# density of a model trained here, and recall on synthetic heads. Records and figures: docs/results/prefill/.
 #
-#   scripts/study_prefill.sh             all that is not recorded; half an hour on two cores
-#   scripts/study_prefill.sh --results   tables and figures of what is recorded
+#   scripts/study_prefill.sh             measures what is not recorded yet; half an hour on two cores
+#   scripts/study_prefill.sh --results   only writes tables and figures of the records
 #
-# Texts come from PRISM_DATA (../shared/data by default). The model is runs/prefill/long: 20 minutes, goes on where it was.
+# Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1:-}" in
@@ -17,7 +17,7 @@ esac
 runs=runs/prefill
 records=docs/results/prefill
 
-# Selectors with what sets how much they keep, from little to much.
+# Selectors with the setting that controls how much they keep, in ascending order of density.
 read -rd '' -a kept <<'EOF' || true
 dense
 oracle:p=0.5 oracle:p=0.7 oracle:p=0.8 oracle:p=0.9 oracle:p=0.95 oracle:p=0.99
@@ -32,7 +32,7 @@ flash_prefill:alpha=0.5 flash_prefill:alpha=0.3 flash_prefill:alpha=0.18 flash_p
 flex_prefill:gamma=0.5,min_budget=0 flex_prefill:gamma=0.7,min_budget=0 flex_prefill:gamma=0.9,min_budget=0
 vertical_slash:vertical=50,slash=100 vertical_slash:vertical=100,slash=400 vertical_slash:vertical=200,slash=1000
 EOF
-# Parts of the spectral selector changed, each at several shares.
+# Ablations of the spectral selector, each at several shares.
 ablations=(calibration=causal_running calibration=all_blocks calibration=off bands=auto recent=2 tail=padded block_size=32 block_size=64
   block_size=256)
 shares=(0.3 0.5 0.7 0.9)
@@ -45,7 +45,7 @@ list_ablations() {
 
 is_recorded() { grep -qF "{\"method\":\"$2\"," "$1" 2> /dev/null; }  # FILE METHOD
 
-record() {  # FILE METHOD COMMAND...: the command's line, with the method's name
+record() {  # FILE METHOD COMMAND...: appends the command's line to the file, with the method's name
   local file=$1 method=$2 line
   shift 2
   if is_recorded "$file" "$method"; then return; fi

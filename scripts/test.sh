@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Sets prism up (scripts/setup.sh), then runs its tests; the last line is "N passed, N failed, N skipped".
+# Runs scripts/setup.sh, then the tests. The last line is "N passed, N failed, N skipped".
 #
-#   scripts/test.sh                 all but the slow ones
-#   scripts/test.sh -R Tokenizer    what ctest would run with these arguments
-#   scripts/test.sh --all           the slow ones too, and the folders without torch under the sanitizers
+#   scripts/test.sh                 all but the slow tests
+#   scripts/test.sh -R Tokenizer    passes the arguments to ctest
+#   scripts/test.sh --all           also the slow tests, and the tests of the folders without torch under the sanitizers
 #
-# Tests on large data find it through PRISM_DATA and are skipped, by name, where it is missing. Each test runs on one thread
-# (OMP_NUM_THREADS, unless you set it), as many tests at once as there are cores.
+# Tests on large data look for it in PRISM_DATA and are listed as skipped if it is missing. Each test runs on one thread
+# unless you set OMP_NUM_THREADS; as many tests run at once as there are cores.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 all=
@@ -26,7 +26,7 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 jobs=$(env -u OMP_NUM_THREADS nproc)
 status=0
 
-run_tests() {  # PRESET CTEST_ARGUMENT...: results in build/PRESET/tests.xml
+run_tests() {  # PRESET CTEST_ARGUMENT...: writes the results to build/PRESET/tests.xml
   local run=(ctest --test-dir "build/$1" --output-on-failure -j "$jobs" --output-junit tests.xml "${@:2}")
   rm -f "build/$1/tests.xml"
   if [ -t 1 ]; then

@@ -1,10 +1,11 @@
-"""Block-sparse attention over a prompt: prism against compiled FlexAttention and SDPA with a mask, in turn.
+"""Compares block-sparse attention over a prompt: prism against compiled FlexAttention and SDPA with a mask.
 
     python prefill.py --prism build/release/bin/prism --tokens 8192 --share 0.22
 
-Keys are kept in blocks of 128 at random, among them each row's first block and its own, so that both sides keep about as
-many: densities are printed. The peers run in this process, prism in its own; they take turns --repeats times, and medians
-are compared. Heads are --heads x --head-dim, each with keys of its own, in bfloat16 on --threads threads.
+Masks keep random blocks of 128 keys, and always each row's first block and its own. prism draws its own mask, so
+densities differ slightly; both are printed. The peers run in this process, prism in its own. They alternate --repeats
+times, and medians are compared. There are --heads heads of width --head-dim, each with its own keys, in bfloat16 on
+--threads threads.
 """
 import argparse
 import json
@@ -27,7 +28,7 @@ def kept_blocks(torch, heads, tokens, share):
 
 
 def make_peers(torch, args):
-    """name -> (call, density)"""
+    """Returns the density and {name: call}."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
     from torch.nn.functional import scaled_dot_product_attention
 
@@ -63,9 +64,9 @@ def run_prism(args):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--prism", required=True, help="the program")
+    parser.add_argument("--prism", required=True, help="the prism program")
     parser.add_argument("--tokens", type=int, default=8192)
-    parser.add_argument("--share", type=float, default=0.27, help="of the blocks, at random, besides those always kept")
+    parser.add_argument("--share", type=float, default=0.27, help="share of blocks kept at random")
     parser.add_argument("--heads", type=int, default=6)
     parser.add_argument("--head-dim", type=int, default=128)
     parser.add_argument("--repeats", type=int, default=5)

@@ -1,11 +1,12 @@
-"""The spectral selector's masks against those of its authors' code (PyTorch path, on the CPU).
+"""Compares the spectral selector's masks with those of its authors' code (PyTorch path, on the CPU).
 
     python selector.py --prism build/release/bin/prism --reference CHECKOUT
 
-CHECKOUT is a copy of the repository xinghaow99/prism on GitHub, at commit d5a42526 for instance; of it prism/prism.py is
-imported, with stand-ins for the modules that need transformers and a GPU. Inputs are random, with and without rotary
-positions, heads of 128 features, lengths that fill blocks of 128 and that do not. In float32 masks must be equal but where
-the reference's own threshold, moved by 1e-6, decides otherwise; in bfloat16 0.1% of the entries may differ.
+CHECKOUT is a checkout of xinghaow99/prism on GitHub, for instance at commit d5a42526. The script imports its
+prism/prism.py, with stubs for modules that need transformers or a GPU. Inputs are random, with and without rotary
+positions, with heads of width 128 and with lengths that are and are not multiples of 128. In float32, masks must be
+equal except where moving the reference's threshold by 1e-6 changes its mask; in bfloat16, 0.1% of the entries may
+differ.
 """
 import argparse
 import importlib
@@ -27,7 +28,7 @@ BASE = 10000.0
 
 
 def load_reference(folder):
-    """Its block estimate, whatever else the file imports."""
+    """Returns the reference's block estimate; stubs replace what its file imports besides torch."""
     os.environ.update({"USE_TRITON_SELECT": "false", "USE_TRITON_LOGITS": "false", "CALIBRATE": "true"})
 
     class Anything(types.ModuleType):
@@ -61,7 +62,7 @@ def load_reference(folder):
 
 
 def rotate(torch, x):
-    """Half-split rotary positions."""
+    """Applies half-split rotary positions."""
     angles = torch.outer(torch.arange(x.shape[2], dtype=torch.float64), BASE ** (-torch.arange(0, WIDTH, 2) / WIDTH))
     cos, sin = angles.cos().float(), angles.sin().float()
     a, b = x[..., :WIDTH // 2], x[..., WIDTH // 2:]
@@ -98,7 +99,7 @@ def ask_prism(torch, program, source, share, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--prism", required=True, help="the program")
+    parser.add_argument("--prism", required=True, help="the prism program")
     parser.add_argument("--reference", required=True, help="a checkout of the reference")
     args = parser.parse_args()
     import torch
@@ -139,7 +140,7 @@ def main():
         print(f"{kind:<9} {count} entries, {differing[kind]} differ ({100 * differing[kind] / count:.4f} %)")
     print(f"float32: {uncertain} entries within {MARGIN} of the threshold; {unexplained} others differ")
     if unexplained or differing["bfloat16"] > 1e-3 * entries["bfloat16"]:
-        sys.exit("[check_peers] expected equal masks; found others, see above.")
+        sys.exit("[check_peers] expected equal masks; found the differences above.")
 
 
 if __name__ == "__main__":

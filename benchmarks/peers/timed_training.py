@@ -1,9 +1,9 @@
-"""Times training steps of a PyTorch model, one case a process, so that runs of two programs can alternate.
+"""Times training steps of a PyTorch model, one case per process, so that runs of two programs can alternate.
 
     time_training({"tiny": lambda: Case(model, optimizer, vocab=8192, shape=(16, 256))})
 
-Prints one JSON line: case, params, tokens_per_s (median over the steps after the first two), first_step_s (with compilation),
-peak_rss_mb.
+Prints one JSON line: case, params, tokens_per_s (median over the steps after the first two), first_step_s (includes
+compilation), peak_rss_mb.
 """
 import argparse
 import json
@@ -20,8 +20,8 @@ class Case:
     model: torch.nn.Module  # (tokens, labels) -> loss
     optimizer: torch.optim.Optimizer
     vocab: int
-    shape: tuple  # sequences, tokens of each
-    clip: float = 0  # gradient norm; 0: none
+    shape: tuple  # (sequences, tokens per sequence)
+    clip: float = 0  # largest gradient norm; 0: no clipping
 
 
 def seconds_of_step(case, step, x, y, bf16):
@@ -37,7 +37,7 @@ def seconds_of_step(case, step, x, y, bf16):
 
 
 def time_training(cases):
-    """@param cases  name -> function that makes the Case."""
+    """Times the case that --case names. `cases` maps names to functions that make a Case."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--case", choices=cases, default=next(iter(cases)))
     parser.add_argument("--compile", action="store_true")

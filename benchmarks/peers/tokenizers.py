@@ -1,15 +1,16 @@
-"""Compares `prism tokenizer` with Hugging Face tokenizers 0.23.3: equal ids, equal training, and the speed of both.
+"""Compares `prism tokenizer` with Hugging Face tokenizers 0.23.3: ids, training results and speed.
 
     scripts/check_peers.sh tokenizers [--rounds N] [--threads 1 2] [--megabytes N] [--skip-speed]
 
-Ids: GPT-2's tokenizer, Llama 3's, and one that prism trained and both load, on novels and on hostile Unicode (random
-code points among spaces, apostrophes, digits, special tokens). Training: equal vocabulary and merges on the novels.
-Speed: each measurement is a process of its own, prism and its peer in turn; "ratio" is the peer's median seconds over
-prism's.
+Ids must be equal for the tokenizers of GPT-2 and Llama 3 and for one that prism trained, on novels and on hostile
+Unicode (random code points among spaces, apostrophes, digits and special tokens). Training on the novels must give the
+same vocabulary and merges. For speed, each measurement is its own process; prism and the peer alternate, and "ratio"
+is the peer's median seconds divided by prism's.
 
-- Encoding counts the encoding alone, of documents in memory, with cold caches: encode_batch and encode_batch_fast (the
-  same without offsets) there, `encode --time` here. One tokenizer, the documents spread over the threads.
-- Training counts everything from text to tokenizer; prism's figure includes reading the file, the peer's text is in
+- Encoding times only the encoding of documents in memory, with cold caches: the peer's encode_batch and
+  encode_batch_fast (the same without offsets), prism's `encode --time`. One tokenizer; the documents are spread over
+  the threads.
+- Training times everything from text to tokenizer. prism's time includes reading the file; the peer's text is in
   memory.
 
 Exit status 0 if all ids and merges are equal and, unless --skip-speed, no ratio is below 1.
@@ -28,7 +29,7 @@ import sys
 import tempfile
 import time
 
-# The script's own name would hide the library.
+# Otherwise this file, tokenizers.py, would hide the library.
 sys.path = [folder for folder in sys.path if pathlib.Path(folder or ".").resolve() != pathlib.Path(__file__).parent]
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
 
@@ -37,7 +38,7 @@ VOCAB_SIZE = 16384
 
 
 def novels(data, megabytes):
-    """The first bytes of the training novels, cut into documents at paragraphs."""
+    """The beginning of the training novels, cut into documents between paragraphs."""
     with lzma.open(data / "gutenberg_novels/train.txt.xz") as file:
         text = file.read(megabytes * 1_000_000).decode("utf-8", errors="ignore")
     documents, start = [], 0
@@ -74,7 +75,7 @@ def prism_ids(prism, tokenizer, rows, *flags):
 
 
 def check_ids(name, prism, file, texts, rows):
-    """Whether both give the same ids, with special tokens parsed and as text."""
+    """Returns whether both give the same ids, with special tokens parsed and as plain text."""
     tokenizer = Tokenizer.from_file(str(file))
     equal = True
     for flags in ([], ["--no-special"]):
@@ -120,7 +121,7 @@ def check_training(prism, texts, rows, out):
 
 
 def measure_peer(what, rows, tokenizer_file):
-    """Run in a process of its own, whose environment says how many threads."""
+    """Runs in its own process, whose environment sets the number of threads."""
     texts = [json.loads(line)["text"] for line in pathlib.Path(rows).read_text().splitlines()]
     if what == "train":
         start = time.perf_counter()
@@ -165,7 +166,7 @@ def compare_speed(prism, rows, megabytes, tokenizer_file, out, thread_counts, ro
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prism", help="the program")
+    parser.add_argument("--prism", help="the prism program")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--megabytes", type=int, default=20)

@@ -1,5 +1,6 @@
-"""Training speed of the ladder's last rung in PyTorch: four blocks with RMSNorm, ReLU feed-forward parts of two hidden layers,
-learned positions, an untied head, plain SGD, batches of 4,096 windows of 32 tokens (timed_training.py).
+"""Measures the training speed of the ladder's last rung in PyTorch (timed_training.py): four blocks with RMSNorm, ReLU
+feed-forward parts with two hidden layers, learned positions, an untied head, plain SGD, batches of 4,096 windows of 32
+tokens.
 
     python train_ladder.py --compile --bf16 --steps 4
 """

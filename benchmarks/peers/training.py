@@ -1,10 +1,11 @@
-"""Training speed of prism against PyTorch in eager mode and, with --compile, compiled: one process a run, alternating.
+"""Compares the training speed of prism with PyTorch in eager mode and, with --compile, compiled.
 
     python training.py --prism build/release/bin/prism --python PEER_PYTHON --cases tiny small --repeats 3
 
-Prints one line a case and peer: medians of tokens/s, their ratio (prism / peer), and peak memory of both. The peer is
-train_gpt.py beside this file, for the case ladder train_ladder.py, with torch of the Python named; both sides run in bfloat16
-on --threads threads. The ladder's vocabulary is that of runs/ladder/data (scripts/study.sh ladder_small).
+Each run is its own process; prism and the peers alternate. Prints one line per case and peer: medians of tokens/s,
+their ratio (prism / peer), and peak memory of both. The peer is train_gpt.py, for the case ladder train_ladder.py, run
+by the Python that --python names. Both sides run in bfloat16 on --threads threads. The ladder's vocabulary is that of
+runs/ladder/data (scripts/study.sh ladder_small).
 """
 import argparse
 import json
@@ -15,7 +16,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
-# What prism calls a case, and the peer's script, where they are not the case itself and train_gpt.py.
+# prism's argument and the peer's script for cases where they are not the case's name and train_gpt.py.
 OURS = {"ladder": "configs/ladder/four_blocks_norm.json"}
 THEIRS = {"ladder": "train_ladder.py"}
 
@@ -30,13 +31,13 @@ def run(command, threads):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--prism", required=True, help="the program")
+    parser.add_argument("--prism", required=True, help="the prism program")
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch")
     parser.add_argument("--cases", nargs="+", default=["tiny", "small"])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=6, help="two of them do not count: at least 3")
+    parser.add_argument("--steps", type=int, default=6, help="at least 3; the first two are not counted")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--compile", action="store_true", help="also the compiled peer")
+    parser.add_argument("--compile", action="store_true", help="also run the compiled peer")
     args = parser.parse_args()
 
     modes = {"eager": []} | ({"compiled": ["--compile"]} if args.compile else {})
