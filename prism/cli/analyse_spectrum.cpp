@@ -77,10 +77,9 @@ class Spectra : public Probe {
          config.rotary.turns() ? rotary_pairs(config.rotary, config.head_dim) : RotaryPairs{}});
   }
   void add(const LayerTensors& layer) {
-    PRISM_CHECK(
-        !layer.pairs.angles.empty(), "analyse",
-        "expected layers with a rotary encoding; found layer {} without one; name a model whose layers have it.",
-        spectra_.size());
+    PRISM_CHECK(!layer.pairs.angles.empty(), "analyse",
+                "expected layers with a rotary encoding; found layer {} without one; name another model or file.",
+                spectra_.size());
     if (static_cast<int64_t>(spectra_.size()) == words_.layer && !words_.figures.empty())
       shown_ = {layer.q_THD.clone(), layer.k_GSD.clone(), layer.pairs};
     auto& heads = spectra_.emplace_back();
