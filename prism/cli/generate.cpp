@@ -27,8 +27,8 @@ namespace {
 constexpr const char* kGenerateExamples = R"(
 The continuation goes to standard output while it is generated; speeds go to standard error. The same command prints the
 same text again; --seed chooses another. Prompt and new tokens together must fit the model's context, unless --slide
-rereads its last half whenever it is full. --truncate-prompt reads only the end of a prompt that is too long. Models with
-learned positions always do both.
+rereads its last half whenever it is full. --truncate-prompt reads only the end of a prompt that is too long. Models
+with learned positions always do both.
 
   prism generate runs/novels 'It was a dark and'
   prism generate runs/novels --temperature 0 --max-new-tokens 50 'It was a dark and'      # always the likeliest token
@@ -36,8 +36,8 @@ learned positions always do both.
   echo 'Dear' | prism generate runs/novels - --json
   prism generate runs/long --prompt-file book.txt --prefill spectral --prefill-chunk 1024
 
-Without a prompt, the model starts a new document. A prompt is read as the middle of a document unless it begins with the
-end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is removed.
+Without a prompt, the model starts a new document. A prompt is read as the middle of a document unless it begins with
+the end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is removed.
 )";
 
 struct GenerateWords {

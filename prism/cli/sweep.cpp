@@ -50,9 +50,9 @@ Each run has a folder, OUT/ARM-seedN. The same command, given again, skips runs 
 those that have begun, and starts the rest. Runs are identified by recipe and seed. Ctrl-C saves the active runs. At the
 end, OUT/report.html and OUT/report.md compare the arms; differences are paired by seed.
 
-With --search schedules, the file has no arms. All head schedules of the search space train for few tokens, in OUT/rung1;
-the best of them train for more, in OUT/rung2, and so on. Each rung also trains the uniform schedule. The schedules of
-the last rung are timed, and a table shows which of them no other beats in both loss and tokens/s.
+With --search schedules, the file has no arms. Head schedules of the search space, all or a sample, train for few tokens
+in OUT/rung1; the best of them train for more in OUT/rung2, and so on. Each rung also trains the uniform schedule. The
+schedules of the last rung are timed, and a table shows which of them no other beats in both loss and tokens/s.
 
   prism sweep configs/sweeps/ablation.json --plan                  # what would run
   prism sweep configs/sweeps/search.json --search schedules --jobs 2
