@@ -37,7 +37,7 @@ struct SweepWords {
 };
 
 std::string sweep_help() {
-  std::string text = "Fields of a sweep's file, which is JSON [defaults]:\n";
+  std::string text = "Fields of a sweep's JSON file:\n";
   for (const auto& row : describe_fields<SweepFile>())
     text += fmt::format("  {:<27} {}{}\n", row.path, row.help,
                         row.path.starts_with("search.") ? fmt::format(" [{}]", row.default_value) : "");
