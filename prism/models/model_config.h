@@ -25,8 +25,7 @@ struct LayersShorthand {
       "shorthand for heads: heads x layers, e.g. 3x2,6x2,8x2,12x6 (3 heads in 2 layers, ...), or a list 3,3,6,6");
     v("kv_schedule", kv_schedule,
       "shorthand for key/value heads, in the same form, or /4: a quarter of each layer's query heads; empty: as many "
-      "as "
-      "query heads");
+      "as query heads");
     v("ffn_width", ffn_width, "shorthand for the hidden width of every layer's feed-forward part");
     auto for_every_layer = [&v](const char* name, auto& value, const char* help) {
       v(name, value, ("shorthand for every layer: " + std::string(help)).c_str());
