@@ -72,7 +72,7 @@ std::string read_prompt(const GenerateWords& words) {
   return prompt;
 }
 
-/// Prints and flushes, so that text appears while it is generated. Leaves out control characters on a terminal.
+/// Prints and flushes, so that text appears while it is generated. Replaces control characters on a terminal.
 void print_now(std::string_view text) {
   static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
   fmt::print("{}", is_terminal ? printable(text) : std::string(text));
