@@ -18,13 +18,13 @@ struct ArmLayer {
   int64_t seeds = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("layer", layer, "which, from 0");
+    v("layer", layer, "layer, counted from 0");
     v("heads", heads, "query heads");
     v("head_dim", head_dim, "width of a head");
     v("distance", distance, "mean over seeds");
     v("seed_sd", seed_sd, "sample standard deviation over seeds; 0 for a single one");
     v("head_sd", head_sd, "sample standard deviation over heads, mean over seeds; 0 for a single head");
-    v("seeds", seeds, "models of the arm");
+    v("seeds", seeds, "number of models of the arm");
   }
 };
 
@@ -35,13 +35,14 @@ struct LayerComparison {
   bool paired = false, same_heads = false;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("layer", layer, "which, from 0");
-    v("arm", arm, "the arm that is asked about");
-    v("against", against, "the arm that it is measured against");
-    v("difference", difference, "arm - against; negative: the arm looks less far");
-    v("difference_sd", difference_sd, "of the differences if paired, else both arms' seed_sd added in squares");
-    v("paired", paired, "whether seeds were paired, in the order given");
-    v("same_heads", same_heads, "whether both arms have as many heads here");
+    v("layer", layer, "layer, counted from 0");
+    v("arm", arm, "the first arm");
+    v("against", against, "the arm that it is compared with");
+    v("difference", difference, "arm - against; negative: the arm attends to nearer tokens");
+    v("difference_sd", difference_sd,
+      "standard deviation of the differences if paired, else both arms' seed_sd added in squares");
+    v("paired", paired, "true if seeds were paired, in the order given");
+    v("same_heads", same_heads, "true if both arms have the same number of heads in this layer");
   }
 };
 

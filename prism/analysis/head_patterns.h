@@ -22,14 +22,14 @@ struct HeadPattern {
   double previous = 0, first = 0, self = 0, same = 0, punctuation = 0, induction = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("layer", layer, "which, from 0");
-    v("head", head, "of the layer, from 0");
-    v("previous", previous, "share of its attention on the token before");
-    v("first", first, "on the first token of the sequence");
-    v("self", self, "on the token that asks");
-    v("same", same, "on earlier tokens that are the same as the one that asks");
-    v("punctuation", punctuation, "on tokens that are punctuation");
-    v("induction", induction, "in a random sequence that is repeated: on the token that followed the same one before");
+    v("layer", layer, "layer, counted from 0");
+    v("head", head, "head of the layer, counted from 0");
+    v("previous", previous, "share of its attention on the previous token");
+    v("first", first, "share on the first token of the sequence");
+    v("self", self, "share on the query's own token");
+    v("same", same, "share on earlier copies of the query's token");
+    v("punctuation", punctuation, "share on punctuation");
+    v("induction", induction, "in a repeated random sequence: share on the token that followed the same token before");
   }
 };
 

@@ -23,9 +23,9 @@ struct BandEnergy {
   template <class Visitor>
   void visit(Visitor& v) {
     v("q", q, "root mean square of the queries' features");
-    v("q_pooled", q_pooled, "the same of means over blocks");
-    v("k", k, "of the keys' features");
-    v("k_pooled", k_pooled, "the same of means over blocks");
+    v("q_pooled", q_pooled, "the same for means over blocks");
+    v("k", k, "root mean square of the keys' features");
+    v("k_pooled", k_pooled, "the same for means over blocks");
   }
 };
 
@@ -35,9 +35,9 @@ struct PairEnergy {
   BandEnergy energy;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("pair", pair, "which, from 0, the fastest of a plain encoding first");
-    v("angle", angle, "radians it turns by a token");
-    v("gain", gain, "lambda: what the mean over a block leaves of a vector that turns so");
+    v("pair", pair, "number of the pair, from 0; in a plain encoding, the fastest comes first");
+    v("angle", angle, "radians that it turns per token");
+    v("gain", gain, "lambda: share of a turning vector's length that the mean over a block keeps");
     energy.visit(v);
   }
 };
@@ -49,7 +49,7 @@ struct ZoneEnergy {
   template <class Visitor>
   void visit(Visitor& v) {
     v("zone", zone, "dead, transition, semantic or full");
-    v("pairs", pairs, "that belong to it");
+    v("pairs", pairs, "number of pairs in the zone");
     energy.visit(v);
   }
 };

@@ -30,10 +30,12 @@ struct LayerConfig {
     v("head_dim", head_dim, "width of a head; 0: d_model / heads");
     v("rotary", rotary, "position encoding of queries and keys");
     v("ffn", ffn, "feed-forward part");
-    v("qk_norm", qk_norm, "RMSNorm of every query and key head before it turns, one gain for queries and one for keys");
-    v("norm", norm, "norms before attention and feed-forward part, rms or none");
-    v("output_projection", output_projection, "W_O after the heads; without it they add to the residual stream alone");
-    v("output_bias", output_bias, "W_O adds a bias");
+    v("qk_norm", qk_norm,
+      "RMSNorm on every query and key head before the rotary encoding; one gain for queries, one for keys");
+    v("norm", norm, "norm before attention and before the feed-forward part: rms or none");
+    v("output_projection", output_projection,
+      "projection W_O after the heads; off: the heads are added to the residual stream directly");
+    v("output_bias", output_bias, "W_O has a bias");
   }
 };
 

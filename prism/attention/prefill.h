@@ -27,9 +27,9 @@ struct PrefillOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("selector", selector,
-      "attention over a prompt: dense, or over the key blocks of a selector (prism attend --help)");
-    v("settings", settings, "fields of the selector's settings");
-    v("chunk", chunk, "tokens of a prompt that are computed at once; 0: all");
+      "attention over a prompt: dense, or a selector of key blocks (prism attend --help lists them)");
+    v("settings", settings, "settings of the selector");
+    v("chunk", chunk, "tokens of a prompt computed at once; 0: all");
   }
 };
 

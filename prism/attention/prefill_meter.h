@@ -20,7 +20,8 @@ struct PrefillMeterOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("recall_rows", recall_rows,
-      "also measure how much of the exact attention is kept, on this many rows of blocks of every head and chunk");
+      "also measure the share of exact attention that is kept, on this many block rows of each head and chunk; 0: do "
+      "not");
   }
 };
 

@@ -21,14 +21,15 @@ struct RotaryConfig {
   double beta_fast = 32, beta_slow = 1, attention_factor = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("kind", kind, "rope: queries and keys turn with their position; none: they do not, and the rest is not used");
-    v("base", base, "b in theta_j = b^(-2j / D); larger turns slower");
-    v("scaling", scaling, "none; linear: positions divided by factor; yarn: of slow pairs only, and sharper attention");
-    v("factor", factor, "of the scaling; 1 leaves positions as they are");
-    v("original_context", original_context, "yarn: the context that the model was trained with before");
-    v("beta_fast", beta_fast, "yarn: pairs that turn more often than this in that context are left as they are");
-    v("beta_slow", beta_slow, "yarn: those that turn less often are divided by factor");
-    v("attention_factor", attention_factor, "yarn: scales cosines and sines; 0: 0.1 ln(factor) + 1");
+    v("kind", kind, "rope: rotary encoding of queries and keys; none: no encoding, the other fields are ignored");
+    v("base", base, "b in theta_j = b^(-2j / D); a larger base turns pairs more slowly");
+    v("scaling", scaling,
+      "none; linear: divides positions by factor; yarn: divides them for slow pairs only and sharpens attention");
+    v("factor", factor, "factor of the scaling; 1 leaves positions unchanged");
+    v("original_context", original_context, "yarn: context that the model was trained with before scaling");
+    v("beta_fast", beta_fast, "yarn: pairs that turn more often than this within original_context are unchanged");
+    v("beta_slow", beta_slow, "yarn: positions of pairs that turn less often than this are divided by factor");
+    v("attention_factor", attention_factor, "yarn: factor of cosines and sines; 0: 0.1 ln(factor) + 1");
   }
   bool turns() const { return kind != "none"; }
   // NOLINTNEXTLINE(modernize-use-nullptr): there is no pointer

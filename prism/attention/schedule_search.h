@@ -17,12 +17,13 @@ struct ScheduleSpace {
   int64_t least_stages = 2, most_stages = 4, least_stage_layers = 2, least_base_layers = 0, head_dim_step = 8;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("first_heads", first_heads, "heads that the first layer may have; empty: all that fit, fewer than base_heads");
-    v("least_stages", least_stages, "stages of equal heads, the base's among them");
-    v("most_stages", most_stages, "likewise");
-    v("least_stage_layers", least_stage_layers, "layers of every stage before the base's");
-    v("least_base_layers", least_base_layers, "layers of the base's stage; 0: half of all");
-    v("head_dim_step", head_dim_step, "head widths are multiples of this; prism's kernels serve multiples of 8");
+    v("first_heads", first_heads,
+      "head counts allowed in the first layer; empty: all that fit and are below base_heads");
+    v("least_stages", least_stages, "minimum number of stages (runs of layers with equal heads), the base's included");
+    v("most_stages", most_stages, "maximum number of stages, the base's included");
+    v("least_stage_layers", least_stage_layers, "minimum number of layers in each stage before the base's");
+    v("least_base_layers", least_base_layers, "minimum number of layers in the base's stage; 0: half of all");
+    v("head_dim_step", head_dim_step, "head widths are multiples of this; prism's kernels support multiples of 8");
   }
 };
 

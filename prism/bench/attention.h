@@ -17,9 +17,9 @@ struct AttentionShape {
   void visit(Visitor& v) {
     v("batch", batch, "sequences");
     v("heads", heads, "query heads");
-    v("kv_heads", kv_heads, "key/value heads, a divisor of heads; 0: as many");
+    v("kv_heads", kv_heads, "key/value heads, a divisor of heads; 0: as many as heads");
     v("tokens", tokens, "queries");
-    v("keys", keys, "keys, at least as many; 0: as many as queries");
+    v("keys", keys, "keys, at least as many as queries; 0: as many as queries");
     v("head_dim", head_dim, "width of a head");
     v("lengths", lengths, "full, or ragged: sequence b of B has (b + 1) / B of the tokens and keys");
   }
@@ -45,13 +45,13 @@ struct AttentionTiming {
     v("keys", keys, "keys");
     v("head_dim", head_dim, "width of a head");
     v("lengths", lengths, "full or ragged");
-    v("backend", backend, "that served prism: flash, its own kernels; torch; reference");
+    v("backend", backend, "backend of attend(): flash (prism's own kernels), torch or reference");
     v("prism_ms", prism_ms, "median milliseconds of attend()");
-    v("peer", peer, "what it is compared with");
-    v("peer_ms", peer_ms, "its median milliseconds");
+    v("peer", peer, "what prism is compared with");
+    v("peer_ms", peer_ms, "median milliseconds of the peer");
     v("ratio", ratio, "peer_ms / prism_ms");
     v("peak_share", peak_share,
-      "of the limit: of the CPU's products, or when decoding of a plain loop that reads as much");
+      "share of the limit: of the CPU's products, or for decoding, of a plain loop that reads as much");
   }
 };
 

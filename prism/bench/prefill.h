@@ -37,9 +37,9 @@ struct PrefillHead {
   double density = 1, recall = 0, oracle_density = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("density", density, "kept blocks as a share of those that are seen");
-    v("recall", recall, "share of the exact attention that they hold, on sampled rows; 0: not measured");
-    v("oracle_density", oracle_density, "of the best choice of blocks with that recall; 0: not measured");
+    v("density", density, "kept blocks as a share of visible blocks");
+    v("recall", recall, "share of the exact attention in the kept blocks, on sampled rows; 0: not measured");
+    v("oracle_density", oracle_density, "density of the best choice of blocks with that recall; 0: not measured");
   }
 };
 
@@ -60,23 +60,23 @@ struct PrefillTiming {
     v("settings", settings, "its settings");
     v("mix", mix, "what the heads look at: the file's name, or noise");
     v("dtype", dtype, "bf16 or f32");
-    v("tokens", tokens, "of the prompt");
+    v("tokens", tokens, "tokens of the prompt");
     v("heads", heads, "query heads");
     v("kv_heads", kv_heads, "key/value heads");
     v("head_dim", head_dim, "width of a head");
-    v("rounds", rounds, "turns of each");
-    v("density", density, "kept blocks as a share of those that are seen");
+    v("rounds", rounds, "measurements of each method");
+    v("density", density, "kept blocks as a share of visible blocks");
     v("unrounded_density", unrounded_density,
-      "of single keys and distances before they are rounded up to blocks; 0: the method chooses blocks");
-    v("recall", recall, "share of the exact attention that they hold, on sampled rows; 0: not measured");
-    v("recall_p5", recall_p5, "what 95 of 100 queries there exceed; 0: not measured");
-    v("oracle_density", oracle_density, "of the best choice of blocks with that recall; 0: not measured");
-    v("select_ms", select_ms, "median milliseconds to choose");
-    v("attend_ms", attend_ms, "to attend over what is kept");
-    v("dense_ms", dense_ms, "to attend over all");
-    v("sdpa_ms", sdpa_ms, "of LibTorch's scaled_dot_product_attention; 0: not measured");
+      "density of single keys and distances before rounding up to blocks; 0: the method chooses blocks");
+    v("recall", recall, "share of the exact attention in the kept blocks, on sampled rows; 0: not measured");
+    v("recall_p5", recall_p5, "5th percentile of recall over these queries; 0: not measured");
+    v("oracle_density", oracle_density, "density of the best choice of blocks with that recall; 0: not measured");
+    v("select_ms", select_ms, "median milliseconds to choose the blocks");
+    v("attend_ms", attend_ms, "median milliseconds to attend to the kept blocks");
+    v("dense_ms", dense_ms, "median milliseconds to attend to all keys");
+    v("sdpa_ms", sdpa_ms, "median milliseconds of LibTorch's scaled_dot_product_attention; 0: not measured");
     v("speedup", speedup, "dense_ms / (select_ms + attend_ms)");
-    v("extra_bytes", extra_bytes, "memory that choosing took at its peak");
+    v("extra_bytes", extra_bytes, "peak memory that choosing the blocks took");
     v("by_head", by_head, "density, recall and oracle_density of each query head");
   }
 };

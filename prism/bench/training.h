@@ -57,18 +57,18 @@ struct TrainingTiming {
     v("bench", bench, "training");
     v("pass", pass, "step: forward, backward, clipping and the optimizer");
     v("case", name, "the model");
-    v("dtype", dtype, "of matrix products, bf16 or f32");
-    v("parameters", parameters, "of the model");
-    v("batch", batch, "sequences a step");
-    v("tokens", tokens, "tokens of a sequence");
-    v("prism_ms", prism_ms, "median milliseconds of a step");
-    v("peer", peer, "what it is compared with: libtorch, another case, or none");
-    v("peer_ms", peer_ms, "its median milliseconds; 0: none");
-    v("ratio", ratio, "tokens a second over the peer's; 0: none");
-    v("tokens_per_s", tokens_per_s, "that prism trains on");
+    v("dtype", dtype, "dtype of matrix products, bf16 or f32");
+    v("parameters", parameters, "parameters of the model");
+    v("batch", batch, "sequences per step");
+    v("tokens", tokens, "tokens per sequence");
+    v("prism_ms", prism_ms, "median milliseconds per step");
+    v("peer", peer, "what prism is compared with: libtorch, another case, or none");
+    v("peer_ms", peer_ms, "median milliseconds of the peer; 0: none");
+    v("ratio", ratio, "tokens per second over the peer's; 0: none");
+    v("tokens_per_s", tokens_per_s, "training tokens per second of prism");
     v("first_step_s", first_step_s, "seconds of the very first step");
-    v("peak_share", peak_share, "of what the CPU's cores can compute");
-    v("peak_memory_bytes", peak_memory_bytes, "of the process so far, the peer's included");
+    v("peak_share", peak_share, "share of what the CPU's cores can compute");
+    v("peak_memory_bytes", peak_memory_bytes, "peak memory of the process so far, the peer's included");
   }
 };
 

@@ -36,27 +36,27 @@ struct RunState {
   int64_t threads = 0;           ///< library products may add up in another order with another number
   template <class Visitor>
   void visit(Visitor& v) {
-    v("prism_format", prism_format, "version of this file's layout");
+    v("prism_format", prism_format, "version of this file's format");
     v("step", step, "optimizer steps done");
     v("tokens", tokens, "tokens trained on");
     v("evaluation_pending", evaluation_pending,
       "whether the last step's validation, samples and checkpoint are still to come");
-    v("windows", windows, "windows that the loader has handed out");
+    v("windows", windows, "training windows used so far");
     v("records_bytes", records_bytes, "length of records.jsonl");
-    v("seconds", seconds, "wall-clock time of the run so far");
-    v("step_seconds", step_seconds, "of it in training steps, without evaluation and checkpoints");
-    v("loss_sum", loss_sum, "losses since the last train record, summed");
-    v("loss_count", loss_count, "how many they are");
+    v("seconds", seconds, "wall-clock seconds of the run so far");
+    v("step_seconds", step_seconds, "seconds spent in training steps, without evaluation and checkpoints");
+    v("loss_sum", loss_sum, "sum of the losses since the last train record");
+    v("loss_count", loss_count, "number of losses in loss_sum");
     v("mean_loss", mean_loss, "running mean of the steps' losses, nats; -1: none yet");
-    v("least_loss", least_loss, "the lowest that it was; -1: none yet");
+    v("least_loss", least_loss, "lowest running mean so far; -1: none yet");
     v("loss_variance", loss_variance, "running variance of the steps' losses");
-    v("best_figure", best_figure, "the best value of the validation's figure; absent: none yet");
-    v("last_figure", last_figure, "the latest; absent: none yet");
-    v("recipe_fingerprint", recipe_fingerprint, "of the recipe");
-    v("data_fingerprint", data_fingerprint, "of the token shards");
-    v("dtype", dtype, "of matmuls");
+    v("best_figure", best_figure, "best validation figure so far, if any");
+    v("last_figure", last_figure, "latest validation figure, if any");
+    v("recipe_fingerprint", recipe_fingerprint, "fingerprint of the recipe");
+    v("data_fingerprint", data_fingerprint, "fingerprint of the token shards");
+    v("dtype", dtype, "dtype of matrix products");
     v("isa", isa, "instruction set of the kernels that the run began with");
-    v("threads", threads, "that the run began with");
+    v("threads", threads, "threads that the run began with");
   }
 };
 

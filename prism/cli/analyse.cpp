@@ -1,4 +1,4 @@
-// prism analyse: a look inside models.
+// prism analyse: a table of analyses of what happens inside models.
 #include "prism/cli/analyse.h"
 
 #include <fmt/format.h>
@@ -18,16 +18,16 @@ struct Analysis {
 
 const std::map<std::string, Analysis>& analyses() {
   static const std::map<std::string, Analysis> all = {
-      {"attention-distance", {"how many tokens back the attention of each layer looks", run_analyse_distance}},
+      {"attention-distance", {"how many tokens back each layer attends", run_analyse_distance}},
       {"capture", {"queries, keys, values and residual stream of layers as safetensors files", run_analyse_capture}},
       {"entropy", {"how evenly each head spreads its attention", run_analyse_entropy}},
-      {"gradients", {"how large the gradient of each parameter is beside its values", run_analyse_gradients}},
-      {"heads", {"what each head attends to: neighbours, first token, punctuation, repetitions", run_analyse_heads}},
-      {"maps", {"where each word of a text attends to, as pictures", run_analyse_maps}},
-      {"norms",
-       {"how large the residual stream is in front of each layer, and which units are dead", run_analyse_norms}},
+      {"gradients", {"norm of each parameter's gradient relative to its values", run_analyse_gradients}},
+      {"heads",
+       {"what each head attends to: previous token, first token, punctuation, repetitions", run_analyse_heads}},
+      {"maps", {"which words each word of a text attends to, as pictures", run_analyse_maps}},
+      {"norms", {"size of the residual stream before each layer, and dead units", run_analyse_norms}},
       {"spectrum",
-       {"what lies in the fast and slow pairs of heads, and what pooling leaves of it", run_analyse_spectrum}}};
+       {"energy in the fast and slow rotary pairs of heads, before and after pooling", run_analyse_spectrum}}};
   return all;
 }
 
@@ -35,9 +35,9 @@ const std::map<std::string, Analysis>& analyses() {
 
 int run_analyse(const Arguments& arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
-    fmt::print("Usage: prism analyse KIND MODEL [what it reads] [options]\n\n");
+    fmt::print("Usage: prism analyse KIND MODEL [input] [options]\n\n");
     for (const auto& [name, analysis] : analyses()) fmt::print("  {:<20}{}\n", name, analysis.summary);
-    fmt::print("\n`prism analyse {} --help` explains it. Exit status: 0 done, 1 failed, 2 wrong input.\n",
+    fmt::print("\n`prism analyse {} --help` explains that analysis. Exit status: 0 done, 1 failed, 2 wrong input.\n",
                analyses().begin()->first);
     return arguments.empty() ? 2 : 0;
   }

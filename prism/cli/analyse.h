@@ -1,4 +1,4 @@
-// The analyses of prism analyse, a function each.
+// The analyses of prism analyse, one function each.
 #pragma once
 
 #include "prism/cli/command.h"

@@ -1,4 +1,4 @@
-// prism analyse capture: queries, keys, values and residual stream of layers as safetensors files.
+// prism analyse capture: writes queries, keys, values and residual stream of layers to safetensors files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +19,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCaptureHelp = R"(
-Writes FOLDER/layerN.safetensors for each chosen layer N: q [1, H, T, D] and k [1, G, T, D] as attention reads them,
-after the rotary encoding, v [1, G, T, E], and residual [1, T, d_model], the stream in front of the layer. prism attend
-and prism analyse spectrum read such a file, and any program that knows safetensors.
+Writes FOLDER/layerN.safetensors for each chosen layer N. It holds q [1, H, T, D] and k [1, G, T, D] as attention reads
+them, after the rotary encoding; v [1, G, T, E]; and residual [1, T, d_model], the residual stream before the layer.
+prism attend, prism analyse spectrum and any program that reads safetensors can use the files.
 
   prism analyse capture runs/prism book.txt --layers 0,5 --out captured
   prism attend captured/layer5.safetensors --selector spectral
 )";
 
-/// Copies what the chosen layers show.
+/// Copies the tensors of the chosen layers.
 class CaptureProbe : public Probe {
  public:
   CaptureProbe(std::vector<int64_t> layers, const std::vector<LayerConfig>& configs)
@@ -42,7 +42,7 @@ class CaptureProbe : public Probe {
     tensors.push_back({"q", input.q_BTHD.transpose(1, 2).cpu().contiguous()});
     tensors.push_back({"k", input.kv.k_BGSD.cpu().contiguous()});
     tensors.push_back({"v", input.kv.v_BGSE.cpu().contiguous()});
-    // Without angles of its own a file is taken for one of plain rotary heads.
+    // A file without inverse_frequencies would be read as one of plain rotary heads.
     const auto& config = configs_[layer];
     const auto angles =
         config.rotary.turns() ? rotary_pairs(config.rotary, config.head_dim).angles : std::vector<double>();
@@ -63,14 +63,15 @@ class CaptureProbe : public Probe {
 }  // namespace
 
 int run_analyse_capture(const Arguments& arguments) {
-  CLI::App app(std::string("queries, keys, values and residual stream of layers as safetensors files\n") + kCaptureHelp,
-               "prism analyse capture");
+  CLI::App app(
+      std::string("Save queries, keys, values and residual stream of layers as safetensors files.\n") + kCaptureHelp,
+      "prism analyse capture");
   ReadingWords words;
   std::optional<std::string> layers;
   std::string out;
   add_reading_options(app, words, /*with_data=*/false);
-  app.add_option("--layers", layers, "which, from 0, such as 0,3-5; all, if left out")->type_name("LIST");
-  app.add_option("--out", out, "where the files go")->required()->type_name("FOLDER");
+  app.add_option("--layers", layers, "layers, counted from 0, e.g. 0,3-5; default: all")->type_name("LIST");
+  app.add_option("--out", out, "folder for the files")->required()->type_name("FOLDER");
   if (!parse(app, arguments)) return 0;
   const torch::NoGradGuard no_gradients;
   Reading reading(words);

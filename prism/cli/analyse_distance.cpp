@@ -1,5 +1,4 @@
-// prism analyse attention-distance: how many tokens back the attention of each layer looks, seeds of two arms against
-// each other.
+// prism analyse attention-distance: how many tokens back each layer attends, for one arm or for two arms compared.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,25 +31,25 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDistanceName = "attention-distance";
 constexpr const char* kDistanceHelp = R"(
-Each head of a layer gives a token weights, adding up to 1, for itself and the tokens before it. Its attention distance
-is the weighted mean of how many tokens back they stand. A layer's distance is the mean over its heads, over the windows
-and over the tokens in the second half of each window, which all have a long past to look at.
+In every head, a token attends to itself and to the tokens before it with weights that sum to 1. The attention distance
+is the weighted mean of how many tokens back these stand. A layer's distance is the mean over its heads, the windows and
+the tokens in the second half of each window, which all have a long past to attend to.
 
-Small: the layer looks at near tokens; 0: only at the token itself. Large: it gathers from far away. Attention spread
-evenly over the past gives 3/8 of the context (384 tokens of 1024), all of it on the first token 3/4. Distances do not
-depend on the number or width of heads, so that layers of different head schedules can be compared.
+Small: the layer attends to near tokens; 0: only to the token itself. Large: it gathers from far away. Attention spread
+evenly over the past gives 3/8 of the context (384 tokens of 1024); all attention on the first token gives 3/4.
+Distances do not depend on the number or width of heads, so layers of different head schedules can be compared.
 
-Several MODELs are seeds of one arm: mean and sample standard deviation over them are shown. --against names the models
-of the other arm; the difference is MODEL minus that, below 0 where MODEL looks at nearer tokens. Where both arms have
-as many models, they are paired, runs by their seeds and models of unknown seeds in the order given, and the deviation
-is that of the differences; else the deviations of the arms add in squares. Layers count from 0.
+Several MODELs are seeds of one arm. The table shows the mean and sample standard deviation over them. --against names
+the models of a second arm. The difference is MODEL minus that arm; it is below 0 if MODEL attends to nearer tokens. If
+both arms have the same number of models, they are paired: runs by seed, models of unknown seed in the order given. The
+deviation is then that of the differences; otherwise the deviations of the arms add in squares. Layers count from 0.
 
   prism analyse attention-distance runs/prism --data data
   prism analyse attention-distance runs/prism-1 runs/prism-2 --against runs/uniform-1 runs/uniform-2 --data data
   prism analyse attention-distance runs/prism --data data --sequences 256 --context 512 --json
 
---json prints an object for each model (kind model: layers with the distance of every head), then one for each layer
-(kind layer: means and deviations over seeds, and the difference).
+--json prints one object per model (kind model: layers with the distance of every head), then one per layer (kind layer:
+means and deviations over seeds, and the difference).
 )";
 
 struct DistanceOptions {
@@ -58,29 +57,29 @@ struct DistanceOptions {
   int64_t sequences = 64, context = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("data", data, "folder of token shards, made by prism tokenize");
-    v("split", split, "which shards: valid or train");
-    v("sequences", sequences, "windows to look at, the first ones; all if there are fewer");
-    v("context", context, "tokens of a window; 0: the models' context");
+    v("data", data, "folder of token shards made by prism tokenize");
+    v("split", split, "which shards to read: valid or train");
+    v("sequences", sequences, "number of windows to read, from the first; all if there are fewer");
+    v("context", context, "tokens per window; 0: the models' context");
   }
 };
 
 struct DistanceWords {
   std::vector<std::string> models, against;
   DistanceOptions options;
-  std::optional<bool> document_mask;  ///< absent: as the runs were trained
+  std::optional<bool> document_mask;  ///< std::nullopt: as the runs were trained
   ComputeOptions compute;
   bool json = false;
 };
 
-/// What is known of a model before its weights are read.
+/// What is known about a model before its weights are read.
 struct Candidate {
   std::string name;
   ModelConfig config;
-  std::string tokenizer;             ///< fingerprint
-  int64_t end_of_text = -1;          ///< its token; -1: none
-  std::optional<int64_t> seed = {};  ///< of the run; absent: not known
-  bool document_mask = false;        ///< whether the run was trained so
+  std::string tokenizer;             ///< its fingerprint
+  int64_t end_of_text = -1;          ///< token id; -1: none
+  std::optional<int64_t> seed = {};  ///< of the run, if known
+  bool document_mask = false;        ///< true if the run was trained with it
 };
 
 /// The models of an experiment; `against` may be empty.
@@ -100,13 +99,15 @@ std::vector<Candidate> read_candidates(const std::vector<std::string>& names) {
   return candidates;
 }
 
-/// What all models must share for their layers to be compared.
+/// Checks that the layers of `model` can be compared with those of `first`.
 void check_alike(const Candidate& model, const Candidate& first) {
-  PRISM_CHECK(model.config.layers.size() == first.config.layers.size(), "analyse",
-              "expected models of as many layers; found {} in {} and {} in {}; compare models of one depth.",
-              first.config.layers.size(), first.name, model.config.layers.size(), model.name);
+  PRISM_CHECK(
+      model.config.layers.size() == first.config.layers.size(), "analyse",
+      "expected models with the same number of layers; found {} in {} and {} in {}; compare models of equal depth.",
+      first.config.layers.size(), first.name, model.config.layers.size(), model.name);
   PRISM_CHECK(model.tokenizer == first.tokenizer, "analyse",
-              "expected models with one tokenizer, as distances count its tokens; found {} in {} and {} in {}; compare "
+              "expected models with the same tokenizer, because distances count its tokens; found {} in {} and {} in "
+              "{}; compare "
               "models trained on the same shards.",
               first.tokenizer, first.name, model.tokenizer, model.name);
 }
@@ -116,13 +117,14 @@ void check_seeds(const std::vector<Candidate>& arm) {
     const auto schedule = heads_of(model.config), expected = heads_of(arm.front().config);
     PRISM_CHECK(
         schedule == expected, "analyse",
-        "expected the seeds of one arm to have one head schedule; found {} in {} and {} in {}; name one of them "
+        "expected all models of an arm to have the same head schedule; found {} in {} and {} in {}; name one of them "
         "with --against.",
         format_head_schedule(expected), arm.front().name, format_head_schedule(schedule), model.name);
   }
 }
 
-/// Puts the models of `against` into the order of the seeds that they share with the others, where all seeds are known.
+/// Sorts the models of `against` so that their seeds are in the same order as those of `models`, if all seeds are
+/// known.
 void pair_seeds(Arms& arms) {
   const auto is_known = [](const Candidate& model) { return model.seed.has_value(); };
   const auto& models = arms.models;
@@ -136,7 +138,7 @@ void pair_seeds(Arms& arms) {
                                     [&](const Candidate& candidate) { return candidate.seed == model.seed; });
     PRISM_CHECK(other != arms.against.end(), "analyse",
                 "expected the same seeds on both sides, because differences are paired by seed; found {} of {} on one "
-                "side alone; name runs of the same seeds, or other numbers of them, which are not paired.",
+                "side only; name runs of the same seeds, or different numbers of runs, which are not paired.",
                 *model.seed, model.name);
     paired.push_back(std::move(*other));
     arms.against.erase(other);
@@ -154,14 +156,15 @@ Arms read_arms(const DistanceWords& words) {
   return arms;
 }
 
-/// Tokens of a window: what is asked for, else the context that all models have.
+/// Tokens per window: `wanted`, or if that is 0 the context that all models share.
 int64_t find_context(const Arms& arms, int64_t wanted) {
   const int64_t context = wanted == 0 ? arms.models.front().config.context : wanted;
   for (const auto* arm : {&arms.models, &arms.against}) {
     for (const auto& model : *arm) {
-      PRISM_CHECK(wanted != 0 || model.config.context == context, "analyse",
-                  "expected models of one context; found {} in {} and {} in {}; choose one for all with --context.",
-                  context, arms.models.front().name, model.config.context, model.name);
+      PRISM_CHECK(
+          wanted != 0 || model.config.context == context, "analyse",
+          "expected models with the same context; found {} in {} and {} in {}; choose one for all with --context.",
+          context, arms.models.front().name, model.config.context, model.name);
       PRISM_CHECK(context >= 1 && context <= model.config.context, "analyse",
                   "--context: expected 1 to {} tokens, the context of {}; found {}; choose fewer.",
                   model.config.context, model.name, context);
@@ -170,7 +173,7 @@ int64_t find_context(const Arms& arms, int64_t wanted) {
   return context;
 }
 
-/// Measures models one after the other, under one progress line.
+/// Measures models one after another and shows one progress line for all.
 class DistanceMeter {
  public:
   DistanceMeter(const DistanceWords& words, const WindowLoader& windows, size_t models)
@@ -201,12 +204,12 @@ class DistanceMeter {
   Progress progress_;
 };
 
-/// "a.b" of a distance, in tokens.
+/// A distance in tokens, with two decimals.
 std::string tokens_text(double value) {
   return fmt::format("{:.2f}", value);
 }
 
-/// An arm's two cells in a row: its geometry and its distance, with the deviation where there are seeds.
+/// Adds an arm's two cells to a row: its geometry, and its distance with the deviation over seeds if it has several.
 void add_arm(std::vector<TableCell>& row, const ArmLayer& layer) {
   row.push_back({fmt::format("{} x {}", layer.heads, layer.head_dim)});
   row.push_back({tokens_text(layer.distance), layer.seeds > 1 ? tokens_text(layer.seed_sd) : ""});
@@ -245,7 +248,7 @@ Table comparison_table(const std::vector<LayerComparison>& layers) {
   return table;
 }
 
-/// How the difference of the arms was taken.
+/// Says how the difference of the arms was computed.
 std::string pairing_note(const Arms& arms) {
   if (arms.models.size() != arms.against.size())
     return fmt::format(
@@ -287,38 +290,39 @@ void print_layers(const std::vector<Layer>& layers) {
   for (const auto& layer : layers) fmt::print("{}\n", to_text(line_of("layer", fields_to_json(layer))));
 }
 
-/// As the models were trained.
+/// Returns true if all models were trained with a document mask, false if none was.
 bool find_document_mask(const Arms& arms) {
   const auto& first = arms.models.front();
   for (const auto* arm : {&arms.models, &arms.against})
     for (const auto& model : *arm)
       PRISM_CHECK(model.document_mask == first.document_mask, "analyse",
-                  "expected models that were trained alike; found {} with and {} without data.document_mask; say "
+                  "expected models trained with the same data.document_mask; found {} with and {} without it; give "
                   "--document-mask or --no-document-mask.",
                   first.document_mask ? first.name : model.name, first.document_mask ? model.name : first.name);
   return first.document_mask;
 }
 
 void add_options(CLI::App& app, DistanceWords& words) {
-  app.add_option("MODEL", words.models, "model folders, or runs: then their last checkpoints; seeds of one arm")
+  app.add_option("MODEL", words.models,
+                 "model folders, or run folders (their last checkpoints); several are seeds of one arm")
       ->required();
-  app.add_option("--against", words.against, "models of the arm that these are measured against")->type_name("MODEL");
+  app.add_option("--against", words.against, "models of a second arm to compare with")->type_name("MODEL");
   add_fields(app, words.options);
   app.get_option("--data")->required()->type_name("FOLDER");
   add_document_mask_option(app, words.document_mask);
-  app.add_flag("--json", words.json, "one JSON object a line instead of the table");
+  app.add_flag("--json", words.json, "print one JSON object per line instead of the table");
   add_compute_options(app, words.compute);
 }
 
 }  // namespace
 
 int run_analyse_distance(const Arguments& arguments) {
-  CLI::App app(std::string("how many tokens back the attention of each layer looks\n") + kDistanceHelp,
+  CLI::App app(std::string("Measure how many tokens back each layer attends.\n") + kDistanceHelp,
                "prism analyse attention-distance");
   DistanceWords words;
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  PRISM_CHECK(words.options.sequences >= 1, "analyse", "--sequences: expected at least 1; found {}; ask for more.",
+  PRISM_CHECK(words.options.sequences >= 1, "analyse", "--sequences: expected at least 1; found {}; raise it.",
               words.options.sequences);
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();

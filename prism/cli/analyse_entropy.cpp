@@ -6,11 +6,12 @@
 namespace prism {
 namespace {
 
-constexpr const char* kEntropyHelp = R"(how evenly each head spreads its attention
+constexpr const char* kEntropyHelp = R"(Measure how evenly each head spreads its attention.
 
-Each head gives a token weights, adding up to 1, for itself and the tokens before it. Their entropy, - sum w ln w, is 0
-nats where all of it goes to one token and ln n where it is spread evenly over n. The table shows each head's mean over
-all tokens. Heads near 0 look things up; heads near the mean of ln n have not learned where to look, or gather.
+In every head, a token attends to itself and to the tokens before it with weights w that sum to 1. Their entropy,
+- sum w ln w, is 0 nats if all weight is on one token and ln n if it is spread evenly over n tokens. The table shows the
+mean of each head over all tokens. Heads near 0 look up single tokens. Heads near the mean of ln n average over the
+past, or have not learned where to look.
 
   prism analyse entropy runs/prism --data data/novels --sequences 64
   prism analyse entropy runs/prism book.txt --tokens 256 --figures entropy

@@ -1,4 +1,4 @@
-// prism analyse gradients: how large the gradient of each parameter is beside its values.
+// prism analyse gradients: the norm of each parameter's gradient relative to its values.
 #include "prism/cli/analyse.h"
 #include "prism/cli/analysis_output.h"
 #include "prism/kernels/euclidean_norm.h"
@@ -6,23 +6,23 @@
 namespace prism {
 namespace {
 
-constexpr const char* kGradientsHelp = R"(how large the gradient of each parameter is beside its values
+constexpr const char* kGradientsHelp = R"(Measure the norm of each parameter's gradient relative to its values.
 
-The gradient of the mean loss of what is read, parameter by parameter: its Euclidean norm, that of the values, and one
-over the other. Plain gradient descent changes a parameter by that share times the learning rate; parameters whose
-share is a hundredth of their neighbours' hardly learn. What an optimizer really did is recorded while a run trains
-(train.diagnose_steps) and shown by its report.
+Computes the gradient of the mean loss over the input. For each parameter, the table shows the Euclidean norm of the
+gradient, the norm of the values, and their ratio. Plain gradient descent changes a parameter by this ratio times the
+learning rate. A parameter whose ratio is a hundredth of its neighbours' hardly learns. What the optimizer really did is
+recorded during training (train.diagnose_steps) and shown by prism report.
 
   prism analyse gradients runs/prism --data data/novels --split train --sequences 32 --figures gradients
 )";
 
-/// Of the mean loss of all that is read.
+/// Gradients of the mean loss over all of the input.
 std::vector<Json> measure_gradients(Reading& reading) {
   auto decoder = reading.model();
   int64_t tokens = 0;
   reading.show(
       [&](BatchTensors& batch) {
-        // Of the sum over tokens, so that batches of fewer rows count as what they are.
+        // Summed over tokens, so that a batch counts in proportion to its rows.
         const auto loss = decoder->head.loss(decoder(batch.tokens_BT, batch.context), batch.labels_BT);
         (loss * static_cast<double>(batch.labels_BT.numel())).backward();
         tokens += batch.labels_BT.numel();

@@ -9,15 +9,16 @@
 namespace prism {
 namespace {
 
-/// Random sequences for the induction score: enough that its mean is good to a hundredth.
+/// Random sequences for the induction score: enough for a mean accurate to 0.01.
 constexpr int64_t kRepeatedRows = 16, kLongestHalf = 128;
 
-constexpr const char* kHeadsHelp = R"(what each head attends to
+constexpr const char* kHeadsHelp = R"(Measure what each head attends to.
 
-The share of each head's attention, in the mean over tokens, that goes to the token before, to the first one, to the
-token that asks itself, to earlier tokens that are the same, and to punctuation. Kinds overlap. The induction score is
-measured on random tokens that are repeated: the share that goes to what followed the same token the first time, by
-which a model can go on with what it has seen once (Olsson et al. 2022). The largest of each column stands out.
+The table shows the share of each head's attention, averaged over tokens, that goes to the previous token, the first
+token, the token itself, earlier copies of the same token, and punctuation. These kinds overlap. The induction score is
+measured on a sequence of random tokens that is repeated: it is the share that goes to the token that followed the same
+token the first time. Such heads let a model continue what it has seen once (Olsson et al. 2022). The largest value of
+each column stands out.
 
   prism analyse heads runs/prism --data data/novels
   prism analyse heads runs/prism book.txt --figures heads
@@ -32,7 +33,7 @@ std::vector<bool> punctuation_of(const Tokenizer& tokenizer, int64_t vocab_size)
   return flags;
 }
 
-/// Over random sequences that are repeated, as long as the context has place for.
+/// Measures induction on repeated random sequences of up to kLongestHalf tokens, fewer if the context is short.
 InductionProbe measure_induction(Reading& reading) {
   const auto& config = reading.config();
   const int64_t half = std::min(kLongestHalf, config.context / 2);

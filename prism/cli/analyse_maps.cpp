@@ -1,4 +1,4 @@
-// prism analyse maps: where each word of a text attends to, as pictures.
+// prism analyse maps: pictures of which words each word of a text attends to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace prism {
 namespace {
 
-/// Words that can still be read beside a picture.
+/// The largest number of tokens that can be read beside a picture.
 constexpr int64_t kMostTokens = 128;
 
 constexpr const char* kMapsHelp = R"(
-Draws, for every chosen head, a row of shades for each token of a text: what it attends to, the darker the more. Tokens
-stand on both sides. Without --figures, --json prints the weights themselves.
+Draws a map of each chosen head, with one row and one column per token of a text. The darker a cell, the more the row's
+token attends to the column's. Without --figures, --json prints the weights themselves.
 
   prism analyse maps runs/prism --text "The cat sat on the mat." --figures maps
   prism analyse maps runs/prism book.txt --tokens 48 --layers 0,3-5 --heads 0 --figures maps
@@ -59,7 +59,7 @@ class MapProbe : public Probe {
   std::optional<std::string> heads_;
 };
 
-/// What each query sees: rows of growing length.
+/// The weights of the keys that each query sees: rows of growing length.
 Json rows_of(const torch::Tensor& weights_TS) {
   Json rows = Json::array();
   const auto* weights = weights_TS.const_data_ptr<double>();
@@ -72,13 +72,13 @@ Json rows_of(const torch::Tensor& weights_TS) {
 }  // namespace
 
 int run_analyse_maps(const Arguments& arguments) {
-  CLI::App app(std::string("where each word of a text attends to, as pictures\n") + kMapsHelp, "prism analyse maps");
+  CLI::App app(std::string("Draw which words each word of a text attends to.\n") + kMapsHelp, "prism analyse maps");
   ReadingWords words;
   OutputWords output;
   std::optional<std::string> layers, heads;
   add_reading_options(app, words, /*with_data=*/false);
-  app.add_option("--layers", layers, "which, from 0, such as 0,3-5; all, if left out")->type_name("LIST");
-  app.add_option("--heads", heads, "of each of these layers, from 0; all, if left out")->type_name("LIST");
+  app.add_option("--layers", layers, "layers, counted from 0, e.g. 0,3-5; default: all")->type_name("LIST");
+  app.add_option("--heads", heads, "heads of each of these layers, counted from 0; default: all")->type_name("LIST");
   add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(!output.figures.empty() || output.json, "analyse",

@@ -1,4 +1,4 @@
-// prism analyse norms: how large the residual stream is in front of each layer, and which units are dead.
+// prism analyse norms: the size of the residual stream before each layer, and dead units.
 #include "prism/analysis/activations.h"
 #include "prism/cli/analyse.h"
 #include "prism/cli/analysis_output.h"
@@ -6,11 +6,11 @@
 namespace prism {
 namespace {
 
-constexpr const char* kNormsHelp = R"(how large the residual stream is in front of each layer, and which units are dead
+constexpr const char* kNormsHelp = R"(Measure the residual stream before each layer, and dead units.
 
 The residual stream is what layers read and add to. Its root mean square over tokens and features should grow slowly
-from layer to layer; one that grows by large factors announces a training that diverges. A unit of a feed-forward part
-is dead if it was 0 for every token: it has no gradient and does not come back.
+from layer to layer. Growth by large factors is an early sign that training will diverge. A unit of a feed-forward part
+is dead if it was 0 for every token: it gets no gradient and does not recover.
 
   prism analyse norms runs/prism --data data/novels
   prism analyse norms runs/prism book.txt --figures norms
@@ -24,7 +24,7 @@ int run_analyse_norms(const Arguments& arguments) {
     ActivationProbe probe;
     reading.show_to(probe);
     auto lines = lines_of(probe.result());
-    if (!lines.empty()) lines.back()["reader"] = "head";  // behind the last layer
+    if (!lines.empty()) lines.back()["reader"] = "head";  // after the last layer
     return lines;
   });
 }

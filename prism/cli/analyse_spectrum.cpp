@@ -1,4 +1,4 @@
-// prism analyse spectrum: what lies in the fast and slow pairs of a head, and what pooling leaves of it.
+// prism analyse spectrum: the energy in the fast and slow rotary pairs of heads, before and after pooling.
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
@@ -29,17 +29,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kName = "spectrum";
-/// A picture of attention has at most so many cells a side.
+/// The largest number of cells per side of an attention map.
 constexpr int64_t kCells = 64;
 
 constexpr const char* kSpectrumHelp = R"(
-The rotary encoding turns each pair of features by its own angle a token. In the mean over a block of tokens, which is
-what selectors of key blocks look at, pair j keeps the share lambda_j of its length: little of fast pairs (the dead zone:
-a whole turn or more in a block), part of the next (transition), all of slow ones (semantic, lambda of at least 0.999).
-The table shows the root mean square of queries and keys in each zone, of tokens -> of means over blocks.
+The rotary encoding turns each pair of features by its own angle per token. Selectors of key blocks look at the mean
+over a block of tokens. In that mean, pair j keeps the share lambda_j of its length: little for fast pairs (dead zone:
+at least a whole turn per block), part for the next (transition), all for slow pairs (semantic: lambda of at least
+0.999). The table shows the root mean square of queries and keys in each zone: of tokens -> of means over blocks.
 
 SOURCE is a model, which reads the beginning of TEXT, or a safetensors file with q [B, H, T, D] and k [B, G, S, D].
---figures draws lambda_j, the energies of one head pair by pair, and what its slow band, its fast band and all of its
+--figures draws lambda_j, the energy of each pair of one head, and what its slow band, its fast band and all of its
 features attend to (arXiv 2602.08426, figures 1 to 3).
 
   prism analyse spectrum runs/long book.txt --tokens 4096 --layer 3 --head 1 --figures spectrum
@@ -54,7 +54,7 @@ struct SpectrumWords {
   bool json = false;
 };
 
-/// Queries and keys of a layer, of the first sequence.
+/// Queries and keys of one layer, for the first sequence.
 struct LayerTensors {
   torch::Tensor q_THD, k_GSD;
   RotaryPairs pairs;
@@ -64,10 +64,10 @@ struct LayerTensors {
   torch::Tensor k(int64_t head) const { return k_GSD[head * k_GSD.size(0) / heads()]; }
 };
 
-/// Measures a layer as it is seen, and keeps the tensors of the one that is drawn.
+/// Measures each layer when it is observed, and keeps the tensors of the layer to draw.
 class Spectra : public Probe {
  public:
-  /// @param layers  of the model that is looked at; none for tensors of a file.
+  /// @param layers  of the model; empty for tensors from a file.
   explicit Spectra(const SpectrumWords& words, const std::vector<LayerConfig>& layers = {})
       : words_(words), layers_(layers) {}
 
@@ -78,8 +78,7 @@ class Spectra : public Probe {
   }
   void add(const LayerTensors& layer) {
     PRISM_CHECK(!layer.pairs.angles.empty(), "analyse",
-                "expected layers whose queries and keys turn with their position; found layer {}, where they do not; "
-                "name others.",
+                "expected layers with a rotary encoding; found layer {} without one; name another model or file.",
                 spectra_.size());
     if (static_cast<int64_t>(spectra_.size()) == words_.layer && !words_.figures.empty())
       shown_ = {layer.q_THD.clone(), layer.k_GSD.clone(), layer.pairs};
@@ -87,7 +86,7 @@ class Spectra : public Probe {
     for (int64_t h = 0; h < layer.heads(); ++h)
       heads.push_back(measure_spectrum(layer.q(h), layer.k(h), layer.pairs, words_.block_size));
   }
-  /// Of every layer and head.
+  /// The spectrum of every layer and head.
   const std::vector<std::vector<HeadSpectrum>>& spectra() const { return spectra_; }
   const LayerTensors& shown() const { return shown_; }
 
@@ -98,7 +97,7 @@ class Spectra : public Probe {
   LayerTensors shown_;
 };
 
-/// @param heads  of each layer.
+/// Checks --layer and --head. @param heads  number of heads in each layer.
 void check_head(const SpectrumWords& words, const std::vector<int64_t>& heads) {
   const auto layers = static_cast<int64_t>(heads.size());
   PRISM_CHECK(words.layer >= 0 && words.layer < layers, "analyse",
@@ -112,9 +111,9 @@ void check_head(const SpectrumWords& words, const std::vector<int64_t>& heads) {
 Spectra read_model(const SpectrumWords& words) {
   PRISM_CHECK(fs::exists(words.source), "analyse",
               "expected a model folder, a run or a safetensors file; found nothing at {}; name another.", words.source);
-  PRISM_CHECK(!words.text.empty(), "analyse", "expected TEXT, which the model reads; found none; name a file.");
+  PRISM_CHECK(!words.text.empty(), "analyse", "expected TEXT for the model to read; found none; name a file.");
   PRISM_CHECK(words.rotary == RotaryWords{}, "analyse",
-              "expected no --rotary or --mrope option beside a model, whose recipe says how its heads turn; found one; "
+              "expected no --rotary or --mrope option with a model, which defines its own rotary encoding; found one; "
               "leave it out.");
   ReadingWords reading_words;
   reading_words.model = words.source;
@@ -134,7 +133,7 @@ Spectra read_model(const SpectrumWords& words) {
 Spectra read_source(const SpectrumWords& words) {
   if (!fs::is_regular_file(words.source)) return read_model(words);
   PRISM_CHECK(words.text.empty() && words.tokens == 0, "analyse",
-              "expected neither TEXT nor --tokens beside queries and keys out of a file; found one; leave it out.");
+              "expected neither TEXT nor --tokens with queries and keys from a file; found one; leave it out.");
   start_compute(words.compute.threads, words.compute.device);
   const auto tensors = read_attention_tensors(words.source, words.rotary, "analyse");
   check_head(words, {tensors.q_BTHD.size(2)});
@@ -156,7 +155,7 @@ Table spectrum_table(const std::vector<std::vector<HeadSpectrum>>& layers, int64
       auto& row = table.rows.emplace_back();
       row.push_back({std::to_string(l)});
       row.push_back({std::to_string(h)});
-      // Layers of other widths cut their pairs elsewhere.
+      // Zones differ between layers of different head widths.
       const auto& head = layers[l][h];
       row.push_back({fmt::format("{} + {} + {}", head.zone("dead").pairs, head.zone("transition").pairs,
                                  head.zone("semantic").pairs)});
@@ -166,7 +165,7 @@ Table spectrum_table(const std::vector<std::vector<HeadSpectrum>>& layers, int64
       }
     }
   table.notes.push_back(fmt::format(
-      "Pairs: dead + transition + semantic. Root mean squares, of tokens -> of means over {} tokens.", block));
+      "Pairs: dead + transition + semantic. Root mean squares: of tokens -> of means over {} tokens.", block));
   return table;
 }
 
@@ -179,7 +178,7 @@ PlotSeries line_over_pairs(const std::vector<PairEnergy>& pairs, int series, dou
 
 std::string gain_figure(const HeadSpectrum& spectrum, int64_t block) {
   Plot plot{.id = "gain",
-            .description = fmt::format("What the mean over {} tokens leaves of each pair", block),
+            .description = fmt::format("Share of each pair's length that the mean over {} tokens keeps", block),
             .x = {.label = "2 j", .low = 0, .high = 2.0 * static_cast<double>(spectrum.pairs.size())},
             .y = {.label = "lambda", .low = 0, .high = 1.05}};
   plot.series.push_back(line_over_pairs(spectrum.pairs, 0, [](const PairEnergy& pair) { return pair.gain; }));
@@ -188,7 +187,7 @@ std::string gain_figure(const HeadSpectrum& spectrum, int64_t block) {
 
 std::string energy_figure(const HeadSpectrum& spectrum, const std::string& what) {
   Plot plot{.id = "energy",
-            .description = "Root mean square of each pair, of tokens and of means over blocks, " + what,
+            .description = "Root mean square of each pair, for tokens and for means over blocks, " + what,
             .x = {.label = "2 j", .low = 0, .high = 2.0 * static_cast<double>(spectrum.pairs.size())},
             .y = {.label = "root mean square", .low = 0, .high = 0}};
   using Value = double (*)(const PairEnergy&);
@@ -200,12 +199,12 @@ std::string energy_figure(const HeadSpectrum& spectrum, const std::string& what)
     plot.series.push_back(line_over_pairs(spectrum.pairs, series++, value));
     for (const auto& point : plot.series.back().points) plot.y.high = std::max(plot.y.high, 1.05 * point.y);
   }
-  if (plot.y.high == 0) plot.y.high = 1;  // of a head without any
+  if (plot.y.high == 0) plot.y.high = 1;  // a head without any energy
   return plot_file(plot, {"queries", "queries, pooled", "keys", "keys, pooled"}, "gnuplot");
 }
 
-/// Shares of each row relative to its largest, so that rows with a long past show too.
-/// @param tokens  of a cell.
+/// Draws the shares of each row relative to its largest, so that rows with a long past are visible too.
+/// @param tokens  tokens per cell.
 std::string map_figure(const torch::Tensor& shares_MN, int64_t tokens, const std::string& what) {
   const int64_t rows = shares_MN.size(0), columns = shares_MN.size(1);
   const auto relative = shares_MN / shares_MN.amax(1, /*keepdim=*/true);
@@ -223,10 +222,10 @@ std::string map_figure(const torch::Tensor& shares_MN, int64_t tokens, const std
   return plot_file(grid_plot("map", what, grid), {}, "gnuplot");
 }
 
-/// All are drawn before the first is written.
+/// Draws all figures before writing the first.
 void draw_figures(const SpectrumWords& words, const LayerTensors& layer, const HeadSpectrum& spectrum) {
   PRISM_CHECK(!spectrum.pairs.empty(), "analyse",
-              "--figures: expected pairs of features that turn; found none; leave the figures out.");
+              "--figures: expected rotary pairs; found none; leave the figures out.");
   const std::string what = fmt::format("layer {}, head {}", words.layer, words.head);
   std::vector<std::pair<std::string, std::string>> files = {{"gain.svg", gain_figure(spectrum, words.block_size)},
                                                             {"energy.svg", energy_figure(spectrum, what)}};
@@ -245,18 +244,21 @@ void draw_figures(const SpectrumWords& words, const LayerTensors& layer, const H
 }
 
 void add_options(CLI::App& app, SpectrumWords& words) {
-  app.add_option("SOURCE", words.source, "a model folder or a run, or a safetensors file with q and k")->required();
-  app.add_option("TEXT", words.text, "what the model reads");
-  app.add_option("--tokens", words.tokens, "that it reads; 0: its context")->capture_default_str();
+  app.add_option("SOURCE", words.source,
+                 "a model folder, a run folder (its last checkpoint), or a safetensors file with q and k")
+      ->required();
+  app.add_option("TEXT", words.text, "text file that the model reads; not for a safetensors file");
+  app.add_option("--tokens", words.tokens, "tokens of TEXT to read; 0: the model's context")->capture_default_str();
   add_invalid_utf8_option(app, words.invalid_utf8);
-  app.add_option("--block-size", words.block_size, "tokens that a mean is over")
+  app.add_option("--block-size", words.block_size, "tokens per block, over which means are taken")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--figures", words.figures, "a folder for the figures of one head")->type_name("FOLDER");
-  app.add_option("--layer", words.layer, "of that head, from 0")->capture_default_str();
-  app.add_option("--head", words.head, "which, from 0")->capture_default_str();
+  app.add_option("--figures", words.figures, "also write figures of one head, as SVG files, into this folder")
+      ->type_name("FOLDER");
+  app.add_option("--layer", words.layer, "layer of that head, counted from 0")->capture_default_str();
+  app.add_option("--head", words.head, "which head to draw, counted from 0")->capture_default_str();
   add_rotary_options(app, words.rotary);
-  app.add_flag("--json", words.json, "one JSON object a head, with every pair, instead of the table");
+  app.add_flag("--json", words.json, "print one JSON object per head, with every pair, instead of the table");
   add_compute_options(app, words.compute);
 }
 
@@ -265,7 +267,8 @@ void add_options(CLI::App& app, SpectrumWords& words) {
 int run_analyse_spectrum(const Arguments& arguments) {
   SpectrumWords words;
   CLI::App app(
-      std::string("what lies in the fast and slow pairs of heads, and what pooling leaves of it\n") + kSpectrumHelp,
+      std::string("Measure the energy in the fast and slow rotary pairs of heads, before and after pooling.\n") +
+          kSpectrumHelp,
       "prism analyse spectrum");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;

@@ -11,8 +11,10 @@
 namespace prism {
 
 void add_output_options(CLI::App& app, OutputWords& words) {
-  app.add_option("--figures", words.figures, "a folder for pictures, as SVG files")->type_name("FOLDER");
-  app.add_flag("--json", words.json, "one JSON object a line instead of tables; prism report --analysis shows them");
+  app.add_option("--figures", words.figures, "also write pictures, as SVG files, into this folder")
+      ->type_name("FOLDER");
+  app.add_flag("--json", words.json,
+               "print one JSON object per line instead of tables; prism report --analysis shows them");
 }
 
 AnalysisLines::AnalysisLines(std::string analysis, std::string model, const Reading& reading)

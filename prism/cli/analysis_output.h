@@ -1,4 +1,4 @@
-// What an analysis prints: lines of JSON, or the tables that a report makes of them; and its pictures.
+// The output of an analysis: JSON lines, or the tables and pictures that a report makes of them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,11 +23,11 @@ void add_output_options(CLI::App& app, OutputWords& words);
 /// The lines of one analysis of one model (report/analysis.h).
 class AnalysisLines {
  public:
-  /// @param analysis  its name, as in prism analyse. @param model  as it was named.
+  /// @param analysis  its name in prism analyse. @param model  as named on the command line.
   AnalysisLines(std::string analysis, std::string model, const Reading& reading);
 
   void add(const Json& fields);
-  /// Pictures first, then the lines or their tables.
+  /// Writes the pictures, then prints the lines or their tables.
   void print(const OutputWords& words) const;
 
  private:
@@ -36,15 +36,15 @@ class AnalysisLines {
 };
 
 struct ReadingAnalysis {
-  const char* name;  ///< as in prism analyse
-  const char* help;  ///< its first line says what it is
+  const char* name;  ///< in prism analyse
+  const char* help;  ///< the first line is a summary
 };
 
-/// The whole command of an analysis that needs no options of its own. @param measure  gives the lines.
+/// Runs the command of an analysis without options of its own. @param measure  returns the lines.
 int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& analysis,
                          const std::function<std::vector<Json>(Reading&)>& measure);
 
-/// A line for each of a probe's results.
+/// Makes a line from each result of a probe.
 template <class Result>
 std::vector<Json> lines_of(const std::vector<Result>& results) {
   std::vector<Json> lines;

@@ -1,4 +1,4 @@
-// prism attend: block-sparse attention over the queries, keys and values of a file, from any language.
+// prism attend: block-sparse attention on queries, keys and values from a file, which any language can write.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ struct AttendWords {
 };
 
 std::string selectors_text() {
-  std::string text = "Selectors and their settings (--set NAME=VALUE):\n";
+  std::string text = "Selectors and their settings [defaults], for --set NAME=VALUE:\n";
   for (const auto& name : selector_names()) {
     text += fmt::format("  {}: {}\n", name, selector_help(name));
     for (const auto& row : selector_fields(name))
@@ -74,60 +74,69 @@ void print(const Json& row, bool json) {
 }
 
 void add_options(CLI::App& app, AttendWords& words) {
-  app.add_option("FILE", words.file, "a safetensors file")->required();
-  auto* selector = app.add_option("--selector", words.selector, "the method that chooses the blocks");
+  app.add_option("FILE", words.file, "safetensors file with q, k and v")->required();
+  auto* selector = app.add_option("--selector", words.selector, "method that chooses the key blocks, see below");
   selector->capture_default_str();
-  auto* set = app.add_option("--set", words.sets, "NAME=VALUE: one of the selector's settings, see below");
+  auto* set =
+      app.add_option("--set", words.sets, "NAME=VALUE: change a setting of the selector, see below; may be repeated");
   set->allow_extra_args(false);
   auto* mask = app.add_option(
       "--mask", words.mask,
-      "a file with a mask instead of a selector's: mask [B, H, query blocks, key blocks], uint8, of blocks of "
-      "--mask-blocks tokens; or lists, as --save-mask writes them: counts int32 [B, H, M], indices int32 [B, H, M, N] "
-      "of which the first counts are ascending blocks, and block_sizes int64 [2], of queries and of keys");
+      "read the mask from this file instead of using a selector: mask, uint8 [B, H, query blocks, key blocks], with "
+      "blocks of --mask-blocks tokens; or lists as --save-mask writes them: counts int32 [B, H, M], indices int32 "
+      "[B, H, M, N], whose first counts entries are ascending blocks, and block_sizes int64 [2], of queries and of "
+      "keys");
   mask->type_name("FILE")->excludes(selector, set);
-  app.add_option("--mask-blocks", words.mask_blocks, "tokens of a query block and of a key block of --mask [128,128]")
+  app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask [128,128]")
       ->needs(mask)
       ->delimiter(',')
       ->expected(2)
       ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}));
   app.add_option("--skip-share", words.skip_share,
-                 "leave out tiles where no weight reaches this share of the largest so far; 0: none")
+                 "skip tiles in which no weight reaches this share of the largest so far; 0: skip none")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--output", words.output, "where mask, out and lse go; nothing is written without")
+  app.add_option("--output", words.output, "write mask, out and lse to this file; default: write nothing")
       ->type_name("OUT.safetensors");
-  app.add_option("--save-mask", words.save_mask, "where the mask goes as lists of kept blocks, which are small")
+  app.add_option("--save-mask", words.save_mask, "write the mask to this file as lists of kept blocks, which are small")
       ->type_name("OUT.safetensors");
-  auto* picture = app.add_option("--picture", words.picture, "where a picture of a head's mask goes");
+  auto* picture = app.add_option("--picture", words.picture, "draw the mask of one head into this file");
   picture->type_name("OUT.svg");
-  app.add_option("--picture-head", words.picture_head, "which head, of the first sequence")
+  app.add_option("--picture-head", words.picture_head, "head of --picture, of the first sequence, counted from 0")
       ->needs(picture)
       ->capture_default_str();
   add_rotary_options(app, words.rotary);
-  app.add_flag("--recall", words.recall, "also measure what share of the exact attention is kept, as slow as that");
+  app.add_flag("--recall", words.recall,
+               "also measure the share of exact attention that is kept; as slow as exact attention");
   add_threads_option(app, words.threads);
-  app.add_flag("--json", words.json, "one JSON object");
+  app.add_flag("--json", words.json, "print one JSON object");
   app.footer(
       selectors_text() +
-      "\nWhat a row's choice knows of later tokens: spectral and mean_pooling, of the row's own last block, whose mean "
-      "is "
-      "over all of its\ntokens, and with calibration=all_blocks of the whole prompt; xattention, flash_prefill and the "
-      "oracle, of the row's other queries;\nvertical_slash and flex_prefill, of the last queries of the prompt, or of "
-      "each piece of it, by which they choose for all; the others,\nof nothing. Attention itself is causal with all of "
-      "them. Rows that keep nothing, of a mask from outside, give out 0 and lse -inf.\n"
-      "\nStatistics, over all heads and of each: density, kept blocks as a share of those that some query of their row "
-      "sees; with\n--recall the share of each query's exact attention that they hold, its mean (recall), 5th "
-      "percentile "
-      "(recall_p5) and\nminimum (least_recall), and oracle_density, of the fewest blocks that hold as much; "
-      "unrounded_density, of single keys and\ndistances before they are rounded up to blocks (vertical_slash); "
-      "milliseconds to choose (with --mask, to read it) and to attend;\nbackend: flash; for widths that it does not "
-      "serve torch or reference, which leave nothing out of the work.\n\n  prism attend layer12.safetensors --set "
-      "p=0.9 --output sparse.safetensors --picture sparse.svg\n"
+      "\nLater tokens that a row's choice of blocks depends on:\n"
+      "  spectral, mean_pooling       the rest of the row's own last block, whose mean is over all of its tokens;\n"
+      "                               spectral with calibration=all_blocks: the whole prompt\n"
+      "  xattention, flash_prefill,   the other queries of the row\n"
+      "  oracle\n"
+      "  vertical_slash,              the last queries of the prompt, or of its chunk, which choose for all rows\n"
+      "  flex_prefill\n"
+      "  the others                   none\n"
+      "The attention itself is always causal. Rows of --mask that keep nothing give out 0 and lse -inf.\n"
+      "\nStatistics, over all heads and per head:\n"
+      "  density               kept blocks as a share of the blocks that some query of their row sees\n"
+      "  recall                with --recall: mean share of a query's exact attention that is in the kept blocks\n"
+      "  recall_p5             its 5th percentile\n"
+      "  least_recall          its minimum\n"
+      "  oracle_density        with --recall: density of the fewest blocks with the same recall\n"
+      "  unrounded_density     vertical_slash: density of single keys and distances, before rounding up to blocks\n"
+      "  select_ms, attend_ms  milliseconds to choose the blocks (with --mask: to read it) and to attend\n"
+      "  backend               flash; or torch or reference, for head widths that flash does not support. These two\n"
+      "                        skip no work.\n\n"
+      "  prism attend layer12.safetensors --set p=0.9 --output sparse.safetensors --picture sparse.svg\n"
       "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json\n"
       "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");
 }
 
-/// A mask from outside, without blocks that no query sees.
+/// Reads --mask and drops blocks that no query sees.
 BlockMask read_mask(const AttendWords& words, const SelectorInput& input) {
   std::optional<BlockSizes> sizes;
   if (!words.mask_blocks.empty())
@@ -136,7 +145,7 @@ BlockMask read_mask(const AttendWords& words, const SelectorInput& input) {
   return make_block_mask(kept_blocks(input, given), given.query_block_size, given.key_block_size);
 }
 
-/// Density, recall and times, over all heads and head by head. @param unrounded  as Selector::unrounded_densities().
+/// Density, recall and times, over all heads and per head. @param unrounded  as Selector::unrounded_densities().
 Json statistics(const AttendWords& words, const Json& settings, const SelectorInput& input, const BlockMask& mask,
                 const std::vector<double>& unrounded, double select_ms, double attend_ms, const char* backend) {
   const auto heads = measure_mask(input, mask, words.recall ? kAllRows : 0);
@@ -154,7 +163,7 @@ Json statistics(const AttendWords& words, const Json& settings, const SelectorIn
   return row;
 }
 
-/// One head's kept blocks among those that its queries see.
+/// Draws one head's kept blocks among those that its queries see.
 std::string picture_of(const AttendWords& words, const SelectorInput& input, const BlockMask& mask) {
   const auto kept = kept_blocks(input, mask)[0][words.picture_head].to(torch::kDouble).contiguous();
   const auto visible = visible_blocks(input, mask.query_block_size, mask.key_block_size)[0][words.picture_head];
@@ -191,15 +200,16 @@ void write_files(const AttendWords& words, const SelectorInput& input, const Blo
 int run_attend(const Arguments& arguments) {
   AttendWords words;
   CLI::App app(
-      "Attends over the key blocks that a selector keeps: causal, queries at the end of the keys.\n\nFILE holds q "
-      "[B, H, T, D], k [B, G, S, D] and v [B, G, S, E] as float32 or bfloat16, queries and keys after the rotary\n"
-      "encoding, and may hold inverse_frequencies [R / 2]. The output holds mask, uint8 [B, H, query blocks, key "
-      "blocks],\nout [B, H, T, E] and lse [B, H, T].",
+      "Run block-sparse attention on tensors from a file. Attention is causal; the queries stand at the end of the "
+      "keys."
+      "\n\nFILE holds q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E] as float32 or bfloat16, with q and k after the "
+      "rotary\nencoding. It may also hold inverse_frequencies [R / 2]. The file of --output holds mask, uint8 [B, H, "
+      "query blocks,\nkey blocks], out [B, H, T, E] and lse [B, H, T].",
       "prism attend");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   const Json settings = selector_settings(words.selector, overrides_from_sets(words.sets, "attend"));
-  find_selector(words.selector, settings);  // refused before anything is read
+  find_selector(words.selector, settings);  // reports wrong settings before anything is read
   check_outputs("attend", {words.file, words.mask}, {words.output, words.save_mask, words.picture});
   if (!words.picture.empty()) check_gnuplot("gnuplot");
   start_compute(words.threads);
@@ -228,7 +238,7 @@ int run_attend(const Arguments& arguments) {
   const auto found = attend(attention);
   const double attend_ms = 1e3 * timer.seconds();
   PRISM_CHECK(found.out_BTHE.isfinite().all().item<bool>(), "attend",
-              "expected scores and outputs that float32 can hold; found others for the queries, keys and values of {}; "
+              "expected finite scores and outputs in float32; found NaN or infinity for the tensors of {}; "
               "scale them down.",
               words.file);
   write_files(words, input, mask, found);

@@ -27,8 +27,8 @@ void check_finite(const torch::Tensor& tensor, const char* name, const std::stri
   const auto harmed = tensor.isfinite().logical_not_().nonzero();
   if (harmed.size(0) == 0) return;
   throw InputError(operation,
-                   fmt::format("{}: expected finite values; found {} that are not, the first at {}, in {}; look "
-                               "at what made them.",
+                   fmt::format("{}: expected finite values; found {} that are not, the first at {}, in {}; check "
+                               "the program that wrote them.",
                                name, harmed.size(0),
                                c10::str(at::IntArrayRef(harmed[0].contiguous().const_data_ptr<int64_t>(), 4)), file));
 }
@@ -44,9 +44,10 @@ RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const Rot
                 "expected no --rotary-base or --rotary-dims beside inverse_frequencies of {}; found one; leave it out.",
                 reader.path().string());
     angles = read_tensor(reader, "inverse_frequencies").to(torch::kDouble).flatten();
-    PRISM_CHECK(angles.isfinite().all().item<bool>(), operation,
-                "inverse_frequencies: expected finite angles; found others in {}; look at what made them.",
-                reader.path().string());
+    PRISM_CHECK(
+        angles.isfinite().all().item<bool>(), operation,
+        "inverse_frequencies: expected finite angles; found NaN or infinity in {}; check the program that wrote them.",
+        reader.path().string());
   } else {
     PRISM_CHECK(words.dims >= 0 && words.dims % 2 == 0 && words.dims <= width, operation,
                 "--rotary-dims: expected an even number up to the width of a head, {}; found {}; change it.", width,
@@ -72,16 +73,19 @@ RotaryPairs read_pairs(const SafetensorsReader& reader, int64_t width, const Rot
 }  // namespace
 
 void add_rotary_options(CLI::App& app, RotaryWords& words) {
-  app.add_option("--rotary", words.layout, "which features turn together: half_split or interleaved")
+  app.add_option("--rotary", words.layout, "how features are paired by the rotary encoding: half_split or interleaved")
       ->capture_default_str();
-  app.add_option("--rotary-base", words.base, "of the angles, unless the file has them")->capture_default_str();
-  app.add_option("--rotary-dims", words.dims, "features that turn, the first ones; 0: all")->capture_default_str();
+  app.add_option("--rotary-base", words.base, "base of the rotary angles, unless the file has inverse_frequencies")
+      ->capture_default_str();
+  app.add_option("--rotary-dims", words.dims, "number of features with a rotary encoding, from the first; 0: all")
+      ->capture_default_str();
   app.add_option("--mrope-sections", words.sections,
-                 "pairs of each axis where positions have several, e.g. 24,20,20 for time, height and width")
+                 "rotary pairs per axis, if positions have several axes, e.g. 24,20,20 for time, height and width")
       ->delimiter(',');
-  app.add_flag("--mrope-interleaved", words.is_interleaved, "axes take turns (Qwen3-VL) instead of following");
+  app.add_flag("--mrope-interleaved", words.is_interleaved,
+               "the axes' pairs alternate (Qwen3-VL) instead of standing axis after axis");
   app.add_option("--mrope-steps", words.steps,
-                 "how far positions go along each axis from token to token: 1,1,1 in text, 0,0,1 in a row of an image")
+                 "how far positions advance along each axis per token: 1,1,1 in text, 0,0,1 in a row of an image")
       ->delimiter(',')
       ->capture_default_str();
 }

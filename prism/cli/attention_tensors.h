@@ -1,4 +1,5 @@
-// Queries, keys and values out of a safetensors file, and how its heads turn: what the commands share that read them.
+// Reads queries, keys and values from a safetensors file, and the options that describe their rotary encoding. Used by
+// prism attend and prism analyse spectrum.
 #pragma once
 
 #include <torch/types.h>
@@ -17,7 +18,7 @@ struct RotaryWords {
   int64_t dims = 0;
   std::vector<int64_t> sections;
   std::vector<double> steps = {1, 1, 1};
-  bool is_interleaved = false;  ///< the sections
+  bool is_interleaved = false;  ///< of the sections
 
   bool operator==(const RotaryWords&) const = default;
 };
@@ -25,15 +26,15 @@ struct RotaryWords {
 /// Adds --rotary, --rotary-base, --rotary-dims, --mrope-sections, --mrope-interleaved and --mrope-steps.
 void add_rotary_options(CLI::App& app, RotaryWords& words);
 
-/// As attend() takes them.
+/// Tensors in the layout that attend() takes.
 struct AttentionTensors {
-  torch::Tensor q_BTHD, k_BGSD, v_BGSE;  ///< values are undefined where the file has none
+  torch::Tensor q_BTHD, k_BGSD, v_BGSE;  ///< v is undefined if the file has none
   RotaryPairs pairs;
 };
 
-/// The file's q [B, H, T, D], k [B, G, S, D], v [B, G, S, E], float32 or bfloat16, and inverse_frequencies, if it has
-/// them.
-/// @throws InputError for other shapes, types or names, queries or keys that are not finite, and words that do not fit.
+/// Reads q [B, H, T, D], k [B, G, S, D], v [B, G, S, E], float32 or bfloat16, and inverse_frequencies. The last two are
+/// optional.
+/// @throws InputError for other shapes, types or names, values that are not finite, and options that do not fit.
 AttentionTensors read_attention_tensors(const std::string& file, const RotaryWords& words,
                                         const std::string& operation);
 

@@ -1,4 +1,4 @@
-// prism bench: how fast attention and training steps are, against LibTorch's and against the CPU's limit.
+// prism bench: measures attention, prompts and training steps against LibTorch and against the CPU's limit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,11 +28,11 @@ namespace prism {
 namespace {
 
 constexpr const char* kHowToRead = R"(
-prism and its peer, LibTorch's scaled_dot_product_attention or for training the same model on LibTorch's operations,
-take turns in one process; figures are medians. A ratio above 1 says how many times faster prism is. The share is that
-of the CPU's limit: of what a register-only loop computes, or when decoding of a plain loop over the same memory. Shapes
-that prism's own kernels do not serve are marked with the backend that does.
-PRISM_ISA=portable, avx2, avx512, avx512-bf16 or amx-bf16 in the environment asks for the kernels of a lesser
+prism and its peer take turns in one process; figures are medians. The peer is LibTorch's scaled_dot_product_attention,
+or for training the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. The share
+is relative to the CPU's limit: what a loop in registers computes, or for decoding, a plain loop over the same memory.
+Shapes that prism's own kernels do not support are marked with the backend that computes them.
+PRISM_ISA=portable, avx2, avx512, avx512-bf16 or amx-bf16 in the environment selects the kernels of a lesser
 instruction set.
 )";
 
@@ -47,8 +47,8 @@ constexpr const char* kDecodeExamples = R"(
   prism bench decode --keys 4096 32768 --tokens 1 4 --head-dims 128 --kv-heads 1
 )";
 constexpr const char* kPrefillHelp = R"(
-Each selector chooses the key blocks of a prompt and attend() works on them; both are timed, in turn with attend() over
-all keys and with LibTorch's attention. Recall is the share of the exact attention that the kept blocks hold.
+Each selector chooses the key blocks of a prompt, and attend() attends to them. Both are timed, in turn with attend()
+over all keys and with LibTorch's attention. Recall is the share of the exact attention that is in the kept blocks.
 )";
 constexpr const char* kPrefillExamples = R"(
   prism bench prefill --tokens 8192 32768 --selector spectral xattention flash_prefill auto
@@ -108,22 +108,28 @@ void print_row(const AttentionTiming& row, bool json) {
 }
 
 void add_attention_options(CLI::App& app, AttentionWords& words, bool decode) {
-  app.add_option("--head-dims", words.head_dims, "widths of a head")->capture_default_str();
-  app.add_option("--d-model", words.d_model, "heads times width")->capture_default_str();
-  app.add_option("--kv-heads", words.kv_heads, "key/value heads, a divisor of the heads; 0: as many")
+  app.add_option("--head-dims", words.head_dims, "head widths")->capture_default_str();
+  app.add_option("--d-model", words.d_model, "model width: heads times head width")->capture_default_str();
+  app.add_option("--kv-heads", words.kv_heads,
+                 "key/value heads, a divisor of the query heads; 0: as many as query heads")
       ->capture_default_str();
-  app.add_option("--batch", words.batch, "sequences")->capture_default_str();
-  app.add_option("--tokens", words.tokens, decode ? "queries, the last ones" : "queries")->capture_default_str();
-  app.add_option("--keys", words.keys, "keys, at least as many as tokens; 0: as many")->capture_default_str();
+  app.add_option("--batch", words.batch, "number of sequences")->capture_default_str();
+  app.add_option("--tokens", words.tokens, decode ? "queries per sequence, at its end" : "queries per sequence")
+      ->capture_default_str();
+  app.add_option("--keys", words.keys, "keys per sequence, at least as many as tokens; 0: as many as tokens")
+      ->capture_default_str();
   app.add_option(
          "--shapes", words.shapes,
-         "a JSON list of shapes instead, with fields batch, heads, kv_heads, tokens, keys, head_dim and lengths "
-         "(full or ragged)")
+         "JSON file with a list of shapes, instead of the options above; fields: batch, heads, kv_heads, tokens, keys, "
+         "head_dim and lengths (full or ragged)")
       ->type_name("FILE")
       ->excludes("--tokens", "--keys", "--head-dims", "--d-model", "--kv-heads", "--batch");
-  if (!decode) app.add_option("--passes", words.passes, "forward, forward_backward")->capture_default_str();
-  app.add_option("--dtypes", words.dtypes, "bf16, f32")->capture_default_str();
-  app.add_option("--rounds", words.rounds, "turns of each")->check(CLI::Range(1, 1000))->capture_default_str();
+  if (!decode)
+    app.add_option("--passes", words.passes, "passes to measure: forward, forward_backward")->capture_default_str();
+  app.add_option("--dtypes", words.dtypes, "dtypes to measure: bf16, f32")->capture_default_str();
+  app.add_option("--rounds", words.rounds, "measurements of prism and of the peer")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
 }
@@ -135,13 +141,14 @@ int run_attention(const Arguments& arguments, bool decode) {
     words.keys = {8192};
     words.passes = {"decode"};
   }
-  CLI::App app(std::string(decode ? "one or a few queries over many keys in memory" : "attention, causal") + "\n" +
-                   kHowToRead + (decode ? kDecodeExamples : kAttentionExamples),
+  CLI::App app(std::string(decode ? "Measure decoding: one or a few queries over many keys in memory."
+                                  : "Measure causal attention.") +
+                   "\n" + kHowToRead + (decode ? kDecodeExamples : kAttentionExamples),
                decode ? "prism bench decode" : "prism bench attention");
   add_attention_options(app, words, decode);
   if (!parse(app, arguments)) return 0;
   const int threads = start_compute(words.threads);
-  current_isa();  // a wrong PRISM_ISA is refused before anything is printed
+  current_isa();  // reports a wrong PRISM_ISA before anything is printed
   const auto shapes = shapes_of(words);
   std::vector<std::pair<AttentionShape, AttentionBench>> rows;
   for (const auto& dtype : words.dtypes)
@@ -168,7 +175,7 @@ struct PrefillWords {
   bool json = false;
 };
 
-/// @param method  as it was asked for.
+/// @param method  as given on the command line.
 void print_row(const PrefillTiming& row, const std::string& method, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
@@ -181,10 +188,10 @@ void print_row(const PrefillTiming& row, const std::string& method, bool json) {
   flush_output();
 }
 
-/// How many times faster than dense, over the prompt's length, a line for each method.
+/// Draws the speed-up over dense attention by prompt length, one line per method.
 std::string speedup_figure(const std::vector<std::string>& methods, const std::vector<PrefillTiming>& rows) {
   Plot plot{.id = "prefill",
-            .description = "Time of dense attention over that of choosing and attending, by tokens of the prompt",
+            .description = "Time of dense attention divided by the time to choose and attend, by tokens of the prompt",
             .x = {.label = "tokens of the prompt, thousands", .low = 0, .high = 0, .unit = 1000},
             .y = {.label = "times as fast as dense", .low = 0, .high = 1}};
   for (size_t m = 0; m < methods.size(); ++m) {
@@ -201,7 +208,7 @@ std::string speedup_figure(const std::vector<std::string>& methods, const std::v
 }
 
 std::string mix_help() {
-  std::string text = "Fields of a mix, a JSON object as in benchmarks/mixes:\n";
+  std::string text = "Fields of a mix [defaults], a JSON object as in benchmarks/mixes:\n";
   for (const auto& row : describe_fields<SyntheticMix>())
     text += fmt::format("  {:<28} {} [{}]\n", row.path, row.help, row.default_value);
   return text;
@@ -209,32 +216,36 @@ std::string mix_help() {
 
 void add_prefill_options(CLI::App& app, PrefillWords& words) {
   SyntheticMix& mix = words.bench.mix;
-  app.add_option("--tokens", words.tokens, "of the prompt")->capture_default_str();
-  app.add_option("--selector", words.selectors, "NAME or NAME:SETTING=VALUE,...; see prism attend --help")
+  app.add_option("--tokens", words.tokens, "prompt lengths")->capture_default_str();
+  app.add_option("--selector", words.selectors,
+                 "selectors to measure: NAME or NAME:SETTING=VALUE,...; see prism attend --help")
       ->capture_default_str();
-  auto* file = app.add_option("--mix", words.mix, "what the heads look at; without, noise that looks at everything")
+  auto* file = app.add_option("--mix", words.mix,
+                              "JSON file that says what the heads look at; default: noise, which looks at everything")
                    ->type_name("FILE");
-  app.add_option("--heads", words.heads, "query heads of noise")
+  app.add_option("--heads", words.heads, "without --mix: query heads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->excludes(file);
-  app.add_option("--kv-heads", mix.kv_heads, "key/value heads of noise, a divisor")
+  app.add_option("--kv-heads", mix.kv_heads, "without --mix: key/value heads, a divisor of --heads")
       ->capture_default_str()
       ->excludes(file);
-  app.add_option("--head-dim", mix.head_dim, "width of a head of noise, a multiple of 16")
+  app.add_option("--head-dim", mix.head_dim, "without --mix: head width, a multiple of 16")
       ->capture_default_str()
       ->excludes(file);
-  app.add_option("--dtype", words.bench.dtype, "bf16 or f32")->capture_default_str();
-  app.add_option("--rounds", words.bench.rounds, "turns of each; 0: 15, or 3 from 32768 tokens on")
+  app.add_option("--dtype", words.bench.dtype, "dtype: bf16 or f32")->capture_default_str();
+  app.add_option("--rounds", words.bench.rounds, "measurements of each method; 0: 15, or 3 from 32768 tokens on")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
-  app.add_option("--sdpa-tokens", words.bench.sdpa_tokens, "LibTorch's attention takes part up to so many tokens")
+  app.add_option("--sdpa-tokens", words.bench.sdpa_tokens,
+                 "measure LibTorch's attention for prompts of up to this many tokens")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->capture_default_str();
-  app.add_option("--recall-rows", words.bench.recall_rows, "rows of blocks of each head that recall is measured on")
+  app.add_option("--recall-rows", words.bench.recall_rows,
+                 "block rows per head on which recall is measured; 0: do not measure recall")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  app.add_option("--plot", words.plot, "where a figure of the speed-ups goes")->type_name("OUT.svg");
+  app.add_option("--plot", words.plot, "draw the speed-ups into this file")->type_name("OUT.svg");
   app.footer(mix_help());
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
@@ -244,9 +255,9 @@ int run_bench_prefill(const Arguments& arguments) {
   PrefillWords words;
   SyntheticMix& mix = words.bench.mix;
   mix.kv_heads = 2;
-  CLI::App app(
-      std::string("attention over a prompt: dense, sparse, and LibTorch's\n") + kPrefillHelp + kPrefillExamples,
-      "prism bench prefill");
+  CLI::App app(std::string("Measure attention over a prompt: dense, sparse, and LibTorch's.\n") + kPrefillHelp +
+                   kPrefillExamples,
+               "prism bench prefill");
   add_prefill_options(app, words);
   if (!parse(app, arguments)) return 0;
   start_compute(words.threads);
@@ -322,16 +333,17 @@ void print_operations(const TrainingCase& measured, const TrainingBench& bench, 
 int run_bench_training(const Arguments& arguments) {
   TrainingWords words;
   words.dtypes = {find_compute_type("auto") == torch::kBFloat16 ? "bf16" : "f32"};
-  CLI::App app(std::string("training steps\n") + kHowToRead + kTrainingExamples, "prism bench training");
-  app.add_option("CASE", words.cases, "tiny, small, small-prism, 357m-2layers, or a recipe's file")
+  CLI::App app(std::string("Measure training steps.\n") + kHowToRead + kTrainingExamples, "prism bench training");
+  app.add_option("CASE", words.cases, "cases: tiny, small, small-prism, 357m-2layers, or a recipe file")
       ->capture_default_str();
-  app.add_option("--peer", words.peer, "libtorch: the same model on LibTorch's operations; another case; or none")
+  app.add_option("--peer", words.peer,
+                 "what to compare with: libtorch (the same model on LibTorch's operations), another case, or none")
       ->capture_default_str();
-  app.add_option("--steps", words.bench.steps, "that count; two come before them")
+  app.add_option("--steps", words.bench.steps, "measured steps; two warm-up steps come before them")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--dtypes", words.dtypes, "of matrix products: bf16, f32")->capture_default_str();
-  app.add_flag("--by-operation", words.by_operation, "then show where the time of a step goes");
+  app.add_option("--dtypes", words.dtypes, "dtypes of matrix products to measure: bf16, f32")->capture_default_str();
+  app.add_flag("--by-operation", words.by_operation, "also show how the time of a step divides between operations");
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
   if (!parse(app, arguments)) return 0;
@@ -371,9 +383,7 @@ int run_bench(const Arguments& arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print(
         "Usage: prism bench attention|decode|prefill|training [options]\n{}{}{}{}{}\n`prism bench attention --help` "
-        "and so on "
-        "explain "
-        "the options of each.\nExit status: 0 done, 1 failed, 2 wrong input.\n",
+        "explains the options of a benchmark.\nExit status: 0 done, 1 failed, 2 wrong input.\n",
         kHowToRead, kAttentionExamples, kDecodeExamples + 1, kPrefillExamples + 1, kTrainingExamples + 1);
     return arguments.empty() ? 2 : 0;
   }

@@ -11,9 +11,9 @@
 namespace prism {
 namespace {
 
-/// An empty name, of a shell's variable that is not set for instance, must not mean that none was given.
+/// Rejects empty names of files and folders. They come from unset shell variables, and would otherwise count as absent.
 void check_names(const CLI::App& app) {
-  constexpr const char* kKinds[] = {"FILE", "FOLDER", "OUT.", "MODEL"};  // of names, as the help has them
+  constexpr const char* kKinds[] = {"FILE", "FOLDER", "OUT.", "MODEL"};  // how the help marks names
   for (const auto* option : app.get_options()) {
     const std::string type = option->get_type_name() + " " + option->get_name();
     const bool is_name = std::any_of(std::begin(kKinds), std::end(kKinds),
@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::
   for (const auto& set : sets) {
     const size_t equals = set.find('=');
     PRISM_CHECK(equals != std::string::npos, operation,
-                "--set: expected FIELD=VALUE; found \"{}\"; write for instance train.tokens=4M.", set);
+                "--set: expected FIELD=VALUE; found \"{}\"; write e.g. train.tokens=4M.", set);
     overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
   }
   return overrides;
@@ -53,7 +53,7 @@ void fail_extra(const CLI::App& app, const std::string& word) {
     if (option->get_name().starts_with('-')) known.push_back(option->get_name());
   const std::string near = nearest_name(word, known);
   throw InputError(app.get_name(),
-                   fmt::format("expected the options and arguments of {0}; found {1}; {2}", app.get_name(), word,
+                   fmt::format("expected an option or argument of {0}; found {1}; {2}", app.get_name(), word,
                                near.empty() ? fmt::format("see {} --help.", app.get_name())
                                             : fmt::format("did you mean {}?", near)));
 }
@@ -61,22 +61,22 @@ void fail_extra(const CLI::App& app, const std::string& word) {
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   const std::string footer = app.get_footer();
   app.footer(footer + (footer.empty() ? "" : "\n") + fmt::format("Exit status: 0 done, {}, 2 wrong input.", failed));
-  app.add_flag_callback("--quiet", be_quiet, "no progress and no notes: results, and failures on standard error");
+  app.add_flag_callback("--quiet", be_quiet, "print results and errors only: no progress, no notes");
   Arguments reversed(arguments.rbegin(), arguments.rend());  // CLI11 pops from the back
   try {
     app.parse(std::move(reversed));
     check_names(app);
     return true;
   } catch (const CLI::CallForHelp&) {
-    // Subcommands answer --help for themselves.
+    // Each subcommand prints its own help.
     fmt::print("{}", app.help());
     return false;
   } catch (const CLI::ExtrasError&) {
     const auto extra = app.remaining();
     fail_extra(app, extra.empty() ? "another" : extra.front());
   } catch (const CLI::ParseError& error) {
-    throw InputError(app.get_name(), fmt::format("expected other arguments; found that {}; see {} --help.",
-                                                 error.what(), app.get_name()));
+    throw InputError(app.get_name(),
+                     fmt::format("expected valid arguments; found: {}; see {} --help.", error.what(), app.get_name()));
   }
 }
 

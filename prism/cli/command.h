@@ -1,9 +1,9 @@
-// What one `prism <command>` is: a row of main.cpp's table, and the parsing that all commands share.
+// The functions behind `prism <command>`, which main.cpp lists in a table, and the parsing that all commands share.
 //
 //   int run_info(const Arguments& arguments) {
-//     CLI::App app("what a model costs, layer by layer", "prism info");
+//     CLI::App app("List parameters, FLOPs and cache size layer by layer.", "prism info");
 //     app.add_option("MODEL", path, "recipe or model folder")->required();
-//     if (!parse(app, arguments)) return 0;      // --help was asked for and printed
+//     if (!parse(app, arguments)) return 0;      // --help was given, and the help has been printed
 //     ...
 //   }
 #pragma once
@@ -15,25 +15,26 @@
 
 namespace prism {
 
-/// The words after the command's name.
+/// The words after the command's name on the command line.
 using Arguments = std::vector<std::string>;
 
-/// Adds --threads, from 0 (as many as the process may use, core/machine.h) to 1024.
+/// Adds --threads, 0 to 1024. 0 means as many threads as the process may use (core/machine.h).
 void add_threads_option(CLI::App& app, int& threads, const std::string& what = "threads");
 
-/// Parses. Returns false after printing help, which says at its end what `failed` stands for.
-/// @throws InputError for words that do not fit.
+/// Parses the arguments. Returns false if --help was given and printed.
+/// @param failed  description of exit status 1, shown at the end of the help.
+/// @throws InputError for arguments that the command does not accept.
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed = "1 failed");
 
-/// The fields that words like "train.tokens=4M" set, each with its value.
+/// Splits words such as "train.tokens=4M" into fields and values.
 /// @throws InputError for a word without "=".
 std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::vector<std::string>& sets,
                                                                      const std::string& operation);
 
-/// For a word that the command does not have. @throws InputError with the nearest option.
+/// Reports a word that is not an option of the command. @throws InputError, always, with the nearest option.
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& word);
 
-/// One function per command, in the file of its name; each returns the exit status.
+/// One function per command, in the file named after it. Each returns the exit status.
 int run_attend(const Arguments& arguments);
 int run_analyse(const Arguments& arguments);
 int run_bench(const Arguments& arguments);

@@ -12,7 +12,8 @@
 namespace prism {
 
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
-  app.add_option("--dtype", options.dtype, "of matrix products: bfloat16, float32, or auto: bfloat16 where it is fast")
+  app.add_option("--dtype", options.dtype,
+                 "dtype of matrix products: bfloat16, float32 or auto (bfloat16 where it is fast)")
       ->type_name("TYPE")
       ->capture_default_str();
   add_device_option(app, options.device);
@@ -20,7 +21,7 @@ void add_compute_options(CLI::App& app, ComputeOptions& options) {
 }
 
 void add_device_option(CLI::App& app, std::string& device) {
-  app.add_option("--device", device, "cpu, cuda, or cuda:N for the N-th GPU, from 0")
+  app.add_option("--device", device, "device: cpu, cuda, or cuda:N (GPU N, counted from 0)")
       ->type_name("NAME")
       ->capture_default_str();
 }
@@ -30,8 +31,8 @@ int start_compute(int requested, const std::string& device) {
   const int threads = thread_limit(requested).threads;
   const auto cores = core_limit();
   if (threads > cores.threads)
-    tell("note: {} threads share {} cores ({}), which is often slower than a thread a core\n", threads, cores.threads,
-         cores.reason);
+    tell("note: {} threads share {} cores ({}), which is often slower than one thread per core\n", threads,
+         cores.threads, cores.reason);
   set_up_process();
   at::set_num_threads(threads);
   return threads;
@@ -47,9 +48,10 @@ ModelFolder load_model(const std::string& path, const ComputeOptions& options) {
 ModelFolder load_model_with_tokenizer(const std::string& path, const ComputeOptions& options,
                                       const std::string& operation) {
   ModelFolder model = load_model(path, options);
-  PRISM_CHECK(model.tokenizer.has_value(), operation,
-              "expected a tokenizer.json in {}; found none; copy that of the model's training text there.",
-              model.folder.string());
+  PRISM_CHECK(
+      model.tokenizer.has_value(), operation,
+      "expected a tokenizer.json in {}; found none; copy the tokenizer.json that the model was trained with there.",
+      model.folder.string());
   return model;
 }
 

@@ -1,4 +1,4 @@
-// What the commands share that run a model: threads, dtype, and the model with its tokenizer.
+// Shared by the commands that run a model: --threads, --dtype, --device, and loading the model with its tokenizer.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,13 +19,14 @@ void add_device_option(CLI::App& app, std::string& device);
 /// Adds --dtype, --device and --threads.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
-/// Sets the process up for `requested` threads (0: all it may use) and returns their number; opens the device, so that
-/// one that is not there is refused before anything is read. Before any tensor is made.
+/// Sets up the process for `requested` threads (0: all that it may use) and opens the device, so that a missing device
+/// is reported before any file is read. Call it before creating tensors.
+/// @return  the number of threads.
 int start_compute(int requested, const std::string& device = "cpu");
 
-/// load_model() by the options, on their device. @throws as load_model() and open_device().
+/// Loads a model with the dtype of `options` onto their device. @throws as load_model() and open_device().
 ModelFolder load_model(const std::string& path, const ComputeOptions& options);
-/// @throws InputError as load_model, and if the folder has no tokenizer.
+/// The same, for a model that must have a tokenizer. @throws InputError also if the folder has none.
 ModelFolder load_model_with_tokenizer(const std::string& path, const ComputeOptions& options,
                                       const std::string& operation);
 

@@ -1,4 +1,4 @@
-// prism eval: measure a model by a task.
+// prism eval: measures the perplexity of a model, or of two models document by document.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,14 +33,14 @@ Tasks:
   perplexity   how well the model predicts the text of FILE...: perplexity per token, word and byte, bits per byte.
                Only figures per word or byte compare models with different tokenizers.
 
-A .txt file is one document unless --separator splits it; a row of a .jsonl file is one. Files may be packed as .gz, .xz
-or .zst; folders are read recursively; - is standard input. A document longer than --window is cut into windows. With
-the default --stride they stand side by side; a smaller one gives every token more context and takes longer
-(window / stride times). The rules in force are printed with the figures.
+A .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may be
+compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
+cut into windows. With the default --stride they do not overlap. A smaller --stride gives every token more context and
+takes window / stride times as long. The conventions used are printed with the figures.
 
---against scores a second model with the same tokenizer on the same documents: the difference of the losses, with the
-standard error over documents, since tokens of one document are not independent. Give --separator, so that there are
-documents to speak of. --json also gives the tokens of each document and the nats that either model needs for them.
+--against scores a second model with the same tokenizer on the same documents. It prints the difference of the losses
+with its standard error over documents, because tokens of one document are not independent. Give --separator, so that
+the text has several documents. --json also lists the tokens of each document and its loss in nats under both models.
 
   prism eval runs/novels --task perplexity valid.txt.xz
   prism eval runs/novels --task perplexity valid.txt.xz --stride 512 --json
@@ -59,26 +59,27 @@ struct EvalWords {
 };
 
 void add_options(CLI::App& app, EvalWords& words) {
-  app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
-  app.add_option("FILE", words.files, "files, folders, or - for standard input")->required();
-  app.add_option("--against", words.against, "a second model, whose losses are subtracted document by document")
+  app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
+  app.add_option("FILE", words.files, "text files, folders, or - for standard input")->required();
+  app.add_option("--against", words.against, "a second model; its losses are subtracted document by document")
       ->type_name("MODEL");
-  app.add_option("--task", words.task, "what to measure")->type_name("NAME")->capture_default_str();
+  app.add_option("--task", words.task, "what to measure: perplexity")->type_name("NAME")->capture_default_str();
   add_fields(app, words.perplexity);
   add_prefill_flags(app, words.prefill);
   add_fields(app, words.text, {{"piece_bytes", ""}});
-  app.add_flag("--json", words.json, "print one JSON object a model, and one for their difference, instead of tables");
+  app.add_flag("--json", words.json,
+               "print JSON instead of tables: one object per model, and one for their difference");
   add_compute_options(app, words.compute);
 }
 
-/// Whether what the selector kept is printed.
+/// Returns true if the output reports what the selector kept.
 bool shows_prefill(const EvalWords& words) {
   return words.json || words.prefill.options.selector != "dense";
 }
 
 Json to_json(const EvalWords& words, const std::string& model, const PerplexityResult& result,
              const PrefillMeter& meter, const std::string& dtype, double seconds) {
-  // A figure that does not exist (no words: NaN) or has no number (inf) is null.
+  // NaN (e.g. without words) and infinity become null.
   return {{"task", "perplexity"},
           {"model", model},
           {"files", words.files},
@@ -182,9 +183,10 @@ void print_paired(const PairedLoss& paired) {
                                       paired.documents < 2 ? ", of one document"
                                                            : fmt::format(", standard error {:.5f} over {} documents",
                                                                          paired.standard_error, paired.documents)));
-  print_row("95% interval", paired.documents < 2 ? "none: one document; give --separator"
-                                                 : fmt::format("{:+.5f} to {:+.5f}{}", low, high,
-                                                               paired.interval.excludes(0) ? "" : ", which holds 0"));
+  print_row("95% interval", paired.documents < 2
+                                ? "none: one document; give --separator"
+                                : fmt::format("{:+.5f} to {:+.5f}{}", low, high,
+                                              paired.interval.excludes(0) ? "" : ", which contains 0"));
   print_row("better on", fmt::format("{} of {} documents", paired.better, paired.documents));
 }
 
@@ -197,10 +199,11 @@ void run_perplexity(const EvalWords& words, const ModelFolder& model) {
   PRISM_CHECK(std::find(words.files.begin(), words.files.end(), "-") == words.files.end(), "eval",
               "expected files that can be read twice with --against; found - for standard input; save it to a file.");
   const ModelFolder other = load_model_with_tokenizer(words.against, words.compute, "eval");
-  PRISM_CHECK(model.tokenizer->fingerprint_text() == other.tokenizer->fingerprint_text(), "eval",
-              "expected two models with one tokenizer, whose tokens can be paired; found {} and {}; compare their bits "
-              "per byte by two calls.",
-              model.tokenizer->fingerprint_text(), other.tokenizer->fingerprint_text());
+  PRISM_CHECK(
+      model.tokenizer->fingerprint_text() == other.tokenizer->fingerprint_text(), "eval",
+      "expected two models with the same tokenizer, so that tokens can be paired; found {} and {}; compare their bits "
+      "per byte in two calls.",
+      model.tokenizer->fingerprint_text(), other.tokenizer->fingerprint_text());
   EvalWords both = words;
   if (both.perplexity.window == 0)
     both.perplexity.window = std::min(model.decoder->config().context, other.decoder->config().context);
@@ -229,7 +232,8 @@ Task find_task(const std::string& name) {
 }  // namespace
 
 int run_eval(const Arguments& arguments) {
-  CLI::App app(std::string("measure a model\n") + kEvalExamples, "prism eval");
+  CLI::App app(std::string("Measure perplexity; compare two models document by document.\n") + kEvalExamples,
+               "prism eval");
   EvalWords words;
   add_options(app, words);
   if (!parse(app, arguments)) return 0;

@@ -1,4 +1,4 @@
-// Flags of a command from the one list of fields that its options struct has.
+// Makes the flags of a command from the visit() list of its options struct.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@
 
 namespace prism {
 
-/// What a field's flag is called where that is not its own name with dashes; "": the field has no flag.
+/// Names of flags that differ from their field's name. "": the field has no flag.
 using FlagNames = std::map<std::string, std::string>;
 
 namespace detail {
@@ -52,8 +52,8 @@ class FlagAdder {
 
 }  // namespace detail
 
-/// Adds a flag for each field of `options`, described as its visit() does: max_new_tokens is --max-new-tokens, and the
-/// fields of a struct inside are flags of their own. Numbers may end in k, M, G, as in recipes.
+/// Adds a flag for each field of `options`, with the description from visit(): max_new_tokens becomes --max-new-tokens.
+/// Fields of nested structs become flags without a prefix. Numbers may end in k, M or G, as in recipes.
 template <class Options>
 void add_fields(CLI::App& app, Options& options, const FlagNames& names = {}) {
   detail::FlagAdder adder(app, names);

@@ -1,4 +1,4 @@
-// prism generate: continue a text with a model.
+// prism generate: continues a prompt.
 #include "prism/generation/generate.h"
 
 #include <fmt/format.h>
@@ -25,10 +25,10 @@ namespace prism {
 namespace {
 
 constexpr const char* kGenerateExamples = R"(
-The continuation goes to standard output as it is made, speeds go to standard error. The same command prints the same
-text again; --seed chooses another. Prompt and new tokens together must fit the model's context, unless --slide reads
-its last half anew whenever it is full; --truncate-prompt reads the end of a prompt that is too long. A model with learned
-positions does both by itself.
+The continuation goes to standard output while it is generated; speeds go to standard error. The same command prints the
+same text again; --seed chooses another. Prompt and new tokens together must fit the model's context, unless --slide
+rereads its last half whenever it is full. --truncate-prompt reads only the end of a prompt that is too long. Models
+with learned positions always do both.
 
   prism generate runs/novels 'It was a dark and'
   prism generate runs/novels --temperature 0 --max-new-tokens 50 'It was a dark and'      # always the likeliest token
@@ -36,8 +36,8 @@ positions does both by itself.
   echo 'Dear' | prism generate runs/novels - --json
   prism generate runs/long --prompt-file book.txt --prefill spectral --prefill-chunk 1024
 
-Without a prompt a new document is started. A prompt is taken as the middle of one unless it begins with the
-end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is left out.
+Without a prompt, the model starts a new document. A prompt is read as the middle of a document unless it begins with
+the end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is removed.
 )";
 
 struct GenerateWords {
@@ -48,15 +48,13 @@ struct GenerateWords {
 };
 
 void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) {
-  app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
+  app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
   auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
-  app.add_option("--prompt-file", words.prompt_file, "a file that holds the prompt")
-      ->type_name("FILE")
-      ->excludes(prompt);
+  app.add_option("--prompt-file", words.prompt_file, "file that holds the prompt")->type_name("FILE")->excludes(prompt);
   add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}});
   add_prefill_flags(app, words.prefill);
   app.add_flag("--echo", words.echo, "print the prompt before its continuation");
-  app.add_flag("--no-stream", words.no_stream, "print the text when it is complete");
+  app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete");
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
   add_compute_options(app, words.compute);
 }
@@ -74,14 +72,14 @@ std::string read_prompt(const GenerateWords& words) {
   return prompt;
 }
 
-/// Prints at once, so that text appears as it is made; on a terminal without what would move its cursor.
+/// Prints and flushes, so that text appears while it is generated. Replaces control characters on a terminal.
 void print_now(std::string_view text) {
   static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
   fmt::print("{}", is_terminal ? printable(text) : std::string(text));
   flush_output();
 }
 
-/// Whether what the selector kept is printed.
+/// Returns true if the output reports what the selector kept.
 bool shows_prefill(const GenerateWords& words) {
   return words.json || words.prefill.options.selector != "dense";
 }
@@ -124,7 +122,7 @@ void print_speeds(const GenerateWords& words, const Generation& result, const Pr
        result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
        finish_words(result.finish));
   if (result.unread > 0) tell("note: the first {} tokens of the prompt did not fit and were not read\n", result.unread);
-  if (result.slides > 0) tell("note: the context was full {} times, and its end was read anew\n", result.slides);
+  if (result.slides > 0) tell("note: the context was full {} times; its end was then read again\n", result.slides);
   if (words.prefill.options.selector != "dense")
     tell("prefill: {}.\n", prefill_text(words.prefill.options, meter.layers()));
 }
@@ -132,7 +130,7 @@ void print_speeds(const GenerateWords& words, const Generation& result, const Pr
 }  // namespace
 
 int run_generate(const Arguments& arguments) {
-  CLI::App app(std::string("continue a text with a model\n") + kGenerateExamples, "prism generate");
+  CLI::App app(std::string("Continue a prompt.\n") + kGenerateExamples, "prism generate");
   GenerateWords words;
   GenerateOptions options;
   add_options(app, words, options);
@@ -145,7 +143,7 @@ int run_generate(const Arguments& arguments) {
   const std::string prompt = read_prompt(words);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
   catch_stop_signals();
-  // The prompt is echoed with the first text, when it is known to be sound.
+  // The prompt is echoed with the first text, because it has been checked by then.
   std::string echo = words.echo ? prompt : "";
   const bool stream = !words.json && !words.no_stream;
   const auto show = [&](std::string_view text) {

@@ -1,4 +1,4 @@
-// prism info: what a recipe or model costs, layer by layer.
+// prism info: lists what a recipe or model costs, layer by layer.
 #include <filesystem>
 
 #include "prism/attention/layer_list.h"
@@ -17,7 +17,7 @@
 namespace prism {
 namespace {
 
-/// A recipe file, a model folder or a run.
+/// Reads the config of a recipe file, a model folder or a run.
 ModelConfig config_of(const std::string& path, int64_t vocab_size) {
   if (std::filesystem::is_directory(path)) {
     PRISM_CHECK(vocab_size == 0, "info", "expected --vocab-size with a recipe only; found the folder {}; leave it out.",
@@ -81,16 +81,16 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
     row(part.name, part.parameters == 0 ? "shared" : "", part.parameters, part.flops_per_token, 0);
   row("total", "", cost.parameters, cost.flops_per_token, cost.kv_bytes_per_token);
   fmt::print(
-      "\n{:.1f}M parameters. FLOPs: forward, per token of a full causal context; training takes three times that. "
-      "KV: bfloat16.\n",
+      "\n{:.1f}M parameters. FLOPs: forward pass, per token of a full causal context; training takes three times as "
+      "many. KV: in bfloat16.\n",
       static_cast<double>(cost.parameters) / 1e6);
   if (!is_uniform(config.layers))
-    fmt::print("Against {} heads in all {} layers: {}.\n", base_heads(config.layers).heads, config.layers.size(),
+    fmt::print("Compared with {} heads in all {} layers: {}.\n", base_heads(config.layers).heads, config.layers.size(),
                describe(schedule_cost(config)));
   for (const auto& warning : schedule_warnings(config)) fmt::print("note: {}\n", warning);
 }
 
-/// What prism finds on this machine, and what the machine can do at best.
+/// Prints what prism finds on this machine, and the machine's measured limits.
 void print_machine(int requested, bool json) {
   const auto limit = thread_limit(requested);
   start_compute(requested);
@@ -127,16 +127,17 @@ int run_info(const Arguments& arguments) {
   int threads = 0;
   bool json = false, machine = false;
   CLI::App app(
-      "Shows heads, widths, parameters, FLOPs and cache of a model, layer by layer; or what this machine can do.",
+      "List heads, widths, parameters, FLOPs and cache size of a model layer by layer, or the limits of this machine.",
       "prism info");
-  app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder or a run");
+  app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder or a run folder");
   app.add_flag("--machine", machine,
-               "instruction set (PRISM_ISA in the environment asks for a lesser one), threads and what bounds them, "
-               "measured limits");
-  add_threads_option(app, threads, "threads of --machine");
-  app.add_option("--vocab-size", vocab_size, "for recipes that leave it to data that are not there")
+               "show this machine's instruction set (PRISM_ISA in the environment selects a lesser one), its threads "
+               "and what limits their number, and measured limits");
+  add_threads_option(app, threads, "threads for the measurements of --machine");
+  app.add_option("--vocab-size", vocab_size,
+                 "vocabulary size, for recipes that take it from data that are missing here")
       ->check(CLI::PositiveNumber);
-  app.add_flag("--json", json, "one JSON object: parameters, flops_per_token, layers, ...");
+  app.add_flag("--json", json, "print one JSON object: parameters, flops_per_token, layers, ...");
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(machine != !path.empty(), "info", "expected a MODEL or --machine; found {}; see prism info --help.",
               machine ? "both" : "neither");

@@ -1,4 +1,4 @@
-// prism: a table of commands. The library throws; this is the one place that prints a failure and exits.
+// The prism program: a table of commands. The library throws; only this file prints failures and exits.
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -29,27 +29,27 @@ struct Command {
 };
 
 constexpr std::array kCommands = {
-    Command{"train", "train a model by a recipe; resume a run", run_train},
-    Command{"sweep", "train a recipe in variations with several seeds, and compare them", run_sweep},
-    Command{"generate", "continue a text with a model", run_generate},
-    Command{"eval", "measure a model on a text", run_eval},
-    Command{"analyse", "look inside models: what heads attend to and how far back, entropy, norms, gradients, maps",
-            run_analyse},
-    Command{"attend", "attend over the key blocks that a selector keeps, for any tensors", run_attend},
-    Command{"info", "parameters, FLOPs and cache of a recipe or model, layer by layer", run_info},
-    Command{"bench", "how fast attention, sparse prompts and training are here, against LibTorch's", run_bench},
-    Command{"report", "one page that compares runs", run_report},
-    Command{"tokenizer", "train, inspect and apply a tokenizer", run_tokenizer},
-    Command{"tokenize", "turn text files into token shards", run_tokenize},
+    Command{"train", "train a model from a recipe; resume a run", run_train},
+    Command{"sweep", "train variations of a recipe over several seeds and compare them", run_sweep},
+    Command{"generate", "continue a prompt", run_generate},
+    Command{"eval", "measure perplexity; compare two models document by document", run_eval},
+    Command{"analyse", "show what heads attend to: entropy, distance, maps, spectrum", run_analyse},
+    Command{"attend", "run block-sparse attention on tensors from a file", run_attend},
+    Command{"info", "list parameters, FLOPs and cache size layer by layer", run_info},
+    Command{"bench", "measure attention, prompts and training against LibTorch", run_bench},
+    Command{"report", "write a page that compares runs, or serve it while they train", run_report},
+    Command{"tokenizer", "train, inspect and apply byte-level BPE tokenizers", run_tokenizer},
+    Command{"tokenize", "convert text files to token shards", run_tokenize},
 };
 
 void print_help() {
   fmt::print(
-      "Usage: prism COMMAND [options]\n\nTransformers whose attention is not uniform: train, evaluate, generate.\n\n");
+      "Usage: prism COMMAND [options]\n\nTrains, evaluates and runs transformers in which each layer chooses its own "
+      "number and width of heads.\n\n");
   for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print(
-      "\n`prism COMMAND --help` explains each, `prism --version` says which this is. Exit status: 0 done, 1 failed, 2 "
-      "wrong input.\n");
+      "\n`prism COMMAND --help` explains a command; `prism --version` prints the version. Exit status: 0 done, 1 "
+      "failed, 2 wrong input.\n");
 }
 
 int run(const Arguments& words) {
@@ -73,7 +73,7 @@ int run(const Arguments& words) {
   return command->run(Arguments(words.begin() + 1, words.end()));
 }
 
-/// run(), with what fmt throws when it cannot print as the failure it is.
+/// Calls run(). If fmt throws because standard output cannot be written, reports that as a failed output.
 int run_checked(const Arguments& words) {
   try {
     return run(words);
@@ -85,7 +85,7 @@ int run_checked(const Arguments& words) {
   }
 }
 
-/// Whether a path that cannot be used is wrong input, as it is where files are opened, and no failure of the system.
+/// Returns true if the error means that the path itself is wrong input. All other errors are failures of the system.
 bool is_wrong_path(const std::error_code& code) {
   return code == std::errc::too_many_symbolic_link_levels || code == std::errc::filename_too_long ||
          code == std::errc::not_a_directory || code == std::errc::no_such_file_or_directory ||
@@ -96,14 +96,14 @@ bool is_wrong_path(const std::error_code& code) {
 }  // namespace prism
 
 int main(int count, char** words) {
-  ::prctl(PR_SET_NAME, "prism");  // not "exe", as a start through /proc/self/exe leaves it
+  ::prctl(PR_SET_NAME, "prism");  // starting through /proc/self/exe leaves the name "exe"
   prism::open_standard_streams();
   prism::explain_shortened_files();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond its limit is reported by who writes it
+  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond the file size limit then returns an error
   int status = 1;
   try {
     const int done = prism::run_checked(prism::Arguments(words + 1, words + count));
-    prism::flush_output();  // results that did not reach their file are a failure, not a success
+    prism::flush_output();  // unwritten results are a failure
     status = done;
   } catch (const prism::InputError& error) {
     prism::say("{}\n", prism::plain_line(error.what()));
@@ -111,16 +111,16 @@ int main(int count, char** words) {
   } catch (const prism::FailedError& error) {
     prism::say("{}\n", prism::plain_line(error.what()));
   } catch (const c10::Error& error) {
-    // LibTorch's own message has a line for each frame of the stack.
+    // The first line is the message; the lines after it are a stack trace.
     const std::string whole = error.what_without_backtrace();
     prism::say(
-        "[torch] expected an operation to succeed; found: {}; choose smaller sizes, or report this as a fault of "
+        "[torch] expected an operation to succeed; found: {}; choose smaller sizes, or report this as a bug in "
         "prism.\n",
         whole.substr(0, whole.find('\n')));
   } catch (const std::bad_alloc&) {
     prism::say("[prism] expected enough memory; found too little; choose smaller sizes.\n");
   } catch (const std::filesystem::filesystem_error& error) {
-    prism::say("[files] expected to reach {}; found: {}; check that it is there and may be used.\n",
+    prism::say("[files] expected to reach {}; found: {}; check that it exists and that you may use it.\n",
                prism::plain_line(error.path1().string()), error.code().message());
     if (prism::is_wrong_path(error.code())) status = 2;
   } catch (const std::exception& error) {

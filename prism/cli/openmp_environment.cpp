@@ -1,11 +1,11 @@
-// How long OpenMP's threads spin at a barrier before they sleep. By default they spin for milliseconds, which on a
-// machine whose cores are busy keeps those off a core that still work: a step of training then takes several times as
-// long.
+// Shortens the time that OpenMP threads spin at a barrier before they sleep. By default they spin for milliseconds. On
+// a machine with busy cores, spinning threads take cores from threads that still work, and a training step takes
+// several times as long.
 //
-// libgomp reads the environment once, when it is loaded, which is before main() and before every constructor of this
-// program. So the program starts again with the variable set, from the one place that runs earlier, .preinit_array: the
-// libraries are mapped by then, none is initialised, and the second start costs milliseconds. A value that
-// the user sets for GOMP_SPINCOUNT or OMP_WAIT_POLICY is kept.
+// libgomp reads the environment once, when it is loaded: before main() and before all constructors of this program.
+// Only .preinit_array runs earlier. From there the program sets the variable and starts itself again. At that point the
+// libraries are mapped but not initialised, so the second start costs milliseconds. If the user has set GOMP_SPINCOUNT
+// or OMP_WAIT_POLICY, nothing is changed.
 #include <unistd.h>
 
 #include <array>
@@ -21,7 +21,7 @@ bool is_set(const char* entry, const char* name) {
   return std::strncmp(entry, name, length) == 0 && entry[length] == '=';
 }
 
-/// Neither the environment of the C library nor its memory may be used yet.
+/// The C library is not initialised yet: its environment functions and its allocator must not be used.
 void start_with_spin_count(int /*count*/, char** words, char** environment) {
   std::array<char*, 4096> entries;
   size_t number = 0;
@@ -32,7 +32,7 @@ void start_with_spin_count(int /*count*/, char** words, char** environment) {
   }
   entries[number] = spin_count;
   entries[number + 1] = nullptr;
-  ::execve("/proc/self/exe", words, entries.data());  // where it fails the program goes on as it is
+  ::execve("/proc/self/exe", words, entries.data());  // on failure the program continues unchanged
 }
 
 __attribute__((section(".preinit_array"), used)) void (*const before_everything)(int, char**,

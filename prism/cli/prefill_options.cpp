@@ -23,13 +23,14 @@ Json layer_to_json(const LayerPrefill& layer) {
 void add_prefill_flags(CLI::App& app, PrefillFlags& flags) {
   add_fields(app, flags.options, {{"selector", "prefill"}, {"settings", ""}, {"chunk", "prefill-chunk"}});
   add_fields(app, flags.meter, {{"recall_rows", "prefill-recall"}});
-  app.add_option("--prefill-set", flags.sets, "NAME=VALUE: one of the selector's settings, see prism attend --help")
+  app.add_option("--prefill-set", flags.sets,
+                 "NAME=VALUE: change a setting of the selector (see prism attend --help); may be repeated")
       ->allow_extra_args(false);
 }
 
 void complete_prefill(PrefillFlags& flags) {
   PRISM_CHECK(flags.sets.empty() || flags.options.selector != PrefillOptions().selector, "prefill",
-              "expected --prefill SELECTOR beside --prefill-set {}; found none; add it, or leave --prefill-set out.",
+              "expected --prefill SELECTOR with --prefill-set {}; found none; add it or leave --prefill-set out.",
               flags.sets.front());
   flags.options.settings = selector_settings(flags.options.selector, overrides_from_sets(flags.sets, "prefill"));
   const Prefill checked(flags.options);
@@ -70,7 +71,7 @@ Json statistics_to_json(const HeadStatistics& heads) {
 Json prefill_to_json(const PrefillOptions& options, const std::vector<LayerPrefill>& layers) {
   Json json = {{"selector", options.selector}, {"settings", options.settings}, {"chunk", options.chunk}};
   json.update(layer_to_json(all_layers(layers)));
-  if (options.selector == PrefillOptions().selector) return json;  // every head kept everything
+  if (options.selector == PrefillOptions().selector) return json;  // dense: every head keeps everything
   json["layers"] = Json::array();
   for (const auto& layer : layers) {
     Json row = layer_to_json(layer);

@@ -1,4 +1,4 @@
-// --prefill and its kin: what the commands share that read prompts.
+// --prefill and the options that go with it, shared by the commands that read prompts.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,31 +11,31 @@
 
 namespace prism {
 
-/// What the flags say.
+/// The parsed options.
 struct PrefillFlags {
   PrefillOptions options;
   PrefillMeterOptions meter;
   std::vector<std::string> sets;  ///< NAME=VALUE
 };
 
-/// Adds --prefill and its kin.
+/// Adds --prefill, --prefill-set, --prefill-chunk and --prefill-recall.
 void add_prefill_flags(CLI::App& app, PrefillFlags& flags);
-/// Makes settings of the words, before a model is loaded. @throws InputError as selector_settings(), Prefill and
-/// PrefillMeter.
+/// Turns `sets` into settings and checks all options. Call it before loading a model, so that wrong options are
+/// reported first. @throws InputError as selector_settings(), Prefill and PrefillMeter.
 void complete_prefill(PrefillFlags& flags);
 
-/// The shapes whose costs the selector needs to read a prompt with this model; none where the model is not on the CPU.
+/// The shapes whose costs the selector needs for a prompt of this model. Empty if the model is not on the CPU.
 std::vector<PrefillShape> cost_shapes(const PrefillOptions& options, Decoder decoder);
-/// As machine_prefill_costs(), whose note goes to standard error.
+/// Calls machine_prefill_costs() and prints its note to standard error.
 PrefillCosts costs_on_this_machine(const std::vector<PrefillShape>& shapes);
-/// Says each on standard error.
+/// Prints each note to standard error.
 void say_notes(const std::vector<std::string>& notes);
 
-/// density; where recall was measured its mean, 5th percentile and minimum, and oracle_density.
+/// density and, if recall was measured, its mean, 5th percentile and minimum, and oracle_density.
 Json statistics_to_json(const HeadStatistics& heads);
 /// Options, density, recall and milliseconds, over all layers and of each layer and head.
 Json prefill_to_json(const PrefillOptions& options, const std::vector<LayerPrefill>& layers);
-/// The same over all layers, in a line.
+/// The same over all layers, as one line of text.
 std::string prefill_text(const PrefillOptions& options, const std::vector<LayerPrefill>& layers);
 
 }  // namespace prism

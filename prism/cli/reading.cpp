@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The token that opens every document, if there is one.
+/// The token that opens every document, if the tokenizer has one.
 std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
   if (!tokenizer.end_of_text()) return {};
   return {*tokenizer.end_of_text()};
@@ -34,13 +34,14 @@ void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const 
   ids.insert(ids.end(), more.begin(), more.end());
 }
 
-/// Whether the run that the model is a checkpoint of was trained so; other model folders do not say.
+/// Returns true if the model belongs to a run that was trained with data.document_mask. Other model folders do not
+/// record it.
 bool trained_with_document_mask(const std::string& model) {
   const auto recipe = find_run_recipe(find_model_folder(model));
   return recipe && recipe->data.document_mask;
 }
 
-/// The first `most` tokens of a text, behind its opening one.
+/// The first `most` tokens of a text, with the token that opens it.
 std::vector<int64_t> first_tokens(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
   std::vector<int64_t> ids = opening_of(tokenizer);
   const auto opening = ids.size();
@@ -57,43 +58,46 @@ std::vector<int64_t> first_tokens(TextSource& source, const Tokenizer& tokenizer
 }  // namespace
 
 void add_invalid_utf8_option(CLI::App& app, std::string& invalid_utf8) {
-  app.add_option("--invalid-utf8", invalid_utf8, "what of the text is not UTF-8: error, keep (its bytes) or replace")
+  app.add_option("--invalid-utf8", invalid_utf8,
+                 "what to do with text that is not UTF-8: error, keep (its bytes) or replace (by U+FFFD)")
       ->capture_default_str();
 }
 
 void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask) {
   app.add_flag_function(
       "--document-mask,!--no-document-mask", [&](int64_t count) { document_mask = count > 0; },
-      "attention in --data stops at document boundaries, or not; left out: as the run was trained");
+      "whether attention in --data stops at document boundaries; default: as the run was trained");
 }
 
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
-  app.add_option("MODEL", words.model, "a model folder, or a run: then its last checkpoint")->required();
-  app.add_option("FILE", words.file, "a text, of which the model reads the beginning");
-  app.add_option("--text", words.text, "the text itself, all of which it reads")->type_name("WORDS");
+  app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
+  app.add_option("FILE", words.file, "a text file; the model reads its beginning");
+  app.add_option("--text", words.text, "the text itself; the model reads all of it")->type_name("WORDS");
   if (with_data) {
-    app.add_option("--data", words.data, "token shards made by prism tokenize, of which it reads the first windows")
+    app.add_option("--data", words.data, "token shards made by prism tokenize; the model reads their first windows")
         ->type_name("FOLDER");
-    app.add_option("--split", words.split, "which shards: valid or train  [valid]");
-    app.add_option("--sequences", words.sequences, "windows that it reads; all if there are fewer  [16]")
+    app.add_option("--split", words.split, "which shards of --data: valid or train  [valid]");
+    app.add_option("--sequences", words.sequences, "number of windows of --data; all if there are fewer  [16]")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
     add_document_mask_option(app, words.document_mask);
   }
-  app.add_option("--tokens", words.tokens, "of FILE or of a window; 0: the model's context")->capture_default_str();
+  app.add_option("--tokens", words.tokens, "tokens of FILE to read, or tokens per window; 0: the model's context")
+      ->capture_default_str();
   add_invalid_utf8_option(app, words.invalid_utf8);
   add_compute_options(app, words.compute);
 }
 
 void check_tokenizer(const TokenDataset& data, const std::string& model, const std::string& fingerprint) {
   const bool has_tokenizer = fs::exists(data.folder() / kTokenizerName);
-  if (!data.info() && !has_tokenizer) return;  // shards from elsewhere
+  if (!data.info() && !has_tokenizer) return;  // shards of another program: nothing is known of their tokenizer
   const std::string found =
       data.info() ? data.info()->tokenizer_fingerprint : Tokenizer::load(data.folder()).fingerprint_text();
-  PRISM_CHECK(found == fingerprint, "analyse",
-              "expected shards made with the tokenizer of {} ({}); found those of another ({}) in {}; make them with "
-              "prism tokenize --tokenizer {}.",
-              model, fingerprint, found, data.folder().string(),
-              shell_word((find_model_folder(model) / kTokenizerName).string()));
+  PRISM_CHECK(
+      found == fingerprint, "analyse",
+      "expected shards made with the tokenizer of {} ({}); found those of another tokenizer ({}) in {}; make them with "
+      "prism tokenize --tokenizer {}.",
+      model, fingerprint, found, data.folder().string(),
+      shell_word((find_model_folder(model) / kTokenizerName).string()));
 }
 
 Reading::Reading(const ReadingWords& words) {
@@ -102,7 +106,7 @@ Reading::Reading(const ReadingWords& words) {
   PRISM_CHECK(given == 1, "analyse", "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
               given == 0 ? "none" : "several", given == 0 ? "name one" : "keep one of them");
   PRISM_CHECK(!words.data.empty() || (!words.split && !words.sequences && !words.document_mask), "analyse",
-              "expected --split, --sequences and --document-mask beside --data; found {}; leave them out.",
+              "expected --split, --sequences and --document-mask only with --data; found them with {}; leave them out.",
               words.text.empty() ? "FILE" : "--text");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
@@ -116,7 +120,7 @@ Reading::Reading(const ReadingWords& words) {
 }
 
 void Reading::check_finite() {
-  constexpr int64_t kMostLookedAt = 512;  // few tokens show weights that are ruined
+  constexpr int64_t kMostLookedAt = 512;  // a few tokens are enough to find damaged weights
   Batch batch = text_batch();
   if (windows_) {
     windows_->seek(0);
@@ -129,9 +133,10 @@ void Reading::check_finite() {
     tensors.context.probe = &probe;
     return model()->head.loss(model()(tensors.tokens_BT, tensors.context), tensors.labels_BT);
   });
-  PRISM_CHECK(place.empty(), "analyse",
-              "expected a model whose activations are finite; found others, first in {}; name an earlier checkpoint.",
-              place);
+  PRISM_CHECK(
+      place.empty(), "analyse",
+      "expected a model with finite activations; found NaN or infinity, first in {}; name an earlier checkpoint.",
+      place);
 }
 
 void Reading::read_text(const ReadingWords& words) {
@@ -144,17 +149,18 @@ void Reading::read_text(const ReadingWords& words) {
     ids_ = first_tokens(source, tokenizer(), tokens_);
   } else {
     PRISM_CHECK(find_invalid_utf8(words.text) == std::string::npos, "analyse",
-                "--text: expected text in UTF-8; found byte 0x{:02X} at byte offset {}; mend it.",
+                "--text: expected text in UTF-8; found byte 0x{:02X} at byte offset {}; correct it.",
                 static_cast<uint8_t>(words.text[find_invalid_utf8(words.text)]), find_invalid_utf8(words.text));
     ids_ = opening_of(tokenizer());
     append_tokens(ids_, tokenizer(), words.text);
     PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, "analyse",
-                "--text: expected at most {} tokens, which the model reads at once; found {}; shorten it.",
+                "--text: expected at most {} tokens (--tokens, or the model's context); found {}; shorten it.",
                 grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
   }
-  PRISM_CHECK(
-      !ids_.empty(), "analyse", "expected text in {}{}; found none; name another file.", source_,
-      tokens_ == 1 && tokenizer().end_of_text() ? " and --tokens of at least 2, the first of which opens it" : "");
+  PRISM_CHECK(!ids_.empty(), "analyse", "expected text in {}{}; found none; name another file.", source_,
+              tokens_ == 1 && tokenizer().end_of_text()
+                  ? " and --tokens of at least 2, as the first token opens the text"
+                  : "");
   tokens_ = static_cast<int64_t>(ids_.size());
 }
 
@@ -186,7 +192,7 @@ void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled)
     Batch batch = text_batch();
     if (labelled) {
       PRISM_CHECK(tokens_ > 1, "analyse",
-                  "expected at least two tokens, so that one follows another; found one; give more text.");
+                  "expected at least two tokens, so that there is one to predict; found one; give more text.");
       batch.tokens.pop_back();
       batch.labels.erase(batch.labels.begin());
       --batch.context;

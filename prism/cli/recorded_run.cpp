@@ -12,7 +12,7 @@ Run read_recorded_run(const std::filesystem::path& folder) {
   try {
     run.recipe = recipe_fields(fields_to_json(load_run_recipe(folder)));
   } catch (const InputError&) {
-    // Of a later version, or not prism's: what it says is shown all the same.
+    // A recipe of a later version or another program is shown as it is.
   }
   return run;
 }

@@ -1,4 +1,4 @@
-// Runs as reports read them, whichever version of prism recorded them.
+// Reads recorded runs for reports, whichever version of prism recorded them.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace prism {
 
-/// read_run(), where fields that the run's recipe.json does not know yet have their defaults, so that it is the same
-/// experiment as a later run of the same recipe. A recipe that this version cannot read stays as it is written.
+/// Calls read_run() and adds defaults for recipe fields that the run's version did not have yet. So the run counts as
+/// the same experiment as a later run of the same recipe. A recipe that this version cannot read is left as it is.
 /// @throws InputError as read_run().
 Run read_recorded_run(const std::filesystem::path& folder);
 

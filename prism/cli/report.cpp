@@ -1,4 +1,4 @@
-// prism report: runs side by side as one page, as Markdown, and as a short table on standard output.
+// prism report: compares runs on one page, in Markdown, and in a short table on standard output.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The same folder named twice (`report runs/base runs/*`, to put one first) is one run.
+/// Drops folders that are named twice, as in `report runs/base runs/*`, which puts one run first.
 std::vector<fs::path> distinct_folders(const std::vector<std::string>& names) {
   std::vector<fs::path> folders, known;
   for (const auto& name : names) {
@@ -38,8 +38,8 @@ std::vector<fs::path> distinct_folders(const std::vector<std::string>& names) {
   return folders;
 }
 
-/// Before any work: a target that cannot be meant. Writing renames over what is there, so a device or a pipe would be
-/// replaced by a file, not written to.
+/// Rejects, before any work, targets that cannot be meant. Writing renames a new file over the target, so it would
+/// replace a device or a pipe instead of writing to it.
 void check_target(const char* option, const std::string& target) {
   std::error_code code;
   const fs::file_status status = fs::status(target, code);
@@ -60,12 +60,12 @@ void check_not_written(const char* option, const std::vector<std::string>& files
     for (const auto& target : targets) {
       std::error_code unreachable;
       PRISM_CHECK(target.empty() || !fs::equivalent(target, file, unreachable), "report",
-                  "{}: expected files that are not written; found {}, which is also to be written; name another.",
+                  "{}: expected a file that this command does not write; found {}, which is an output; name another.",
                   option, file);
     }
 }
 
-/// A file that is written at the end, in a folder that goes again if it is not.
+/// A file that is written at the end. A folder made for it is removed again if it is not written.
 struct Target {
   explicit Target(const std::string& name) : folder(fs::absolute(name).parent_path()), file(name) {}
   void commit(const std::string& text) {
@@ -82,7 +82,7 @@ void write_figures(const std::vector<FigureFile>& files, const fs::path& folder)
   for (const auto& [name, svg] : files) write_file(folder / name, svg);
 }
 
-/// What a terminal shows.
+/// The tables printed to standard output.
 std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const ReportOptions& options) {
   std::vector<Table> tables = prefill_tables(options.prefill);
   for (auto& table : analysis_tables(options.analysis)) tables.push_back(std::move(table));
@@ -91,7 +91,7 @@ std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const 
   return tables;
 }
 
-/// The folder as a link in the document names it; on standard output, a document has no place of its own.
+/// The folder as links in the document name it: relative to the document, unless that goes to standard output.
 std::string seen_from(const std::string& document, const std::string& folder) {
   if (document.empty() || document == "-") return folder;
   return fs::absolute(folder).lexically_relative(fs::absolute(document).parent_path()).generic_string();
@@ -106,32 +106,31 @@ struct ReportWords {
 };
 
 void add_options(CLI::App& app, ReportWords& words) {
-  app.add_option("RUN", words.names, "folders that prism train wrote to; the first is the baseline");
-  auto* out = app.add_option("--out", words.out, "the page to write")->type_name("FILE.html")->capture_default_str();
+  app.add_option("RUN", words.names, "run folders made by prism train; the first is the baseline");
+  auto* out = app.add_option("--out", words.out, "page to write")->type_name("FILE.html")->capture_default_str();
   auto* markdown =
       app.add_option("--markdown", words.markdown, "also write the report as Markdown; -: to standard output")
           ->type_name("FILE");
-  auto* figures =
-      app.add_option("--figures", words.figures, "also write each figure as an SVG file, which the Markdown then shows")
-          ->type_name("FOLDER");
-  app.add_option("--baseline", words.baseline, "name of the run that the others are measured against")
-      ->type_name("NAME");
+  auto* figures = app.add_option("--figures", words.figures,
+                                 "also write each figure as an SVG file into this folder; the Markdown then shows them")
+                      ->type_name("FOLDER");
+  app.add_option("--baseline", words.baseline, "name of the run that the others are compared with")->type_name("NAME");
   app.add_option(
          "--prefill", words.prefill,
-         "JSON lines of prism bench prefill and prism eval --prefill: tables of what sparse prompts cost and lose, "
-         "beside runs or alone")
+         "JSON lines of prism bench prefill or prism eval --prefill: add tables of what sparse prompts cost and lose; "
+         "needs no RUN")
       ->type_name("FILE");
-  app.add_option(
-         "--analysis", words.analysis,
-         "JSON lines of prism analyse entropy, gradients, heads, maps and norms: their tables and pictures, beside "
-         "runs or alone")
+  app.add_option("--analysis", words.analysis,
+                 "JSON lines of prism analyse entropy, gradients, heads, maps or norms: add their tables and pictures; "
+                 "needs no "
+                 "RUN")
       ->type_name("FILE");
-  app.add_option("--title", words.options.title, "the page's title")->type_name("TEXT");
+  app.add_option("--title", words.options.title, "title of the page")->type_name("TEXT");
   auto* watch =
       app.add_flag("--watch", words.watch,
-                   "write nothing, show the page to a browser on this machine, and renew it while the runs go "
-                   "on, until Ctrl-C");
-  app.add_option("--port", words.port, "of 127.0.0.1, where --watch shows the page; 0: any that is free")
+                   "write nothing; serve the page to a browser on this machine and update it while the runs train, "
+                   "until Ctrl-C");
+  app.add_option("--port", words.port, "port of 127.0.0.1 on which --watch serves the page; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->needs(watch)
       ->capture_default_str();
@@ -146,14 +145,14 @@ void check_words(const CLI::App& app, const ReportWords& words) {
   PRISM_CHECK(!words.names.empty() || !words.prefill.empty() || !words.analysis.empty(), "report",
               "expected RUN, --prefill or --analysis; found none of them; name what to report on.");
   PRISM_CHECK(!words.names.empty() || words.baseline.empty(), "report",
-              "--baseline: expected runs to measure against it; found none; name them.");
+              "--baseline: expected runs to compare with it; found none; name them.");
   PRISM_CHECK(!words.names.empty() || !words.watch, "report",
-              "--watch: expected runs that go on; found none; name them.");
+              "--watch: expected runs to watch; found none; name them.");
   check_not_written("--prefill", words.prefill, {words.out, words.markdown});
   check_not_written("--analysis", words.analysis, {words.out, words.markdown});
 }
 
-/// Runs that can be read again when their records have changed.
+/// Runs that are read again when their records change.
 class RecordedRuns {
  public:
   explicit RecordedRuns(const std::vector<fs::path>& folders) {
@@ -161,7 +160,7 @@ class RecordedRuns {
     update();
   }
 
-  /// Reads again what has changed. Whether anything has since the last comparison.
+  /// Reads runs whose records have changed. Returns true if any run has changed since the last comparison.
   bool update() {
     for (auto& [folder, state, run] : runs_) {
       std::error_code gone;
@@ -199,11 +198,11 @@ bool goes_on(const Comparison& comparison) {
   return false;
 }
 
-/// Serves the page, made anew when a run's records have changed.
+/// Serves the page, and renders it again when a run's records change.
 void watch_runs(const ReportWords& words) {
   constexpr int kRefreshSeconds = 5;
   RecordedRuns runs(distinct_folders(words.names));
-  runs.compare(words.baseline);  // what is wrong with them is said here, not in the browser
+  runs.compare(words.baseline);  // reports faulty runs here, not in the browser
   PageServer server(words.port);
   catch_stop_signals();
   fmt::print("http://127.0.0.1:{}\n", server.port());
@@ -220,7 +219,7 @@ void watch_runs(const ReportWords& words) {
   server.run(render, [] { return stop_signal() != 0; });
 }
 
-/// The page and what else was asked for.
+/// Writes the page, and the Markdown and figures that were asked for.
 void write_report(ReportWords& words) {
   auto& options = words.options;
   const auto comparison = words.names.empty()
@@ -236,7 +235,7 @@ void write_report(ReportWords& words) {
   const std::string document = words.markdown.empty() ? ""
                                : comparison           ? report_markdown(*comparison, options)
                                                       : records_markdown(options);
-  // What cannot be written is found before anything is.
+  // All targets are opened before anything is written.
   Target page_file(words.out);
   std::optional<Target> document_file;
   if (!words.markdown.empty() && words.markdown != "-") document_file.emplace(words.markdown);
@@ -261,7 +260,9 @@ void write_report(ReportWords& words) {
 
 int run_report(const Arguments& arguments) {
   ReportWords words;
-  CLI::App app("one page that compares runs: loss curves, tables, head schedules, samples", "prism report");
+  CLI::App app(
+      "Write a page that compares runs (loss curves, tables, head schedules, samples), or serve it while they train.",
+      "prism report");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   check_words(app, words);

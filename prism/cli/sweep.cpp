@@ -1,4 +1,4 @@
-// prism sweep: the runs of a sweep as child processes, then their comparison.
+// prism sweep: trains the runs of a sweep as child processes, then compares them.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -37,7 +37,7 @@ struct SweepWords {
 };
 
 std::string sweep_help() {
-  std::string text = "A sweep's file:\n";
+  std::string text = "Fields of a sweep's JSON file:\n";
   for (const auto& row : describe_fields<SweepFile>())
     text += fmt::format("  {:<27} {}{}\n", row.path, row.help,
                         row.path.starts_with("search.") ? fmt::format(" [{}]", row.default_value) : "");
@@ -46,13 +46,13 @@ std::string sweep_help() {
    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}},
    "grid": {"train.learning_rate": [0.0005, 0.001]}}
 
-Runs lie in OUT/ARM-seedN. Called again, the sweep skips what is finished or diverged, goes on with what is begun, and
-starts the rest; runs are known by recipe and seed. Ctrl-C saves the runs at work. At the end OUT/report.html and
-OUT/report.md compare the arms; differences are paired by seed.
+Each run has a folder, OUT/ARM-seedN. The same command, given again, skips runs that have finished or diverged, resumes
+those that have begun, and starts the rest. Runs are identified by recipe and seed. Ctrl-C saves the active runs. At the
+end, OUT/report.html and OUT/report.md compare the arms; differences are paired by seed.
 
-With --search schedules the file has no arms: head schedules that keep the rules train for a little, in OUT/rung1, the
-best of them for longer, in OUT/rung2 and so on, each beside the uniform schedule; the last rung's are timed, and a table
-says which of them no other beats in both loss and tokens/s.
+With --search schedules, the file has no arms. Head schedules of the search space, all or a sample, train for few tokens
+in OUT/rung1; the best of them train for more in OUT/rung2, and so on. Each rung also trains the uniform schedule. The
+schedules of the last rung are timed, and a table shows which of them no other beats in both loss and tokens/s.
 
   prism sweep configs/sweeps/ablation.json --plan                  # what would run
   prism sweep configs/sweeps/search.json --search schedules --jobs 2
@@ -69,9 +69,9 @@ void print_plan(const std::vector<SweepRun>& runs) {
     fmt::print("{:<{}}  {:<10}{}\n", run.name, width, states[static_cast<size_t>(run.state)], run.folder.string());
 }
 
-/// An object for each arm: its final validation loss over seeds, null where there is none after the tokens that all
-/// have, and the paired difference to the baseline.
-/// @param rung  of a search, from 1; 0: no search.
+/// Prints one object per arm: its final validation loss over seeds, and the paired difference to the baseline. The loss
+/// is null if the arm has none at the number of tokens that all arms have reached.
+/// @param rung  rung of a search, counted from 1; 0: no search.
 void print_json(const Comparison& comparison, int64_t rung) {
   const auto finals = final_losses(comparison);
   for (size_t index = 0; index < comparison.groups.size(); ++index) {
@@ -102,7 +102,7 @@ void print_json(const Comparison& comparison, int64_t rung) {
   }
 }
 
-/// What the runs of a sweep that ended came to. Its page is written into `out`.
+/// Compares the runs that ended, and writes the report into `out`.
 Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<SweepRun>& runs,
                    std::vector<std::string>* problems) {
   const std::string& baseline = sweep.arms[0].name;
@@ -111,13 +111,12 @@ Comparison compare(const fs::path& out, const Sweep& sweep, const std::vector<Sw
   for (const auto& run : runs) {
     if (!run.ended()) continue;
     ended.push_back(read_recorded_run(run.folder));
-    ended.back().name = run.arm;  // whatever it was called when it ran
+    ended.back().name = run.arm;  // its arm may have had another name when it ran
     has_baseline |= run.arm == baseline;
   }
   if (!has_baseline)
-    throw FailedError("sweep",
-                      fmt::format("expected a run of the baseline {} that ended, to compare with; found none; see {}.",
-                                  baseline, (out / "logs").string()));
+    throw FailedError("sweep", fmt::format("expected a run of the baseline {} that ended; found none; see {}.",
+                                           baseline, (out / "logs").string()));
   Comparison comparison = compare_runs(std::move(ended), baseline);
   write_file(out / "report.html", report_html(comparison, {}, problems));
   write_file(out / "report.md", report_markdown(comparison, {}));
@@ -138,13 +137,13 @@ Comparison print_comparison(const SweepWords& words, const fs::path& out, const 
   return comparison;
 }
 
-/// Measures every arm and leaves its timing beside the records of its runs. @return  false if it was stopped.
+/// Times every arm and writes the timing beside the records of its runs. @return  false if stopped by a signal.
 bool time_runs(const SweepWords& words, const fs::path& records, const Sweep& sweep, const std::vector<SweepRun>& runs,
                int64_t steps) {
   const int threads = start_compute(words.threads);
   const auto timings = time_arms(sweep, {.steps = steps, .threads = threads});
   if (stop_signal() != 0) {
-    say("sweep: stopped before all arms were timed; go on with the same command\n");
+    say("sweep: stopped before all arms were timed; the same command continues it\n");
     return false;
   }
   for (const auto& [arm, timing] : timings)
@@ -163,7 +162,8 @@ bool all_timed(const std::vector<SweepRun>& runs) {
   });
 }
 
-/// Runs a sweep in `out` to its end. Failures are said at once and counted. @return  false if it was stopped.
+/// Trains all runs of a sweep in `out`. Prints each failure and adds to `failures`. @return  false if stopped by a
+/// signal.
 bool run_all(const SweepWords& words, const std::string& name, const fs::path& out, const fs::path& records,
              const Sweep& sweep, std::vector<SweepRun>& runs, size_t& failures) {
   for (const char* folder : {"logs", "recipes"}) make_folder(out / folder);
@@ -176,7 +176,7 @@ bool run_all(const SweepWords& words, const std::string& name, const fs::path& o
   return done;
 }
 
-/// The mean final validation loss of each schedule; NaN where no run of it finished, or one diverged.
+/// The mean final validation loss of each schedule; NaN if none of its runs finished or one diverged.
 std::vector<double> losses_of(const std::vector<HeadSchedule>& schedules, const std::vector<SweepRun>& runs) {
   std::vector<double> losses;
   for (const auto& schedule : schedules) {
@@ -194,7 +194,7 @@ std::vector<double> losses_of(const std::vector<HeadSchedule>& schedules, const 
   return losses;
 }
 
-/// The last rung's schedules, the fastest last, and which of them no other beats.
+/// Prints the schedules of the last rung, the fastest last, and marks those that no other beats.
 void print_front(const Comparison& comparison) {
   const std::string figure = comparison.figure.noun();
   Table table{comparison.figure.is_loss() ? "Loss against rate" : figure + " against rate",
@@ -208,7 +208,7 @@ void print_front(const Comparison& comparison) {
                           {point.on_front ? "yes" : ""}});
   table.notes.push_back(
       fmt::format("On the front: no other schedule is at least as {} in {} and as fast (Pareto). Only schedules "
-                  "of the last rung are timed: those that fell out before, by {}, may be faster.",
+                  "of the last rung are timed; those dropped earlier, by {}, may be faster.",
                   comparison.figure.less_is_better ? "low" : "high", figure, figure));
   fmt::print("\n{}", table_text(table));
 }
@@ -218,7 +218,7 @@ std::string rung_name(int64_t rung) {
 }
 
 void print_rungs(const ScheduleSearch& search) {
-  fmt::print("{} of {} schedules, each with {} seeds; tokens of a run and schedules beside the uniform one:\n",
+  fmt::print("{} of {} schedules, each with {} seeds. Tokens per run, and schedules besides the uniform one:\n",
              search.candidates.size(), search.proposed, search.seeds.size());
   auto schedules = search.candidates;
   for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
@@ -229,7 +229,7 @@ void print_rungs(const ScheduleSearch& search) {
   for (const auto& schedule : search.candidates) fmt::print("{}\n", format_head_schedule(schedule));
 }
 
-/// Both, before anything is trained.
+/// Makes both folders before anything is trained.
 void make_folders(const SweepWords& words) {
   for (const auto& folder : {words.records, words.out}) {
     std::error_code unreachable;
@@ -246,7 +246,7 @@ int search_schedules(const SweepWords& words, const std::vector<Override>& overr
     return 0;
   }
   PRISM_CHECK(data_of_run(search.base).validation.has_value(), "sweep",
-              "expected validation data, by which schedules are ranked; found none in {}; run prism tokenize with "
+              "expected validation data to rank schedules by; found none in {}; run prism tokenize with "
               "--valid-share.",
               search.base.data.folder);
   make_folders(words);
@@ -267,7 +267,7 @@ int search_schedules(const SweepWords& words, const std::vector<Override>& overr
     if (last && !words.json) print_front(comparison);
     schedules = best_schedules(search, schedules, losses_of(schedules, runs), comparison.figure);
     if (schedules.empty())
-      throw FailedError("sweep", fmt::format("expected a validation loss of {}'s schedules; found that none has one; "
+      throw FailedError("sweep", fmt::format("expected a validation loss of a schedule of {}; found none; "
                                              "see the logs in {}.",
                                              rung_name(rung), out.string()));
   }
@@ -278,31 +278,34 @@ int search_schedules(const SweepWords& words, const std::vector<Override>& overr
 
 int run_sweep(const Arguments& arguments) {
   SweepWords words;
-  CLI::App app("Trains one recipe in variations, each with the same seeds, and compares them.", "prism sweep");
-  app.add_option("FILE", words.file, "the sweep's file")->required();
-  app.add_option("--out", words.out, "folder of the sweep  [runs/<file>]");
+  CLI::App app("Train variations of a recipe over several seeds and compare them.", "prism sweep");
+  app.add_option("FILE", words.file, "the sweep, a JSON file (see below)")->required();
+  app.add_option("--out", words.out, "folder for runs and report  [runs/<file>]");
   app.add_option("--records", words.records,
-                 "a folder for recipe and records of runs that ended, which also count as such when found there");
-  app.add_option("--set", words.sets, "FIELD=VALUE: override one recipe field of all arms")->allow_extra_args(false);
-  app.add_option("--jobs", words.jobs, "runs at the same time, which share the threads")
+                 "copy recipe and records of ended runs to this folder; runs found there count as ended");
+  app.add_option("--set", words.sets, "FIELD=VALUE: override one recipe field in all arms; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--jobs", words.jobs, "runs that train at the same time; they share the threads")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   add_device_option(app, words.device);
   add_threads_option(app, words.threads);
   app.add_option("--search", words.search,
-                 "schedules: find a head schedule instead of comparing given arms, by successive halving");
-  app.add_option("--timing-steps", words.timing_steps,
-                 "then measure the tokens/s of each arm, so many steps in turn with the baseline's; 0: what runs took")
+                 "schedules: search for a head schedule by successive halving, instead of comparing given arms");
+  app.add_option(
+         "--timing-steps", words.timing_steps,
+         "after training, measure the tokens/s of each arm over this many steps, in turn with the baseline's; 0: "
+         "take the tokens/s of the runs (with --search, measure 8 steps)")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
-  app.add_flag("--plan", words.plan, "show the runs and what is done of them, and stop");
-  app.add_flag("--json", words.json, "print one JSON object an arm instead of the table");
+  app.add_flag("--plan", words.plan, "show the runs and their states, then exit");
+  app.add_flag("--json", words.json, "print one JSON object per arm instead of the table");
   app.footer(sweep_help());
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
 
   const auto overrides = overrides_from_sets(words.sets, "sweep");
-  open_device(words.device);  // one that is not there is refused before any run begins
+  open_device(words.device);  // reports a missing device before any run begins
   if (!words.search.empty()) {
     PRISM_CHECK(words.search == "schedules", "sweep", "expected --search schedules; found \"{}\"; write schedules.",
                 words.search);

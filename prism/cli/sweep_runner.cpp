@@ -21,9 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Starts prism with these words; what it says goes to `log`. It dies with us, so that no run is left without a sweep.
+/// Starts prism with these arguments and its output in `log`. It is killed when this process ends, so that no run
+/// outlives its sweep.
 pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
-  // The program as it runs, even if its file was replaced meanwhile.
+  // The running program, even if its file has been replaced.
   constexpr const char* kProgram = "/proc/self/exe";
   std::vector<char*> arguments = {const_cast<char*>("prism")};
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -46,7 +47,7 @@ pid_t start_child(const std::vector<std::string>& words, const fs::path& log) {
 std::string last_line(const fs::path& log) {
   const std::string text = read_file(log);
   const size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "it said nothing";
+  if (end == std::string::npos) return "it printed nothing";
   const size_t begin = text.rfind('\n', end);
   return text.substr(begin == std::string::npos ? 0 : begin + 1,
                      end - (begin == std::string::npos ? 0 : begin + 1) + 1);
@@ -56,7 +57,7 @@ int64_t tokens_of(const SweepRun& run) {
   return run.recipe.train.tokens;
 }
 
-/// What it has trained on so far, by its records.
+/// Tokens trained on so far, from the run's records.
 int64_t done_tokens_of(const SweepRun& run) {
   if (run.ended()) return tokens_of(run);
   const auto last = last_run_event(run.folder);
@@ -72,7 +73,7 @@ SweepRunner::SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::ve
       progress_(options_.name, total_tokens(), " tokens", done_tokens()) {
   for (size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].ended())
-      keep(runs[i]);  // a sweep before this one may have been asked for less, or was killed
+      keep(runs[i]);  // an earlier sweep may have had other options, or have been killed
     else
       waiting_.push_back(i);
   }
@@ -126,26 +127,26 @@ void SweepRunner::finish(const Child& child, int status) {
     keep(run);
     return;
   }
-  if (stop_signal() != 0) return;  // it was stopped with us
+  if (stop_signal() != 0) return;  // the signal stopped it too
   if (WIFEXITED(status) && has_diverged(run.folder)) {
     run.state = SweepRun::State::diverged;
     keep(run);
     return progress_.note(fmt::format("{}: {}: {}", options_.name, run.name, last_line(log_of(run))));
   }
   failures_.push_back(WIFSIGNALED(status)
-                          ? fmt::format("{}: killed by signal {} ({}), often for want of memory; its log is {}",
+                          ? fmt::format("{}: killed by signal {} ({}), often because memory ran out; its log is {}",
                                         run.name, WTERMSIG(status), ::strsignal(WTERMSIG(status)), log_of(run).string())
                           : fmt::format("{}: {}", run.name, last_line(log_of(run))));
   progress_.note(options_.name + ": " + failures_.back());
 }
 
-/// What the sweep wants of a run that ended.
+/// Copies the records of a run that ended, and deletes its checkpoints if the sweep does not keep them.
 void SweepRunner::keep(const SweepRun& run) {
   const fs::path copy = options_.records / run.name;
   const auto kept = options_.records.empty() ? run.state : state_of(copy);
   if (run.folder != copy && kept != run.state && kept != SweepRun::State::finished) {
     make_folder(copy);
-    // The records last: they make the copy count.
+    // Records come last, because a copy counts as ended only with them.
     for (const char* name : {kRunRecipeName, kRunRecordsName}) write_file(copy / name, read_file(run.folder / name));
   }
   if (!sweep_.keep_checkpoints) fs::remove_all(run.folder / "checkpoints");
@@ -158,7 +159,7 @@ bool SweepRunner::stop() {
     ::waitpid(child.process, &status, 0);
     finish(child, status);
   }
-  progress_.finish(options_.name + ": stopped, runs are saved; go on with the same command");
+  progress_.finish(options_.name + ": stopped; runs are saved, and the same command continues them");
   return false;
 }
 
@@ -174,7 +175,7 @@ int64_t SweepRunner::done_tokens() const {
   return sum;
 }
 
-/// Every few seconds: it reads what the runs at work have recorded.
+/// Updates the progress line, but only every few seconds, because it reads the records of active runs.
 void SweepRunner::show() {
   constexpr double kBetween_s = 5;
   if (shown_ && since_shown_.seconds() < kBetween_s) return;

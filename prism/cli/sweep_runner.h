@@ -1,4 +1,4 @@
-// The runs of a sweep as child processes, a few at a time.
+// Trains the runs of a sweep as child processes, several at a time.
 //
 //   SweepRunner runner({.out = "runs/sweep", .jobs = 2}, sweep, runs);
 //   if (!runner.run()) return 1;                                             // stopped by a signal, runs are saved
@@ -17,21 +17,21 @@
 namespace prism {
 
 struct SweepRunnerOptions {
-  std::filesystem::path out;      ///< of the sweep; has folders `logs` and `recipes`
-  std::filesystem::path records;  ///< ended runs' recipe and records are copied here; empty: nowhere
-  int jobs = 1;                   ///< runs at the same time
-  int threads = 1;                ///< of each
-  std::string device = "cpu";     ///< of all
+  std::filesystem::path out;      ///< folder of the sweep, which has folders `logs` and `recipes`
+  std::filesystem::path records;  ///< folder for copies of ended runs' recipes and records; empty: none
+  int jobs = 1;                   ///< runs that train at the same time
+  int threads = 1;                ///< of each run
+  std::string device = "cpu";     ///< of all runs
   std::string name = "sweep";     ///< in messages
 };
 
-/// Runs what a sweep still needs. Runs die with this process.
+/// Trains the runs that a sweep still needs. They are killed if this process ends.
 class SweepRunner {
  public:
-  /// @param runs  plan_sweep()'s; their states follow what happens.
+  /// @param runs  from plan_sweep(); their states are updated.
   SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::vector<SweepRun>& runs);
 
-  /// @return  false if a signal came before all were done. Runs that failed are in failures().
+  /// @return  false if a signal came before all runs were done. Runs that failed are in failures().
   bool run();
   /// A sentence for each run that failed.
   const std::vector<std::string>& failures() const { return failures_; }

@@ -1,4 +1,4 @@
-// prism tokenize: text files -> token shards.
+// prism tokenize: converts text files to token shards.
 #include "prism/data/tokenize.h"
 
 #include <fmt/format.h>
@@ -19,8 +19,9 @@ namespace prism {
 namespace {
 
 constexpr const char* kTokenizeExamples = R"(
-A .txt file is one document unless --separator splits it; a row of a .jsonl file is one. Folders are read recursively.
-Files may be packed as .gz, .xz or .zst; - is standard input. Every document is opened by the end-of-text token.
+A .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Folders are read
+recursively. Files may be compressed as .gz, .xz or .zst; - is standard input. Every document starts with the
+end-of-text token.
 
   prism tokenize train.txt.xz --valid valid.txt.xz --separator '\n\n\n\n' --tokenizer tokenizers/gpt2 --out data/novels
   zcat web.jsonl.gz | prism tokenize - --format jsonl --tokenizer tokenizers/gpt2 --out data/web
@@ -71,13 +72,14 @@ void print_table(const TokenizeSummary& summary, const TokenizeWords& words, dou
   fmt::print("{} in {}\n", plain_line(words.out), short_duration(seconds));
 }
 
-/// What a user would want to know before training on it.
+/// Prints what a user should know before training on the shards.
 void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options) {
   const DatasetInfo& info = summary.info;
   if (info.end_of_text < 0)
-    tell("note: the tokenizer has no end-of-text token, so documents follow one another unmarked.\n");
+    tell("note: the tokenizer has no end-of-text token, so document boundaries are not marked.\n");
   if (summary.empty_documents > 0) tell("note: {} empty documents left out.\n", summary.empty_documents);
-  if (summary.skipped_files > 0) tell("note: {} files in folders left out for their ending.\n", summary.skipped_files);
+  if (summary.skipped_files > 0)
+    tell("note: {} files in folders left out because of their names' endings.\n", summary.skipped_files);
   if (info.valid_documents == 0 && options.valid_share > 0)
     tell("note: {}one document gives no validation split; name a file with --valid, or {}.\n",
          options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",
@@ -87,10 +89,10 @@ void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options)
 }
 
 void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {
-  app.add_option("INPUT", words.inputs, "files, folders, or - for standard input")->required();
-  app.add_option("--tokenizer", words.tokenizer, "a tokenizer.json or a folder that holds one")->required();
+  app.add_option("INPUT", words.inputs, "text files, folders, or - for standard input")->required();
+  app.add_option("--tokenizer", words.tokenizer, "tokenizer.json, or a folder that holds one")->required();
   app.add_option("--out", words.out, "folder for the shards")->required();
-  auto* valid = app.add_option("--valid", words.valid, "validation files or folders, instead of a share");
+  auto* valid = app.add_option("--valid", words.valid, "validation files or folders, instead of --valid-share");
   add_fields(app, options, {{"piece_bytes", ""}});
   app.get_option("--valid-share")->excludes(valid);
   add_threads_option(app, options.threads, "threads that encode");
@@ -100,7 +102,7 @@ void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) 
 }  // namespace
 
 int run_tokenize(const Arguments& arguments) {
-  CLI::App app(std::string("turn text files into token shards\n") + kTokenizeExamples, "prism tokenize");
+  CLI::App app(std::string("Convert text files to token shards.\n") + kTokenizeExamples, "prism tokenize");
   TokenizeWords words;
   TokenizeOptions options;
   add_options(app, words, options);

@@ -1,4 +1,4 @@
-// prism tokenizer: train, apply and inspect byte-level BPE tokenizers.
+// prism tokenizer: trains, inspects and applies byte-level BPE tokenizers.
 #include "prism/tokenizer/tokenizer.h"
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) fail_output();
 }
 
-/// A token for people: control characters and ill-formed bytes made visible, in double quotes.
+/// A token in double quotes, with control characters and invalid bytes made visible.
 std::string shown(std::string_view bytes) {
   return to_text(Json(bytes));
 }
@@ -53,18 +53,18 @@ struct TrainCommand {
   bool force = false, json = false;
 };
 
-/// Where the tokenizer goes: a name that ends in .json is the file, any other is a folder.
+/// The file to write: --out itself if it ends in .json, else tokenizer.json in the folder --out.
 std::filesystem::path output_file(const TrainCommand& command) {
   PRISM_CHECK(!command.out.empty(), "tokenizer train",
               "expected a name after --out; found an empty one; write e.g. --out tokenizer.");
   std::filesystem::path path = command.out;
   if (path.extension() != ".json" || std::filesystem::is_directory(path)) path /= "tokenizer.json";
   PRISM_CHECK(command.force || !std::filesystem::exists(path), "tokenizer train",
-              "expected a new file; found that {} exists; give --force to replace it.", path.string());
+              "expected a new file; found {}; give --force to replace it.", path.string());
   return path;
 }
 
-/// The two halves of training on one line each.
+/// Shows the two phases of training on one progress line each.
 class TrainReport {
  public:
   explicit TrainReport(const TextSource& source) : source_(source) {
@@ -82,7 +82,7 @@ class TrainReport {
     progress_->update(now.done);
   }
   void finish(std::string_view line) { progress_->finish(line); }
-  /// Counts the text itself, unpacked, as prism tokenize does; the progress is that of the files as they lie there.
+  /// Counts the bytes of text after decompression, as prism tokenize does. The progress line counts bytes of the files.
   void add_text(size_t bytes) { text_bytes_ += static_cast<int64_t>(bytes); }
 
  private:
@@ -94,8 +94,8 @@ class TrainReport {
 
 void print_trained(const Tokenizer& tokenizer, const TrainCommand& command, const std::string& path, double seconds) {
   if (tokenizer.vocab_size() < command.options.vocab_size) {
-    tell("note: {} of {} tokens; no further pair occurs {} times in this text.\n", tokenizer.vocab_size(),
-         command.options.vocab_size, std::max<int64_t>(command.options.min_frequency, 1));
+    tell("note: the vocabulary has {} of {} tokens; no further pair occurs {} times in this text.\n",
+         tokenizer.vocab_size(), command.options.vocab_size, std::max<int64_t>(command.options.min_frequency, 1));
   }
   if (command.json) {
     const Json result = {{"path", path},
@@ -111,10 +111,11 @@ void print_trained(const Tokenizer& tokenizer, const TrainCommand& command, cons
 
 int run_train_tokenizer(const Arguments& arguments) {
   TrainCommand command;
-  CLI::App app("learn a byte-level BPE tokenizer from text", "prism tokenizer train");
-  app.add_option("FILES", command.files, "text: .txt, .jsonl, also .gz, .xz, .zst; folders; - for standard input")
+  CLI::App app("Train a byte-level BPE tokenizer on text.", "prism tokenizer train");
+  app.add_option("FILES", command.files,
+                 "text files (.txt, .jsonl, also .gz, .xz, .zst), folders, or - for standard input")
       ->required();
-  app.add_option("--out", command.out, "tokenizer.json to write, or the folder for it")->required();
+  app.add_option("--out", command.out, "file to write, ending in .json, or the folder for tokenizer.json")->required();
   add_fields(app, command.options, {{"special_tokens", "special"}});
   add_fields(app, command.text, {{"piece_bytes", ""}});
   add_threads_option(app, command.threads, "threads that count words");
@@ -123,10 +124,10 @@ int run_train_tokenizer(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
 
   const auto path = output_file(command);
-  catch_stop_signals();  // a folder that was made for the file is removed again
+  catch_stop_signals();  // after a signal, a folder made for the file is removed
   TextSource source(command.files, command.text);
   const MadeFolder folder(std::filesystem::absolute(path).parent_path());
-  { const AtomicFile probe(path); }  // a folder that cannot be written to is found before the work, not after it
+  { const AtomicFile probe(path); }  // reports an unwritable folder before the work
   TrainReport report(source);
   const Timer timer;
   const auto next_text = [&](std::string& text) {
@@ -182,7 +183,7 @@ std::vector<std::vector<int32_t>> encode_all(const Tokenizer& tokenizer, const s
   return ids;
 }
 
-/// Writes ids as they come, a document a line, though a document may come in several pieces.
+/// Prints ids as they arrive, one document per line. A document may arrive in several pieces.
 class EncodeOutput {
  public:
   EncodeOutput(const Tokenizer& tokenizer, const EncodeCommand& command) : tokenizer_(tokenizer), command_(command) {}
@@ -248,7 +249,7 @@ void encode_source(const Tokenizer& tokenizer, const EncodeCommand& command, Spe
   PRISM_CHECK(bytes > 0, "tokenizer encode", "expected text; found none in {}; name a file that holds some.",
               command.file.empty() ? "standard input" : command.file);
   if (command.time) {
-    tell("encoded {} bytes to {} tokens in {:.6f} s with {} thread{}, reading and printing apart\n", bytes, tokens,
+    tell("encoded {} bytes to {} tokens in {:.6f} s with {} thread{}, without reading and printing\n", bytes, tokens,
          seconds, threads, threads == 1 ? "" : "s");
   }
 }
@@ -257,18 +258,20 @@ int run_encode(const Arguments& arguments) {
   EncodeCommand command;
   command.source.invalid_utf8 = "keep";
   command.source.raw = true;
-  CLI::App app("turn text into token ids, a document a line", "prism tokenizer encode");
+  CLI::App app("Encode text to token ids, one document per line.", "prism tokenizer encode");
   app.add_option("--tokenizer", command.tokenizer, "tokenizer.json, or a folder that holds one")->required();
-  auto* text = app.add_option("TEXT", command.text, "the text itself; without it and --file: standard input");
-  app.add_option("--file", command.file, ".txt or .jsonl, also .gz, .xz, .zst; - for standard input")->excludes(text);
+  auto* text = app.add_option("TEXT", command.text, "the text itself; without TEXT and --file, standard input is read");
+  app.add_option("--file", command.file, "text file (.txt or .jsonl, also .gz, .xz, .zst); - for standard input")
+      ->excludes(text);
   add_fields(app, command.source, {{"piece_bytes", ""}});
   auto* ids = app.add_flag("--ids", command.ids, "print ids (the default)");
-  app.add_flag("--tokens", command.tokens, "print a token a line: its id and its bytes; with --json a list of texts")
+  app.add_flag("--tokens", command.tokens,
+               "print one token per line, its id and its bytes; with --json, a list of texts")
       ->excludes(ids);
-  app.add_flag("--json", command.json, "print one object a document");
-  app.add_flag("--no-special", command.no_special, "text that spells a special token stays text");
-  add_threads_option(app, command.threads, "documents encoded at once");
-  app.add_flag("--time", command.time, "say on standard error how long the encoding alone took");
+  app.add_flag("--json", command.json, "print one JSON object per document");
+  app.add_flag("--no-special", command.no_special, "encode text that spells a special token as ordinary text");
+  add_threads_option(app, command.threads, "documents encoded at the same time");
+  app.add_flag("--time", command.time, "print to standard error how long the encoding alone took");
   if (!parse(app, arguments)) return 0;
 
   const Tokenizer tokenizer = Tokenizer::load(command.tokenizer);
@@ -280,7 +283,7 @@ int run_encode(const Arguments& arguments) {
   PRISM_CHECK(!command.text.empty(), "tokenizer encode",
               "expected text; found an empty one; write some, or leave it out to read standard input.");
   if (std::filesystem::exists(command.text))
-    tell("note: these are the ids of the words \"{0}\"; --file {0} encodes the file.\n", command.text);
+    tell("note: this encodes the text \"{0}\" itself; use --file {0} to encode that file.\n", command.text);
   EncodeOutput(tokenizer, command).write(tokenizer.encode(command.text, special), /*first=*/true, /*last=*/true);
   return 0;
 }
@@ -306,7 +309,7 @@ int run_decode(const Arguments& arguments) {
   std::string path;
   std::vector<std::string> words;
   bool skip_special = false;
-  CLI::App app("turn token ids back into bytes", "prism tokenizer decode");
+  CLI::App app("Decode token ids to bytes.", "prism tokenizer decode");
   app.add_option("--tokenizer", path, "tokenizer.json, or a folder that holds one")->required();
   app.add_option("IDS", words, "ids, separated by spaces or commas; without them: standard input");
   app.add_flag("--skip-special", skip_special, "leave special tokens out");
@@ -318,7 +321,8 @@ int run_decode(const Arguments& arguments) {
   if (words.empty()) append_ids(read_standard_input(), ids);
   PRISM_CHECK(!ids.empty(), "tokenizer decode", "expected token ids; found none; write some, e.g. 12 7 3.");
   print(tokenizer.decode(ids, skip_special));
-  if (isatty(STDOUT_FILENO) != 0) print("\n");  // a prompt of its own line for people, the exact bytes for programs
+  if (isatty(STDOUT_FILENO) != 0)
+    print("\n");  // on a terminal the shell's prompt starts on a new line; programs get the exact bytes
   return 0;
 }
 
@@ -327,7 +331,7 @@ int run_decode(const Arguments& arguments) {
 struct Summary {
   std::vector<int32_t> special;
   int64_t word_starts = 0;
-  int32_t longest = 0;  ///< of those that are not special
+  int32_t longest = 0;  ///< longest token that is not special
 };
 
 Summary summarize(const Tokenizer& tokenizer) {
@@ -383,7 +387,7 @@ void print_info(const Tokenizer& tokenizer, const Summary& summary) {
 int run_tokenizer_info(const Arguments& arguments) {
   std::string path;
   bool json = false;
-  CLI::App app("what a tokenizer holds", "prism tokenizer info");
+  CLI::App app("Show the contents of a tokenizer.", "prism tokenizer info");
   app.add_option("PATH", path, "tokenizer.json, or a folder that holds one")->required();
   app.add_flag("--json", json, "print one JSON object");
   if (!parse(app, arguments)) return 0;
@@ -406,11 +410,11 @@ int run_tokenizer(const Arguments& arguments) {
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     print(
         "Usage: prism tokenizer train|encode|decode|info [options]\n\n"
-        "  train   learn a byte-level BPE tokenizer from text\n"
-        "  encode  turn text into token ids\n"
-        "  decode  turn token ids back into bytes\n"
-        "  info    vocabulary, special tokens, pattern, fingerprint\n\n"
-        "`prism tokenizer train --help` explains each. Exit status: 0 done, 1 failed, 2 wrong input.\n");
+        "  train   train a byte-level BPE tokenizer on text\n"
+        "  encode  encode text to token ids\n"
+        "  decode  decode token ids to bytes\n"
+        "  info    show vocabulary, special tokens, pattern and fingerprint\n\n"
+        "`prism tokenizer train --help` explains a command's options. Exit status: 0 done, 1 failed, 2 wrong input.\n");
     return arguments.empty() ? 2 : 0;
   }
   const auto run = find_by_name(commands, arguments[0], "tokenizer", "command");

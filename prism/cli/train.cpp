@@ -1,4 +1,4 @@
-// prism train: a recipe and its overrides in, a run folder out.
+// prism train: trains a model from a recipe and its overrides into a run folder.
 #include <algorithm>
 #include <filesystem>
 
@@ -28,8 +28,8 @@ std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std:
   auto overrides = overrides_from_sets(sets, "train");
   for (size_t i = 0; i < words.size(); ++i) {
     PRISM_CHECK(words[i].starts_with("-") || !words[i].ends_with(".json"), "train",
-                "expected a recipe behind --recipe; found {0} alone; write --recipe {0}.", shell_word(words[i]));
-    // A field is below another one, but for those on top of a recipe.
+                "expected a recipe after --recipe; found {0} alone; write --recipe {0}.", shell_word(words[i]));
+    // A field has a path with "." or "[", or is a top-level field of a recipe.
     const size_t equals = words[i].find('=');
     if (!words[i].starts_with("--") || !may_be_field(words[i].substr(2, equals - 2))) fail_extra(app, words[i]);
     if (equals != std::string::npos) {
@@ -44,7 +44,8 @@ std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std:
 }
 
 std::string recipe_help() {
-  std::string text = "Fields of a recipe, each also a flag (--train.tokens 4M; --model.layers[0-3].heads 3):\n";
+  std::string text =
+      "Recipe fields [defaults]; each is also an option, e.g. --train.tokens 4M or --model.layers[0-3].heads 3:\n";
   for (const auto& row : describe_fields<Recipe>())
     text += fmt::format("  {:<34} {} [{}]\n", row.path, row.help, row.default_value);
   return text;
@@ -54,22 +55,22 @@ void print_plan(const Trainer& trainer, const std::vector<std::string>& notes, c
   const auto heads = heads_of(trainer.recipe().model);
   const auto beyond = schedule_cost(trainer.recipe().model);
   if (!resumed && !beyond.neutral())
-    tell("note: against the uniform model of the last layer's heads: {}\n", describe(beyond));
+    tell("note: compared with a uniform model that has the last layer's heads in all layers: {}\n", describe(beyond));
   if (!resumed)
     for (const auto& warning : schedule_warnings(trainer.recipe().model)) tell("note: {}\n", warning);
   for (const auto& note : notes) tell("note: {}\n", note);
   tell("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
 }
 
-/// The recipe of the run to resume. What is given again on the command line has to be what the run began with.
+/// The recipe of the run to resume. A recipe given again on the command line must equal the one that the run began
+/// with.
 Recipe recipe_to_resume(const std::string& out, const std::string& recipe_file,
                         const std::vector<Override>& overrides) {
   auto recipe = load_run_recipe(out);
   if (recipe_file.empty()) {
     PRISM_CHECK(
         overrides.empty(), "train",
-        "expected --out and --resume, and --recipe before other fields; found {} alone; leave it out, a run keeps "
-        "its recipe.",
+        "expected --resume without other recipe fields, because a run keeps its recipe; found {}; leave it out.",
         overrides[0].first);
     return recipe;
   }
@@ -82,7 +83,8 @@ Recipe recipe_to_resume(const std::string& out, const std::string& recipe_file,
   return recipe;
 }
 
-/// As many threads as the run began with, for the same bits, unless something else is asked for.
+/// The number of threads that the run began with, so that results are equal bit for bit. --threads and OMP_NUM_THREADS
+/// take precedence.
 int threads_to_resume(const std::string& out, int requested) {
   const auto last = last_checkpoint(out);
   const auto limit = thread_limit(requested);
@@ -90,7 +92,7 @@ int threads_to_resume(const std::string& out, int requested) {
   try {
     return std::min(limit.threads, static_cast<int>(load_run_state(*last).threads));
   } catch (const InputError&) {
-    return requested;  // the trainer says what is wrong with the checkpoint
+    return requested;  // the trainer reports what is wrong with the checkpoint
   }
 }
 
@@ -101,15 +103,14 @@ int run_train(const Arguments& arguments) {
   std::vector<std::string> sets;
   int threads = 0;
   bool resume = false, restart = false, json = false;
-  CLI::App app("Trains a model by a recipe, or goes on with a run.", "prism train");
-  app.add_option("--recipe", recipe_file, "what to train, e.g. configs/head_schedules/small_prism.json");
-  app.add_option("--out", out, "folder of the run: records, checkpoints, the recipe as run  [runs/<recipe>]");
-  app.add_option("--set", sets, "FIELD=VALUE: override one recipe field, as --FIELD VALUE does")
+  CLI::App app("Train a model from a recipe; resume a run.", "prism train");
+  app.add_option("--recipe", recipe_file, "the recipe, a JSON file such as configs/head_schedules/small_prism.json");
+  app.add_option("--out", out, "run folder: records, checkpoints and the complete recipe  [runs/<recipe>]");
+  app.add_option("--set", sets, "FIELD=VALUE: override one recipe field, like --FIELD VALUE; may be repeated")
       ->allow_extra_args(false);
   app.add_flag("--resume", resume,
-               "go on with the run in --out from its last checkpoint, with its recipe and as many threads");
-  app.add_flag("--restart", restart,
-               "begin again in the folder of a run that failed or was stopped, whose files are deleted");
+               "continue the run in --out from its last checkpoint, with its recipe and its number of threads");
+  app.add_flag("--restart", restart, "start over in the folder of a run that failed or was stopped; deletes its files");
   add_device_option(app, device);
   add_threads_option(app, threads);
   app.add_flag("--json", json, "print the result as one JSON object");

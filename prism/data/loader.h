@@ -33,16 +33,16 @@ struct DatasetInfo {
   int64_t valid_tokens = 0, valid_documents = 0, valid_bytes = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("prism_format", prism_format, "version of this file's layout");
+    v("prism_format", prism_format, "version of this file's format");
     v("vocab_size", vocab_size, "number of token ids of the tokenizer");
     v("end_of_text", end_of_text, "id of the token that opens every document, -1 if none");
     v("tokenizer_fingerprint", tokenizer_fingerprint, "hash of the tokenizer, hexadecimal");
     v("train_tokens", train_tokens, "tokens in the training shards");
     v("train_documents", train_documents, "documents in the training shards");
-    v("train_bytes", train_bytes, "bytes of text behind the training shards");
+    v("train_bytes", train_bytes, "bytes of text in the training shards");
     v("valid_tokens", valid_tokens, "tokens in the validation shards");
     v("valid_documents", valid_documents, "documents in the validation shards");
-    v("valid_bytes", valid_bytes, "bytes of text behind the validation shards");
+    v("valid_bytes", valid_bytes, "bytes of text in the validation shards");
   }
 };
 

@@ -23,12 +23,13 @@ struct TextOptions {
   bool raw = false;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("format", format, "txt, jsonl, or auto: by the file's ending, standard input is txt");
-    v("field", field, "the member of a .jsonl row that holds its text");
+    v("format", format, "txt, jsonl, or auto: by the file name's ending; standard input is txt");
+    v("field", field, "member of a .jsonl row that holds the text");
     v("separator", separator,
-      R"(what stands between the documents of a .txt, e.g. \n\n\n\n; \r, \t, \\ and \xHH as in C; empty: a file is one)");
-    v("invalid_utf8", invalid_utf8, "text that is not UTF-8: error, keep (its bytes) or replace (by U+FFFD)");
-    v("piece_bytes", piece_bytes, "longer documents are handed on in pieces of about this size");
+      R"(text between documents of a .txt, e.g. \n\n\n\n; \r, \t, \\ and \xHH as in C; empty: one document per file)");
+    v("invalid_utf8", invalid_utf8,
+      "what to do with text that is not UTF-8: error, keep (its bytes) or replace (by U+FFFD)");
+    v("piece_bytes", piece_bytes, "longer documents are processed in pieces of about this many bytes");
   }
 };
 

@@ -25,10 +25,10 @@ struct TokenizeOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("text", text, "how the files are read");
-    v("valid_share", valid_share, "share of the documents that goes to validation, 0 (none) to below 1");
-    v("shard_tokens", shard_tokens, "tokens a shard, at most 2147483647; may end in k or M");
-    v("seed", seed, "chooses the validation documents");
-    v("force", force, "replace a dataset that is already there");
+    v("valid_share", valid_share, "share of the documents used for validation, from 0 (none) to below 1");
+    v("shard_tokens", shard_tokens, "tokens per shard, at most 2147483647; may end in k or M");
+    v("seed", seed, "seed that chooses the validation documents");
+    v("force", force, "replace an existing dataset");
   }
 };
 

@@ -20,9 +20,9 @@ struct PerplexityOptions {
   int64_t window = 0, stride = 0, documents = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("window", window, "tokens that the model reads at once; 0: its context");
-    v("stride", stride, "tokens from the start of one window to that of the next; 0: the window");
-    v("documents", documents, "number of documents to score, from the first; 0: all");
+    v("window", window, "tokens per window, read at once; 0: the model's context");
+    v("stride", stride, "tokens from the start of one window to the start of the next; 0: the window, without overlap");
+    v("documents", documents, "score only the first documents, this many; 0: all");
   }
 };
 

@@ -33,12 +33,13 @@ struct GenerateOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens,
-      "stop after this many tokens; 0: 128, or fewer where a context that does not slide ends");
-    v("truncate_prompt", truncate_prompt, "of a prompt that is too long, read the last tokens that fit");
-    v("slide", slide, "when the context is full, read its last half anew and continue; learned positions always slide");
+      "stop after this many new tokens; 0: 128, or fewer if the context ends and does not slide");
+    v("truncate_prompt", truncate_prompt, "if the prompt is too long, read only the last tokens that fit");
+    v("slide", slide,
+      "when the context is full, reread its last half and continue; models with learned positions always slide");
     v("ignore_end_of_text", ignore_end_of_text, "continue past the end-of-text token");
-    v("heed_signals", heed_signals, "stop early at SIGINT or SIGTERM");
-    v("stop", stop, R"(stop before this text, in which \n, \t, \r, \\ and \xHH are read as in C; may be repeated)");
+    v("heed_signals", heed_signals, "stop early on SIGINT or SIGTERM");
+    v("stop", stop, R"(stop before this text; \n, \t, \r, \\ and \xHH as in C; may be repeated)");
     v("sampler", sampler, "how the next token is chosen");
   }
 };

@@ -20,10 +20,11 @@ struct SamplerOptions {
   int64_t seed = 1;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("temperature", temperature, "divides the logits: below 1 sharpens, above 1 flattens; 0: always the likeliest");
-    v("top_k", top_k, "draw among this many likeliest tokens; 0: among all");
-    v("top_p", top_p, "draw among the likeliest tokens that together reach this probability; 1: among all");
-    v("seed", seed, "of the draws: equal seeds give equal texts");
+    v("temperature", temperature,
+      "divides the logits: below 1 sharpens, above 1 flattens; 0: always take the likeliest token");
+    v("top_k", top_k, "sample from this many likeliest tokens; 0: from all");
+    v("top_p", top_p, "sample from the fewest likeliest tokens whose probabilities sum to at least this; 1: from all");
+    v("seed", seed, "seed of sampling; the same seed gives the same text");
   }
 };
 

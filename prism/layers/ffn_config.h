@@ -14,9 +14,9 @@ struct FfnConfig {
   template <class Visitor>
   void visit(Visitor& v) {
     v("kind", kind, feed_forward_help());
-    v("width", width, "inner features");
-    v("depth", depth, "relu: number of hidden layers, each max(0, W x) of the one before");
-    v("bias", bias, "every projection adds a bias; not with swiglu");
+    v("width", width, "hidden width");
+    v("depth", depth, "relu: number of hidden layers; each computes max(0, W x) from the one before");
+    v("bias", bias, "every projection has a bias; not available with swiglu");
   }
 
  private:

@@ -21,10 +21,12 @@ struct LayersShorthand {
   LayerConfig each;  ///< what every layer is beside its heads; its fields are this one's
   template <class Visitor>
   void visit(Visitor& v) {
-    v("schedule", schedule, "shorthand for layers: heads x layers, e.g. 3x2,6x2,8x2,12x6, or a list 3,3,6,6");
+    v("schedule", schedule,
+      "shorthand for heads: heads x layers, e.g. 3x2,6x2,8x2,12x6 (3 heads in 2 layers, ...), or a list 3,3,6,6");
     v("kv_schedule", kv_schedule,
-      "shorthand: key/value heads likewise, or /4: a quarter of each layer's query heads; empty: as many as those");
-    v("ffn_width", ffn_width, "shorthand: inner features of every layer's feed-forward part");
+      "shorthand for key/value heads, in the same form, or /4: a quarter of each layer's query heads; empty: as many "
+      "as query heads");
+    v("ffn_width", ffn_width, "shorthand for the hidden width of every layer's feed-forward part");
     auto for_every_layer = [&v](const char* name, auto& value, const char* help) {
       v(name, value, ("shorthand for every layer: " + std::string(help)).c_str());
     };
@@ -45,23 +47,22 @@ struct ModelConfig : LayersShorthand {
 
   template <class Visitor>
   void visit(Visitor& v) {
-    v("vocab_size", vocab_size, "rows of the embedding; 0: the tokenizer's size");
+    v("vocab_size", vocab_size, "rows of the embedding; 0: the tokenizer's vocabulary size");
     v("d_model", d_model, "width of the residual stream");
-    v("context", context, "longest sequence, in tokens");
-    v("tied", tied, "the embedding is also the language-model head");
-    v("learned_positions", learned_positions,
-      "a learned vector for each position of the context is added to the embedding");
+    v("context", context, "maximum sequence length in tokens");
+    v("tied", tied, "the language-model head shares its weights with the embedding");
+    v("learned_positions", learned_positions, "add a learned vector for each position of the context to the embedding");
     v("final_norm", final_norm, "RMSNorm before the language-model head");
-    v("norm_eps", norm_eps, "added to the mean square in RMSNorm");
+    v("norm_eps", norm_eps, "epsilon of RMSNorm, added to the mean square");
     v("initialisation", initialisation,
       "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder: "
-      "embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), those of the feed-forward part and "
-      "their biases uniform within 1 / sqrt(fan-in)");
-    v("init_std", init_std, "of gpt2's weights");
+      "embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), but weights and biases of the "
+      "feed-forward part uniform within 1 / sqrt(fan-in)");
+    v("init_std", init_std, "gpt2: standard deviation of the weights");
     LayersShorthand::visit(v);
-    v("base_heads", base_heads, "heads that the last layer must have; 0: whatever it has");
-    v("allow_any", allow_any, "lift the rules that heads never fall and end at the base");
-    v("layers", layers, "the layers, first to last; instead of the shorthand");
+    v("base_heads", base_heads, "number of heads that the last layer must have; 0: any");
+    v("allow_any", allow_any, "allow head counts that fall from layer to layer or do not end at base_heads");
+    v("layers", layers, "the layers, first to last; use either this or the shorthand");
   }
 };
 

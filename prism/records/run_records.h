@@ -22,8 +22,8 @@ struct RecordHead {
   template <class Visitor>
   void visit(Visitor& v) {
     v("step", step, "optimizer steps done");
-    v("tokens", tokens, "trained on so far");
-    v("seconds", seconds, "of wall-clock time since the run began");
+    v("tokens", tokens, "tokens trained on so far");
+    v("seconds", seconds, "wall-clock seconds since the run began");
   }
 };
 
@@ -33,8 +33,8 @@ struct Figure {
   bool less_is_better = true;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("name", name, "of its field in records");
-    v("less_is_better", less_is_better, "whether a lower value is the better one");
+    v("name", name, "name of its field in records");
+    v("less_is_better", less_is_better, "true if lower values are better");
   }
   bool operator==(const Figure&) const = default;
   bool is_better(double a, double b) const { return less_is_better ? a < b : a > b; }
@@ -68,11 +68,11 @@ struct MachineRecord {
   std::optional<double> peak_gflops;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("version", version, "of prism");
+    v("version", version, "version of prism");
     v("isa", isa, "instruction set of the kernels");
-    v("threads", threads, "that compute");
-    v("cpu", cpu, "its name");
-    v("device", device, "as LibTorch names it");
+    v("threads", threads, "number of threads");
+    v("cpu", cpu, "name of the CPU");
+    v("device", device, "LibTorch's name of the device");
     v("peak_gflops", peak_gflops, "the CPU's limit, measured at start-up; absent on other devices");
   }
 };
@@ -92,17 +92,17 @@ struct StartRecord {
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of the records");
-    v("name", name, "the recipe's");
-    v("schedule", schedule, "heads x layers");
-    v("parameters", parameters, "that are trained");
-    v("flops_per_token", flops_per_token, "of a forward pass");
-    v("vocab_size", vocab_size, "of the model");
+    v("name", name, "name of the run, from the recipe");
+    v("schedule", schedule, "head schedule, heads x layers");
+    v("parameters", parameters, "number of trained parameters");
+    v("flops_per_token", flops_per_token, "FLOPs of a forward pass per token");
+    v("vocab_size", vocab_size, "vocabulary size of the model");
     v("d_model", d_model, "width of the residual stream");
-    v("context", context, "tokens of a window");
-    v("layers", layers, "first to last");
-    v("seed", seed, "of initial weights and data order");
-    v("total_tokens", total_tokens, "that the whole run trains on");
-    v("dtype", dtype, "of matrix products");
+    v("context", context, "tokens per window");
+    v("layers", layers, "the layers, first to last");
+    v("seed", seed, "seed of initial weights and data order");
+    v("total_tokens", total_tokens, "tokens that the whole run trains on");
+    v("dtype", dtype, "dtype of matrix products");
     v("figure", figure, "what validation measures; absent: val_loss, less is better");
     v("tokenizer", tokenizer, "fingerprint of the tokenizer of the data");
     v("validation", validation, "fingerprint of the validation data, and how much of it is used");
@@ -122,10 +122,10 @@ struct TrainRecord {
   template <class Visitor>
   void visit(Visitor& v) {
     v("loss", loss, "mean over the steps, nats per token");
-    v("learning_rate", learning_rate, "of the last step");
-    v("grad_norm", grad_norm, "of the last step, before clipping");
-    v("tokens_per_s", tokens_per_s, "of training steps alone");
-    v("peak_share", peak_share, "of the CPU's limit, 0..1");
+    v("learning_rate", learning_rate, "learning rate of the last step");
+    v("grad_norm", grad_norm, "gradient norm of the last step, before clipping");
+    v("tokens_per_s", tokens_per_s, "tokens per second of training steps alone");
+    v("peak_share", peak_share, "share of the CPU's limit, 0..1");
     v("wait_share", wait_share, "share of time that threads waited for a core, 0..1; above 0.1 the cores were busy");
   }
 };
@@ -138,7 +138,7 @@ struct EvalRecord {
   template <class Visitor>
   void visit(Visitor& v) {
     v(figure.c_str(), value, "the run's figure");
-    v("val_tokens", val_tokens, "that it was measured on");
+    v("val_tokens", val_tokens, "validation tokens that it was measured on");
   }
 };
 
@@ -149,10 +149,10 @@ struct LayerEntropy {
   std::vector<double> head_entropies;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("layer", layer, "which, from 0");
+    v("layer", layer, "layer, counted from 0");
     v("heads", heads, "query heads");
-    v("entropy", entropy, "mean over heads, in nats");
-    v("head_entropies", head_entropies, "of each head, in nats");
+    v("entropy", entropy, "mean entropy over heads, in nats");
+    v("head_entropies", head_entropies, "entropy of each head, in nats");
   }
 };
 
@@ -163,10 +163,11 @@ struct LayerActivations {
   std::vector<double> dead_units;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("layer", layer, "which, from 0; the number of layers stands for what the head reads, before its norm");
-    v("residual_rms", residual_rms, "root mean square of the residual stream before it");
+    v("layer", layer,
+      "layer, counted from 0; the number of layers stands for the input of the language-model head, before its norm");
+    v("residual_rms", residual_rms, "root mean square of the residual stream before the layer");
     v("dead_units", dead_units,
-      "of each hidden layer of its feed-forward part: share of the units that were 0 for every token");
+      "for each hidden layer of the feed-forward part: share of units that were 0 for every token");
   }
 };
 
@@ -175,10 +176,10 @@ struct ParameterUpdate {
   double gradient = NAN, weight = NAN, update = NAN;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("name", name, "as in the model's file");
+    v("name", name, "name in the model's file");
     v("gradient", gradient, "norm of its gradient, before clipping");
     v("weight", weight, "norm of its values, before the update");
-    v("update", update, "norm of what the optimizer added, over that of the values; 0 where those are 0");
+    v("update", update, "norm of the optimizer's update divided by the norm of the values; 0 if the values are 0");
   }
 };
 
@@ -189,9 +190,9 @@ struct StepReport {
   std::vector<ParameterUpdate> parameters;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("entropy", entropy, "of attention, layer by layer");
-    v("activations", activations, "layer by layer, and what the head reads");
-    v("parameters", parameters, "in the order of the model's file");
+    v("entropy", entropy, "entropy of attention, layer by layer");
+    v("activations", activations, "activations, layer by layer, and the input of the language-model head");
+    v("parameters", parameters, "parameters in the order of the model's file");
   }
 };
 
@@ -201,9 +202,9 @@ struct DiagnosticsRecord {
   StepReport report;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("loss", loss, "of the step, nats per token");
-    v("step_ms", step_ms, "that the step took, without diagnostics");
-    v("looked_ms", looked_ms, "that diagnostics took");
+    v("loss", loss, "loss of the step, nats per token");
+    v("step_ms", step_ms, "milliseconds of the step without diagnostics");
+    v("looked_ms", looked_ms, "milliseconds of the diagnostics");
     report.visit(v);
   }
 };
@@ -213,8 +214,8 @@ struct WarningRecord {
   std::string sign, text;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("sign", sign, "what it was seen by: loss, residual, update, or entropy and the layer");
-    v("text", text, "what goes wrong, with what usually cures it");
+    v("sign", sign, "sign of trouble: loss, residual, update, or entropy and the layer");
+    v("text", text, "what goes wrong and what usually fixes it");
   }
 };
 
@@ -225,8 +226,8 @@ struct SampleRecord {
   std::string text;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("prompt", prompt, "what the model continues");
-    v("temperature", temperature, "that it was drawn at");
+    v("prompt", prompt, "text that the model continues");
+    v("temperature", temperature, "sampling temperature");
     v("text", text, "the continuation");
   }
 };
@@ -237,7 +238,7 @@ struct DivergedRecord {
   std::string place;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("place", place, "where the first value that is not finite was found; empty: nowhere, on looking again");
+    v("place", place, "where the first value that is not finite was found; empty: a second search found none");
   }
 };
 
@@ -251,11 +252,11 @@ struct TextLossRecord {
   std::vector<std::pair<double, int64_t>> documents;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("text", text, "its name");
-    v("nats", nats, "of all tokens together");
-    v("tokens", tokens, "of the text that were predicted, in place of those trained on");
-    v("bytes", bytes, "of the text");
-    v("documents", documents, "nats and tokens of each");
+    v("text", text, "name of the text");
+    v("nats", nats, "loss of all tokens together, in nats");
+    v("tokens", tokens, "predicted tokens of the text, instead of tokens trained on");
+    v("bytes", bytes, "bytes of the text");
+    v("documents", documents, "nats and tokens of each document");
   }
 };
 
@@ -265,12 +266,12 @@ struct LayerDistance {
   std::vector<double> head_distances;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("layer", layer, "which, from 0");
+    v("layer", layer, "layer, counted from 0");
     v("heads", heads, "query heads");
     v("head_dim", head_dim, "width of a head");
-    v("distance", distance, "mean over heads, in tokens");
+    v("distance", distance, "mean distance over heads, in tokens");
     v("distance_sd", distance_sd, "sample standard deviation over heads; 0 for a single one");
-    v("head_distances", head_distances, "of each head, in tokens");
+    v("head_distances", head_distances, "distance of each head, in tokens");
   }
 };
 
@@ -281,10 +282,10 @@ struct AttentionDistance {
   int64_t sequences = 0, context = 0, queries = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("layers", layers, "first to last");
-    v("sequences", sequences, "that were looked at");
-    v("context", context, "tokens of the longest of them");
-    v("queries", queries, "that count, of all sequences together");
+    v("layers", layers, "the layers, first to last");
+    v("sequences", sequences, "number of sequences read");
+    v("context", context, "tokens of the longest sequence");
+    v("queries", queries, "number of queries averaged over, of all sequences together");
   }
 };
 
@@ -298,9 +299,9 @@ struct EndRecord {
   template <class Visitor>
   void visit(Visitor& v) {
     v(figure.c_str(), value, "the run's figure, measured last");
-    v(("best_" + figure).c_str(), best, "the best that it was");
-    v("tokens_per_s", tokens_per_s, "of training steps, over the whole run");
-    v("peak_memory_bytes", peak_memory_bytes, "of the process");
+    v(("best_" + figure).c_str(), best, "the figure's best value");
+    v("tokens_per_s", tokens_per_s, "tokens per second of training steps, over the whole run");
+    v("peak_memory_bytes", peak_memory_bytes, "peak memory of the process");
   }
 };
 

@@ -56,13 +56,13 @@ struct RunTiming {
   std::optional<double> wait_share;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("baseline", baseline, "the arm that it took turns with");
-    v("tokens_per_s", tokens_per_s, "of training: the ratio times the baseline's");
-    v("ratio", ratio, "its tokens a second over the baseline's, medians of steps in turn");
-    v("steps", steps, "that were counted");
-    v("threads", threads, "that computed");
-    v("cpu", cpu, "on which it was measured");
-    v("wait_share", wait_share, "share of time that threads waited for a core meanwhile, 0..1");
+    v("baseline", baseline, "arm that it was measured in turn with");
+    v("tokens_per_s", tokens_per_s, "training tokens per second: the ratio times the baseline's");
+    v("ratio", ratio, "its tokens per second over the baseline's, from medians of steps in turn");
+    v("steps", steps, "number of measured steps");
+    v("threads", threads, "number of threads");
+    v("cpu", cpu, "CPU of the measurement");
+    v("wait_share", wait_share, "share of time that threads waited for a core during the measurement, 0..1");
   }
 };
 

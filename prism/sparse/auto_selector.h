@@ -13,7 +13,7 @@ struct AutoOptions {
   SpectralOptions spectral = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("overhead", overhead, "share of dense attention's time that asking a few rows may cost; where more: dense");
+    v("overhead", overhead, "dense if probing a few rows would cost more than this share of dense attention's time");
     spectral.visit(v);
   }
 };

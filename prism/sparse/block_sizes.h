@@ -9,9 +9,9 @@ struct BlockSizes {
   int64_t block_size = 128, query_block = 0, key_block = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("block_size", block_size, "tokens of a block: 32, 64, 128 or 256");
-    v("query_block", query_block, "queries of a row of blocks; 0: block_size");
-    v("key_block", key_block, "keys of a block; 0: block_size");
+    v("block_size", block_size, "tokens per block: 32, 64, 128 or 256");
+    v("query_block", query_block, "tokens per query block (a row of the mask); 0: block_size");
+    v("key_block", key_block, "tokens per key block; 0: block_size");
   }
 
   int64_t queries() const { return query_block == 0 ? block_size : query_block; }

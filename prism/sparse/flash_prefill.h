@@ -16,10 +16,10 @@ struct FlashPrefillOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("alpha", alpha, "a block is kept from this share of the row's largest on");
-    v("sink", sink, "first key blocks that every row keeps");
-    v("window", window, "last key blocks that every row keeps, its own among them, which it keeps always");
-    v("last_dense", last_dense, "last rows of a prompt that keep all they see");
+    v("alpha", alpha, "keep blocks that reach this share of the row's largest block");
+    v("sink", sink, "number of first key blocks that every row keeps");
+    v("window", window, "number of last key blocks that every row keeps, with its own, which is always kept");
+    v("last_dense", last_dense, "number of last block rows of a prompt that keep every block they see");
     blocks.visit(v);
   }
 };

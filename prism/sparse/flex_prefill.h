@@ -17,9 +17,11 @@ struct FlexPrefillOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("gamma", gamma, "share of the attention that the budgets hold");
-    v("tau", tau, "a head whose pooled estimate is nearer to its attention than this is query-aware");
-    v("min_budget", min_budget, "keys that every row keeps at least; prompts up to it, and up to 256, stay dense");
+    v("gamma", gamma, "share of the attention that the budgets cover");
+    v("tau", tau,
+      "a head is query-aware if the divergence between its pooled estimate and its attention is below this");
+    v("min_budget", min_budget,
+      "minimum number of keys that every row keeps; prompts up to this length, and up to 256, stay dense");
     blocks.visit(v);
   }
 };

@@ -14,9 +14,9 @@ struct MeanPoolingOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("p", p, "share of the softmax over pooled keys that the kept blocks hold");
-    v("sink", sink, "first key blocks that every row keeps");
-    v("recent", recent, "last key blocks that every row keeps, from its own on; its own it keeps always");
+    v("p", p, "share of the softmax over pooled keys that the kept blocks cover");
+    v("sink", sink, "number of first key blocks that every row keeps");
+    v("recent", recent, "number of last key blocks that every row keeps, counted from its own, which is always kept");
     blocks.visit(v);
   }
 };
@@ -26,8 +26,8 @@ struct SinkWindowOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("sink", sink, "first key blocks that every row keeps");
-    v("window", window, "last key blocks that every row keeps, its own among them, which it keeps always");
+    v("sink", sink, "number of first key blocks that every row keeps");
+    v("window", window, "number of last key blocks that every row keeps, with its own, which is always kept");
     blocks.visit(v);
   }
 };
@@ -38,9 +38,9 @@ struct RandomBlocksOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("share", share, "of the blocks that a row sees, each kept by chance");
-    v("seed", seed, "of the draw, the same for all heads");
-    v("sink", sink, "first key blocks that every row keeps");
+    v("share", share, "probability of keeping each block that a row sees");
+    v("seed", seed, "seed of the draw, which is the same for all heads");
+    v("sink", sink, "number of first key blocks that every row keeps");
     blocks.visit(v);
   }
 };
@@ -50,7 +50,7 @@ struct OracleOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("p", p, "share of a row's exact attention, its mean over the queries, that the kept blocks hold");
+    v("p", p, "share of a row's exact attention, averaged over its queries, that the kept blocks cover");
     blocks.visit(v);
   }
 };

@@ -31,13 +31,13 @@ struct PrefillCost {
   double select_call = 0, select_token = 0, select_pair = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("dense_pair", dense_pair, "seconds of dense attention for a query and a key");
-    v("dense_row", dense_row, "seconds for a row of query blocks, besides");
-    v("sparse_pair", sparse_pair, "seconds of block-sparse attention for a kept pair");
-    v("sparse_row", sparse_row, "seconds for a row of query blocks, besides");
-    v("select_call", select_call, "seconds of the spectral selector for anything at all");
-    v("select_token", select_token, "seconds for a token of a head");
-    v("select_pair", select_pair, "seconds for a pooled query and a pooled key");
+    v("dense_pair", dense_pair, "seconds of dense attention per pair of query and key");
+    v("dense_row", dense_row, "additional seconds per row of query blocks");
+    v("sparse_pair", sparse_pair, "seconds of block-sparse attention per kept pair");
+    v("sparse_row", sparse_row, "additional seconds per row of query blocks");
+    v("select_call", select_call, "seconds of the spectral selector per call");
+    v("select_token", select_token, "additional seconds per token of a head");
+    v("select_pair", select_pair, "additional seconds per pair of pooled query and pooled key");
   }
 
   double dense_seconds(double pairs, double rows) const { return pairs * dense_pair + rows * dense_row; }

@@ -23,19 +23,20 @@ struct SpectralOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("p", p, "share of each band's softmax that the kept blocks hold");
-    v("p_high", p_high, "of the fast pairs' alone; 0: p");
-    v("p_low", p_low, "of the slow pairs' alone; 0: p");
-    v("bands", bands, "paper: by high_dims and low_dims; auto: by what pooling leaves of each pair of this model");
-    v("high_dims", high_dims, "features of the fast pairs; 0: half of those that turn");
-    v("low_dims", low_dims, "features of the slow pairs; 0: three quarters");
+    v("p", p, "share of each band's softmax that the kept blocks cover");
+    v("p_high", p_high, "p of the band of fast pairs; 0: p");
+    v("p_low", p_low, "p of the band of slow pairs; 0: p");
+    v("bands", bands,
+      "paper: from high_dims and low_dims; auto: from how much of each rotary pair of this model pooling keeps");
+    v("high_dims", high_dims, "features in the band of fast pairs; 0: half of the rotary features");
+    v("low_dims", low_dims, "features in the band of slow pairs; 0: three quarters of the rotary features");
     v("calibration", calibration,
-      "temperatures by energies over: causal_running, the blocks up to the row, the same wherever a prompt is cut "
-      "at multiples of both block sizes; all_blocks, as the reference; off");
-    v("tail", tail, "mean of a block that is not whole: exact, or padded, with zeros, as the reference");
-    v("sink", sink, "first key blocks that every row keeps");
-    v("recent", recent, "last key blocks that every row keeps, from its own on");
-    v("last_dense", last_dense, "last rows of a prompt that keep all they see");
+      "blocks whose energies set the temperatures: causal_running, those up to the row, so that cutting a prompt at "
+      "multiples of both block sizes changes nothing; all_blocks, as the reference; off");
+    v("tail", tail, "mean of an incomplete block: exact, or padded with zeros as in the reference");
+    v("sink", sink, "number of first key blocks that every row keeps");
+    v("recent", recent, "number of last key blocks that every row keeps, counted from its own");
+    v("last_dense", last_dense, "number of last block rows of a prompt that keep every block they see");
     blocks.visit(v);
   }
 };

@@ -19,8 +19,8 @@ struct SlashPattern {
   double strength = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("distance", distance, "tokens back; 0: at itself and what is near");
-    v("strength", strength, "score of the key that is looked at, before the softmax");
+    v("distance", distance, "how many tokens back the head looks; 0: at the query's own token and those near it");
+    v("strength", strength, "score of the key at that distance, before the softmax");
   }
 };
 
@@ -31,11 +31,13 @@ struct SyntheticHead {
   std::vector<SlashPattern> slashes = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("sink", sink, "score that the first four keys have with every query");
+    v("sink", sink, "score of the first four keys with every query");
     v("needle", needle, "score of a needle with the queries that look for it");
-    v("topic", topic, "score with the keys of the same topic: stretches of 128 tokens have one of eight, by chance");
-    v("needles", needles, "stretches of 32 keys far back, each looked for by a stretch of 256 queries behind it");
-    v("slashes", slashes, "distances that all queries look back");
+    v("topic", topic,
+      "score of keys of the query's topic; each stretch of 128 tokens has one of eight topics at random");
+    v("needles", needles,
+      "number of needles: stretches of 32 keys far back, each looked for by a later stretch of 256 queries");
+    v("slashes", slashes, "distances that every query looks back");
   }
 };
 
@@ -45,11 +47,11 @@ struct SyntheticMix {
   std::vector<SyntheticHead> heads = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("seed", seed, "of everything that is drawn");
+    v("seed", seed, "seed of all random values");
     v("head_dim", head_dim, "width of a head, a multiple of 16");
-    v("kv_heads", kv_heads, "key/value heads, a divisor of the heads");
-    v("base", base, "of the rotary angles");
-    v("noise", noise, "standard deviation of each feature of queries and keys, normal");
+    v("kv_heads", kv_heads, "key/value heads, a divisor of the number of query heads");
+    v("base", base, "base of the rotary angles");
+    v("noise", noise, "standard deviation of the normal noise in each feature of queries and keys");
     v("heads", heads, "what each query head looks at");
   }
 };

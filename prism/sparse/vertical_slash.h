@@ -15,8 +15,10 @@ struct VerticalSlashOptions {
   BlockSizes blocks = {.block_size = 64};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("vertical", vertical, "keys that every query keeps, at least 30, the first 30 among them");
-    v("slash", slash, "distances that every query keeps, at least 50, the first 100 before others");
+    v("vertical", vertical,
+      "number of keys (columns) that every query keeps, at least 30; the first 30 keys are always kept");
+    v("slash", slash,
+      "number of distances (diagonals) that every query keeps, at least 50; the first 100 are taken before others");
     blocks.visit(v);
   }
 };

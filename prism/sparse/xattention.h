@@ -16,8 +16,9 @@ struct XAttentionOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("stride", stride, "tokens that one entry of the estimate stands for, a divisor of the blocks");
-    v("threshold", threshold, "share of a row's estimated mass that the kept blocks hold, the forced ones included");
+    v("stride", stride, "tokens per entry of the estimate, a divisor of the block sizes");
+    v("threshold", threshold,
+      "share of a row's estimated attention that the kept blocks cover, forced blocks included");
     blocks.visit(v);
   }
 };

@@ -21,11 +21,11 @@ struct BpeTrainOptions {
 
   template <class Visitor>
   void visit(Visitor& v) {
-    v("vocab_size", vocab_size, "tokens in all: special ones, the 256 bytes, and one for each merge");
-    v("min_frequency", min_frequency, "a pair that occurs less often is not merged; 0 and 1 merge all");
+    v("vocab_size", vocab_size, "tokens in total: special tokens, the 256 bytes, and one per merge");
+    v("min_frequency", min_frequency, "pairs that occur less often are not merged; 0 and 1 merge all");
     v("special_tokens", special_tokens,
-      "special tokens, which get the first ids; text that spells one becomes it; may be repeated");
-    v("pattern", pattern, "how text is cut before merging: gpt2, llama3 or a regular expression");
+      "a special token; special tokens get the first ids, and text that spells one is encoded as it; may be repeated");
+    v("pattern", pattern, "how text is split before merging: gpt2, llama3 or a regular expression");
   }
 };
 

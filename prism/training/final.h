@@ -21,8 +21,8 @@ struct FinalText {
   std::vector<std::string> files;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("name", name, "of the text, in records and reports");
-    v("separator", separator, "what stands between documents of a .txt; empty: a file is one");
+    v("name", name, "name of the text in records and reports");
+    v("separator", separator, "text between documents of a .txt file; empty: each file is one document");
     v("files", files, "files or folders, as prism eval takes them");
   }
 };
@@ -33,7 +33,7 @@ struct FinalOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("distance_sequences", distance_sequences,
-      "validation windows over which attention distance is measured, layer by layer; 0: none");
+      "validation windows on which each layer's attention distance is measured; 0: none");
     v("texts", texts, "texts whose losses are recorded document by document");
   }
 };

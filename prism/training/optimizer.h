@@ -22,11 +22,11 @@ struct OptimizerOptions {
   SgdOptions sgd = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("optimizer", kind, "adamw; muon (for the matrices of layers, adamw for the rest); sgd");
-    v("clip", clip, "largest norm of all gradients together; 0 disables clipping");
-    v("adamw", adamw, "for all weights, or for those that muon leaves");
-    v("muon", muon, "for the matrices of layers");
-    v("sgd", sgd, "for all weights");
+    v("optimizer", kind, "adamw, muon (for matrices of layers; adamw for the rest) or sgd");
+    v("clip", clip, "maximum norm of all gradients together; 0 disables clipping");
+    v("adamw", adamw, "options of adamw, for all weights or for those that muon does not update");
+    v("muon", muon, "options of muon, for matrices of layers");
+    v("sgd", sgd, "options of sgd, for all weights");
   }
 };
 

@@ -24,8 +24,8 @@ struct DataSource {
   double weight = 1;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("folder", folder, "token shards of the tokenizer of data.folder");
-    v("weight", weight, "of its windows among those of all parts, however many there are");
+    v("folder", folder, "token shards, made with the same tokenizer as data.folder");
+    v("weight", weight, "this part's share of the training windows is weight / sum of weights, whatever its size");
   }
 };
 
@@ -36,11 +36,13 @@ struct DataOptions {
   bool document_mask = false;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("folder", folder, "token shards, as prism tokenize writes them; with a mixture: tokenizer and validation alone");
-    v("mixture", mixture, "what is trained on, in parts with weights; empty: the shards of folder");
+    v("folder", folder,
+      "token shards made by prism tokenize; with a mixture, only tokenizer and validation are taken from here");
+    v("mixture", mixture, "training data in weighted parts; empty: train on folder");
     v("stride", stride,
-      "tokens from the start of a training window to that of the next; 0: the context, so that they do not overlap");
-    v("document_mask", document_mask, "attention and positions stop at document boundaries; off as in the paper");
+      "tokens from the start of one training window to the start of the next; 0: the context, without overlap");
+    v("document_mask", document_mask,
+      "attention stops and positions restart at document boundaries; the paper has it off");
   }
 };
 
@@ -63,37 +65,39 @@ struct TrainOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("tokens", tokens, "tokens to train on, rounded up to whole steps");
-    v("batch_rows", batch_rows, "sequences of a forward pass");
-    v("accumulate", accumulate, "forward passes of one optimizer step");
+    v("batch_rows", batch_rows, "sequences per forward pass");
+    v("accumulate", accumulate, "forward passes per optimizer step");
     v("lr_schedule", lr_schedule,
-      "of the learning rate after its warm-up: cosine, linear, or wsd (stable, then a linear fall)");
-    v("learning_rate", learning_rate, "peak, reached after the warm-up");
-    v("final_share", final_share, "share of the peak that the schedule ends at");
-    v("decay_share", decay_share, "of the tokens, that the fall of wsd takes");
-    v("warmup_share", warmup_share, "linear warm-up, as a share of the tokens");
-    v("warmup_tokens", warmup_tokens, "linear warm-up in tokens; 0: by warmup_share");
+      "learning rate after the warm-up: cosine, linear, or wsd (constant, then a linear decay)");
+    v("learning_rate", learning_rate, "peak learning rate, reached at the end of the warm-up");
+    v("final_share", final_share, "final learning rate, as a share of the peak");
+    v("decay_share", decay_share, "wsd: length of the decay, as a share of the tokens");
+    v("warmup_share", warmup_share, "length of the linear warm-up, as a share of the tokens");
+    v("warmup_tokens", warmup_tokens, "length of the linear warm-up in tokens; 0: use warmup_share");
     v("z_loss", z_loss,
-      "weight of the mean squared log-sum-exp of the logits, part of the training loss, as it is recorded too, and of "
-      "no other; 0 disables it");
+      "weight of the z-loss (mean squared log-sum-exp of the logits), which is added to the training loss and its "
+      "records, not to other losses; 0 disables it");
     v("recompute", recompute,
-      "layers compute their activations again in the backward pass: less memory for longer steps, the same gradients");
+      "recompute activations in the backward pass: less memory, longer steps, the same gradients");
     optimizer_options.visit(v);
-    v("dtype", dtype, "of matmuls: auto, bfloat16 or float32; weights and sums are float32");
-    v("log_steps", log_steps, "a train record every so many steps");
+    v("dtype", dtype, "dtype of matrix products: auto, bfloat16 or float32; weights and sums are float32");
+    v("log_steps", log_steps, "steps between train records");
     v("diagnose_steps", diagnose_steps,
-      "a look inside (entropy of heads, residual stream, dead units, gradients, updates) every so many steps, and "
-      "after "
-      "1, 4, 16, ... before that; 0: none");
-    v("tensorboard", tensorboard, "event files for TensorBoard beside the records");
-    v("eval_every_tokens", eval_every_tokens, "validation every so many tokens; 0: at the end only");
-    v("eval_tokens", eval_tokens, "validation tokens, from the start of the split; 0: all of it");
-    v("checkpoint_every_tokens", checkpoint_every_tokens, "0: at the end and on SIGINT or SIGTERM only");
-    v("keep_last", keep_last, "checkpoints kept of those to resume from");
-    v("save_steps", save_steps, "steps whose weights are kept: none, log (1, 2, 4, 8, ...) or a list");
-    v("sample_prompts", sample_prompts, "texts continued at the end, for the report");
-    v("sample_every_tokens", sample_every_tokens, "continued also every so many tokens; 0: at the end only");
-    v("sample_tokens", sample_tokens, "tokens of each continuation, fewer where the context ends");
-    v("sample_temperature", sample_temperature, "of the continuations, or a list of several; 0: greedy");
+      "steps between diagnostics (entropy of heads, residual stream, dead units, gradients, updates); before the "
+      "first, "
+      "also after 1, 4, 16, ... steps; 0: none");
+    v("tensorboard", tensorboard, "also write event files for TensorBoard");
+    v("eval_every_tokens", eval_every_tokens, "tokens between validations; 0: only at the end");
+    v("eval_tokens", eval_tokens, "validation tokens to use, from the start of the split; 0: all");
+    v("checkpoint_every_tokens", checkpoint_every_tokens,
+      "tokens between checkpoints; 0: only at the end and on SIGINT or SIGTERM");
+    v("keep_last", keep_last, "number of latest checkpoints kept for resuming");
+    v("save_steps", save_steps, "steps whose weights are kept for good: none, log (1, 2, 4, 8, ...) or a list");
+    v("sample_prompts", sample_prompts, "prompts that the model continues at the end, for the report");
+    v("sample_every_tokens", sample_every_tokens, "tokens between continuations of the prompts; 0: only at the end");
+    v("sample_tokens", sample_tokens, "tokens per continuation; fewer if the context ends first");
+    v("sample_temperature", sample_temperature,
+      "sampling temperature of the continuations, or a list of temperatures; 0: greedy");
   }
 };
 
@@ -108,15 +112,16 @@ struct Recipe {
   FinalOptions final;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("prism_format", prism_format, "version of this file's layout");
-    v("name", name, "of the run, in reports; empty: the recipe's file name");
-    v("from", from, "where the numbers come from: paper, table, row");
-    v("seed", seed, "of initial weights and data order");
-    v("init", init, "model folder or run whose weights this run begins with, whatever its heads; empty: random ones");
+    v("prism_format", prism_format, "version of this file's format");
+    v("name", name, "name of the run in reports; empty: the recipe's file name");
+    v("from", from, "source of the numbers: paper, table, row");
+    v("seed", seed, "seed of initial weights and data order");
+    v("init", init,
+      "model folder or run whose weights this run starts from; its heads may differ; empty: random weights");
     v("model", model, "the model");
-    v("data", data, "what it is trained on");
-    v("train", train, "how it is trained");
-    v("final", final, "what is measured when training ends");
+    v("data", data, "training and validation data");
+    v("train", train, "training options");
+    v("final", final, "final measurements");
   }
 };
 

@@ -26,9 +26,9 @@ struct SearchOptions {
   void visit(Visitor& v) {
     space.visit(v);
     v("candidates", candidates,
-      "schedules of the first rung: all of the space, or so many of them, drawn by the first seed");
-    v("rungs", rungs, "rounds of training, the last of train.tokens");
-    v("factor", factor, "each rung trains the best 1 of so many for so many times the tokens of the one before");
+      "schedules in the first rung; if the space has more, they are sampled from it with the first seed");
+    v("rungs", rungs, "rounds of training; runs of the last one train for train.tokens");
+    v("factor", factor, "each rung keeps the best 1/factor of the schedules and multiplies the tokens by factor");
   }
 };
 
@@ -40,16 +40,17 @@ struct SweepFile {
   SearchOptions search;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("prism_format", prism_format, "version of this file's layout");
-    v("from", from, "what the sweep is for");
-    v("recipe", recipe, "what all runs share: the name of a recipe, relative to this file, or a recipe itself");
-    v("set", set, "fields of that recipe for all runs: {FIELD: value, ...}");
-    v("arms", arms, "variations by name: {NAME: {FIELD: value, ...}, ...}");
-    v("grid", grid, "fields with several values, {FIELD: [value, ...], ...}: each combination varies each arm");
-    v("seeds", seeds, "of every variation");
-    v("baseline", baseline, "the arm that differences are taken to; empty: the first");
-    v("keep", keep, "of finished runs: checkpoints, or records alone");
-    v("search", search, "what --search schedules looks through, instead of arms");
+    v("prism_format", prism_format, "version of this file's format");
+    v("from", from, "purpose of the sweep");
+    v("recipe", recipe, "recipe that all runs share: a file name relative to this file, or the recipe itself");
+    v("set", set, "recipe fields to override in all runs: {FIELD: value, ...}");
+    v("arms", arms, "variations of the recipe by name: {NAME: {FIELD: value, ...}, ...}");
+    v("grid", grid,
+      "fields with several values: {FIELD: [value, ...], ...}; every arm is trained with every combination");
+    v("seeds", seeds, "seeds that every variation is trained with");
+    v("baseline", baseline, "arm that the others are compared with; empty: the first");
+    v("keep", keep, "what to keep of finished runs: checkpoints, or only records");
+    v("search", search, "search space of --search schedules, instead of arms");
   }
 };
 

@@ -15,10 +15,10 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("beta1", beta1, "decay of the mean of gradients");
-    v("beta2", beta2, "decay of the mean of squared gradients");
-    v("epsilon", epsilon, "added to the root of the second");
-    v("weight_decay", weight_decay, "of matrices and embeddings, not of gains and biases; 0 disables it");
+    v("beta1", beta1, "decay of the running mean of gradients");
+    v("beta2", beta2, "decay of the running mean of squared gradients");
+    v("epsilon", epsilon, "added to the square root of the mean of squared gradients");
+    v("weight_decay", weight_decay, "weight decay of matrices and embeddings, not of gains and biases; 0 disables it");
   }
 };
 
@@ -29,13 +29,14 @@ struct MuonOptions {
   std::string scale = "adamw";
   template <class Visitor>
   void visit(Visitor& v) {
-    v("momentum", momentum, "decay of the sum of gradients");
-    v("weight_decay", weight_decay, "0 disables it");
-    v("nesterov", nesterov, "looks one step of the momentum ahead");
-    v("per_head", per_head, "each head's queries, keys and values are matrices of their own; off: those of a layer");
-    v("iterations", iterations, "of Newton and Schulz");
+    v("momentum", momentum, "decay of the running sum of gradients");
+    v("weight_decay", weight_decay, "weight decay; 0 disables it");
+    v("nesterov", nesterov, "use Nesterov momentum");
+    v("per_head", per_head,
+      "update the query, key and value weights of each head as separate matrices; off: per layer");
+    v("iterations", iterations, "Newton-Schulz iterations");
     v("scale", scale,
-      "of an update of r x c: adamw, 0.2 sqrt(max(r, c)), so that learning rates of AdamW fit; or spectral, "
+      "scale of an r x c update: adamw, 0.2 sqrt(max(r, c)), which suits learning rates of AdamW; or spectral, "
       "sqrt(max(1, r / c))");
   }
 };
@@ -45,10 +46,11 @@ struct SgdOptions {
   bool nesterov = false;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("momentum", momentum, "decay of the sum of gradients; 0 disables it");
+    v("momentum", momentum, "decay of the running sum of gradients; 0 disables it");
     v("weight_decay", weight_decay,
-      "times the weight, added to the gradients of matrices and embeddings, not of gains and biases; 0 disables it");
-    v("nesterov", nesterov, "looks one step of the momentum ahead");
+      "L2 penalty: weight_decay * weight is added to the gradients of matrices and embeddings, not of gains and "
+      "biases; 0 disables it");
+    v("nesterov", nesterov, "use Nesterov momentum");
   }
 };
 

@@ -1,4 +1,5 @@
-// prism analyse as a user meets it: distances of runs as a table and as JSON, and one sentence for every wrong input.
+// Runs prism analyse as a user does: checks its tables, JSON and pictures, and that every wrong input gets one
+// sentence.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// A short run of the recipe with some fields changed, made once for each set of words.
+/// Trains a short run of the recipe with some fields changed. Each name is trained once.
 std::string run_with(const std::string& name, const std::vector<std::string>& words) {
   static std::map<std::string, Outcome> made;
   if (!made.contains(name)) {
@@ -177,9 +178,9 @@ TEST(AttentionDistanceInput, ThatIsWrongGetsASentence) {
 TEST(AttentionDistanceInput, OfModelsThatCannotBeComparedIsRefused) {
   const auto deeper = run_with("deeper", {"--model.schedule", "1x1,2x2"});
   expect_sentence(distance({trained(), "--against", deeper, "--data", "data"}), 2,
-                  {"as many layers", "2", "3", "deeper"});
+                  {"same number of layers", "2", "3", "deeper"});
   expect_sentence(distance({trained(), uniform_seed("1"), "--data", "data"}), 2,
-                  {"one head schedule", "1x1,2x1", "2x2", "--against"});
+                  {"same head schedule", "1x1,2x1", "2x2", "--against"});
   const auto shorter = run_with("shorter", {"--model.context", "16"});
   expect_sentence(distance({trained(), "--against", shorter, "--data", "data"}), 2, {"32", "16", "--context"});
   EXPECT_EQ(distance({trained(), "--against", shorter, "--data", "data", "--context", "16"}).status, 0);
@@ -193,8 +194,8 @@ TEST(AttentionDistanceInput, OfAnotherTokenizerIsRefused) {
             0);
   expect_sentence(distance({trained(), "--data", "wider-data"}), 2, {"tokenizer of trained", "wider-data"});
   const auto other = run_with("other", {"--data.folder", "wider-data"});
-  expect_sentence(distance({trained(), "--against", other, "--data", "data"}), 2, {"one tokenizer", "other"});
-  // Without data.json the tokenizer beside the shards tells; without either, nothing is known.
+  expect_sentence(distance({trained(), "--against", other, "--data", "data"}), 2, {"same tokenizer", "other"});
+  // Without data.json, the tokenizer beside the shards is compared.
   fs::remove(Workshop::folder() / "wider-data/data.json");
   expect_sentence(distance({trained(), "--data", "wider-data"}), 2, {"tokenizer of trained", "wider-data"});
 }
@@ -233,7 +234,7 @@ TEST(AnalyseSpectrum, AnswersWrongInputWithASentence) {
   expect_sentence(run({"analyse", "spectrum", "text.txt"}), 2, {"text.txt"});
 }
 
-/// Runs one of the analyses that read a text or shards.
+/// Runs one of the analyses.
 Outcome analyse(std::vector<std::string> words) {
   words.insert(words.begin(), "analyse");
   words.insert(words.end(), {"--threads", "1"});
@@ -248,7 +249,7 @@ TEST(AnalyseEntropy, IsShownAsATableAsLinesAndAsAPictureThatTheReportShowsToo) {
   const auto json = analyse({"entropy", trained(), "--data", "data", "--sequences", "4", "--json"});
   const auto lines = lines_of(json);
   ASSERT_EQ(lines.size(), 2u);
-  // 32 tokens: no head can spread more evenly than over all that it sees.
+  // The bound for 32 tokens: every query spreads its attention evenly over all keys that it sees.
   double most = 0;
   for (int t = 1; t <= 32; ++t) most += std::log(t) / 32;
   for (const auto& line : lines)
@@ -303,7 +304,7 @@ TEST(AnalyseNormsAndGradients, AreThoseOfTheModel) {
   ASSERT_NE(in_layer, gradients.end());
   EXPECT_EQ((*in_layer)["layer"], 0);
   EXPECT_EQ((*in_layer)["name"], "model.layers.0.self_attn.k_proj.weight");
-  // The mean over windows does not depend on how many of them go through the model together, and a text is one of them.
+  // A text works too, as a single window.
   EXPECT_EQ(analyse({"gradients", trained(), "--text", "It was the best of times."}).status, 0);
   EXPECT_NE(analyse({"norms", trained(), "text.txt"}).out.find("LM head"), std::string::npos);
 }
@@ -342,8 +343,8 @@ TEST(AnalyseCapture, OfHeadsThatDoNotTurnIsNotTakenForOneOfHeadsThatDo) {
   const auto model = run_with("still", {"--model.rotary.kind", "none", "--model.learned_positions", "true"});
   ASSERT_EQ(analyse({"capture", model, "text.txt", "--out", "still-captured"}).status, 0);
   const std::string file = "still-captured/layer0.safetensors";
-  expect_sentence(analyse({"spectrum", model, "text.txt"}), 2, {"turn with their position", "layer 0"});
-  expect_sentence(analyse({"spectrum", file, "--block-size", "8"}), 2, {"turn with their position", "layer 0"});
+  expect_sentence(analyse({"spectrum", model, "text.txt"}), 2, {"layers with a rotary encoding", "layer 0"});
+  expect_sentence(analyse({"spectrum", file, "--block-size", "8"}), 2, {"layers with a rotary encoding", "layer 0"});
   expect_sentence(run({"attend", file, "--selector", "spectral"}), 2, {"that turn", "another selector"});
   EXPECT_EQ(run({"attend", file, "--selector", "mean_pooling", "--json", "--threads", "1"}).status, 0);
 }
@@ -380,7 +381,7 @@ TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
   EXPECT_EQ(followed["document_mask"], true);
   EXPECT_EQ(unmasked["document_mask"], false);
   EXPECT_LT(followed["layers"][0]["distance"].get<double>(), unmasked["layers"][0]["distance"].get<double>());
-  expect_sentence(distance({"--against", trained()}), 2, {"trained alike", "masked", "--no-document-mask"});
+  expect_sentence(distance({"--against", trained()}), 2, {"same data.document_mask", "masked", "--no-document-mask"});
 }
 
 TEST(AnalyseReading, NamesSplitAndTextSoThatTablesAreNotMixed) {
@@ -393,7 +394,7 @@ TEST(AnalyseReading, NamesSplitAndTextSoThatTablesAreNotMixed) {
       "\"a \"b\"\"");
 }
 
-/// Makes NaN of a parameter in every checkpoint of a run.
+/// Overwrites a parameter with NaN in every checkpoint of a run.
 void ruin_weights(const fs::path& run_folder, const std::string& parameter) {
   for (const auto& entry : fs::recursive_directory_iterator(run_folder)) {
     if (entry.path().filename() != "model.safetensors") continue;

@@ -1,4 +1,4 @@
-// prism attend as a user of another language meets it: a safetensors file in, one out.
+// Runs prism attend as a program in another language would: reads a safetensors file, writes another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Float32 {
   std::vector<int64_t> shape;
 };
 
-/// A file of random values, as its format says: the header's length, the header, the data.
+/// Writes a safetensors file of random values: the header's length, the header, the data.
 void write_random(const std::string& file, const std::vector<Float32>& tensors) {
   Random random(1);
   Json header = Json::object();
@@ -43,7 +43,7 @@ void write_random(const std::string& file, const std::vector<Float32>& tensors) 
              std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + data);
 }
 
-/// Header and data of a file.
+/// Reads header and data of a safetensors file.
 std::pair<Json, std::string> read_file_of(const std::string& file) {
   const std::string whole = read_text(Workshop::folder() / file);
   uint64_t length = 0;
@@ -88,7 +88,7 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   EXPECT_NE(svg.find("<svg"), std::string::npos);
   EXPECT_NE(svg.find("spectral"), std::string::npos);
   const auto [header, data] = read_file_of("first.safetensors");
-  // The same as lists, with the blocks' sizes in the file, and as booleans, without.
+  // The mask as lists, which store the block sizes, and as booleans, which do not.
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--mask", "lists.safetensors"},
                                                 {"--mask", "first.safetensors", "--mask-blocks", "64,32"}}) {
     std::vector<std::string> all = {"attend", "qkv.safetensors", "--output", "again.safetensors"};
@@ -134,7 +134,7 @@ TEST(AttendCommand, DecidesByCostsThatAreMeasuredOnce) {
   const std::string kept = read_text(file);
   EXPECT_EQ(Json::parse(attend().out)["density"], Json::parse(first.out)["density"]);
   EXPECT_EQ(read_text(file), kept) << "not measured again";
-  // What the file says is what decides.
+  // The costs in the file decide.
   const auto density = [&](double sparse) {
     auto costs = Json::parse(kept);
     for (auto& cost : costs) {
@@ -147,7 +147,7 @@ TEST(AttendCommand, DecidesByCostsThatAreMeasuredOnce) {
   };
   EXPECT_LT(density(1e-12), 1);
   EXPECT_EQ(density(1e-6), 1);
-  // One sentence where it cannot be written.
+  // If the file cannot be written, there is one note.
   ::setenv("PRISM_CACHE", (Workshop::folder() / "qkv.safetensors").c_str(), 1);
   const auto lost = attend();
   ::unsetenv("PRISM_CACHE");
@@ -175,7 +175,7 @@ TEST(AttendCommand, TakesPositionsOfSeveralAxes) {
 }
 
 TEST(AttendCommand, TakesTheAnglesAndTheLayoutOfPairs) {
-  // Angles of base 10^4 in the file, those of another base by option: the file's count.
+  // Without angles in the file, the options count; with angles, options that set them are refused.
   write_input();
   const auto density = [&](const std::string& file, const std::vector<std::string>& more) {
     std::vector<std::string> words = {"attend",        file,    "--set",      "p=0.5", "--set",

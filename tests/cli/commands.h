@@ -1,4 +1,4 @@
-// What the tests of commands share: a run that is finished, and the sentence that a failure is.
+// Shared by the tests of commands: a finished run, and a check of error messages.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ inline Outcome run(const std::vector<std::string>& words, const std::string& inp
   return run_prism(words, Workshop::folder(), input);
 }
 
-/// A finished run, made once.
+/// The folder of a finished run, which is trained once.
 inline const std::string& trained() {
   static const std::string name = [] {
     const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "trained", "--threads", "1"});
@@ -31,7 +31,7 @@ inline std::filesystem::path last_checkpoint() {
   return Workshop::folder() / trained() / "checkpoints/step-00000016";
 }
 
-/// One sentence in brackets-operation form with the words expected in it, and no trace of a stack.
+/// Expects an error of the form "[operation] ..." with all `parts` in it, and no stack trace.
 inline void expect_sentence(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
   EXPECT_EQ(outcome.status, status) << outcome.err;
   EXPECT_TRUE(outcome.err.find('[') != std::string::npos) << outcome.err;

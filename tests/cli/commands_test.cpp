@@ -1,4 +1,5 @@
-// Every command but train as a user meets it: its help, its result, and one sentence for every wrong input.
+// Runs every command but train as a user does: checks its help, its result, and that every wrong input gets one
+// sentence.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +56,7 @@ TEST(OpenMp, SpinsBrieflyUnlessTheUserSaysOtherwise) {
 TEST(Output, ThatIsClosedIsAFailure) {
   const auto outcome = run_prism({"--version"}, Workshop::folder(), "", [] { ::close(STDOUT_FILENO); });
   expect_sentence(outcome, 1, {"standard output"});
-  // More than standard output's buffer holds.
+  // The help is larger than standard output's buffer.
   for (const char* target : {"/dev/full", "/dev/null"}) {
     const auto full = run_prism({"train", "--help"}, Workshop::folder(), "",
                                 [&] { ::dup2(::open(target, O_WRONLY), STDOUT_FILENO); });
@@ -241,7 +242,7 @@ TEST(Eval, ReportsPerplexitiesThatAgreeWithOneAnother) {
   const auto outcome = run({"eval", trained(), "--task", "perplexity", "text.txt", "--json", "--threads", "1"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = Json::parse(outcome.out);
-  EXPECT_NE(outcome.out.find("window"), std::string::npos) << "the convention stands with the figure";
+  EXPECT_NE(outcome.out.find("window"), std::string::npos) << "the convention is printed with the figure";
   const auto number = [&](const char* name) { return json[name].get<double>(); };
   EXPECT_NEAR(number("token_perplexity"), std::exp(number("nats") / number("tokens")),
               1e-9 * number("token_perplexity"));
@@ -294,7 +295,7 @@ TEST(Eval, ScoresTheFirstDocumentsIfAskedTo) {
   expect_sentence(run({"eval", trained(), "text.txt", "--documents", "-1"}), 2, {"document", "-1"});
 }
 
-/// Commands that are done in a moment, MODEL a run.
+/// Commands that finish quickly. MODEL stands for a run.
 const std::vector<std::string> kBriefCommands[] = {
     {"generate", "MODEL", "The river", "--threads", "1", "--seed", "5"},
     {"eval", "MODEL", "text.txt", "--threads", "1", "--json"},
@@ -318,7 +319,7 @@ TEST(Quiet, LeavesResultsAndFailuresAlone) {
       EXPECT_EQ(quiet.out, told.out) << words[0];
     }
   }
-  EXPECT_NE(run({"generate", trained(), "The river"}).err, "") << "without it, speeds are told";
+  EXPECT_NE(run({"generate", trained(), "The river"}).err, "") << "without --quiet, speeds are printed";
   const std::vector<std::string> train = {"train", "--recipe",       "recipe.json", "--threads",
                                           "1",     "--train.tokens", "1024",        "--out"};
   auto words = train;
@@ -333,8 +334,7 @@ TEST(Messages, ShowNoControlCharactersAndCutLongValues) {
   EXPECT_EQ(outcome.err.find('\x1b'), std::string::npos);
   const auto lines = run({"generate", "no\n[train] where", "The"});
   expect_sentence(lines, 2, {"no [train] where"});
-  EXPECT_EQ(std::count(lines.err.begin(), lines.err.end(), '\n'), 1)
-      << "a name begins no line of its own: " << lines.err;
+  EXPECT_EQ(std::count(lines.err.begin(), lines.err.end(), '\n'), 1) << "a name cannot start a new line: " << lines.err;
   const auto cut = run({"generate", trained(), "The", "--prefill", std::string(50000, 'x')});
   EXPECT_EQ(cut.status, 2);
   EXPECT_LT(cut.err.size(), 1200u) << cut.err.substr(0, 100);

@@ -1,5 +1,5 @@
-// What is no regular file in the place of one: every command that reads files names it in one sentence and waits for
-// nothing.
+// Puts pipes, sockets, devices, links and folders where commands read regular files. Every command must name the path
+// in one sentence, and must not wait.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,9 +29,10 @@ void make_socket(const fs::path& path) {
   ::close(socket);
 }
 
-/// Puts something that is no file at `path`. Its kind is what a refusal calls it.
+/// Puts something that is not a regular file at `path`.
 using Maker = std::function<void(const fs::path& path)>;
 
+/// Makers by the word that error messages use for the kind.
 const std::map<std::string, Maker>& odd_files() {
   static const std::map<std::string, Maker> makers = {
       {"a pipe", [](const fs::path& path) { EXPECT_EQ(::mkfifo(path.c_str(), 0666), 0); }},
@@ -44,7 +45,7 @@ const std::map<std::string, Maker>& odd_files() {
 
 struct OddFile {
   const char* title;
-  std::vector<std::string> words;  ///< of which ODD is the name of the odd file
+  std::vector<std::string> words;  ///< ODD stands for the odd file's name
   bool takes_folders = false;
 
   friend std::ostream& operator<<(std::ostream& out, const OddFile& file) { return out << file.title; }
@@ -89,8 +90,8 @@ INSTANTIATE_TEST_SUITE_P(OfACommand, OddInput, testing::ValuesIn(kReaders),
 
 struct OddPart {
   const char* title;
-  std::string copied, part;        ///< a folder of the workshop, and the file in it that is replaced
-  std::vector<std::string> words;  ///< of which COPY is the folder
+  std::string copied, part;        ///< a folder of the workshop, and the file to replace in its copy
+  std::vector<std::string> words;  ///< COPY stands for the copied folder
 
   friend std::ostream& operator<<(std::ostream& out, const OddPart& row) { return out << row.title; }
 };

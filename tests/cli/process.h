@@ -1,4 +1,4 @@
-// Runs the prism program as a user would: words in, exit status and both streams out.
+// Runs the prism program as a user would, and returns its exit status and both output streams.
 #pragma once
 
 #include <fcntl.h>
@@ -36,8 +36,8 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// A prism process whose streams go to files in `folder`.
-/// @param prepare  runs in the child before exec, e.g. to set limits.
+/// Starts prism with its streams in files in `folder`.
+/// @param prepare  called in the child before exec, e.g. to set limits.
 inline pid_t start_prism(const std::vector<std::string>& words, const std::filesystem::path& folder,
                          const std::function<void()>& prepare = {}) {
   const pid_t child = ::fork();
@@ -70,7 +70,7 @@ inline Outcome run_prism(const std::vector<std::string>& words, const std::files
   return wait_for(start_prism(words, folder, prepare), folder);
 }
 
-/// A small corpus, tokenizer, token shards and recipe, made once by the program itself.
+/// A folder with a small corpus, tokenizer, token shards and recipe, made once by the program itself.
 class Workshop {
  public:
   static const std::filesystem::path& folder() {

@@ -1,4 +1,4 @@
-// A run that was stopped, however, ends in the same bits as one that was not.
+// A run that was stopped, in whatever way, ends in the same bits as an uninterrupted run.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// records.jsonl without what a clock or the memory says, and without when the run was resumed.
+/// The lines of records.jsonl without times, memory use, and the records of resuming.
 std::vector<std::string> timeless_records(const fs::path& run) {
   std::vector<std::string> lines;
   std::ifstream file(run / "records.jsonl");
@@ -30,7 +30,7 @@ std::vector<std::string> timeless_records(const fs::path& run) {
   return lines;
 }
 
-/// Empty where there is none.
+/// The newest checkpoint of a run; empty if it has none.
 fs::path newest_checkpoint_of(const fs::path& run) {
   fs::path last;
   std::error_code none;
@@ -71,7 +71,7 @@ TEST_P(ResumeThreads, AfterATermSignalEqualsTheUninterruptedRun) {
   EXPECT_EQ(resumed.status, 0) << resumed.err;
   expect_equal_runs(shop / "whole", shop / "stopped");
   const auto records = read_text(shop / "stopped/records.jsonl");
-  EXPECT_NE(records.find("\"kind\":\"resume\""), std::string::npos) << "says on which machine it went on";
+  EXPECT_NE(records.find("\"kind\":\"resume\""), std::string::npos) << "resuming records the machine";
   const auto again = run_prism(resume("stopped", GetParam()), shop);
   EXPECT_EQ(again.status, 0);
   EXPECT_EQ(read_text(shop / "stopped/records.jsonl"), records) << "resuming a finished run changes nothing";
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(OneAndTwo, ResumeThreads, testing::Values("1", "2"));
 
 TEST(Resume, AfterTermSignalsInValidationEqualsTheUninterruptedRun) {
   const auto& shop = Workshop::folder();
-  // Validation after every step takes most of the time, so that most signals come in it.
+  // Validation after every step takes most of the time, so most signals arrive during validation.
   const auto begin = [&](const std::string& out) {
     auto words = train(out, "10k");
     words.insert(words.end(), {"--train.eval_every_tokens", "1", "--train.log_steps", "1"});
@@ -126,7 +126,8 @@ TEST(Resume, AfterTermSignalsInValidationEqualsTheUninterruptedRun) {
     ::kill(child, SIGTERM);
     const auto outcome = wait_for(child, shop);
     if (outcome.status == 0) break;
-    ASSERT_TRUE(outcome.status == 1 || outcome.status == 128 + SIGTERM) << outcome.err;  // before or after it listens
+    ASSERT_TRUE(outcome.status == 1 || outcome.status == 128 + SIGTERM)
+        << outcome.err;  // the signal came after or before prism handles signals
     stops += outcome.status == 1;
   }
   EXPECT_GT(stops, 0);
@@ -157,7 +158,7 @@ TEST(SlowResume, AfterTwentyKillsEqualsTheUninterruptedRun) {
     const bool begun = fs::exists(shop / "killed/recipe.json");
     const fs::path before = newest_checkpoint_of(shop / "killed");
     const pid_t child = start_prism(begun ? resume("killed") : train("killed", tokens), shop);
-    // Every other time at any moment from before the first line of main() on; else some time behind a new checkpoint.
+    // Even attempts are killed at a random time after the start, maybe before main(); odd ones after a new checkpoint.
     if (attempt % 2 == 0) {
       ::usleep(100000 + random() % 900000);
     } else {

@@ -1,4 +1,4 @@
-// Ctrl-C and its kin: long work ends soon, in one sentence, and leaves nothing half-made.
+// After Ctrl-C or SIGTERM, long work ends soon, with one sentence, and leaves nothing unfinished.
 #include <gtest/gtest.h>
 
 #include "tests/cli/commands.h"
@@ -9,7 +9,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A pipe into which nobody writes, as the standard input of a child.
+/// A pipe that nobody writes to, for the standard input of a child.
 class SilentInput {
  public:
   SilentInput() {
@@ -21,7 +21,7 @@ class SilentInput {
   SilentInput(const SilentInput&) = delete;
   SilentInput& operator=(const SilentInput&) = delete;
 
-  /// To be called in the child.
+  /// Makes it standard input. Call it in the child.
   void take() const {
     ::dup2(ends_[0], STDIN_FILENO);
     ::close(ends_[1]);

@@ -1,4 +1,4 @@
-// prism sweep as a user meets it: finished, interrupted, called again, and one sentence for every wrong input.
+// Runs prism sweep as a user does: to its end, interrupted, and again. Every wrong input gets one sentence.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void write_sweep(const std::string& name, const std::string& more) {
                                             more + "}");
 }
 
-/// What the runs below a folder recorded, without times.
+/// The records of the runs in a folder, without times and memory use.
 std::string untimed_records(const std::string& out) {
   std::string kept;
   for (const char* name : {"uniform-seed1", "uniform-seed2", "progressive-seed1", "progressive-seed2"}) {
@@ -55,7 +55,7 @@ TEST(Sweep, TrainsEveryArmWithEverySeedAndComparesThem) {
     EXPECT_TRUE(fs::exists(Workshop::folder() / "kept" / name / "recipe.json")) << name;
   }
   EXPECT_TRUE(fs::exists(Workshop::folder() / "runs/sweep/report.html"));
-  // From the records alone, in a folder without runs.
+  // Compares from the records alone, in a folder without runs.
   const auto again = run({"sweep", "sweep.json", "--out", "elsewhere", "--records", "kept", "--json"});
   EXPECT_EQ(again.status, 0) << again.err;
   std::istringstream lines(again.out);
@@ -69,7 +69,7 @@ TEST(Sweep, TrainsEveryArmWithEverySeedAndComparesThem) {
   EXPECT_LT(arms[1]["low"].get<double>(), arms[1]["high"].get<double>());
   EXPECT_FALSE(fs::exists(Workshop::folder() / "elsewhere/uniform-seed1"));
   EXPECT_TRUE(fs::exists(Workshop::folder() / "elsewhere/report.md"));
-  // One of them as a version recorded it that knew fewer fields: still a seed of the same experiment.
+  // A recipe of an earlier version with fewer fields is still a seed of the same experiment.
   const auto file = Workshop::folder() / "kept/uniform-seed1/recipe.json";
   auto recipe = Json::parse(read_text(file));
   EXPECT_EQ(recipe["train"].erase("recompute"), 1u);
@@ -148,7 +148,7 @@ TEST(Sweep, SaysWhichRunDivergedWhereAndDoesNotRunItAgain) {
             std::string::npos);
   EXPECT_EQ(run(words).out, outcome.out);
   EXPECT_NE(outcome.err.find("2 runs, 1 diverged, 0 failed"), std::string::npos) << outcome.err;
-  // Resumed since, with more luck: the copy that diverged does not hide it.
+  // If the run has since been resumed and has finished, the diverged copy does not hide that.
   const auto folder = Workshop::folder() / "runs/diverges/bad-seed1";
   auto text = read_text(folder / "records.jsonl");
   text.replace(text.find("\"kind\":\"diverged\""), 17, "\"kind\":\"end\"");

@@ -1,4 +1,4 @@
-// prism tokenizer as a user meets it: results on standard output, one sentence for every wrong input.
+// Runs prism tokenizer as a user does: results go to standard output, and every wrong input gets one sentence.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ class TokenizerCommand : public testing::Test {
     words.insert(words.begin(), "tokenizer");
     return run_prism(words, folder_.path(), input);
   }
-  /// One sentence with all of `parts` in it, nothing on standard output, the given status.
+  /// Expects one sentence with all `parts` in it, nothing on standard output, and the given status.
   void expect_refused(const Outcome& outcome, int status, const std::vector<std::string>& parts) const {
     EXPECT_EQ(outcome.status, status) << outcome.err;
     EXPECT_EQ(outcome.out, "");
@@ -69,7 +69,7 @@ TEST_F(TokenizerCommand, CountsTheTextOfAPackedFileUnpacked) {
 TEST_F(TokenizerCommand, ReplacesAFileOnlyWhenForced) {
   const std::string before = read_text(path("made/tokenizer.json"));
   expect_refused(run({"train", "text.txt", "--vocab-size", "270", "--out", "made"}), 2,
-                 {"made/tokenizer.json exists", "--force"});
+                 {"found made/tokenizer.json", "--force"});
   EXPECT_EQ(read_text(path("made/tokenizer.json")), before);
   EXPECT_EQ(run({"train", "text.txt", "--vocab-size", "270", "--out", "made", "--force"}).status, 0);
   EXPECT_NE(read_text(path("made/tokenizer.json")), before);
@@ -91,7 +91,7 @@ TEST_F(TokenizerCommand, BringsBytesThatAreNoTextThroughAPipe) {
   for (int i = 0; i < 600; ++i) bytes += static_cast<char>(i * 7);
   const auto ids = run({"encode", "--tokenizer", "made"}, bytes);
   EXPECT_EQ(run({"decode", "--tokenizer", "made"}, ids.out).out, bytes);
-  // What elsewhere says how a file is packed or written is here bytes like all others.
+  // Byte order marks and signatures of compressed files are bytes like all others here.
   using namespace std::string_literals;
   for (const auto& start : {"\xEF\xBB\xBF"s, "\x1F\x8B\x08"s, "\xFD\x37zXZ\0"s, "\x28\xB5\x2F\xFD"s}) {
     const std::string text = start + "The lamp";
@@ -144,7 +144,7 @@ TEST_F(TokenizerCommand, RefusesTrainingInputThatCannotBe) {
   expect_refused(run({"train", "text.txt", "--pattern", "", "--out", "x"}), 2, {"pattern"});
   expect_refused(run({"train", "text.txt", "--threads", "-1", "--out", "x"}), 2, {"--threads"});
   expect_refused(run({"train", "text.txt", "--out", ""}), 2, {"--out"});
-  EXPECT_FALSE(std::filesystem::exists(path("x"))) << "nothing is left of a failure";
+  EXPECT_FALSE(std::filesystem::exists(path("x"))) << "a failure leaves nothing";
 }
 
 TEST_F(TokenizerCommand, RefusesAnOutputThatCannotBeWrittenBeforeItTrains) {

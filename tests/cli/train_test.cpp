@@ -1,4 +1,4 @@
-// prism train as a user meets it: its results, resuming, and one sentence for every wrong input.
+// Runs prism train as a user does: checks its results and resuming, and that every wrong input gets one sentence.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -82,7 +82,7 @@ TEST(Train, RefusesAStateThatIsNotTheRuns) {
   state["threads"] = -3;
   refuse(last, state.dump(), {"threads within 0-1024", "-3"});
   refuse(last, read_text(run_folder / "checkpoints/step-00000012/state.json"), {"step 12"});
-  // Places may change.
+  // The data may move to another folder.
   fs::copy(Workshop::folder() / "data", Workshop::folder() / "moved_data", fs::copy_options::recursive);
   recipe["seed"] = 3;
   recipe["data"]["folder"] = "moved_data";
@@ -99,7 +99,7 @@ TEST(Train, RefusesDataWithFewerWindowsThanAStep) {
 }
 
 TEST(Train, RefusesActivationsThatCannotFitBeforeTheFirstStep) {
-  // 8,000 rows of 32 tokens, whose hidden features alone are 2 x 2 x 100,000 x 3 bytes a token.
+  // 8,000 rows of 32 tokens. The hidden features alone take 2 x 2 x 100,000 x 3 bytes per token.
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--train.tokens", "1000G", "--data.stride",
                        "1", "--train.batch_rows", "8000", "--model.ffn_width", "100000"}),
                   2, {"activations", "train.batch_rows", "train.recompute"});
@@ -122,11 +122,11 @@ TEST(Train, RecordsTheLossOfWholeTextsDocumentByDocument) {
   EXPECT_NEAR(nats, found["nats"].get<double>(), 1e-6 * nats);
   const auto eval =
       Json::parse(run({"eval", "final", "text.txt", "--separator", "\\n\\n", "--threads", "1", "--json"}).out);
-  EXPECT_NEAR(eval["nats"].get<double>(), nats, 1e-9 * nats) << "the weights that the run ends with";
+  EXPECT_NEAR(eval["nats"].get<double>(), nats, 1e-9 * nats) << "texts are scored with the run's final weights";
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--final",
                        R"({"texts": [{"name": "all", "files": ["absent.txt"]}]})"}),
                   2, {"absent.txt"});
-  // Read before training begins, not behind it.
+  // Texts are read before training begins, not after it.
   write_text(Workshop::folder() / "damaged.txt", "sound, then \xFF\xFE");
   write_text(Workshop::folder() / "empty.txt", "");
   for (const char* name : {"damaged.txt", "empty.txt", "-"}) {
@@ -202,7 +202,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"train", "--recip", "recipe.json", "--out", "never"}), 2, {"did you mean --recipe?"});
   expect_sentence(train({"word"}), 2, {"found word", "--help"});
   expect_sentence(train({"--set", "seed"}), 2, {"FIELD=VALUE", "train.tokens=4M"});
-  EXPECT_FALSE(fs::exists(Workshop::folder() / "never")) << "a recipe that is refused leaves nothing";
+  EXPECT_FALSE(fs::exists(Workshop::folder() / "never")) << "a refused recipe leaves nothing";
 }
 
 TEST(TrainRecipe, WithAnUnknownFieldOrBothFormsIsRefused) {
@@ -229,7 +229,7 @@ TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
   expect_sentence(run({"train", "--out", trained(), "--resume", "--train.tokens", "9k"}), 2, {"keeps its recipe"});
 
   const auto& shop = Workshop::folder();
-  TemporaryFolder other;  // streams of the first process
+  TemporaryFolder other;  // for the streams of the first process
   const pid_t first =
       start_prism({"train", "--recipe", (shop / "recipe.json").string(), "--out", (shop / "busy").string(),
                    "--data.folder", (shop / "data").string(), "--train.tokens", "100M", "--threads", "1"},
@@ -280,7 +280,7 @@ TEST(TrainDisk, ThatIsFullLeavesTheLastCheckpointWhole) {
   const auto& shop = Workshop::folder();
   ASSERT_EQ(
       run({"train", "--recipe", "recipe.json", "--out", "full", "--threads", "1", "--train.tokens", "1024"}).status, 0);
-  // Files may not grow beyond 20 kB from now on: the records fit, weights do not.
+  // Files may not grow beyond 20 kB: the records fit, the weights do not.
   const auto outcome =
       run_prism({"train", "--recipe", "recipe.json", "--out", "full2", "--threads", "1"}, shop, "", [] {
         const struct rlimit limit { 20000, 20000 };
@@ -290,7 +290,7 @@ TEST(TrainDisk, ThatIsFullLeavesTheLastCheckpointWhole) {
   for (const auto& entry : fs::recursive_directory_iterator(shop / "full2"))
     EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
   EXPECT_EQ(run({"train", "--out", "full2", "--resume", "--threads", "1"}).status, 0)
-      << "goes on when there is space again";
+      << "resumes once there is space again";
 }
 
 TEST(StandardError, ThatIsFullOrClosedStopsNothing) {
@@ -311,7 +311,7 @@ TEST(StandardError, ThatIsFullOrClosedStopsNothing) {
 }
 
 TEST(StandardError, ThatNobodyReadsAnyMoreDoesNotKeepASignalFromSaving) {
-  // Ctrl-C in `prism train 2>&1 | tee log` ends the tee too.
+  // Ctrl-C in `prism train 2>&1 | tee log` also ends tee.
   const auto& shop = Workshop::folder();
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
@@ -378,7 +378,7 @@ TEST(ResumeCommand, MayRepeatTheRecipeButNotChangeIt) {
     return run(words);
   };
   EXPECT_EQ(resume({"--threads", "1"}).status, 0);
-  EXPECT_EQ(resume({"--train.tokens", "4096"}).status, 0) << "and with as many threads as the run began with";
+  EXPECT_EQ(resume({"--train.tokens", "4096"}).status, 0) << "with the number of threads that the run began with";
   expect_sentence(resume({"--train.tokens", "8192"}), 2, {"train/tokens", "start a new run"});
   expect_sentence(resume({"--model.schedule", "2x2"}), 2, {"model/layers"});
   expect_sentence(run({"train", "--out", trained(), "--resume", "--seed", "4"}), 2, {"seed", "keeps its recipe"});
@@ -474,7 +474,7 @@ TEST(TrainData, MayBeShardsFromElsewhereWithoutDataJsonOrTokenizer) {
   const auto outcome = run(sized);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("validation loss"), std::string::npos) << outcome.out;
-  sized.back() = "200";  // fewer than the shards' tokens
+  sized.back() = "200";  // too few for the token ids in the shards
   sized[4] = "too-few";
   expect_sentence(run(sized), 2, {"0-199"});
 }
@@ -492,7 +492,7 @@ TEST(Resume, NeedsTheRunAndItsTokensAsTheyWere) {
             0);
   const auto shard = shop / "changed/train_000000.bin";
   std::string bytes = read_text(shard);
-  std::reverse(bytes.begin() + 1024, bytes.end());  // as many tokens, others
+  std::reverse(bytes.begin() + 1024, bytes.end());  // the same number of tokens, but others
   for (size_t i = 1024; i + 1 < bytes.size(); i += 2) std::swap(bytes[i], bytes[i + 1]);
   const std::string before = read_text(shard);
   write_text(shard, bytes);
