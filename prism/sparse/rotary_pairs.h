@@ -33,9 +33,9 @@ RotaryPairs interleaved_pairs(int64_t head_dim, std::span<const double> angles);
 /// Assigns pairs to the axes of multi-dimensional positions, e.g. in images (M-RoPE).
 struct AxisSections {
   std::vector<int64_t> pairs;  ///< of each axis; their sum is the number of pairs
-  bool interleaved =
-      false;  ///< true (Qwen3-VL): pair j turns with axis j mod 3 while that axis has pairs left, then
-              ///< with axis 0; false (Qwen2-VL): the first pairs turn with axis 0, the next with axis 1, ...
+  /// true (Qwen3-VL): pair j turns with axis j mod 3 while that axis has pairs left, then with axis 0.
+  /// false (Qwen2-VL): the first pairs turn with axis 0, the next with axis 1, ...
+  bool interleaved = false;
 };
 
 /// Angle per token of each pair if positions advance by steps[i] along axis i from one token to the next. Text advances
