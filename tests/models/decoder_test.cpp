@@ -217,7 +217,7 @@ TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
             std::string::npos);
   EXPECT_NE(rejects([](ModelConfig& c) {
               for (auto& layer : c.layers) layer.heads = layer.kv_heads = 16, layer.head_dim = 0;
-            }).find("even width"),
+            }).find("even head width"),
             std::string::npos);
 }
 
