@@ -111,7 +111,7 @@ class AutoSelector : public Selector {
     std::vector<std::string> notes;
     for (const auto& shape : unknown_)
       notes.push_back(fmt::format(
-          "auto: no costs are known for heads of width {} in {} with blocks of {} x {} tokens; attention of such "
+          "auto: no costs are known for heads {} wide in {} with blocks of {} x {} tokens; attention of such "
           "heads is dense.",
           shape.head_dim, c10::toString(shape.type), shape.query_block, shape.key_block));
     return notes;

@@ -47,7 +47,7 @@ class SpectralSelector : public Selector {
     PRISM_CHECK(options.bands == "paper" || options.bands == "auto", "spectral",
                 "bands: expected paper or auto; found \"{}\"; choose one of these.", options.bands);
     PRISM_CHECK(options.bands == "paper" || (options.high_dims == 0 && options.low_dims == 0), "spectral",
-                "expected high_dims and low_dims only with bands=paper; found them with auto; leave out one.");
+                "expected high_dims and low_dims only with bands=paper; found them with auto; leave one out.");
     for (const auto& [name, count] :
          {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
       PRISM_CHECK(count >= 0, "spectral", "{}: expected at least 0; found {}; raise it.", name, count);
