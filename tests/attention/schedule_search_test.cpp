@@ -39,7 +39,7 @@ TEST(ProposeSchedules, KeepsTheRulesAndProposesEachOnce) {
 }
 
 TEST(ProposeSchedules, CountsAsMuchAsCombinatoricsSay) {
-  // Heads before the base: 1, 2, 3, 4, 6, 8. Lengths of one stage: 2 to 6; of two: 6 ways; of three: one.
+  // Head counts before the base: 1, 2, 3, 4, 6, 8. Lengths: of one stage 2 to 6, of two 6 combinations, of three one.
   EXPECT_EQ(proposed({.d_model = 192, .layers = 12, .base_heads = 12}).size(), 6u * 5 + 15 * 6 + 20);
   EXPECT_EQ(proposed({.d_model = 192, .layers = 12, .base_heads = 12, .first_heads = {3}, .most_stages = 2}).size(),
             5u);
