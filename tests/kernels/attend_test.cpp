@@ -157,7 +157,7 @@ class Attend : public testing::TestWithParam<std::tuple<Case, AttentionBackend>>
 TEST_P(Attend, EqualsTheDefinition) {
   const auto& [c, backend] = GetParam();
   const auto input = make_input(c);
-  if (!serves(input, backend)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!serves(input, backend)) GTEST_SKIP() << "no flash kernels for this processor";
   const auto output = attend(input, backend);
   const auto truth = loop_over_everything(input);
   ASSERT_EQ(output.out_BTHE.sizes(), truth.out_BTHE.sizes());
@@ -172,7 +172,7 @@ TEST_P(Attend, ExceedsTheToleranceWhenOneKeyIsDropped) {
   const auto& [c, backend] = GetParam();
   if (c.keys < 2) GTEST_SKIP() << "needs a second key";
   const auto input = make_input(c);
-  if (!serves(input, backend)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!serves(input, backend)) GTEST_SKIP() << "no flash kernels for this processor";
   auto faulty = input;
   faulty.kv.k_BGSD = input.kv.k_BGSD.clone();
   // The key at the first query's position, which some query sees with any mask.
@@ -269,7 +269,7 @@ TEST(AttendFlash, SendsTheGradientsOfTheReference) {
                         Case{.queries = 9, .keys = 30, .head_dim = 16, .lengths = true},
                         Case{.queries = 33, .keys = 33, .head_dim = 8, .documents = true, .kept = true}}) {
     const auto input = make_input(c);
-    if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+    if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
     torch::manual_seed(2);
     const auto weight = torch::randn({c.batch, c.queries, c.heads, c.head_dim});
     const auto gradients = [&](AttentionBackend backend) {
@@ -289,7 +289,7 @@ TEST(AttendFlash, SendsTheGradientsOfTheReference) {
 TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
   const Case c{.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2};
   auto input = make_input(c);
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   const auto clean = attend(input, AttentionBackend::flash).out_BTHE;
   input.q_BTHD = input.q_BTHD.clone();
   input.q_BTHD[0][7][1][3] = std::numeric_limits<float>::quiet_NaN();
@@ -303,7 +303,7 @@ TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
 TEST(AttendFlash, DecodingReadsNoKeyBehindTheLength) {
   constexpr int64_t kLength = 601;
   auto input = make_input({.batch = 1, .queries = 3, .keys = 1200, .heads = 4, .groups = 2});
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   auto shorter = input;
   for (auto member : {&KeyValues::k_BGSD, &KeyValues::v_BGSE}) {
     input.kv.*member = (input.kv.*member).clone();
@@ -318,7 +318,7 @@ TEST(AttendFlash, DecodingReadsNoKeyBehindTheLength) {
 
 TEST(AttendFlash, APaddedQueryThatIsNanHarmsNoGradient) {
   auto input = make_input({.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2});
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   input.q_lengths_B = torch::tensor({15}, torch::kInt);
   input.kv_lengths_B = torch::tensor({15}, torch::kInt);
   const auto gradients = [&](double padding) {
@@ -337,7 +337,7 @@ TEST(AttendFlash, APaddedQueryThatIsNanHarmsNoGradient) {
 
 TEST(AttendFlash, ServesHalfPrecision) {
   auto input = make_input({.type = torch::kHalf});
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   const auto out = attend(input).out_BTHE;
   EXPECT_EQ(out.scalar_type(), torch::kHalf);
   EXPECT_LE((out.to(torch::kDouble) - loop_over_everything(input).out_BTHE).abs().max().item<double>(), 4e-3);
