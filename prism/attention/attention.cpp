@@ -20,7 +20,7 @@ Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config
               "layer {}: expected kv_heads that divide heads; found {} heads of width {} with {} kv_heads; choose a "
               "divisor of heads.",
               index, config.heads, config.head_dim, config.kv_heads);
-  PRISM_ASSERT(config.output_projection || !config.output_bias, "attention", "layer {}: a bias of no projection",
+  PRISM_ASSERT(config.output_projection || !config.output_bias, "attention", "layer {}: a bias without a projection",
                index);
   const int64_t q_width = config.heads * config.head_dim, kv_width = config.kv_heads * config.head_dim;
   qkv = Linear({.in = d_model,
@@ -73,7 +73,7 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
   if (context.cache != nullptr) {
     PRISM_CHECK(
         !context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
-        "expected whole rows of one document with a cache; found documents or lengths; leave the cache out for them.");
+        "expected rows of one document without padding with a cache; found documents or lengths; leave out the cache.");
     input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
   }
   input.documents_BS = context.documents_BT;

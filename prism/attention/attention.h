@@ -1,5 +1,5 @@
-// Multi-head attention of one layer: fused projection, norms of queries and keys where wanted, rotation, attend(),
-// output projection.
+// Multi-head attention of one layer: fused QKV projection, optional QK-norm, rotary encoding, attend(), output
+// projection.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace prism {
 
 class Attention {
  public:
-  /// @param norm_eps  of the norms of queries and keys.
-  /// @param index     which layer this is, for the cache.
+  /// @param norm_eps  epsilon of the QK-norms.
+  /// @param index     index of this layer, for the cache.
   /// @param rotary    shared by all layers of a model.
   /// @throws InputError if kv_heads does not divide heads.
   Attention(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
@@ -26,19 +26,19 @@ class Attention {
   void visit(WeightVisitor& v) const;
 
   Linear qkv;              ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
-  Linear out;              ///< [d_model, heads head_dim]; none without an output projection
-  RmsNorm q_norm, k_norm;  ///< [head_dim], of each head alone; none without qk_norm (arXiv 2010.04245, with RMSNorm and
-                           ///< a gain a feature)
+  Linear out;              ///< [d_model, heads head_dim]; empty unless output_projection
+  RmsNorm q_norm, k_norm;  ///< [head_dim], applied to each head; empty unless qk_norm (arXiv 2010.04245, but with
+                           ///< RMSNorm and one gain per feature)
 
  private:
-  /// Fused rows with their queries and keys normed.
+  /// Normalises the queries and keys in the fused rows.
   torch::Tensor norm_heads(const torch::Tensor& fused_BTF) const;
-  /// With those turned to their positions, where this layer turns them.
+  /// Rotates the queries and keys in the fused rows to their positions, if this layer is rotary.
   torch::Tensor turn(const torch::Tensor& fused_BTF, const ForwardContext& context) const;
 
   LayerConfig config_;
   size_t index_;
-  std::shared_ptr<const RotaryPairs> pairs_;  ///< what a Prefill is told of the rotation
+  std::shared_ptr<const RotaryPairs> pairs_;  ///< description of the rotation, for Prefill
   std::shared_ptr<RotaryCache> rotary_;
 };
 

@@ -1,4 +1,4 @@
-// What layers add to the loss while a model trains.
+// Auxiliary loss terms that layers add during training.
 //
 //   Auxiliary auxiliary(/*progress=*/0.25);
 //   context.auxiliary = &auxiliary;
@@ -10,16 +10,16 @@
 
 namespace prism {
 
-/// Collects the terms of one forward pass. Where layers are recomputed, their terms are too, and count once.
+/// Collects the terms of one forward pass. If layers are recomputed in the backward pass, their terms still count once.
 class Auxiliary {
  public:
-  /// @param progress  share of the training that is done, t / T, 0..1, for terms and noise that change with it.
+  /// @param progress  training progress t / T, 0..1, for terms and noise that depend on it.
   explicit Auxiliary(double progress) : progress_(progress) {}
 
   double progress() const { return progress_; }
-  /// @param term  scalar; gradients flow through it.
+  /// @param term  differentiable scalar.
   void add(const torch::Tensor& term) { loss_ = loss_.defined() ? loss_ + term : term; }
-  /// The sum of all terms; undefined: no layer added one.
+  /// The sum of all terms; undefined if no layer added one.
   const torch::Tensor& loss() const { return loss_; }
 
  private:

@@ -12,7 +12,7 @@ ForwardContext on_device(const ForwardContext& context, const torch::Device& dev
 }
 
 torch::Tensor positions_in_documents(const torch::Tensor& documents_BT) {
-  // Distance to the last place at or before t where a document starts.
+  // The position is the distance from the last document start at or before t.
   const auto index_T = at::arange(documents_BT.size(1), torch::kLong);
   const auto starts_BT = at::ones_like(documents_BT, torch::kBool);
   starts_BT.narrow(1, 1, documents_BT.size(1) - 1)

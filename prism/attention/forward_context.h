@@ -1,4 +1,4 @@
-// What a forward pass knows besides its tokens.
+// Everything a forward pass takes besides its tokens.
 #pragma once
 
 #include "prism/attention/auxiliary.h"
@@ -12,20 +12,20 @@ class Prefill;
 // B batch, T positions of this call
 struct ForwardContext {
   torch::Tensor positions_BT;      ///< int64; undefined: consecutive, after the cache's
-  torch::Tensor documents_BT;      ///< int32, never falling: attention stays inside a document; undefined: one document
+  torch::Tensor documents_BT;      ///< int32 ids, non-decreasing; attention stays inside a document; undefined: one
   torch::Tensor lengths_B;         ///< int32, valid tokens of each row, the rest is padding; undefined: all
-  KvCache* cache = nullptr;        ///< the past, extended by this call; null: none
-  Prefill* prefill = nullptr;      ///< computes a prompt's attention, sparse perhaps; null, as in decoding: attend()
-  int64_t prompt_length = 0;       ///< positions of the prompt that this call is a chunk of; 0: it ends with this call
-  Auxiliary* auxiliary = nullptr;  ///< what layers add to the loss; null: the model is not being trained
-  Probe* probe = nullptr;          ///< looks at what every layer has; null: none
+  KvCache* cache = nullptr;        ///< earlier keys and values, extended by this call; null: none
+  Prefill* prefill = nullptr;      ///< computes a prompt's attention, possibly sparse; null (as in decoding): attend()
+  int64_t prompt_length = 0;       ///< length of the prompt that this call is a chunk of; 0: it ends with this call
+  Auxiliary* auxiliary = nullptr;  ///< collects auxiliary loss terms; null: the model is not being trained
+  Probe* probe = nullptr;          ///< observes every layer; null: none
   AttentionBackend backend = AttentionBackend::automatic;
 };
 
-/// The same with its tensors on a device.
+/// A copy of the context with its tensors on `device`.
 ForwardContext on_device(const ForwardContext& context, const torch::Device& device);
 
-/// Positions that start again at 0 in every document. @param documents_BT  int32, never falling.
+/// Positions that restart at 0 in every document. @param documents_BT  int32, non-decreasing.
 torch::Tensor positions_in_documents(const torch::Tensor& documents_BT);
 
 }  // namespace prism

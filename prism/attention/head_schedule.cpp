@@ -8,7 +8,7 @@
 namespace prism {
 namespace {
 
-constexpr int64_t kMost = 4096;  ///< layers, and heads of one
+constexpr int64_t kMost = 4096;  ///< layers, and heads of a layer
 
 int64_t parse_count(std::string_view text, std::string_view part) {
   int64_t value = 0;
@@ -34,7 +34,7 @@ std::vector<Stage> stages_of(const HeadSchedule& schedule) {
   return stages;
 }
 
-/// "4 and 6": the divisors of d_model next to `heads`.
+/// Names the divisors of d_model nearest to `heads`, e.g. "4 and 6".
 std::string nearest_divisors(int64_t heads, int64_t d_model) {
   int64_t below = std::min(heads, d_model), above = heads;
   while (below > 1 && d_model % below != 0) --below;

@@ -15,7 +15,7 @@ int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, i
 KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type,
                  const torch::Device& device)
     : capacity_(capacity) {
-  // One piece for all layers, so that small ones share the huge pages.
+  // One allocation for all layers, so that small layers share huge pages.
   const int64_t values = batch * kv_cache_bytes(layers, capacity, /*element_bytes=*/1);
   const torch::Tensor all = device.is_cpu() ? empty_in_huge_pages(values, type)
                                             : torch::empty({values}, torch::TensorOptions(device).dtype(type));
@@ -38,7 +38,7 @@ KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch
   PRISM_CHECK(end <= capacity_, "kv_cache",
               "expected at most {} positions; found {}; make the cache longer or the text shorter.", capacity_, end);
   PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_BGTD.requires_grad(), "kv_cache",
-               "keys that need gradients, in a cache");
+               "keys that require gradients cannot be cached");
   auto& store = layers_.at(layer);
   store.k_BGSD.narrow(2, length_, tokens).copy_(k_BGTD);
   store.v_BGSD.narrow(2, length_, tokens).copy_(v_BGTD);

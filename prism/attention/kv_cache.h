@@ -1,7 +1,7 @@
-// Keys and values of the positions already computed, layer by layer, as wide as each layer's heads.
+// Key/value cache. Each layer has its own number and width of heads.
 //
 //   KvCache cache(config.layers, /*batch=*/1, /*capacity=*/1024, torch::kBFloat16);
-//   context.cache = &cache;     // the layers append; the model advances when all have
+//   context.cache = &cache;     // each layer appends; then the model advances the cache
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace prism {
 
 class SelectorState;
 
-/// Bytes of keys and values for `tokens` positions over all layers.
+/// Bytes of keys and values of `tokens` positions in all layers.
 int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
 
 class KvCache {
@@ -25,16 +25,16 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
-  /// Stores one layer's new keys [B, G, T, D] and values and returns all of the layer's, new ones included.
-  /// @throws InputError when the capacity is exceeded.
+  /// Stores new keys [B, G, T, D] and values of one layer. Returns all keys and values of the layer, new ones included.
+  /// @throws InputError if the capacity is exceeded.
   KeyValues append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD);
-  /// Makes the `tokens` appended positions part of the past; called once all layers have appended.
+  /// Adds the `tokens` appended positions to length(). Call it once all layers have appended.
   void advance(int64_t tokens);
-  /// Forgets all positions from `length` on.
+  /// Drops all positions from `length` on.
   void truncate(int64_t length);
 
   int64_t length() const { return length_; }
-  /// What a layer's selector keeps of the past, which is forgotten with it; null until the selector puts it there.
+  /// The state of a layer's selector, which is truncated together with the cache; null until the selector sets it.
   std::unique_ptr<SelectorState>& selector_state(size_t layer) { return layers_.at(layer).selector_state; }
 
  private:

@@ -1,4 +1,4 @@
-// What one layer is made of. A model is a list of these: nothing asks for "the" head count of a model.
+// Configuration of one layer. A model is a list of layers, so no code reads "the" head count of a model.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace prism {
 
-/// A new field is a member and a line of visit_common(): recipes, their shorthand and config.json follow.
+/// To add a field, add a member and a line in visit_common(). Recipes, their shorthand and config.json then have it
+/// too.
 struct LayerConfig {
   int64_t heads = 0, kv_heads = 0, head_dim = 0;
   RotaryConfig rotary;
@@ -24,7 +25,7 @@ struct LayerConfig {
     v("kv_heads", kv_heads, "key/value heads, a divisor of heads");
     visit_common(v);
   }
-  /// All fields but the heads, which schedules give.
+  /// All fields except the head counts, which schedules set.
   template <class Visitor>
   void visit_common(Visitor& v) {
     v("head_dim", head_dim, "width of a head; 0: d_model / heads");

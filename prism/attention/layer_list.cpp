@@ -24,7 +24,7 @@ std::optional<LayerConfig> common_layer(const std::vector<LayerConfig>& layers) 
 }
 
 LayerHeads base_heads(const std::vector<LayerConfig>& layers) {
-  PRISM_ASSERT(!layers.empty(), "head_schedule", "no layers, and so no base");
+  PRISM_ASSERT(!layers.empty(), "head_schedule", "no layers, so no base");
   return heads_of(layers.back());  // the base is the last layer's by definition; scripts/lint.sh lets this line be
 }
 

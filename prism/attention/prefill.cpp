@@ -9,8 +9,8 @@ namespace prism {
 
 Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, PrefillMeter* meter)
     : options_(options), selector_(find_selector(options.selector, options.settings, costs)), meter_(meter) {
-  PRISM_CHECK(options.chunk >= 0, "prefill", "chunk: expected at least 1, or 0 for no chunks; found {}; change it.",
-              options.chunk);
+  PRISM_CHECK(options.chunk >= 0, "prefill",
+              "chunk: expected at least 0, where 0 means no chunks; found {}; change it.", options.chunk);
 }
 
 AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
@@ -23,8 +23,8 @@ AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const Rotary
                            .scale = input.scale.value_or(0),
                            .prompt_length = prompt_length};
   PRISM_CHECK(!input.documents_BS.defined(), "prefill",
-              "expected one document a row, because selectors know of no others; found document boundaries; use dense "
-              "attention for them.");
+              "expected one document per row, since selectors do not support several; found document boundaries; use "
+              "dense attention.");
   std::unique_ptr<SelectorState> of_call;
   auto& state = cache == nullptr ? of_call : cache->selector_state(layer);
   if (!state) state = selector_->make_state(seen);

@@ -1,4 +1,4 @@
-// Prefill: how attention over a prompt is computed, all of it or what a selector keeps.
+// Prefill: attention over a prompt, dense or over the key blocks that a selector keeps.
 //
 //   Prefill prefill({.selector = "spectral", .settings = {{"p", 0.9}}});
 //   context.cache = &cache;
@@ -35,17 +35,17 @@ struct PrefillOptions {
 
 class Prefill {
  public:
-  /// @param costs  what the selector `auto` decides by.
-  /// @param meter  is told what every call does; null: nothing is counted or timed.
-  /// @throws InputError for a selector, settings or numbers that do not exist or make no sense.
+  /// @param costs  measured costs, which the selector `auto` uses to decide.
+  /// @param meter  measures every call; null: nothing is counted or timed.
+  /// @throws InputError for an unknown selector, unknown settings, or values out of range.
   explicit Prefill(const PrefillOptions& options, const PrefillCosts& costs = {}, PrefillMeter* meter = nullptr);
 
-  /// attend() over what the selector keeps.
+  /// attend() over the key blocks that the selector keeps.
   ///
-  /// @param cache  keeps the selector's state from chunk to chunk; null: the call is a whole prompt.
-  /// @param pairs  of the layer's heads.
+  /// @param cache  keeps the selector's state between chunks; null: the call is a whole prompt.
+  /// @param pairs  rotary pairs of the layer's heads.
   /// @param prompt_length  as in SelectorInput.
-  /// @throws InputError for several documents in a row, which selectors do not know, and as attend() and select().
+  /// @throws InputError for several documents in a row, which selectors do not support, and as attend() and select().
   AttentionOutput attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
                          int64_t prompt_length, AttentionBackend backend);
 

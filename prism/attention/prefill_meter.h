@@ -1,4 +1,4 @@
-// Measures a Prefill: the share of key blocks that was kept, the share of the exact attention in them, and times.
+// Measures a Prefill: the share of key blocks it keeps, the share of the exact attention they hold, and times.
 //
 //   PrefillMeter meter({.recall_rows = 8});
 //   Prefill prefill({.selector = "spectral"}, costs, &meter);
@@ -25,11 +25,11 @@ struct PrefillMeterOptions {
   }
 };
 
-/// One layer, over all calls.
+/// Measurements of one layer over all calls.
 struct LayerPrefill {
   std::vector<HeadStatistics> heads;
   double select_seconds = 0, attend_seconds = 0;
-  double measure_seconds = 0;  ///< of the meter itself
+  double measure_seconds = 0;  ///< spent in the meter itself
 
   HeadStatistics all_heads() const;
 };
@@ -39,12 +39,12 @@ class PrefillMeter {
   /// @throws InputError for a negative number of rows.
   explicit PrefillMeter(const PrefillMeterOptions& options = {});
 
-  /// Called by Prefill for each layer of each call, in this order: before it selects, before and after it attends.
+  /// Prefill calls these for each layer of each call, in this order.
   void before_select();
   void before_attend(size_t layer);
   void after_attend(size_t layer, const SelectorInput& seen, const BlockMask& mask);
 
-  /// By layer; empty before the first call.
+  /// Measurements of each layer; empty before the first call.
   const std::vector<LayerPrefill>& layers() const { return layers_; }
 
  private:

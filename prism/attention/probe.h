@@ -1,11 +1,11 @@
-// How an analysis looks inside a model while it runs, without the model knowing of it.
+// Probes let an analysis read a model's activations during a forward pass.
 //
 //   class Longest : public Probe {
 //     void observe_attention(size_t layer, const AttentionInput& input) override { ... }
 //   };
 //   Longest probe;
 //   context.probe = &probe;
-//   decoder(tokens_BT, context);             // every layer shows what it has, first to last
+//   decoder(tokens_BT, context);             // calls the probe in every layer, first to last
 #pragma once
 
 #include <cstddef>
@@ -16,24 +16,22 @@
 
 namespace prism {
 
-/// Called by each layer, numbered from 0, of each forward pass. What a probe needs later of what it is shown it must
-/// copy.
+/// Each layer, numbered from 0, calls the probe in each forward pass. A probe must copy whatever it needs later.
 class Probe {
  public:
   virtual ~Probe() = default;
 
-  /// The residual stream [B, T, d_model] in front of a layer; in the end that behind the last one, in front of the
-  /// final norm, with the number of layers for `layer`.
+  /// The residual stream [B, T, d_model] before a layer. A last call, with the number of layers as `layer`, shows the
+  /// stream after the last layer and before the final norm.
   virtual void observe_residual(size_t /*layer*/, const torch::Tensor& /*stream_BTD*/) {}
-  /// What a layer is about to give attend(): rotated queries, all keys and values (those of a cache included), lengths
+  /// The input that a layer passes to attend(): rotated queries, all keys and values (cached ones included), lengths
   /// and documents.
   virtual void observe_attention(size_t /*layer*/, const AttentionInput& /*input*/) {}
-  /// The features inside the feed-forward part, [B, T, width], of each of its hidden layers, as the next product reads
-  /// them.
+  /// The features [B, T, width] of each hidden layer of the feed-forward part, after the activation.
   virtual void observe_hidden(size_t /*layer*/, const std::vector<torch::Tensor>& /*hidden_BTF*/) {}
 };
 
-/// Shows everything to several probes.
+/// Forwards every call to several probes.
 class Probes : public Probe {
  public:
   explicit Probes(std::vector<Probe*> probes) : probes_(std::move(probes)) {}

@@ -17,13 +17,13 @@ enum class Scaling { none, linear, yarn };
 const std::map<std::string, Scaling> kScalings = {
     {"none", Scaling::none}, {"linear", Scaling::linear}, {"yarn", Scaling::yarn}};
 
-/// 0 for pairs that keep their angle, 1 for those that are divided. [D/2]
+/// YaRN's ramp, [D/2]: 0 for pairs that keep their angle, 1 for pairs whose angle is divided by the factor.
 torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
   PRISM_CHECK(config.original_context > 0 && config.base > 1 && config.beta_fast > config.beta_slow &&
                   config.beta_slow > 0 && config.attention_factor >= 0,
               "rotary",
-              "expected yarn with a base above 1, the original context, 0 < beta_slow < beta_fast and no negative "
-              "attention_factor; found {}, {}, {}, {} and {}; change them.",
+              "expected base above 1, original_context, 0 < beta_slow < beta_fast and attention_factor of at least 0 "
+              "for yarn; found {}, {}, {}, {} and {}; change them.",
               config.base, config.original_context, config.beta_slow, config.beta_fast, config.attention_factor);
   const auto width = static_cast<double>(head_dim);
   const auto pair_with_turns = [&](double turns) {
@@ -40,7 +40,7 @@ torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
 
 torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
   PRISM_CHECK(head_dim > 0 && head_dim % 2 == 0, "rotary",
-              "expected heads of an even width; found {}; change head_dim or the number of heads.", head_dim);
+              "expected an even head width; found {}; change head_dim or the number of heads.", head_dim);
   constexpr double kLargest = 1e12;  // published models go up to 1e8
   for (const auto& [name, value] : {std::pair{"base", config.base}, {"factor", config.factor}})
     PRISM_CHECK(value > 0 && value <= kLargest, "rotary",
@@ -95,7 +95,7 @@ const RotaryTable& RotaryCache::table(const RotaryConfig& config, int64_t head_d
   torch::NoGradGuard no_gradients;
   auto& entry = tables_[{head_dim, config}];
   if (!entry.cos.defined() || entry.cos.size(0) < positions || entry.cos.device() != device) {
-    // Twice as many as asked for, so that generation grows a table a logarithmic number of times.
+    // Twice as many as requested, so that generation grows a table a logarithmic number of times.
     const auto position = at::arange(std::max<int64_t>(2 * positions, 64), torch::kDouble);
     const auto angle = at::outer(position, rotary_angles(config, head_dim));
     const double factor = rotary_attention_factor(config);

@@ -1,4 +1,4 @@
-// Rotary position tables, shared between all layers whose heads turn alike.
+// Rotary position tables, shared by all layers with the same head width and rotary configuration.
 #pragma once
 
 #include <torch/types.h>
@@ -40,33 +40,34 @@ struct RotaryConfig {
 ///
 ///   none t_j;  linear t_j / factor;  yarn (1 - r_j) t_j + r_j t_j / factor,  r_j = clamp((j - l) / (h - l), 0, 1)
 ///
-/// where l = floor(c(beta_fast)) and h = ceil(c(beta_slow)) are the pairs that turn so often in the original context C:
-/// c(n) = D ln(C / (2 pi n)) / (2 ln base).
+/// where l = floor(c(beta_fast)) and h = ceil(c(beta_slow)). c(n) = D ln(C / (2 pi n)) / (2 ln base) is the pair that
+/// turns n times in the original context C.
 ///
 /// @param config  of kind rope.
-/// @throws InputError for an odd width, an unknown scaling, or numbers that make no sense.
+/// @throws InputError for an odd width, an unknown scaling, or numbers out of range.
 /// Source: arXiv 2104.09864; linear scaling arXiv 2306.15595; YaRN arXiv 2309.00071, section 3.2, as in its authors'
-/// code: the ramp is over pairs, between l and h rounded; the text's is over how often a pair turns.
+/// code: the ramp is linear in the pair index between the rounded l and h; in the text it is linear in the number of
+/// turns.
 torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim);
 
-/// What cosines and sines are scaled by, 1 without YaRN. Source: arXiv 2309.00071, section 3.4.
+/// The factor that scales cosines and sines; 1 without YaRN. Source: arXiv 2309.00071, section 3.4.
 double rotary_attention_factor(const RotaryConfig& config);
 
-/// The same as pairs of features in the order of prism's heads: j and j + D/2; none where nothing turns.
+/// The rotary pairs of prism's heads: features j and j + D/2. Empty if the config does not turn features.
 RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim);
 
 struct RotaryTable {
   torch::Tensor cos, sin;  ///< [positions, D/2] float32
 };
 
-/// One table for each width and configuration, grown to the longest position asked for, on the device that was
-/// asked for last.
+/// Keeps one table for each head width and configuration. A table grows to the longest position requested and lives on
+/// the device requested last.
 class RotaryCache {
  public:
-  /// Rows [first, first + count).
+  /// Rows [first, first + count) of the table.
   RotaryTable rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count,
                    const torch::Device& device = torch::kCPU);
-  /// One row for each entry of positions_BT (int64): [B, T, D/2], where the positions are.
+  /// One row for each entry of positions_BT (int64): [B, T, D/2], on the device of the positions.
   RotaryTable rows(const RotaryConfig& config, int64_t head_dim, const torch::Tensor& positions_BT);
   size_t tables() const { return tables_.size(); }
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMostSchedules = 100000;
 
-/// Heads that a layer may have, ascending; the last is the base.
+/// The head counts that a layer may have, ascending; the last is the base.
 std::vector<int64_t> heads_that_fit(const ScheduleSpace& space) {
   std::vector<int64_t> heads;
   for (int64_t h = 1; h <= space.base_heads; ++h)
@@ -27,7 +27,7 @@ class Proposer {
 
   std::vector<HeadSchedule> run() {
     extend(0, 0);
-    // By heads of the stages before their lengths.
+    // Ordered by the heads of the stages first, then by their lengths.
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Proposal& a, const Proposal& b) { return a.heads < b.heads; });
     std::vector<HeadSchedule> schedules;
@@ -37,11 +37,12 @@ class Proposer {
 
  private:
   struct Proposal {
-    std::vector<int64_t> heads;  ///< of its stages
+    std::vector<int64_t> heads;  ///< of its stages, in order
     HeadSchedule schedule;
   };
 
-  /// @param next  index of the fewest heads that another stage may have.  @param stages  so far.
+  /// @param next    index of the smallest head count that the next stage may have.
+  /// @param stages  number of stages so far.
   void extend(size_t next, int64_t stages) {
     const auto used = static_cast<int64_t>(schedule_.size());
     if (stages >= 1 && stages + 1 >= space_.least_stages && space_.layers - used >= base_layers_) {
@@ -101,14 +102,14 @@ std::vector<HeadSchedule> propose_schedules(const ScheduleSpace& space) {
   check(space);
   auto heads = heads_that_fit(space);
   PRISM_CHECK(!heads.empty() && heads.back() == space.base_heads, "schedule_search",
-              "expected a base whose heads are a multiple of {} wide; found {} heads of width {}; change base_heads or "
+              "expected a base whose head width is a multiple of {}; found {} heads of width {}; change base_heads or "
               "head_dim_step.",
               space.head_dim_step, space.base_heads, space.d_model / space.base_heads);
   auto schedules = Proposer(space, heads).run();
   heads.pop_back();
   PRISM_CHECK(!schedules.empty(), "schedule_search",
-              "expected a schedule in the space; found none: heads that fit before the base are [{}], stages need {} "
-              "layers each, the base {} of {}; widen the space.",
+              "expected a schedule in the space; found none: head counts that fit before the base are [{}], each stage "
+              "needs {} layers, the base {} of {}; widen the space.",
               fmt::join(heads, ", "), space.least_stage_layers,
               space.least_base_layers > 0 ? space.least_base_layers : (space.layers + 1) / 2, space.layers);
   return schedules;

@@ -1,4 +1,4 @@
-// Which head schedules are worth a try for a model: all that keep the rules, over a grid of heads, stages and lengths.
+// Candidate head schedules for a model: all that satisfy the rules, over a grid of heads, stages and stage lengths.
 //
 //   ScheduleSpace space{.d_model = 768, .layers = 12, .base_heads = 12};
 //   for (const auto& schedule : propose_schedules(space)) ...               // 3x2,6x2,8x2,12x6 is one of them
@@ -12,7 +12,7 @@
 namespace prism {
 
 struct ScheduleSpace {
-  int64_t d_model = 0, layers = 0, base_heads = 0;  ///< of the model, which no field of a file says again
+  int64_t d_model = 0, layers = 0, base_heads = 0;  ///< of the model; not fields, since the model's config has them
   std::vector<int64_t> first_heads = {};
   int64_t least_stages = 2, most_stages = 4, least_stage_layers = 2, least_base_layers = 0, head_dim_step = 8;
   template <class Visitor>
@@ -27,11 +27,12 @@ struct ScheduleSpace {
   }
 };
 
-/// All schedules of the space: heads that divide d_model and rise from stage to stage up to base_heads, by heads of the
-/// first stage, then of the next, then by the lengths of the stages. The uniform schedule is none of them.
+/// All schedules of the space. Their head counts divide d_model and rise from stage to stage up to base_heads. They are
+/// ordered by the heads of the first stage, then of the next, then by stage lengths. The uniform schedule is not
+/// included.
 ///
-/// The defaults are the guidelines of the paper: stages of at least 2 layers, half of the layers at the base.
-/// @throws InputError for sizes that make no sense, or a space without a schedule: names what leaves none.
+/// The defaults follow the paper's guidelines: stages of at least 2 layers, half of the layers at the base.
+/// @throws InputError for sizes out of range or an empty space; the message says which limits exclude all schedules.
 /// Source: arXiv 2606.27449, sections 2.1, 2.2 and appendix B (start, stages and their boundaries as free variables).
 std::vector<HeadSchedule> propose_schedules(const ScheduleSpace& space);
 

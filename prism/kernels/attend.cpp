@@ -11,12 +11,12 @@ std::string shape_text(const torch::Tensor& tensor) {
   return c10::str(tensor.sizes());
 }
 
-/// @param most  rows that there are.
+/// @param most  number of rows, the largest allowed length.
 void check_lengths(const torch::Tensor& lengths, int64_t batch, int64_t most, const char* name) {
   if (!lengths.defined()) return;
   PRISM_CHECK(lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt, "attend",
               "{}: expected int32 [{}]; found {}; pass a length for each sequence.", name, batch, shape_text(lengths));
-  if (!lengths.is_cpu()) return;  // a look would wait for the device; the masks that serve it clip lengths
+  if (!lengths.is_cpu()) return;  // reading them would synchronise with the device; the masks used there clip lengths
   const auto dense = lengths.contiguous();
   for (int64_t b = 0; b < batch; ++b) {
     const int32_t length = dense.const_data_ptr<int32_t>()[b];
@@ -25,7 +25,7 @@ void check_lengths(const torch::Tensor& lengths, int64_t batch, int64_t most, co
   }
 }
 
-/// A check for each thing that the header promises and a backend relies on.
+/// The following functions check everything that the header requires and a backend relies on.
 void check_dense_rows(const torch::Tensor& tensor, const char* name) {
   PRISM_CHECK(tensor.size(-1) <= 1 || tensor.stride(-1) == 1, "attend",
               "{}: expected a dense last axis; found stride {}; make it contiguous.", name, tensor.stride(-1));
@@ -37,11 +37,11 @@ void check_pages(const KeyValues& kv, int64_t batch) {
       "attend", "page table: expected int32 [{}, pages]; found {}; pass a row of pages for each sequence.", batch,
       shape_text(kv.page_table_BN));
   PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), "attend",
-              "expected paged keys and values without gradients; gather them first.");
+              "expected paged keys and values that require no gradients; gather them first.");
   if (kv.page_table_BN.numel() == 0) return;
   const auto [lowest, highest] = kv.page_table_BN.aminmax();
   PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), "attend",
-              "page table: expected pages within 0-{}; found {}-{}; pass indices of pages that are there.",
+              "page table: expected pages within 0-{}; found {}-{}; pass indices of existing pages.",
               kv.k_BGSD.size(0) - 1, lowest.item<int>(), highest.item<int>());
 }
 
@@ -93,7 +93,8 @@ void check_input(const AttentionInput& input) {
   const auto& blocks = input.block_mask.counts_BHM;
   PRISM_CHECK(!blocks.defined() ||
                   (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
-              "attend", "block mask: expected counts [{}, {}, rows], or of heads that share; found {}; reshape them.",
+              "attend",
+              "block mask: expected counts [{}, {}, rows], or fewer heads in equal groups; found {}; reshape them.",
               batch, heads, shape_text(blocks));
   PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, "attend",
               "skip share: expected 0 to 1; found {}; change it.", input.skip_share);
@@ -108,13 +109,13 @@ AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
   if (backend == AttentionBackend::flash) {
     PRISM_CHECK(
         flash_backend_serves(input), "attend",
-        "expected bfloat16, float32 or float16 on the CPU, widths in steps of 8 up to 512 and no gradients through a "
-        "block mask for the flash backend; found another input; use reference or torch.");
+        "expected bfloat16, float32 or float16 on the CPU, head widths that are multiples of 8 up to 512 and no "
+        "gradients through a block mask for the flash backend; found another input; use reference or torch.");
     return attend_flash(input);
   }
   PRISM_CHECK(
       torch_backend_serves(input), "attend",
-      "expected values as wide as keys, on a GPU in steps of 8, for the torch backend; found width {} for {}; use "
+      "expected values as wide as keys, on a GPU a multiple of 8, for the torch backend; found width {} for {}; use "
       "reference.",
       input.kv.v_BGSE.size(3), input.q_BTHD.size(3));
   return attend_torch(input);
@@ -140,7 +141,7 @@ AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput&
               c10::toString(b.out_BTHE.scalar_type()));
   const torch::NoGradGuard no_gradients;
   const auto lse_BHT = torch::logaddexp(a.lse_BHT, b.lse_BHT);
-  // -inf - -inf is NaN: where neither saw a key both weights are 0.
+  // -inf - -inf is NaN. If neither part saw a key, both weights are 0.
   const auto weighted = [&](const AttentionOutput& part) {
     const auto weight_BHT = (part.lse_BHT - lse_BHT).exp().masked_fill_(part.lse_BHT.isneginf(), 0);
     return weight_BHT.transpose(1, 2).unsqueeze(3) * part.out_BTHE;
@@ -158,7 +159,7 @@ KeyValues gather_pages(const AttentionInput& input) {
                      .view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
                      .transpose(1, 2)
                      .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
-    // What was never written may be NaN, and a weight of 0 does not undo that.
+    // Unwritten memory may hold NaN, and a weight of 0 times NaN is NaN.
     if (input.kv_lengths_B.defined())
       for (int64_t b = 0; b < batch; ++b) {
         const auto length = input.kv_lengths_B[b].item<int64_t>();
@@ -180,7 +181,7 @@ torch::Tensor visible_keys(const AttentionInput& input) {
   const auto q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
   const auto shift_B = kv_lengths_B - q_lengths_B;
   const auto query_T = torch::arange(queries, longs), key_S = torch::arange(keys, longs);
-  const auto position_BT = query_T + shift_B.unsqueeze(1);  // of each query among the keys
+  const auto position_BT = query_T + shift_B.unsqueeze(1);  // key position of each query
 
   torch::Tensor visible_BTS;
   const auto restrict_to = [&](const torch::Tensor& more) {

@@ -1,5 +1,5 @@
-// prism's own flash attention behind attend(): what each query sees becomes an interval of keys, and the kernels of the
-// processor's instruction set do the rest.
+// The flash backend of attend(): turns the keys that each query sees into an interval and calls the kernels of the
+// processor's instruction set.
 #include <ATen/Functions.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -19,16 +19,16 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// What each query sees: the keys [first, end), if its head is kept.
+/// The keys [first, end) that each query sees if its head is kept.
 struct Visible {
   Tensor first_BT, end_BT;  ///< int32
   Tensor kept_BH;           ///< bool; undefined: all
   BlockMask blocks;         ///< int32, dense; undefined: all
-  Tensor first_query_B;     ///< int32, where there are blocks
+  Tensor first_query_B;     ///< int32; only with blocks
   double skip_share = 0;
 };
 
-/// Documents never fall along the keys, so what is causal, within the lengths and of one document is one interval.
+/// Document ids are non-decreasing along the keys, so the visible keys of a query form one interval.
 Visible visible_to(const AttentionInput& input) {
   const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.k_BGSD.size(2);
   Visible seen{at::empty({batch, queries}, torch::kInt), at::empty({batch, queries}, torch::kInt), {}, {}, {}};
@@ -75,7 +75,7 @@ Visible visible_to(const AttentionInput& input) {
   return seen;
 }
 
-/// @param head, row  axes of the tensor.
+/// @param head, row  the tensor's axes of heads and rows.
 flash::Matrix matrix_of(const Tensor& tensor, int64_t head, int64_t row) {
   return {tensor.data_ptr(), tensor.stride(0), tensor.stride(head), tensor.stride(row)};
 }
@@ -149,7 +149,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     const auto& kernels = found_again(flash::kernels_of(current_isa()));
     const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
     const Tensor dq = at::empty(q_BTHD.sizes(), q_BTHD.options());
-    // Token-major as queries are, so that the gradient of fused queries, keys and values is put together by rows.
+    // Token-major like the queries, so that the gradient of the fused QKV projection is assembled row by row.
     const auto token_major = [&](const Tensor& kv) {
       return at::empty({kv.size(0), kv.size(2), kv.size(1), kv.size(3)}, kv.options()).transpose(1, 2);
     };

@@ -1,4 +1,4 @@
-// The explicit path: every score is a number in memory. Slow, and the truth that other backends are held to.
+// The reference backend: stores all scores in memory. Slow; other backends are tested against it.
 #include <ATen/Functions.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ AttentionOutput attend_reference(const AttentionInput& given, torch::Tensor* pro
   const double scale = input.scale.value_or(1.0 / std::sqrt(static_cast<double>(head_dim)));
   const auto type = q.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
 
-  // The query heads of one key/value head are an axis of their own (R), so that keys and values broadcast over it.
+  // The query heads of one key/value head get their own axis R, over which keys and values broadcast.
   const auto q_BGRTD = q.to(type).transpose(1, 2).reshape({batch, groups, heads / groups, queries, head_dim});
   const auto k_BG1SD = input.kv.k_BGSD.to(type).unsqueeze(2), v_BG1SE = input.kv.v_BGSE.to(type).unsqueeze(2);
   auto scores_BHTS = at::matmul(q_BGRTD, k_BG1SD.transpose(-1, -2)).mul(scale).reshape({batch, heads, queries, keys});
@@ -26,7 +26,7 @@ AttentionOutput attend_reference(const AttentionInput& given, torch::Tensor* pro
     scores_BHTS = scores_BHTS.masked_fill(visible.logical_not(), -std::numeric_limits<double>::infinity());
 
   auto lse_BHT = at::logsumexp(scores_BHTS.detach(), -1);
-  // A row without keys has only -inf scores, whose softmax is not a number: it gives zeros.
+  // A row without keys has only -inf scores, whose softmax is NaN; its output is zero instead.
   const auto empty_BHT1 = lse_BHT.isneginf().unsqueeze(-1);
   const auto weights_BHTS = at::softmax(scores_BHTS.masked_fill(empty_BHT1, 0.0), -1).masked_fill(empty_BHT1, 0.0);
   auto out_BHTE = at::matmul(weights_BHTS.view({batch, groups, heads / groups, queries, keys}), v_BG1SE)

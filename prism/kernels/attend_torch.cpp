@@ -1,4 +1,4 @@
-// LibTorch's fused attention, with every mask that attend() knows expressed as an additive one.
+// The torch backend: LibTorch's fused attention. Every mask that attend() supports becomes an additive mask.
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
@@ -13,7 +13,8 @@
 namespace prism {
 namespace {
 
-/// SDPA's own causal mask is top-left aligned: right only where queries and keys are equally many. One query sees all.
+/// Returns true if SDPA needs no explicit mask. SDPA's causal mask is aligned top-left, so it is correct only for equal
+/// numbers of queries and keys. A single query sees all keys.
 bool needs_no_mask(const AttentionInput& input, bool* causal) {
   const int64_t queries = input.q_BTHD.size(1), keys = input.kv.k_BGSD.size(2);
   *causal = input.causality == Causality::causal && queries > 1;
@@ -21,8 +22,8 @@ bool needs_no_mask(const AttentionInput& input, bool* causal) {
          !input.block_mask.defined() && (!*causal || queries == keys);
 }
 
-/// A key/value head once per query head, where SDPA would otherwise give wrong gradients: its backward pass writes one
-/// gradient row per query head.
+/// Repeats each key/value head for its query heads. Without this SDPA's gradients would be wrong, because its backward
+/// pass writes one gradient row per query head.
 torch::Tensor repeat_heads(const torch::Tensor& kv_BGSD, int64_t heads) {
   return kv_BGSD.repeat_interleave(heads / kv_BGSD.size(1), 1);
 }
@@ -31,7 +32,7 @@ struct Fused {
   torch::Tensor out_BHTE, lse_BHT;
 };
 
-/// On a GPU: flash attention for 16-bit types without a mask, else the memory-efficient one.
+/// On a GPU: flash attention for 16-bit types without a mask, else memory-efficient attention.
 Fused attend_on_cuda(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
                      const std::optional<torch::Tensor>& mask, bool causal, std::optional<double> scale) {
   constexpr int64_t kWidest = 256, kAligned = 8;
@@ -41,7 +42,7 @@ Fused attend_on_cuda(const torch::Tensor& q, const torch::Tensor& k, const torch
     return {std::get<0>(results), std::get<1>(results)};
   }
   std::optional<torch::Tensor> bias;
-  if (mask) {  // its rows must begin at multiples of 16 bytes
+  if (mask) {  // its rows must be aligned to 16 bytes
     const int64_t keys = k.size(2), padded = (keys + kAligned - 1) / kAligned * kAligned;
     auto whole = at::empty({q.size(0), q.size(1), q.size(2), padded}, mask->options());
     bias = whole.narrow(3, 0, keys).copy_(*mask);
@@ -81,7 +82,7 @@ AttentionOutput attend_torch(const AttentionInput& given) {
   if (!needs_no_mask(input, &causal)) {
     causal = false;
     auto visible = visible_keys(input);
-    // A row without keys would be 0/0: let it see everything, and clear its output.
+    // A row without keys would be 0/0, so it sees all keys and its output is cleared afterwards.
     empty_BHT1 = visible.any(-1, /*keepdim=*/true).logical_not();
     visible = visible | empty_BHT1;
     mask = torch::zeros(visible.sizes(), q.options().requires_grad(false))

@@ -16,7 +16,7 @@ void check_block_sizes(int64_t query_block_size, int64_t key_block_size) {
               query_block_size, key_block_size);
 }
 
-/// Row by row of two masks' ascending lists. @param join  std::set_union or std::set_intersection.
+/// Joins the ascending lists of two masks row by row. @param join  std::set_union or std::set_intersection.
 template <class Join>
 BlockMask join_rows(const BlockMask& a, const BlockMask& b, Join join) {
   PRISM_CHECK(a.counts_BHM.sizes() == b.counts_BHM.sizes() && a.query_block_size == b.query_block_size &&
@@ -68,11 +68,11 @@ BlockMask make_block_mask(const std::vector<std::vector<int32_t>>& kept_BHM, int
 BlockMask make_block_mask(const torch::Tensor& kept_BHMN, int64_t query_block_size, int64_t key_block_size) {
   check_block_sizes(query_block_size, key_block_size);
   PRISM_CHECK(kept_BHMN.dim() == 4 && kept_BHMN.numel() > 0, "block_mask",
-              "expected [batch, heads, rows, key blocks] with something in it; found {}; pass one flag for each block.",
+              "expected a non-empty [batch, heads, rows, key blocks]; found {}; pass one flag for each block.",
               c10::str(kept_BHMN.sizes()));
   const auto kept = kept_BHMN.to(torch::kBool);
   const auto counts_BHM = kept.sum(-1, /*keepdim=*/false, torch::kInt);
-  // Kept blocks sort before the others, in their order.
+  // Kept blocks sort before the others and stay in order.
   const auto order = std::get<1>(kept.logical_not().to(torch::kByte).sort(/*stable=*/true, /*dim=*/-1, false));
   const int64_t width = counts_BHM.max().item<int64_t>();
   return {query_block_size, key_block_size, counts_BHM, order.narrow(-1, 0, width).to(torch::kInt).contiguous()};
@@ -83,7 +83,7 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
   PRISM_CHECK(given.defined() && given.counts_BHM.dim() == 3 && given.counts_BHM.numel() > 0 &&
                   given.indices_BHMN.dim() == 4 && given.indices_BHMN.sizes().slice(0, 3) == given.counts_BHM.sizes(),
               "block_mask",
-              "expected counts [B,H,M] with something in it and indices [B,H,M,N]; found {} and {}; "
+              "expected non-empty counts [B,H,M] and indices [B,H,M,N]; found {} and {}; "
               "reshape them.",
               given.defined() ? c10::str(given.counts_BHM.sizes()) : "none",
               given.indices_BHMN.defined() ? c10::str(given.indices_BHMN.sizes()) : "none");
@@ -100,7 +100,7 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
     for (int64_t i = 0; i < count; ++i)
       PRISM_CHECK(
           index[i] < key_blocks && index[i] > (i == 0 ? -1 : index[i - 1]), "block_mask",
-          "expected ascending block indices within 0-{}; found {} at {}; sort each row and leave repeated blocks out.",
+          "expected ascending block indices within 0-{}; found {} at {}; sort each row and remove repeated blocks.",
           key_blocks - 1, index[i], i);
   }
   return mask;
@@ -108,10 +108,9 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
 
 BlockMask spread_to_heads(const BlockMask& mask, int64_t heads) {
   const int64_t given = mask.counts_BHM.size(1);
-  PRISM_CHECK(
-      given > 0 && heads % given == 0, "block_mask",
-      "expected a mask of {} heads, or of as many as they share in equal groups; found {}; repeat or group its heads.",
-      heads, given);
+  PRISM_CHECK(given > 0 && heads % given == 0, "block_mask",
+              "expected a mask of {} heads, or of a number that divides them; found {}; repeat or group its heads.",
+              heads, given);
   if (given == heads) return mask;
   BlockMask spread = mask;
   spread.counts_BHM = mask.counts_BHM.repeat_interleave(heads / given, 1);
@@ -123,7 +122,7 @@ torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks) {
   const auto lists = checked_block_mask(mask, key_blocks);
   const auto &counts = lists.counts_BHM, &indices = lists.indices_BHMN;
   const auto listed = torch::arange(indices.size(3), torch::kLong) < counts.unsqueeze(-1);
-  // Entries past the count go to a column of their own, which is cut off.
+  // Entries past the count go to an extra column, which is cut off.
   auto kept = torch::zeros({indices.size(0), indices.size(1), indices.size(2), key_blocks + 1}, torch::kBool);
   kept.scatter_(-1, torch::where(listed, indices.to(torch::kLong), key_blocks), true);
   return kept.narrow(-1, 0, key_blocks).to(mask.counts_BHM.device());

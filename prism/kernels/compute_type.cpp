@@ -16,7 +16,7 @@ torch::ScalarType find_compute_type(const std::string& name, const torch::Device
 std::string compute_type_name(torch::ScalarType type) {
   if (type == torch::kBFloat16) return "bfloat16";
   if (type == torch::kFloat) return "float32";
-  PRISM_ASSERT(type == torch::kDouble, "dtype", "no model computes in {}.", c10::toString(type));
+  PRISM_ASSERT(type == torch::kDouble, "dtype", "unexpected compute type {}.", c10::toString(type));
   return "float64";
 }
 

@@ -1,4 +1,4 @@
-// The dtype of matrix products, by name or by what this CPU multiplies fast.
+// The dtype of matrix products, chosen by name or by what is fast on this machine.
 //
 //   decoder->set_compute_type(find_compute_type("auto"));
 #pragma once
@@ -9,13 +9,14 @@
 
 namespace prism {
 
-/// "bfloat16", "float32", or "auto": bfloat16 on a GPU and where the CPU has AVX512-BF16 (every CPU with AMX has it
-/// too), else float32, because without it a product in bfloat16 takes tens to hundreds of times longer than one in
-/// float32.
-/// @throws InputError naming the known ones.
+/// @param name  "bfloat16", "float32" or "auto". auto: bfloat16 on a GPU or a CPU with AVX512-BF16 (which every CPU
+/// with
+///              AMX has), else float32. On other CPUs a bfloat16 product takes tens to hundreds of times longer than a
+///              float32 product.
+/// @throws InputError for an unknown name; the message lists the known ones.
 torch::ScalarType find_compute_type(const std::string& name, const torch::Device& device = torch::kCPU);
 
-/// "bfloat16", "float32", "float64".
+/// "bfloat16", "float32" or "float64".
 std::string compute_type_name(torch::ScalarType type);
 
 }  // namespace prism

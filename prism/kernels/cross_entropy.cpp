@@ -1,4 +1,4 @@
-// Logits in chunks of at most 256 MiB; the row kernels turn them into their own gradient in place.
+// Computes logits in chunks of at most 256 MiB. The row kernels overwrite a chunk with its gradient.
 #include "prism/kernels/cross_entropy.h"
 
 #include <ATen/Functions.h>
@@ -19,7 +19,7 @@ using torch::autograd::variable_list;
 
 constexpr int64_t kChunkBytes = int64_t{256} << 20;
 
-/// Calls `work(first row, number of rows)` for every chunk; all but the last are equally long.
+/// Calls `work(first row, number of rows)` for every chunk. All chunks but the last have the same length.
 template <class Work>
 void for_each_chunk(int64_t rows, int64_t row_bytes, Work work) {
   const int64_t most = std::max<int64_t>(16, kChunkBytes / row_bytes / 16 * 16), chunks = (rows + most - 1) / most;
@@ -35,7 +35,7 @@ torch::ScalarType wide_type(const Tensor& hidden) {
   return hidden.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat;
 }
 
-/// As rows::CrossEntropy has it, from elementary operations.
+/// rows::CrossEntropy with elementary tensor operations.
 Tensor plain_losses(const Tensor& logits_given, const Tensor& labels, std::optional<double> share, double lse_weight) {
   auto logits = logits_given.to(wide_type(logits_given), /*non_blocking=*/false, /*copy=*/true);
   const auto counted = labels.ge(0);
@@ -53,7 +53,7 @@ Tensor plain_losses(const Tensor& logits_given, const Tensor& labels, std::optio
   return torch::where(counted, (lse + lse_weight * lse.square()).squeeze(1) - picked, 0.0);
 }
 
-/// The losses of the rows of `logits`, which become their gradient times the share if there is one.
+/// The losses of the rows of `logits`. If `share` is given, overwrites the logits with their gradient times `share`.
 Tensor losses_of(const Tensor& logits, const Tensor& labels, std::optional<double> share, double lse_weight) {
   const auto* kernels = row_kernels(logits, logits.scalar_type());
   if (kernels == nullptr) return plain_losses(logits, labels, share, lse_weight);
@@ -99,14 +99,14 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     RECORD_FUNCTION("prism::head_cross_entropy_backward", {});
     const auto saved = context->get_saved_variables();
-    // A number, not a tensor of hidden's dtype: 1/3 in bfloat16 would be off by 0.2% every time.
+    // A double, not a tensor of hidden's dtype: 1/3 in bfloat16 would be off by 0.2% in every element.
     const double scale = gradients[0].item<double>();
     if (scale == 1) return {saved[0], saved[1], Variable(), Variable(), Variable()};
     return {saved[0] * scale, saved[1] * scale, Variable(), Variable(), Variable()};
   }
 };
 
-/// @throws InputError for shapes that contradict each other, or labels outside the vocabulary.
+/// @throws InputError for inconsistent shapes, or labels outside the vocabulary.
 void check(const char* operation, const Tensor& hidden, const Tensor& cast, const Tensor& labels) {
   PRISM_CHECK(
       hidden.dim() == 2 && labels.dim() == 1 && labels.size(0) == hidden.size(0) && cast.size(1) == hidden.size(1),
@@ -118,8 +118,8 @@ void check(const char* operation, const Tensor& hidden, const Tensor& cast, cons
   if (labels.numel() == 0) return;
   const auto [lowest, highest] = labels.aminmax();
   PRISM_CHECK(lowest.item<int64_t>() >= -1 && highest.item<int64_t>() < cast.size(0), operation,
-              "expected labels within 0-{}, or -1; found {}-{}; compare the vocabularies of data and model, and leave "
-              "out with -1 what is not to count.",
+              "expected labels within 0-{}, or -1; found {}-{}; compare the vocabularies of data and model, and use -1 "
+              "for labels to ignore.",
               cast.size(0) - 1, lowest.item<int64_t>(), highest.item<int64_t>());
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kCuda = "cuda";
 
-/// N of "cuda:N", 0 of "cuda". @throws InputError for what is neither.
+/// Returns N for "cuda:N" and 0 for "cuda". @throws InputError for any other name.
 int parse_index(const std::string& name) {
   const std::string start = std::string(kCuda) + ":";
   int index = 0;
@@ -31,16 +31,16 @@ int parse_index(const std::string& name) {
 torch::Device open_device(const std::string& name) {
   if (name == "cpu") return torch::kCPU;
   const int index = parse_index(name);
-  // Never closed: what it registered stays for the life of the process.
+  // Never closed, because what the library registers must live as long as the process.
   if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr)
     throw FailedError("device",
-                      fmt::format("expected LibTorch's CUDA part for --device {}; found that it cannot be loaded ({}); "
-                                  "install the wheel's CUDA libraries with scripts/setup.sh --cuda, or leave --device "
-                                  "out.",
+                      fmt::format("expected LibTorch's CUDA libraries for --device {}; found none that load ({}); "
+                                  "install the wheel's CUDA libraries with scripts/setup.sh --cuda, or leave out "
+                                  "--device.",
                                   name, ::dlerror()));
   const auto devices = static_cast<unsigned char>(at::detail::getCUDAHooks().deviceCount());
   if (index >= devices)
-    throw FailedError("device", fmt::format("expected a GPU for --device {}; found {}; leave --device out to run on "
+    throw FailedError("device", fmt::format("expected a GPU for --device {}; found {}; leave out --device to run on "
                                             "the CPU.",
                                             name, devices == 0 ? "none" : fmt::format("{} of them", devices)));
   return {torch::kCUDA, static_cast<c10::DeviceIndex>(index)};

@@ -1,6 +1,6 @@
-// Where models run: the CPU, or a GPU whose libraries are loaded when one is asked for.
+// The device models run on: the CPU, or a GPU, whose libraries are loaded on demand.
 //
-//   const torch::Device device = open_device("cuda");        // before any tensor is made
+//   const torch::Device device = open_device("cuda");        // before any tensor is created
 #pragma once
 
 #include <torch/types.h>
@@ -9,12 +9,12 @@
 
 namespace prism {
 
-/// "cpu", "cuda" or "cuda:N".
+/// Opens "cpu", "cuda" or "cuda:N".
 ///
-/// For a GPU, LibTorch's CUDA part (libtorch_cuda.so of the same wheel) is loaded into the process; one program serves
-/// machines with and without. LibTorch looks for that part once, at its first use of a device: call this before.
-/// @throws InputError for another name, FailedError if the library cannot be loaded or there is no such GPU: a sentence
-///         that says which.
+/// For a GPU, this loads LibTorch's CUDA library (libtorch_cuda.so of the same wheel) into the process, so that one
+/// program runs on machines with and without a GPU. LibTorch looks for that library only once, at its first use of a
+/// device, so call this function before any other use.
+/// @throws InputError for another name; FailedError if the library cannot be loaded or there is no such GPU.
 torch::Device open_device(const std::string& name);
 
 }  // namespace prism

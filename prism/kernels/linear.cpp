@@ -19,7 +19,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// Rows whose bias gradients are summed before they meet others: a fixed tree, whatever the number of threads.
+/// Rows whose bias gradients are summed into one partial sum. The order of summation is thus independent of the number
+/// of threads.
 constexpr int64_t kRowsPerSum = 64;
 
 Tensor as_rows(const Tensor& x) {
@@ -30,14 +31,14 @@ Tensor as_rows(const Tensor& x) {
 Tensor apply_matrix(const Tensor& x, const Tensor& b, const Tensor& bias = {}, bool relu = false) {
   auto sizes = x.sizes().vec();
   sizes.back() = b.size(1);
-  Tensor y = at::empty(sizes, x.options());  // autograd wants no view of the product
+  Tensor y = at::empty(sizes, x.options());  // autograd does not allow returning a view of the product
   matmul_into(as_rows(y), as_rows(x), b, bias, relu);
   return y;
 }
 
-/// What reaches the product, and its sum over the rows for the bias.
+/// The gradient of the product, and its sum over the rows, the gradient of the bias.
 ///
-/// @param y  what came out of max(0, .); undefined where there was none.
+/// @param y  the output of max(0, .); undefined without relu.
 std::pair<Tensor, Tensor> back_to_product(const Tensor& dy, const Tensor& y, bool with_bias,
                                           torch::ScalarType bias_type) {
   const auto* kernels = row_kernels(dy, dy.scalar_type());

@@ -5,13 +5,12 @@
 
 namespace prism {
 
-/// y = f(x W^T + b), f the identity or max(0, .), computed with `cast`, a copy of the weight in x's dtype; the
-/// gradients go to `weight` and `bias` in their own dtype. Keeps x for the backward pass, and y where it went through
-/// max.
+/// y = f(x W^T + b), where f is the identity or max(0, .). The product uses `cast`, a copy of the weight in x's dtype;
+/// the gradients go to `weight` and `bias` in their own dtype. Keeps x for the backward pass, and y if relu is set.
 ///
 /// @param x       [..., in].
-/// @param weight  [out, in], what is trained.
-/// @param cast    the same values in x's dtype (the weight itself where the dtypes agree).
+/// @param weight  [out, in], the trained weight.
+/// @param cast    the same values in x's dtype (the weight itself if the dtypes agree).
 /// @param bias    [out], weight's dtype; undefined: none.
 /// @return        [..., out], x's dtype.
 torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& cast,

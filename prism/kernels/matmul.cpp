@@ -11,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-/// Fewer rows than these do not pay for packing b.
+/// With fewer rows, packing b does not pay off.
 constexpr int64_t kFewestRows = 64;
 
 gemm::Matrix matrix_of(const Tensor& t) {
@@ -38,7 +38,7 @@ bool has_dense_axis(const Tensor& t) {
   return t.stride(0) == 1 || t.stride(1) == 1;
 }
 
-/// The kernels for a product; null: take LibTorch's.
+/// prism's kernels for a product, or null if LibTorch's must be used.
 const gemm::Kernels* kernels_for(const Tensor& out, const Tensor& a, const Tensor& b) {
   const bool served = a.device().is_cpu() && a.scalar_type() == torch::kBFloat16 && out.numel() > 0 && a.size(1) > 0 &&
                       a.size(0) >= kFewestRows && out.stride(1) == 1 && has_dense_axis(a) && has_dense_axis(b) &&
@@ -55,7 +55,7 @@ void multiply(const gemm::Kernels& kernels, gemm::Problem& p) {
 void check_shapes(const Tensor& out, const Tensor& a, const Tensor& b) {
   PRISM_ASSERT(a.dim() == 2 && b.dim() == 2 && out.dim() == 2 && a.size(1) == b.size(0) && out.size(0) == a.size(0) &&
                    out.size(1) == b.size(1) && a.scalar_type() == b.scalar_type(),
-               "matmul", "matrices whose shapes or dtypes do not fit");
+               "matmul", "inconsistent shapes or dtypes");
 }
 
 }  // namespace
@@ -68,7 +68,8 @@ Tensor matmul(const Tensor& a, const Tensor& b, torch::ScalarType type) {
 
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accumulate) {
   check_shapes(out, a, b);
-  PRISM_ASSERT(!accumulate || out.scalar_type() != torch::kBFloat16, "matmul", "sums that would be rounded twice");
+  PRISM_ASSERT(!accumulate || out.scalar_type() != torch::kBFloat16, "matmul",
+               "accumulation into bfloat16 would round twice");
   if (const auto* kernels = kernels_for(out, a, b)) {
     gemm::Problem p = problem_of(out, a, b, accumulate);
     return multiply(*kernels, p);
@@ -86,7 +87,7 @@ void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accum
 void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias, bool relu) {
   check_shapes(out, a, b);
   PRISM_ASSERT(out.scalar_type() == a.scalar_type() && (!bias.defined() || bias.size(0) == out.size(1)), "matmul",
-               "a result of another dtype, or a bias of another width");
+               "wrong dtype of the result or wrong width of the bias");
   if (const auto* kernels = kernels_for(out, a, b)) {
     gemm::Problem p = problem_of(out, a, b, false);
     p.bias = bias.defined() ? bias.const_data_ptr<float>() : nullptr;

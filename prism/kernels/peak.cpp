@@ -13,7 +13,7 @@
 namespace prism {
 namespace {
 
-// Sixteen independent accumulators cover latency times throughput of every FMA unit so far.
+// Sixteen independent accumulators cover latency times throughput of all FMA units to date.
 constexpr int kAccumulators = 16;
 constexpr int64_t kRepeats = 20000;
 
@@ -26,7 +26,7 @@ constexpr int64_t kRepeats = 20000;
     }                                                                  \
   }
 
-/// Products of whole tiles: four sums, two rows and two columns of zeros.
+/// Products of whole tiles: four tiles of sums, two of rows and two of columns, all zeros.
 __attribute__((target("amx-tile,amx-bf16"))) double run_amx() {
   _tile_loadconfig(&simd::kWholeTiles);
   for (int64_t repeat = 0; repeat < kRepeats; ++repeat) {
@@ -85,8 +85,8 @@ Loop choose_loop(bool bfloat16) {
   return {run_sse, "mulps + addps 128"};
 }
 
-/// Operations per second of the calling thread in its best slice, by the time it ran and not by that of the wall:
-/// whoever else uses the CPU takes time from the thread, not from what the CPU can do.
+/// Operations per second of the calling thread in its best slice. Uses the thread's CPU time instead of wall time, so
+/// that other processes do not lower the result.
 double measure_thread(const Loop& loop, double milliseconds) {
   double best = 0;
   const Timer whole;

@@ -1,4 +1,4 @@
-// What this CPU can compute at best: a loop that only touches registers, on all threads.
+// The CPU's peak arithmetic throughput, measured by a loop that only touches registers.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 namespace prism {
 
 struct PeakSpeed {
-  double gflops = 0;        ///< floating-point operations per second / 1e9, a multiply-add counts as two
-  std::string instruction;  ///< what the loop was made of, e.g. "vdpbf16ps 512"
+  double gflops = 0;        ///< floating-point operations per second / 1e9; a multiply-add counts as two
+  std::string instruction;  ///< the instruction that the loop repeats, e.g. "vdpbf16ps 512"
 };
 
-/// Runs the loop for about `milliseconds` on `threads` threads, no more than run at the same time (core_limit()), and
-/// adds up each one's best slice. Slices are timed by the CPU time of the thread, so that a busy machine shows the same
-/// limit as an idle one.
-/// @param bfloat16  the limit of bfloat16 products with float32 sums where the CPU has them, else that of float32.
+/// Runs the loop for about `milliseconds` on `threads` threads, at most as many as can run at once (core_limit()), and
+/// adds up each thread's best slice. Slices are timed by the thread's CPU time, so a busy machine shows the same limit
+/// as an idle one.
+/// @param bfloat16  measures bfloat16 products with float32 sums if the CPU has them, else float32.
 PeakSpeed measure_peak(int threads, bool bfloat16, double milliseconds = 150);
 
 }  // namespace prism

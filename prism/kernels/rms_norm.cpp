@@ -14,11 +14,12 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// Rows whose gain gradients are summed before they meet others: a fixed tree, whatever the number of threads.
+/// Rows whose gain gradients are summed into one partial sum. The order of summation is thus independent of the number
+/// of threads.
 constexpr int64_t kRowsPerNormTask = 64;
 
 struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
-  /// Returns {normed}, and with a branch {normed, sum}.
+  /// Returns {normed}, or {normed, sum} if there is a branch.
   static variable_list forward(AutogradContext* context, const Variable& x_given,
                                const std::optional<Variable>& branch_given, const Variable& weight, double eps,
                                torch::ScalarType out) {

@@ -1,4 +1,4 @@
-// One pass over fused QKV, in place; the backward pass is the same loop with the angle turned round.
+// One pass over fused QKV, in place. The backward pass is the same loop with negated angles.
 #include "prism/kernels/rotate.h"
 
 #include <ATen/record_function.h>
@@ -15,7 +15,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// @param direction  1 forward, -1 to undo (the transposed rotation, which the gradient needs).
+/// @param direction  1: forward; -1: the inverse (transposed) rotation, for gradients.
 void rotate_into(const Tensor& in, const Tensor& out, const Tensor& cos, const Tensor& sin, int64_t rotated,
                  float direction) {
   rows::Rotation work;
@@ -38,7 +38,7 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
     RECORD_FUNCTION("prism::rotate_heads", {});
     context->saved_data["rotated"] = rotated;
     context->save_for_backward({cos, sin});
-    // A leaf that needs gradients must keep its value; anything else is an intermediate of our own.
+    // A leaf that requires gradients must keep its value. Any other tensor is an intermediate that may be overwritten.
     if (x.is_leaf() && x.requires_grad()) {
       auto y = torch::empty_like(x);
       rotate_into(x, y, cos, sin, rotated, 1.0f);
@@ -59,7 +59,7 @@ struct RotateFunction : torch::autograd::Function<RotateFunction> {
   }
 };
 
-/// @return heads of a position. @throws InputError where the shapes contradict each other.
+/// @return number of heads of a position. @throws InputError for inconsistent shapes.
 int64_t check(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rotated) {
   PRISM_CHECK(cos.dim() >= 2 && cos.sizes() == sin.sizes() && cos.scalar_type() == torch::kFloat &&
                   cos.is_contiguous() && sin.is_contiguous(),

@@ -1,4 +1,4 @@
-// What a kernel gets while it runs: memory and threads.
+// Scratch memory and threads for kernels.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -11,7 +11,7 @@
 
 namespace prism {
 
-/// Memory from a 64-byte boundary, and what owns it.
+/// Memory aligned to 64 bytes, and the tensor that owns it.
 inline std::pair<std::byte*, torch::Tensor> make_scratch(size_t bytes) {
   constexpr size_t kBoundary = 64;
   size_t space = bytes + kBoundary;
@@ -20,7 +20,7 @@ inline std::pair<std::byte*, torch::Tensor> make_scratch(size_t bytes) {
   return {static_cast<std::byte*>(std::align(kBoundary, bytes, start, space)), owner};
 }
 
-/// One where a caller already works in parallel.
+/// Number of threads a kernel may use: 1 if the caller is already in a parallel region.
 inline int kernel_threads() {
   return at::in_parallel_region() ? 1 : at::get_num_threads();
 }

@@ -1,4 +1,4 @@
-// A table of learned vectors: tokens, positions.
+// A table of learned vectors, for tokens or positions.
 #pragma once
 
 #include "prism/layers/weight_list.h"
@@ -7,7 +7,7 @@ namespace prism {
 
 class Embedding {
  public:
-  /// No table.
+  /// An empty embedding without a table.
   Embedding() = default;
   Embedding(int64_t rows, int64_t width) : weight({rows, width}) {}
 

@@ -25,7 +25,7 @@ constexpr Kind kKinds[] = {
     {"gelu", "W_down gelu(W_up x), with bias", false, true, make<GeluMlp>},
 };
 
-/// Those that `wanted` holds for: "swiglu or relu".
+/// The names of the kinds for which `wanted` returns true, e.g. "swiglu or relu".
 std::string names_of_kinds(bool (*wanted)(const Kind&)) {
   std::vector<std::string> names;
   for (const auto& kind : kKinds)
@@ -72,7 +72,7 @@ void check(const FfnConfig& config, size_t layer) {
 
 std::shared_ptr<FeedForward> make_feed_forward(int64_t d_model, const FfnConfig& config) {
   const Kind* kind = find_kind(config.kind);
-  PRISM_ASSERT(kind != nullptr, "feed_forward", "a feed-forward part of kind {}", config.kind);
+  PRISM_ASSERT(kind != nullptr, "feed_forward", "unknown feed-forward kind {}", config.kind);
   return kind->make(d_model, config);
 }
 

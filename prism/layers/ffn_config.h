@@ -1,4 +1,4 @@
-// Which feed-forward part a block has.
+// Configuration of a block's feed-forward part.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ struct FfnConfig {
   static const char* feed_forward_help();
 };
 
-/// @throws InputError naming the layer for an unknown kind, a width or depth below 1, or what a kind does not have.
+/// @throws InputError naming the layer for an unknown kind, a width or depth below 1, or an option the kind does not
+///         support.
 void check(const FfnConfig& config, size_t layer);
 
 }  // namespace prism

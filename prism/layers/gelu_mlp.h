@@ -6,8 +6,8 @@
 
 namespace prism {
 
-/// y = W_down gelu(W_up x + b_up) + b_down,  gelu(a) = a Phi(a), Phi the distribution function of N(0, 1), exact and
-/// not by tanh; biases where the config has them. Source: arXiv 1606.08415.
+/// y = W_down gelu(W_up x + b_up) + b_down,  gelu(a) = a Phi(a), where Phi is the distribution function of N(0, 1).
+/// Computed exactly, not by the tanh approximation. Has biases if config.bias is set. Source: arXiv 1606.08415.
 class GeluMlp : public FeedForward {
  public:
   GeluMlp(int64_t d_model, const FfnConfig& config);

@@ -55,7 +55,8 @@ void initialise_uniform(torch::Tensor values, double bound, uint64_t seed, std::
 
 void initialise(const std::vector<WeightEntry>& weights, const Initialisation& initialisation, uint64_t seed) {
   const bool ladder = initialisation.scheme == "ladder";
-  PRISM_ASSERT(ladder || initialisation.scheme == "gpt2", "initialise", "weights drawn by {}", initialisation.scheme);
+  PRISM_ASSERT(ladder || initialisation.scheme == "gpt2", "initialise", "unknown initialisation {}",
+               initialisation.scheme);
   const torch::NoGradGuard no_gradients;
   for (const auto& entry : weights) {
     const auto role = entry.traits.role;

@@ -1,4 +1,4 @@
-// Linear projection: float32 weights, products in the dtype of the input.
+// Linear projection with float32 weights and products in the dtype of the input.
 //
 //   Linear qkv({.in = 768, .out = {{{"q_proj"}, 768, 12}, {{"k_proj"}, 768, 12}, {{"v_proj"}, 768, 12}}});
 //   auto y = qkv(x);      // x bfloat16: the product runs on a bfloat16 copy, the gradient goes to the float32 weight
@@ -12,7 +12,7 @@ namespace prism {
 
 struct LinearOptions {
   int64_t in = 0;
-  std::vector<WeightRows> out = {};  ///< what the features that come out are, first to last
+  std::vector<WeightRows> out = {};  ///< the output features in order, as named groups of rows
   bool bias = false;
   bool into_stream = false, feed_forward = false;  ///< as in WeightTraits
 };
@@ -20,10 +20,10 @@ struct LinearOptions {
 /// x W^T + b: x [..., in] -> [..., out], x's dtype.
 class Linear {
  public:
-  /// No projection.
+  /// An empty projection without a weight.
   Linear() = default;
   explicit Linear(LinearOptions options);
-  /// Without names for parts of its rows.
+  /// A projection whose rows form one unnamed group.
   Linear(int64_t in, int64_t out);
 
   explicit operator bool() const { return static_cast<bool>(weight); }
@@ -35,7 +35,7 @@ class Linear {
   void visit(WeightVisitor& v) const;
 
   Weight weight;  ///< [out, in]
-  Weight bias;    ///< [out]; none without a bias
+  Weight bias;    ///< [out]; empty unless options.bias
 
  private:
   LinearOptions options_;

@@ -8,22 +8,22 @@ namespace prism {
 
 class RmsNorm {
  public:
-  /// No norm.
+  /// An empty norm without a weight.
   RmsNorm() = default;
-  /// @param role  gain, or head_gain for features of a head.
+  /// @param role  gain, or head_gain if it scales the features of a head.
   RmsNorm(int64_t width, double eps, WeightRole role = WeightRole::gain)
       : weight({width}, /*fill=*/1), eps_(eps), role_(role) {}
 
   explicit operator bool() const { return static_cast<bool>(weight); }
 
-  /// x + branch and its norm in the dtype `out` (see kernels/rms_norm.h); without a branch x and its norm.
+  /// Returns x + branch and its norm in the dtype `out` (see kernels/rms_norm.h). An undefined branch counts as 0.
   NormedSum operator()(const torch::Tensor& x, const torch::Tensor& branch, torch::ScalarType out) const {
     return add_rms_norm(x, branch, weight.tensor(), eps_, out);
   }
 
   void visit(WeightVisitor& v) const { v.weight("weight", weight, {.role = role_}); }
 
-  Weight weight;  ///< [width], ones at first
+  Weight weight;  ///< [width], initially ones
 
  private:
   double eps_ = 0;

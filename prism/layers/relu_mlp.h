@@ -1,4 +1,4 @@
-// Layers of rectified features, as in the ladder.
+// The feed-forward part of the ladder: one or more hidden ReLU layers.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace prism {
 
-/// y = W_down h_n + b_down,  h_1 = max(0, W_up x + b_up),  h_i = max(0, W_i h_(i-1) + b_i),  n = depth; biases where
-/// the config has them.
+/// y = W_down h_n + b_down,  h_1 = max(0, W_up x + b_up),  h_i = max(0, W_i h_(i-1) + b_i),  n = depth. Has biases if
+/// config.bias is set.
 class ReluMlp : public FeedForward {
  public:
   ReluMlp(int64_t d_model, const FfnConfig& config);

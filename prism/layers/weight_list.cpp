@@ -16,7 +16,7 @@ bool is_matrix(WeightRole role) {
   return role == WeightRole::matrix || role == WeightRole::table;
 }
 
-/// Whether two uses of one weight agree on what it is.
+/// Returns true if two uses of one weight describe it alike.
 bool is_same(const WeightTraits& a, const WeightTraits& b) {
   return (a.role == b.role || (is_matrix(a.role) && is_matrix(b.role))) &&
          std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(), [](const auto& x, const auto& y) {
@@ -50,7 +50,7 @@ void WeightVisitor::weight(const std::string& name, const Weight& weight, Weight
   const auto [place, is_new] = places_.emplace(weight.identity(), entries_.size());
   if (!is_new) {
     auto& entry = entries_[place->second];
-    PRISM_ASSERT(is_same(entry.traits, traits), "weights", "{} shares {}, which is described otherwise", full_name,
+    PRISM_ASSERT(is_same(entry.traits, traits), "weights", "{} shares {}, but describes it differently", full_name,
                  entry.name);
     entry.uses.push_back(use);
     return;
@@ -66,7 +66,7 @@ void WeightVisitor::weight(const std::string& name, const Weight& weight, Weight
                          .rows = part.rows});
       row += part.rows;
     }
-  PRISM_ASSERT(row == weight.shape()[0], "weights", "{} with {} rows, of which {} are described", full_name,
+  PRISM_ASSERT(row == weight.shape()[0], "weights", "{} has {} rows, but its description has {}", full_name,
                weight.shape()[0], row);
   entries_.push_back({full_name, weight, std::move(traits), std::move(tensors), {use}});
 }
@@ -91,7 +91,7 @@ void clear_gradients(const std::vector<WeightEntry>& weights) {
 const Weight& find_weight(const std::vector<WeightEntry>& weights, const std::string& name) {
   const auto found =
       std::find_if(weights.begin(), weights.end(), [&](const WeightEntry& entry) { return entry.name == name; });
-  PRISM_ASSERT(found != weights.end(), "weights", "no weight called {}", name);
+  PRISM_ASSERT(found != weights.end(), "weights", "no weight is named {}", name);
   return found->weight;
 }
 

@@ -9,13 +9,13 @@
 
 namespace prism {
 
-/// The residual stream, and what is still to be added to it: the next norm does both in one pass.
+/// The residual stream and a branch that is not yet added to it. The next norm adds it and normalises in one pass.
 struct Residual {
   torch::Tensor stream_BTD;  ///< float32 (float64 for models of float64)
-  torch::Tensor branch_BTD;  ///< in the dtype of the matmuls; undefined: nothing
+  torch::Tensor branch_BTD;  ///< in the dtype of the matmuls; undefined: nothing to add
 };
 
-/// What is to be added is added; then normed, or without a norm rounded, to the dtype of the matmuls.
+/// Adds the branch to the stream, then normalises the sum to the dtype of the matmuls. An empty norm only converts.
 NormedSum normed(const RmsNorm& norm, const Residual& residual, torch::ScalarType type);
 
 class Block {
@@ -28,7 +28,7 @@ class Block {
 
   void visit(WeightVisitor& v) const;
 
-  RmsNorm attention_norm, mlp_norm;  ///< none without norms
+  RmsNorm attention_norm, mlp_norm;  ///< empty if the config has norm none
   Attention attention;
   std::shared_ptr<FeedForward> mlp;
 

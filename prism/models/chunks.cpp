@@ -15,7 +15,7 @@ torch::Tensor forward_in_chunks(Decoder& decoder, const torch::Tensor& tokens_BT
   if (chunk == 0 || chunk >= tokens) return decoder(tokens_BT, context);
   PRISM_ASSERT(chunk > 0 && context.cache != nullptr && !context.positions_BT.defined() &&
                    !context.documents_BT.defined() && !context.lengths_B.defined(),
-               "chunks", "chunks of {} tokens without a cache, or with tensors of the whole prompt", chunk);
+               "chunks", "chunks of {} tokens without a cache, or with positions, documents or lengths", chunk);
   context.prompt_length = context.cache->length() + tokens;
   std::vector<torch::Tensor> hidden;
   for (int64_t first = 0; first < tokens; first += chunk) {

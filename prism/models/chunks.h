@@ -1,13 +1,14 @@
-// A prompt, chunk by chunk: activations of one chunk at a time, keys and values of all in the cache.
+// Runs a prompt through a model in chunks. Only one chunk's activations are in memory; the cache holds all keys and
+// values.
 #pragma once
 
 #include "prism/models/decoder.h"
 
 namespace prism {
 
-/// What decoder(tokens_BT, context) gives, computed `chunk` tokens at a time; the last chunk may be shorter.
-/// @param context  with a cache unless chunk is 0; without positions, documents and lengths.
-/// @param chunk    0: all tokens at once.
+/// Same result as decoder(tokens_BT, context), computed `chunk` tokens at a time. The last chunk may be shorter.
+/// @param context  unless chunk is 0, must have a cache and no positions, documents or lengths.
+/// @param chunk    tokens; 0: all at once.
 torch::Tensor forward_in_chunks(Decoder& decoder, const torch::Tensor& tokens_BT, ForwardContext context,
                                 int64_t chunk);
 

@@ -12,12 +12,12 @@
 namespace prism {
 namespace {
 
-/// Of the causal products q k^T and p v.
+/// FLOPs per token of the causal products q k^T and p v.
 int64_t attention_flops(const LayerConfig& layer, int64_t context) {
   return 2 * layer.heads * layer.head_dim * (context + 1);
 }
 
-/// The part of that name, a new one at the end if there is none.
+/// Finds the part with this name; appends a new one if there is none.
 PartCost& part_of(std::vector<PartCost>& parts, const std::string& name) {
   const auto found = std::find_if(parts.begin(), parts.end(), [&](const auto& part) { return part.name == name; });
   return found != parts.end() ? *found : parts.emplace_back(PartCost{.name = name});
@@ -76,28 +76,28 @@ ScheduleCost schedule_cost(const ModelConfig& config) {
   difference.parameters = cost.parameters - difference.uniform.parameters;
   difference.flops_per_token = cost.flops_per_token - difference.uniform.flops_per_token;
   difference.kv_bytes_per_token = cost.kv_bytes_per_token - difference.uniform.kv_bytes_per_token;
-  PRISM_ASSERT(!must_be_neutral || difference.neutral(), "schedule_cost", "a neutral schedule with {}",
+  PRISM_ASSERT(!must_be_neutral || difference.neutral(), "schedule_cost", "a neutral schedule costs {}",
                describe(difference));
   return difference;
 }
 
 std::string describe(const ScheduleCost& cost) {
-  if (cost.neutral()) return "neutral: as many parameters, FLOPs and cache bytes as the uniform model";
+  if (cost.neutral()) return "neutral: same parameters, FLOPs and cache bytes as the uniform model";
   const auto part = [](const char* what, int64_t more, int64_t of) {
     return fmt::format("{}{} {} ({:+.2f}%)", more < 0 ? "-" : "+", short_number(std::abs(static_cast<double>(more))),
                        what, 100 * static_cast<double>(more) / static_cast<double>(of));
   };
   return fmt::format("{}, {}, {}", part("parameters", cost.parameters, cost.uniform.parameters),
-                     part("FLOPs a token", cost.flops_per_token, cost.uniform.flops_per_token),
-                     part("cache bytes a token", cost.kv_bytes_per_token, cost.uniform.kv_bytes_per_token));
+                     part("FLOPs per token", cost.flops_per_token, cost.uniform.flops_per_token),
+                     part("cache bytes per token", cost.kv_bytes_per_token, cost.uniform.kv_bytes_per_token));
 }
 
 void check_memory(int64_t parameters, int64_t bytes) {
   const double needed = static_cast<double>(bytes) * static_cast<double>(parameters);
   const auto total = static_cast<double>(total_memory_bytes());
   PRISM_CHECK(needed < total, "model",
-              "expected parameters that fit into memory, {}B; found {}B of them; choose a smaller model.",
-              short_number(total), short_number(needed));
+              "expected parameters that fit into memory, {}B; found {}B; choose a smaller model.", short_number(total),
+              short_number(needed));
 }
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// What a model costs before it exists: parameters, FLOPs and cache, layer by layer.
+// Parameters, FLOPs and cache size of a model, layer by layer, computed from its config.
 #pragma once
 
 #include <cstdint>
@@ -10,53 +10,54 @@
 namespace prism {
 
 struct LayerCost {
-  int64_t parameters = 0;  ///< weights that no earlier layer has
-  /// Of one token in a forward pass over a full context: 2 for each value of a weight and product with it, and
-  /// 2 H D (T + 1) for the causal products q k^T and p v, whose queries see (T + 1) / 2 keys on average. Norms,
-  /// activations, rotation and softmax are not counted; the last alone depends on the number of heads.
+  int64_t parameters = 0;  ///< excluding weights shared with an earlier layer
+  /// Average per token in a forward pass over a full context of T tokens: 2 for each weight value and product with it,
+  /// and 2 H D (T + 1) for the causal products q k^T and p v, whose queries see (T + 1) / 2 keys on average. Norms,
+  /// activations, rotation and softmax are not counted; of these only softmax depends on the number of heads.
   int64_t flops_per_token = 0;
   int64_t kv_bytes_per_token = 0;  ///< bfloat16
 };
 
-/// A module outside the layers: embedding, positions, final norm, head.
+/// A module outside the layers: embedding, positions, final norm or head.
 struct PartCost {
   std::string name;
-  int64_t parameters = 0;  ///< weights that no earlier module has: none of a tied head
+  int64_t parameters = 0;  ///< excluding weights shared with an earlier module; 0 for a tied head
   int64_t flops_per_token = 0;
 };
 
 struct ModelCost {
   std::vector<LayerCost> layers;
-  std::vector<PartCost> outside;  ///< the layers, in the model's order
-  int64_t parameters = 0;         ///< distinct ones, of everything
-  int64_t flops_per_token = 0;    ///< forward, head included; a training step takes three times that
+  std::vector<PartCost> outside;  ///< modules outside the layers, in the model's order
+  int64_t parameters = 0;         ///< of the whole model, shared weights once
+  int64_t flops_per_token = 0;    ///< forward pass, head included; a training step takes three times as many
   int64_t kv_bytes_per_token = 0;
 };
 
-/// Counts the weights that the model lists; none of them is held. @param config  complete.
+/// Computes the cost from the model's list of weights, without allocating them. @param config  must be complete.
 ModelCost model_cost(const ModelConfig& config);
-/// The same of a model as it is, whose layers may share weights.
+/// The same for an existing model, whose layers may share weights.
 ModelCost model_cost(const DecoderImpl& decoder);
 
-/// What a schedule costs beyond the uniform model that has the heads and key/value heads of its last layer everywhere.
+/// Cost of a schedule minus that of the uniform model, which has the last layer's heads and key/value heads in every
+/// layer.
 ///
-/// All differences are 0, the schedule is neutral, where the layers' heads split d_model and all have as many query
-/// heads for each key/value head: keys and values are then d_model kv_heads / heads wide in every layer, whatever the
-/// heads. Norms of queries and keys have gains as wide as a head, so they cost wide heads some parameters.
-/// @param config  complete.
+/// A schedule is neutral if all differences are 0. This holds if every layer's heads split d_model and all layers have
+/// the same ratio of query heads to key/value heads: keys and values are then d_model kv_heads / heads wide in every
+/// layer. QK-norms add parameters for wide heads, because their gains are as wide as a head.
+/// @param config  must be complete.
 /// Source: arXiv 2606.27449, section 2.4, which has as many key/value heads as query heads.
 struct ScheduleCost {
   int64_t parameters = 0, flops_per_token = 0, kv_bytes_per_token = 0;
-  ModelCost uniform;  ///< of the uniform model
+  ModelCost uniform;  ///< cost of the uniform model
   bool neutral() const { return parameters == 0 && flops_per_token == 0 && kv_bytes_per_token == 0; }
 };
 ScheduleCost schedule_cost(const ModelConfig& config);
 
-/// "+1.2M parameters (+1.0%), ..."; "neutral: ..." where nothing differs.
+/// Text such as "+1.2M parameters (+1.0%), ...", or "neutral: ..." if nothing differs.
 std::string describe(const ScheduleCost& cost);
 
-/// What the system would otherwise answer by killing the process.
-/// @param bytes  that each parameter will take. @throws InputError if all of them together do not fit into memory.
+/// Checks that the parameters fit into memory, before the system kills the process for lack of it.
+/// @param bytes  memory per parameter. @throws InputError if they do not fit.
 void check_memory(int64_t parameters, int64_t bytes);
 
 }  // namespace prism

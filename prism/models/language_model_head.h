@@ -1,4 +1,4 @@
-// The language-model head: hidden states to logits and losses.
+// The language-model head: maps hidden states to logits and losses.
 #pragma once
 
 #include "prism/layers/linear.h"
@@ -8,17 +8,17 @@ namespace prism {
 // B batch, T positions, V vocabulary
 class LanguageModelHead {
  public:
-  /// A head of its own. Weights are not initialised.
+  /// A head with its own weight, which is not initialised.
   LanguageModelHead(int64_t d_model, int64_t vocab_size) : projection_(d_model, vocab_size) {}
-  /// A head that is the embedding's matrix. @param embedding  [V, d_model], shared.
+  /// A tied head, which shares the embedding's weight. @param embedding  [V, d_model].
   explicit LanguageModelHead(const Weight& embedding);
 
   /// hidden [..., d_model] -> [..., V] in the weights' dtype.
   torch::Tensor logits(const torch::Tensor& hidden) const;
-  /// Mean cross-entropy over the labels that are not -1, nats, and the z-loss of that weight (kernels/cross_entropy.h).
-  /// Gradients flow.
+  /// Mean cross-entropy in nats over the labels that are not -1, plus the z-loss with weight z_loss
+  /// (kernels/cross_entropy.h). Differentiable.
   torch::Tensor loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT, double z_loss = 0) const;
-  /// Cross-entropy of each label, [B, T] float32 on the CPU, nats, 0 for labels of -1. No gradients.
+  /// Cross-entropy of each label in nats, [B, T] float32 on the CPU; 0 for labels of -1. Not differentiable.
   torch::Tensor token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) const;
 
   void visit(WeightVisitor& v) const { projection_.visit(v); }

@@ -10,7 +10,7 @@
 namespace prism {
 namespace {
 
-/// Far beyond any model, and small enough that products of two sizes cannot overflow.
+/// Larger than any real model, and small enough that products of two sizes cannot overflow.
 constexpr int64_t kLargest = int64_t{1} << 24;
 
 void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
@@ -21,31 +21,32 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
     layer.head_dim = d_model / layer.heads;
   }
   PRISM_CHECK(layer.heads * layer.head_dim <= kLargest, "model",
-              "layer {}: expected heads that are at most {} wide together; found {} of width {}; lower either.", index,
-              kLargest, layer.heads, layer.head_dim);
+              "layer {}: expected heads at most {} wide together; found {} of width {}; lower either.", index, kLargest,
+              layer.heads, layer.head_dim);
   PRISM_CHECK(layer.rotary.kind == "rope" || layer.rotary.kind == "none", "model",
               "layer {}: expected rotary.kind rope or none; found \"{}\"; choose one of them.", index,
               layer.rotary.kind);
   PRISM_CHECK(
       layer.head_dim > 0 && (layer.head_dim % 2 == 0 || !layer.rotary.turns()), "model",
-      "layer {}: expected heads of an even width, whose features turn in pairs; found {}; change head_dim or heads.",
-      index, layer.head_dim);
+      "layer {}: expected an even head width, since features turn in pairs; found {}; change head_dim or heads.", index,
+      layer.head_dim);
   PRISM_CHECK(layer.kv_heads > 0 && layer.heads % layer.kv_heads == 0, "model",
               "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
               layer.kv_heads);
   check(layer.ffn, index);
   PRISM_CHECK(layer.norm == "rms" || layer.norm == "none", "model",
               "layer {}: expected norm rms or none; found \"{}\"; choose one of them.", index, layer.norm);
-  PRISM_CHECK(layer.output_projection || layer.heads * layer.head_dim == d_model, "model",
-              "layer {}: expected heads that are d_model = {} wide together where no output_projection makes them so; "
-              "found {} of width {}; add the projection.",
-              index, d_model, layer.heads, layer.head_dim);
+  PRISM_CHECK(
+      layer.output_projection || layer.heads * layer.head_dim == d_model, "model",
+      "layer {}: expected a total head width of d_model = {} without output_projection; found {} heads of width "
+      "{}; add the projection.",
+      index, d_model, layer.heads, layer.head_dim);
   PRISM_CHECK(layer.output_projection || !layer.output_bias, "model",
-              "layer {}: expected an output_projection for output_bias; found none; leave the bias out.", index);
-  if (layer.rotary.turns()) rotary_angles(layer.rotary, layer.head_dim);  // throws for what it cannot turn by
+              "layer {}: expected an output_projection for output_bias; found none; leave out the bias.", index);
+  if (layer.rotary.turns()) rotary_angles(layer.rotary, layer.head_dim);  // throws for invalid settings
 }
 
-/// Key/value heads of each layer, 0: as many as query heads. "/4" is a ratio, all else a schedule.
+/// Parses the key/value heads of each layer; 0 means as many as query heads. "/4" is a ratio, anything else a schedule.
 HeadSchedule parse_kv_schedule(const std::string& text, const HeadSchedule& heads) {
   if (text.empty()) return HeadSchedule(heads.size(), 0);
   if (text[0] != '/') return parse_head_schedule(text);
@@ -65,7 +66,7 @@ HeadSchedule parse_kv_schedule(const std::string& text, const HeadSchedule& head
   return kv_heads;
 }
 
-/// Names of the shorthand's fields that say something.
+/// Names of the shorthand's fields that are set.
 std::vector<std::string> given_shorthand(const LayersShorthand& shorthand) {
   const Json fields = fields_to_json(shorthand), empty = fields_to_json(LayersShorthand());
   std::vector<std::string> given;
@@ -98,8 +99,8 @@ void expand_shorthand(ModelConfig& config) {
   const auto heads = parse_head_schedule(config.schedule);
   const auto kv_heads = parse_kv_schedule(config.kv_schedule, heads);
   PRISM_CHECK(kv_heads.size() == heads.size(), "model",
-              "kv_schedule: expected {} layers, as in schedule; found {}; write as many.", heads.size(),
-              kv_heads.size());
+              "kv_schedule: expected {} layers, as in schedule; found {}; write one entry for each layer.",
+              heads.size(), kv_heads.size());
   PRISM_CHECK(config.ffn_width == 0 || config.each.ffn.width == 0, "model",
               "expected ffn_width or ffn.width; found both, {} and {}; leave one out.", config.ffn_width,
               config.each.ffn.width);
@@ -113,9 +114,8 @@ void expand_shorthand(ModelConfig& config) {
 }
 
 void complete(ModelConfig& config) {
-  PRISM_CHECK(
-      config.vocab_size != 0, "model",
-      "expected a vocab_size; found that it is left open; give model.vocab_size or data with a tokenizer.json.");
+  PRISM_CHECK(config.vocab_size != 0, "model",
+              "expected a vocab_size; found none; give model.vocab_size or data with a tokenizer.json.");
   for (const auto& [name, size] :
        {std::pair{"vocab_size", config.vocab_size}, {"d_model", config.d_model}, {"context", config.context}})
     PRISM_CHECK(size > 0 && size <= kLargest, "model", "model.{}: expected a size within 1-{}; found {}; change it.",
@@ -135,7 +135,7 @@ void complete(ModelConfig& config) {
       PRISM_CHECK(size >= 0 && size <= kLargest, "model",
                   "layer {}: {}: expected a size within 0-{}; found {}; change it.", i, name, kLargest, size);
   }
-  // The rules are about models whose heads split d_model; another geometry is free.
+  // The rules apply only to models whose heads split d_model.
   const bool split = std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {
     return layer.head_dim == 0 || layer.heads * layer.head_dim == config.d_model;
   });

@@ -1,8 +1,8 @@
-// What a model is: sizes that all layers share, and the list of layers.
+// Configuration of a model: sizes shared by all layers, and the list of layers.
 //
 //   auto config = fields_from_json<ModelConfig>(json, "model");  // {"d_model": 768, "schedule": "3x2,6x2,12x8", ...}
-//   expand_shorthand(config);                                    // schedule -> layers; then overrides of layers
-//   complete(config);                                            // zeros filled, everything checked
+//   expand_shorthand(config);                                    // turns the schedule into layers; then apply
+//   overrides complete(config);                                            // fills in defaults and checks everything
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,12 @@
 
 namespace prism {
 
-/// What recipes may say in place of the list of layers.
+/// Shorthand that recipes may use instead of the list of layers.
 struct LayersShorthand {
   std::string schedule, kv_schedule;
   int64_t ffn_width = 0;
-  LayerConfig each;  ///< what every layer is beside its heads; its fields are this one's
+  LayerConfig
+      each;  ///< configuration common to all layers, except the heads; its fields appear as fields of this struct
   template <class Visitor>
   void visit(Visitor& v) {
     v("schedule", schedule,
@@ -34,7 +35,7 @@ struct LayersShorthand {
   }
 };
 
-/// The shorthand's fields are the model's own, and empty in a complete config.
+/// The fields of the shorthand appear as fields of the model. They are empty in a complete config.
 struct ModelConfig : LayersShorthand {
   int64_t vocab_size = 0, d_model = 0, context = 1024;
   bool tied = true, learned_positions = false, final_norm = true;
@@ -66,20 +67,19 @@ struct ModelConfig : LayersShorthand {
   }
 };
 
-/// Heads of each layer.
+/// Number of heads of each layer.
 HeadSchedule heads_of(const ModelConfig& config);
 
-/// head_schedule_warnings() of a complete config.
+/// head_schedule_warnings() for a complete config.
 std::vector<std::string> schedule_warnings(const ModelConfig& config);
 
-/// Replaces the shorthand by the list of layers, whose head_dim and kv_heads stay 0 until complete().
-/// @throws InputError if both are given, or neither, or the shorthand does not read.
+/// Replaces the shorthand by the list of layers. head_dim and kv_heads left open stay 0 until complete().
+/// @throws InputError if both or neither are given, or the shorthand cannot be parsed.
 void expand_shorthand(ModelConfig& config);
 
-/// Fills what may be left out of a layer (kv_heads = heads, head_dim = d_model / heads) and checks everything: positive
-/// sizes, the rules of head schedules for models whose heads split d_model, even head widths, kv_heads that divide
-/// heads.
-/// @throws InputError naming the layer and the way out.
+/// Fills in defaults (kv_heads = heads, head_dim = d_model / heads) and checks the config: positive sizes, even head
+/// widths, kv_heads that divide heads, and the rules of head schedules if heads split d_model.
+/// @throws InputError naming the layer and a way to fix it.
 void complete(ModelConfig& config);
 
 }  // namespace prism

@@ -17,15 +17,15 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// What the backward pass needs besides tensors.
+/// Everything the backward pass needs besides tensors.
 struct Work : torch::CustomClassHolder {
   Work(std::shared_ptr<const Block> block_given, const ForwardContext& context_given, torch::ScalarType type_given)
       : block(std::move(block_given)), context(context_given), type(type_given) {
     if (context.auxiliary != nullptr) progress = context.auxiliary->progress();
-    context.auxiliary = nullptr;  // the caller's may be gone when the block runs again
+    context.auxiliary = nullptr;  // the caller's may no longer exist when the block runs again
   }
 
-  /// The block's stream and branch, and the sum of what it adds to the loss: 0 where it adds nothing.
+  /// Runs the block. Returns its stream, its branch and its auxiliary loss, 0 if it has none.
   variable_list run(const Residual& residual) const {
     Auxiliary auxiliary(progress.value_or(0));
     ForwardContext own = context;
@@ -38,7 +38,7 @@ struct Work : torch::CustomClassHolder {
   std::shared_ptr<const Block> block;
   ForwardContext context;
   torch::ScalarType type;
-  std::optional<double> progress;  ///< absent: the caller does not collect what layers add to the loss
+  std::optional<double> progress;  ///< training progress; std::nullopt: the caller collects no auxiliary loss
 };
 
 struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
@@ -68,7 +68,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
 
 Residual recomputed(const std::shared_ptr<Block>& block, const Residual& residual, const ForwardContext& context,
                     torch::ScalarType type) {
-  PRISM_ASSERT(context.cache == nullptr && context.probe == nullptr, "recompute", "a cache or a probe");
+  PRISM_ASSERT(context.cache == nullptr && context.probe == nullptr, "recompute", "unexpected cache or probe");
   const auto branch = residual.branch_BTD.defined() ? std::optional(residual.branch_BTD) : std::nullopt;
   const auto after =
       RecomputeFunction::apply(residual.stream_BTD, branch, c10::make_intrusive<Work>(block, context, type));

@@ -1,4 +1,4 @@
-// A block whose activations are not kept for the backward pass but computed again there.
+// Activation checkpointing: a block's activations are recomputed in the backward pass instead of kept.
 #pragma once
 
 #include <memory>
@@ -7,12 +7,12 @@
 
 namespace prism {
 
-/// block->forward(residual, context, type), of whose activations only `residual` is kept: the backward pass runs the
-/// block once more. Gradients are the same to the last bit, since nothing in a block is random. What the block adds to
-/// the loss is added to context.auxiliary once, and its gradients flow.
+/// Calls block->forward(residual, context, type) and keeps only `residual`; the backward pass runs the block again.
+/// Gradients are bitwise identical, because nothing in a block is random. The block's auxiliary loss is added to
+/// context.auxiliary once and is differentiable.
 ///
 /// @param context  without cache and probe, which must not see the same tokens twice.
-/// Source: arXiv 1604.06174, with a layer as the segment.
+/// Source: arXiv 1604.06174, with one layer per segment.
 Residual recomputed(const std::shared_ptr<Block>& block, const Residual& residual, const ForwardContext& context,
                     torch::ScalarType type);
 

@@ -1,5 +1,4 @@
-// The stack of blocks over an embedding: tokens in, hidden states out. What reads those is a head's
-// (language_model_head.h).
+// The embedding and the stack of blocks: maps tokens to hidden states, which a head reads (language_model_head.h).
 //
 //   Trunk trunk(config);
 //   initialise(weights_of(trunk), initialisation_of(config), seed);
@@ -16,17 +15,17 @@
 
 namespace prism {
 
-/// What a config says of how weights are drawn.
+/// The initialisation settings of a config.
 Initialisation initialisation_of(const ModelConfig& config);
 
 // B batch, T positions
 class Trunk {
  public:
-  /// @param config  complete. Weights are not initialised.
+  /// Does not initialise the weights. @param config  must be complete.
   explicit Trunk(ModelConfig config);
 
-  /// tokens_BT int64 -> hidden [B, T, d_model] after the last norm, in the compute dtype. A cache in `context` is
-  /// extended.
+  /// tokens_BT int64 -> hidden [B, T, d_model] after the last norm, in the compute dtype. Extends the cache in
+  /// `context`, if any.
   /// @throws InputError for ids outside the vocabulary or more positions than the context.
   torch::Tensor forward(const torch::Tensor& tokens_BT, const ForwardContext& context) const;
 
@@ -34,21 +33,21 @@ class Trunk {
   /// norms and losses stay in the weights' dtype.
   void set_compute_type(torch::ScalarType type) { compute_type_ = type; }
   torch::ScalarType compute_type() const { return compute_type_; }
-  /// Whether layers compute their activations again in the backward pass instead of keeping them (recompute.h).
+  /// If set, layers recompute their activations in the backward pass instead of keeping them (recompute.h).
   void set_recompute(bool recomputes) { recomputes_ = recomputes; }
-  /// Where the weights are. Tokens and contexts may be elsewhere: they are copied there.
+  /// The device of the weights. forward() copies tokens and contexts to it.
   torch::Device device() const { return embedding.weight.tensor().device(); }
 
   void visit(WeightVisitor& v) const;
   const ModelConfig& config() const { return config_; }
 
   Embedding embedding;
-  Embedding positions;  ///< [context, d_model]; none unless they are learned
+  Embedding positions;  ///< [context, d_model]; empty unless learned_positions
   std::vector<std::shared_ptr<Block>> blocks;
-  RmsNorm norm;  ///< none without a final norm
+  RmsNorm norm;  ///< empty unless final_norm
 
  private:
-  /// The residual stream before the first layer. @param past  tokens before these.
+  /// The residual stream before the first layer. @param past  number of tokens before these.
   torch::Tensor embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past) const;
 
   ModelConfig config_;

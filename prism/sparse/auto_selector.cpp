@@ -13,13 +13,13 @@
 namespace prism {
 namespace {
 
-/// Sparse attention has to be faster than dense by more than the model's error.
+/// Sparse attention must beat dense attention by more than the error of the cost model.
 constexpr double kGain = 0.97;
-/// Rows of each head that tell how much would be kept: one of so many, but no more than the most.
+/// Sampled rows of each head: one in kRowsPerSample, at most kMostSamples.
 constexpr int64_t kRowsPerSample = 8, kMostSamples = 4;
 
-/// The selector's, and for each sequence that of the rows which are asked first; made when they are first needed, which
-/// in short prompts is never.
+/// The state of the spectral selector, and one state per sequence for sampled rows. Both are created when first needed,
+/// which is never the case in short prompts.
 struct AutoState : SelectorState {
   std::unique_ptr<SelectorState> spectral;
   std::vector<std::unique_ptr<SelectorState>> samples_B;
@@ -38,7 +38,7 @@ SelectorInput of_sequence(SelectorInput input, int64_t b) {
   return input;
 }
 
-/// Rows at even steps of the pairs before them, so that each speaks for as many.
+/// Chooses rows such that each represents the same number of query-key pairs.
 std::vector<int64_t> sampled_rows(const HeadBlocks& blocks) {
   const int64_t count = std::clamp(blocks.rows() / kRowsPerSample, int64_t{1}, kMostSamples);
   const auto first = static_cast<double>(blocks.first_query()), end = static_cast<double>(blocks.keys);
@@ -51,7 +51,7 @@ std::vector<int64_t> sampled_rows(const HeadBlocks& blocks) {
   return rows;
 }
 
-/// Whether there are bands to choose by, and attend() would leave out what a mask leaves out.
+/// Returns true if there are features to form bands from and attend() can skip the blocks that a mask omits.
 bool can_be_sparse(const SelectorInput& input) {
   if (input.pairs.size() == 0) return false;
   AttentionInput attention;
@@ -62,11 +62,11 @@ bool can_be_sparse(const SelectorInput& input) {
   return flash_backend_serves(attention);
 }
 
-/// What a call is made of, over all sequences and heads.
+/// Size of a call, over all sequences and heads.
 struct CallSize {
   double pairs = 0, rows = 0;
-  double tokens = 0, pooled = 0;                               ///< that choosing goes through
-  double samples = 0, sampled_tokens = 0, sampled_pooled = 0;  ///< that asking some rows goes through
+  double tokens = 0, pooled = 0;                               ///< processed to select blocks for all rows
+  double samples = 0, sampled_tokens = 0, sampled_pooled = 0;  ///< processed to select blocks for sampled rows
 };
 
 class AutoSelector : public Selector {
@@ -100,7 +100,7 @@ class AutoSelector : public Selector {
     const double choosing = cost.select_seconds(1, size.tokens, size.pooled);
     if (choosing > kGain * dense) return all;
     const double expected = sampled_share(input, lengths, state) * size.pairs;
-    // What is gained, if it is, must be worth what is lost otherwise.
+    // Selection counts twice: the expected gain must also cover its cost in case the mask is not used.
     if (2 * choosing + cost.sparse_seconds(expected, size.rows) > kGain * dense) return all;
     if (state.spectral == nullptr) state.spectral = spectral_->make_state(input);
     auto mask = spectral_->select(input, *state.spectral);
@@ -111,7 +111,7 @@ class AutoSelector : public Selector {
     std::vector<std::string> notes;
     for (const auto& shape : unknown_)
       notes.push_back(fmt::format(
-          "auto: no costs are known of heads {} wide in {} with blocks of {} x {} tokens; attention of such "
+          "auto: no costs are known for heads {} wide in {} with blocks of {} x {} tokens; attention of such "
           "heads is dense.",
           shape.head_dim, c10::toString(shape.type), shape.query_block, shape.key_block));
     return notes;
@@ -141,7 +141,7 @@ class AutoSelector : public Selector {
     return size;
   }
 
-  /// The share of pairs that are kept, by some rows of each sequence, which speak for as many pairs each.
+  /// Estimates the share of pairs that are kept from sampled rows, each of which represents the same number of pairs.
   double sampled_share(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
     double kept = 0, seen = 0;  // over all sequences
     if (state.samples_B.empty())
@@ -176,7 +176,7 @@ class AutoSelector : public Selector {
   AutoOptions options_;
   PrefillCosts costs_;
   std::unique_ptr<Selector> spectral_;
-  mutable std::set<PrefillShape> unknown_;  ///< that were asked for
+  mutable std::set<PrefillShape> unknown_;  ///< requested shapes without costs
 };
 
 }  // namespace

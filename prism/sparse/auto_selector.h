@@ -1,4 +1,4 @@
-// Sparse where that is faster, dense elsewhere: decided for every layer and chunk of a prompt.
+// Sparse attention where it is faster, else dense; decided for every layer and chunk of a prompt.
 #pragma once
 
 #include <memory>
@@ -18,18 +18,22 @@ struct AutoOptions {
   }
 };
 
-/// The spectral selector where that is faster than dense by the cost model (prefill_cost.h); else a mask that keeps
-/// all. Nothing is measured: the same input and costs give the same mask.
+/// Uses the spectral selector where the cost model (prefill_cost.h) says it is faster than dense attention, else a mask
+/// that keeps all blocks. Nothing is measured: the same input and costs give the same mask.
 ///
-/// Up to four rows of each head are asked first, one of eight in short prompts, unless even that would take more than
-/// `overhead` of dense attention's time. All rows are asked if what those keep promises that choosing and attending
-/// together take 3% less than dense attention; choosing done, their mask is used if attending alone does. Heads are
-/// decided together: one that keeps all its blocks costs as much among sparse ones as among dense ones. Dense too where
-/// attend() could not leave out blocks, as on a GPU, and where no features turn.
+/// The decision takes three steps:
+///   1. Sample one row in eight, at least one and at most four for each head. If even that would take more than
+///      `overhead` of dense attention's time, stay dense.
+///   2. If the samples predict that attention over the kept blocks takes 3% less time than dense attention, with the
+///      cost of selection counted twice, select blocks for all rows.
+///   3. Use the resulting mask if attention alone takes 3% less time than dense attention.
 ///
-/// Chunks that stay dense leave no trace in the selector's running energies: what later chunks keep depends on how a
-/// prompt is cut.
-/// @param costs  of the shapes that will be asked for. Attention of others is dense, and notes() says so.
+/// All heads are decided together, because a head that keeps all its blocks costs the same with either mask. Attention
+/// is also dense if attend() cannot skip blocks, as on a GPU, or if no features turn.
+///
+/// Dense chunks do not update the selector's running energies, so what later chunks keep depends on how the prompt is
+/// cut into chunks.
+/// @param costs  measured costs by shape. Attention of other shapes is dense, and notes() says so.
 /// @throws InputError as make_spectral_selector().
 std::unique_ptr<Selector> make_auto_selector(const AutoOptions& options, PrefillCosts costs = {});
 

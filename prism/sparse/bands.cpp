@@ -15,7 +15,7 @@ void check_dims(const char* name, int64_t dims, int64_t most) {
               dims);
 }
 
-/// The pairs from `first` to `end` in the order of their speed, and more features.
+/// A band of the pairs [first, end) in order of speed, plus the features in `more`.
 Band band_of(std::string name, const RotaryPairs& pairs, int64_t first, int64_t end, std::vector<int64_t> more) {
   const auto order = pairs.by_speed();
   for (int64_t i = first; i < end; ++i) {
@@ -84,7 +84,7 @@ void BandedBlocks::append(const float* mean) {
 }
 
 void BandedBlocks::pop() {
-  PRISM_ASSERT(blocks() > 0, "spectral", "no block to take away");
+  PRISM_ASSERT(blocks() > 0, "spectral", "no block to remove");
   whole_energy_.pop_back();
   for (size_t band = 0; band < bands_.size(); ++band) {
     rows_[band].resize(rows_[band].size() - bands_[band].features.size());

@@ -1,4 +1,4 @@
-// The sizes of a selector's blocks: one option for both, or one for each.
+// Block sizes of a selector: one option for queries and keys, or one for each.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct BlockSizes {
   int64_t keys() const { return key_block == 0 ? block_size : key_block; }
 };
 
-/// @throws InputError for sizes that no block has.
+/// @throws InputError unless both sizes are 32, 64, 128 or 256.
 void check(const BlockSizes& blocks);
 
 }  // namespace prism

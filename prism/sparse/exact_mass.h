@@ -1,4 +1,4 @@
-// How much attention each block of keys really gets: what estimates are measured by.
+// The exact attention that each block of keys receives, to measure estimates against.
 #pragma once
 
 #include <torch/types.h>
@@ -7,8 +7,8 @@
 
 namespace prism {
 
-/// softmax(scale q k^T) of every query of a row, causal, summed over the keys of each block. [queries of the row,
-/// blocks] float64; a query's shares add up to 1.
+/// Causal softmax(scale q k^T) of every query of a row, summed over the keys of each block.
+/// @return  [queries of the row, blocks] float64; the shares of a query add up to 1.
 torch::Tensor exact_mass(const HeadInput& head, int64_t row);
 
 }  // namespace prism

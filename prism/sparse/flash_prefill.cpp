@@ -40,7 +40,7 @@ class FlashPrefillSelector : public HeadByHeadSelector {
       const auto position_T = at::arange(first, end);
       scores_TN.masked_fill_(last_N.unsqueeze(0) > position_T.unsqueeze(1), -std::numeric_limits<float>::infinity());
       const double largest = scores_TN.max().item<double>();
-      if (std::isinf(largest)) continue;  // no query sees a whole block
+      if (std::isinf(largest)) continue;  // no query of the row sees a whole block
       const auto weights_N = (scores_TN - largest).exp().sum(0);
       kept_N.logical_or_(weights_N.ge(options_.alpha * weights_N.max().item<double>()).logical_and(weights_N > 0));
     }

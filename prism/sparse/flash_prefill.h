@@ -1,4 +1,4 @@
-// FlashPrefill: every query against pooled keys, blocks near a row's largest share are kept.
+// FlashPrefill: scores every query against pooled keys and keeps the blocks near a row's largest share.
 //
 // Source: arXiv 2603.06199.
 #pragma once
@@ -24,11 +24,11 @@ struct FlashPrefillOptions {
   }
 };
 
-/// Row u keeps block v where w(u, v) >= alpha max_v w(u, v):
+/// Row u keeps block v if w(u, v) >= alpha max_v w(u, v):
 ///
 ///   w(u, v) = sum over queries i of row u that see all of block v of exp(scale q_i . mean_v - their largest)
 ///
-/// @throws InputError for numbers that make no sense.
+/// @throws InputError for options out of range.
 std::unique_ptr<Selector> make_flash_prefill_selector(const FlashPrefillOptions& options);
 
 }  // namespace prism

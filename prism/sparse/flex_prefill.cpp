@@ -12,26 +12,26 @@
 namespace prism {
 namespace {
 
-constexpr int64_t kBudgetUnit = 128;  ///< keys that a block of the budget stands for, whatever the block size
+constexpr int64_t kBudgetUnit = 128;  ///< keys per block of the budget, independent of the block size
 
-/// Sums over blocks of a head's keys or distances, which may end inside a block.
+/// Sums over blocks of a head's keys or distances; the last block may be partial.
 torch::Tensor block_sums(const torch::Tensor& values_S, int64_t block) {
   const int64_t blocks = (values_S.size(0) + block - 1) / block;
   return at::constant_pad_nd(values_S, {0, blocks * block - values_S.size(0)}).view({blocks, block}).sum(1);
 }
 
-/// How many of the largest values hold at most `share`, and one more, in blocks.
+/// The number of blocks for the largest values that hold at most `share`, plus one value.
 int64_t budget_of(const torch::Tensor& values_S, double share) {
   const auto sums = std::get<0>(values_S.to(torch::kDouble).sort(/*dim=*/0, /*descending=*/true)).cumsum(0);
   return ((sums <= share).sum().item<int64_t>() + 1) / kBudgetUnit + 1;
 }
 
-/// p log(p / m) summed, where p is not 0.
+/// Sum of p log(p / m) over all entries with p > 0.
 torch::Tensor divergence(const torch::Tensor& p, const torch::Tensor& m) {
   return torch::where(p > 0, p * (p / m).log(), 0).sum();
 }
 
-/// pooling_divergence() of a head whose last queries have attended.
+/// pooling_divergence() of a head, given the attention of its last queries.
 double divergence_of(const HeadInput& head, const LastQueries& last) {
   const auto exact_N = block_sums(last.vertical_S / last.count, head.key_block).to(torch::kDouble);
   const auto query_D = head.q_TD.slice(0, head.queries - last.count).mean(0);
@@ -41,7 +41,7 @@ double divergence_of(const HeadInput& head, const LastQueries& last) {
   return std::sqrt(((divergence(exact_N, middle_N) + divergence(pooled_N, middle_N)) / 2).item<double>());
 }
 
-/// The indices of the largest `count` with the first one forced.
+/// The indices of the `count` largest values; index 0 is always included.
 torch::Tensor largest_with_first(const torch::Tensor& values_N, int64_t count) {
   auto values = values_N.clone();
   values[0] = std::numeric_limits<double>::infinity();
@@ -56,7 +56,7 @@ class FlexPrefillSelector : public HeadByHeadSelector {
                 "expected gamma within (0, 1], tau and min_budget of at least 0; found {}, {} and {}; change them.",
                 options.gamma, options.tau, options.min_budget);
     PRISM_CHECK(options.blocks.queries() == options.blocks.keys(), "flex_prefill",
-                "expected blocks of as many queries as keys; found {} and {}; make them equal.",
+                "expected equal block sizes for queries and keys; found {} and {}; make them equal.",
                 options.blocks.queries(), options.blocks.keys());
   }
 
@@ -89,7 +89,8 @@ class FlexPrefillSelector : public HeadByHeadSelector {
     kept_MN.logical_or_(at::isin(row_M.unsqueeze(1) - block_N.unsqueeze(0), chosen));
   }
 
-  /// Of the softmax of pooled queries over pooled keys, all rows together, the largest that hold a share.
+  /// Keeps the largest entries of the softmax of pooled queries over pooled keys that hold a share gamma, over all rows
+  /// together.
   torch::Tensor choose_by_pooled_queries(const HeadInput& head) const {
     const auto means_MD = block_means(head.q_TD, head.query_block, head.first_query());
     auto scores = at::mm(means_MD, block_means(head.k_SD, head.key_block).t()).mul_(head.scale);

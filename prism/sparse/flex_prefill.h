@@ -1,5 +1,5 @@
-// FlexPrefill: each head by itself is taken for query-aware or for vertical-slash, with budgets that hold a share of
-// the attention.
+// FlexPrefill: classifies each head as query-aware or vertical-slash and gives it a budget that holds a share of the
+// attention.
 //
 // Source: arXiv 2502.20766.
 #pragma once
@@ -26,11 +26,12 @@ struct FlexPrefillOptions {
   }
 };
 
-/// The square root of the Jensen-Shannon divergence, in nats, between what the pooled last queries give pooled keys and
-/// what the last queries give the keys of each block. Below tau the head is query-aware.
+/// The square root of the Jensen-Shannon divergence, in nats, between two attention distributions over key blocks: that
+/// of the pooled last queries over pooled keys, and that of the last queries, summed over each block's keys. Below tau
+/// the head is query-aware.
 double pooling_divergence(const HeadInput& head);
 
-/// @throws InputError for numbers that make no sense.
+/// @throws InputError for options out of range.
 std::unique_ptr<Selector> make_flex_prefill_selector(const FlexPrefillOptions& options);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// The blocks that a row keeps whatever a method finds.
+// The blocks that a row always keeps.
 #pragma once
 
 #include <algorithm>
@@ -7,12 +7,12 @@
 
 namespace prism {
 
-/// The first `count` blocks: the sink.
+/// Keeps the first `count` blocks, the sink.
 inline void keep_first(std::span<uint8_t> kept, int64_t count) {
   std::fill_n(kept.begin(), std::min(count, static_cast<int64_t>(kept.size())), uint8_t{1});
 }
 
-/// The blocks from a row's own on, and `count` - 1 before them; none for 0.
+/// Keeps the blocks from the row's own on and the `count` - 1 blocks before it; none if count is 0.
 inline void keep_last(std::span<uint8_t> kept, int64_t own, int64_t count) {
   if (count == 0) return;
   const int64_t first = std::clamp(own + 1 - count, int64_t{0}, static_cast<int64_t>(kept.size()));

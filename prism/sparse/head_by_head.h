@@ -1,5 +1,5 @@
-// Selectors that look at each head of each sequence by itself and keep nothing between chunks: the common ground of the
-// spectral selector's rivals.
+// Base class of selectors that treat each head of each sequence independently and keep no state between chunks. All
+// selectors that the spectral selector is compared with derive from it.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace prism {
 
-/// One head's queries and the keys that they may see.
+/// One head's queries and the keys they may see.
 struct HeadInput : HeadBlocks {
   torch::Tensor q_TD, k_SD;  ///< float32
   double scale = 0;
   int64_t prompt_rows = 0;  ///< rows of the whole prompt, from position 0 on
 };
 
-/// Head h of sequence b.
+/// Extracts head h of sequence b.
 HeadInput head_input(const SelectorInput& input, const SelectorLengths& lengths, int64_t b, int64_t h,
                      int64_t query_block, int64_t key_block);
 
@@ -29,16 +29,16 @@ class HeadByHeadSelector : public Selector {
   BlockMask select(const SelectorInput& input, SelectorState& state) const final;
 
  protected:
-  /// @return bool [rows, blocks]: what each row keeps. What no query sees is taken away afterwards, and each row's own
-  ///         blocks are kept.
+  /// @return bool [rows, blocks]: the blocks each row keeps. select() then removes blocks that no query of the row sees
+  ///         and adds the row's own blocks.
   virtual torch::Tensor select_head(const HeadInput& head) const = 0;
 
  private:
   BlockSizes blocks_;
 };
 
-/// Means of rows over blocks, each over the rows that there are. [blocks, D]
-/// @param first  absolute position of the first row; blocks begin at multiples of their size.
+/// Means of the rows in each block, [blocks, D]. A partial block is averaged over the rows it has.
+/// @param first  absolute position of the first row; blocks start at multiples of their size.
 torch::Tensor block_means(const torch::Tensor& rows_TD, int64_t block, int64_t first = 0);
 
 }  // namespace prism

@@ -14,7 +14,7 @@ LastQueries attend_with_last(const HeadInput& head, int64_t most) {
   const auto distance_TS = position_T.unsqueeze(1) - key_S.unsqueeze(0);
   scores.masked_fill_(distance_TS < 0, -std::numeric_limits<float>::infinity());
   const auto weights = scores.softmax(-1);
-  // Weights of keys that are not seen are 0, so that they may be added at any distance.
+  // Weights of unseen keys are 0, so it does not matter at which distance they are added.
   auto slash_S = at::zeros({keys}, weights.options());
   slash_S.index_add_(0, distance_TS.clamp_min(0).flatten(), weights.flatten());
   return {weights.sum(0), slash_S, count};

@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-/// `count` of them, or all, evenly spread, the last among them.
+/// Chooses `count` rows (all, if there are fewer), evenly spread and including the last.
 std::vector<int64_t> spread_rows(int64_t rows, int64_t count) {
   if (count == kAllRows) count = rows;
   count = std::min(count, rows);
@@ -21,7 +21,7 @@ std::vector<int64_t> spread_rows(int64_t rows, int64_t count) {
   return chosen;
 }
 
-/// Blocks that hold as much as those kept, the heaviest first.
+/// The fewest blocks that hold at least as much mass as the kept blocks.
 int64_t fewest_blocks(const torch::Tensor& mass_N, const torch::Tensor& kept_N) {
   constexpr double kRounding = 1e-12;
   const double kept = mass_N.dot(kept_N).item<double>();
@@ -41,7 +41,7 @@ void measure_recall(const HeadInput& head, const torch::Tensor& kept_MN, int64_t
   }
 }
 
-/// Blocks of a head's lists that some query of their row sees.
+/// Number of blocks in a head's lists that some query of their row sees.
 int64_t count_kept(const BlockMask& mask, int64_t b, int64_t h, const HeadBlocks& blocks) {
   const auto counts_M = mask.counts_BHM[b][h].contiguous(), indices_MN = mask.indices_BHMN[b][h].contiguous();
   int64_t kept = 0;

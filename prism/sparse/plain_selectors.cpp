@@ -26,7 +26,7 @@ void check_count(const char* operation, const char* name, int64_t count) {
   PRISM_CHECK(count >= 0, operation, "{}: expected at least 0; found {}; raise it.", name, count);
 }
 
-/// A method that is a function of a row: sets what it keeps of the `visible` blocks.
+/// Selector that decides each row independently, by a function that marks which of the row's visible blocks it keeps.
 class RowByRow : public HeadByHeadSelector {
  public:
   using Keep = std::function<void(const HeadInput&, int64_t row, std::span<uint8_t> kept)>;

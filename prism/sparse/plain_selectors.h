@@ -1,4 +1,4 @@
-// Selectors to compare with: what needs no method, and what knows everything.
+// Baseline selectors: simple ones, and an oracle.
 #pragma once
 
 #include <memory>
@@ -63,15 +63,16 @@ struct DenseOptions {
   }
 };
 
-/// Top p of  softmax(scale mean(q) . mean(k))  over the blocks that a row sees, all features alike. Source: arXiv
+/// Keeps the top p of  softmax(scale mean(q) . mean(k))  over the blocks that a row sees, without bands. Source: arXiv
 /// 2602.08426, equations 1 and 2.
 std::unique_ptr<Selector> make_mean_pooling_selector(const MeanPoolingOptions& options);
-/// Blocks 0 to sink - 1 and the last `window` up to the row's own. Source: arXiv 2309.17453.
+/// Keeps blocks 0 to sink - 1 and the last `window` blocks up to the row's own. Source: arXiv 2309.17453.
 std::unique_ptr<Selector> make_sink_window_selector(const SinkWindowOptions& options);
-/// Each block that a row sees with probability `share`, and its own.
+/// Keeps each block that a row sees with probability `share`, and the row's own block.
 std::unique_ptr<Selector> make_random_selector(const RandomBlocksOptions& options);
-/// By the exact attention: as slow as attention itself, and the least density at its recall.
+/// Selects by the exact attention: as slow as attention itself, with the lowest possible density for its recall.
 std::unique_ptr<Selector> make_oracle_selector(const OracleOptions& options);
+/// Keeps all blocks.
 std::unique_ptr<Selector> make_dense_selector(const DenseOptions& options);
 
 }  // namespace prism

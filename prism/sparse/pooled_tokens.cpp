@@ -60,13 +60,13 @@ void PooledTokens::add_rows(const Element* rows, int64_t stride, int64_t count) 
   }
 }
 
-/// Takes the block that is not whole away again, to add to it.
+/// Removes the partial block from blocks_, so that tokens can be added to it.
 void PooledTokens::open_block() {
   if (is_growing_) blocks_.pop();
   is_growing_ = false;
 }
 
-/// The mean of the block that length_ stands in or has just left.
+/// Appends the mean of the block that contains or ends at length_.
 void PooledTokens::close_block() {
   const bool is_whole = length_ % block_size_ == 0;
   const int64_t count = tail_ == Tail::padded ? block_size_ : std::max<int64_t>(1, known_);

@@ -1,4 +1,5 @@
-// What sparse attention costs beside dense: what `auto` decides by. bench/prefill_cost.h measures it.
+// The cost model of sparse and dense attention, on which the selector `auto` bases its decision. bench/prefill_cost.h
+// measures the costs.
 //
 //   const PrefillCosts costs = {{{.type = torch::kBFloat16, .head_dim = 128}, cost}};
 //   const double dense = cost.dense_seconds(pairs, rows), sparse = cost.sparse_seconds(kept_pairs, rows);
@@ -15,7 +16,7 @@
 
 namespace prism {
 
-/// What costs depend on, besides the machine.
+/// The properties of a call, besides the machine, that its costs depend on.
 struct PrefillShape {
   torch::ScalarType type = torch::kBFloat16;
   int64_t head_dim = 128, query_block = 128, key_block = 128;
@@ -23,11 +24,12 @@ struct PrefillShape {
   friend auto operator<=>(const PrefillShape&, const PrefillShape&) = default;
 };
 
-/// Seconds, all threads at work. A pair is a query and a key that it sees, of one head; a row is a block of queries.
+/// Costs in seconds, with all threads running. A pair is a query and a key that it sees, of one head; a row is a block
+/// of queries.
 struct PrefillCost {
   double dense_pair = 0, dense_row = 0;    ///< of dense attention
   double sparse_pair = 0, sparse_row = 0;  ///< of attention over kept blocks
-  /// Of the spectral selector: a call, a token of a head, a pooled query with a pooled key.
+  /// Of the spectral selector: per call, per token of a head, per pair of a pooled query and a pooled key.
   double select_call = 0, select_token = 0, select_pair = 0;
   template <class Visitor>
   void visit(Visitor& v) {
@@ -47,13 +49,13 @@ struct PrefillCost {
   }
 };
 
-/// What is known of a machine.
+/// The measured costs of a machine.
 using PrefillCosts = std::map<PrefillShape, PrefillCost>;
 
-/// Pairs of a query of row `row` and a key that it sees, in the key blocks `kept`.
+/// Number of pairs of a query of row `row` and a key that it sees, in the key blocks `kept`.
 double kept_pairs(const HeadBlocks& blocks, int64_t row, std::span<const int32_t> kept);
 
-/// Over all rows of all heads of a mask's lists.
+/// The same over all rows of all heads of a mask.
 double kept_pairs(const SelectorLengths& lengths, const BlockMask& mask);
 
 }  // namespace prism

@@ -9,12 +9,12 @@
 namespace prism {
 namespace {
 
-/// @param feature  says which feature is the first (0) or second (1) of pair j.
+/// @param feature  feature(j, i) is the first (i = 0) or second (i = 1) feature of pair j.
 template <class Feature>
 RotaryPairs pairs_of(int64_t head_dim, std::span<const double> angles, Feature feature) {
   const auto count = static_cast<int64_t>(angles.size());
   PRISM_CHECK(2 * count <= head_dim, "rotary",
-              "expected at most {} angles for heads {} wide; found {}; leave the others out.", head_dim / 2, head_dim,
+              "expected at most {} angles for heads of width {}; found {}; leave out the rest.", head_dim / 2, head_dim,
               count);
   RotaryPairs pairs{head_dim, {}, {angles.begin(), angles.end()}};
   for (int64_t j = 0; j < count; ++j) pairs.features.emplace_back(feature(j, 0), feature(j, 1));
@@ -46,12 +46,13 @@ std::vector<double> multi_axis_angles(std::span<const double> angles, const Axis
                                       std::span<const double> steps) {
   const auto& counts = sections.pairs;
   const int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
-  PRISM_CHECK(!counts.empty() && *std::min_element(counts.begin(), counts.end()) >= 0 &&
-                  sum == static_cast<int64_t>(angles.size()) && steps.size() == counts.size(),
-              "rotary",
-              "expected sections that add up to {} pairs and a step for each; found a sum of {} in {} and {} steps; "
-              "change the sections.",
-              angles.size(), sum, counts.size(), steps.size());
+  PRISM_CHECK(
+      !counts.empty() && *std::min_element(counts.begin(), counts.end()) >= 0 &&
+          sum == static_cast<int64_t>(angles.size()) && steps.size() == counts.size(),
+      "rotary",
+      "expected sections that add up to {} pairs and one step per section; found a sum of {} in {} sections and "
+      "{} steps; change the sections.",
+      angles.size(), sum, counts.size(), steps.size());
   std::vector<double> turned;
   const auto axes = static_cast<int64_t>(counts.size());
   int64_t end = counts[0];

@@ -1,4 +1,4 @@
-// Which two features of a head turn together, and how fast: what selectors know of a model's position encoding.
+// A model's rotary encoding as selectors see it: which two features of a head form a pair, and how fast it turns.
 //
 //   const RotaryPairs pairs = half_split_pairs(128, rotary_angles);         // Llama's order
 //   const double kept = pooling_gain(pairs.angles[40], 128);                // of pair 40 in the mean of 128 tokens
@@ -11,11 +11,11 @@
 
 namespace prism {
 
-/// Pair j turns by angles[j] radians a token. Features in no pair do not turn (partial rotary encodings).
+/// Pair j turns by angles[j] radians per token. Features outside all pairs do not turn (partial rotary encodings).
 struct RotaryPairs {
   int64_t head_dim = 0;
   std::vector<std::pair<int64_t, int64_t>> features;  ///< of each pair
-  std::vector<double> angles;                         ///< of each pair; scaled ones where positions are scaled (YaRN)
+  std::vector<double> angles;                         ///< of each pair, after any scaling of positions (YaRN)
 
   int64_t size() const { return static_cast<int64_t>(features.size()); }
   /// The features that do not turn, ascending.
@@ -24,27 +24,28 @@ struct RotaryPairs {
   std::vector<int64_t> by_speed() const;
 };
 
-/// Features j and j + R/2 are pair j, R = 2 angles.size() (GPT-NeoX, Llama, Qwen); features from R on do not turn.
-/// @throws InputError where R is more than head_dim.
+/// Features j and j + R/2 form pair j, R = 2 angles.size() (GPT-NeoX, Llama, Qwen). Features from R on do not turn.
+/// @throws InputError if R is more than head_dim.
 RotaryPairs half_split_pairs(int64_t head_dim, std::span<const double> angles);
-/// Features 2 j and 2 j + 1 are pair j (GPT-J).
+/// Features 2 j and 2 j + 1 form pair j (GPT-J).
 RotaryPairs interleaved_pairs(int64_t head_dim, std::span<const double> angles);
 
-/// How pairs are shared out between the axes of positions that have several, of an image for instance (M-RoPE).
+/// Assigns pairs to the axes of multi-dimensional positions, e.g. in images (M-RoPE).
 struct AxisSections {
   std::vector<int64_t> pairs;  ///< of each axis; their sum is the number of pairs
-  bool interleaved = false;  ///< Qwen3-VL: j turns with axis j mod 3 as long as that has pairs left, then with axis 0;
-                             ///< else Qwen2-VL: the first pairs turn with axis 0, those behind them with axis 1, ...
+  /// true (Qwen3-VL): pair j turns with axis j mod 3 while that axis has pairs left, then with axis 0.
+  /// false (Qwen2-VL): the first pairs turn with axis 0, the next with axis 1, ...
+  bool interleaved = false;
 };
 
-/// Angles per token of each pair where positions advance by `steps` along each axis from one token to the next. Text
-/// advances by 1 along all, so that its angles are those given; within a row of an image the width's axis alone does.
-/// @throws InputError where sections do not add up to the pairs, or steps are not one for each axis.
+/// Angle per token of each pair if positions advance by steps[i] along axis i from one token to the next. Text advances
+/// by 1 along all axes, so its angles are the given ones; within a row of an image only the width axis advances.
+/// @throws InputError if the sections do not add up to the number of pairs, or there is not one step for each axis.
 /// Source: arXiv 2409.12191, section 2.1; interleaved arXiv 2511.21631.
 std::vector<double> multi_axis_angles(std::span<const double> angles, const AxisSections& sections,
                                       std::span<const double> steps);
 
-/// How much of a vector that turns by `angle` radians a token is left in the mean over `block` tokens:
+/// Length of the mean over `block` tokens of a unit vector that turns by `angle` radians per token:
 ///
 ///   lambda = |sin(B t / 2) / (B sin(t / 2))|
 ///

@@ -16,7 +16,7 @@ void check_shapes(const SelectorInput& input) {
               "expected q [B, T, H, D] and k [B, G, S, D] with H a multiple of G; found {} and {}; reshape them.",
               c10::str(q.sizes()), c10::str(k.sizes()));
   PRISM_CHECK(input.pairs.head_dim == q.size(3), "selector",
-              "expected rotary pairs of heads {} wide; found them for {}; make them for this width.", q.size(3),
+              "expected rotary pairs for heads of width {}; found width {}; make them for this width.", q.size(3),
               input.pairs.head_dim);
 }
 
@@ -33,9 +33,8 @@ void check_readable(const SelectorInput& input) {
 
 void check_finite(bool is_finite, const char* what, int64_t head, int64_t b) {
   PRISM_CHECK(is_finite, "selector",
-              "expected finite {}, and sums of them that float32 can hold; found others in head {} of sequence {}; "
-              "look at what "
-              "made them.",
+              "expected {} that are finite and whose sums fit float32; found other values in head {} of sequence {}; "
+              "check what computes them.",
               what, head, b);
 }
 
@@ -60,7 +59,7 @@ SelectorLengths::SelectorLengths(const SelectorInput& input) : prompt_length_(in
     for (int64_t b = 0; b < batch; ++b) {
       lengths[static_cast<size_t>(b)] = given[b].item<int64_t>();
       PRISM_CHECK(lengths[static_cast<size_t>(b)] >= 0 && lengths[static_cast<size_t>(b)] <= all, "selector",
-                  "{}: expected lengths within 0-{}; found {}; pass the number of tokens that count.", name, all,
+                  "{}: expected lengths within 0-{}; found {}; pass the number of valid tokens.", name, all,
                   lengths[static_cast<size_t>(b)]);
     }
     return lengths;

@@ -19,9 +19,9 @@ namespace {
 using Words = std::vector<std::pair<std::string, std::string>>;
 
 constexpr const char* kPreset = "preset";
-constexpr const char* kChanged = "changed";  ///< instead of a preset's name: its settings with others among them
+constexpr const char* kChanged = "changed";  ///< replaces a preset's name if some of its settings are changed
 
-/// Settings that go by a name; what they leave out has its default.
+/// Named settings. Fields not listed have their defaults.
 struct Preset {
   std::string name, help;
   Json settings = Json::object();
@@ -29,11 +29,11 @@ struct Preset {
 
 struct Entry {
   std::string name, help;
-  std::vector<Preset> presets;  ///< the first one is the defaults; none for methods without a paper
+  std::vector<Preset> presets;  ///< the first one equals the defaults; empty for methods without a paper
   std::function<std::unique_ptr<Selector>(const Json&, const PrefillCosts&)> make;
   std::function<Json(const Json&, const Words&)> settings;
   std::function<std::vector<FieldDescription>()> fields;
-  std::function<BlockSizes(const Json&)> cost_blocks = {};  ///< empty for methods that decide by no costs
+  std::function<BlockSizes(const Json&)> cost_blocks = {};  ///< empty for methods that need no costs
 };
 
 template <class Options>
@@ -55,9 +55,10 @@ Entry auto_entry() {
   constexpr const char* kName = "auto";
   auto made = entry<AutoOptions>(
       kName,
-      "spectral where its measured cost beats dense attention's, else dense (measured on this machine in a second or "
-      "two, once for each width, type, block size, number of threads and instruction set, and kept as "
-      "prefill_cost.json in PRISM_CACHE, else prism in XDG_CACHE_HOME or ~/.cache; delete the file to measure again)",
+      "spectral where it is faster than dense attention by measured costs, else dense (costs are measured on this "
+      "machine in a second or two, once for each width, type, block size, number of threads and instruction set, and "
+      "stored as prefill_cost.json in PRISM_CACHE, else in prism in XDG_CACHE_HOME or ~/.cache; delete the file to "
+      "measure again)",
       nullptr);
   made.make = [](const Json& settings, const PrefillCosts& costs) {
     return make_auto_selector(fields_from_json<AutoOptions>(settings, kName), costs);
@@ -73,31 +74,31 @@ const Json kReferenceSpectral = {{"p", 0.95}, {"calibration", "all_blocks"}, {"t
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
       entry("spectral", "two bands of rotary pairs, calibrated (arXiv 2602.08426)", make_spectral_selector,
-            {{"prism", "the same wherever a prompt is cut at multiples of both block sizes"},
-             {"official", "its authors' code: calibrated over all blocks, the last mean padded", kReferenceSpectral},
-             {"paper", "likewise, p as for Llama-3.1; Qwen's is 0.93", kReferenceSpectral}}),
+            {{"prism", "same result however a prompt is cut at multiples of both block sizes"},
+             {"official", "as the authors' code: calibrated over all blocks, last mean padded", kReferenceSpectral},
+             {"paper", "as official, p for Llama-3.1; Qwen uses 0.93", kReferenceSpectral}}),
       auto_entry(),
       entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
-            {{"official", "alpha for Qwen3; Llama-3.1's is 0.18"}, {"paper", "likewise: not in the tables"}}),
+            {{"official", "alpha for Qwen3; Llama-3.1 uses 0.18"}, {"paper", "as official; not in the tables"}}),
       entry("xattention", "sums along antidiagonals (arXiv 2503.16428)", make_xattention_selector,
-            {{"official", "stride 8, threshold 0.9"}, {"paper", "likewise"}}),
+            {{"official", "stride 8, threshold 0.9"}, {"paper", "as official"}}),
       entry("flex_prefill", "query-aware or vertical-slash, head by head (arXiv 2502.20766)",
             make_flex_prefill_selector,
             {{"official", "gamma 0.9, at least 512 keys"},
-             {"paper", "gamma 0.95, at least a block", {{"gamma", 0.95}, {"min_budget", 0}}}}),
-      entry("vertical_slash", "columns and diagonals, from the last queries (MInference, arXiv 2407.02490)",
+             {"paper", "gamma 0.95, at least one block", {{"gamma", 0.95}, {"min_budget", 0}}}}),
+      entry("vertical_slash", "columns and diagonals, chosen by the last queries (MInference, arXiv 2407.02490)",
             make_vertical_slash_selector,
-            {{"official", "what its search found for nearly all heads of Llama-3.1"},
+            {{"official", "the result of the authors' search for nearly all heads of Llama-3.1"},
              {"paper",
-              "as in the code behind the tables, whose text says \"recommended\"",
+              "as in the code behind the tables; their text says \"recommended\"",
               {{"vertical", 512}, {"slash", 2048}}}}),
-      entry("mean_pooling", "pooled queries against pooled keys, all features alike (arXiv 2602.08426, equation 2)",
-            make_mean_pooling_selector, {{"paper", "p as for the spectral selector: not in the tables"}}),
+      entry("mean_pooling", "pooled queries against pooled keys, without bands (arXiv 2602.08426, equation 2)",
+            make_mean_pooling_selector, {{"paper", "p as for the spectral selector; not in the tables"}}),
       entry("sink_window", "the first and the last blocks (StreamingLLM, arXiv 2309.17453)", make_sink_window_selector,
-            {{"prism", "a block of first keys and a window of 1,024"},
+            {{"prism", "one block of first keys and a window of 1,024"},
              {"official", "4 first keys and a window of 2,000, each rounded up to blocks", {{"window", 16}}}}),
-      entry("random", "blocks by chance", make_random_selector),
-      entry("oracle", "by the exact attention, as slow as that", make_oracle_selector),
+      entry("random", "random blocks", make_random_selector),
+      entry("oracle", "blocks by exact attention, as slow as dense attention", make_oracle_selector),
       entry("dense", "all blocks", make_dense_selector)};
   return list;
 }
@@ -114,7 +115,7 @@ const Preset& find_preset(const Entry& entry, const std::string& name) {
   return *find_by_name(known, name, entry.name, kPreset);
 }
 
-/// All that the settings say, those of their preset included.
+/// The settings with those of their preset filled in.
 Json without_preset(const Entry& entry, const Json& settings) {
   const auto given = settings.find(kPreset);
   if (entry.presets.empty() || given == settings.end()) return settings;

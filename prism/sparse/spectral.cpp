@@ -22,7 +22,7 @@ const std::map<std::string, Calibration> kCalibrations = {{"off", Calibration::o
                                                           {"causal_running", Calibration::causal_running}};
 const std::map<std::string, Tail> kTails = {{"exact", Tail::exact}, {"padded", Tail::padded}};
 
-/// Heads of all sequences, b H + h.
+/// Pooled queries and keys of all heads of all sequences; head h of sequence b has index b H + h.
 struct SpectralState : SelectorState {
   SpectralOptions options;  ///< of the selector that made it
   std::vector<PooledTokens> queries_BH, keys_BG;
@@ -47,13 +47,13 @@ class SpectralSelector : public Selector {
     PRISM_CHECK(options.bands == "paper" || options.bands == "auto", "spectral",
                 "bands: expected paper or auto; found \"{}\"; choose one of these.", options.bands);
     PRISM_CHECK(options.bands == "paper" || (options.high_dims == 0 && options.low_dims == 0), "spectral",
-                "expected high_dims and low_dims with bands=paper; found them with auto; leave one out.");
+                "expected high_dims and low_dims only with bands=paper; found them with auto; leave one out.");
     for (const auto& [name, count] :
          {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
       PRISM_CHECK(count >= 0, "spectral", "{}: expected at least 0; found {}; raise it.", name, count);
     PRISM_CHECK(
         options.recent > 0 || options.blocks.queries() <= options.blocks.keys(), "spectral",
-        "recent: expected at least 1 where a row has more queries, {}, than a block has keys, {}, so that every query "
+        "recent: expected at least 1 if a row has more queries, {}, than a block has keys, {}, so that every query "
         "keeps a key that it sees; found 0; raise it.",
         options.blocks.queries(), options.blocks.keys());
   }
@@ -76,16 +76,16 @@ class SpectralSelector : public Selector {
   BlockMask select(const SelectorInput& input, SelectorState& kept_state) const override {
     auto& state = state_of<SpectralState>(kept_state, "spectral");
     PRISM_CHECK(equal_fields(state.options, options_), "spectral",
-                "expected the state of a selector with these settings; found another's; make one for each selector.");
+                "expected the state of a selector with these settings; found another selector's; make one for each "
+                "selector.");
     const SelectorLengths lengths(input);
     check_readable(input);
     const int64_t batch = input.q_BTHD.size(0), heads = input.heads(), groups = input.k_BGSD.size(1);
-    PRISM_CHECK(
-        state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
-            state.keys_BG.size() == static_cast<size_t>(batch * groups),
-        "spectral",
-        "expected the heads that the state was made for, {} and {}; found {} and {}; make a state for each layer.",
-        state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
+    PRISM_CHECK(state.queries_BH.size() == static_cast<size_t>(batch * heads) &&
+                    state.keys_BG.size() == static_cast<size_t>(batch * groups),
+                "spectral",
+                "expected as many heads as in the state, {} and {}; found {} and {}; make a state for each layer.",
+                state.queries_BH.size(), state.keys_BG.size(), batch * heads, batch * groups);
     const int64_t rows = lengths.most_rows(options_.blocks.queries());
     at::parallel_for(0, batch * groups, 1, [&](int64_t first, int64_t end) {
       for (int64_t i = first; i < end; ++i) {
@@ -103,7 +103,7 @@ class SpectralSelector : public Selector {
         auto& queries = state.queries_BH[static_cast<size_t>(i)];
         PRISM_CHECK(
             queries.length() <= blocks.first_query(), "spectral",
-            "expected queries behind those of earlier calls, from {} on; found them from {}; truncate the state.",
+            "expected queries after those of earlier calls, from {} on; found them from {}; truncate the state.",
             queries.length(), blocks.first_query());
         queries.skip_to(blocks.first_query());
         queries.append(input.q_BTHD[b].select(1, i % heads).narrow(0, 0, lengths.queries(b)));
@@ -117,7 +117,7 @@ class SpectralSelector : public Selector {
   }
 
  private:
-  /// @param dense_from  the first row, counted from the sequence's start, that keeps all it sees.
+  /// @param dense_from  first row, counted from the start of the sequence, that keeps all visible blocks.
   void select_head(const HeadBlocks& blocks, const BandedBlocks& queries, const BandedBlocks& keys, int64_t dense_from,
                    std::vector<int32_t>* kept_rows) const {
     std::vector<uint8_t> kept;
@@ -135,7 +135,7 @@ class SpectralSelector : public Selector {
             temperatures[band] =
                 band_temperature(queries, all ? queries.blocks() : row + 1, keys, all ? keys.blocks() : visible, band);
         keep_by_bands(queries, row, keys, visible, temperatures, shares_, kept, scratch);
-        // What is forced does not count towards the shares.
+        // Forced blocks do not count towards the shares.
         keep_first(kept, options_.sink);
         keep_last(kept, blocks.own_block(m), options_.recent);
       }

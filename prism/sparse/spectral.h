@@ -1,8 +1,7 @@
 // The spectral selector: two bands of rotary pairs choose key blocks, each by its own softmax over pooled queries and
 // keys.
 //
-// Source: arXiv 2602.08426. Where its code and its text differ, or both leave something open, docs/papers.md says which
-// way is taken.
+// Source: arXiv 2602.08426. Where the paper's code and text differ or are unclear, docs/papers.md says what prism does.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +40,8 @@ struct SpectralOptions {
   }
 };
 
-/// Scores are scaled by 1 / sqrt(D) and calibrated, whatever the scale of the attention (SelectorInput::scale).
-/// @throws InputError for numbers and names that make no sense.
+/// Scores are scaled by 1 / sqrt(D) and calibrated, independent of the attention's scale (SelectorInput::scale).
+/// @throws InputError for unknown names and values out of range.
 std::unique_ptr<Selector> make_spectral_selector(const SpectralOptions& options);
 
 }  // namespace prism

@@ -15,7 +15,7 @@ float dot(const float* a, const float* b, int64_t count) {
   return sum;
 }
 
-/// scores_v = scale query . key_v, and their softmax, in portable words.
+/// Portable version: scores_v = scale query . key_v, and their softmax.
 void soften_plainly(const rows::Dots& dots, std::span<float> scores) {
   for (size_t v = 0; v < scores.size(); ++v)
     scores[v] = dots.scale * dot(dots.x, dots.y + static_cast<int64_t>(v) * dots.width, dots.width);

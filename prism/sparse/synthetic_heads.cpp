@@ -19,24 +19,24 @@ using torch::Tensor;
 constexpr int64_t kSinkKeys = 4, kNeedleKeys = 32, kAskingQueries = 256, kTopics = 8, kTopicTokens = 128;
 constexpr int64_t kMostWidth = 1024, kMostNeedles = 1 << 16;
 constexpr double kMostStrength = 1e4;
-/// Strengths are shared between query and key, so that neither's product with the other's noise is large; heads of one
-/// group share keys, so the keys' part is the same for all.
+/// A pattern's strength is split between query and key, so that neither has a large product with the other's noise. The
+/// key's part is the same for all heads, because heads of one group share keys.
 constexpr double kKeyShare = 4;
-/// Radians that a slow pair turns by over a prompt.
+/// Most radians that a slow pair may turn over a prompt.
 constexpr double kMostTurn = 0.5;
 
-/// Radians a token. [D/2] float64
+/// Radians per token. [D/2] float64
 Tensor angles_of(const SyntheticMix& mix) {
   const int64_t half = mix.head_dim / 2;
   return at::pow(mix.base, -at::arange(half, torch::kDouble) / static_cast<double>(half));
 }
 
-/// Pairs that hardly turn over the whole prompt.
+/// Number of pairs that turn by at most kMostTurn over the whole prompt.
 int64_t slow_pairs(const Tensor& angle_J, int64_t tokens) {
   return (angle_J * static_cast<double>(tokens) <= kMostTurn).sum().item<int64_t>();
 }
 
-/// Directions, angles and noise of one mix.
+/// Makes the directions, angles and noise of one mix.
 class Maker {
  public:
   Maker(const SyntheticMix& mix, int64_t tokens)
@@ -50,7 +50,7 @@ class Maker {
     sin_TJ_ = turn_TJ.sin().to(torch::kFloat);
   }
 
-  /// Of the fast pairs, the same size in each.
+  /// A direction in the fast pairs, with the same length in each pair.
   Tensor fast_direction() {
     const int64_t count = half_ * 5 / 8;
     const auto phase = at::rand({count}, generator_, torch::kDouble) * (2 * std::numbers::pi);
@@ -59,14 +59,14 @@ class Maker {
     direction_2J[1].narrow(0, 0, count).copy_(phase.sin());
     return scaled(direction_2J);
   }
-  /// Of the pairs that hardly turn over the whole prompt, at random.
+  /// A random direction in the slow pairs.
   Tensor slow_direction() {
     const int64_t count = slow_pairs(angle_J_, tokens_);
     auto direction_2J = at::zeros({2, half_}, torch::kDouble);
     direction_2J.narrow(1, half_ - count, count).copy_(at::randn({2, count}, generator_, torch::kDouble));
     return scaled(direction_2J);
   }
-  /// Each token's topic's direction. [T, 2, D/2] float32
+  /// The direction of each token's topic. [T, 2, D/2] float32
   Tensor topics() {
     std::vector<Tensor> directions;
     for (int64_t i = 0; i < kTopics; ++i) directions.push_back(slow_direction().to(torch::kFloat));
@@ -74,7 +74,7 @@ class Maker {
     const auto topic = at::randint(kTopics, {stretches}, generator_, torch::kLong);
     return at::stack(directions).index_select(0, topic.repeat_interleave(kTopicTokens).narrow(0, 0, tokens_));
   }
-  /// Turned back by so many tokens.
+  /// The direction turned back by `tokens` positions.
   Tensor turned_back(const Tensor& direction_2J, int64_t tokens) const {
     const auto cos = (angle_J_ * static_cast<double>(tokens)).cos(),
                sin = (angle_J_ * static_cast<double>(tokens)).sin();
@@ -82,7 +82,7 @@ class Maker {
   }
   Tensor noise() { return at::randn({tokens_, 2, half_}, generator_, torch::kFloat) * mix_.noise; }
   Tensor values() { return at::randn({tokens_, mix_.head_dim}, generator_, torch::kFloat); }
-  /// Every row turned by its position. [T, 2, D/2] -> [T, D]
+  /// Turns every row by its position. [T, 2, D/2] -> [T, D]
   Tensor rotated(const Tensor& rows_T2J) const {
     const auto a = rows_T2J.select(1, 0), b = rows_T2J.select(1, 1);
     return at::cat({a * cos_TJ_ - b * sin_TJ_, b * cos_TJ_ + a * sin_TJ_}, 1);
@@ -92,7 +92,7 @@ class Maker {
   }
 
  private:
-  /// Of length D^(1/4): the score of two of them, q k / sqrt(D), is 1.
+  /// Scales to length D^(1/4), so that q = k has the score q k / sqrt(D) = 1.
   Tensor scaled(const Tensor& direction_2J) const {
     return direction_2J * (std::pow(static_cast<double>(mix_.head_dim), 0.25) / direction_2J.norm().item<double>());
   }
@@ -103,13 +103,13 @@ class Maker {
   Tensor angle_J_, cos_TJ_, sin_TJ_;
 };
 
-/// Scores in float32 and bfloat16 stay finite.
+/// Ensures that scores stay finite in float32 and bfloat16.
 void check_strength(double strength) {
   PRISM_CHECK(std::abs(strength) <= kMostStrength, "synthetic heads",
               "expected strengths within -{0} and {0}; found {1}; change it.", kMostStrength, strength);
 }
 
-/// Where a needle lies, and the first query that looks for it, both by chance.
+/// Position of a needle and of the first query that looks for it, both random.
 struct Needle {
   int64_t key, first_query;
 };
@@ -124,7 +124,7 @@ Needle draw_needle(Random& random, int64_t tokens) {
 
 void check_synthetic_mix(const SyntheticMix& mix, int64_t tokens) {
   PRISM_CHECK(!mix.heads.empty() && mix.kv_heads > 0 && static_cast<int64_t>(mix.heads.size()) % mix.kv_heads == 0,
-              "synthetic heads", "expected heads, and kv_heads that divide them; found {} and {}; change one.",
+              "synthetic heads", "expected heads and kv_heads that divide them; found {} and {}; change one.",
               mix.heads.size(), mix.kv_heads);
   PRISM_CHECK(mix.head_dim >= 16 && mix.head_dim % 16 == 0 && mix.head_dim <= kMostWidth, "synthetic heads",
               "head_dim: expected a multiple of 16 up to {}; found {}; change it.", kMostWidth, mix.head_dim);
@@ -137,17 +137,17 @@ void check_synthetic_mix(const SyntheticMix& mix, int64_t tokens) {
     for (const auto& slash : head.slashes) {
       check_strength(slash.strength);
       PRISM_CHECK(slash.distance >= 0, "synthetic heads",
-                  "distance: expected tokens back, at least 0; found {}; change it.", slash.distance);
+                  "distance: expected at least 0 tokens back; found {}; change it.", slash.distance);
     }
   }
-  PRISM_CHECK(tokens > 0, "synthetic heads", "expected tokens; found {}; ask for more.", tokens);
+  PRISM_CHECK(tokens > 0, "synthetic heads", "expected at least 1 token; found {}; ask for more.", tokens);
   const bool needs_slow = std::any_of(mix.heads.begin(), mix.heads.end(), [](const SyntheticHead& head) {
     return head.sink != 0 || head.needle != 0 || head.topic != 0;
   });
   const int64_t slow = slow_pairs(angles_of(mix), tokens);
   PRISM_CHECK(
       !needs_slow || slow >= 2, "synthetic heads",
-      "expected two pairs that turn by no more than {} radians over {} tokens; found {}; raise the base or take "
+      "expected at least two pairs that turn by at most {} radians over {} tokens; found {}; raise the base or take "
       "fewer tokens.",
       kMostTurn, tokens, slow);
 }

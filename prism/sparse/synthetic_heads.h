@@ -1,4 +1,4 @@
-// Queries and keys whose attention is known, because it was put there: sinks, slashes, needles, and noise.
+// Synthetic queries and keys with known attention: sinks, slashes, needles and noise.
 //
 //   const SyntheticMix mix = fields_from_json<SyntheticMix>(read_json("benchmarks/mixes/structured.json"), "mix");
 //   const SyntheticHeads heads = make_synthetic_heads(mix, 131072, torch::kBFloat16);
@@ -13,7 +13,7 @@
 
 namespace prism {
 
-/// Every query looks so many tokens back.
+/// Every query attends to the key at a fixed distance.
 struct SlashPattern {
   int64_t distance = 0;
   double strength = 0;
@@ -24,7 +24,7 @@ struct SlashPattern {
   }
 };
 
-/// What one query head looks at. Strengths are scores before the softmax, 0 for nothing.
+/// The attention pattern of one query head. Strengths are scores before the softmax; 0 disables a pattern.
 struct SyntheticHead {
   double sink = 0, needle = 0, topic = 0;
   int64_t needles = 0;
@@ -57,21 +57,25 @@ struct SyntheticMix {
 };
 
 struct SyntheticHeads {
-  torch::Tensor q_BTHD, k_BGSD, v_BGSE;  ///< of one sequence; values are standard normal
+  torch::Tensor q_BTHD, k_BGSD, v_BGSE;  ///< one sequence; values are standard normal
   RotaryPairs pairs;
 };
 
-/// @throws InputError for a mix that makes no sense: no heads, heads that kv_heads does not divide, a width that is no
-///         multiple of 16, strengths beyond 10^4, sinks, needles or topics where fewer than two pairs are so slow that
-///         they turn by no more than half a radian over the prompt.
+/// @throws InputError for no heads, a number of heads that kv_heads does not divide, a width that is not a multiple of
+///         16, strengths beyond 10^4, or sinks, needles or topics if fewer than two pairs turn by at most half a radian
+///         over the prompt.
 void check_synthetic_mix(const SyntheticMix& mix, int64_t tokens);
 
-/// Before the rotary encoding a key is noise and a direction in the fast 5/8 of the pairs, the same for all keys, and a
-/// query is noise and that direction turned by -distance theta_j in each pair j for each slash, so that their score
-/// depends on their distance alone and is largest at the slash's: there it is the strength, where there is no other
-/// slash. Sinks, needles and topics are directions in the pairs that turn by no more than half a radian over the whole
-/// prompt, so that their scores are the strengths at small distances and at most an eighth less at the largest. Queries
-/// that look for a needle may stand anywhere behind its first key.
+/// Draws queries, keys and values of one prompt.
+///
+/// Slashes: before the rotary encoding, every key is noise plus one direction in the fast 5/8 of the pairs. Every query
+/// is noise plus, for each slash, that direction turned by -distance theta_j in each pair j. Their score depends only
+/// on the distance between query and key. It is largest at the slash's distance, where it equals the strength if there
+/// is no other slash.
+///
+/// Sinks, needles and topics: directions in the pairs that turn by at most half a radian over the whole prompt. Their
+/// scores equal the strengths at small distances and are at most an eighth lower at the largest. Queries that look for
+/// a needle may be anywhere after its first key.
 ///
 /// @throws as check_synthetic_mix().
 SyntheticHeads make_synthetic_heads(const SyntheticMix& mix, int64_t tokens, torch::ScalarType type);

@@ -8,7 +8,7 @@
 namespace prism {
 namespace {
 
-/// A number that is larger where an entry comes first: by its probability, then by its index, the lower first.
+/// Sort key, larger for entries that come first: by probability, then by lower index.
 uint64_t key_of(float probability, size_t index) {
   return uint64_t{std::bit_cast<uint32_t>(probability)} << 32 | (0xFFFFFFFFu - static_cast<uint32_t>(index));
 }
@@ -25,14 +25,14 @@ float probability_of(uint64_t key) {
 
 void keep_top_p(std::span<const float> probabilities, double share, std::span<uint8_t> kept,
                 std::vector<uint64_t>& keys) {
-  if (share >= 1) {  // rounding must not leave anything out
+  if (share >= 1) {  // keep all, whatever the rounding of the sum
     std::fill_n(kept.begin(), probabilities.size(), uint8_t{1});
     return;
   }
   keys.resize(probabilities.size());
   for (size_t i = 0; i < keys.size(); ++i) keys[i] = key_of(probabilities[i], i);
-  // Entries before `first` are kept, those from `last` on are not; what lies between is split until little is left to
-  // sort. Mostly a few hold the share, so the first split is near the front.
+  // Entries before `first` are kept, those from `last` on are not. The range between is split until it is small enough
+  // to sort. Usually a few entries hold the share, so the first split is near the front.
   constexpr std::ptrdiff_t kFirst = 32, kFew = 16;
   double before = 0;
   auto first = keys.begin(), last = keys.end();

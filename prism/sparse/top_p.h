@@ -1,4 +1,4 @@
-// The fewest entries of a distribution that hold a share of it.
+// Top-p: the fewest entries of a distribution that hold a given share of it.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace prism {
 
-/// Keeps probabilities, the largest first, while those before add up to less than `share`: so always one, and the one
-/// that reaches the share; a share of 1 keeps all. Of equal ones the lower index comes first.
-/// @param probabilities  that add up to 1; none is negative.
-/// @param kept           set to 1 where an entry is kept; others are left as they are.
-/// @param keys           memory that is used again from call to call.
+/// Keeps the largest entries until their sum reaches `share`, including the entry that reaches it, so at least one. A
+/// share of 1 keeps all. Among equal entries the lower index comes first.
+/// @param probabilities  non-negative, sum 1.
+/// @param kept           set to 1 where an entry is kept, otherwise unchanged.
+/// @param keys           scratch memory that is reused between calls.
 void keep_top_p(std::span<const float> probabilities, double share, std::span<uint8_t> kept,
                 std::vector<uint64_t>& keys);
 

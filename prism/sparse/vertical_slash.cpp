@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kLastQueries = 64, kFirstColumns = 30, kFirstDistances = 100, kFewestDistances = 50;
 
-/// The indices of the largest `count`, before them the first `preferred`; ascending.
+/// The indices of `count` entries, ascending: the first `preferred`, then the largest.
 std::vector<int64_t> largest(const torch::Tensor& values_S, int64_t count, int64_t preferred) {
   auto values = values_S.clone();
   values.slice(0, 0, preferred).fill_(std::numeric_limits<float>::infinity());
@@ -72,7 +72,7 @@ int64_t held_pairs(const HeadBlocks& head, const VerticalSlash& pattern) {
   int64_t pairs = 0;
   for (const auto* list : {&columns, &distances})
     for (const int64_t place : *list) pairs += head.keys - std::max(place, head.first_query());
-  // Where both meet, at query column + distance, a pair was counted twice.
+  // A pair that both a column and a distance cover, at query column + distance, was counted twice.
   for (const int64_t column : columns) {
     const auto first = std::lower_bound(distances.begin(), distances.end(), head.first_query() - column);
     pairs -= std::lower_bound(first, distances.end(), head.keys - column) - first;

@@ -1,4 +1,4 @@
-// MInference's vertical-slash pattern: some columns and some diagonals of the attention matrix.
+// MInference's vertical-slash pattern: keeps some columns and some diagonals of the attention matrix.
 //
 // Source: arXiv 2407.02490.
 #pragma once
@@ -23,18 +23,18 @@ struct VerticalSlashOptions {
   }
 };
 
-/// What the method chooses for a head: keys and distances, ascending. The block mask rounds both up to whole blocks.
+/// The keys (columns) and distances chosen for a head, ascending. The block mask rounds both up to whole blocks.
 struct VerticalSlash {
   std::vector<int64_t> columns, distances;
 };
 
-/// Pairs of a query and a key that it sees that a column or a distance holds.
+/// Number of pairs of a query and a key that it sees which a column or distance of the pattern covers.
 int64_t held_pairs(const HeadBlocks& head, const VerticalSlash& pattern);
 
-/// The columns and distances with most attention from the last 64 queries.
+/// Chooses the columns and distances with the most attention from the last 64 queries.
 VerticalSlash choose_vertical_slash(const HeadInput& head, const VerticalSlashOptions& options);
 
-/// @throws InputError for numbers that make no sense.
+/// @throws InputError for options out of range.
 std::unique_ptr<Selector> make_vertical_slash_selector(const VerticalSlashOptions& options);
 
 }  // namespace prism

@@ -13,7 +13,7 @@
 namespace prism {
 namespace {
 
-/// Rows in groups of `stride`, side by side; zeros fill up the front to the first group's boundary and the back.
+/// Concatenates rows in groups of `stride`. Zeros pad the front to the first group's boundary, and the back.
 /// @param first  absolute position of the first row.
 torch::Tensor groups_of(const torch::Tensor& rows_TD, int64_t first, int64_t stride, bool backwards) {
   const int64_t front = first % stride, count = front + rows_TD.size(0), back = (stride - count % stride) % stride;
@@ -28,7 +28,7 @@ class XAttentionSelector : public HeadByHeadSelector {
       : HeadByHeadSelector(options.blocks), options_(options) {
     PRISM_CHECK(options.stride > 0 && options.blocks.queries() % options.stride == 0 &&
                     options.blocks.keys() % options.stride == 0,
-                "xattention", "stride: expected a divisor of the blocks, {} and {}; found {}; choose for instance 8.",
+                "xattention", "stride: expected a divisor of the block sizes, {} and {}; found {}; choose e.g. 8.",
                 options.blocks.queries(), options.blocks.keys(), options.stride);
     PRISM_CHECK(options.threshold > 0 && options.threshold <= 1, "xattention",
                 "threshold: expected a share within (0, 1]; found {}; change it.", options.threshold);
@@ -58,7 +58,7 @@ class XAttentionSelector : public HeadByHeadSelector {
   }
 
  private:
-  /// The first block, the row's own and then the largest until they hold the share.
+  /// Keeps the first block, the row's own, and then the largest until all kept blocks hold the share.
   void keep_mass(const torch::Tensor& mass_N, int64_t own, int64_t visible, torch::Tensor kept_N) const {
     const double* mass = mass_N.const_data_ptr<double>();
     bool* kept = kept_N.mutable_data_ptr<bool>();

@@ -1,4 +1,4 @@
-// XAttention: sums along the antidiagonals of blocks of scores.
+// XAttention: estimates attention by sums along the antidiagonals of blocks of scores.
 //
 // Source: arXiv 2503.16428.
 #pragma once
@@ -23,12 +23,13 @@ struct XAttentionOptions {
   }
 };
 
-/// Row u keeps blocks, largest first after the first and its own, until they hold a share of the mass
+/// Row u keeps the first block, its own block, and then the largest blocks until all kept blocks hold `threshold` of
+/// the mass
 ///
 ///   a(u, v) = sum over groups of S queries i in u and of S keys j in v of softmax_j(sum_k q_(i S + S - 1 - k) . k_(j S
 ///   + k) scale / S)
 ///
-/// @throws InputError for numbers that make no sense.
+/// @throws InputError for options out of range.
 std::unique_ptr<Selector> make_xattention_selector(const XAttentionOptions& options);
 
 }  // namespace prism

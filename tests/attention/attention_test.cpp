@@ -143,7 +143,7 @@ TEST(Attention, WithPaddingEqualsTheShorterText) {
                               attention(x.narrow(0, 1, 1).narrow(1, 0, 3), ForwardContext{})[0], 1e-4, 1e-5));
 }
 
-/// Keeps what it is shown.
+/// Records everything it observes.
 class Recorder : public Probe {
  public:
   void observe_attention(size_t layer, const AttentionInput& input) override {
@@ -161,17 +161,17 @@ TEST(Attention, NormsEachQueryAndKeyHeadBeforeItTurns) {
   Attention normed(24, 1e-6, layer(4, 2, 6, /*qk_norm=*/true), 0, rotary), plain(24, 1e-6, layer(4, 2, 6), 0, rotary);
   for (const auto& entry : weights_of(normed)) entry.weight.tensor().normal_(0, 0.3);
   const auto x = torch::randn({1, 1, 24}), weight = normed.qkv.weight.tensor();
-  // At position 0 nothing turns and a query sees its own key alone, so only the values count.
+  // At position 0 nothing turns and a query sees only its own key, so only the values matter.
   plain.qkv.weight.tensor().copy_(weight);
   plain.out.weight.tensor().copy_(normed.out.weight.tensor());
   EXPECT_TRUE(torch::allclose(normed(x, ForwardContext{}), plain(x, ForwardContext{}), 1e-5, 1e-6));
-  // Queries and keys count by their direction, not by their length; values by both.
+  // Only the direction of queries and keys matters; of values, direction and length.
   const auto longer = torch::randn({2, 7, 24});
   const auto before = normed(longer, ForwardContext{});
   weight.narrow(0, 0, 36) *= 5;
   EXPECT_TRUE(torch::allclose(normed(longer, ForwardContext{}), before, 1e-4, 1e-5));
   EXPECT_FALSE(torch::allclose(plain(longer, ForwardContext{}), before, 1e-2, 1e-2));
-  // What attend() is given, by the definition.
+  // The input of attend(), computed by the definition.
   Recorder recorder;
   ForwardContext context;
   context.probe = &recorder;

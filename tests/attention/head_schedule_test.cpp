@@ -63,13 +63,13 @@ TEST(HeadSchedule, WarnsWhereTheGuidelinesAreMissed) {
   };
   EXPECT_TRUE(warnings("3x2,6x2,8x2,12x6", 768, 12).empty());
   EXPECT_TRUE(warnings("12x12", 768, 12).empty());
-  // C5: a stage of one layer, 384 wide.
+  // C5: a stage of one layer with heads 384 wide.
   const auto c5 = warnings("2x1,12x11", 768, 12);
   ASSERT_EQ(c5.size(), 2u);
   EXPECT_NE(c5[0].find("one layer long"), std::string::npos);
   EXPECT_NE(c5[1].find("384 wide"), std::string::npos);
   const auto c1 = warnings("3x6,6x1,12x5", 768, 12);
-  EXPECT_EQ(c1.size(), 2u) << "a stage too short, less than half at the base";
+  EXPECT_EQ(c1.size(), 2u) << "a short stage, and less than half at the base";
   EXPECT_TRUE(warnings("12x4,6x2,12x2", 1536).empty()) << "6 of 8 at the base";
 }
 

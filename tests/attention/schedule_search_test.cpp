@@ -39,7 +39,7 @@ TEST(ProposeSchedules, KeepsTheRulesAndProposesEachOnce) {
 }
 
 TEST(ProposeSchedules, CountsAsMuchAsCombinatoricsSay) {
-  // Heads before the base: 1, 2, 3, 4, 6, 8. Lengths of one stage: 2 to 6; of two: 6 ways; of three: one.
+  // Head counts before the base: 1, 2, 3, 4, 6, 8. Lengths: of one stage 2 to 6, of two 6 combinations, of three one.
   EXPECT_EQ(proposed({.d_model = 192, .layers = 12, .base_heads = 12}).size(), 6u * 5 + 15 * 6 + 20);
   EXPECT_EQ(proposed({.d_model = 192, .layers = 12, .base_heads = 12, .first_heads = {3}, .most_stages = 2}).size(),
             5u);
@@ -55,7 +55,7 @@ TEST(ProposeSchedules, RefusesSpacesWithoutASchedule) {
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 3, .base_heads = 12}), "found none");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 12, .base_heads = 12, .first_heads = {5}}), "found none");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 12, .base_heads = 7}), "divide");
-  EXPECT_REFUSED(propose_schedules({.d_model = 36, .layers = 12, .base_heads = 9}), "multiple of 8 wide");
+  EXPECT_REFUSED(propose_schedules({.d_model = 36, .layers = 12, .base_heads = 9}), "width is a multiple of 8");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 12, .base_heads = 12, .least_stages = 5}),
                  "least_stages");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 0, .base_heads = 12}), "layers");

@@ -1,4 +1,4 @@
-// attend() over kept blocks of keys, and without tiles that hardly count.
+// attend() with block masks and with skipped tiles.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace prism {
 namespace {
 
-/// Queries at the end of the keys, both in whole and cut blocks, a random mask that keeps each query's own block.
+/// Queries at the end of the keys, in whole and partial blocks, with a random mask that keeps each query's own block.
 struct BlockCase {
   int64_t queries, keys, query_block, key_block, head_dim;
   double share;
@@ -78,7 +78,7 @@ TEST(AttendBlocks, ReadNothingOfBlocksThatARowDoesNotKeep) {
     if (isa > current_isa()) break;
     const IsaScope scope(isa);
     for (const int64_t key_block : {32, 64, 128}) {
-      // Head 0 keeps every second block, head 1, which reads the same keys, all.
+      // Head 0 keeps every second block. Head 1, which reads the same keys, keeps all.
       const BlockCase c{256, 512, 64, key_block, 64, 1.0, torch::kBFloat16};
       auto input = blocked_input(c);
       auto kept = torch::ones({2, 4, 4, 512 / key_block}, torch::kBool);
@@ -136,7 +136,7 @@ TEST(AttendBlocks, MayBeSharedByTheHeadsOfAGroup) {
   }
   auto input = blocked_input({300, 500, 64, 64, 64, 0.3, torch::kFloat, 8, 2});
   input.block_mask = make_block_mask(kept_blocks(input.block_mask, 8).slice(1, 0, 3), 64, 64);
-  EXPECT_REFUSED(attend(input), "or of heads that share");
+  EXPECT_REFUSED(attend(input), "or fewer heads in equal groups");
 }
 
 TEST(AttendBlocks, OnTheDiagonalAreAttentionOfEachBlockByItself) {
@@ -239,13 +239,13 @@ TEST(SkipShare, LeavesOutWhatHardlyCounts) {
       EXPECT_TRUE(torch::equal(attend(input, AttentionBackend::flash).out_BTHE, whole.out_BTHE));
       input.skip_share = kShare;
       const auto less = attend(input, AttentionBackend::flash);
-      // The attention that is left out: 1 - e^(lse - lse of all), at most the share for each key.
+      // The skipped attention, 1 - e^(lse - lse of all keys), is at most the share for each key.
       const auto left_out = (1 - (less.lse_BHT - whole.lse_BHT).to(torch::kDouble).exp()).transpose(1, 2);
-      EXPECT_GT(left_out.max().item<double>(), 1e-6) << "nothing is left out";
+      EXPECT_GT(left_out.max().item<double>(), 1e-6) << "nothing was skipped";
       EXPECT_LE(left_out.max().item<double>(), 1400 * kShare);
       const auto error = (less.out_BTHE - whole.out_BTHE).to(torch::kDouble).abs().amax(-1);
       const double largest = input.kv.v_BGSE.abs().max().item<double>();
-      // lse is below 128, so that two of them say 2^-16 of what is left out.
+      // lse is below 128, so the difference of two has an error of up to 2^-16.
       EXPECT_TRUE((error <= 2 * largest * (left_out.clamp_min(0) + 0x1p-16) + 1e-5).all().item<bool>());
     }
   }
@@ -258,7 +258,7 @@ TEST(SkipShare, LeavesOutNoNan) {
     auto input = blocked_input({600, 1400, 64, 64, 64, 1.0, torch::kFloat});
     input.block_mask = {};
     input.q_BTHD *= 16;
-    // Keys of zeros have scores far below the others; one among them is NaN.
+    // Zero keys have scores far below the others; one of them is NaN.
     input.kv.k_BGSD.slice(2, 1024, 1280).zero_();
     input.kv.k_BGSD.select(2, 1100).fill_(std::numeric_limits<float>::quiet_NaN());
     input.skip_share = 1e-3;

@@ -31,15 +31,15 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
              << c10::toString(c.type);
 }
 
-/// Lists that differ by sequence, head and row: block n of a row is kept unless (row + head + batch + n) % 3 == 1, and
-/// block 0 always.
+/// A mask that differs by sequence, head and row. Block n of a row is kept unless (row + head + batch + n) % 3 == 1;
+/// block 0 is always kept.
 BlockMask listed_mask(const Case& c) {
   const int64_t size = 4, blocks = (c.keys + size - 1) / size, rows = blocks + 1;
   BlockMask mask;
   mask.query_block_size = mask.key_block_size = size;
   mask.counts_BHM = torch::zeros({c.batch, c.heads, rows}, torch::kInt);
   mask.indices_BHMN =
-      torch::full({c.batch, c.heads, rows, blocks}, -7, torch::kInt);  // beyond the counts anything may stand
+      torch::full({c.batch, c.heads, rows, blocks}, -7, torch::kInt);  // entries past the counts may be anything
   for (int64_t b = 0; b < c.batch; ++b)
     for (int64_t h = 0; h < c.heads; ++h)
       for (int64_t m = 0; m < rows; ++m) {
@@ -51,7 +51,7 @@ BlockMask listed_mask(const Case& c) {
   return mask;
 }
 
-/// Whether the lists keep key s for the query at an absolute position.
+/// Returns true if the mask keeps key s for the query at an absolute position.
 bool block_kept(const BlockMask& mask, int64_t b, int64_t h, int64_t position, int64_t first_query, int64_t s) {
   const int64_t row = position / mask.query_block_size - first_query / mask.query_block_size;
   for (int i = 0; i < mask.counts_BHM[b][h][row].item<int>(); ++i)
@@ -61,7 +61,7 @@ bool block_kept(const BlockMask& mask, int64_t b, int64_t h, int64_t position, i
 
 AttentionInput make_input(const Case& c) {
   torch::manual_seed(1);
-  // Queries, keys and values as slices of one fused product, as the decoder hands them over.
+  // Queries, keys and values are slices of a fused tensor, as in the decoder.
   const auto q = torch::randn({c.batch, c.queries, c.heads + 3, c.head_dim}).to(c.type).narrow(2, 1, c.heads);
   const auto kv = torch::randn({c.batch, c.keys, 2 * c.groups, c.head_dim}).to(c.type);
   AttentionInput input;
@@ -79,7 +79,7 @@ AttentionInput make_input(const Case& c) {
   return input;
 }
 
-/// The definition, element by element, in double precision on the same values.
+/// Attention by its definition, element by element, in double precision on the same values.
 struct Truth {
   Tensor out_BTHE, lse_BHT;
 };
@@ -157,7 +157,7 @@ class Attend : public testing::TestWithParam<std::tuple<Case, AttentionBackend>>
 TEST_P(Attend, EqualsTheDefinition) {
   const auto& [c, backend] = GetParam();
   const auto input = make_input(c);
-  if (!serves(input, backend)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!serves(input, backend)) GTEST_SKIP() << "no flash kernels for this processor";
   const auto output = attend(input, backend);
   const auto truth = loop_over_everything(input);
   ASSERT_EQ(output.out_BTHE.sizes(), truth.out_BTHE.sizes());
@@ -172,10 +172,10 @@ TEST_P(Attend, ExceedsTheToleranceWhenOneKeyIsDropped) {
   const auto& [c, backend] = GetParam();
   if (c.keys < 2) GTEST_SKIP() << "needs a second key";
   const auto input = make_input(c);
-  if (!serves(input, backend)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!serves(input, backend)) GTEST_SKIP() << "no flash kernels for this processor";
   auto faulty = input;
   faulty.kv.k_BGSD = input.kv.k_BGSD.clone();
-  // A key that some query sees whatever the mask: the one at the first query's position.
+  // The key at the first query's position, which some query sees with any mask.
   const int64_t shift = c.lengths ? c.keys - 1 - c.queries : c.keys - c.queries;
   faulty.kv.k_BGSD.select(2, std::max<int64_t>(shift, 0)).fill_(-100);
   EXPECT_GT(difference(attend(faulty, backend), loop_over_everything(input)), tolerance(input));
@@ -209,7 +209,7 @@ std::vector<Case> cases() {
   return list;
 }
 
-/// Every case with every backend that is meant for it.
+/// All cases, each with every backend that supports it.
 std::vector<std::tuple<Case, AttentionBackend>> cases_and_backends() {
   std::vector<std::tuple<Case, AttentionBackend>> list;
   for (const Case& c : cases())
@@ -269,7 +269,7 @@ TEST(AttendFlash, SendsTheGradientsOfTheReference) {
                         Case{.queries = 9, .keys = 30, .head_dim = 16, .lengths = true},
                         Case{.queries = 33, .keys = 33, .head_dim = 8, .documents = true, .kept = true}}) {
     const auto input = make_input(c);
-    if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+    if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
     torch::manual_seed(2);
     const auto weight = torch::randn({c.batch, c.queries, c.heads, c.head_dim});
     const auto gradients = [&](AttentionBackend backend) {
@@ -289,7 +289,7 @@ TEST(AttendFlash, SendsTheGradientsOfTheReference) {
 TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
   const Case c{.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2};
   auto input = make_input(c);
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   const auto clean = attend(input, AttentionBackend::flash).out_BTHE;
   input.q_BTHD = input.q_BTHD.clone();
   input.q_BTHD[0][7][1][3] = std::numeric_limits<float>::quiet_NaN();
@@ -303,7 +303,7 @@ TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
 TEST(AttendFlash, DecodingReadsNoKeyBehindTheLength) {
   constexpr int64_t kLength = 601;
   auto input = make_input({.batch = 1, .queries = 3, .keys = 1200, .heads = 4, .groups = 2});
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   auto shorter = input;
   for (auto member : {&KeyValues::k_BGSD, &KeyValues::v_BGSE}) {
     input.kv.*member = (input.kv.*member).clone();
@@ -318,7 +318,7 @@ TEST(AttendFlash, DecodingReadsNoKeyBehindTheLength) {
 
 TEST(AttendFlash, APaddedQueryThatIsNanHarmsNoGradient) {
   auto input = make_input({.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2});
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   input.q_lengths_B = torch::tensor({15}, torch::kInt);
   input.kv_lengths_B = torch::tensor({15}, torch::kInt);
   const auto gradients = [&](double padding) {
@@ -337,7 +337,7 @@ TEST(AttendFlash, APaddedQueryThatIsNanHarmsNoGradient) {
 
 TEST(AttendFlash, ServesHalfPrecision) {
   auto input = make_input({.type = torch::kHalf});
-  if (!flash_backend_serves(input)) GTEST_SKIP() << "no instruction set of prism's own";
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   const auto out = attend(input).out_BTHE;
   EXPECT_EQ(out.scalar_type(), torch::kHalf);
   EXPECT_LE((out.to(torch::kDouble) - loop_over_everything(input).out_BTHE).abs().max().item<double>(), 4e-3);
@@ -358,8 +358,8 @@ TEST(MergeAttention, OfTwoSetsOfKeysIsAttentionOverBoth) {
     second.kv = {whole.kv.k_BGSD.narrow(2, 12, 18), whole.kv.v_BGSE.narrow(2, 12, 18), {}};
     second.kv_lengths_B = torch::tensor({18, 0}, torch::kInt);
     const auto merged = merge_attention(attend(first), attend(second)), truth = attend(whole);
-    // Each part was rounded to its dtype once and so was the sum; in bfloat16 the weights of each part too, and their
-    // exponentials have an error of 3e-6.
+    // Each part and the sum are rounded to their dtype once. In bfloat16 the weights of each part are rounded too, and
+    // their exponentials have an error of 3e-6.
     const double rounding = type == torch::kBFloat16 ? 0x1p-8 : type == torch::kFloat ? 0x1p-20 : 0x1p-48;
     const double largest = truth.out_BTHE.abs().max().item<double>();
     EXPECT_LE((merged.out_BTHE - truth.out_BTHE).abs().max().item<double>(), 3 * rounding * largest);
@@ -431,7 +431,7 @@ TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
   for (const int64_t cut : {4, 6, 15}) {
     auto part = whole;
     part.q_BTHD = whole.q_BTHD.narrow(1, cut, 22 - cut);
-    // The mask of the later part begins with the row that holds its first query.
+    // The mask of the later part starts with the row of its first query.
     const int64_t row = cut / whole.block_mask.query_block_size;
     part.block_mask.counts_BHM = whole.block_mask.counts_BHM.narrow(2, row, whole.block_mask.counts_BHM.size(2) - row);
     part.block_mask.indices_BHMN =

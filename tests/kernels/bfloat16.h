@@ -1,4 +1,4 @@
-// bfloat16 as its sixteen bits, for tests on raw memory.
+// bfloat16 values as their 16 bits, for tests on raw memory.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ inline float widen(uint16_t half) {
   return value;
 }
 
-/// The nearest one, ties to even; a NaN stays one.
+/// Rounds to the nearest bfloat16, ties to even; a NaN stays NaN.
 inline uint16_t narrow(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);

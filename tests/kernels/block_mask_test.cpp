@@ -1,4 +1,4 @@
-// Lists of kept blocks against the same as booleans.
+// Lists of kept blocks against boolean masks.
 #include "prism/kernels/block_mask.h"
 
 #include <ATen/Functions.h>
@@ -52,7 +52,7 @@ TEST(BlockMaskInput, ThatIsWrongGetsASentence) {
   EXPECT_THROW(intersect(mask, make_block_mask(torch::ones({2, 3, 4, 7}), 32, 32)), InputError);
   EXPECT_THROW(make_block_mask(torch::ones({2, 3}), 32, 32), InputError);
   EXPECT_THROW(make_block_mask(torch::ones({1, 1, 1, 1}), 0, 32), InputError);
-  EXPECT_THROW(kept_blocks(mask, 3), InputError) << "a block behind the keys";
+  EXPECT_THROW(kept_blocks(mask, 3), InputError) << "a block after the last key";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which devices there are, and what is said of those that are not.
+// Opening devices, and the messages for missing ones.
 #include "prism/kernels/device.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ TEST(Device, ThatIsNotThereIsRefusedWithTheWayOut) {
     open_device("cuda:1000");
     FAIL() << "a thousand GPUs";
   } catch (const FailedError& error) {
-    EXPECT_NE(std::string(error.what()).find("leave --device out"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("leave out --device"), std::string::npos) << error.what();
   }
 }
 

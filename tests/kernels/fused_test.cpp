@@ -25,7 +25,7 @@ double max_difference(const Tensor& a, const Tensor& b) {
   return (a.to(torch::kDouble) - b.to(torch::kDouble)).abs().max().item<double>();
 }
 
-/// A fixed random weighting that turns any output into a scalar.
+/// Turns any output into a scalar with fixed random weights.
 Tensor weighted_sum(const Tensor& y) {
   torch::manual_seed(7);
   return (y * torch::randn(y.sizes(), torch::kDouble)).sum();
@@ -41,7 +41,7 @@ Tensor rms_norm_plain(const Tensor& x, const Tensor& weight, torch::ScalarType o
 
 TEST(RmsNorm, EqualsItsPlainVersion) {
   torch::manual_seed(1);
-  // 130 rows: more than two of the blocks in which the gain's gradient is summed.
+  // 130 rows: more than two of the partial sums of the gain's gradient.
   const auto x = torch::randn({2, 65, 48}) * 3, weight = torch::randn({48});
   // One rounding to float32 in each of x r, r w and r itself: 4 eps of the largest value.
   const double largest = rms_norm_plain(x, weight, torch::kFloat).abs().max().item<double>();
@@ -78,7 +78,7 @@ TEST(RmsNorm, HasTheGradientsOfFiniteDifferences) {
   expect_gradient([&](const Tensor& moved) { return both(x, branch, moved); }, weight);
 }
 
-/// Gradients of f at `leaves`, for float32 leaves and for the same values in float64.
+/// Gradients of a function at its leaves.
 using Gradients = std::vector<Tensor>;
 Gradients gradients_of(const std::function<Tensor(const std::vector<Tensor>&)>& f, std::vector<Tensor> leaves,
                        torch::ScalarType type) {
@@ -103,7 +103,7 @@ TEST(RmsNorm, HasTheGradientsOfItsPlainVersionInDouble) {
         return use_normed ? total : total + at[2].sum();
       };
       const auto fast = gradients_of(f, leaves, torch::kFloat), truth = gradients_of(f, leaves, torch::kDouble);
-      // Rows of 37 terms, and 130 of them for the gain: roundings of sums of that many terms of size 10.
+      // Rounding of sums over 37 features, and over 130 rows for the gain, with terms of size 10.
       for (size_t i = 0; i < leaves.size(); ++i) EXPECT_LE(max_difference(fast[i], truth[i]), 130 * 0x1p-24 * 10) << i;
     }
   }
@@ -127,7 +127,7 @@ TEST(RotateHeads, EqualsItsPlainVersionForSharedAndOwnPositions) {
     for (const auto& [cos, sin] : {tables({5, 4}), tables({2, 5, 4})}) {
       const auto plain = rotate_heads_plain(x, cos, sin, 4);
       const auto fused = rotate_heads(x.clone(), cos, sin, 4);
-      // Both compute in float32 and round once; products may be fused in one and not in the other.
+      // Both compute in float32 and round once, but only one may fuse multiply and add.
       EXPECT_LE(max_difference(plain, fused),
                 (type == torch::kBFloat16 ? 0x1p-7 : 0x1p-21) * x.abs().max().item<double>());
       EXPECT_TRUE(torch::equal(fused.narrow(2, 4 * 8, 3 * 8), x.narrow(2, 4 * 8, 3 * 8)));
@@ -173,8 +173,8 @@ TEST(Swiglu, EqualsItsPlainVersionInEveryType) {
   for (const auto type : {torch::kFloat, torch::kBFloat16}) {
     const auto x = (torch::randn({7, 2 * 35}) * 20).to(type);
     const auto truth = swiglu_plain(x.to(torch::kDouble));
-    // Relative: a rounding to bfloat16, or a dozen of float32 and that of the exponential's argument, |gate| 1.25 of
-    // them; absolute where silu underflows.
+    // Relative error: one rounding to bfloat16, or a dozen to float32 plus |gate| 1.25 of them for the argument of the
+    // exponential. Absolute error: where silu underflows.
     const auto gate = x.to(torch::kDouble).chunk(2, -1)[0].abs();
     const auto share = type == torch::kBFloat16 ? torch::full_like(gate, 0x1p-8) : (gate * 1.25 + 12) * 0x1p-24;
     const auto allowed = truth.abs() * share + 1e-30;
@@ -206,7 +206,7 @@ TEST(RotateHeads, HasTheGradientOfItsPlainVersionInDoubleInPlaceAndNot) {
   }
 }
 
-/// Outputs and gradients of every fused kernel, of sizes that are shared out to threads.
+/// Outputs and gradients of every fused kernel, at sizes that are split across threads.
 std::vector<Tensor> everything_fused(int threads) {
   const int before = at::get_num_threads();
   at::set_num_threads(threads);
@@ -244,7 +244,7 @@ TEST(LinearKernel, SendsTheGradientToTheMasterWeight) {
 
 TEST(HeadCrossEntropy, EqualsThePlainLossAcrossChunksAndSkipsRowsWithoutLabel) {
   torch::manual_seed(8);
-  // 700,000 classes leave 16 rows a chunk: 40 rows are three chunks.
+  // With 700,000 classes a chunk has 16 rows, so 40 rows are three chunks.
   const auto hidden = torch::randn({40, 3}), weight = torch::randn({700000, 3});
   auto labels = torch::randint(0, 700000, {40}, torch::kLong);
   labels[3] = -1;
@@ -280,7 +280,7 @@ TEST(HeadCrossEntropy, HasTheGradientsOfItsPlainVersionInDouble) {
     };
     const auto fast = gradients_of(f, leaves, torch::kFloat), truth = gradients_of(f, leaves, torch::kDouble);
     // Sums of 67 and of 5 terms of at most 3, with the error of the exponential and of its argument, sum |h| |w| 3
-    // 2^-24; the z-loss scales weights by 1 + 2 z lse, at most 3 here.
+    // 2^-24. The z-loss scales the weights by 1 + 2 z lse, which is at most 3 here.
     for (size_t i = 0; i < 2; ++i)
       EXPECT_LE(max_difference(fast[i], truth[i]), (z > 0 ? 3 : 1) * 32 * 0x1p-24 * 3) << i << " " << z;
   }
@@ -302,8 +302,8 @@ TEST(HeadCrossEntropy, ScalesBothGradientsAlikeInBfloat16) {
     (head_cross_entropy(hidden, weight, weight.detach().to(torch::kBFloat16), labels) * scale).backward();
     return std::pair{hidden.grad().to(torch::kDouble), weight.grad().to(torch::kDouble)};
   };
-  // A third is no bfloat16 number: rounded first, it would shrink every element by 0.2%, while rounding after averages
-  // out.
+  // 1/3 has no exact bfloat16 value. Rounding it first would shrink every element by 0.2%; the errors of rounding
+  // afterwards average out.
   const auto [whole, weight_whole] = gradients(1.0);
   const auto [third, weight_third] = gradients(1.0 / 3);
   EXPECT_NEAR((third.abs().sum() / whole.abs().sum()).item<double>() * 3, 1.0, 8e-4);
@@ -358,10 +358,10 @@ TEST(RmsNorm, HasGradientsForBfloat16OutputCloseToThoseOfFloat) {
   };
   const auto [dx, dweight] = gradients(torch::kFloat);
   const auto [dx_half, dweight_half] = gradients(torch::kBFloat16);
-  // The incoming gradient is rounded to bfloat16 once: 2^-9 of each term, here of sums over 48 and 70 terms.
+  // The incoming gradient is rounded to bfloat16 once, an error of 2^-9 in each term; the sums have 48 and 70 terms.
   EXPECT_LE(max_difference(dx, dx_half), 0x1p-9 * 48 * values.abs().max().item<double>());
   EXPECT_LE(max_difference(dweight, dweight_half), 0x1p-9 * values.pow(2).sum(0).max().item<double>() * 2);
-  EXPECT_GT(max_difference(dweight, dweight_half), 0) << "it was rounded";
+  EXPECT_GT(max_difference(dweight, dweight_half), 0) << "rounding should change it";
 }
 
 TEST(Peak, GrowsWithTheInstructionAndIsPlausible) {

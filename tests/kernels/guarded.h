@@ -1,6 +1,6 @@
-// Memory between pages that fault: a kernel that reads or writes beyond its arrays is found out in any build.
-// Sanitizers see neither masked vector loads and stores nor tile loads (g++ 12 makes built-ins of them that it does not
-// instrument).
+// Memory between guard pages: a kernel that reads or writes beyond its arrays faults in any build. Sanitizers do not
+// see masked vector loads and stores or tile loads, because g++ 12 compiles them to built-ins that it does not
+// instrument.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,8 +13,8 @@
 
 namespace prism {
 
-/// An allocator whose memory ends where a forbidden page begins, and begins at most `Alignment` - 1 bytes and the rest
-/// of a page behind another one. A vector made with its size takes exactly that.
+/// An allocator whose memory ends at most `Alignment` - 1 bytes before a guard page and starts less than a page after
+/// another one. A vector constructed with its size allocates exactly that much.
 template <class T, size_t Alignment = alignof(T)>
 struct GuardedAllocator {
   using value_type = T;
@@ -52,7 +52,7 @@ struct GuardedAllocator {
 template <class T>
 using Guarded = std::vector<T, GuardedAllocator<T>>;
 
-/// Scratch memory as kernels want it, from a cache line on.
+/// Scratch memory for kernels, aligned to a cache line.
 using GuardedScratch = std::vector<std::byte, GuardedAllocator<std::byte, 64>>;
 
 }  // namespace prism

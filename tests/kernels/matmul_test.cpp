@@ -1,4 +1,4 @@
-// matmul() on every way it can take, against float64.
+// matmul() on all its code paths, against float64.
 #include "prism/kernels/matmul.h"
 
 #include <ATen/Functions.h>
@@ -18,7 +18,7 @@ Tensor random(int64_t rows, int64_t columns, torch::ScalarType type, bool transp
   return values.to(type);  // keeps the strides
 }
 
-/// Half a unit of the result's type, and of float32 a unit for each of the root of so many terms, of the magnitudes.
+/// Allows half a unit of the result's type, plus sqrt(number of terms) float32 units of the sum of magnitudes.
 void expect_close(const Tensor& found, const Tensor& a, const Tensor& b, const Tensor& before) {
   const auto wide = at::mm(a.to(torch::kDouble), b.to(torch::kDouble)) + before;
   const auto magnitude = at::mm(a.to(torch::kDouble).abs(), b.to(torch::kDouble).abs()) + before.abs();
@@ -59,7 +59,7 @@ TEST(Matmul, AddsABiasAndDropsWhatIsNegative) {
   for (const Isa isa : {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
     if (isa > current_isa()) break;
     const IsaScope scope(isa);
-    // The last goes through several blocks of the inner axis.
+    // The last shape has several blocks of the inner axis.
     for (const auto& [rows, inner] : {std::pair{3, 75}, {130, 75}, {64, 64}, {70, 4200}}) {
       SCOPED_TRACE(isa_name(isa));
       const auto a = random(rows, inner, torch::kBFloat16, false), b = random(inner, 83, torch::kBFloat16, true);
@@ -68,7 +68,7 @@ TEST(Matmul, AddsABiasAndDropsWhatIsNegative) {
       for (const bool relu : {false, true}) {
         const auto out = torch::full({rows, 83}, 7.0, torch::kBFloat16);
         matmul_into(out, a, b, bias, relu);
-        // Twice rounded where LibTorch's product is.
+        // LibTorch's product rounds twice.
         EXPECT_TRUE(at::allclose(out.to(torch::kFloat), relu ? product.relu() : product, 0x1p-7, 0x1p-6));
       }
       const auto plain = torch::empty({rows, 83}, torch::kBFloat16);

@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-/// Phi by the error function of the standard library.
+/// GELU by the error function of the standard library.
 torch::Tensor gelu_of(const torch::Tensor& a) {
   auto result = a.clone();
   auto* values = result.data_ptr<double>();

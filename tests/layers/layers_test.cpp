@@ -97,7 +97,7 @@ TEST(WeightList, HasASharedWeightOnceWithAllItsUses) {
 
 TEST(WeightList, RefusesASharedWeightThatIsDescribedInTwoWays) {
   Pair pair;
-  pair.b.weight = pair.a.weight;  // three matrices here, one there
+  pair.b.weight = pair.a.weight;  // one use has three matrices, the other has one
   EXPECT_THROW(weights_of(pair), InternalError);
 }
 
@@ -141,7 +141,7 @@ TEST(FeedForward, IsAsManyReluLayersAsItIsDeep) {
         const auto found = mlp.forward(x);
         found.to(torch::kFloat).square().sum().backward();
 
-        // The same from elementary operations, in the dtype of the weights.
+        // The same with elementary operations, in the dtype of the weights.
         const ReluMlp plain(6, FfnConfig{.kind = "relu", .width = 70, .depth = depth, .bias = bias});
         const auto plain_weights = weights_of(plain);
         for (size_t i = 0; i < weights.size(); ++i)
@@ -154,7 +154,7 @@ TEST(FeedForward, IsAsManyReluLayersAsItIsDeep) {
         expected.to(torch::kFloat).square().sum().backward();
 
         const auto close = [&](const torch::Tensor& a, const torch::Tensor& b) {
-          // A feature near 0 may be rounded to the other side of it.
+          // Rounding may change the sign of a feature near 0.
           const double tolerance = type == torch::kBFloat16 ? 0.1 : type == torch::kFloat ? 1e-5 : 1e-10;
           return (a.to(torch::kDouble) - b.to(torch::kDouble)).norm().item<double>() <=
                  tolerance * b.to(torch::kDouble).norm().item<double>();

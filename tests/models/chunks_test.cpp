@@ -1,4 +1,4 @@
-// Prompts in chunks and through selectors against one dense pass.
+// Prompts in chunks and with selectors against one dense pass.
 #include "prism/models/chunks.h"
 
 #include <ATen/Functions.h>
@@ -49,7 +49,7 @@ Read read(Decoder& decoder, const torch::Tensor& tokens_BT, const PrefillOptions
   return {std::move(hidden), meter.layers()};
 }
 
-/// Sums over at most 300 keys in another order, in 3 layers, on values of a normed stream below 10.
+/// Sums over at most 300 keys in a different order, in 3 layers, on values of a normed stream below 10.
 constexpr double kTolerance = 300 * 0x1p-23 * 10;
 
 TEST(Chunks, GiveWhatTheWholePromptGives) {
@@ -71,7 +71,7 @@ TEST(Chunks, OfWholeBlocksKeepTheSameBlocksInCausalCalibration) {
     EXPECT_LT((found.hidden_BTD - whole.hidden_BTD).abs().max().item<double>(), kTolerance) << chunk;
     EXPECT_EQ(all_layers(found.layers).all_heads().density(), density) << chunk;
   }
-  // That is not dense attention.
+  // The result differs from dense attention.
   EXPECT_GT((whole.hidden_BTD - read(decoder, prompt(), {}).hidden_BTD).abs().max().item<double>(), 10 * kTolerance);
 }
 
@@ -124,7 +124,7 @@ std::unique_ptr<at::ObserverContext> count_operation(const at::RecordFunction&) 
   return nullptr;
 }
 
-/// LibTorch's operations that `work` calls on this thread.
+/// Number of LibTorch operations that `work` calls on this thread.
 int64_t count_operations(const std::function<void()>& work) {
   operations = 0;
   const auto handle =
@@ -150,7 +150,7 @@ TEST(Prefill, MeasuresNothingWithoutAMeter) {
   ASSERT_GT(alone, 0);
   EXPECT_EQ(count(&dense, nullptr), alone);
   PrefillMeter meter({.recall_rows = 1});
-  EXPECT_GT(count(&dense, &meter), alone) << "the count would have shown a measurement";
+  EXPECT_GT(count(&dense, &meter), alone) << "measuring must show in the count";
   ASSERT_EQ(meter.layers().size(), 3u);
   EXPECT_TRUE(meter.layers()[0].heads[0].has_recall());
 }
@@ -176,7 +176,7 @@ TEST(Prefill, SaysWhereItsSelectorHasNothingToDecideBy) {
   context.prefill = &prefill;
   const auto dense = decoder(prompt(), ForwardContext{});
   for (int i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(decoder(prompt(), context), dense));
-  // Heads are 24, 12 and 8 wide: prism's own attention, which could leave blocks out, serves two of these.
+  // Heads are 24, 12 and 8 wide. prism's flash attention, which can skip blocks, supports two of these widths.
   const auto notes = prefill.notes();
   ASSERT_EQ(notes.size(), current_isa() == Isa::portable ? 0u : 2u) << "each once";
   if (!notes.empty()) EXPECT_CONTAINS(notes[1], "24 wide");
@@ -195,7 +195,7 @@ TEST(Prefill, ForgetsWithTheCache) {
   cache.truncate(64);
   const auto again = decoder(tokens.narrow(1, 64, kTokens - 64), context);
   EXPECT_LT((again - first.narrow(1, 64, kTokens - 64)).abs().max().item<double>(), kTolerance);
-  // Decoding is dense, and the chunk behind it sees its keys.
+  // Decoding is dense, and the next chunk sees its keys.
   cache.truncate(64);
   context.prefill = nullptr;
   for (int64_t t = 64; t < 96; ++t) decoder(tokens.narrow(1, t, 1), context);

@@ -70,7 +70,7 @@ TEST(ModelCost, CountsWhatTheDecoderHolds) {
   }
 }
 
-/// A rung of the ladder: blocks of ReLU layers, learned positions, nothing normed unless `norm` says so.
+/// A rung of the ladder: ReLU feed-forward parts, learned positions, no norms unless `norm` sets them.
 ModelConfig rung(const std::string& schedule, int64_t head_dim, const std::string& norm, int64_t d_model = 256,
                  int64_t ffn_width = 2048, int64_t vocab_size = 2048) {
   ModelConfig config;
@@ -93,7 +93,7 @@ ModelConfig rung(const std::string& schedule, int64_t head_dim, const std::strin
 }
 
 TEST(Ladder, HasThePapersParameters) {
-  // "n_params=23.1M", with and without gains of norms.
+  // "n_params=23.1M", with and without the norms' gains.
   EXPECT_NEAR(static_cast<double>(model_cost(rung("4x4", 0, "none")).parameters), 23.1e6, 0.05e6);
   EXPECT_NEAR(static_cast<double>(model_cost(rung("4x4", 0, "rms")).parameters), 23.1e6, 0.05e6);
   for (const auto& config : {rung("4x2", 0, "rms"), rung("4x1", 256, "none"), rung("1x1", 0, "none")}) {
@@ -108,7 +108,8 @@ TEST(Ladder, BeginsAsInTheText) {
   auto full = Decoder(rung("4x1", 256, "none")), split = Decoder(rung("4x1", 0, "none"));
   full->initialise(1);
   split->initialise(1);
-  // 2^16 values and more: the deviation's own deviation is at most 0.3%; 8,192 of positions, 0.8%.
+  // With 2^16 values or more the sample deviation has a relative error of at most 0.3%; with the 8,192 of positions
+  // 0.8%.
   EXPECT_NEAR(std_of(full->embedding.weight.tensor()), 1, 0.01);
   EXPECT_NEAR(std_of(full->positions.weight.tensor()), 1, 0.03);
   for (const auto& decoder : {full, split}) {
@@ -147,7 +148,8 @@ TEST(ScheduleCost, IsNothingWhileTheRatioOfKeyHeadsToHeadsStays) {
 }
 
 TEST(ScheduleCost, IsTheKeysAndValuesThatTheRatioAdds) {
-  // The wide layer has a key/value head for each of its 2 heads, the last one for each 4 of its 8: 96 wide against 24.
+  // The wide layer has one key/value head for each of its 2 heads, the last layer one for every 4 of its 8: keys are 96
+  // wide against 24.
   const auto cost = schedule_cost(grouped("2x1,8x2", "2x3"));
   EXPECT_EQ(cost.parameters, 2 * 96 * (96 - 24));
   EXPECT_EQ(cost.flops_per_token, 2 * 2 * 96 * (96 - 24));
@@ -217,7 +219,7 @@ TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
             std::string::npos);
   EXPECT_NE(rejects([](ModelConfig& c) {
               for (auto& layer : c.layers) layer.heads = layer.kv_heads = 16, layer.head_dim = 0;
-            }).find("even width"),
+            }).find("even head width"),
             std::string::npos);
 }
 
@@ -244,7 +246,7 @@ TEST(Decoder, StartsNearTheLossOfAUniformGuess) {
 TEST(Decoder, InitialisesResidualProjectionsSmallerAndByNameAlone) {
   auto config = config_of("4x8", 256);
   auto decoder = drawn_decoder(config);
-  // 256 x 256 values: the deviation's own deviation is 0.3%.
+  // With 256 x 256 values the sample deviation has a relative error of 0.3%.
   EXPECT_NEAR(decoder->blocks[2]->attention.out.weight.tensor().std().item<double>(), 0.02 / 4, 0.02 / 4 * 0.02);
   EXPECT_NEAR(decoder->blocks[2]->attention.qkv.weight.tensor().std().item<double>(), 0.02, 0.02 * 0.02);
   auto other = drawn_decoder(config_of("1x4,4x4", 256));
@@ -296,7 +298,7 @@ TEST(Ladder, KnowsPositionsByTheirVectorsAlone) {
   const auto last = decoder->head.logits(decoder(text, moved));
   EXPECT_TRUE(torch::allclose(last.narrow(1, 0, 5), plain.narrow(1, 0, 5)));
   EXPECT_FALSE(torch::allclose(last.select(1, 5), plain.select(1, 5), 1e-2, 1e-2));
-  // Without them the order of what is attended to does not matter.
+  // Without positions the order of the keys does not matter.
   decoder->positions.weight.tensor().zero_();
   const auto order = torch::tensor({3, 0, 4, 1, 2, 5}, torch::kLong);
   const auto one = decoder->head.logits(decoder(text, ForwardContext{})).select(1, 5);
@@ -328,7 +330,7 @@ void expect_gradients_of_differences(Decoder decoder) {
   }
 }
 
-/// A few derivatives of the whole model against central differences, in float64.
+/// Checks a few derivatives of the whole model against central differences, in float64.
 TEST(Decoder, HasTheGradientsOfFiniteDifferences) {
   auto config = config_of("1x1,2x1");
   config.layers.back().kv_heads = 1;
@@ -357,7 +359,7 @@ TEST(Decoder, InBfloat16FollowsFloat32) {
   const auto [loss16, gradient16] = run(torch::kBFloat16);
   EXPECT_EQ(gradient16.scalar_type(), torch::kFloat);
   EXPECT_NEAR(loss16, loss32, 0.01);
-  // Eight bits of mantissa through a few products: a few per cent of the gradient's norm.
+  // Eight bits of mantissa and a few products: an error of a few per cent of the gradient's norm.
   EXPECT_LT((gradient16 - gradient32).norm().item<double>(), 0.05 * gradient32.norm().item<double>());
 }
 
@@ -367,7 +369,7 @@ TEST(Decoder, HasTheSameGradientsWhenItComputesActivationsAgain) {
   const auto gradients = [&](bool recomputes) {
     decoder->set_recompute(recomputes);
     clear_gradients(decoder->weights());
-    for (int step = 0; step < 2; ++step)  // they add up
+    for (int step = 0; step < 2; ++step)  // gradients add up
       decoder->head.loss(decoder(text.narrow(1, 0, 8).contiguous(), ForwardContext{}), text.narrow(1, 1, 8)).backward();
     std::vector<torch::Tensor> list;
     for (const auto& entry : decoder->weights()) list.push_back(entry.weight.tensor().grad().clone());
@@ -383,7 +385,7 @@ TEST(Decoder, HasTheSameGradientsWhenItComputesActivationsAgain) {
   EXPECT_FALSE(decoder(text, ForwardContext{}).requires_grad());
 }
 
-/// A block that adds to the loss, more towards the end of training.
+/// A block with an auxiliary loss that grows towards the end of training.
 class PenalisedBlock : public Block {
  public:
   using Block::Block;
@@ -395,7 +397,7 @@ class PenalisedBlock : public Block {
   }
 };
 
-/// A decoder of such blocks with the weights of a seed.
+/// A decoder of such blocks with seeded weights.
 Decoder penalised_decoder() {
   const auto config = config_of("1x1,2x2");
   Decoder decoder(config);
@@ -441,8 +443,8 @@ TEST(Auxiliary, CollectsWhatLayersAddToTheLossOnceAlsoWhereTheyAreRecomputed) {
     EXPECT_TRUE(torch::equal(kept.gradients[i], again.gradients[i])) << i;
     any_differs |= !torch::allclose(kept.gradients[i], without.gradients[i], 1e-3, 1e-6);
   }
-  EXPECT_TRUE(any_differs) << "the added terms have no gradient";
-  // Recomputed layers that add nothing leave the loss as it is.
+  EXPECT_TRUE(any_differs) << "the auxiliary terms have no gradient";
+  // Recomputed layers without auxiliary loss do not change the loss.
   Auxiliary unused(0.5);
   ForwardContext context;
   context.auxiliary = &unused;
@@ -452,7 +454,7 @@ TEST(Auxiliary, CollectsWhatLayersAddToTheLossOnceAlsoWhereTheyAreRecomputed) {
   EXPECT_EQ(unused.loss().item<double>(), 0);
 }
 
-/// Loss and gradients on the GPU against the CPU's, with and without a mask; skipped where there is no GPU.
+/// Compares loss and gradients on the GPU and the CPU, with and without a mask. Skipped without a GPU.
 TEST(Cuda, GivesTheLossAndGradientsOfTheCpu) {
   torch::Device device = torch::kCPU;
   try {

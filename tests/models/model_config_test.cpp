@@ -1,4 +1,4 @@
-// The fields of a layer stand in LayerConfig alone: these tests name none of them, so a new one is tested as well.
+// The fields of a layer are listed only in LayerConfig. These tests do not name them, so they also cover new fields.
 #include "prism/models/model_config.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-/// Makes every value another one.
+/// Changes every value.
 struct Changer {
   template <class T>
   void operator()(const char*, T& value, const char*) {
@@ -28,7 +28,7 @@ struct Changer {
   }
 };
 
-/// A layer that differs from the default in every field but heads.
+/// A layer that differs from the default in every field except the heads.
 LayerConfig changed_layer() {
   LayerConfig layer;
   Changer changer;
@@ -50,7 +50,7 @@ TEST(ModelConfig, GivesAllLayersEveryFieldOfTheShorthand) {
     expected.kv_heads = 1;
     EXPECT_TRUE(equal_fields(read.layers[i], expected)) << fields_to_json(read.layers[i]);
   }
-  EXPECT_TRUE(equal_fields<LayersShorthand>(read, {})) << "nothing is left of it";
+  EXPECT_TRUE(equal_fields<LayersShorthand>(read, {})) << "the shorthand must be empty";
 }
 
 TEST(ModelConfig, RefusesEveryFieldOfTheShorthandBesideLayers) {

@@ -1,4 +1,4 @@
-// Sparse or dense, by what either is said to cost.
+// The auto selector's choice between sparse and dense for given costs.
 #include "prism/sparse/auto_selector.h"
 
 #include <ATen/Functions.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kTokens = 2048;
 
-/// A head that looks at the first keys and near itself, and one that looks at everything.
+/// One head that attends to the first and the nearest keys, and one that attends to everything.
 SelectorInput make_input() {
   static const auto heads = make_synthetic_heads({.seed = 1,
                                                   .head_dim = 64,
@@ -30,7 +30,7 @@ SelectorInput make_input() {
 
 const SpectralOptions kSpectral = {.p = 0.9, .blocks = {.block_size = 64}};
 
-/// Of the heads of make_input().
+/// Costs for the shape of make_input().
 PrefillCosts table(const PrefillCost& cost) {
   return {{{.type = torch::kFloat, .head_dim = 64, .query_block = 64, .key_block = 64}, cost}};
 }
@@ -67,7 +67,7 @@ TEST(AutoSelector, WeighsWhatAllHeadsKeepTogether) {
   ASSERT_LT(heads[0].density(), 0.5);
   ASSERT_GT(heads[1].density(), 0.6);
   const double density = (heads[0].density() + heads[1].density()) / 2;
-  // A kept pair may cost about 1 / density of a dense one.
+  // A kept pair may cost about 1 / density times a dense pair.
   EXPECT_TRUE(select_with({.dense_pair = 1e-9, .sparse_pair = 0.9e-9 / density}, input).defined());
   EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1.1e-9 / density}, input).defined());
 }
@@ -113,7 +113,7 @@ TEST(AutoSelector, NamesTheShapeWhoseCostItNeeds) {
 }
 
 TEST(AutoSelector, AsksAFewRowsBeforeItAsksAll) {
-  // Asking all takes a twentieth of dense attention, asking four rows of 32 and pooling the keys less than a fiftieth.
+  // Selecting for all rows costs 1/20 of dense attention; pooling the keys and sampling 4 rows of 32 less than 1/50.
   const double pairs = 4.0 * kTokens * kTokens;
   const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-9, .select_token = 0.05 * pairs * 1e-9 / (4 * kTokens)};
   auto input = make_input();
@@ -132,7 +132,7 @@ TEST(AutoSelector, GoesOnFromChunkToChunk) {
   const auto selector = make_auto_selector({.spectral = kSpectral}, table(cost));
   const auto state = selector->make_state(input);
   for (const int64_t first : {0, 512, 1024, 1536}) {
-    if (first == 1024) state->truncate(512);  // and once more from there
+    if (first == 1024) state->truncate(512);  // then repeat from there
     for (int64_t begin = first == 1024 ? 512 : first; begin <= first; begin += 512) {
       auto chunk = input;
       chunk.q_BTHD = input.q_BTHD.narrow(1, begin, 512);

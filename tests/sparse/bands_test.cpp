@@ -1,4 +1,4 @@
-// What pooling leaves of turning pairs, and the bands that are cut by it.
+// Pooling gains of rotary pairs, and the bands derived from them.
 #include "prism/sparse/bands.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST(MultiAxisAngles, TurnOnlyThePairsOfTheAxisThatAdvances) {
   // Qwen3-VL's order: t h w t h w t h for sections of 3, 3 and 2.
   EXPECT_EQ(multi_axis_angles(plain, {{3, 3, 2}, true}, steps), (std::vector<double>{0, 0, 6, 0, 0, 3, 0, 0}));
   EXPECT_EQ(multi_axis_angles(plain, {{6, 1, 1}, true}, steps), (std::vector<double>{0, 0, 6, 0, 0, 0, 0, 0}));
-  // The pairs that stand still are the slow ones then, wherever they are.
+  // Pairs that do not turn are then the slowest, wherever they are.
   const auto bands = paper_bands(interleaved_pairs(16, multi_axis_angles(plain, {{3, 3, 2}, true}, steps)), 4, 12);
   EXPECT_EQ(bands[0].features, (std::vector<int64_t>{4, 5, 10, 11}));
   EXPECT_THROW(multi_axis_angles(plain, {{3, 3, 3}, true}, steps), InputError);

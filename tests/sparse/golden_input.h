@@ -1,4 +1,4 @@
-// Inputs and hashes by which implementations of block selection can be compared: every value is exact in float32.
+// Inputs and hashes for comparing implementations of block selection. Every value is exact in float32.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace prism {
 
-/// Queries, keys and values of H heads, L tokens, d features: each block of tokens scatters around one of six centres
-/// of its head.
+/// Queries, keys and values of H heads, L tokens and d features. Each block of tokens scatters around one of its head's
+/// six centres.
 class GoldenInput {
  public:
   GoldenInput(uint64_t seed, int64_t heads, int64_t tokens, int64_t width, int64_t block)
@@ -46,7 +46,7 @@ class GoldenInput {
   uint64_t state_;
 };
 
-/// FNV-1a, 64 bits.
+/// The 64-bit FNV-1a hash.
 class Fnv {
  public:
   void add(uint8_t byte) { hash_ = (hash_ ^ byte) * 0x100000001b3u; }

@@ -1,4 +1,4 @@
-// The spectral selector's rivals against golden masks of independent implementations.
+// Other selectors against golden masks of independent implementations.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What must hold of every selector, whatever its method.
+// Properties that every selector must have.
 #include "prism/sparse/selectors.h"
 
 #include <ATen/Functions.h>
@@ -18,7 +18,7 @@ namespace {
 
 using torch::Tensor;
 
-/// Two sequences, four query heads on two key heads: queries look for what they share with some earlier keys.
+/// Two sequences, four query heads on two key heads. Queries share a component with some earlier keys.
 SelectorInput make_input(int64_t queries, int64_t keys) {
   torch::manual_seed(7);
   const auto topic = torch::randn({8, 64});
@@ -41,7 +41,7 @@ Json blocks_of(int64_t size) {
 
 class EverySelector : public testing::TestWithParam<std::string> {};
 
-/// All but auto, which decides by what it measures (auto_selector_test.cpp).
+/// All except auto, which needs costs (auto_selector_test.cpp).
 std::vector<std::string> names_of_methods() {
   auto names = selector_names();
   std::erase(names, "auto");
@@ -97,7 +97,7 @@ TEST_P(EverySelector, ChoosesAlikeWhateverTheThreadsAndTheType) {
 }
 
 TEST_P(EverySelector, NamesANanInQueriesOrKeysButNotInWhatIsBehindTheLengths) {
-  if (GetParam() == "dense") return;  // looks at nothing
+  if (GetParam() == "dense") return;  // does not read its input
   const auto selector = find_selector(GetParam(), blocks_of(64));
   for (const bool in_keys : {false, true}) {
     auto input = make_input(700, 700);
@@ -164,7 +164,7 @@ TEST(Oracle, HoldsTheShareThatItIsAskedForWithTheLeastBlocks) {
     EXPECT_GE(found, p - 1e-6);
     EXPECT_GT(found, before);
     before = found;
-    // At its density nothing else holds more.
+    // No other selector holds more at the oracle's density.
     for (const double share : {0.3, 0.5, 0.8, p}) {
       auto pooled = blocks_of(64);
       pooled["p"] = share;
@@ -208,7 +208,7 @@ TEST(MeasureMask, CountsWhatIsKeptHeadByHeadAndLooksAtTheRowsItIsAskedFor) {
   auto input = make_input(300, 500);
   input.q_lengths_B = torch::tensor({0, 200}, torch::kInt);
   input.kv_lengths_B = torch::tensor({100, 450}, torch::kInt);
-  // Of the second sequence: queries 250 to 449, rows 3 to 7 of 64, which see 4, 5, 6, 7 and 8 blocks.
+  // The second sequence has queries 250 to 449 in rows 3 to 7 of 64, which see 4, 5, 6, 7 and 8 blocks.
   const auto kept = visible_blocks(input, 64, 64);
   ASSERT_EQ(kept.sizes(), torch::IntArrayRef({2, 4, 5, 8}));
   EXPECT_FALSE(kept[0].any().item<bool>());
@@ -219,7 +219,7 @@ TEST(MeasureMask, CountsWhatIsKeptHeadByHeadAndLooksAtTheRowsItIsAskedFor) {
   EXPECT_EQ(heads[0].visible, 4 + 5 + 6 + 7 + 8);
   EXPECT_EQ(heads[0].density(), 1);
   EXPECT_EQ(heads[2].kept, 30 - 5);
-  EXPECT_EQ(heads[0].shares.size(), 64u + 2);  // rows 4 and 7, the last one of two queries
+  EXPECT_EQ(heads[0].shares.size(), 64u + 2);  // rows 4 and 7; row 7 has two queries
   EXPECT_EQ(heads[0].replaced, 5 + 8);
   EXPECT_NEAR(heads[0].recall(), 1, 1e-12);
   EXPECT_LT(heads[2].recall(), 1);

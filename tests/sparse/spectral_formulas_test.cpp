@@ -1,5 +1,5 @@
 // The spectral selector against its formulas in double precision, head by head and row by row, on random prompts; and
-// what comes out of attention over the blocks that it keeps.
+// attention over the blocks that it keeps.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using torch::Tensor;
 
 enum class Layout { halves, interleaved, partial };
 
-/// A prompt and settings drawn by chance.
+/// Random prompt and settings.
 struct Draw {
   int64_t heads, groups, tokens, queries, width, query_block, key_block, high, low;
   double p_high, p_low;
@@ -31,7 +31,7 @@ struct Draw {
   Layout layout;
   torch::ScalarType type;
 
-  /// Features that turn.
+  /// Number of features that turn.
   int64_t turned() const { return layout == Layout::partial ? width / 2 : width; }
   RotaryPairs pairs() const {
     std::vector<double> angles;
@@ -66,7 +66,7 @@ Draw draw(Random& random) {
   return d;
 }
 
-/// Means of whole and last blocks of [T, D], which begins at position `first`.
+/// Means of the blocks of [T, D], whose first row is at position `first`.
 Tensor pooled(const Tensor& rows_TD, int64_t block, int64_t first, bool is_padded) {
   std::vector<Tensor> means;
   for (int64_t begin = first, end = 0; begin < first + rows_TD.size(0); begin = end) {
@@ -83,10 +83,10 @@ double rms(const Tensor& matrix) {
 
 struct Decisions {
   Tensor kept_MN;       ///< bool
-  Tensor uncertain_MN;  ///< bool: rounding in float32 may decide otherwise
+  Tensor uncertain_MN;  ///< bool: rounding in float32 may change the decision
 };
 
-/// The features of a band: pairs [begin, end), fast ones first, and of the low band what does not turn.
+/// The features of a band: pairs [begin, end) ordered from fast to slow, and for the low band those that do not turn.
 Tensor features_of(const Draw& d, int64_t begin, int64_t end, bool with_unturned) {
   std::vector<int64_t> features;
   for (int64_t j = begin; j < end; ++j) {
@@ -97,7 +97,7 @@ Tensor features_of(const Draw& d, int64_t begin, int64_t end, bool with_unturned
   return torch::tensor(features, torch::kLong);
 }
 
-/// One head by the formulas.
+/// Decisions for one head by the formulas.
 Decisions by_formulas(const Draw& d, const Tensor& q_TD, const Tensor& k_SD) {
   const int64_t first = d.tokens - d.queries, first_row = first / d.query_block, pairs = d.turned() / 2;
   const bool is_padded = std::string(d.tail) == "padded";
@@ -149,7 +149,7 @@ TEST(SpectralFormulas, GiveTheSameMasksOn200RandomPrompts) {
                                     << " x " << d.key_block << ", " << d.high << " and " << d.low << ", "
                                     << d.calibration << ", " << d.tail << ", layout " << static_cast<int>(d.layout));
     torch::manual_seed(i);
-    // Scores that differ, from flat to sharp.
+    // Distributions from flat to sharp.
     const double sharp = 1 + 3 * random.uniform();
     const auto topics = torch::randn({4, d.width}, torch::kDouble);
     const auto own = topics.index_select(0, torch::randint(4, {d.blocks()}, torch::kLong))
@@ -179,7 +179,7 @@ TEST(SpectralFormulas, GiveTheSameMasksOn200RandomPrompts) {
       uncertain += expected.uncertain_MN.sum().item<int64_t>();
     }
   }
-  EXPECT_LT(static_cast<double>(uncertain), 0.02 * static_cast<double>(entries)) << "the comparison says little";
+  EXPECT_LT(static_cast<double>(uncertain), 0.02 * static_cast<double>(entries)) << "too many uncertain entries";
 }
 
 TEST(BandTemperature, EqualsTheGoldens) {
@@ -210,7 +210,7 @@ TEST(BandTemperature, DoesNotFollowTheScaleOfQueries) {
                       band_temperature(queries.blocks(), 8, keys.blocks(), 8, 1)};
   };
   const auto once = temperatures(q);
-  for (const double factor : {0.125, 16.0})  // powers of two: not even the rounding differs
+  for (const double factor : {0.125, 16.0})  // powers of two do not change the rounding
     EXPECT_EQ(temperatures(q * factor), once);
   EXPECT_NE(temperatures(q * torch::arange(1, 65)), once);
 }

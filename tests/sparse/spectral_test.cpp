@@ -1,5 +1,5 @@
-// The spectral selector against golden masks of an independent implementation in double precision, and what must hold
-// of any input.
+// The spectral selector against golden masks of an independent implementation in double precision, and properties that
+// hold for any input.
 #include "prism/sparse/spectral.h"
 
 #include <ATen/Functions.h>
@@ -24,7 +24,7 @@ BlockMask select(const SpectralOptions& options, const SelectorInput& input) {
   return selector->select(input, *selector->make_state(input));
 }
 
-/// [1, T, H, D] or, for keys, [1, H, S, D], from [H, L, D].
+/// Converts [H, L, D] to queries [1, T, H, D] and keys [1, H, S, D].
 SelectorInput input_of(const GoldenInput& golden, int64_t heads, int64_t tokens, int64_t width, int64_t queries) {
   const auto whole = [&](const std::vector<float>& values) {
     return torch::tensor(values).view({1, heads, tokens, width});
@@ -41,7 +41,7 @@ struct Golden {
   int64_t tokens, width, block;
   double p_high, p_low;
   const char *calibration, *tail;
-  int64_t queries;  ///< the last so many tokens
+  int64_t queries;  ///< number of last tokens that are queries
   std::vector<int64_t> counts;
   uint64_t hash;
 };
@@ -156,7 +156,7 @@ TEST(Spectral, FollowsTheHeadsWhereverTheyStandAndTheLayoutOfTheirPairs) {
   swapped.q_BTHD = input.q_BTHD.flip(2);
   swapped.k_BGSD = input.k_BGSD.flip(1);
   EXPECT_TRUE(at::equal(kept_of(options, swapped), kept.flip(1)));
-  // Feature j of the first half and of the second, side by side.
+  // Interleaves feature j of the first half with that of the second.
   auto interleaved = input;
   const auto reorder = [](const Tensor& x) {
     return x.unflatten(-1, {2, 32}).transpose(-1, -2).flatten(-2).contiguous();
@@ -171,12 +171,12 @@ TEST(Spectral, FollowsTheHeadsWhereverTheyStandAndTheLayoutOfTheirPairs) {
 
 TEST(Spectral, ScalesCalibratedScoresWithTheQueriesAndGivesEqualHeadsEqualMasks) {
   auto input = random_input(900);
-  // tau is of ratios, so that doubled queries have doubled logits: what a share of 1 - e keeps grows fewer.
+  // tau consists of ratios, so doubled queries have doubled logits, and fewer blocks hold the same share.
   const SpectralOptions options{.p_high = 0.9, .p_low = 0.9, .calibration = "all_blocks", .blocks = {.block_size = 64}};
   auto sharper = input;
   sharper.q_BTHD = 8 * input.q_BTHD;
   EXPECT_LT(kept_of(options, sharper).sum().item<int64_t>(), kept_of(options, input).sum().item<int64_t>());
-  // Each key/value head's queries twice.
+  // Repeats each key/value head's queries.
   const int64_t groups = input.k_BGSD.size(1), heads = input.heads();
   auto doubled = input;
   doubled.q_BTHD = input.q_BTHD.unflatten(2, {groups, heads / groups}).repeat({1, 1, 1, 2, 1}).flatten(2, 3);

@@ -1,4 +1,4 @@
-// Heads whose attention was put there: it is found where it was put, and selectors are judged by it.
+// Synthetic heads have their attention where it was placed, and selectors find it there.
 #include "prism/sparse/synthetic_heads.h"
 #include "prism/sparse/bands.h"
 
@@ -25,7 +25,7 @@ SelectorInput input_of(const SyntheticHeads& heads) {
   return {.q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
 }
 
-/// Attention of query t, float64. [t + 1]
+/// Attention weights of query t, float64. [t + 1]
 torch::Tensor attention_of(const SyntheticHeads& heads, int64_t t) {
   const auto keys = heads.k_BGSD[0][0].narrow(0, 0, t + 1).to(torch::kDouble);
   return (at::mv(keys, heads.q_BTHD[0][t][0].to(torch::kDouble)) / std::sqrt(128.0)).softmax(0);
@@ -66,7 +66,7 @@ torch::Tensor kept_of(const std::string& name, Json settings, const SyntheticHea
   return kept_blocks(input, selector->select(input, *selector->make_state(input)))[0][0];
 }
 
-/// Share of the rows that keep the block which the row's middle query looks at, `distance` back.
+/// Share of the rows that keep the block `distance` before the row's middle query.
 double slash_kept(const torch::Tensor& kept_MN, int64_t distance) {
   int64_t rows = 0, held = 0;
   for (int64_t m = (distance + kHeadBlock) / kHeadBlock; m < kept_MN.size(0); ++m) {
@@ -77,12 +77,12 @@ double slash_kept(const torch::Tensor& kept_MN, int64_t distance) {
 }
 
 TEST(SyntheticHeads, LookAsFarInALongPrompt) {
-  // 128k tokens with the angles of a base that leaves pairs slow: the sink's score holds to the end.
+  // 128k tokens and a base with slow pairs: the sink keeps its score up to the end.
   const SyntheticMix mix{.seed = 1, .head_dim = 128, .kv_heads = 1, .base = 1e6, .noise = 0, .heads = {{.sink = 19}}};
   const auto heads = make_synthetic_heads(mix, 131072, torch::kFloat);
   for (const int64_t t : {100, 60000, 131071}) {
     const auto q = heads.q_BTHD[0][t][0], k = heads.k_BGSD[0][0][2];
-    EXPECT_NEAR(q.dot(k).item<double>() / std::sqrt(128.0), 19, 0.13 * 19) << t;  // cos(0.5) and less
+    EXPECT_NEAR(q.dot(k).item<double>() / std::sqrt(128.0), 19, 0.13 * 19) << t;  // 1 - cos(0.5) and less
   }
   EXPECT_THROW(make_synthetic_heads({.seed = 1, .head_dim = 128, .kv_heads = 1, .base = 1e4, .heads = {{.sink = 19}}},
                                     131072, torch::kFloat),
@@ -90,15 +90,15 @@ TEST(SyntheticHeads, LookAsFarInALongPrompt) {
 }
 
 TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
-  // Pooled, what is left of the fast pairs says where the slash is; what they all share, the topics, says more, and
-  // attention hardly goes there.
+  // After pooling, the rest of the fast pairs shows where the slash is. The topics have higher pooled scores but
+  // receive little attention.
   const auto heads = make_synthetic_heads(mix_of({.topic = 9, .slashes = {{700, 20}}}), kHeadTokens, torch::kFloat);
   const auto density = [&](const torch::Tensor& kept) {
     return kept.sum().item<double>() / visible_blocks(input_of(heads), kHeadBlock, kHeadBlock).sum().item<double>();
   };
   const auto spectral = kept_of("spectral", {{"p", 0.8}}, heads);
   EXPECT_GE(slash_kept(spectral, 700), 0.95);
-  // Mean pooling of up to the same density.
+  // Mean pooling at up to the same density.
   int compared = 0;
   for (const double p : {0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99}) {
     const auto pooled = kept_of("mean_pooling", {{"p", p}}, heads);
@@ -107,7 +107,7 @@ TEST(SpectralOnKnownHeads, KeepsASlashThatMeanPoolingMisses) {
     EXPECT_LT(slash_kept(pooled, 700), 0.95) << p << ", density " << density(pooled) << " of " << density(spectral);
   }
   EXPECT_GT(compared, 0);
-  // Nor do the slow pairs alone say where it is.
+  // The slow pairs alone do not show where it is either.
   const auto low = paper_bands(heads.pairs)[1].features;
   const auto slow = torch::tensor(low, torch::kLong);
   auto input = input_of(heads);
@@ -130,7 +130,7 @@ TEST(SpectralOnKnownHeads, KeepsANeedle) {
   for (int64_t m = 0; m < head.rows(); ++m) {
     const auto mass = exact_mass(head, m).mean(0);
     for (int64_t v = 0; v + 2 < m; ++v) {
-      if (mass[v].item<double>() < 0.5) continue;  // most of what the row looks at
+      if (mass[v].item<double>() < 0.5) continue;  // skip blocks with less than half of the row's attention
       ++needles;
       EXPECT_TRUE(kept[m][v].item<bool>()) << "row " << m << ", block " << v;
     }

@@ -6,7 +6,7 @@
 namespace prism::flash {
 namespace {
 
-// Types of this file alone, so that no function compiled for this instruction set is linked into another.
+// Types local to this file, so that no function compiled for this instruction set is linked into another file.
 struct Half : simd::PairsOfBfloat16 {};
 struct Single : simd::SingleFloat32<simd::Avx512> {};
 

@@ -1,12 +1,12 @@
-// Flash attention, backward: the weights are computed again from the log-sum-exp, one tile of keys at a time.
+// Backward pass of flash attention. It recomputes the weights from the log-sum-exp, one tile of keys at a time.
 //
 //   P = exp(scale q k^T - lse),  dV = P^T dO,  dS = P (dO V^T - delta),  dQ = scale dS K,  dK = scale dS^T Q
 //
 // with delta_t = sum_e dO_te O_te. Source: arXiv 2307.08691, algorithm 2.
 //
-// The queries of a head are prepared once, block by block: as elements, as they lie and transposed. dV and dK of a tile
-// are summed transposed, so that the weights need no transposing. A task is a key/value head or, where there are few of
-// these, one of its tiles; then the tiles take turns at each block of queries, so that every sum has one order.
+// The queries of a head are converted to elements once, block by block, both as rows and transposed. dV and dK of a
+// tile are summed transposed, so the weights need no transpose. A task is a key/value head or, if there are few heads,
+// one tile of a head; the tiles then take turns at each block of queries, so every sum has a fixed order.
 #pragma once
 
 #include <sched.h>
@@ -15,7 +15,8 @@
 
 namespace prism::flash {
 
-/// Queries whose weights are kept until the tile's sums take them in: whole strips and whole transposed squares.
+/// Queries whose weights are kept before they are added to the tile's sums: a multiple of the strip height and of the
+/// transposed squares.
 constexpr int64_t kQueryBlock = 96;
 constexpr int64_t kMostTile = 256;
 
@@ -23,14 +24,14 @@ constexpr int64_t kMostTile = 256;
 template <class Op>
 struct PreparedHead {
   typename Op::Element *queries, *gradients;      ///< [T, query_width], [T, gradient_width]
-  typename Op::Element *queries_t, *gradients_t;  ///< of each block [dim, kQueryBlock]; 0 behind the last row
-  float *shift, *delta;                           ///< -lse in powers of 2, -delta; 0 where nothing is seen, as all else
+  typename Op::Element *queries_t, *gradients_t;  ///< [dim, kQueryBlock] for each block; 0 after the last row
+  float *shift, *delta;                           ///< -lse in powers of 2, -delta; all arrays are 0 if no key is seen
   float* dq;                                      ///< [T, key_width]
-  int32_t* tiles_done;                            ///< of each block: tiles that have added to dq, or had nothing to add
+  int32_t* tiles_done;                            ///< for each block: number of tiles that are done with its dq
 };
 
-/// Sizes, and where things lie in the scratch memory: a share for each thread; and prepared heads, in a thread's share
-/// where a task is a whole head, else once for all.
+/// Sizes and offsets of the scratch memory. Each thread has its own share. Prepared heads are in the thread's share if
+/// a task is a whole head, else they are shared by all threads.
 template <class Op>
 struct BackwardLayout {
   using Element = typename Op::Element;
@@ -38,9 +39,9 @@ struct BackwardLayout {
 
   bool by_tile;  ///< a task is a tile
   int64_t group, tile, tiles, blocks, query_width, gradient_width, key_width, threads, thread_bytes, head_bytes;
-  // Offsets in a thread's share, in bytes.
+  // Byte offsets in a thread's share.
   int64_t heads, keys, values, key_rows, scores, products, slopes, weight_pairs, slope_pairs, key_sums, value_sums;
-  // Offsets of a prepared head.
+  // Byte offsets in a prepared head.
   int64_t queries, gradients, queries_t, gradients_t, shift, delta, dq, tiles_done;
 
   explicit BackwardLayout(const Problem& p) : threads(p.threads) {
@@ -49,7 +50,7 @@ struct BackwardLayout {
     tiles = (p.keys + tile - 1) / tile;
     blocks = (p.queries + kQueryBlock - 1) / kQueryBlock;
     group = p.heads / p.kv_heads;
-    constexpr int64_t kEnoughHeads = 4;  // for a thread, so that none is without one for long
+    constexpr int64_t kEnoughHeads = 4;  // per thread, so that no thread is idle for long
     by_tile = tiles > 1 && p.batch * p.kv_heads < kEnoughHeads * threads;
     constexpr int64_t e = sizeof(Element), f = sizeof(float);
     query_width = P::padded_inner(p.key_dim);
@@ -57,7 +58,7 @@ struct BackwardLayout {
     key_width = P::padded(p.key_dim);
 
     Regions head;
-    constexpr int64_t kMore = Op::kLeftRows - 1;  // rows behind the last, which products may read
+    constexpr int64_t kMore = Op::kLeftRows - 1;  // rows after the last that products may read
     queries = head.take((p.queries + kMore) * query_width * e);
     gradients = head.take((p.queries + kMore) * gradient_width * e);
     queries_t = head.take((blocks * p.key_dim + kMore) * kQueryBlock * e);
@@ -87,7 +88,7 @@ struct BackwardLayout {
     return static_cast<size_t>(threads * thread_bytes + (by_tile ? p.batch * p.heads * head_bytes : 0));
   }
   std::byte* share(const Backward& b, int64_t thread) const { return b.scratch + thread * thread_bytes; }
-  /// The h-th head of the group of a key/value head, which is the kv_head-th of the whole batch.
+  /// Head h in the group of key/value head kv_head, which is counted over the whole batch.
   PreparedHead<Op> prepared(const Backward& b, int64_t thread, int64_t kv_head, int64_t h) const {
     std::byte* at = by_tile ? b.scratch + threads * thread_bytes + (kv_head * group + h) * head_bytes
                             : share(b, thread) + heads + h * head_bytes;
@@ -98,7 +99,7 @@ struct BackwardLayout {
   }
 
  private:
-  /// Regions of memory one behind the other, each from the boundary of a cache line.
+  /// Consecutive regions of memory, each aligned to a cache line.
   struct Regions {
     int64_t bytes = 0;
 
@@ -115,7 +116,7 @@ void clear(float* to, int64_t count) {
   for (int64_t i = 0; i < count; i += Op::kLanes) Op::store(to + i, Op::zero());
 }
 
-/// out += factor a panel, `rows` rows of float32.
+/// out += factor * a * panel, for `rows` rows of float32.
 template <class Op>
 void add_panel(const simd::LeftRows<Op>& a, int64_t rows, const typename Op::Element* panel, int vectors, int64_t steps,
                float factor, float* out, int64_t out_stride) {
@@ -165,7 +166,7 @@ class BlockPreparation {
  private:
   const Storage* row(const Matrix& m, int64_t t) const { return row_of<Storage>(m, batch_, head_, block_ + t); }
 
-  /// A query that sees nothing, which may be padding that nobody wrote, is 0.
+  /// Zeroes a query that sees no key: it may be uninitialised padding.
   void forget(int64_t t) const {
     const int64_t row = block_ + t;
     to_.delta[row] = to_.shift[row] = 0;
@@ -187,7 +188,7 @@ class BlockPreparation {
   const int64_t batch_, head_, block_, count_;
 };
 
-/// Prepares a block of a head; the query gradients of one that is not kept are 0.
+/// Prepares a block of a head. If the head is not kept, sets its query gradients to 0 instead.
 template <class Op, class Storage>
 void prepare_block(const Backward& b, const BackwardLayout<Op>& layout, const PreparedHead<Op>& to, int64_t batch,
                    int64_t head, int64_t block) {
@@ -198,14 +199,14 @@ void prepare_block(const Backward& b, const BackwardLayout<Op>& layout, const Pr
   }
 }
 
-/// One key/value head and all queries that see it, a tile at a time.
+/// Processes one key/value head and all queries that see it, tile by tile.
 template <class Op, class Storage>
 class BackwardTask {
  public:
   using Element = typename Op::Element;
   using P = Panels<Op>;
 
-  /// @param kv_head  of the whole batch.
+  /// @param kv_head  counted over the whole batch.
   BackwardTask(const Backward& b, const BackwardLayout<Op>& layout, int64_t thread, int64_t kv_head)
       : b_(b),
         l_(layout),
@@ -245,7 +246,7 @@ class BackwardTask {
   }
 
  private:
-  /// The tile's panels.
+  /// Number of panels in the largest tile.
   static constexpr int64_t kPanels = kMostTile / P::kWidth;
   static_assert(kQueryBlock % Op::kTileRows == 0 && Op::kTileRows % (Op::kSteps * Op::kPair) == 0);
 
@@ -256,8 +257,8 @@ class BackwardTask {
   int64_t head(int64_t h) const { return kv_head_ * l_.group + h; }
   PreparedHead<Op> prepared(int64_t h) const { return l_.prepared(b_, thread_, batch_ * b_.kv_heads + kv_head_, h); }
 
-  /// Waits until all tiles before this one are done with the block. Tasks begin in their order, so one of those that
-  /// are waited for always goes on.
+  /// Waits until all earlier tiles are done with the block. Tasks start in order, so at least one of the earlier tiles
+  /// always makes progress.
   void await_turn(const PreparedHead<Op>& head, int64_t block) const {
     constexpr int kPatience = 1000;
     const int32_t* done = head.tiles_done + block / kQueryBlock;
@@ -268,7 +269,7 @@ class BackwardTask {
     __atomic_store_n(head.tiles_done + block / kQueryBlock, static_cast<int32_t>(tile_ + 1), __ATOMIC_RELEASE);
   }
 
-  /// The sums of a block's query gradients, changed to their storage type.
+  /// Converts the sums of a block's query gradients to the storage type and writes them.
   void write_dq(const PreparedHead<Op>& from, int64_t head, int64_t block) const {
     for (int64_t t = block; t < block + kQueryBlock && t < b_.queries; ++t) {
       const float* sums = from.dq + t * l_.key_width;
@@ -277,17 +278,17 @@ class BackwardTask {
     }
   }
 
-  /// What query t sees of the tile.
+  /// The keys of the tile that query t sees.
   Range seen_by(int64_t t) const {
     const int64_t at = batch_ * b_.queries + t;
     const int64_t first = b_.first_key_BT[at] - tile_begin_, end = b_.end_key_BT[at] - tile_begin_;
     return {first > 0 ? first : 0, end < in_tile_ ? end : in_tile_};
   }
 
-  /// What a block of queries and the tile give to one another.
+  /// Computes all gradients between a block of queries and the tile.
   void run_block(const PreparedHead<Op>& head, int64_t block) {
     const int64_t count = b_.queries - block < kQueryBlock ? b_.queries - block : kQueryBlock;
-    Range rows_of_panel[kPanels];  // that see something of it
+    Range rows_of_panel[kPanels];  // rows that see some key of the panel
     for (int64_t row = 0; row < count; row += Op::kTileRows) {
       const int rows = count - row < Op::kTileRows ? static_cast<int>(count - row) : Op::kTileRows;
       Range seen;
@@ -318,8 +319,8 @@ class BackwardTask {
     }
   }
 
-  /// @param row   of the block, a multiple of kTileRows.
-  /// @param seen  keys of the tile that any of the rows sees, from the beginning of a panel on.
+  /// @param row   row in the block where the strip starts, a multiple of kTileRows.
+  /// @param seen  keys of the tile that any of the rows sees, starting at the beginning of a panel.
   void run_strip(const PreparedHead<Op>& head, int64_t block, int64_t row, int rows, const Range& seen) {
     const int64_t t = block + row;
     product({head.queries + t * l_.query_width, l_.query_width}, rows, b_.key_dim, at<Element>(l_.keys), seen,
@@ -341,7 +342,7 @@ class BackwardTask {
     }
   }
 
-  /// Rows of queries or gradients times the tile's packed keys or values.
+  /// Multiplies rows of queries or gradients by the tile's packed keys or values.
   void product(const simd::LeftRows<Op>& rows, int count, int64_t dim, const Element* packed, const Range& seen,
                float* to) {
     for (int64_t first = seen.first; first < seen.end; first += P::kWidth)
@@ -349,7 +350,7 @@ class BackwardTask {
                         nullptr, to + first, l_.tile);
   }
 
-  /// What a row of a strip does not see, or what only fills up a pair of rows, gets the weight and the slope 0.
+  /// Sets weight and slope to 0 for keys that a row of a strip does not see and for rows that only pad a pair.
   void hide_unseen(int r, const Range& seen, const Range& whole) {
     float* scores = at<float>(l_.scores) + r * l_.tile;
     float* products = at<float>(l_.products) + r * l_.tile;
@@ -365,9 +366,10 @@ class BackwardTask {
     for (int64_t j = seen.end; j < whole.end; ++j) hide(j);
   }
 
-  /// Weights 2^(c s + shift) and slopes P (dO V^T - delta) of kPair rows of a strip: slopes as rows, and both as pairs
-  /// in panels whose inner axis is the rows of the block.
-  /// @param r, row  of the strip; where the strip begins in the block.
+  /// Computes weights 2^(c s + shift) and slopes P (dO V^T - delta) of kPair rows of a strip. Stores the slopes as
+  /// rows, and both as pairs in panels whose inner axis is the rows of the block.
+  /// @param r    row in the strip.
+  /// @param row  row in the block where the strip starts.
   void find_slopes(int r, int64_t row, const float* shift, const float* delta, int rows, const Range& whole) {
     using Vector = typename Op::Vector;
     const auto c = Op::set(b_.scale * kLog2E);
@@ -401,13 +403,13 @@ class BackwardTask {
     }
   }
 
-  /// Where the pairs of key `j` and row `row` of the block lie, both at the beginning of a vector or pair.
+  /// Offset of the pairs of key `j` and row `row` of the block. Both must be at the start of a vector or pair.
   static int64_t pairs_of(int64_t j, int64_t row) {
     const int64_t first = j / P::kWidth * P::kWidth;
     return P::offset(kQueryBlock, first) + row * P::kWidth + (j - first) * Op::kPair;
   }
 
-  /// No weights and slopes of rows of the block for `width` keys of one panel.
+  /// Zeroes weights and slopes of rows of the block for `width` keys of one panel.
   void clear_pairs(int64_t first, int64_t width, int64_t row, int64_t rows) {
     for (int64_t r = row; r < row + rows; r += Op::kPair)
       for (int64_t j = first; j < first + width; j += Op::kLanes)
@@ -415,7 +417,7 @@ class BackwardTask {
           Op::store(reinterpret_cast<float*>(at<Element>(pairs) + pairs_of(j, r)), Op::zero());
   }
 
-  /// [dim, tile] sums -> rows of keys.
+  /// Writes [dim, tile] sums as rows of keys.
   void write_transposed(const Matrix& m, int64_t dim, const float* sums) {
     for (int64_t j = 0; j < in_tile_; j += Op::kLanes)
       for (int64_t i = 0; i < dim; i += Op::kLanes) {
@@ -433,10 +435,10 @@ class BackwardTask {
   const int64_t thread_;
   std::byte* share_;
   const int64_t kv_head_, batch_;
-  int64_t tile_ = 0, tile_begin_ = 0, in_tile_ = 0;  ///< which, its first key, its keys
+  int64_t tile_ = 0, tile_begin_ = 0, in_tile_ = 0;  ///< index of the tile, its first key, its number of keys
 };
 
-/// Prepares all heads, for tasks that share them.
+/// Prepares all heads for tasks that share them.
 template <class Op, class Storage>
 void prepare_heads(const Backward& b, const BackwardLayout<Op>& layout) {
   const int64_t count = b.batch * b.heads * layout.blocks;
@@ -457,7 +459,7 @@ void run_backward(const Backward& b) {
 #pragma omp parallel num_threads(b.threads)
   {
     [[maybe_unused]] const typename Op::Session session;
-    // Tasks begin in their order, which no schedule of OpenMP's promises; all heads' first tiles before their second.
+    // Tasks must start in order, which no OpenMP schedule guarantees: the first tiles of all heads before the second.
     for (int64_t task; (task = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED)) < tasks;) {
       BackwardTask<Op, Storage> work(b, layout, omp_get_thread_num(), task % heads);
       layout.by_tile ? work.run_tile(task / heads) : work.run();

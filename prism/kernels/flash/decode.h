@@ -1,8 +1,8 @@
-// Attention of a few query rows over many keys: nothing is packed, and keys and values are read from memory once, from
-// the first to the last that any row sees.
+// Attention of a few query rows over many keys. Nothing is packed; keys and values are read from memory once, from the
+// first to the last that any row sees.
 //
-// The keys are split into chunks, one a task; each gives every row a maximum, a sum and a weighted sum of values, and
-// the chunks of a row are merged in their order. Bound by memory where rows are few.
+// The keys are split into chunks, one per task. Each chunk yields a maximum, a sum and a weighted sum of values for
+// every row, and the chunks of a row are merged in order. Memory-bound if there are few rows.
 #pragma once
 
 #include "prism/kernels/flash/forward.h"
@@ -10,11 +10,11 @@
 namespace prism::flash {
 
 constexpr int64_t kDecodeChunk = 512;
-/// Rows whose weights meet the values together.
+/// Rows whose weights are multiplied by the values together.
 constexpr int64_t kDecodeSlice = 8;
 
-/// Few queries, and few rows of a key/value head, which are all queries of all its heads: with more of them packing
-/// pays.
+/// True for few queries and few rows per key/value head (the queries of all its heads). With more rows packing pays
+/// off.
 PRISM_FORCE_INLINE bool decodes(const Problem& p) {
   constexpr int64_t kMostQueries = 8, kMostRows = 32;
   return !p.blocks.defined() && p.queries <= kMostQueries && p.queries * (p.heads / p.kv_heads) <= kMostRows;
@@ -32,14 +32,14 @@ struct DecodeLayout {
   size_t bytes(const Problem& p) const {
     return static_cast<size_t>(p.batch * p.kv_heads * chunks * rows * row_floats) * sizeof(float);
   }
-  /// A row's sums, then its maximum and total.
+  /// A row's partial result: its sums, then its maximum and total.
   float* partial(const Forward& f, int64_t batch, int64_t kv_head, int64_t chunk, int64_t row) const {
     return reinterpret_cast<float*>(f.scratch) +
            (((batch * f.kv_heads + kv_head) * chunks + chunk) * rows + row) * row_floats;
   }
 };
 
-/// Scores of kLanes keys for one query: dot products along the rows, then summed across.
+/// Scores of kLanes keys for one query: dot products along the rows, then sums across lanes.
 template <class Op, class Storage>
 PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* query, const Storage* keys,
                                                   int64_t stride, int64_t count, int64_t dim) {
@@ -58,7 +58,7 @@ PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* qu
   return Op::sum_rows(sums);
 }
 
-/// Weighted sums of the columns from `values` on, 2 Columns vectors of them.
+/// Weighted sums of 2 Columns vectors of columns, starting at `values`.
 template <class Op, int Rows, int Columns, class Storage>
 PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                     int64_t count, float* out, int64_t out_stride) {
@@ -67,7 +67,7 @@ PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const S
   typename Op::Vector sums[Rows][2 * Columns] = {};
   const int64_t pairs = count / Op::kPair * Op::kPair;
   for (int64_t j = 0; j < pairs; j += Op::kPair) {
-    // In the order of memory, in which the loads below are not: two rows at a time.
+    // Prefetched in memory order, because the loads below are not in that order: two rows at a time.
     for (int64_t row = j; row < j + Op::kPair; ++row)
       for (int64_t i = 0; i < kColumns; i += kLine) __builtin_prefetch(values + (row + kAhead) * stride + i);
     typename Op::Vector weight[Rows];
@@ -94,8 +94,8 @@ PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const S
     }
 }
 
-/// Weighted sums of `count` values: as many columns at a time as sums fit the registers, so that values are read in
-/// their order; what is left of the columns one vector at a time.
+/// Weighted sums of `count` rows of values. Takes as many columns at a time as there are registers for their sums, so
+/// that values are read in memory order; takes the remaining columns one vector at a time.
 template <class Op, int Rows, class Storage>
 PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                    int64_t count, int64_t dim, float* out, int64_t out_stride) {
@@ -122,7 +122,7 @@ PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const St
   }
 }
 
-/// One chunk of keys of one key/value head.
+/// Processes one chunk of keys of one key/value head.
 template <class Op, class Storage>
 class DecodeTask {
   using P = Panels<Op>;
@@ -148,7 +148,7 @@ class DecodeTask {
   int64_t head(int64_t row) const { return kv_head_ * (f_.heads / f_.kv_heads) + row / f_.queries; }
   float* partial(int64_t row) const { return l_.partial(f_, batch_, kv_head_, chunk_, row); }
 
-  /// Keys of the chunk that a row sees; none where its head is not kept.
+  /// Keys of the chunk that a row sees; none if its head is not kept.
   Range seen_by(int64_t row) const {
     if (!keeps(f_, batch_, head(row))) return {};
     const int64_t at = batch_ * f_.queries + row % f_.queries, first = chunk_ * kDecodeChunk;
@@ -156,7 +156,7 @@ class DecodeTask {
     return {f_.first_key_BT[at] > first ? f_.first_key_BT[at] : first, end};
   }
 
-  /// @param seen  keys of the chunk that any row sees: no others are read.
+  /// @param seen  keys of the chunk that any row sees; no others are read.
   void run_slice(int64_t first_row, int64_t rows, const Range& seen) {
     constexpr int64_t kTwo = 2 * Op::kLanes;
     const int64_t count = seen.size(), width = (count + kTwo - 1) / kTwo * kTwo;
@@ -190,7 +190,7 @@ class DecodeTask {
   const int64_t batch_, kv_head_, chunk_, padded_;
 };
 
-/// The chunks i of one query row, by their maxima: out = sum_i 2^(c (m_i - m)) out_i / sum_i 2^(c (m_i - m)) l_i.
+/// Merges the chunks i of one query row: out = sum_i 2^(c (m_i - m)) out_i / sum_i 2^(c (m_i - m)) l_i.
 template <class Op, class Storage>
 void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t head, int64_t t) {
   const int64_t group = f.heads / f.kv_heads, kv_head = head / group, row = head % group * f.queries + t;
@@ -200,7 +200,7 @@ void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
   for (int64_t chunk = 1; chunk < layout.chunks; ++chunk) {
     const float* more = layout.partial(f, batch, kv_head, chunk, row);
     if (more[padded + 1] == 0) continue;
-    if (merged[padded + 1] == 0) {  // nothing was seen so far
+    if (merged[padded + 1] == 0) {  // no key was seen so far
       std::copy(more, more + padded + 2, merged);
       continue;
     }
@@ -222,7 +222,7 @@ void run_decode(const Forward& f) {
   const int64_t run = std::max<int64_t>(1, tasks / (8 * f.threads));
 #pragma omp parallel num_threads(f.threads)
   {
-    // Runs of chunks, so that what a thread asks for at the end of one is the beginning of its next.
+    // Each thread takes consecutive chunks, so that prefetches past the end of a chunk hit the start of its next one.
 #pragma omp for schedule(dynamic, run)
     for (int64_t i = 0; i < tasks; ++i)
       DecodeTask<Op, Storage>(f, layout, i / layout.chunks / f.kv_heads, i / layout.chunks % f.kv_heads,

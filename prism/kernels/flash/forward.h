@@ -1,5 +1,5 @@
-// Flash attention, forward: a task's query rows meet one tile of keys after another, strip by strip, so that a tile
-// comes from memory once for all of them.
+// Forward pass of flash attention. A task goes through the keys tile by tile. Strip by strip, all its query rows use a
+// tile before the next one, so a tile is loaded from memory once per task.
 #pragma once
 
 #include <omp.h>
@@ -14,7 +14,7 @@
 
 namespace prism::flash {
 
-/// Keys that a task takes in at a time: they and their values fit the second cache beside what the task keeps.
+/// Keys of a tile: the keys, their values and the task's own data fit the L2 cache together.
 constexpr int64_t kKeyTile = 256;
 constexpr float kLn2 = 0.693147180559945309f;
 using simd::copy_rows;
@@ -27,7 +27,7 @@ using simd::Range;
 using simd::round_up;
 using simd::with_known;
 
-/// Scratch of one thread: what a task keeps while it goes through the keys, and what a strip does with a tile.
+/// Scratch memory of one thread: the state of a task between tiles, and buffers for one strip and one tile.
 template <class Op>
 struct ForwardScratch {
   static_assert(kTaskRows % Op::kLeftRows == 0 && kKeyTile % (Op::kSteps * Op::kPair) == 0);
@@ -41,13 +41,13 @@ struct ForwardScratch {
 /// One key/value head, packed.
 template <class Op>
 struct PackedHead {
-  typename Op::Element *keys, *values;  ///< pack_transposed(); pack_rows() of each tile of keys, one behind the other
+  typename Op::Element *keys, *values;  ///< from pack_transposed(); from pack_rows() of each tile, one after the other
   int64_t count, key_dim, value_dim;
 
   typename Op::Element* value_tile(int64_t first) const { return values + first * Panels<Op>::padded(value_dim); }
 };
 
-/// out = sums / total and lse of one row; zeros and -inf where nothing was seen.
+/// Writes out = sums / total and lse of one row; zeros and -inf if the row saw no key.
 template <class Op, class Storage>
 void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float largest, float total, float c) {
   const auto factor = Op::set(1.0f / total);
@@ -56,7 +56,7 @@ void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float l
   *lse = total == 0 ? simd::kNoScore : (largest * c + ::log2f(total)) * kLn2;
 }
 
-/// Where the packed heads and behind them the threads' own scratch lie in the scratch memory.
+/// Layout of the scratch memory: the packed heads, then the scratch of each thread.
 template <class Op>
 struct ForwardLayout {
   int64_t keys, values;  ///< elements of one head
@@ -108,7 +108,7 @@ PRISM_FORCE_INLINE bool keeps(const Problem& p, int64_t batch, int64_t head) {
   return p.kept_heads_BH == nullptr || p.kept_heads_BH[batch * p.heads + head];
 }
 
-/// What a head that is not kept gives.
+/// Writes the output of a head that is not kept.
 template <class Storage>
 PRISM_FORCE_INLINE void clear_rows(const Forward& f, const Task& task) {
   for (int64_t t = task.first; t < task.end; ++t) {
@@ -118,7 +118,7 @@ PRISM_FORCE_INLINE void clear_rows(const Forward& f, const Task& task) {
   }
 }
 
-/// softmax(scale q k^T) v of a task's rows.
+/// Computes softmax(scale q k^T) v of a task's rows.
 template <class Op, class Storage>
 class ForwardTask {
   using P = Panels<Op>;
@@ -157,7 +157,7 @@ class ForwardTask {
   }
 
  private:
-  /// The keys that any of `rows` rows sees, and those between them.
+  /// The smallest range that holds all keys seen by any of `rows` rows.
   Range seen_by(int row, int rows) const {
     Range seen;
     for (int r = row; r < row + rows; ++r) seen.join({first_key_[r], end_key_[r]});
@@ -169,7 +169,7 @@ class ForwardTask {
       for (int row = 0; row < rows_; row += Op::kTileRows) attend_tile(row, tile, keys);
   }
 
-  /// Of the keys `all` those in kept blocks; neighbouring blocks are taken as one stretch.
+  /// Attends to the keys of `all` that are in kept blocks. Adjacent blocks are merged into one range.
   void attend_blocks(const Range& all) {
     const KeptBlocks& blocks = f_.blocks;
     const int64_t row = (task_.batch * f_.heads + task_.head) * blocks.rows + blocks.row_of(task_.batch, task_.first);
@@ -185,7 +185,7 @@ class ForwardTask {
     }
   }
 
-  /// The strip that starts at `row` takes in what it sees of `keys` in the tile that starts at key `tile`.
+  /// Adds the visible `keys` of the tile that starts at key `tile` to the strip that starts at `row`.
   void attend_tile(int row, int64_t tile, const Range& keys) {
     const int rows = rows_ - row < Op::kTileRows ? rows_ - row : Op::kTileRows;
     const Range seen = seen_by(row, rows);
@@ -206,7 +206,7 @@ class ForwardTask {
     }
     if (!soften_strip(row, rows, width)) return;
     const int64_t in_tile = head_.count - tile < kKeyTile ? head_.count - tile : kKeyTile;
-    // Values in front of the first key stay out: those of a block that is not kept may be anything, NaN too.
+    // Values before the first key are skipped: in a block that is not kept they may be anything, even NaN.
     constexpr int64_t kStepKeys = Op::kPair * Op::kSteps;
     const int64_t unseen = low > begin ? (low - begin) / kStepKeys * kStepKeys : 0;
     for (int64_t first = 0; first < head_.value_dim; first += P::kWidth) {
@@ -218,8 +218,8 @@ class ForwardTask {
     }
   }
 
-  /// Turns a strip's scores into weights, adds them to the rows' totals, and scales down what the rows came to so far.
-  /// @return  false where no score counts beside the largest so far: then nothing was done.
+  /// Turns a strip's scores into weights, adds them to the rows' totals, and rescales the rows' earlier sums.
+  /// @return  false, without doing anything, if all scores are negligible beside the largest so far.
   PRISM_FORCE_INLINE bool soften_strip(int row, int rows, int64_t width) {
     constexpr int kLanes = Op::kLanes;
     float tops[(Op::kTileRows + kLanes - 1) / kLanes * kLanes];
@@ -244,7 +244,7 @@ class ForwardTask {
     return true;
   }
 
-  /// Scales a row's sums down if `top`, its largest score in a tile, is the largest so far.
+  /// Scales a row's sums down if `top`, its largest score in the tile, is its largest so far.
   PRISM_FORCE_INLINE void raise_largest(int row, float top) {
     const float before = scratch_.largest[row];
     if (top <= before) return;
@@ -255,10 +255,10 @@ class ForwardTask {
     for (int64_t i = 0; i < stride_; i += Op::kLanes) Op::store(sums + i, Op::mul(Op::load(sums + i), Op::set(past)));
   }
 
-  /// Whether no row of a strip has a score in the tile that is near enough to its largest so far to count.
-  /// @param tops  the largest of each row.
+  /// Returns true if the tile's scores are negligible beside the largest so far in every row of a strip.
+  /// @param tops  largest score of each row in the tile.
   bool is_negligible(int row, int rows, int64_t width, const float* tops) const {
-    // Nothing is below -inf, the largest before a row's first tile.
+    // Before a row's first tile its largest score is -inf, and no score is below that.
     for (int r = 0; r < rows; ++r)
       if (tops[r] != simd::kNoScore && !(tops[r] < scratch_.largest[row + r] + f_.skip_below)) return false;
     for (int r = 0; r < rows; ++r)
@@ -271,9 +271,9 @@ class ForwardTask {
   const Task& task_;
   ForwardScratch<Op>& scratch_;
   const int rows_;
-  const int64_t query_stride_, stride_;  ///< of the queries; of the sums
+  const int64_t query_stride_, stride_;  ///< row strides of the queries and of the sums
   const float c_;
-  const int32_t *first_key_, *end_key_;  ///< what each row sees: [first, end)
+  const int32_t *first_key_, *end_key_;  ///< each row sees the keys [first, end)
 };
 
 template <class Op, class Storage>

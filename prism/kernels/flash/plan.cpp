@@ -6,7 +6,7 @@
 namespace prism::flash {
 namespace {
 
-/// Rows [first, end) that one task takes from `first` on: of one block of queries, in parts of about equal size.
+/// The end of the task that starts at row `first`. Blocks of queries are split into tasks of about equal size.
 int64_t end_of_rows(const Problem& p, int64_t batch, int64_t first) {
   if (!p.blocks.defined()) return std::min(p.queries, first + kTaskRows);
   const int64_t size = p.blocks.query_block, in_block = (p.blocks.first_query_B[batch] + first) % size;
@@ -15,7 +15,7 @@ int64_t end_of_rows(const Problem& p, int64_t batch, int64_t first) {
   return first + (left + parts - 1) / parts;
 }
 
-/// Scores of the rows of one head.
+/// Upper bound on the number of scores that a task computes.
 int64_t work_of(const Problem& p, const Task& task, int64_t seen) {
   if (!p.blocks.defined() || seen == 0) return seen;
   const int64_t row = (task.batch * p.heads + task.head) * p.blocks.rows + p.blocks.row_of(task.batch, task.first);

@@ -1,5 +1,5 @@
-// Softmax of scores that come a tile at a time: largest score and sum of weights of each row are kept, and what was
-// added up before a larger score came is scaled down.
+// Online softmax of scores that arrive tile by tile. It keeps each row's largest score and sum of weights, and scales
+// earlier sums down when a larger score arrives.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace prism::flash {
 
-/// Takes scores out of a row but those from `begin` to `end`, which may lie beyond it.
+/// Hides all scores of a row except [begin, end), which may extend beyond the row.
 PRISM_FORCE_INLINE void hide_scores(float* scores, int64_t width, int64_t begin, int64_t end) {
   for (int64_t i = 0; i < begin && i < width; ++i) scores[i] = simd::kNoScore;
   for (int64_t i = end > 0 ? end : 0; i < width; ++i) scores[i] = simd::kNoScore;
 }
 
-/// The largest of a row's scores in each lane. @param width  a multiple of 2 kLanes.
+/// The largest score of a row in each lane. @param width  a multiple of 2 kLanes.
 template <class Op>
 PRISM_FORCE_INLINE typename Op::Vector largest_lanes(const float* scores, int64_t width) {
   auto a = Op::set(simd::kNoScore), b = a;
@@ -26,23 +26,23 @@ PRISM_FORCE_INLINE typename Op::Vector largest_lanes(const float* scores, int64_
   return Op::max(a, b);
 }
 
-/// Whether a score is NaN, which a maximum may pass over. @param width  a multiple of kLanes.
+/// Returns true if any score is NaN, which a maximum may miss. @param width  a multiple of kLanes.
 template <class Op>
 PRISM_FORCE_INLINE bool has_nan(const float* scores, int64_t width) {
   const auto least = Op::set(-__FLT_MAX__);
   auto zeros = Op::zero();
-  // The maximum gives its second operand where one is NaN, and a finite value for kNoScore.
+  // If an operand is NaN, max returns its second operand; kNoScore becomes a finite value.
   for (int64_t i = 0; i < width; i += Op::kLanes)
     zeros = Op::fma(Op::max(least, Op::load(scores + i)), Op::zero(), zeros);
   return !(Op::sum(zeros) == 0);
 }
 
-/// weights = 2^(c (s - largest)) of a row's scores s. @param width  a multiple of 2 kLanes.
+/// Computes weights = 2^(c (s - largest)) from a row's scores s. @param width  a multiple of 2 kLanes.
 /// @return  their sum in each lane.
 template <class Op>
 PRISM_FORCE_INLINE typename Op::Vector weigh_scores(const float* scores, int64_t width, float largest, float c,
                                                     typename Op::Element* weights) {
-  // The largest score is taken off before anything is rounded: its own weight is 1 however large it is.
+  // The largest score is subtracted before anything is rounded, so its own weight is exactly 1.
   const auto factor = Op::set(c), shift = Op::set(largest == simd::kNoScore ? 0.0f : -largest);
   auto sum_a = Op::zero(), sum_b = Op::zero();
   for (int64_t i = 0; i < width; i += 2 * Op::kLanes) {

@@ -1,4 +1,4 @@
-// The functions of one instruction set, from its operand types.
+// Builds the table of functions of one instruction set from its operand types.
 #pragma once
 
 #include "prism/kernels/flash/backward.h"
@@ -16,7 +16,8 @@ void forward(const Forward& f) {
   decodes(f) ? run_decode<Op, Storage>(f) : run_forward<Op, Storage>(f);
 }
 
-/// @tparam Half    operands for bfloat16 tensors. @tparam Single  for float32 tensors.
+/// @tparam Half    operands for bfloat16 tensors.
+/// @tparam Single  operands for float32 tensors.
 template <class Half, class Single>
 constexpr Kernels make_kernels(const char* name) {
   return {

@@ -7,7 +7,7 @@
 namespace prism::gemm {
 namespace {
 
-// A type of this file alone, so that no function compiled for this instruction set is linked into another.
+// A type local to this file, so that no function compiled for this instruction set is linked into another file.
 struct Half : simd::TilesOfBfloat16 {};
 
 }  // namespace

@@ -1,8 +1,8 @@
-// C = A B cut into blocks that the caches hold.
+// C = A B, cut into blocks that fit the caches.
 //
-// Threads first pack B in panels, as much of it at a time as the last cache holds. Then each takes blocks of C: a panel
-// of B passes through the second cache while strips of A's rows meet it in registers. Where A does not lie as it is
-// read, a thread packs the rows of its block for itself.
+// Threads first pack B into panels, as much at a time as the last-level cache holds. Then each thread computes blocks
+// of C: a panel of B stays in the L2 cache while strips of A's rows are multiplied by it in registers. If A's layout
+// does not allow reading it in place, each thread packs the rows of its block.
 #pragma once
 
 #include <omp.h>
@@ -20,21 +20,21 @@ using simd::Panels;
 using simd::Range;
 using simd::round_up;
 
-/// Where a product is cut, and what that needs of memory.
+/// Block sizes of a product, and the scratch memory they need.
 template <class Op>
 struct Cut {
   using Element = typename Op::Element;
   using P = Panels<Op>;
-  static constexpr int64_t kPackedBytes = 8 << 20;  ///< of B at a time: in the last cache
+  static constexpr int64_t kPackedBytes = 8 << 20;  ///< bytes of B packed at a time: they fit the last-level cache
   static constexpr int64_t kGroup =
-      Op::kGroupPanels * P::kWidth;           ///< columns of a thread's block that reads A as it lies
-  static constexpr int64_t kRows = 192;       ///< rows of it: a multiple of kTileRows
-  static constexpr int64_t kPackedRows = 96;  ///< of one that packs them: of kLanes too
+      Op::kGroupPanels * P::kWidth;           ///< columns of a thread's block if it reads A in place
+  static constexpr int64_t kRows = 192;       ///< rows of that block: a multiple of kTileRows
+  static constexpr int64_t kPackedRows = 96;  ///< rows of a block that packs A: a multiple of kTileRows and kLanes
   static_assert(kRows % Op::kTileRows == 0 && kPackedRows % Op::kTileRows == 0 && kPackedRows % Op::kLanes == 0);
 
-  bool packs_a;                          ///< where A is transposed, or its rows are not as LeftRows must be
+  bool packs_a;                          ///< true if A is transposed or its rows do not satisfy LeftRows
   int64_t inner_block;                   ///< inner indices of one pass over C
-  int64_t inner_packed, columns_packed;  ///< of B at a time; of the inner axis whole blocks
+  int64_t inner_packed, columns_packed;  ///< part of B packed at a time; whole blocks of the inner axis
 
   explicit Cut(const Problem& p)
       : packs_a(p.a.transposed || p.rows % Op::kLeftRows != 0 || p.inner != P::padded_inner(p.inner)) {
@@ -49,37 +49,36 @@ struct Cut {
   bool needs_sums(const Problem& p) const { return p.out_type != Type::float32 && p.inner > inner_block; }
   size_t b_bytes() const { return bytes_of<Element>(inner_packed * columns_packed); }
   size_t sums_bytes(const Problem& p) const { return needs_sums(p) ? bytes_of<float>(p.rows * columns_packed) : 0; }
-  /// Of one thread.
+  /// Bytes for packed rows of A, for one thread.
   size_t a_bytes() const { return packs_a ? bytes_of<Element>(inner_block * kPackedRows) : 0; }
   size_t bytes(const Problem& p) const {
     return b_bytes() + sums_bytes(p) + static_cast<size_t>(p.threads) * a_bytes();
   }
 
  private:
-  /// To the next boundary of a cache line.
+  /// Rounded up to a cache line.
   template <class T>
   static size_t bytes_of(int64_t count) {
     return static_cast<size_t>(round_up(count * static_cast<int64_t>(sizeof(T)), simd::kLineBytes));
   }
 };
 
-/// Rows of A as a thread packs them for itself: panels of one vector of rows each, step after step, so that a strip
-/// takes some of its lanes.
+/// Rows of A packed by a thread: panels of one vector of rows each, step after step. A strip uses some of the lanes.
 template <class Op>
 struct LanePanels {
   static_assert(Op::kLeftRows == 1, "tiles read whole rows");
   using Element = typename Op::Element;
   using P = simd::Panels<Op>;
 
-  /// @param source  of rows that lie one behind the other.
+  /// @param source  stores the rows one after the other.
   template <class Storage>
   static void pack(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
     simd::pack_transposed<Op, 1>(source, stride, rows, inner, packed);
   }
-  /// @param source  of columns that do.
+  /// @param source  stores the columns one after the other.
   template <class Storage>
   static void pack_columns(const Storage* source, int64_t stride, int64_t rows, int64_t inner, Element* packed) {
-    constexpr int64_t kAhead = 16;  // steps: each is another page, which no prefetcher of the processor's foresees
+    constexpr int64_t kAhead = 16;  // steps: each is on another page, which hardware prefetchers do not predict
     const int64_t steps = P::steps(inner);
     for (int64_t s = 0; s < steps; ++s) {
       const Storage* even = source + s * Op::kPair * stride;
@@ -95,7 +94,7 @@ struct LanePanels {
     }
   }
 
-  /// How many rows from `row` on make a strip.
+  /// Number of rows of the strip that starts at `row`.
   static int64_t strip(int64_t row) { return std::min<int64_t>(Op::kTileRows, Op::kLanes - row % Op::kLanes); }
   static simd::LeftRows<Op> rows(const Element* packed, int64_t inner, int64_t row) {
     const int64_t lane = row % Op::kLanes;
@@ -103,7 +102,7 @@ struct LanePanels {
   }
 };
 
-/// The same where strips are tiles: rows one behind the other, padded as LeftRows must be.
+/// The same if strips are AMX tiles: rows one after the other, padded as LeftRows requires.
 template <class Op>
 struct WholeRows {
   using Element = typename Op::Element;
@@ -159,12 +158,12 @@ class Multiplication {
   }
 
  private:
-  /// What a thread does at a time: part of C's rows and columns, over one block of the inner axis.
+  /// The unit of work of a thread: part of C's rows and columns, over one block of the inner axis.
   struct Block {
     Range rows, columns;
-    int64_t first_column;         ///< of what is packed
-    int64_t k, packed_k, length;  ///< inner indices: where they start in the matrices and in what is packed
-    const Element* packed_rows;   ///< by this thread; null: rows are read as they lie
+    int64_t first_column;         ///< first column of the packed part of B
+    int64_t k, packed_k, length;  ///< inner indices: their start in the matrices, in the packed part; their number
+    const Element* packed_rows;   ///< rows of A packed by this thread; null: A is read in place
   };
 
   const Storage* element(const Matrix& m, int64_t row, int64_t column) const {
@@ -172,7 +171,8 @@ class Multiplication {
     return m.transposed ? data + column * m.stride + row : data + row * m.stride + column;
   }
 
-  /// Packed columns from `offset` on, of the inner block of `length` from k on; both counted from where packing began.
+  /// Packed columns from `offset` on, for `length` inner indices from k on. Both count from the start of the packed
+  /// part.
   Element* packed_b(int64_t k, int64_t length, int64_t offset) const {
     return b_ + k * cut_.columns_packed + P::offset(length, offset);
   }
@@ -189,7 +189,7 @@ class Multiplication {
     }
   }
 
-  /// Rows of A over `length` inner indices from k on, packed in the calling thread's share.
+  /// Packs rows of A over `length` inner indices from k on into the calling thread's memory.
   const Element* pack_a(const Range& rows, int64_t k, int64_t length) {
     auto* packed = reinterpret_cast<Element*>(a_ + static_cast<size_t>(omp_get_thread_num()) * cut_.a_bytes());
     const Storage* source = element(p_.a, rows.first, k);
@@ -199,7 +199,7 @@ class Multiplication {
   }
 
   void multiply_all(const Range& columns, const Range& inner) {
-    // Packed rows go through all columns, or through as many as leave every thread something to do.
+    // Packed rows are used for all columns, or for as many as still leave work for every thread.
     const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : C::kRows;
     const int64_t heights = divide_up(p_.rows, height);
     const int64_t most = cut_.packs_a ? divide_up(enough, heights) : divide_up(columns.size(), C::kGroup);
@@ -223,8 +223,8 @@ class Multiplication {
     }
   }
 
-  /// Strips pass a panel, which stays in the cache; or, where a tile of sums is a whole cache line of C wide, panels
-  /// pass a strip, so that C is written in the order of its rows.
+  /// Goes through all strips for each panel, which stays in the cache. If a tile of sums is as wide as a cache line of
+  /// C, goes through all panels for each strip instead, so that C is written row by row.
   void multiply_block(const Block& block) {
     if constexpr (Op::kLeftRows > 1) {
       for (int64_t row = block.rows.first; row < block.rows.end; row += Op::kTileRows)
@@ -241,29 +241,29 @@ class Multiplication {
     return PackedRows<Op>::rows(block.packed_rows, block.length, row - block.rows.first);
   }
 
-  /// What is added to up to `left` columns from `column` on.
+  /// The bias of up to `left` columns from `column` on.
   PRISM_FORCE_INLINE typename Op::Vector bias(int64_t column, int64_t left) const {
     return p_.bias == nullptr ? Op::zero() : Op::load_units(p_.bias + column, left);
   }
   PRISM_FORCE_INLINE typename Op::Vector activate(typename Op::Vector x) const {
-    return p_.relu ? Op::max(Op::zero(), x) : x;  // the second operand decides where it is NaN
+    return p_.relu ? Op::max(Op::zero(), x) : x;  // x is the second operand, so that a NaN stays
   }
 
-  /// The rows of A from `row` on that make a strip times one panel of B. @return  how many they are.
+  /// Multiplies the strip of A that starts at `row` by one panel of B. @return  the number of rows of the strip.
   PRISM_FORCE_INLINE int64_t multiply_strip(const Block& block, int64_t column, int64_t row) {
     const int64_t most = block.packed_rows == nullptr ? Op::kTileRows : PackedRows<Op>::strip(row - block.rows.first);
     const int count = static_cast<int>(std::min(most, block.rows.end - row));
     const int64_t offset = column - block.first_column, left = block.columns.end - column;
     const bool joins = block.k > 0 || p_.accumulate;
     const bool single = p_.out_type == Type::float32, rounds = !single && block.k + block.length == p_.inner;
-    // Where sums are kept from one block of the inner axis to the next: in C itself if it is float32.
+    // Sums between blocks of the inner axis are kept in C itself if it is float32.
     const int64_t stride = single ? p_.out_stride : cut_.columns_packed;
     float* sums = single ? static_cast<float*>(p_.out) + row * stride + column : sums_ + row * stride + offset;
     auto* rounded = static_cast<uint16_t*>(p_.out) + row * p_.out_stride + column;
     for (int r = 0; r < count; ++r)
       for (int64_t i = 0; i < std::min(left, P::kWidth); i += Op::kLanes) {
         const void* line = rounds ? static_cast<const void*>(rounded + r * p_.out_stride + i) : sums + r * stride + i;
-        __builtin_prefetch(line, 1);  // there when the products are
+        __builtin_prefetch(line, 1);  // to be in the cache when the products are done
       }
     const simd::LeftRows<Op> left_side = left_rows(block, row);
     const Element* panel = packed_b(block.packed_k, block.length, offset);

@@ -5,7 +5,7 @@
 namespace prism::rows {
 namespace {
 
-// A type of this file alone, so that no function compiled for this instruction set is linked into another.
+// A type local to this file, so that no function compiled for this instruction set is linked into another file.
 struct Op : simd::Avx512 {
   static constexpr int kExpDegree = 5;
 };

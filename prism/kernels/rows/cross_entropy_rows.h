@@ -1,4 +1,4 @@
-// Cross-entropy of rows of logits, and its gradient in their place.
+// Cross-entropy of rows of logits; the gradient overwrites them.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace prism::rows {
 
-/// Values whose exponentials are summed before they meet others: sums of sums lose fewer digits.
+/// Values whose exponentials are summed before they are added to the total: sums of partial sums lose fewer digits.
 constexpr int64_t kSummed = 1024;
 
 template <class Op, class Storage>
@@ -34,7 +34,7 @@ void cross_entropy_rows(const CrossEntropy& c, int64_t first, int64_t last) {
       continue;
     }
     auto top = Op::set(simd::kNoScore);
-    // Behind the last logit zeros are loaded, which may not win: that part is taken a value at a time.
+    // A partial vector would load zeros after the last logit, which must not become the maximum, so the rest is scalar.
     const int64_t whole = c.classes / Op::kLanes * Op::kLanes;
     for_each_vector<Op>(whole, [&](auto part) { top = Op::max(top, part.load(logits)); });
     float largest = Op::largest(top);

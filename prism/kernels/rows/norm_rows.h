@@ -1,4 +1,4 @@
-// RMSNorm of a sum, forward and backward.
+// Residual addition and RMSNorm, forward and backward.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What selectors of key blocks need: sums over tokens, scores of pooled queries and keys, their softmax.
+// Kernels for selectors of key blocks: sums over tokens, scores of pooled queries and keys, and their softmax.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace prism::rows {
 
 template <class Op, class Storage>
 void add_rows(const ColumnSums& c, int64_t first, int64_t last) {
-  // Sums of so many columns stay in registers while the rows go by, each read once and added in its order.
+  // The sums of kColumns columns stay in registers; each row is read once and added in order.
   constexpr int kVectors = 8;
   constexpr int64_t kColumns = kVectors * Op::kLanes, kAhead = 8;
   const Storage* x = static_cast<const Storage*>(c.x);
@@ -22,7 +22,7 @@ void add_rows(const ColumnSums& c, int64_t first, int64_t last) {
     for (int i = 0; i < kVectors; ++i) sums[i] = Op::load(c.sums + at + i * Op::kLanes);
     for (int64_t row = first; row < last; ++row) {
       const Storage* values = x + row * c.stride + at;
-      // Rows lie apart, where the processor looks for no pattern.
+      // Rows are far apart, where hardware prefetchers find no pattern.
       for (int64_t line = 0; line < kColumns; line += simd::kLineBytes / static_cast<int64_t>(sizeof(Storage)))
         __builtin_prefetch(values + kAhead * c.stride + line);
       for (int i = 0; i < kVectors; ++i) sums[i] = Op::add(sums[i], Op::load(values + i * Op::kLanes));
@@ -42,7 +42,7 @@ void dot_rows(const Dots& d, int64_t first, int64_t last) {
   for (int64_t row = first; row < last; row += Op::kLanes) {
     typename Op::Vector sums[Op::kLanes];
     for (int i = 0; i < Op::kLanes; ++i) {
-      // Behind the last row it again: a row's result does not depend on how many there are.
+      // Past the end the last row is repeated, so that a row's result does not depend on the number of rows.
       const float* y = d.y + (row + i < last ? row + i : last - 1) * d.width;
       auto sum = Op::zero();
       for_each_vector<Op>(d.width, [&](auto part) { sum = Op::fma(part.load(d.x), part.load(y), sum); });
@@ -66,7 +66,8 @@ void softmax_rows(const Softmax& s, int64_t first, int64_t last) {
       sums = Op::add(sums, value);
     });
     float sum = Op::sum(sums);
-    // What is loaded behind the last value is 0, whose exponential would count.
+    // A partial vector would load zeros after the last value, and their exponentials would be added, so the rest is
+    // scalar.
     for (int64_t i = s.width / Op::kLanes * Op::kLanes; i < s.width; ++i) sum += x[i] = ::expf(x[i] - largest);
     const auto inverse = Op::set(1 / sum);
     for_each_vector<Op>(s.width, [&](auto part) { part.store(x, Op::mul(part.load(x), inverse)); });

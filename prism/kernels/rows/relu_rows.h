@@ -1,4 +1,4 @@
-// The way back through max(0, x), from what came out of it.
+// Backward pass of y = max(0, x), computed from y.
 #pragma once
 
 #include "prism/kernels/rows/row_loop.h"

@@ -1,4 +1,4 @@
-// A loop over the values of a row: whole vectors, then what is left.
+// A loop over the values of a row: whole vectors, then the rest.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct WholeVector {
   }
 };
 
-/// The last `count` values of a row, fewer than kLanes; what is loaded behind them is 0.
+/// The last `count` values of a row, fewer than kLanes; the other lanes load 0.
 template <class Op>
 struct PartialVector {
   using Vector = typename Op::Vector;
@@ -39,7 +39,7 @@ struct PartialVector {
   }
 };
 
-/// Calls body(part) for every part of `count` values.
+/// Calls body(part) for each vector of a row of `count` values.
 template <class Op, class Body>
 PRISM_FORCE_INLINE void for_each_vector(int64_t count, const Body& body) {
   int64_t i = 0;

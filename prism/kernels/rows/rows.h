@@ -1,7 +1,8 @@
-// The memory-bound work between products, row by row on raw memory, without torch: what each instruction set offers.
+// The memory-bound work between products, row by row on raw memory, without torch: the functions of each instruction
+// set.
 //
-// A function does the rows [first, last) on the calling thread; rows are independent of one another but where said. All
-// matrices are dense, row after row, but where said. Arithmetic is float32, results are rounded once.
+// A function computes the rows [first, last) on the calling thread. Unless stated otherwise, rows are independent of
+// each other and matrices are dense and row-major. Arithmetic is float32; results are rounded once.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +23,19 @@ struct Norm {
   float eps = 0;
   const float *x = nullptr, *weight = nullptr;   ///< [N, d]; [d]
   const void* branch = nullptr;                  ///< [N, d]; null: s is x
-  float *sum = nullptr, *inverse_rms = nullptr;  ///< s [N, d], not written without a branch; r [N]
+  float *sum = nullptr, *inverse_rms = nullptr;  ///< s [N, d], written only if there is a branch; r [N]
   void* y = nullptr;
 };
 
-/// dx = ds + r (w dy - s r^2 mean(w dy s)),  dbranch the same, rounded,  dw += sum over the rows of dy s r.
+/// dx = ds + r (w dy - s r^2 mean(w dy s)),  dbranch = dx rounded,  dw += sum over the rows of dy s r.
 struct NormGradient {
   Type type = Type::float32;  ///< of dy and dbranch
   int64_t width = 0;
   const float *sum = nullptr, *weight = nullptr, *inverse_rms = nullptr;
   const void* d_y = nullptr;
-  const float* d_sum = nullptr;  ///< what reaches s past the norm; null: nothing
+  const float* d_sum = nullptr;  ///< ds, the gradient that reaches s without passing the norm; null: 0
   float* d_x = nullptr;
-  void* d_branch = nullptr;   ///< null: there was none
+  void* d_branch = nullptr;   ///< null: there was no branch
   float* d_weight = nullptr;  ///< [d]
 };
 
@@ -67,7 +68,7 @@ struct Rotation {
   Type type = Type::float32;
   int64_t heads = 0, rotated = 0, head_dim = 0;
   int64_t positions = 1;                       ///< rows of the tables; row n takes position n % positions
-  float direction = 1;                         ///< -1 turns back
+  float direction = 1;                         ///< -1: inverse rotation
   const float *cos = nullptr, *sin = nullptr;  ///< [positions, head_dim / 2]
   const void* in = nullptr;
   void* out = nullptr;  ///< may be `in`
@@ -77,18 +78,18 @@ struct Rotation {
 struct CrossEntropy {
   Type type = Type::float32;
   int64_t classes = 0;
-  void* logits = nullptr;           ///< [N, classes]; overwritten by the gradient, if wanted
+  void* logits = nullptr;           ///< [N, classes]; overwritten by the gradient if `gradient`
   const int64_t* labels = nullptr;  ///< [N]
   float* losses = nullptr;          ///< [N]
   bool gradient = false;            ///< share (softmax(z) (1 + 2 lse_weight lse) - one-hot(label)); zeros for label -1
   float share = 1;
-  float lse_weight = 0;  ///< of lse^2, lse = log sum exp(z), which is added to the loss
+  float lse_weight = 0;  ///< weight of lse^2, lse = log sum exp(z), in the loss
 };
 
-/// sums += the rows, one after the other.
+/// sums += the rows, in order.
 struct ColumnSums {
   Type type = Type::float32;
-  int64_t width = 0, stride = 0;  ///< of x: values of a row; from row to row
+  int64_t width = 0, stride = 0;  ///< of x: values per row; distance between rows
   const void* x = nullptr;
   float* sums = nullptr;  ///< [d]
 };
@@ -101,10 +102,10 @@ struct Dots {
   float* out = nullptr;                    ///< [N]
 };
 
-/// x = e^x / sum over the row of e^x, in its place.
+/// x = e^x / sum over the row of e^x, in place.
 struct Softmax {
   int64_t width = 0;
-  float* x = nullptr;  ///< finite
+  float* x = nullptr;  ///< finite values
 };
 
 struct Kernels {
@@ -123,7 +124,7 @@ struct Kernels {
 
 extern const Kernels kAvx512, kAvx2;
 
-/// The kernels of an instruction set; null for portable, which has LibTorch's operations.
+/// The kernels of an instruction set; null for portable, which uses LibTorch's operations.
 inline const Kernels* kernels_of(Isa isa) {
   return choose_kernels(isa, kAvx512, kAvx512, kAvx512, kAvx2);
 }

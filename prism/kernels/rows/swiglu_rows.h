@@ -1,4 +1,4 @@
-// silu(gate) up, forward and backward, in one pass.
+// silu(gate) up, forward and backward, in one pass each.
 #pragma once
 
 #include "prism/kernels/rows/row_loop.h"
@@ -7,11 +7,11 @@
 
 namespace prism::rows {
 
-/// 1 / (1 + e^-x). Relative error as that of exp2, and |x| 1.25 2^-24 from the rounding of its argument; absolute error
-/// 2^-126 below -87.
+/// 1 / (1 + e^-x). The relative error is that of exp2 plus |x| 1.25 2^-24 from rounding its argument. Below -87 the
+/// absolute error is 2^-126.
 template <class Op>
 PRISM_FORCE_INLINE typename Op::Vector sigmoid(typename Op::Vector x) {
-  // The second operand of max decides where one is NaN, so that a NaN stays.
+  // If an operand is NaN, max returns its second operand, so a NaN stays.
   const auto exponent = Op::max(Op::set(-126.0f), Op::mul(x, Op::set(simd::kLog2E)));
   const auto one = Op::set(1.0f);
   return Op::div(one, Op::add(one, simd::exp2<Op>(Op::mul(exponent, Op::set(-1.0f)))));

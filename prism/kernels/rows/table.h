@@ -1,4 +1,4 @@
-// The functions of one instruction set, from its vectors.
+// Builds the table of functions of one instruction set from its vector type.
 #pragma once
 
 #include "prism/kernels/rows/cross_entropy_rows.h"
@@ -10,7 +10,7 @@
 
 namespace prism::rows {
 
-/// @tparam Half, Single  the function for bfloat16 and for float32 tensors.
+/// @tparam Half, Single  the functions for bfloat16 and float32 tensors.
 template <class Work, auto Half, auto Single>
 constexpr auto by_type() {
   return +[](const Work& work, int64_t first, int64_t last) {

@@ -1,4 +1,4 @@
-// 2^x in vectors: softmax and sigmoid.
+// Vectorised 2^x, for softmax and sigmoid.
 #pragma once
 
 #include "prism/kernels/simd/force_inline.h"
@@ -6,12 +6,12 @@
 namespace prism::simd {
 
 constexpr float kLog2E = 1.44269504088896341f;
-/// The score of what is not seen: 2^-inf = 0. A constant, since a function of the standard library's that is not
-/// inlined would be linked once for all instruction sets.
+/// The score of a key that is not seen: 2^-inf = 0. Not from the standard library: a function of it that is not inlined
+/// would be linked once for all instruction sets.
 constexpr float kNoScore = -__builtin_huge_valf();
 
-/// 2^x = 2^floor(x) p(x - floor(x)), x up to 127. Relative error, with the rounding of all operations, at most 2.7e-6
-/// (degree 4) or 1.6e-7 (degree 5); 0 at -inf, NaN at NaN. The coefficients minimise the largest relative error of p.
+/// 2^x = 2^floor(x) p(x - floor(x)), for x up to 127. The relative error, including all rounding, is at most 2.7e-6
+/// (degree 4) or 1.6e-7 (degree 5). 0 at -inf, NaN at NaN. The coefficients minimise the largest relative error of p.
 template <class Op>
 PRISM_FORCE_INLINE typename Op::Vector exp2(typename Op::Vector x) {
   const auto f = Op::fraction(x);

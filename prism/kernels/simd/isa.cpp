@@ -22,15 +22,15 @@ const std::map<std::string, Isa>& names() {
   return table;
 }
 
-/// Tiles of bfloat16.
+/// Returns true if the processor has AMX with bfloat16.
 bool has_amx() {
   constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;  // of leaf 7's edx
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBfloat16) != 0 && (d & kTiles) != 0;
 }
 
-/// Linux wants to be asked. It refuses where it is too old, where a sandbox forbids the question, and where a thread's
-/// signals have a stack too small for tiles.
+/// Requests permission to use AMX from Linux. The request fails if the kernel is too old, if a sandbox forbids it, or
+/// if a thread's signal stack is too small for tiles.
 bool allow_amx() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -48,7 +48,7 @@ Isa find_best_isa() {
 Isa checked(Isa isa) {
   PRISM_CHECK(isa <= best_isa(), "PRISM_ISA",
               "expected an instruction set that this {} has, up to {}; found {}; choose one of these.",
-              is_amx_refused() ? "process may use, of those that its processor" : "processor", isa_name(best_isa()),
+              is_amx_refused() ? "process may use, of those its processor" : "processor", isa_name(best_isa()),
               isa_name(isa));
   return isa;
 }
@@ -83,7 +83,7 @@ IsaScope::~IsaScope() {
 std::string isa_name(Isa isa) {
   for (const auto& [name, value] : names())
     if (value == isa) return name;
-  throw InternalError("isa", "an instruction set without a name");
+  throw InternalError("isa", "unknown instruction set");
 }
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Which of its own kernels prism runs: the best that the processor has, or what PRISM_ISA names.
+// The instruction set of the kernels that prism runs: the best one of the processor, or the one PRISM_ISA names.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@ namespace prism {
 
 enum class Isa { portable, avx2, avx512, avx512_bf16, amx_bf16 };
 
-/// The instruction set in use. PRISM_ISA (portable, avx2, avx512, avx512-bf16, amx-bf16) asks for a lesser one: to
-/// compare, or to compute as another machine does.
-/// @throws InputError if PRISM_ISA names none, or one that this process cannot use.
+/// The instruction set in use. PRISM_ISA (portable, avx2, avx512, avx512-bf16, amx-bf16) selects a lesser one, to
+/// compare instruction sets or to reproduce the results of another machine.
+/// @throws InputError if PRISM_ISA is unknown, or this process cannot use it.
 Isa current_isa();
 std::string isa_name(Isa isa);
 
-/// The best that this processor has and Linux lets this process use. The first call asks Linux for AMX, for all
-/// threads; from then on signals need 8 KiB more of the stack that they are handled on.
+/// The best instruction set that the processor has and Linux lets this process use. The first call requests AMX from
+/// Linux for all threads; from then on signal handlers need 8 KiB more stack.
 Isa best_isa();
-/// Whether the processor has AMX and Linux does not let this process use it.
+/// Returns true if the processor has AMX but Linux does not let this process use it.
 bool is_amx_refused();
 
-/// The table of functions for `isa`, out of one for each; null for portable, which has LibTorch's operations.
+/// Chooses the table of functions for `isa`; null for portable, which uses LibTorch's operations.
 template <class Kernels>
 const Kernels* choose_kernels(Isa isa, const Kernels& amx_bf16, const Kernels& avx512_bf16, const Kernels& avx512,
                               const Kernels& avx2) {
@@ -40,14 +40,14 @@ const Kernels* choose_kernels(Isa isa, const Kernels& amx_bf16, const Kernels& a
   return nullptr;
 }
 
-/// What was found when the choice fell on prism's own kernels, in a forward pass for instance, and is looked for again.
+/// Looks up kernels that an earlier step, e.g. the forward pass, has already found.
 template <class Kernels>
 const Kernels& found_again(const Kernels* kernels) {
   PRISM_ASSERT(kernels != nullptr, "PRISM_ISA", "another instruction set than a moment ago");
   return *kernels;
 }
 
-/// While it lives, current_isa() is `isa`, for every thread: to compare two in one process.
+/// Sets current_isa() to `isa` for every thread while it lives, to compare instruction sets in one process.
 class IsaScope {
  public:
   /// @throws InputError if this processor lacks it.

@@ -1,6 +1,6 @@
-// What goes into products: an operand type says what an Element is, how many neighbours along the inner axis make one
-// step of a product (kPair), how many steps are taken at a time (kSteps), and how rows become steps. A "unit" is the 32
-// bits of one step and one column.
+// Operand types of products. An operand type defines the Element, the number of neighbours along the inner axis in one
+// step of a product (kPair), the number of steps taken at a time (kSteps), and how rows become steps. A "unit" is the
+// 32 bits of one step and one column.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace prism::simd {
 
-/// Products that take one step at a time, on rows of any number, and need no state of the processor's.
+/// Products that take one step at a time, accept any number of rows and need no processor state.
 struct StepByStep {
   static constexpr int kSteps = 1;
   static constexpr int kLeftRows = 1;
-  static constexpr int64_t kPanelBytes = 256 << 10;  ///< of a block of the inner axis: in the second cache
-  static constexpr int64_t kGroupPanels = 4;         ///< of a thread's block in a product
+  static constexpr int64_t kPanelBytes = 256 << 10;  ///< of a panel in one block of the inner axis: fits the L2 cache
+  static constexpr int64_t kGroupPanels = 4;         ///< panels of a thread's block in a product
   struct Session {};
 };
 

@@ -1,6 +1,6 @@
-// Pairs of bfloat16 as what goes into products (operand.h): AMX, whose registers are tiles of 16 rows of 64 bytes.
+// Operands of bfloat16 pairs (operand.h) for AMX, whose registers are tiles of 16 rows of 64 bytes.
 //
-// A tile of sums takes in 16 rows of the left side and 16 columns of a panel, 16 steps at a time.
+// A tile of sums covers 16 rows of the left side and 16 columns of a panel, and takes 16 steps at a time.
 #pragma once
 
 #include "prism/kernels/simd/amx_tiles.h"
@@ -8,16 +8,15 @@
 
 namespace prism::simd {
 
-/// What products do not need comes from AVX512-BF16.
+/// Everything except products comes from AVX512-BF16.
 struct TilesOfBfloat16 : PairsOfBfloat16 {
-  static constexpr int kTileRows = 32, kTileColumns = 2;  ///< two by two tiles of sums, two of each operand: all eight
+  static constexpr int kTileRows = 32, kTileColumns = 2;  ///< 2 x 2 tiles of sums, 2 of each operand: all eight
   static constexpr int kSteps = 16;
   static constexpr int kLeftRows = 16;
-  // A strip of rows passes all panels of a group before the next strip, so that a group has to stay in the second
-  // cache.
+  // A strip of rows uses all panels of a group before the next strip does, so a group must fit the L2 cache.
   static constexpr int64_t kPanelBytes = 64 << 10, kGroupPanels = 8;
 
-  /// The tiles of the calling thread, while it lives. Nothing else may use them meanwhile.
+  /// Holds the tiles of the calling thread while it lives. Nothing else may use them meanwhile.
   class Session {
    public:
     Session() { _tile_loadconfig(&kWholeTiles); }
@@ -26,7 +25,7 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
     Session& operator=(const Session&) = delete;
   };
 
-  /// Up to 32 rows times a panel of one or two vectors of columns (tile.h, multiply()).
+  /// Multiplies up to 32 rows by a panel of one or two vectors of columns (tile.h, multiply()).
   template <class Left, class Store>
   static PRISM_FORCE_INLINE void multiply(const Left& a, int rows, const Element* panel, int vectors, int64_t steps,
                                           Store&& store) {
@@ -37,7 +36,7 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
       for (int v = 0; v < vectors; ++v) store(r, v, load(sums + r * kStride + v * kLanes));
   }
 
-  /// The same, stored (tile.h, multiply_into()): 16 or 32 whole rows.
+  /// The same, but stores 16 or 32 whole rows (tile.h, multiply_into()).
   template <class Left>
   static PRISM_FORCE_INLINE void multiply_into(const Left& a, int rows, const Element* panel, int vectors,
                                                int64_t steps, const float* before, int64_t before_stride, float* to,
@@ -52,8 +51,8 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
   }
 
  private:
-  /// Sums in tiles 0 to 3, rows in 4 and 5, columns in 6 and 7. Strides of `before` and `to` are in floats; null for
-  /// `before` means zeros.
+  /// Uses tiles 0 to 3 for sums, 4 and 5 for rows, 6 and 7 for columns. Strides of `before` and `to` are in floats; a
+  /// null `before` means zeros.
   template <int Rows, int Columns, class Left>
   static PRISM_FORCE_INLINE void add_tiles(const Left& a, const Element* panel, int64_t steps, const float* before,
                                            int64_t before_stride, float* to, int64_t to_stride) {
@@ -62,7 +61,7 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
     const int64_t before_bytes = before_stride * static_cast<int64_t>(sizeof(float));
     const int64_t to_bytes = to_stride * static_cast<int64_t>(sizeof(float));
     const Element* lower = a.first + kLeftRows * a.stride;
-    asm volatile("" ::: "memory");  // loads of tiles read what was stored before, of which g++ knows nothing
+    asm volatile("" ::: "memory");  // tile loads read earlier stores, but g++ does not know that
     if (before == nullptr) {
       _tile_zero(0);
       if constexpr (Columns > 1) _tile_zero(1);
@@ -95,7 +94,7 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
     if constexpr (Columns > 1) _tile_stored(1, to + kLanes, to_bytes);
     if constexpr (Rows > 1) _tile_stored(2, below, to_bytes);
     if constexpr (Rows > 1 && Columns > 1) _tile_stored(3, below + kLanes, to_bytes);
-    asm volatile("" ::: "memory");  // and what they store is read afterwards
+    asm volatile("" ::: "memory");  // later loads read the tile stores
   }
 };
 

@@ -1,4 +1,4 @@
-// Pairs of bfloat16 as what goes into products (operand.h): AVX512-BF16.
+// Operands of bfloat16 pairs (operand.h) for AVX512-BF16.
 #pragma once
 
 #include "prism/kernels/simd/operand.h"
@@ -6,7 +6,7 @@
 
 namespace prism::simd {
 
-/// c += a0 b0 + a1 b1 in float32: needs AVX512-BF16.
+/// Computes c += a0 b0 + a1 b1 in float32. Requires AVX512-BF16.
 struct PairsOfBfloat16 : Avx512, StepByStep {
   using Element = uint16_t;
   static constexpr int kPair = 2;
@@ -28,17 +28,17 @@ struct PairsOfBfloat16 : Avx512, StepByStep {
     if (count >= kLanes) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), rounded);
     _mm256_mask_storeu_epi16(p, mask(count), rounded);
   }
-  /// Two vectors of float32 as 32 elements in their order.
+  /// Stores two vectors of float32 as 32 elements, in order.
   static PRISM_FORCE_INLINE void store_elements(Element* p, Vector low, Vector high) {
     _mm512_storeu_si512(p, (__m512i)_mm512_cvtne2ps_pbh(high, low));
   }
-  /// Two rows of sixteen float32 as sixteen units.
+  /// Stores two rows of 16 float32 as 16 units.
   static PRISM_FORCE_INLINE void store_pairs(Element* p, Vector even, Vector odd) {
     const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     _mm512_storeu_si512(p, _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(odd, even)));
   }
-  /// Sixteen units of a row, of which `count` elements are there; the others are 0.
+  /// Loads 16 units of a row with `count` elements; the others are 0.
   static PRISM_FORCE_INLINE Vector load_inner(const uint16_t* p, int64_t count) {
     return _mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask32(count), p));
   }
@@ -46,14 +46,14 @@ struct PairsOfBfloat16 : Avx512, StepByStep {
     if (count >= kLanes * kPair) return _mm512_storeu_si512(p, _mm512_castps_si512(units));
     _mm512_mask_storeu_epi16(p, mask32(count), _mm512_castps_si512(units));
   }
-  /// Units of two rows, sixteen columns of which `count` are there; no second row: zeros.
+  /// Units of two rows with 16 columns, of which `count` exist. A missing second row counts as zeros.
   static PRISM_FORCE_INLINE Vector interleave(const uint16_t* even, const uint16_t* odd, int64_t count) {
     const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask(count), even));
     const __m512i high =
         odd == nullptr ? _mm512_setzero_si512() : _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask(count), odd));
     return _mm512_castsi512_ps(_mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
   }
-  /// Units of two rows, the first 2 kLanes columns.
+  /// Units of the first 2 kLanes columns of two rows.
   static PRISM_FORCE_INLINE void interleave(const uint16_t* even, const uint16_t* odd, Vector (&units)[2]) {
     const __m512i low = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37,
                                          5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);

@@ -1,8 +1,8 @@
 // Products of small matrices whose right side is packed in panels: the inner loops of flash attention and of gemm.
 //
-// A panel holds kTileColumns vectors of columns (the last panel of a matrix may hold fewer). Inside a panel, step after
-// step along the inner axis, the columns lie side by side; with pairs, a step is two neighbouring inner indices.
-// Where steps are taken kSteps at a time, those behind the last inner index are zeros.
+// A panel holds kTileColumns vectors of columns (the last panel of a matrix may hold fewer). A panel stores step after
+// step along the inner axis, each with its columns side by side. With pairs, a step is two neighbouring inner indices.
+// If steps are taken kSteps at a time, those after the last inner index are zeros.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@
 
 namespace prism::simd {
 
-/// @tparam Vectors  of columns in a panel.
+/// @tparam Vectors  vectors of columns in a panel.
 template <class Op, int Vectors = Op::kTileColumns>
 struct Panels {
   static constexpr int64_t kWidth = Op::kLanes * Vectors;
 
   static int64_t steps(int64_t inner) { return padded_inner(inner) / Op::kPair; }
-  /// Inner indices with those that fill up the last step, or the last kSteps.
+  /// Number of inner indices, padded to whole groups of kSteps steps.
   static int64_t padded_inner(int64_t inner) { return round_up(inner, Op::kPair * Op::kSteps); }
-  /// Vectors of columns in the panel that starts at column `first` of `columns`.
+  /// Number of vectors of columns in the panel that starts at column `first` of `columns`.
   static int vectors(int64_t columns, int64_t first) {
     const int64_t left = columns - first;
     return left >= kWidth ? Vectors : static_cast<int>((left + Op::kLanes - 1) / Op::kLanes);
   }
-  /// Columns with those that fill up the last vector.
+  /// Number of columns, padded to whole vectors.
   static int64_t padded(int64_t columns) { return round_up(columns, Op::kLanes); }
-  /// Elements of a whole packed matrix.
+  /// Number of elements of a packed matrix.
   static int64_t size(int64_t inner, int64_t columns) { return padded_inner(inner) * padded(columns); }
-  /// Where the panel of column `first` starts, `first` a multiple of kWidth.
+  /// Offset of the panel that starts at column `first`, a multiple of kWidth.
   static int64_t offset(int64_t inner, int64_t first) { return padded_inner(inner) * first; }
 };
 
-/// The rows of a product's left side. There are as many as a multiple of kLeftRows, of which the last may hold
-/// anything, and each is padded with zeros as panels are.
+/// The rows of a product's left side. Their number is padded to a multiple of kLeftRows with rows of any content. Each
+/// row is padded with zeros like a panel.
 template <class Op>
 struct LeftRows {
   const typename Op::Element* first;
   int64_t stride;            ///< elements from one row to the next
-  int64_t step = Op::kPair;  ///< elements from one step of a row to the next; kPair where kLeftRows is more than 1
+  int64_t step = Op::kPair;  ///< elements from one step of a row to the next; must be kPair if kLeftRows > 1
 };
 
 /// sums[r][c] += row r of a times the panel's columns, over `steps` steps.
@@ -60,7 +60,7 @@ PRISM_FORCE_INLINE void multiply_panel(const LeftRows<Op>& a, const typename Op:
   }
 }
 
-/// Calls f(integral constant of `value`), `value` from 1 to Most: loops of known length stay in registers.
+/// Calls f with `value`, 1 to Most, as an integral constant, so that loops of that length stay in registers.
 template <int Most, class F>
 PRISM_FORCE_INLINE void with_known(int value, F&& f) {
   if constexpr (Most > 1) {
@@ -69,8 +69,8 @@ PRISM_FORCE_INLINE void with_known(int value, F&& f) {
   f(std::integral_constant<int, Most>());
 }
 
-/// Up to kTileRows rows times a panel; `store(row, vector of columns, sum)` says what becomes of each sum.
-/// @param vectors  of columns that the panel has.
+/// Multiplies up to kTileRows rows by a panel and calls `store(row, vector of columns, sum)` for each sum.
+/// @param vectors  number of vectors of columns in the panel.
 template <class Op, class Store>
 PRISM_FORCE_INLINE void multiply(const LeftRows<Op>& a, int rows, const typename Op::Element* panel, int vectors,
                                  int64_t steps, Store&& store) {
@@ -91,9 +91,9 @@ PRISM_FORCE_INLINE void multiply(const LeftRows<Op>& a, int rows, const typename
   }
 }
 
-/// The same, stored: to = the product + `before`, row by row and column by column; null for `before` means zeros.
-/// @param to  as many rows as a multiple of kLeftRows: what stands behind the last may be overwritten. So for `before`,
-///            which may be `to`.
+/// The same, but stores to = product + before, row-major. A null `before` means zeros; it may also be `to`.
+/// @param to  its number of rows must be padded to a multiple of kLeftRows, because rows after the last may be
+///            overwritten. The same holds for `before`.
 template <class Op>
 PRISM_FORCE_INLINE void multiply_into(const LeftRows<Op>& a, int rows, const typename Op::Element* panel, int vectors,
                                       int64_t steps, const float* before, float* to, int64_t stride) {
@@ -107,7 +107,7 @@ PRISM_FORCE_INLINE void multiply_into(const LeftRows<Op>& a, int rows, const typ
   }
 }
 
-/// Rows of `inner` values as elements, one behind the other, padded for products: the left side of one.
+/// Copies rows of `inner` values as elements, one after the other, padded to be the left side of a product.
 template <class Op, class Storage>
 void copy_rows(const Storage* rows, int64_t stride, int64_t count, int64_t inner, typename Op::Element* to) {
   const int64_t width = Panels<Op>::padded_inner(inner);
@@ -135,9 +135,9 @@ void transpose_rows(const Storage* rows, int64_t stride, int64_t count, int64_t 
     }
 }
 
-/// Packs columns that lie as rows of `inner` values in memory (keys for q k^T): panel columns = rows.
-/// @tparam Vectors  of columns in a panel.
-/// @param rows  how many there are; those that fill up the last vector are zeros.
+/// Packs columns that are stored as rows of `inner` values (keys for q k^T): the rows become panel columns.
+/// @tparam Vectors  vectors of columns in a panel.
+/// @param rows      number of rows; the last vector is padded with zeros.
 template <class Op, int Vectors = Op::kTileColumns, class Storage>
 void pack_transposed(const Storage* source, int64_t stride, int64_t rows, int64_t inner, typename Op::Element* packed) {
   using P = Panels<Op, Vectors>;
@@ -162,7 +162,7 @@ void pack_transposed(const Storage* source, int64_t stride, int64_t rows, int64_
   }
 }
 
-/// Packs a matrix as it lies (values for p v): inner index = row, `columns` values a row.
+/// Packs a row-major matrix (values for p v): the inner index is the row, with `columns` values per row.
 template <class Op, class Storage>
 void pack_rows(const Storage* source, int64_t stride, int64_t rows, int64_t columns, typename Op::Element* packed) {
   using P = Panels<Op>;

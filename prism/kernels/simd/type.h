@@ -1,4 +1,4 @@
-// Element types that prism's own kernels read and write; their arithmetic is float32.
+// Element types that prism's kernels read and write. Their arithmetic is float32.
 #pragma once
 
 namespace prism::simd {

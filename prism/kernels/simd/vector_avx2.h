@@ -1,4 +1,4 @@
-// Vectors of eight float32: what prism's own kernels are written in, for AVX2 with FMA.
+// Vectors of eight float32 for prism's kernels, for AVX2 with FMA.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,7 @@ namespace prism::simd {
 struct Avx2 {
   using Vector = __m256;
   static constexpr int kLanes = 8;
-  static constexpr int kTileRows = 6, kTileColumns = 2;  ///< 12 sums, 2 operands, 1 broadcast: of 16 registers
+  static constexpr int kTileRows = 6, kTileColumns = 2;  ///< 12 sums, 2 operands, 1 broadcast: 15 of 16 registers
   static constexpr int kSums = 12;
 
   static PRISM_FORCE_INLINE Vector zero() { return _mm256_setzero_ps(); }
@@ -45,7 +45,7 @@ struct Avx2 {
     return _mm_cvtss_f32(_mm_max_ss(half, _mm_movehdup_ps(half)));
   }
 
-  /// 2^floor(x) p for x up to 127; 0 below -149. In two factors, each of them a normal number.
+  /// 2^floor(x) p for x up to 127; 0 below -149. Uses two factors, each a normal number.
   static PRISM_FORCE_INLINE Vector scale(Vector p, Vector x) {
     const __m256i n = _mm256_cvtps_epi32(_mm256_floor_ps(bounded(x))), half = _mm256_srai_epi32(n, 1);
     return mul(mul(p, power(half)), power(_mm256_sub_epi32(n, half)));
@@ -93,11 +93,11 @@ struct Avx2 {
     }
   }
 
-  /// The sum of each row, in the order of the rows.
+  /// The sum of each row, in row order.
   static PRISM_FORCE_INLINE Vector sum_rows(const Vector (&rows)[kLanes]) {
     return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return add(a, b); });
   }
-  /// The largest of each row, in the order of the rows.
+  /// The largest value of each row, in row order.
   static PRISM_FORCE_INLINE Vector largest_rows(const Vector (&rows)[kLanes]) {
     return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return max(a, b); });
   }
@@ -114,7 +114,7 @@ struct Avx2 {
     }
     return combine(_mm256_permute2f128_ps(fours[0], fours[1], 0x20), _mm256_permute2f128_ps(fours[0], fours[1], 0x31));
   }
-  /// The second operand decides where one is NaN, so that a NaN stays.
+  /// max returns its second operand if one is NaN, so a NaN stays.
   static PRISM_FORCE_INLINE Vector bounded(Vector x) { return _mm256_max_ps(_mm256_set1_ps(-150.0f), x); }
   static PRISM_FORCE_INLINE Vector power(__m256i n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
@@ -122,7 +122,7 @@ struct Avx2 {
   static PRISM_FORCE_INLINE Vector widen(__m128i x) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
   }
-  /// Rounded to the nearest bfloat16, ties to even; a NaN stays one.
+  /// Rounds to the nearest bfloat16, ties to even; a NaN stays NaN.
   static PRISM_FORCE_INLINE __m128i narrow(Vector x) {
     const __m256i bits = _mm256_castps_si256(x);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

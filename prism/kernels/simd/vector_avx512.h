@@ -1,4 +1,4 @@
-// Vectors of sixteen float32: what prism's own kernels are written in, for AVX-512.
+// Vectors of sixteen float32 for prism's kernels, for AVX-512.
 #pragma once
 
 #include <immintrin.h>
@@ -12,7 +12,7 @@ namespace prism::simd {
 struct Avx512 {
   using Vector = __m512;
   static constexpr int kLanes = 16;
-  static constexpr int kTileRows = 6, kTileColumns = 4;  ///< 24 sums, 4 operands, 1 broadcast: of 32 registers
+  static constexpr int kTileRows = 6, kTileColumns = 4;  ///< 24 sums, 4 operands, 1 broadcast: 29 of 32 registers
   static constexpr int kSums = 24;
 
   static PRISM_FORCE_INLINE Vector zero() { return _mm512_setzero_ps(); }
@@ -37,20 +37,20 @@ struct Avx512 {
   static PRISM_FORCE_INLINE float sum(Vector x) { return _mm512_reduce_add_ps(x); }
   static PRISM_FORCE_INLINE float largest(Vector x) { return _mm512_reduce_max_ps(x); }
 
-  /// 2^floor(x) p, exact but for the rounding of tiny results; 0 at x = -inf.
+  /// 2^floor(x) p, exact except for the rounding of tiny results; 0 at x = -inf.
   static PRISM_FORCE_INLINE Vector scale(Vector p, Vector x) { return _mm512_scalef_ps(p, x); }
   /// x - floor(x); 0 at x = -inf.
   static PRISM_FORCE_INLINE Vector fraction(Vector x) { return _mm512_reduce_ps(x, 0x09); }
 
-  /// The first `count` of sixteen float32, the others 0.
+  /// Loads the first `count` of sixteen float32; the others are 0.
   static PRISM_FORCE_INLINE Vector load_units(const float* p, int64_t count) {
     return _mm512_maskz_loadu_ps(mask(count), p);
   }
-  /// Single bfloat16, widened.
+  /// Loads single bfloat16 values, widened.
   static PRISM_FORCE_INLINE Vector load_units(const uint16_t* p, int64_t count) {
     return widen(_mm256_maskz_loadu_epi16(mask(count), p));
   }
-  // Whole vectors without a mask: a masked store of 16-bit elements takes a Zen 4 tens of cycles.
+  // Whole vectors are stored without a mask: a masked store of 16-bit elements takes tens of cycles on Zen 4.
   static PRISM_FORCE_INLINE void store_units(float* p, Vector x, int64_t count) {
     if (count >= kLanes) return store(p, x);
     _mm512_mask_storeu_ps(p, mask(count), x);
@@ -60,7 +60,7 @@ struct Avx512 {
     _mm256_mask_storeu_epi16(p, mask(count), narrow(x));
   }
 
-  /// Rows become columns.
+  /// Turns rows into columns.
   static PRISM_FORCE_INLINE void transpose(Vector (&rows)[kLanes]) {
     Vector t[16];
     for (int i = 0; i < 16; i += 4) {
@@ -82,11 +82,11 @@ struct Avx512 {
     }
   }
 
-  /// The sum of each row, in the order of the rows.
+  /// The sum of each row, in row order.
   static PRISM_FORCE_INLINE Vector sum_rows(const Vector (&rows)[kLanes]) {
     return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return add(a, b); });
   }
-  /// The largest of each row, in the order of the rows.
+  /// The largest value of each row, in row order.
   static PRISM_FORCE_INLINE Vector largest_rows(const Vector (&rows)[kLanes]) {
     return reduce_rows(rows, [](Vector a, Vector b) PRISM_INLINE_LAMBDA { return max(a, b); });
   }
@@ -113,7 +113,7 @@ struct Avx512 {
   static PRISM_FORCE_INLINE Vector widen(__m256i x) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
   }
-  /// Rounded to the nearest bfloat16, ties to even; a NaN stays one.
+  /// Rounds to the nearest bfloat16, ties to even; a NaN stays NaN.
   static PRISM_FORCE_INLINE __m256i narrow(Vector x) {
     const __m512i bits = _mm512_castps_si512(x);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

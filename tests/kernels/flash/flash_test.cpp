@@ -21,11 +21,11 @@ namespace {
 struct Case {
   int64_t batch = 1, queries = 7, keys = 7, heads = 1, kv_heads = 1, key_dim = 8, value_dim = 8;
   int64_t document = 0;      ///< keys of a document; 0: one document
-  bool scattered = false;    ///< each query sees an interval of its own, many of them short, some none
-  double magnitude = 1;      ///< of queries, so of scores
+  bool scattered = false;    ///< each query sees a different interval; many are short, some are empty
+  double magnitude = 1;      ///< of queries, and thus of scores
   bool one_hot = false;      ///< row r of each input is unit vector r modulo its width
-  bool drop_a_head = false;  ///< the second one
-  bool drop_a_key = false;   ///< in what the kernels are told, not in the truth: a fault
+  bool drop_a_head = false;  ///< drops the second head
+  bool drop_a_key = false;   ///< drops a key from the kernels' input but not from the truth: a fault
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -53,8 +53,7 @@ double from_storage(float x) {
   return x;
 }
 
-/// A [batch, row, head, width] tensor with room between its rows, as a slice of fused rows has, and none behind the
-/// last.
+/// A [batch, row, head, width] tensor with gaps between its rows, like a slice of fused rows, and none after the last.
 template <class Storage>
 struct Tensor {
   int64_t batch, rows, heads, width, row_stride;
@@ -110,7 +109,7 @@ struct Tensors {
   Guarded<float> lse;
 };
 
-/// Inputs, what each query sees, and the results of one instruction set.
+/// Inputs, the keys each query sees, and the results of one instruction set.
 template <class Storage>
 class FlashRun {
  public:
@@ -149,7 +148,7 @@ class FlashRun {
     run(kernels);
   }
 
-  /// The last query of every sequence but the first sees nothing, and with documents each query its own alone.
+  /// The last query of every sequence but the first sees no key. With documents each query sees only its own document.
   void choose_intervals() {
     if (c_.scattered) return scatter_intervals();
     for (int64_t b = 0; b < c_.batch; ++b)
@@ -176,7 +175,7 @@ class FlashRun {
     seen_ = end_;
   }
 
-  /// Of the second half of the queries, the one whose last key scores highest: losing it shows.
+  /// The query, in the second half, whose last key has the highest score: dropping that key shows.
   int64_t query_that_minds() const {
     int64_t found = 0;
     double highest = -std::numeric_limits<double>::infinity();
@@ -210,7 +209,8 @@ class FlashRun {
 
   void compute_truth();
   const Tensors<Storage>& results() const { return t_; }
-  /// The largest error of a tensor's elements, as a share of what each may have; what lies between rows is untouched.
+  /// The largest error of a tensor's elements, as a share of its bound. Also checks that the gaps between rows are
+  /// untouched.
   double worst(Tensor<Storage> Tensors<Storage>::*found, Tensor<double> Tensors<double>::*truth) const;
   double worst_lse() const;
   bool kept(int64_t b, int64_t h) const { return kept_[static_cast<size_t>(b * c_.heads + h)]; }
@@ -220,23 +220,23 @@ class FlashRun {
 
   Case c_;
   Tensors<Storage> t_;
-  Tensors<double> truth_, bound_;  ///< bound_: what each element may differ by
+  Tensors<double> truth_, bound_;  ///< bound_: the largest allowed error of each element
   std::vector<double> lse_, lse_bound_;
-  std::vector<int32_t> first_, end_, seen_;  ///< the truth, and what the kernels are told
+  std::vector<int32_t> first_, end_, seen_;  ///< first_ and end_ are the truth; the kernels get seen_ as end
   std::unique_ptr<bool[]> kept_;
-  bool pairs_ = false;  ///< weights and slopes are rounded to bfloat16 before they are multiplied
+  bool pairs_ = false;  ///< whether weights and slopes are rounded to bfloat16 before products
   flash::Problem problem_;
 };
 
-/// The definition, element by element, gradients by the formulas of the softmax; and for each result what it may differ
-/// by. With u = 2^-24, the rounding of float32, and h, that of what goes into a product (0 for float32, 2^-8 for
-/// bfloat16):
+/// Computes attention by its definition, element by element, its gradients by the formulas of the softmax, and an error
+/// bound for each result. With u = 2^-24, the rounding of float32, and h, the rounding of a product's operands (0 for
+/// float32, 2^-8 for bfloat16):
 ///
 ///   scores  s_j: (D + 8) u scale sum_i |q_i k_ji| + 4 u (|s_j| + |s_max|)
-///   weights p_j: p_j r, r = 2 max_j error(s_j) + 2 (error of 2^x) + (S + 16) u, and h where they go into a product
-///   slopes  p_j (dp_j - delta): those of p_j, of dp_j (E + 4) u sum_i |dO_i v_ji|, of delta those of out
+///   weights p_j: p_j r, r = 2 max_j error(s_j) + 2 (error of 2^x) + (S + 16) u, plus h as operands of a product
+///   slopes  p_j (dp_j - delta): errors of p_j as above, of dp_j (E + 4) u sum_i |dO_i v_ji|, of delta as for out
 ///
-/// Sums over products carry the errors of both sides and u for each term; results are rounded to Storage.
+/// Sums over products carry the errors of both operands and u for each term; results are rounded to Storage.
 template <class Storage>
 void FlashRun<Storage>::compute_truth() {
   const double u = 0x1p-24, h_unit = pairs_ ? 0x1p-8 : 0, round = sizeof(Storage) == 2 ? 0x1p-8 : u;
@@ -327,13 +327,14 @@ double FlashRun<Storage>::worst(Tensor<Storage> Tensors<Storage>::*found_member,
       for (int64_t head = 0; head <= found.heads; ++head)
         for (int64_t i = 0; i < found.width; ++i) {
           const bool is_beside = head == found.heads;
-          if (is_beside && b + 1 == found.batch && row + 1 == found.rows) continue;  // nothing there
+          if (is_beside && b + 1 == found.batch && row + 1 == found.rows)
+            continue;  // there is no gap after the last row
           const double x = found.at(b, row, head, i);
           if (is_beside) {
-            EXPECT_EQ(x, from_storage(to_storage(99, Storage{}))) << "written beside a row";
+            EXPECT_EQ(x, from_storage(to_storage(99, Storage{}))) << "written outside a row";
           } else {
             const double error = std::abs(x - truth.at(b, row, head, i)) / bound.at(b, row, head, i);
-            if (!(error <= worst)) worst = error;  // a NaN is the worst
+            if (!(error <= worst)) worst = error;  // NaN counts as worst
           }
         }
   return worst;
@@ -353,7 +354,7 @@ double FlashRun<Storage>::worst_lse() const {
   return worst;
 }
 
-/// Errors as shares of what they may be.
+/// Errors as shares of their bounds.
 struct Errors {
   double out, dq, dk, dv, lse;
 };
@@ -425,7 +426,7 @@ TEST(Flash, ServesDocumentsHeadsInGroupsAndHeadsThatAreNotKept) {
   expect_equal_everywhere(
       {.batch = 9, .queries = 20, .keys = 20, .heads = 4, .kv_heads = 2, .key_dim = 24, .value_dim = 24});
   expect_equal_everywhere({.queries = 300, .keys = 700, .heads = 2, .key_dim = 16, .value_dim = 16, .document = 150});
-  for (const int threads : {1, 2})  // backwards by heads, by tiles
+  for (const int threads : {1, 2})  // the backward pass splits work by heads, by tiles
     expect_equal_everywhere(
         {.queries = 130, .keys = 520, .heads = 4, .kv_heads = 4, .document = 70, .drop_a_head = true}, threads);
 }
@@ -438,7 +439,7 @@ TEST(Flash, EqualsTheDefinitionForAnyIntervals) {
 }
 
 TEST(Flash, StandsLargeScores) {
-  // Scores of about +-80 on the average row: differences that a softmax without its largest score would overflow on.
+  // Scores of about +-80 on the average row, on which a softmax that does not subtract its largest score overflows.
   expect_equal_everywhere({.queries = 40, .keys = 300, .key_dim = 64, .value_dim = 64, .magnitude = 30});
   expect_equal_everywhere({.queries = 40, .keys = 300, .key_dim = 64, .value_dim = 64, .magnitude = 0});  // all equal
 }
@@ -467,7 +468,7 @@ void expect_fault_found(const Case& c, const flash::Kernels& kernels) {
 
 TEST(Flash, ExceedsItsBoundWhenOneKeyIsDropped) {
   const Case few{.queries = 40, .keys = 60, .key_dim = 32, .value_dim = 32, .drop_a_key = true};
-  // Of 300 keys one has to weigh enough to show in bfloat16, which large scores do.
+  // Large scores, so that one key of 300 has enough weight to show in bfloat16.
   const Case many{.queries = 300, .keys = 300, .key_dim = 16, .value_dim = 16, .magnitude = 2, .drop_a_key = true};
   const Case tiles{.queries = 97, .keys = 530, .key_dim = 24, .value_dim = 24, .drop_a_key = true};
   for (const auto* kernels : all_kernels()) {
@@ -486,7 +487,7 @@ void expect_same_bits(const Case& c, const flash::Kernels& kernels) {
 }
 
 TEST(Flash, GivesTheSameBitsForEveryNumberOfThreads) {
-  // The last two backwards by heads on one thread, by tiles on three.
+  // The backward pass of the last two splits work by heads on one thread, by tiles on three.
   for (const auto* kernels : all_kernels())
     for (const Case& c :
          {Case{.queries = 290, .keys = 700, .heads = 2, .kv_heads = 1, .key_dim = 24, .value_dim = 24},

@@ -26,8 +26,7 @@ struct Shape {
   }
 };
 
-/// A matrix of random values as it lies in memory, rows `stride` apart; what is between them is NaN, and nothing is
-/// behind the last.
+/// A matrix of random values with rows `stride` apart. Gaps between rows are NaN; there is no gap after the last row.
 struct Stored {
   bool transposed;
   int64_t lines, width, stride;
@@ -62,14 +61,14 @@ class Product {
     for (auto& value : before_) value = static_cast<float>(random_.uniform());
   }
 
-  /// From now on C = A B + bias, or max(0, .) of that.
+  /// Changes the product to C = A B + bias, or max(0, .) of that.
   void add_bias(bool relu) {
     bias_ = Guarded<float>(static_cast<size_t>(shape_.columns));
     for (auto& value : bias_) value = static_cast<float>(6 * random_.uniform() - 3);
     relu_ = relu;
   }
 
-  /// C as float32. @param stale  what scratch memory holds before; 0xFF bytes are NaN of any type.
+  /// C as float32. @param stale  initial bytes of the scratch memory; 0xFF bytes are NaN in any type.
   std::vector<float> multiply(const gemm::Kernels& kernels, int threads, uint8_t stale = 0xFF) {
     gemm::Problem p = problem(threads);
     GuardedScratch scratch(kernels.scratch_bytes(p), std::byte{stale});
@@ -83,8 +82,8 @@ class Product {
     return {out.begin(), out.end()};
   }
 
-  /// Sums of K products err by sqrt(K) units of float32 of the sum of magnitudes, their roundings being independent,
-  /// and by a unit of the result's type.
+  /// Allows sqrt(K) float32 units of the sum of magnitudes, since the roundings of K products are independent, plus one
+  /// unit of the result's type.
   void expect_close(const std::vector<float>& found) {
     for (int64_t i = 0; i < shape_.rows; ++i) {
       for (int64_t j = 0; j < stride_; ++j) {
@@ -92,7 +91,7 @@ class Product {
         if (index >= found.size()) break;
         if (j >= shape_.columns) {
           const float kept = shape_.half_out ? widen(narrow(before_[index])) : before_[index];
-          ASSERT_EQ(found[index], kept) << shape_ << ": wrote behind row " << i;
+          ASSERT_EQ(found[index], kept) << shape_ << ": wrote after row " << i;
           continue;
         }
         double sum = shape_.accumulate ? before_[index] : 0, magnitude = std::abs(sum);
@@ -110,8 +109,8 @@ class Product {
     }
   }
 
-  /// How far a sum without its last product would be from what was found, as a share of the bound: the most of all
-  /// sums.
+  /// The largest difference, over all sums, between a result and the sum without its last product, as a share of the
+  /// bound.
   double missing_share(const std::vector<float>& found) {
     double most = 0;
     for (int64_t i = 0; i < shape_.rows; ++i)
@@ -175,7 +174,8 @@ TEST_P(Gemm, EqualsTheDefinitionInEveryLayout) {
       for (const bool half_out : {false, true})
         for (const bool accumulate : {false, true}) {
           if (half_out && accumulate) continue;
-          // The first is of no unit's size, the others are: then AMX reads A as it lies.
+          // In the first shape no size is a multiple of a tile. In the others rows and inner are, so AMX reads A in
+          // place.
           for (const auto& [rows, columns, inner] :
                {std::array{67, 83, 130}, {64, 96, 64}, {48, 80, 96}, {80, 33, 32}, {208, 64, 32}}) {
             Product product({rows, columns, inner, a_transposed, b_transposed, half_out, accumulate}, 1);
@@ -186,7 +186,7 @@ TEST_P(Gemm, EqualsTheDefinitionInEveryLayout) {
 
 TEST_P(Gemm, EqualsTheDefinitionBeyondOneBlockOfEveryAxis) {
   // More rows than a block, more columns than a group, an inner axis of three passes, and more of b than is packed at
-  // once.
+  // a time.
   for (const Shape& shape :
        {Shape{205, 301, 4999, false, true, true, false}, Shape{111, 301, 4999, true, false, false, true},
         Shape{17, 8300, 2101, false, false, true, false}, Shape{9, 270, 17000, true, false, true, false},
@@ -239,7 +239,7 @@ TEST_P(Gemm, ExceedsItsBoundWhenOneProductIsMissing) {
   }
 }
 
-/// What counts as 0 below the smallest normal number, and how far a sum may be off for it (gemm.h).
+/// Values below the smallest normal number count as 0, which causes a bounded error (gemm.h).
 TEST_P(Gemm, LosesNoMoreThanTheSmallestNormalNumbers) {
   constexpr int64_t kSize = 40, kInner = 64;
   constexpr float kTiny = 0x1p-130f;

@@ -25,7 +25,7 @@ std::vector<const rows::Kernels*> kernels_here() {
   return list;
 }
 
-/// Values of a tensor of either type.
+/// Values of a tensor of type bfloat16 or float32.
 class Values {
  public:
   Values(rows::Type type, int64_t count) : type_(type), half_(count), single_(count) {}
@@ -59,7 +59,7 @@ Guarded<float> guarded(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-/// Half a unit in the last place of the type, as a share.
+/// Half a unit in the last place of the type, relative.
 double rounding(rows::Type type) {
   return type == rows::Type::bfloat16 ? 0x1p-9 : 0x1p-24;
 }
@@ -68,7 +68,7 @@ constexpr int64_t kRows = 3;
 
 class RowKernels : public testing::TestWithParam<rows::Type> {
  protected:
-  /// Every kernel at widths around those of whole vectors.
+  /// Runs `check` for every kernel at widths around multiples of the vector width.
   template <class Check>
   void sweep(Check check) {
     Random random(1);
@@ -135,7 +135,7 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
         const double truth = s * r * w;
         EXPECT_NEAR(y[at(i)], truth, allowed + std::abs(truth) * 2 * rounding(GetParam()));
         const double change = d_sum[at(i)] + r * (w * d_y[at(i)] - s * r * r * dots / static_cast<double>(width));
-        // r is up to 1 / sqrt(eps) where a row is short and small: errors grow with it.
+        // r is up to 1 / sqrt(eps) for short rows of small values; errors grow with it.
         EXPECT_NEAR(d_x[at(i)], change, allowed * (1 + r * r * r));
         EXPECT_NEAR(d_branch[at(i)], d_x[at(i)], std::abs(d_x[at(i)]) * 2 * rounding(GetParam()));
         d_weight_truth[static_cast<size_t>(i)] += d_y[at(i)] * s * r;
@@ -169,7 +169,7 @@ TEST_P(RowKernels, SwigluAndItsGradient) {
       for (int64_t i = 0; i < width; ++i) {
         const auto at = static_cast<size_t>(row * width + i), to = static_cast<size_t>(row * 2 * width + i);
         const double gate = x[to], up = x[to + static_cast<size_t>(width)], s = 1 / (1 + std::exp(-gate));
-        // A dozen float32 roundings, the exponent's argument among them (30 times 2^-24), then one to the type.
+        // A dozen float32 roundings, including the exponent's argument (30 times 2^-24), then one to the type.
         const auto near = [&](double found, double truth, double size) {
           EXPECT_NEAR(found, truth, size * 48 * 0x1p-24 + std::abs(truth) * 2 * rounding(GetParam()));
         };
@@ -261,7 +261,7 @@ TEST_P(RowKernels, RotateThereAndBack) {
 TEST_P(RowKernels, CrossEntropyAndItsGradient) {
   sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
     for (const auto& [magnitude, weight] : {std::pair{1.0, 0.0}, {80.0, 0.0}, {1.0, 0.01}}) {
-      // All logits below zero: what lies behind the last one must not count.
+      // All logits are below zero, so that padding after the last one would show.
       auto values = randoms(random, static_cast<size_t>(kRows * width), magnitude);
       for (auto& value : values) value -= 100;
       const Values given(GetParam(), values);
@@ -276,7 +276,7 @@ TEST_P(RowKernels, CrossEntropyAndItsGradient) {
       work.losses = losses.data();
       work.lse_weight = static_cast<float>(weight);
       kernels.cross_entropy(work, 0, kRows);
-      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(logits[i], given[i]) << "no gradient, nothing written";
+      for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(logits[i], given[i]) << "written without gradient";
       const auto without = losses;
       work.gradient = true;
       work.share = 0.25f;
@@ -290,7 +290,7 @@ TEST_P(RowKernels, CrossEntropyAndItsGradient) {
         for (int64_t i = 0; i < width; ++i) sum += std::exp(given[at(i)] - largest);
         const double lse = largest + std::log(sum), pull = 1 + 2 * weight * lse;
         const double loss = label < 0 ? 0 : lse - given[at(label)] + weight * lse * lse;
-        // The largest term has the exponent 0; every other has an argument up to 180 with its rounding.
+        // The largest term has exponent 0; the rounded arguments of the others are up to 180.
         const double relative = (180 + static_cast<double>(width)) * 0x1p-24;
         EXPECT_NEAR(losses[static_cast<size_t>(row)], loss, 2 * relative * (1 + loss));
         for (int64_t i = 0; i < width; ++i) {
@@ -379,7 +379,7 @@ TEST(RowKernels, SoftmaxAddsUpToOne) {
         for (int64_t i = 0; i < width; ++i) sum += std::exp(values[i] - largest);
         for (int64_t i = 0; i < width; ++i) {
           const double expected = std::exp(values[i] - largest) / sum;
-          // Exponents of up to 200 are rounded before the power is taken.
+          // Exponents of up to 200 are rounded before exponentiation.
           EXPECT_NEAR(x[static_cast<size_t>(row * width + i)], expected, 200 * 0x1p-23 * expected + 1e-37) << i;
         }
       }

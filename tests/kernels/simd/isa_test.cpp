@@ -1,4 +1,4 @@
-// Which instruction set is in use.
+// Selection of the instruction set.
 #include "prism/kernels/simd/isa.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Isa kAll[] = {Isa::portable, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16};
 
-/// PRISM_ISA while it lives; what it was afterwards.
+/// Sets PRISM_ISA while it lives and restores it afterwards.
 class Environment {
  public:
   explicit Environment(const std::string& name) { ::setenv("PRISM_ISA", name.c_str(), 1); }
@@ -60,7 +60,7 @@ TEST(Isa, IsTheScopesForEveryThreadAndThenWhatItWas) {
 }
 
 TEST(Isa, HasKernelsForThreadsOfAnyAge) {
-  // The permission to use tiles is asked for once, here perhaps by the second of these threads.
+  // Permission to use tiles is requested once, here possibly by the second thread.
   bool asked = false;
   std::thread older([&] {
     while (!__atomic_load_n(&asked, __ATOMIC_ACQUIRE)) std::this_thread::yield();
