@@ -59,7 +59,7 @@ class FiniteProbe : public Probe {
   void observe_attention(size_t layer, const AttentionInput& input) override;
   void observe_hidden(size_t layer, const std::vector<torch::Tensor>& hidden_BTF) override;
 
-  /// The first place with a value that is not finite, such as "the residual stream in front of layer 2"; empty: none.
+  /// The first place with a value that is not finite, such as "the residual stream before layer 2"; empty if none.
   const std::string& place() const { return place_; }
 
  private:

@@ -67,14 +67,14 @@ TEST(Activations, StopBeingFiniteWhereAWeightIsNot) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(place_with([](Decoder&) {}), "");
   EXPECT_EQ(place_with([&](Decoder& d) { d->embedding.weight.tensor().fill_(nan); }),
-            "the residual stream in front of layer 0");
+            "the residual stream before layer 0");
   EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->attention.qkv.weight.tensor()[0].fill_(nan); }),
             "the queries of layer 1");
   EXPECT_EQ(
       place_with([&](Decoder& d) { dynamic_cast<ReluMlp&>(*d->blocks[0]->mlp).inner[0].bias.tensor().fill_(nan); }),
       "the feed-forward part of layer 0");
   EXPECT_EQ(place_with([&](Decoder& d) { dynamic_cast<ReluMlp&>(*d->blocks[1]->mlp).down.bias.tensor().fill_(nan); }),
-            "the residual stream in front of the LM head");
+            "the residual stream before the LM head");
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(PlaceOfDivergence, IsLookedForInAllBatchesOfAStep) {
   torch::NoGradGuard no_gradients;
   decoder->embedding.weight.tensor()[2].fill_(INFINITY);
   EXPECT_EQ(place_of(decoder, {good}), "");
-  EXPECT_EQ(place_of(decoder, {good, bad}), "the residual stream in front of layer 0");
+  EXPECT_EQ(place_of(decoder, {good, bad}), "the residual stream before layer 0");
 }
 
 StepReport report_of(double rms, double update, double entropy) {
@@ -146,7 +146,7 @@ TEST(DivergenceWatch, WarnsOnceOfEachSignOfALook) {
   auto warnings = watch.look(report_of(3000, 0.1, 1));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_EQ(warnings[0].sign, "residual");
-  EXPECT_NE(warnings[0].text.find("in front of the LM head grows"), std::string::npos) << warnings[0].text;
+  EXPECT_NE(warnings[0].text.find("before the LM head grows"), std::string::npos) << warnings[0].text;
   EXPECT_TRUE(watch.look(report_of(9000, 0.1, 0.15)).empty()) << "said already";
   auto of_bias = report_of(9000, 1.5, 1);
   of_bias.parameters[0].name = "b.bias";

@@ -111,7 +111,7 @@ TEST_F(SweepFolder, RefusesWhatNoSweepCanBe) {
   refuses(R"({"recipe": "base.json", "arms": {"a": {"train.tokens": "many"}}})", "arm a");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"train.tokens": 0}}})", "at least 1");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"model.schedule": "5x2"}}})", "heads that divide");
-  refuses(R"({"recipe": "base.json", "arms": {"a": {}, "b": {}}})", "a and b are one recipe");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {}, "b": {}}})", "the same recipe for a and b");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"seed": 4}}})", "\"seeds\"");
   refuses(R"({"recipe": "base.json", "grid": {"seed": [4]}})", "\"seeds\"");
   refuses(R"({"recipe": "base.json", "grid": {"train.tokens": []}})", "an empty one");

@@ -337,7 +337,7 @@ TEST_F(Run, LooksInsideNowAndThenWithoutChangingAnything) {
 TEST_F(Run, WithoutItsCheckpointsIsNotTrainedAgainUnderItsName) {
   train(recipe(), "kept");
   fs::remove_all(folder_.path() / "kept/checkpoints");
-  EXPECT_REFUSED(resumed("kept"), "the records alone were kept");
+  EXPECT_REFUSED(resumed("kept"), "records but no checkpoints");
 }
 
 TEST_F(Run, WhoseLastStepRuinsTheWeightsHasDiverged) {
