@@ -1,4 +1,4 @@
-// The residual stream and the units of feed-forward parts, as probes see them.
+// Probes of the residual stream and of feed-forward units.
 #include "prism/analysis/activations.h"
 
 #include <ATen/Functions.h>
@@ -32,7 +32,7 @@ TEST(Activations, AreRootMeanSquaresAndSharesOfUnitsThatNeverAnswer) {
   auto& mlp = dynamic_cast<ReluMlp&>(*decoder->blocks[1]->mlp);
   mlp.inner[1].weight.tensor().narrow(0, 4, 3).zero_();
   mlp.inner[1].bias.tensor().narrow(0, 4, 3).fill_(-1);
-  mlp.inner[0].bias.tensor().fill_(10);  // and all of its first are
+  mlp.inner[0].bias.tensor().fill_(10);  // all units of its first hidden layer are positive
   ActivationProbe probe;
   ForwardContext context;
   context.probe = &probe;
