@@ -66,7 +66,7 @@ void publish(const fs::path& temporary, const fs::path& name) {
   if (code)
     throw FailedError(
         "checkpoint",
-        fmt::format("expected to rename a checkpoint to {}; found: {}; make that possible and resume the run.",
+        fmt::format("expected to rename a checkpoint to {}; found: {}; make the folder writable and resume the run.",
                     name.string(), code.message()));
 }
 

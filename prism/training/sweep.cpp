@@ -45,7 +45,7 @@ std::vector<Override> overrides_from(const Json& fields, const std::string& owne
   std::vector<Override> overrides;
   for (const auto& [field, value] : fields.items()) {
     PRISM_CHECK(field != "seed", "sweep",
-                "{}: expected the same seeds for all arms, else their runs cannot be paired; found a seed of its own; "
+                "{}: expected the same seeds for all arms, so that their runs can be paired; found a seed here; "
                 "give \"seeds\" to the sweep.",
                 owner);
     overrides.emplace_back(field, value_text(value));

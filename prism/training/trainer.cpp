@@ -73,7 +73,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
   if (machine_.device.is_cpu()) check_training_memory(objective_->weights(), recipe_, type);
   if (start != Start::resume) objective_->initialise(recipe_);
   move_weights(objective_->weights(), machine_.device);
-  folder_.claim(start);  // only now: a recipe that is refused leaves nothing behind
+  folder_.claim(start);  // after all checks, so that a refused recipe leaves no files
 
   optimizer_ = make_optimizer(objective_->weights(), recipe_.train.optimizer_options, type);
   speed_ = TrainingSpeed(3.0 * static_cast<double>(objective_->flops_per_token()),
