@@ -66,7 +66,7 @@ void FiniteProbe::look(const torch::Tensor& values, const char* what, size_t lay
 }
 
 void FiniteProbe::observe_residual(size_t layer, const torch::Tensor& stream_BTD) {
-  look(stream_BTD, "the residual stream in front of", layer);
+  look(stream_BTD, "the residual stream before", layer);
 }
 
 void FiniteProbe::observe_attention(size_t layer, const AttentionInput& input) {

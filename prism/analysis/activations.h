@@ -1,8 +1,8 @@
-// How large the residual stream is in front of each layer, and which units of the feed-forward parts never answer.
+// The size of the residual stream before each layer, and the dead units of the feed-forward parts.
 //
 //   ActivationProbe probe;
 //   context.probe = &probe;
-//   decoder(tokens_BT, context);                           // as often as wanted
+//   decoder(tokens_BT, context);                           // any number of passes
 //   for (const auto& layer : probe.result()) fmt::print("{} {:.2f}\n", layer.layer, layer.residual_rms);
 #pragma once
 
@@ -16,14 +16,14 @@
 
 namespace prism {
 
-/// Gathers over all forward passes that it sees. A unit is dead if its magnitude never exceeds 10^-6 of the root mean
-/// square of its layer's units: with ReLU one that is 0 for every token.
+/// Accumulates over all observed forward passes. A unit is dead if its magnitude never exceeds 10^-6 of the root mean
+/// square of its layer's units. With ReLU, such a unit is 0 for every token.
 class ActivationProbe : public Probe {
  public:
   void observe_residual(size_t layer, const torch::Tensor& stream_BTD) override;
   void observe_hidden(size_t layer, const std::vector<torch::Tensor>& hidden_BTF) override;
 
-  /// First to last, and one more for what the head reads.
+  /// All layers from the first to the last, then one entry for the input of the LM head.
   std::vector<LayerActivations> result() const;
 
  private:
@@ -34,7 +34,7 @@ class ActivationProbe : public Probe {
     double root_mean() const;
   };
   struct Units {
-    torch::Tensor largest_F;  ///< magnitude
+    torch::Tensor largest_F;  ///< largest magnitude of each unit
     Squares squares;
   };
   struct Layer {
@@ -46,20 +46,20 @@ class ActivationProbe : public Probe {
   std::vector<Layer> layers_;
 };
 
-/// Who reads the residual stream there: "layer 3", or "the LM head" behind the last of `layers`.
+/// The reader of the residual stream at `layer`: "layer 3", or "the LM head" after the last of `layers`.
 std::string stream_reader(size_t layer, size_t layers);
 
-/// Finds where a forward pass stopped giving numbers.
+/// Finds the first value of a forward pass that is not finite.
 class FiniteProbe : public Probe {
  public:
-  /// @param layers  of the model.
+  /// @param layers  number of layers of the model.
   explicit FiniteProbe(size_t layers) : layers_(layers) {}
 
   void observe_residual(size_t layer, const torch::Tensor& stream_BTD) override;
   void observe_attention(size_t layer, const AttentionInput& input) override;
   void observe_hidden(size_t layer, const std::vector<torch::Tensor>& hidden_BTF) override;
 
-  /// The first place with a value that is not finite, such as "the residual stream in front of layer 2"; empty: none.
+  /// The first place with a value that is not finite, such as "the residual stream before layer 2"; empty if none.
   const std::string& place() const { return place_; }
 
  private:
@@ -69,9 +69,10 @@ class FiniteProbe : public Probe {
   std::string place_;
 };
 
-/// Where the first value that is not finite turns up in a forward pass: in a layer, or in the logits; empty: nowhere.
-/// @param layers  of the model.
-/// @param loss    makes the pass, which the probe looks at, without gradients, and gives its loss.
+/// The place of the first value that is not finite in a forward pass: in a layer or in the logits. Empty if all values
+/// are finite.
+/// @param layers  number of layers of the model.
+/// @param loss    runs the forward pass with the given probe and returns its loss; called without gradients.
 std::string place_in_forward(size_t layers, const std::function<torch::Tensor(Probe&)>& loss);
 
 }  // namespace prism

@@ -49,7 +49,7 @@ std::optional<AttentionDistance> measure_attention_distance(Decoder decoder, Win
   for (int64_t done = 0; done < sequences;) {
     if (stop_signal() != 0) return std::nullopt;
     Batch batch = windows.next();
-    batch.rows = std::min(batch.rows, sequences - done);  // the rest of the last batch is not asked for
+    batch.rows = std::min(batch.rows, sequences - done);  // the last batch may have more rows than needed
     BatchTensors tensors(batch);
     tensors.context.probe = &probe;
     decoder(tensors.tokens_BT, tensors.context);

@@ -13,21 +13,21 @@ namespace {
 
 // N rows of a product, D head width
 
-/// Scores that exist at a time: 4 MiB of float32, enough to fill a matrix product.
+/// Scores computed at a time: 4 MiB of float32, large enough for an efficient matrix product.
 constexpr int64_t kBlockScores = int64_t{1} << 20;
 
 void check_served(const AttentionInput& input, const char* operation) {
   PRISM_CHECK(input.causality == Causality::causal && !input.kv.page_table_BN.defined() &&
                   !input.block_mask.defined() && !input.kept_heads_BH.defined(),
               operation,
-              "expected causal attention of all heads to whole keys; found {}; leave that out to look at it.",
+              "expected causal attention of all heads to unpaged, unmasked keys; found {}; leave that out here.",
               input.causality != Causality::causal ? "attention to later keys"
               : input.kv.page_table_BN.defined()   ? "keys in pages"
               : input.block_mask.defined()         ? "a block mask"
                                                    : "heads that are left out");
 }
 
-/// The sequence of a span without its padding: no lengths are left. Keys in the type that scores are computed in.
+/// The sequence of a span without padding or lengths. Keys are converted to the type that scores are computed in.
 AttentionInput cut_sequence(const AttentionInput& input, const QuerySpan& span) {
   AttentionInput sequence;
   sequence.q_BTHD = input.q_BTHD.narrow(0, span.sequence, 1).narrow(1, 0, span.queries);
@@ -40,8 +40,8 @@ AttentionInput cut_sequence(const AttentionInput& input, const QuerySpan& span) 
   return sequence;
 }
 
-/// Queries [first, first + count) of a sequence, and the keys up to the last of them: causal attention takes these
-/// queries for the last positions, which they then are.
+/// Queries [first, first + count) of a sequence, and the keys up to the last of them. Causal attention aligns queries
+/// with the last keys, so each query keeps its position.
 AttentionInput cut_queries(const AttentionInput& sequence, int64_t first, int64_t count) {
   const int64_t past = sequence.kv.k_BGSD.size(2) - sequence.q_BTHD.size(1), keys = past + first + count;
   AttentionInput block = sequence;
@@ -60,7 +60,7 @@ void show_block(const AttentionInput& block, int64_t sequence, const std::functi
   rows.first_position = keys - queries;
   const auto hidden_TS = visible_keys(block).view({queries, keys}).logical_not();
   for (int64_t g = 0; g < groups; ++g) {
-    // The query heads of a key/value head are rows of one product, so that its keys are read in place.
+    // The query heads of a key/value head are stacked into one product, so its keys need no copy.
     const auto q_RTD = block.q_BTHD[0].narrow(1, g * group_heads, group_heads).transpose(0, 1);
     const auto rows_ND =
         q_RTD.reshape({group_heads * queries, head_dim}).to(block.kv.k_BGSD.scalar_type()) * *block.scale;

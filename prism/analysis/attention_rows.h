@@ -1,4 +1,4 @@
-// Exact attention weights of what a probe sees, some rows at a time: never all T x T of them.
+// Exact attention weights of an observed pass, computed a few rows at a time instead of as a full T x T matrix.
 //
 //   for (const auto& span : query_spans(input, QueryRange::all))
 //     stream_attention(input, span, [&](const AttentionRows& rows) { sum_H += mean_of(rows.weights_RTS); });
@@ -12,33 +12,34 @@
 
 namespace prism {
 
-// T query positions, S key positions, R query heads of a key/value head
+// T query positions, S key positions, R query heads that share a key/value head
 
-/// Which queries of a sequence of n keys are looked at: all, or those at positions floor(n / 2) + 1 to n, which have a
-/// long past.
+/// The queries to measure in a sequence of n keys: all, or those at positions floor(n / 2) + 1 to n, which have a long
+/// past.
 enum class QueryRange { all, last_half };
 
-/// Queries [first, end) of a sequence of a batch, padding left out.
+/// Queries [first, end) of one sequence of a batch, without padding.
 struct QuerySpan {
   int64_t sequence = 0, first = 0, end = 0;
-  int64_t queries = 0, keys = 0;  ///< of the whole sequence: query t stands at position t + keys - queries
+  int64_t queries = 0, keys = 0;  ///< of the whole sequence; query t is at position t + keys - queries
   int64_t count() const { return end - first; }
 };
 
-/// Of every sequence that has keys.
-/// @throws InputError naming `operation` for attention that is not causal, pages, block masks, or heads that are left
-///         out.
+/// The span of each sequence that has keys.
+/// @param operation  named by errors.
+/// @throws InputError for attention that is not causal, and for paged keys, block masks and left-out heads.
 std::vector<QuerySpan> query_spans(const AttentionInput& input, QueryRange range, const char* operation);
 
-/// Weights of some consecutive queries of the query heads that share a key/value head.
+/// Attention weights of consecutive queries, for the query heads that share a key/value head.
 struct AttentionRows {
-  int64_t sequence = 0;        ///< of the batch
-  int64_t first_head = 0;      ///< of the R
-  int64_t first_position = 0;  ///< of the T queries among the keys of their sequence
-  torch::Tensor weights_RTS;   ///< softmax(scale q k^T) of visible keys, 0 elsewhere; S keys, up to the last query
+  int64_t sequence = 0;        ///< index in the batch
+  int64_t first_head = 0;      ///< first of the R query heads
+  int64_t first_position = 0;  ///< position of the first query among the keys of its sequence
+  torch::Tensor weights_RTS;   ///< softmax(scale q k^T) over visible keys, 0 elsewhere; S ends at the last query
 };
 
-/// Shows the weights of a span, head after head and row after row, of about a million scores at a time.
+/// Passes the weights of a span to `take` in blocks of about a million scores: blocks of queries in order, and for each
+/// of them one key/value head after the other.
 ///
 /// Scores and softmax are float32 (float64 for float64 queries), on the device of the queries.
 void stream_attention(const AttentionInput& input, const QuerySpan& span,

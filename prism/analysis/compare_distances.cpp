@@ -8,7 +8,7 @@
 namespace prism {
 namespace {
 
-/// One value a seed.
+/// One value per seed.
 std::vector<double> over_seeds(const std::vector<AttentionDistance>& seeds, size_t layer,
                                double LayerDistance::*value) {
   std::vector<double> values;
@@ -46,8 +46,8 @@ std::vector<LayerComparison> compare_distances(const std::vector<AttentionDistan
                                                const std::vector<AttentionDistance>& against) {
   const auto left = average_distances(arm), right = average_distances(against);
   PRISM_CHECK(left.size() == right.size(), "attention_distance",
-              "expected arms of as many layers; found {} and {}; compare models of one depth.", left.size(),
-              right.size());
+              "expected arms with the same number of layers; found {} and {}; compare models of equal depth.",
+              left.size(), right.size());
   const bool paired = arm.size() == against.size();
   std::vector<LayerComparison> rows;
   for (size_t i = 0; i < left.size(); ++i) {

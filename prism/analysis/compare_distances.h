@@ -1,4 +1,4 @@
-// Attention distance of two arms of an experiment, layer by layer: means over seeds, and their difference.
+// Compares the attention distance of two arms of an experiment, layer by layer: means over seeds and their difference.
 //
 //   const auto layers = compare_distances(prism_seeds, uniform_seeds);      // results of measure_attention_distance()
 //   fmt::print("{:+.1f} +- {:.1f}\n", layers[4].difference, layers[4].difference_sd);
@@ -11,7 +11,7 @@
 
 namespace prism {
 
-/// A layer over the seeds of one arm. Distances in tokens.
+/// One layer, averaged over the seeds of one arm. Distances in tokens.
 struct ArmLayer {
   int64_t layer = 0, heads = 0, head_dim = 0;
   double distance = 0, seed_sd = 0, head_sd = 0;
@@ -46,11 +46,12 @@ struct LayerComparison {
   }
 };
 
-/// Mean and deviation over the seeds of an arm, a row a layer.
-/// @throws InputError for no seeds, or seeds whose layers or heads differ.
+/// Mean and standard deviation over the seeds of an arm, one row per layer.
+/// @throws InputError without seeds, or if the seeds differ in layers or heads.
 std::vector<ArmLayer> average_distances(const std::vector<AttentionDistance>& seeds);
 
-/// Both arms and their difference, a row a layer. Models are paired in the order given where both arms have as many.
+/// Both arms and their difference, one row per layer. Seeds are paired in the given order if both arms have equally
+/// many.
 /// @throws InputError as average_distances(), and for arms of different layer counts.
 /// Source: arXiv 2606.27449, figure 4. Differs: pairs seeds, where the paper adds the deviations of the arms.
 std::vector<LayerComparison> compare_distances(const std::vector<AttentionDistance>& arm,

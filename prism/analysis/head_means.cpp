@@ -37,7 +37,7 @@ void HeadMeansProbe::observe_attention(size_t layer, const AttentionInput& input
 }
 
 std::vector<std::vector<double>> HeadMeansProbe::means(size_t measure) const {
-  PRISM_CHECK(queries_ > 0, operation_, "expected sequences to look at; found none; run the model on some.");
+  PRISM_CHECK(queries_ > 0, operation_, "expected sequences to measure; found none; run the model on some.");
   std::vector<std::vector<double>> layers;
   for (const auto& sum_H : sums_.at(measure)) {
     const auto mean_H = sum_H / static_cast<double>(queries_);

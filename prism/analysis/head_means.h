@@ -1,9 +1,9 @@
-// Means over queries of what can be said of a head's attention weights, head by head.
+// Means over queries of measures of the attention weights, for each head.
 //
 //   HeadMeansProbe probe(decoder->config().layers, QueryRange::all, {entropy_of_rows}, "entropy");
 //   context.probe = &probe;
-//   decoder(tokens_BT, context);                           // as often as wanted
-//   probe.means(0)[2][1];                                  // of layer 2, head 1, in nats
+//   decoder(tokens_BT, context);                           // any number of passes
+//   probe.means(0)[2][1];                                  // layer 2, head 1, in nats
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,27 @@
 
 namespace prism {
 
-/// Weights in, a number for each query of each head out: [R, T].
+/// Maps attention weights to one number for each query of each head, [R, T].
 using RowMeasure = std::function<torch::Tensor(const AttentionRows&)>;
 
-/// Gathers over all forward passes that it sees. Every query that counts has the same weight; of a sequence shorter
-/// than its row only its own count. Documents inside a row end a query's past, but do not change which queries count.
-/// Behind a cache the keys so far are the sequence.
+/// Accumulates over all observed forward passes. Every query in the range has the same weight; padding is left out.
+/// A document boundary inside a row limits which keys a query sees, but does not change which queries are in the range.
+/// With a cache, the sequence is all keys so far.
 ///
-/// Weights exist in blocks of a few MiB, never all T x T of them (attention_rows.h). Sums over queries are float64.
+/// Weights are computed in blocks of a few MiB, never as a full T x T matrix (attention_rows.h). Sums over queries are
+/// float64.
 class HeadMeansProbe : public Probe {
  public:
-  /// @param layers     of the model that is looked at.
-  /// @param operation  that errors name.
+  /// @param layers     the layers of the observed model.
+  /// @param operation  named by errors.
   HeadMeansProbe(const std::vector<LayerConfig>& layers, QueryRange range, std::vector<RowMeasure> measures,
                  const char* operation);
 
   /// @throws InputError as query_spans().
   void observe_attention(size_t layer, const AttentionInput& input) override;
 
-  /// Of every head of every layer, over the passes so far, which were whole. @throws InputError if no query counted.
+  /// The mean of a measure for every layer and head over the passes so far, all of which must be complete.
+  /// @throws InputError if no query was observed.
   std::vector<std::vector<double>> means(size_t measure) const;
   const std::vector<LayerConfig>& layers() const { return layers_; }
   int64_t sequences() const { return sequences_; }
@@ -46,7 +48,7 @@ class HeadMeansProbe : public Probe {
   QueryRange range_;
   std::vector<RowMeasure> measures_;
   const char* operation_;
-  std::vector<std::vector<torch::Tensor>> sums_;  ///< of each measure and layer [H], float64, on the CPU
+  std::vector<std::vector<torch::Tensor>> sums_;  ///< for each measure and layer [H], float64, on the CPU
   int64_t sequences_ = 0, context_ = 0, queries_ = 0;
 };
 

@@ -11,7 +11,7 @@
 namespace prism {
 namespace {
 
-/// weights[r][t][t + offset], 0 where there is no such key.
+/// weights[r][t][position of t + offset], 0 if there is no such key.
 torch::Tensor weight_at(const AttentionRows& rows, int64_t offset) {
   const auto& weights_RTS = rows.weights_RTS;
   const int64_t queries = weights_RTS.size(1), first = rows.first_position + offset;
@@ -20,7 +20,7 @@ torch::Tensor weight_at(const AttentionRows& rows, int64_t offset) {
   return missing == 0 ? found : at::constant_pad_nd(found, {missing, 0});
 }
 
-/// The kinds in the order of their sums.
+/// The kinds in the order of the measures.
 enum Kind : size_t { kPrevious, kFirst, kSelf, kSame, kPunctuation };
 
 }  // namespace
@@ -50,7 +50,7 @@ HeadPatternProbe::HeadPatternProbe(const std::vector<LayerConfig>& layers, const
 void HeadPatternProbe::read(const torch::Tensor& tokens_BT) {
   const int64_t most = tokens_BT.max().item<int64_t>(), least = tokens_BT.min().item<int64_t>();
   PRISM_CHECK(least >= 0 && most < is_punctuation_V.size(0), "head_patterns",
-              "expected tokens below {}; found {}; read text that was made into tokens by the model's tokenizer.",
+              "expected tokens below {}; found {}; read text tokenized with the model's tokenizer.",
               is_punctuation_V.size(0), least < 0 ? least : most);
   tokens_BT_ = tokens_BT;
 }

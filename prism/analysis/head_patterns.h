@@ -1,12 +1,12 @@
-// What the heads of a model attend to: the token before, the first one, the same one, punctuation, and what followed
-// when the present token stood there last.
+// What the heads of a model attend to: the previous token, the first token, itself, equal tokens, punctuation, and the
+// token that followed an earlier copy of the current one (induction).
 //
 //   HeadPatternProbe probe(decoder->config().layers, is_punctuation);
 //   context.probe = &probe;
 //   probe.read(tokens_BT);                                 // before each pass
 //   decoder(tokens_BT, context);
 //   InductionProbe induction(decoder->config().layers, 64);
-//   ...                                                    // a pass over repeated_tokens()
+//   ...                                                    // then a pass over repeated_tokens()
 //   for (const auto& head : join_patterns(probe, induction)) fmt::print("{} {:.2f}\n", head.head, head.previous);
 #pragma once
 
@@ -33,46 +33,47 @@ struct HeadPattern {
   }
 };
 
-/// Means of attention weights over all queries t of the sequences it sees, for each head:
+/// Mean attention weights of each head over all queries t of the observed sequences:
 ///
 ///   previous A[t, t-1]   first A[t, 0]   self A[t, t]   same sum_(s < t, x_s = x_t) A[t, s]
 ///   punctuation sum_(s <= t, x_s is punctuation) A[t, s],       A = softmax(scale q k^T), x the tokens.
 ///
-/// Kinds overlap: the first token may be punctuation, and the one before.
+/// Kinds overlap: the first token may also be the previous one, or punctuation.
 class HeadPatternProbe : public HeadMeansProbe {
  public:
-  /// @param layers          of the model that is looked at.
-  /// @param is_punctuation  of every token of the vocabulary.
+  /// @param layers          the layers of the observed model.
+  /// @param is_punctuation  one flag per token of the vocabulary.
   HeadPatternProbe(const std::vector<LayerConfig>& layers, const std::vector<bool>& is_punctuation);
   HeadPatternProbe(const HeadPatternProbe&) = delete;
   HeadPatternProbe& operator=(const HeadPatternProbe&) = delete;
 
-  /// What the next pass is over, int64, without a cache. @throws InputError for a token outside the vocabulary.
+  /// Sets the tokens of the next pass, int64; the pass must use no cache. @throws InputError for a token outside the
+  /// vocabulary.
   void read(const torch::Tensor& tokens_BT);
 
  private:
-  /// Of the keys of a row of weights, int64 [S].
+  /// The token ids of the keys, int64 [S].
   torch::Tensor keys_of(const AttentionRows& rows) const;
 
   torch::Tensor is_punctuation_V, tokens_BT_;
 };
 
-/// `rows` sequences of `half` random tokens, each twice in a row, int64 [rows, 2 half].
+/// `rows` sequences of `half` random tokens followed by the same tokens again, int64 [rows, 2 half].
 torch::Tensor repeated_tokens(int64_t rows, int64_t half, int64_t vocab_size, int64_t seed);
 
-/// The prefix-matching score of induction heads over repeated_tokens(): the mean over queries t of the second half of
-/// A[t, t - half + 1], the weight of what followed the same token the first time.
+/// The prefix-matching score of induction heads over repeated_tokens(): the mean of A[t, t - half + 1] over the queries
+/// t of the second half, the weight on the token that followed the same token in the first half.
 /// Source: Olsson et al. 2022, In-context learning and induction heads.
 class InductionProbe : public HeadMeansProbe {
  public:
   InductionProbe(const std::vector<LayerConfig>& layers, int64_t half);
 };
 
-/// Of every head, layer by layer. @param patterns, induction  of one model.
+/// Combines both for every head, layer by layer. @param patterns, induction  probes of the same model.
 std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const InductionProbe& induction);
 
-/// Whether a token's text is punctuation: nothing but white space and at least one of the signs of ASCII or of
-/// Unicode's General Punctuation (dashes, quotation marks, the ellipsis).
+/// Returns true if a token's text is punctuation: at least one sign of ASCII or of Unicode's General Punctuation
+/// (dashes, quotation marks, the ellipsis), and otherwise only white space.
 bool is_punctuation(const std::string& text);
 
 }  // namespace prism

@@ -15,7 +15,7 @@
 namespace prism {
 namespace {
 
-/// Queries whose scores exist at a time.
+/// Queries whose scores are computed at a time.
 constexpr int64_t kRows = 256;
 
 /// Mean square of each feature. [D] float64
@@ -23,7 +23,7 @@ torch::Tensor mean_squares(const torch::Tensor& rows) {
   return rows.to(torch::kDouble).square().mean(0);
 }
 
-/// Mean squares of queries and keys, of tokens and of pooled ones.
+/// Mean squares of queries and keys, for tokens and for pooled blocks.
 struct FeatureEnergies {
   torch::Tensor q_D, q_pooled_D, k_D, k_pooled_D;
 
@@ -99,8 +99,8 @@ torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_S
   const torch::NoGradGuard no_gradients;
   const int64_t queries = q_TD.size(0), tokens = k_SD.size(0), past = tokens - queries;
   PRISM_CHECK(q_TD.size(1) == k_SD.size(1) && queries > 0 && past >= 0 && cells > 0 && !features.empty(), "spectrum",
-              "expected queries for the last of as many keys or more, cells and features; found {}, {}, {} and {}; "
-              "pass those of one head.",
+              "expected queries and at least as many keys of the same width, cells and features; found {}, {}, {} and "
+              "{}; pass those of one head.",
               c10::str(q_TD.sizes()), c10::str(k_SD.sizes()), cells, features.size());
   const auto index = torch::tensor(features, torch::kLong);
   const auto q = q_TD.to(torch::kFloat).index_select(1, index), k = k_SD.to(torch::kFloat).index_select(1, index);

@@ -1,4 +1,4 @@
-// The spectrum of a head: how much of its queries and keys lies in fast and slow pairs, and what pooling leaves of it.
+// The spectrum of a head: the energy of its queries and keys in fast and slow rotary pairs, before and after pooling.
 //
 //   const HeadSpectrum spectrum = measure_spectrum(q_TD, k_TD, rotary_pairs(config.rotary, config.head_dim), 128);
 //   spectrum.zone("dead").q_pooled;
@@ -17,7 +17,7 @@
 
 namespace prism {
 
-/// Root mean squares of queries and keys over some features: of tokens, and of the means over blocks of tokens.
+/// Root mean squares of queries and keys over a set of features, for tokens and for means over blocks of tokens.
 struct BandEnergy {
   double q = 0, q_pooled = 0, k = 0, k_pooled = 0;
   template <class Visitor>
@@ -54,42 +54,44 @@ struct ZoneEnergy {
   }
 };
 
-/// From fast to slow, and all of them.
+/// The zones from fast to slow, then `full`, all features.
 inline constexpr std::array<const char*, 4> kZones = {"dead", "transition", "semantic", "full"};
 
 struct HeadSpectrum {
   std::vector<PairEnergy> pairs;
-  std::vector<ZoneEnergy> zones;  ///< kZones, those without a pair too
+  std::vector<ZoneEnergy> zones;  ///< one per kZones, including zones without a pair
 
-  /// @throws InternalError for a name that is none.
+  /// @throws InternalError for an unknown name.
   const ZoneEnergy& zone(const std::string& name) const;
 };
 
-/// Zones are cut by what pooling over `block` tokens does to a pair that turns by t a token: dead, B t >= 2 pi, at
-/// least a whole turn; semantic, lambda >= 0.999; transition, between them. `full` is all features, those that do not
-/// turn too.
+/// Zones are defined by what pooling over B = `block` tokens does to a pair that turns by t radians per token:
 ///
-/// @param q_TD, k_SD  after the rotary encoding; any floating type. The last block may be short: its mean is over what
-///                    there is.
+///   dead B t >= 2 pi (at least a whole turn),   semantic lambda >= 0.999,   transition all between
+///
+/// `full` is all features, including those that do not rotate.
+///
+/// @param q_TD, k_SD  after the rotary encoding; any floating type. The last block may be short; its mean is over the
+///                    tokens it has.
 /// @throws InputError for shapes that do not fit the pairs.
 HeadSpectrum measure_spectrum(const torch::Tensor& q_TD, const torch::Tensor& k_SD, const RotaryPairs& pairs,
                               int64_t block);
 
-/// 0 to head_dim - 1: the band that is all of a head.
+/// All features of a head, 0 to head_dim - 1.
 std::vector<int64_t> all_features(int64_t head_dim);
 
-/// Tokens of a cell where `tokens` are shown in at most `cells`.
+/// Tokens per cell if `tokens` are shown in at most `cells` cells.
 int64_t tokens_of_cell(int64_t tokens, int64_t cells);
 
-/// Mean attention between cells of tokens that a head's features alone would give,
+/// Mean attention between cells of tokens, computed from some features of a head alone:
 ///
 ///   softmax over s <= t of  scale sum_i q_(t,i) k_(s,i),  i in features,
 ///
-/// summed over the keys of a cell, its mean over the queries of a cell. [M, N] float64, rows add up to 1: N cells of
-/// keys, at most `cells`, and M those of them that queries stand in.
-/// @param q_TD      T <= S queries, at the last of the positions of k_SD.
-/// @param features  of the band; all of them: the head's attention.
-/// @param cells     at most; each has tokens_of_cell() of the S tokens, but the last.
+/// summed over the keys of a cell and averaged over the queries of a cell.
+/// @param q_TD      T <= S queries, at the last T positions of k_SD.
+/// @param features  the features of the band; all_features() gives the head's attention.
+/// @param cells     maximum number of cells; each has tokens_of_cell() of the S tokens, the last may have fewer.
+/// @return          [M, N] float64, rows add up to 1: N cells of keys, at most `cells`, and the M of them with queries.
 torch::Tensor band_attention(const torch::Tensor& q_TD, const torch::Tensor& k_SD, const std::vector<int64_t>& features,
                              double scale, int64_t cells);
 

@@ -41,12 +41,13 @@ std::pair<int64_t, int64_t> lengths_of(const AttentionShape& shape, int64_t b) {
   return {part(shape.tokens), std::max(part(shape.keys), part(shape.tokens))};
 }
 
-/// Square and full: SDPA's flag. One query of full length sees everything. Else SDPA takes a mask.
+/// Returns true if SDPA needs a mask. Its causal flag serves square, full-length inputs; a single full-length query
+/// sees all keys and needs neither.
 bool needs_mask(const AttentionShape& shape) {
   return shape.lengths != "full" || (shape.tokens != shape.keys && shape.tokens > 1);
 }
 
-/// At least what the tensors of one call take, SDPA's mask included, and what decoding cycles through.
+/// Checks that memory holds the tensors of one call, including SDPA's mask, and the data that decoding cycles through.
 void check_fits(const AttentionShape& s, const AttentionBench& bench, torch::ScalarType type) {
   const double queries = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.tokens * s.head_dim);
   const double keys = static_cast<double>(s.batch * s.kv_heads) * static_cast<double>(s.keys * s.head_dim);
@@ -60,7 +61,7 @@ void check_fits(const AttentionShape& s, const AttentionBench& bench, torch::Sca
               short_number(total), short_number(needed), s.tokens, s.keys);
 }
 
-/// Pairs of a query and a key that it sees, over sequences and heads.
+/// Visible pairs of query and key, summed over sequences and heads.
 double visible_pairs(const AttentionShape& shape) {
   double pairs = 0;
   for (int64_t b = 0; b < shape.batch; ++b) {
@@ -71,7 +72,7 @@ double visible_pairs(const AttentionShape& shape) {
   return pairs * static_cast<double>(shape.heads);
 }
 
-/// Queries, keys and values as slices of one fused product where they are equally many, as the decoder hands them over.
+/// Random queries, keys and values. Keys and values are slices of one tensor, as in the decoder's fused product.
 AttentionInput make_input(const AttentionShape& s, torch::ScalarType type, bool gradients) {
   const auto random = [&](int64_t rows, int64_t heads) {
     return torch::randn({s.batch, rows, heads, s.head_dim}).to(type);
@@ -92,7 +93,7 @@ AttentionInput make_input(const AttentionShape& s, torch::ScalarType type, bool 
   return input;
 }
 
-/// Keys and values moved into a cache, as decoding finds them.
+/// Moves keys and values into a KV cache, as in decoding.
 AttentionInput as_cached(AttentionInput input) {
   LayerConfig layer;
   layer.heads = input.q_BTHD.size(2);
@@ -103,7 +104,7 @@ AttentionInput as_cached(AttentionInput input) {
   return input;
 }
 
-/// What a user of LibTorch would call: its causal flag where that is right, else a mask.
+/// Calls SDPA as a user of LibTorch would: with the causal flag where it applies, else with a mask.
 torch::Tensor call_sdpa(const AttentionInput& input, const std::optional<torch::Tensor>& mask, bool causal) {
   const bool grouped = input.kv.k_BGSD.size(1) != input.q_BTHD.size(2);
   return at::scaled_dot_product_attention(input.q_BTHD.transpose(1, 2), input.kv.k_BGSD, input.kv.v_BGSE, mask, 0.0,
@@ -161,13 +162,13 @@ AttentionTiming bench_decode(const AttentionShape& shape, const AttentionBench& 
   const int64_t call_bytes =
       2 * shape.batch * shape.kv_heads * shape.keys * shape.head_dim * static_cast<int64_t>(c10::elementSize(type));
   std::vector<AttentionInput> inputs;
-  constexpr size_t kMostInputs = 4096;  // a few keys a call never leave the cache, however many calls there are
+  constexpr size_t kMostInputs = 4096;  // limits tiny calls, whose few keys stay in the CPU cache anyway
   for (int64_t bytes = 0; (bytes < bench.decode_bytes || inputs.size() < 2) && inputs.size() < kMostInputs;
        bytes += call_bytes)
     inputs.push_back(as_cached(make_input(shape, type, false)));
   const auto mask = needs_mask(shape) ? visible_keys(inputs[0]) : std::optional<torch::Tensor>();
   const bool causal = !mask && shape.tokens > 1;
-  // A round is one pass over all of them, so that every call finds its keys and values in memory alone.
+  // A round is one pass over all inputs, so every call reads its keys and values from memory, not from a cache.
   const auto ours = [&] {
     for (const auto& input : inputs) attend(input);
   };

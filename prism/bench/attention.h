@@ -1,4 +1,4 @@
-// The speed of attend() against LibTorch's scaled_dot_product_attention, shape by shape, in one process.
+// Compares the speed of attend() and LibTorch's scaled_dot_product_attention for a shape, in one process.
 #pragma once
 
 #include <cstdint>
@@ -59,19 +59,20 @@ struct AttentionBench {
   std::string dtype = "bf16", pass = "forward";  ///< forward, forward_backward or decode
   int64_t rounds = 5;
   int threads = 1;
-  int64_t decode_bytes = int64_t{1} << 30;  ///< of distinct keys and values that decoding cycles through
+  int64_t decode_bytes = int64_t{1} << 30;  ///< bytes of distinct keys and values that decoding cycles through
 };
 
-/// The shape with what it leaves open filled in.
-/// @throws InputError for a shape or name that makes no sense, or tensors that exceed the memory.
+/// The shape with its defaults filled in.
+/// @throws InputError for invalid shapes or names, and for tensors that exceed the memory.
 AttentionShape check_attention_bench(const AttentionShape& shape, const AttentionBench& bench);
 
-/// Causal attention of one shape.
+/// Times causal attention of one shape.
 ///
-/// forward, forward_backward: the share is that of the CPU's products, 4 D FLOPs for each pair of a query and a key
-/// that it sees, 14 D with the backward pass. decode: keys and values lie in a cache, each call reads others, so that
-/// none is near; a plain loop over the same memory takes its turn too, and what it takes is the limit.
-/// @throws as check_attention_bench.
+/// forward, forward_backward: peak_share is the share of the CPU's matrix-product peak, at 4 D FLOPs per visible pair
+/// of query and key (14 D with the backward pass). decode: keys and values are in a KV cache and each call reads
+/// different ones, so that they come from memory and not from CPU caches. A plain loop that reads the same memory is
+/// timed in turn and is the limit for peak_share.
+/// @throws InputError as check_attention_bench().
 AttentionTiming bench_attention(const AttentionShape& shape, const AttentionBench& bench);
 
 }  // namespace prism

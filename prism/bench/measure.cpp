@@ -23,7 +23,7 @@ double milliseconds(const std::function<void()>& call) {
   return timer.seconds() * 1e3;
 }
 
-/// A line of /proc/self/status, which counts in KiB; 0 without it.
+/// A value of /proc/self/status, converted from KiB to bytes; 0 if it is missing.
 int64_t status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -55,7 +55,7 @@ std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& ca
 }
 
 MemoryPeak::MemoryPeak() : before_(0) {
-  // Memory that was freed would be taken again without a trace; the system forgets the peak so far (man 5 proc).
+  // Returns freed memory to the system, since reusing it would not show, and resets the recorded peak (man 5 proc).
   ::malloc_trim(0);
   std::ofstream("/proc/self/clear_refs") << 5;
   before_ = status_bytes("VmRSS:");
@@ -85,7 +85,7 @@ double read_bandwidth(int threads) {
     sum += read_through(memory.data(), kBytes, threads);
     best = std::max(best, static_cast<double>(kBytes) / timer.seconds());
   }
-  return sum == uint64_t{kPasses} * kWords ? best : 0;  // the sum is used, so that it is computed
+  return sum == uint64_t{kPasses} * kWords ? best : 0;  // uses the sum, so that the loop is not optimised away
 }
 
 torch::ScalarType find_bench_dtype(const std::string& name) {

@@ -1,4 +1,4 @@
-// Programs that take turns, so that whatever slows the machine slows both.
+// Timing of calls that take turns, so that whatever slows the machine affects all of them.
 #pragma once
 
 #include <torch/types.h>
@@ -10,42 +10,42 @@
 
 namespace prism {
 
-/// Milliseconds of one call.
+/// Median milliseconds per call.
 struct Medians {
   double prism_ms = 0, peer_ms = 0, limit_ms = 0;
   double ratio() const { return peer_ms / prism_ms; }
 };
 
-/// Calls all once without counting, then in turn `rounds` times each. @return each one's median, in milliseconds.
+/// Runs every call once to warm up, then all in turn for `rounds` rounds. @return the median of each, in milliseconds.
 std::vector<double> medians_in_turn(const std::vector<std::function<void()>>& calls, int64_t rounds);
 
-/// Calls all once without counting, then in turn `rounds` times each, and takes the medians.
-/// @param peer   may be empty: its median is 0 then.
-/// @param limit  what no program of that task could do without; may be empty.
+/// medians_in_turn() for prism, a peer and a limit.
+/// @param peer   may be empty; its median is then 0.
+/// @param limit  the minimum work of the task for any program; may be empty.
 Medians take_turns(const std::function<void()>& prism, const std::function<void()>& peer, int64_t rounds,
                    const std::function<void()>& limit = {});
 
-/// How much more resident memory the process took at its peak than when this was made.
+/// Measures the growth of resident memory at its peak since construction.
 class MemoryPeak {
  public:
   MemoryPeak();
-  /// 0 where the system does not say.
+  /// 0 if the system does not report it.
   int64_t extra_bytes() const;
 
  private:
   int64_t before_;
 };
 
-/// Reads memory from end to end on `threads` threads, each its part. @return the sum of its whole 64-bit words.
+/// Reads all of a memory range, split over `threads` threads. @return the sum of its whole 64-bit words.
 uint64_t read_through(const void* memory, int64_t bytes, int threads);
 
-/// Bytes a second that `threads` threads read from memory that no cache holds; the best of a few passes.
+/// Bytes per second that `threads` threads read from uncached memory; the best of a few passes.
 double read_bandwidth(int threads);
 
-/// "bf16" or "f32". @throws InputError naming them.
+/// The dtype of "bf16" or "f32". @throws InputError for another name.
 torch::ScalarType find_bench_dtype(const std::string& name);
 
-/// Of what the CPU can compute in products of that type on that many threads (kernels/peak.h).
+/// Share of the CPU's peak for matrix products of that dtype on that many threads (kernels/peak.h).
 double share_of_peak(double flops_per_second, int threads, torch::ScalarType type);
 
 }  // namespace prism

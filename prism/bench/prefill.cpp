@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kLongPrompt = 32768;
 
-/// One method's selector and what it keeps.
+/// One method's selector and the mask it selects.
 struct Candidate {
   std::unique_ptr<Selector> selector;
   BlockMask mask;
@@ -34,7 +34,7 @@ BlockMask choose(const Selector& selector, const SelectorInput& input) {
 
 Candidate make_candidate(const PrefillMethod& method, const PrefillCosts& costs, const SelectorInput& input) {
   Candidate candidate{find_selector(method.selector, method.settings, costs), {}, 0};
-  choose(*candidate.selector, input);  // what is made once, a thread's memory, is not counted
+  choose(*candidate.selector, input);  // warms up: one-time allocations, such as a thread's memory, are not counted
   const MemoryPeak peak;
   candidate.mask = choose(*candidate.selector, input);
   candidate.extra_bytes = peak.extra_bytes();
@@ -105,7 +105,7 @@ void check_prefill_bench(const PrefillBench& bench) {
   check_synthetic_mix(bench.mix, bench.tokens);
   const double values = static_cast<double>(bench.tokens * bench.mix.head_dim) *
                         static_cast<double>(static_cast<int64_t>(bench.mix.heads.size()) + 2 * bench.mix.kv_heads);
-  // Tensors in the type and one of them in float32 while it is made, and the output.
+  // Tensors in the dtype, one of them in float32 while it is made, and the output.
   const double needed = 2 * values * static_cast<double>(c10::elementSize(find_bench_dtype(bench.dtype)));
   const auto total = static_cast<double>(total_memory_bytes());
   PRISM_CHECK(needed < total, "bench",

@@ -1,4 +1,5 @@
-// The speed of attention over a prompt, sparse by several selectors, dense, and LibTorch's, in turn in one process.
+// Compares the speed of attention over a prompt: sparse with several selectors, dense, and LibTorch's. All take turns
+// in one process.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct PrefillMethod {
   Json settings = Json::object();
 };
 
-/// "spectral", or "spectral:p=0.9,block_size=64". @throws InputError for others.
+/// Parses "spectral" or "spectral:p=0.9,block_size=64". @throws InputError for other forms or names.
 PrefillMethod parse_prefill_method(const std::string& text);
 
 struct PrefillBench {
@@ -25,14 +26,14 @@ struct PrefillBench {
   SyntheticMix mix;
   std::string mix_name = "noise";
   std::string dtype = "bf16";
-  PrefillCosts costs = {};  ///< what the selector `auto` decides by
+  PrefillCosts costs = {};  ///< used by the selector `auto`
   int64_t tokens = 8192;
-  int64_t rounds = 0;           ///< turns of each; 0: 15, or 3 from 32k tokens on
-  int64_t sdpa_tokens = 16384;  ///< LibTorch's attention takes its turn in prompts of up to so many tokens
-  int64_t recall_rows = 8;      ///< of each head, whose exact attention is computed; 0: no recall
+  int64_t rounds = 0;           ///< rounds; 0: 15, or 3 from 32k tokens on
+  int64_t sdpa_tokens = 16384;  ///< LibTorch's attention is timed for prompts up to this length
+  int64_t recall_rows = 8;      ///< rows per head with exact attention, for the recall; 0: none
 };
 
-/// What is kept of one head.
+/// What a selector keeps of one head.
 struct PrefillHead {
   double density = 1, recall = 0, oracle_density = 0;
   template <class Visitor>
@@ -81,13 +82,13 @@ struct PrefillTiming {
   }
 };
 
-/// @throws InputError for names, settings and sizes that do not exist or make no sense, before anything is measured.
+/// Checks the options before anything is measured. @throws InputError for unknown names and invalid settings or sizes.
 void check_prefill_bench(const PrefillBench& bench);
 
 /// The shapes whose costs bench_prefill() looks up.
 std::vector<PrefillShape> cost_shapes(const PrefillBench& bench);
 
-/// Causal attention over a prompt of one sequence: one row a method. Tensors are those of make_synthetic_heads().
+/// Times causal attention over a prompt of one sequence; one row per method. Inputs come from make_synthetic_heads().
 std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench);
 
 }  // namespace prism

@@ -35,24 +35,25 @@ namespace fs = std::filesystem;
 constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 1024, kLong = 4096;
 constexpr const char* kFileName = "prefill_cost.json";
 constexpr int kLeastRounds = 5, kMostRounds = 25;
-/// One more where what is measured, or the kernels, have changed: then all is measured again.
+/// Increase when the measurement or the kernels change; all costs are then measured again.
 constexpr int kVersion = 3;
 
-/// The fastest rounds of a call.
+/// The fastest time of a call.
 struct Fastest {
   double seconds = std::numeric_limits<double>::infinity();
-  int times = 0;  ///< that it was met, but for a twentieth
+  int times = 0;  ///< rounds within 5% of it
 
   void add(double found) {
     times = found < 0.95 * seconds ? 1 : times + static_cast<int>(found <= 1.05 * seconds);
     seconds = std::min(seconds, found);
   }
-  /// A single fast round may be of another clock rate, and all of a busy machine's may be slow.
+  /// A single fast round may come from a higher clock rate, and on a busy machine all rounds may be slow.
   bool is_sure() const { return times >= 3; }
 };
 
-/// Calls take turns, so that what else the machine does meets all alike, until all are sure or a second or two is over.
-/// @throws FailedError if a stop signal comes.
+/// Calls take turns, so that other work on the machine affects all alike. Ends when all times are sure, or after
+/// kMostRounds rounds, a second or two.
+/// @throws FailedError if a stop signal arrives.
 std::vector<Fastest> fastest_in_turn(const std::vector<std::function<void()>>& calls) {
   for (const auto& call : calls) call();
   std::vector<Fastest> fastest(calls.size());
@@ -69,8 +70,8 @@ std::vector<Fastest> fastest_in_turn(const std::vector<std::function<void()>>& c
   return fastest;
 }
 
-/// a and b of  x a + y b = seconds,  given twice, the larger last; where noise would make one negative, what the larger
-/// says alone.
+/// Solves  x a + y b = seconds  for a and b, from two measurements, the larger last. If noise makes one of them
+/// negative, a comes from the larger measurement alone and b is 0.
 std::array<double, 2> solve(std::array<double, 2> x, std::array<double, 2> y, std::array<double, 2> seconds) {
   const double b = (x[0] * seconds[1] - x[1] * seconds[0]) / (x[0] * y[1] - x[1] * y[0]);
   const double a = (seconds[1] - y[1] * b) / x[1];
@@ -103,7 +104,7 @@ std::string cost_key(const PrefillShape& shape) {
                      c10::toString(shape.type));
 }
 
-/// Whether these can be seconds.
+/// Returns true if all costs are finite and non-negative, and positive where they must be.
 bool makes_sense(const PrefillCost& cost) {
   const auto is_cost = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
   return is_cost(cost.dense_pair) && is_cost(cost.dense_row) && cost.dense_pair > 0 && is_cost(cost.sparse_pair) &&
@@ -111,7 +112,7 @@ bool makes_sense(const PrefillCost& cost) {
          is_cost(cost.select_pair) && cost.sparse_pair > 0 && cost.select_call > 0;
 }
 
-/// All that is kept; an empty object where there is nothing, or nothing that can be read.
+/// All kept costs; an empty object if there are none or the file cannot be read.
 Json read_kept() {
   const auto folder = prefill_cost_folder();
   try {
@@ -121,12 +122,12 @@ Json read_kept() {
       if (costs.is_object()) return costs;
     }
   } catch (const Error&) {
-    // Damaged: measured again.
+    // A damaged file counts as empty, so its costs are measured again.
   }
   return Json::object();
 }
 
-/// @return why the file cannot be written, or "".
+/// @return the reason why the file cannot be written, or "".
 std::string write_kept(const Json& costs) {
   const auto folder = prefill_cost_folder();
   if (!folder) return "found none of PRISM_CACHE, XDG_CACHE_HOME and HOME in the environment";
@@ -139,7 +140,7 @@ std::string write_kept(const Json& costs) {
   return "";
 }
 
-/// One of the kept costs; absent where it is not there, damaged or of another version.
+/// One of the kept costs; std::nullopt if it is missing, damaged or of another version.
 std::optional<PrefillCost> cost_in(const Json& costs, const std::string& key) {
   const auto found = costs.find(key);
   if (found == costs.end()) return std::nullopt;
@@ -147,14 +148,14 @@ std::optional<PrefillCost> cost_in(const Json& costs, const std::string& key) {
     const auto cost = fields_from_json<PrefillCost>(*found, kFileName);
     if (found->size() == fields_to_json(cost).size() && makes_sense(cost)) return cost;
   } catch (const Error&) {
-    // of other fields
+    // has other fields
   }
   return std::nullopt;
 }
 
-/// Keeps a cost, unless another process did so since it was looked for: then that one's counts.
-/// @param note  set where it cannot be kept.
-/// @return what to decide by.
+/// Keeps a cost. If another process has kept one since the lookup, that one is used instead.
+/// @param note  set if the cost cannot be kept.
+/// @return the cost to use.
 PrefillCost keep(const PrefillShape& shape, const PrefillCost& measured, std::string& note) {
   Json costs = read_kept();
   const std::string key = cost_key(shape);
@@ -162,8 +163,8 @@ PrefillCost keep(const PrefillShape& shape, const PrefillCost& measured, std::st
   costs[key] = fields_to_json(measured);
   const std::string reason = write_kept(costs);
   if (!reason.empty())
-    note = fmt::format("auto: the measured costs cannot be kept ({}), so that the next run may keep other blocks.",
-                       reason);
+    note =
+        fmt::format("auto: the measured costs cannot be kept ({}), so the next run may select other blocks.", reason);
   return measured;
 }
 
@@ -190,7 +191,7 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
     rows[i] = static_cast<double>(kHeads * of_head.rows());
     tokens[i] = static_cast<double>((kHeads + kKvHeads) * of_head.keys);
     pooled[i] = static_cast<double>(kHeads * of_head.visible_blocks());
-    // What a row costs shows where few pairs are kept.
+    // The cost of a row shows only when few pairs are kept.
     const auto random = make_random_selector({.share = i == 0 ? 0.1 : 0.999, .blocks = blocks});
     AttentionInput masked = noise.attention;
     masked.block_mask = random->select(noise.input, *random->make_state(noise.input));
@@ -199,7 +200,7 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
                  {[noise] { attend(noise.attention); }, [masked] { attend(masked); }, selection_of(noise)});
   }
   const auto fastest = fastest_in_turn(calls);
-  // One token is never dearer than many: what says so was disturbed.
+  // One token never costs more than many; a measurement that says so was disturbed.
   cost.select_call = std::min(fastest[0].seconds, fastest[3].seconds);
   for (const size_t i : {0, 1}) {
     dense[i] = fastest[3 * i + 1].seconds;
@@ -208,7 +209,7 @@ PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   }
   std::tie(cost.dense_pair, cost.dense_row) = std::tuple_cat(solve(pairs, rows, dense));
   std::tie(cost.sparse_pair, cost.sparse_row) = std::tuple_cat(solve(kept, rows, sparse));
-  // The same products and rows: what is measured below that is noise.
+  // Sparse attention computes the same products and rows, so a lower measurement is noise.
   cost.sparse_pair = std::max(cost.sparse_pair, cost.dense_pair);
   cost.sparse_row = std::max(cost.sparse_row, cost.dense_row);
   std::tie(cost.select_token, cost.select_pair) = std::tuple_cat(solve(tokens, pooled, select));

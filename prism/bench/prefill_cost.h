@@ -1,5 +1,5 @@
-// What sparse attention costs on this machine: measured once, kept in a file, so that `auto` decides alike in every
-// run.
+// Calibration of sparse attention on this machine. It is measured once and kept in a file, so that `auto` makes the
+// same choice in every run.
 //
 //   const MachineCosts machine = machine_prefill_costs({{.type = torch::kBFloat16, .head_dim = 128}});
 //   const auto selector = find_selector("auto", settings, machine.costs);
@@ -15,23 +15,23 @@
 
 namespace prism {
 
-/// Measures with prompts of noise, 1,024 and 4,096 tokens long: the fastest of several rounds each, because other
-/// work on the machine only ever adds. A second or two.
+/// Measures with prompts of noise, 1,024 and 4,096 tokens long. Takes the fastest of several rounds, because other work
+/// on the machine only adds time. Takes a second or two.
 PrefillCost measure_prefill_cost(const PrefillShape& shape);
 
 struct MachineCosts {
   PrefillCosts costs;
-  std::string note;  ///< a sentence where what was measured could not be kept, else ""
+  std::string note;  ///< a sentence for the user if the costs could not be kept, else ""
 };
 
-/// For each shape, what is kept on this machine for as many threads and this instruction set; else what `measure` says
-/// now, which is then kept in prefill_cost_folder(). A file that is damaged is replaced. Shapes that prism's attention
-/// does not serve, so that no blocks could be left out, are left out here too.
+/// The costs of each shape: kept ones for this CPU, thread count and instruction set if there are any. Otherwise calls
+/// `measure` and keeps the result in prefill_cost_folder(). A damaged file is replaced. Skips shapes that prism's flash
+/// kernels do not serve, because those cannot leave out blocks.
 MachineCosts machine_prefill_costs(
     const std::vector<PrefillShape>& shapes,
     const std::function<PrefillCost(const PrefillShape&)>& measure = measure_prefill_cost);
 
-/// PRISM_CACHE, else prism in XDG_CACHE_HOME or in ~/.cache; none without a home.
+/// PRISM_CACHE, or else prism in XDG_CACHE_HOME or in ~/.cache; std::nullopt if none of these is set.
 std::optional<std::filesystem::path> prefill_cost_folder();
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// How fast the arms of a sweep train, measured when nothing else runs: each one's steps in turn with the baseline's.
+// Times the training steps of a sweep's arms when nothing else runs, each arm in turn with the baseline.
 //
 //   for (const auto& [arm, timing] : time_arms(sweep, {.steps = 8, .threads = 2})) ...
 #pragma once
@@ -13,16 +13,16 @@
 namespace prism {
 
 struct ArmTimingOptions {
-  int64_t steps = 8;  ///< of each arm that count
+  int64_t steps = 8;  ///< counted steps of each arm
   int threads = 1;
 };
 
-/// The timing of each arm, in the order of the sweep, by name.
+/// The timing of each arm by name, in the order of the sweep.
 ///
-/// An arm's ratio is that of medians of steps that took turns with the baseline's (bench_training()); its rate is that
-/// ratio times the baseline's rate, the median over all its turns. So what else the machine does changes both alike;
-/// the baseline's own ratio, to itself, shows what is left of it. Stops at a signal: arms that were not measured by
-/// then are left out.
+/// An arm's ratio compares the median speed of its steps with the baseline's, whose steps take turns with it
+/// (bench_training()). Its rate is that ratio times the baseline's rate, the median over all comparisons. Other work on
+/// the machine thus affects both alike. The baseline is also timed against itself, which shows the remaining noise.
+/// Stops at a signal; arms not measured by then are left out.
 std::vector<std::pair<std::string, RunTiming>> time_arms(const Sweep& sweep, const ArmTimingOptions& options);
 
 }  // namespace prism

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <unordered_set>
 
-// Needs the containers above, and includes them not.
+// Needs the containers above but does not include them.
 #include <torch/csrc/autograd/profiler_kineto.h>
 
 #include "prism/bench/measure.h"
@@ -30,7 +30,7 @@ namespace prism {
 namespace {
 
 constexpr const char *kLibTorch = "libtorch", *kNoPeer = "none";
-constexpr int64_t kUncounted = 2;  ///< steps before a profile: they fault memory in and fill caches
+constexpr int64_t kUncounted = 2;  ///< steps before profiling, which allocate memory and fill caches
 
 struct CaseRow {
   int64_t vocab_size, d_model;
@@ -83,8 +83,8 @@ std::function<void()> make_peer(const TrainingCase& measured, const TrainingBenc
   };
 }
 
-/// Adds up the time of each event without that of the events inside it, under the name of the nearest operation of
-/// prism's around it, else under its own.
+/// Sums the own time of each event, without nested events. An event inside an operation of prism counts towards that
+/// operation, any other under its own name.
 std::map<std::string, OperationTime> own_times(const torch::autograd::profiler::ProfilerResult& result) {
   struct Event {
     std::string name;
@@ -141,8 +141,8 @@ TrainingCase training_case_of(const Recipe& recipe) {
   if (found.model.vocab_size == 0) {
     const auto info = read_dataset_info(recipe.data.folder);
     PRISM_CHECK(info, "bench",
-                "expected a vocabulary size; found none in {}, nor data.json in {}; set model.vocab_size.", recipe.name,
-                recipe.data.folder);
+                "expected a vocabulary size; found none in {} and no data.json in {}; set model.vocab_size.",
+                recipe.name, recipe.data.folder);
     found.model.vocab_size = info->vocab_size;
   }
   complete(found.model);
@@ -189,7 +189,7 @@ TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench&
 
 std::vector<OperationTime> profile_training(const TrainingCase& measured, const TrainingBench& bench) {
   namespace profiler = torch::autograd::profiler;
-  ::setenv("KINETO_LOG_LEVEL", "99", 0);  // else it complains of GPUs that nobody asked for
+  ::setenv("KINETO_LOG_LEVEL", "99", 0);  // otherwise Kineto warns about missing GPUs
   torch::manual_seed(0);
   Workload work(measured, find_bench_dtype(bench.dtype));
   for (int64_t step = 0; step < kUncounted; ++step) work.step();

@@ -1,4 +1,4 @@
-// The speed of training steps of one model, and where their time goes.
+// Times training steps of one model, and profiles their operations.
 #pragma once
 
 #include <cstdint>
@@ -11,36 +11,37 @@
 
 namespace prism {
 
-/// A model, a batch and what turns gradients into steps.
+/// A model, a batch and an optimizer.
 struct TrainingCase {
   std::string name;
   ModelConfig model;  ///< complete
-  int64_t rows = 1;   ///< sequences of `model.context` tokens a step
+  int64_t rows = 1;   ///< sequences of `model.context` tokens per step
   OptimizerOptions optimizer = {};
-  bool recompute = false;  ///< activations, in the backward pass
+  bool recompute = false;  ///< recompute activations in the backward pass
 };
 
-/// tiny, small, small-prism and 357m-2layers, the cases of benchmarks/peers/train_gpt.py; or a recipe's file.
-/// @throws InputError for another name, or a recipe that no training can use.
+/// The case of that name: tiny, small, small-prism or 357m-2layers (as in benchmarks/peers/train_gpt.py), or a recipe
+/// file.
+/// @throws InputError for another name, or a recipe that cannot be trained.
 TrainingCase find_training_case(const std::string& name);
-/// One forward pass of a recipe's step. A vocabulary size of 0 is that of its data.
-/// @throws InputError for a recipe that no training can use.
+/// The case of a recipe, with one batch of a step. A vocabulary size of 0 means that of its data.
+/// @throws InputError for a recipe that cannot be trained.
 TrainingCase training_case_of(const Recipe& recipe);
 
-/// What a case takes turns with.
+/// What a case is compared with.
 struct TrainingPeer {
-  std::string name = "libtorch";           ///< the same model on LibTorch's operations; none: nothing
-  std::optional<TrainingCase> other = {};  ///< another case instead, of this name
-  std::string dtype = {};                  ///< of its matrix products; empty: as the case it takes turns with
+  std::string name = "libtorch";           ///< libtorch: the same model on LibTorch's operations; none: no peer
+  std::optional<TrainingCase> other = {};  ///< another case instead; `name` is its name
+  std::string dtype = {};                  ///< dtype of its matrix products; empty: as the measured case
 };
 
-/// libtorch, none, or a case. @throws InputError as find_training_case().
+/// The peer of that name: libtorch, none, or a case. @throws InputError as find_training_case().
 TrainingPeer find_training_peer(const std::string& name);
 
 struct TrainingBench {
-  std::string dtype = "bf16";  ///< of matrix products
+  std::string dtype = "bf16";  ///< dtype of matrix products
   TrainingPeer peer = {};
-  int64_t steps = 8;  ///< counted; two more come before them
+  int64_t steps = 8;  ///< counted steps, after two warm-up steps
   int threads = 1;
 };
 
@@ -72,18 +73,18 @@ struct TrainingTiming {
   }
 };
 
-/// Steps on random tokens, each one in turn with one of the peer.
+/// Times steps on random tokens, in turn with steps of the peer.
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench);
 
-/// What one kind of operation takes in a step.
+/// The time of one kind of operation in a step.
 struct OperationTime {
   std::string operation;
   int64_t calls = 0;
-  double ms = 0;  ///< of its own, without operations inside it
+  double ms = 0;  ///< own time, without nested operations
 };
 
-/// The operations of a step, the mean over `steps`, the longest first: prism's own by name, and those of LibTorch that
-/// are not part of one.
+/// The operations of a step, averaged over `steps`, the longest first. LibTorch's operations inside one of prism's
+/// count towards that one; all others are listed by name.
 std::vector<OperationTime> profile_training(const TrainingCase& measured, const TrainingBench& bench);
 
 }  // namespace prism

@@ -1,5 +1,5 @@
-// config.json. Models with identical layers that transformers has are written with its names, as Llama or Qwen3, which
-// is Llama with norms of queries and keys. All others are written as the visitors have them: format 2.
+// Reads and writes config.json. Models with identical layers that transformers supports are written as Llama or, with
+// norms of queries and keys, as Qwen3. All others are written field by field through visit(), which is format 2.
 #include "prism/checkpoint/config_json.h"
 
 #include "prism/attention/layer_list.h"
@@ -10,9 +10,9 @@ namespace prism {
 namespace {
 
 constexpr const char* kFingerprint = "tokenizer_fingerprint";
-constexpr const char* kInitialisation = "initialisation";  ///< a field of ours beside Llama's
+constexpr const char* kInitialisation = "initialisation";  ///< our addition to Llama's fields
 
-/// config.json of every other model, format 2.
+/// The config.json of all other models, format 2.
 struct PrismFile {
   std::vector<std::string> architectures = {"PrismForCausalLM"};
   std::string model_type = "prism";
@@ -46,8 +46,8 @@ Json scaling_to_json(const RotaryConfig& rotary) {
   return json;
 }
 
-/// What the config.json of a Llama or Qwen3 keeps of a layer: the fields that transformers has names for. All others
-/// have their defaults, which are Llama's: swiglu, RMSNorm, a projection after the heads.
+/// The layer reduced to the fields that a Llama or Qwen3 config.json can hold. All others have their defaults, which
+/// are Llama's: swiglu, RMSNorm, an output projection.
 LayerConfig llama_part(const LayerConfig& layer) {
   LayerConfig llama;
   llama.heads = layer.heads;
@@ -65,7 +65,7 @@ LayerConfig llama_part(const LayerConfig& layer) {
   return llama;
 }
 
-/// The same of a model.
+/// The same for a model.
 ModelConfig llama_part(const ModelConfig& config) {
   ModelConfig llama;
   llama.vocab_size = config.vocab_size;
@@ -116,7 +116,7 @@ Json llama_to_json(const ModelConfig& config, const LayerConfig& layer, const Pr
   return json;
 }
 
-/// Reads typed members and says which is missing or of the wrong type.
+/// Reads typed members. Errors name the member that is missing or of the wrong type.
 class MemberReader {
  public:
   MemberReader(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
@@ -139,12 +139,12 @@ class MemberReader {
     return has(name) ? get<T>(name) : otherwise;
   }
 
-  /// A member that prism supports with one value only.
+  /// Checks a member of which prism supports a single value.
   template <class T>
   void expect(const char* name, T only) const {
     const T found = get<T>(name, only);
     PRISM_CHECK(found == only, "config.json",
-                "{}: expected {} = {}; found {}; prism has no other yet; choose a model without it.", source_, name,
+                "{}: expected {} = {}; found {}; prism supports no other yet; choose another model.", source_, name,
                 only, found);
   }
 
@@ -158,7 +158,7 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   all.expect("partial_rotary_factor", 1.0);
   RotaryConfig rotary;
   rotary.base = all.get<double>("rope_theta", rotary.base);
-  // transformers 5 nests the base with the scaling, 4 keeps them apart; a scaling that was added by hand wins.
+  // transformers 5 nests the base with the scaling, version 4 keeps them apart. A rope_scaling added by hand wins.
   const char* nested = all.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
   for (const char* name : {"rope_parameters", nested})
     if (all.has(name)) rotary.base = MemberReader(json[name], source).get<double>("rope_theta", rotary.base);
@@ -167,10 +167,10 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   members.expect("partial_rotary_factor", 1.0);
   const auto type = members.get<std::string>("rope_type", members.get<std::string>("type", "default"));
   if (type == "default") return rotary;
-  PRISM_CHECK(
-      type == "linear" || type == "yarn", "config.json",
-      "{}: expected rope_type default, linear or yarn; found \"{}\"; prism has no other yet; choose another model.",
-      source, type);
+  PRISM_CHECK(type == "linear" || type == "yarn", "config.json",
+              "{}: expected rope_type default, linear or yarn; found \"{}\"; prism supports no other yet; choose "
+              "another model.",
+              source, type);
   rotary.scaling = type;
   const int64_t context = all.get<int64_t>("max_position_embeddings", 0);
   rotary.original_context = type == "yarn" ? members.get<int64_t>("original_max_position_embeddings", context) : 0;
@@ -183,7 +183,7 @@ RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   rotary.beta_fast = members.get<double>("beta_fast", rotary.beta_fast);
   rotary.beta_slow = members.get<double>("beta_slow", rotary.beta_slow);
   rotary.attention_factor = members.get<double>("attention_factor", 0);
-  // Corrections of the attention factor that are not the paper's.
+  // Corrections of the attention factor that the paper does not have.
   for (const char* name : {"mscale", "mscale_all_dim"}) members.expect(name, 0.0);
   members.expect("truncate", true);
   return rotary;
@@ -212,7 +212,7 @@ ModelConfig llama_sizes_from_json(const MemberReader& members) {
   config.d_model = members.get<int64_t>("hidden_size");
   config.context = members.get<int64_t>("max_position_embeddings");
   config.tied = members.get<bool>("tie_word_embeddings", false);
-  config.norm_eps = members.get<double>("rms_norm_eps", 1e-6);  // what transformers takes for a Llama without it
+  config.norm_eps = members.get<double>("rms_norm_eps", 1e-6);  // transformers' default for Llama
   config.init_std = members.get<double>("initializer_range", config.init_std);
   config.base_heads = members.get<int64_t>("base_heads", 0);
   config.allow_any = members.get<bool>("allow_any", false);
@@ -237,8 +237,8 @@ ModelConfig llama_from_json(const Json& json, const std::string& source, const s
   return config;
 }
 
-// Format 1, which prism wrote until format 2 and only reads: `per_layer_config` in transformers' names, and names of
-// ours for the fields of a layer that there were then. New fields belong to format 2 alone.
+// Format 1, which prism still reads but no longer writes: `per_layer_config` with transformers' names, and our own
+// names for the layer fields that existed then. New fields belong to format 2 only.
 
 LayerConfig format_1_layer_from_json(const Json& json, const std::string& source) {
   const MemberReader members(json, source);
@@ -249,7 +249,7 @@ LayerConfig format_1_layer_from_json(const Json& json, const std::string& source
   layer.output_projection = members.get<bool>("output_projection", true);
   const auto activation = members.get<std::string>("hidden_act", "silu");
   PRISM_CHECK(activation == "silu" || activation == "relu", "config.json",
-              "{}: expected hidden_act silu or relu; found \"{}\"; prism has no other yet; choose a model without it.",
+              "{}: expected hidden_act silu or relu; found \"{}\"; prism supports no other yet; choose another model.",
               source, activation);
   if (activation == "silu") return layer;
   layer.ffn.kind = activation;
@@ -266,7 +266,7 @@ ModelConfig format_1_from_json(const Json& json, const std::string& source) {
   const auto layers = layer_count(members, source);
   const Json per_layer = members.get<Json>("per_layer_config", Json::object());
   PRISM_CHECK(per_layer.size() == layers, "config.json",
-              "{}: expected per_layer_config with {} layers; found {}; correct either.", source, layers,
+              "{}: expected per_layer_config with {} layers; found {}; correct one of them.", source, layers,
               per_layer.size());
   for (size_t i = 0; i < layers; ++i) {
     const auto layer = per_layer.find(std::to_string(i));
@@ -289,7 +289,7 @@ ModelConfig prism_from_json(const Json& json, const std::string& source) {
   return config;
 }
 
-/// The fields of a complete config, without the shorthand, which is empty.
+/// The fields of a complete config without its empty shorthand.
 Json complete_to_json(const ModelConfig& config) {
   Json json = fields_to_json(config);
   const Json shorthand = fields_to_json(LayersShorthand());
@@ -315,7 +315,7 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   const auto type = MemberReader(json, source).get<std::string>("model_type");
   PRISM_CHECK(
       type == "llama" || type == "qwen3" || type == "prism", "config.json",
-      "{}: expected model_type llama, qwen3 or prism; found \"{}\"; prism has no other yet; choose another model.",
+      "{}: expected model_type llama, qwen3 or prism; found \"{}\"; prism supports no other yet; choose another model.",
       source, type);
   auto config = type == "prism" ? prism_from_json(json, source) : llama_from_json(json, source, type);
   try {
@@ -330,7 +330,7 @@ void check_tokenizer(const Json& json, const Tokenizer& tokenizer, const std::st
   const auto expected = MemberReader(json, source).get<std::string>(kFingerprint, tokenizer.fingerprint_text());
   PRISM_CHECK(
       tokenizer.fingerprint_text() == expected, "config.json",
-      "{}: expected the tokenizer of this model, {}; found {}; this one belongs to another model; restore that one.",
+      "{}: expected the tokenizer of this model, {}; found {}, which belongs to another model; restore the right one.",
       source, expected, tokenizer.fingerprint_text());
 }
 

@@ -9,12 +9,12 @@
 
 namespace prism {
 
-/// The config.json of a model: Llama's or Qwen3's where the layers are equal and have nothing else, else `model_type`
-/// "prism" with all fields of the ModelConfig in `model`.
-/// @param tokenizer  the model's own, whose end-of-text id and fingerprint are written; may be null.
+/// The config.json of a model. If all layers are equal and use only what Llama or Qwen3 has, it is a Llama or Qwen3
+/// config; otherwise `model_type` is "prism" and `model` holds all fields of the ModelConfig.
+/// @param tokenizer  the model's tokenizer, whose end-of-text id and fingerprint are written; may be null.
 Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer);
 
-/// The config that a config.json describes, complete. @throws InputError naming what is missing or not supported.
+/// The complete ModelConfig of a config.json. @throws InputError for missing or unsupported fields.
 ModelConfig config_from_json(const Json& json, const std::string& source);
 
 /// @throws InputError if `json` names the fingerprint of another tokenizer.

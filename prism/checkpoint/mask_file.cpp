@@ -46,8 +46,7 @@ BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const
   if (!reader.contains(kMask)) {
     auto lists = read_lists(reader, keys);
     PRISM_CHECK(!sizes || (sizes->queries() == lists.query_block_size && sizes->keys() == lists.key_block_size),
-                "block_mask",
-                "expected the sizes of blocks that {} names itself, {} and {}; found {} and {}; leave them out.",
+                "block_mask", "expected the block sizes stored in {}, {} and {}; found {} and {}; leave them out.",
                 path.string(), lists.query_block_size, lists.key_block_size, sizes->queries(), sizes->keys());
     return lists;
   }
@@ -58,7 +57,7 @@ BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const
               "expected {} of uint8 or bool; found {} in {}; convert it.", kMask, mask.dtype().name(), path.string());
   const int64_t columns = blocks_over(keys, blocks.keys());
   PRISM_CHECK(mask.dim() == 4 && mask.size(3) == columns, "block_mask",
-              "expected {} [B, H, query blocks, {}], {} keys in blocks of {}; found {} in {}; name the blocks' sizes.",
+              "expected {} [B, H, query blocks, {}] for {} keys in blocks of {}; found {} in {}; give its block sizes.",
               kMask, columns, keys, blocks.keys(), c10::str(mask.sizes()), path.string());
   return make_block_mask(mask, blocks.queries(), blocks.keys());
 }

@@ -1,4 +1,4 @@
-// Block masks in safetensors files: as lists, small, or as booleans, what other programs have.
+// Block masks in safetensors files: as compact lists, or as boolean tensors for exchange with other programs.
 #pragma once
 
 #include <filesystem>
@@ -9,14 +9,14 @@
 
 namespace prism {
 
-/// counts int32 [B, H, M], indices int32 [B, H, M, N] and block_sizes int64 [2], of queries and keys. Atomic.
+/// Writes counts int32 [B, H, M], indices int32 [B, H, M, N] and block_sizes int64 [2] (queries, keys). Atomic.
 void save_block_mask(const std::filesystem::path& path, const BlockMask& mask);
 
-/// What save_block_mask() wrote, or `mask` [B, H, M, N], uint8 or bool, as prism attend writes it.
+/// Reads a file of save_block_mask(), or one with `mask` [B, H, M, N], uint8 or bool, as prism attend writes it.
 ///
-/// @param keys   tokens that the mask's columns are blocks of.
-/// @param sizes  of a `mask`'s blocks, 128 if left out; lists have their own.
-/// @throws InputError for files that hold neither, block sizes that no block has or that contradict the lists', and
+/// @param keys   number of keys that the mask's columns cover.
+/// @param sizes  block sizes of a `mask`, 128 if left out; lists store their own.
+/// @throws InputError for files that hold neither, invalid block sizes, block sizes that contradict the lists', and
 ///         blocks beyond the keys.
 BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const std::optional<BlockSizes>& sizes = {});
 

@@ -17,7 +17,7 @@ std::string pretty(const Json& json) {
   return to_text(json, 2) + "\n";
 }
 
-/// What transformers needs beside tokenizer.json to choose and call the tokenizer.
+/// tokenizer_config.json, which transformers needs to load tokenizer.json.
 Json tokenizer_config(const Tokenizer& tokenizer, const ModelConfig& config) {
   Json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                {"model_max_length", config.context},
@@ -82,8 +82,8 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
   if (fs::exists(model.folder / "tokenizer.json")) {
     model.tokenizer = Tokenizer::load(model.folder);
     PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, "model",
-                "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; this one belongs "
-                "to another model; restore that one.",
+                "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
+                "another model; restore the right one.",
                 model.folder.string(), model.decoder->config().vocab_size, model.tokenizer->vocab_size());
     const auto config_file = (model.folder / "config.json").string();
     check_tokenizer(read_json(config_file), *model.tokenizer, config_file);

@@ -2,7 +2,7 @@
 // generation_config.json. Every command that takes a model takes such a folder.
 //
 //   save_model("out", decoder, &tokenizer);
-//   ModelFolder model = load_model("runs/novels");        // a model folder, or a run: then its last checkpoint
+//   ModelFolder model = load_model("runs/novels");        // a model folder, or a run (its last checkpoint)
 //   auto hidden = model.decoder(tokens, ForwardContext{});
 #pragma once
 
@@ -16,12 +16,12 @@
 namespace prism {
 
 struct ModelFolder {
-  std::filesystem::path folder;  ///< where it was found
+  std::filesystem::path folder;  ///< the model folder that was read
   Decoder decoder{nullptr};
-  std::optional<Tokenizer> tokenizer;  ///< absent if the folder has none
+  std::optional<Tokenizer> tokenizer;  ///< std::nullopt if the folder has none
 };
 
-/// The model folder meant by a path: itself, or the last checkpoint of a run folder. @throws InputError if it is
+/// The model folder at a path: the path itself, or the last checkpoint if it is a run. @throws InputError if it is
 /// neither.
 std::filesystem::path find_model_folder(const std::filesystem::path& path);
 
@@ -29,20 +29,21 @@ std::filesystem::path find_model_folder(const std::filesystem::path& path);
 ModelConfig load_config(const std::filesystem::path& path);
 
 /// Reads a model. @param compute_type  dtype of matmuls.
-/// @throws InputError for missing or truncated files, tensors of another shape, a tokenizer larger than the embedding.
+/// @throws InputError for missing or truncated files, tensors of the wrong shape, a tokenizer larger than the
+///         embedding, or the tokenizer of another model.
 ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
 
-/// The file of a model folder's weights. @throws InputError if there is none, or there are several.
+/// The weights file of a model folder. @throws InputError if there is none, or if there are several.
 std::filesystem::path find_weights(const std::filesystem::path& folder);
 
-/// Copies the tensors of a model folder's model.safetensors into a model's weights. @throws InputError unless every
-/// tensor is there in the right shape.
+/// Copies the tensors of a model folder's model.safetensors into `weights`. @throws InputError if a tensor is missing
+/// or has the wrong shape.
 void load_weights(const std::vector<WeightEntry>& weights, const std::filesystem::path& folder);
 
-/// Writes model.safetensors into `folder`, which exists. Weights are written in their own dtype.
+/// Writes model.safetensors into the existing `folder`. Each weight keeps its dtype.
 void save_weights(const std::filesystem::path& folder, const std::vector<WeightEntry>& weights);
 
-/// Writes all files of a model folder into `folder`, which exists. Weights are written in their own dtype.
+/// Writes all files of a model folder into the existing `folder`. Each weight keeps its dtype.
 /// @param tokenizer  may be null.
 void save_model(const std::filesystem::path& folder, Decoder decoder, const Tokenizer* tokenizer);
 

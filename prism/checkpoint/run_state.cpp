@@ -30,7 +30,7 @@ std::string prefix_of(CheckpointKind kind) {
   throw InternalError("checkpoint", "a kind without a name");
 }
 
-/// The step of the checkpoint of that name; absent: it has none of this kind.
+/// The step of a checkpoint by its name; std::nullopt if the name is not of this kind.
 std::optional<int64_t> step_of(const std::string& name, CheckpointKind kind) {
   const std::string prefix = prefix_of(kind);
   int64_t step = 0;
@@ -43,7 +43,7 @@ bool is_temporary(const std::string& name) {
   return name.starts_with('.') && name.ends_with(".tmp");
 }
 
-/// Deletes a checkpoint so that a half-deleted one never carries its name.
+/// Renames a checkpoint before deleting it, so that a half-deleted one never has its name.
 void discard(const fs::path& checkpoint) {
   const fs::path away = checkpoint.parent_path() / fmt::format(".{}.discarded.tmp", checkpoint.filename().string());
   fs::remove_all(away);
@@ -51,8 +51,8 @@ void discard(const fs::path& checkpoint) {
   fs::remove_all(away);
 }
 
-/// Gives a whole checkpoint its name. One that has the name already keeps it until the moment in which they change
-/// places, where the file system can do that.
+/// Gives a complete checkpoint its name. An existing checkpoint of that name is exchanged atomically if the file system
+/// supports it.
 void publish(const fs::path& temporary, const fs::path& name) {
   if (fs::exists(name)) {
     if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, name.c_str(), RENAME_EXCHANGE) == 0) {
@@ -64,11 +64,13 @@ void publish(const fs::path& temporary, const fs::path& name) {
   std::error_code code;
   fs::rename(temporary, name, code);
   if (code)
-    throw FailedError("checkpoint", fmt::format("expected to name {}; found: {}; mend the folder and resume the run.",
-                                                name.string(), code.message()));
+    throw FailedError(
+        "checkpoint",
+        fmt::format("expected to rename a checkpoint to {}; found: {}; make the folder writable and resume the run.",
+                    name.string(), code.message()));
 }
 
-/// A state of format 1 as one of format 2.
+/// Converts a state of format 1 to format 2.
 void update_format(Json& json, const fs::path& file) {
   PRISM_CHECK(json.value("prism_format", Json()) == 1, "checkpoint",
               "{}: expected prism_format 1; found {}; restore the file.", file.string(),
@@ -107,7 +109,7 @@ void CheckpointStore::save(CheckpointKind kind, int64_t step, const std::functio
   }
   const fs::path final_path = path(kind, step);
   const fs::path temporary = folder_ / fmt::format(".{}{:08}.tmp", prefix_of(kind), step);
-  fs::remove_all(temporary);  // of a process that was killed
+  fs::remove_all(temporary);  // left by a killed process
   make_folder(temporary);
   try {
     write(temporary);

@@ -1,10 +1,10 @@
-// The checkpoints of a run: model folders with the state that lets training go on bit for bit.
+// The checkpoints of a run: model folders with the state from which training resumes bit for bit.
 //
-//   run/checkpoints/step-00000120      model, optimizer.safetensors, state.json: what --resume continues from
-//   run/checkpoints/best-00000080      model only: the best validation so far, by the run's figure
-//   run/checkpoints/weights-00000064   model only: the steps that the recipe asked for
+//   run/checkpoints/step-00000120      model, optimizer.safetensors, state.json; --resume continues from it
+//   run/checkpoints/best-00000080      model only; the best validation so far by the run's figure
+//   run/checkpoints/weights-00000064   model only; the steps listed in the recipe
 //
-// A checkpoint is written under a temporary name, flushed, and renamed: under its own name it is always whole.
+// A checkpoint is written under a temporary name, flushed to disk and then renamed. A named checkpoint is complete.
 #pragma once
 
 #include <filesystem>
@@ -17,23 +17,23 @@
 
 namespace prism {
 
-/// Everything about a run that is not a tensor.
+/// The state of a run except its tensors.
 struct RunState {
-  int64_t prism_format = 2;  ///< 1: best_val_loss and last_val_loss, with -1 for none
+  int64_t prism_format = 2;  ///< format 1 had best_val_loss and last_val_loss, -1 for none
   int64_t step = 0, tokens = 0;
-  bool evaluation_pending = false;  ///< stopped between the step and the validation that was due after it
+  bool evaluation_pending = false;  ///< stopped after the step, before its validation
   int64_t windows = 0;              ///< position of the loader
   int64_t records_bytes = 0;        ///< length of records.jsonl
   double seconds = 0, step_seconds = 0;
-  double loss_sum = 0;  ///< of the steps since the last train record
+  double loss_sum = 0;  ///< sum over the steps since the last train record
   int64_t loss_count = 0;
-  double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< what a rise of the loss is measured against
-  std::optional<double> best_figure, last_figure;             ///< of validations; absent: none yet
-  std::optional<std::string> recipe_fingerprint;              ///< absent: of an earlier version
-  std::string data_fingerprint;  ///< of the tokenizer that made the shards, their size and tokens
-  std::string dtype;             ///< what `auto` stood for when the run began
-  std::string isa;               ///< instruction set of the kernels that the run began with
-  int64_t threads = 0;           ///< library products may add up in another order with another number
+  double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< a LossTrend (training/diagnostics.h)
+  std::optional<double> best_figure, last_figure;             ///< std::nullopt before the first validation
+  std::optional<std::string> recipe_fingerprint;              ///< std::nullopt in states of earlier versions
+  std::string data_fingerprint;                               ///< of the data's tokenizer, size and tokens
+  std::string dtype;    ///< the dtype of matmuls, with `auto` resolved when the run began
+  std::string isa;      ///< instruction set of the kernels when the run began
+  int64_t threads = 0;  ///< thread count when the run began; it may change the summation order of libraries
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's format");
@@ -67,29 +67,29 @@ class CheckpointStore {
  public:
   explicit CheckpointStore(const std::filesystem::path& run);
 
-  /// Deletes what a killed process left under temporary names. Only for who holds the run's lock.
+  /// Deletes temporary files left by a killed process. The caller must hold the run's lock.
   void sweep();
-  /// Fills a new checkpoint through `write(folder)` and gives it its name when all is on the disk; one of the same kind
-  /// and step is replaced. @throws FailedError (disk full): what was there stays.
+  /// Writes a new checkpoint through `write(folder)` and names it once all of it is on disk. Replaces a checkpoint of
+  /// the same kind and step. @throws FailedError (disk full); the old checkpoint then stays.
   void save(CheckpointKind kind, int64_t step, const std::function<void(const std::filesystem::path&)>& write);
-  /// Deletes the oldest of a kind beyond the `keep` newest.
+  /// Deletes all but the `keep` newest checkpoints of a kind.
   void prune(CheckpointKind kind, int64_t keep);
-  /// Deletes those of a kind of later steps than `step`.
+  /// Deletes the checkpoints of a kind after `step`.
   void discard_after(CheckpointKind kind, int64_t step);
-  /// Steps of the whole checkpoints of a kind, ascending.
+  /// Steps of the complete checkpoints of a kind, ascending.
   std::vector<int64_t> steps(CheckpointKind kind) const;
   std::filesystem::path path(CheckpointKind kind, int64_t step) const;
-  /// Something in the folder that is no checkpoint, nor was to become or has been one; absent: nothing.
+  /// A file or folder that is neither a checkpoint nor a temporary of one, if any.
   std::optional<std::filesystem::path> foreign_entry() const;
 
  private:
   std::filesystem::path folder_;
 };
 
-/// The newest checkpoint of a run that training can go on from, if the folder has any.
+/// The newest checkpoint that a run can resume from, if any.
 std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path& run);
 
-/// The run that has this folder among its checkpoints; absent: it lies elsewhere.
+/// The run that this checkpoint folder belongs to, if any.
 std::optional<std::filesystem::path> run_of_checkpoint(const std::filesystem::path& folder);
 
 void save_run_state(const std::filesystem::path& folder, const RunState& state,

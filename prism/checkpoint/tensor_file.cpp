@@ -73,7 +73,7 @@ void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor
                 "{}: expected {} {}; found {} {} in {}; name a model of the same config.json.", name,
                 shape_text(target.sizes()), c10::toString(target.scalar_type()), shape_text(entry.shape),
                 element_type_name(entry.type), reader.path().string());
-    // Through a copy: the mapped bytes may be unaligned, and are read-only.
+    // Copied first, because the mapped bytes may be unaligned and are read-only.
     auto values = torch::empty(entry.shape, torch_type(entry, reader.path()));
     std::memcpy(values.mutable_data_ptr(), entry.data.data(), entry.data.size());
     auto destination = target;
@@ -82,8 +82,8 @@ void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor
   reader.check_whole();
   for (const auto& entry : reader.entries()) {
     PRISM_CHECK(wanted.contains(entry.name), "load_safetensors",
-                "expected the tensors of config.json; found {} as well in {}; restore either file.", entry.name,
-                reader.path().string());
+                "expected only the tensors of config.json; found {} as well in {}; restore one of the files.",
+                entry.name, reader.path().string());
   }
 }
 

@@ -1,4 +1,4 @@
-// Torch tensors in and out of safetensors files.
+// Reads and writes torch tensors in safetensors files.
 #pragma once
 
 #include <torch/types.h>
@@ -11,20 +11,21 @@
 
 namespace prism {
 
-/// A tensor under the name it has in a file. Often a view of rows of a fused weight.
+/// A tensor and its name in a file. Often a view of the rows of a fused weight.
 struct NamedTensor {
   std::string name;
   torch::Tensor tensor;
 };
 
-/// Writes the tensors in the order given, each in its own dtype; atomic.
+/// Writes the tensors in the given order, each in its dtype. Atomic.
 void write_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
 
-/// One of a file's tensors, in its own dtype. @throws InputError for a name or a type that there is not.
+/// One tensor of a file, in its dtype. @throws InputError for an unknown name or an unsupported type.
 torch::Tensor read_tensor(const SafetensorsReader& reader, const std::string& name);
 
-/// Copies a file's tensors into `targets`, converting the dtype where it differs.
-/// @throws InputError for a tensor that is missing, of another shape, or left over: names, shapes, dtypes, file.
+/// Copies a file's tensors into `targets` and converts dtypes where they differ.
+/// @throws InputError for a tensor that is missing, unexpected or of the wrong shape, or for floating-point values
+///         where integers are expected and the reverse.
 void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor>& targets);
 
 }  // namespace prism

@@ -8,7 +8,7 @@ namespace prism {
 
 namespace {
 
-/// @param of  what of a weight is wanted: a tensor of its shape, or an undefined one.
+/// @param of  returns the wanted tensor of a weight, in the weight's shape or undefined.
 std::vector<NamedTensor> in_order_of_files(const std::vector<WeightEntry>& weights,
                                            torch::Tensor (*of)(const Weight&)) {
   std::vector<NamedTensor> tensors, late;
@@ -20,7 +20,7 @@ std::vector<NamedTensor> in_order_of_files(const std::vector<WeightEntry>& weigh
   for (const auto& entry : weights) {
     if (entry.layer() != layer) close_layer();
     layer = entry.layer();
-    // Files of every version have the gains of heads at the end of their layer.
+    // All file versions store the head gains at the end of their layer.
     auto& list = entry.traits.role == WeightRole::head_gain ? late : tensors;
     for (const auto& tensor : entry.tensors) list.push_back({tensor.name, tensor.of(of(entry.weight))});
   }

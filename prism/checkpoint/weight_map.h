@@ -1,4 +1,4 @@
-// The weights of a model as the tensors of its file.
+// Maps the weights of a model to the tensors of its file.
 #pragma once
 
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace prism {
 
-/// One row a tensor, in the order of the file: of fused weights (q, k, v; gate, up) views of their rows, so that the
-/// list serves saving and loading.
+/// The tensors of a model's file, in the file's order. Fused weights (q, k, v; gate, up) appear as views of their rows,
+/// so the list serves both saving and loading.
 std::vector<NamedTensor> file_tensors(const std::vector<WeightEntry>& weights);
-/// Their gradients under the same names, in the same order; undefined where there is none.
+/// Their gradients under the same names and in the same order; undefined tensors where there is none.
 std::vector<NamedTensor> file_gradients(const std::vector<WeightEntry>& weights);
 
 }  // namespace prism

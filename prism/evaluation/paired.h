@@ -1,4 +1,4 @@
-// Two models on the same documents: how much better one predicts them, and how sure that is.
+// Compares the losses of two models on the same documents, with a confidence interval.
 //
 //   const PairedLoss paired = paired_loss(progressive.documents, uniform.documents);
 //   fmt::print("{:+.4f} +- {:.4f}", paired.difference, paired.standard_error);
@@ -19,13 +19,13 @@ struct PairedLoss {
   int64_t documents = 0, better = 0;  ///< better: documents that a predicts better than b
 };
 
-/// With n_i the tokens of document i and d_i the nats that a needs more for it than b:
+/// With n_i the tokens of document i and d_i its nats under a minus those under b:
 ///
 ///   difference = D = sum d_i / sum n_i,  standard error = sqrt(N / (N - 1) sum (d_i - D n_i)^2) / sum n_i
 ///
-/// the ratio estimator's, with documents as the independent units: tokens of one document are not. Documents without a
+/// This is the ratio estimator over documents, because tokens of one document are not independent. Documents without a
 /// predicted token are left out. Source: Cochran, Sampling Techniques, 1977, section 6.3.
-/// @throws InternalError for lists of different documents (their numbers or tokens differ), or none.
+/// @throws InternalError if the lists differ in documents or tokens, or if no document has a predicted token.
 PairedLoss paired_loss(const std::vector<DocumentScore>& a, const std::vector<DocumentScore>& b);
 
 }  // namespace prism

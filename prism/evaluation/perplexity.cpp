@@ -22,7 +22,7 @@
 namespace prism {
 namespace {
 
-/// Tokens scored together: enough to fill the matrix products, few enough for the activations to stay small.
+/// Tokens scored together: enough for efficient matrix products, few enough to keep the activations small.
 constexpr int64_t kBatchTokens = 4096;
 
 void check_not_stopped() {
@@ -44,7 +44,7 @@ class WordCounter {
       }
       text.remove_prefix(well_formed);
       if (text.empty()) return;
-      take(/*space=*/false);  // a byte that is no UTF-8 stands in a word like any other
+      take(/*space=*/false);  // an invalid byte belongs to a word like any other
       text.remove_prefix(1);
     }
   }
@@ -63,12 +63,12 @@ class WordCounter {
 };
 
 struct TokenizedText {
-  std::vector<int32_t> tokens;   ///< of all documents, one behind the other
-  std::vector<int64_t> lengths;  ///< of each document in tokens, its opening token included
+  std::vector<int32_t> tokens;   ///< of all documents, concatenated
+  std::vector<int64_t> lengths;  ///< tokens of each document, including its opening token
   int64_t words = 0, bytes = 0;
 };
 
-/// @param most  documents that are read; 0: all.
+/// @param most  maximum number of documents; 0: all.
 TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
   TokenizedText text;
   WordCounter words;
@@ -102,8 +102,8 @@ struct TextWindow {
   size_t document = 0;
 };
 
-/// All windows of a text, the longest first: rows of a batch then have nearly the same length, and the batch that needs
-/// the most memory is the first.
+/// All windows of a text, the longest first. Rows of a batch then have nearly the same length, and the batch that needs
+/// the most memory comes first.
 std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride) {
   std::vector<TextWindow> windows;
   int64_t begin = 0;
@@ -116,8 +116,7 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
   return windows;
 }
 
-/// How a batch of windows goes through a model: as rows of one pass or, where attention is sparse or a window comes in
-/// chunks, one window after the other.
+/// Runs windows through a model: as rows of one batch or, with sparse attention or chunks, one window at a time.
 class Reader {
  public:
   /// @param prefill  may be null.
@@ -150,8 +149,8 @@ class Reader {
   ForwardContext context_;
 };
 
-/// Adds the counted predictions of a few windows, the first of which is the longest, to the scores of their documents.
-/// @return what all of them cost.
+/// Scores the counted predictions of a batch of windows, the longest first, and adds them to their documents.
+/// @return the sum over the batch.
 DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<int32_t>& tokens,
                           std::span<const TextWindow> windows, std::vector<DocumentScore>& scores) {
   const auto rows = static_cast<int64_t>(windows.size()), columns = windows.front().window.length;
@@ -160,13 +159,13 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
   for (int64_t row = 0; row < rows; ++row) {
     const Window& window = windows[static_cast<size_t>(row)].window;
     const auto first = tokens.begin() + window.begin;
-    // Shorter rows are filled up behind their end, where causal attention keeps them from being seen.
+    // Shorter rows are padded at their end, where causal attention hides the padding.
     std::copy(first, first + window.length, tokens_BT.data_ptr<int64_t>() + row * columns);
     std::copy(first + 1 + window.counted_from, first + 1 + window.length,
               labels_BT.data_ptr<int64_t>() + row * columns + window.counted_from);
   }
   const auto hidden_ND = reader(tokens_BT).flatten(0, 1);
-  // The head is a large part of a small model, so rows that are only context do not go through it.
+  // The head is a large part of a small model, so positions that are only context skip it.
   const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
   const auto losses = decoder->head
                           .token_losses(hidden_ND.index_select(0, counted_N.to(hidden_ND.device())).unsqueeze(0),
@@ -224,14 +223,14 @@ std::vector<std::string> PerplexityResult::conventions() const {
   if (!cut) {
     cutting += " (no document is longer than a window)";
   } else if (stride == window) {
-    cutting += " (the first of a window from one token, the last from all)";
+    cutting += " (the first of a window from one token, the last from the whole window)";
   } else {
-    cutting += fmt::format(" (behind a document's first window, from {} to {} tokens)", window - stride + 1, window);
+    cutting += fmt::format(" (after a document's first window, from {} to {} tokens)", window - stride + 1, window);
   }
   return {cutting,
           opening.empty() ? "a document's first token is not predicted"
                           : fmt::format("{} opens every document and is not predicted", opening),
-          "words are what white space separates; bytes are those of the text in UTF-8"};
+          "words are separated by white space; bytes are those of the text in UTF-8"};
 }
 
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,
@@ -259,7 +258,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
     if (!std::isfinite(progress.nats))
       throw FailedError(
           "perplexity",
-          fmt::format("expected finite losses; found {}; its weights are ruined, name another model.", progress.nats));
+          fmt::format("expected finite losses; found {}; the weights are damaged; name another model.", progress.nats));
     progress.tokens += cost.tokens;
     if (on_progress) on_progress(progress);
     rest = rest.subspan(batch.size());

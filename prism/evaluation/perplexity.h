@@ -26,7 +26,7 @@ struct PerplexityOptions {
   }
 };
 
-/// What one document of a text cost.
+/// The loss of one document of a text.
 struct DocumentScore {
   double nats = 0;
   int64_t tokens = 0;  ///< predicted ones
@@ -40,43 +40,42 @@ struct DocumentScore {
 struct PerplexityResult {
   double nats = 0;
   int64_t tokens = 0;  ///< predicted ones
-  /// Stretches between white space (Unicode's White_Space) in the text. Glued punctuation belongs to its word.
+  /// Words of the text, separated by white space (Unicode's White_Space). Attached punctuation belongs to its word.
   int64_t words = 0;
-  int64_t bytes = 0;                     ///< of the text in UTF-8, unpacked, without separators between documents
+  int64_t bytes = 0;                     ///< UTF-8 bytes of the decompressed text, without separators between documents
   std::vector<DocumentScore> documents;  ///< in the order of the text
   int64_t windows = 0;
-  int64_t window = 0, stride = 0;  ///< as used
+  int64_t window = 0, stride = 0;  ///< with defaults filled in
   bool cut = false;                ///< a document was longer than the window
-  std::string opening;             ///< the token put in front of every document, "" if the tokenizer has none
+  std::string opening;             ///< the token before every document, "" if the tokenizer has none
 
   double token_perplexity() const;
-  /// NaN for a text of white space only.
+  /// NaN for a text that is only white space.
   double word_perplexity() const;
   double byte_perplexity() const;
   double bits_per_byte() const;
-  /// The rules behind the figures, one sentence each, to be shown with them.
+  /// The conventions behind the figures, one sentence each, to be shown with them.
   std::vector<std::string> conventions() const;
 };
 
 struct PerplexityProgress {
   int64_t tokens = 0, tokens_total = 0;
-  double nats = 0;  ///< of `tokens`
+  double nats = 0;  ///< sum over `tokens`
 };
 
-/// Scores every document by itself: the end-of-text token opens it where the tokenizer has one, as in training, and
-/// attention never crosses documents. Without such a token a document's first token is not predicted, while its words
-/// and bytes are all counted. Special tokens spelled in the text stay text. A document longer than the window is cut as
-/// windows.h says.
+/// Scores every document separately; attention never crosses documents. If the tokenizer has an end-of-text token, it
+/// precedes every document, as in training. Otherwise a document's first token is not predicted, although its words and
+/// bytes count. Special tokens spelled in the text stay text. A document longer than the window is cut as in windows.h.
 ///
 /// Losses are float32 (computed in the decoder's compute dtype), their sum is float64. The tokens of the whole text are
-/// held in memory, 4 bytes each. With a selector, or in chunks, each window is a prompt by itself, so that no row is
-/// filled up behind its end, where a selector could see it.
+/// held in memory, 4 bytes each. With a selector or chunks, each window is processed as its own prompt without padding,
+/// which a selector could see.
 ///
 /// @param on_progress  if given, called after every batch of windows.
 /// @param prefill      how attention is computed, and in what chunks; null: dense, whole windows.
-/// @throws InputError for no text or nothing to predict, a window beyond the model's context, a stride outside 1 to
-///         window, a negative number of documents, ids beyond the model's vocabulary, and what TextSource throws;
-///         FailedError for a loss that is not finite, or when SIGINT or SIGTERM came (core/stop.h).
+/// @throws InputError for an empty text or nothing to predict, a window beyond the model's context, a stride outside 1
+///         to window, a negative number of documents, ids beyond the model's vocabulary, and what TextSource throws;
+///         FailedError for a loss that is not finite, or at SIGINT or SIGTERM (core/stop.h).
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
                                      const PerplexityOptions& options,
                                      const std::function<void(const PerplexityProgress&)>& on_progress = {},

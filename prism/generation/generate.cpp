@@ -28,14 +28,14 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view 
   return {*end_of_text};
 }
 
-/// Tokens that are read anew when the context is full; 0: it does not slide. Learned positions cannot be taken beyond
-/// those that were learned, so that their context always slides.
+/// Tokens recomputed when the context is full; 0: the context does not slide. Learned positions have no values beyond
+/// the context, so such a context always slides.
 int64_t tokens_kept(const ModelConfig& config, bool slide) {
   if (config.learned_positions) return config.context;
   return slide ? std::max<int64_t>(1, config.context / 2) : 0;
 }
 
-/// How many tokens of a prompt are read.
+/// Number of tokens of a prompt that are read.
 int64_t tokens_read(int64_t prompt_tokens, const ModelConfig& config, const GenerateOptions& options) {
   const int64_t most = tokens_kept(config, options.slide) > 0 ? config.context : config.context - 1;
   const bool may_cut = config.learned_positions || (options.truncate_prompt && most > 0);
@@ -47,7 +47,7 @@ int64_t tokens_read(int64_t prompt_tokens, const ModelConfig& config, const Gene
   return std::min(prompt_tokens, most);
 }
 
-/// How many tokens to make at most. @param read  of the prompt.
+/// Maximum number of new tokens. @param read  tokens of the prompt that are read.
 int64_t new_token_limit(int64_t read, const ModelConfig& config, const GenerateOptions& options) {
   const int64_t wanted = options.max_new_tokens, room = config.context - read;
   PRISM_CHECK(wanted >= 0, "generate",
@@ -60,7 +60,7 @@ int64_t new_token_limit(int64_t read, const ModelConfig& config, const GenerateO
   return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
 }
 
-/// Logits [V] of the token behind `ids`, which join the past in the context's cache.
+/// Logits [V] of the token after `ids`, which are appended to the context's cache.
 torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> ids, const ForwardContext& context,
                           int64_t chunk = 0) {
   const auto count = static_cast<int64_t>(ids.size());
@@ -111,7 +111,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     result.text += text;
     if (on_text && !text.empty()) on_text(text);
   };
-  /// Takes the next token; a reason if nothing follows it.
+  /// Adds the next token; returns a reason if generation ends with it.
   const auto finish_with = [&](int32_t id) -> std::optional<FinishReason> {
     if (id == end) return FinishReason::end_of_text;
     result.ids.push_back(id);
@@ -126,7 +126,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   ForwardContext context;
   context.cache = &cache;
   context.prefill = prefill;
-  auto seen = result.prompt_ids;  // all tokens so far
+  auto seen = result.prompt_ids;  // prompt and new tokens
   const auto last_tokens = [&](int64_t count) {
     return std::span<const int32_t>(seen).last(static_cast<size_t>(count));
   };

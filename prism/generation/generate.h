@@ -1,4 +1,4 @@
-// Continues a text with a decoder: the prompt at once or in chunks, then one token at a time with a KV cache.
+// Generates text with a decoder: reads the prompt at once or in chunks, then one token at a time with a KV cache.
 //
 //   GenerateOptions options;
 //   options.sampler.temperature = 0;
@@ -20,7 +20,7 @@
 
 namespace prism {
 
-/// New tokens when their number is left open and the context has room.
+/// Default number of new tokens, if the context has room.
 constexpr int64_t kDefaultNewTokens = 128;
 
 struct GenerateOptions {
@@ -55,47 +55,46 @@ std::string finish_name(FinishReason reason);
 
 struct Generation {
   std::vector<int32_t> prompt_ids;
-  std::vector<int32_t> ids;  ///< new ones; without the end-of-text token that ended them
-  std::string text;          ///< of `ids`, well-formed UTF-8, cut before the stop string
+  std::vector<int32_t> ids;  ///< new tokens, without a final end-of-text token
+  std::string text;          ///< text of `ids`: valid UTF-8, cut before the stop string
   FinishReason finish = FinishReason::length;
-  double prompt_seconds = 0;  ///< the pass over the prompt
-  double decode_seconds = 0;  ///< everything behind it
-  int64_t decode_steps = 0;   ///< passes of one token; the first new token comes out of the prompt's
-  int64_t slides = 0;         ///< how often a full context was read anew
-  int64_t unread = 0;         ///< tokens at the prompt's beginning that did not fit
+  double prompt_seconds = 0;  ///< time of the pass over the prompt
+  double decode_seconds = 0;  ///< time of everything after it
+  int64_t decode_steps = 0;   ///< passes after the prompt's, which gives the first new token
+  int64_t slides = 0;         ///< how often a full context was recomputed
+  int64_t unread = 0;         ///< tokens cut from the start of a prompt that is too long
 
-  /// Of those that were read.
+  /// Counts the tokens that were read.
   double prompt_tokens_per_second() const {
     return static_cast<double>(static_cast<int64_t>(prompt_ids.size()) - unread) / prompt_seconds;
   }
-  /// 0 when there was no step.
+  /// 0 if there was no step.
   double decode_tokens_per_second() const {
     return decode_steps == 0 ? 0.0 : static_cast<double>(decode_steps) / decode_seconds;
   }
 };
 
-/// How many tokens the model's context has room for after `prompt`; absent where it always slides.
-/// @throws InputError as generate() for the prompt.
+/// How many tokens the model's context has room for after `prompt`; std::nullopt if the context always slides.
+/// @throws InputError as generate() does for the prompt.
 std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt);
 
 /// Continues `prompt`.
 ///
-/// The prompt is taken as it is: special tokens that it spells are parsed and nothing is put in front of it. An empty
-/// one starts a document, which is what the end-of-text token in front of a document means to models trained here.
-/// Where a model has more rows than its tokenizer has ids, the rows beyond are never chosen. Tokens are computed in the
-/// decoder's compute dtype.
+/// Special tokens spelled in the prompt are parsed, and nothing is prepended. An empty prompt becomes the end-of-text
+/// token, which starts a document in the training data. If the model has more vocabulary rows than the tokenizer has
+/// ids, the extra rows are never chosen. Tokens are computed in the decoder's compute dtype.
 ///
-/// A context that is full slides where the options say so: its last half is computed anew at positions from 0 on, and
-/// decoding continues after it, so that each pass over half a context serves as many new tokens. That of a model with
-/// learned positions always slides, and by a token at a time, as its sources do: the last `context` tokens are computed
-/// anew for every new one. Of a prompt that is too long only the last tokens are read, `context` of them where it
-/// slides, one less elsewhere: always with learned positions, else with truncate_prompt.
+/// With `slide`, a full context slides: its last half is recomputed at positions from 0 on, and decoding continues
+/// after it. So one pass over half a context serves half a context of new tokens. A model with learned positions always
+/// slides, by one token at a time as its sources do: the last `context` tokens are recomputed for every new token.
+/// Of a prompt that is too long, only the last tokens are read, with truncate_prompt or learned positions: `context` of
+/// them if the context slides, otherwise one less.
 ///
-/// @param on_text  if given, receives the text in parts as it becomes known; the parts are result.text.
+/// @param on_text  if given, called with each part of the text as it becomes known; the parts add up to result.text.
 /// @param prefill  how attention over the prompt is computed, and in what chunks; null: dense, at once.
-/// @throws InputError for a prompt that is not UTF-8 or fills a context that does not slide, more new tokens than that
-///         has room for, an empty prompt where the tokenizer has no end-of-text token, options out of range;
-///         FailedError for logits that are not finite.
+/// @throws InputError for a prompt that is not UTF-8, a prompt that fills a context that does not slide, more new
+///         tokens than that context has room for, an empty prompt if the tokenizer has no end-of-text token, and
+///         options out of range; FailedError for logits that are not finite.
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {},
                     Prefill* prefill = nullptr);

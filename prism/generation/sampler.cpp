@@ -8,7 +8,7 @@
 namespace prism {
 namespace {
 
-/// How many of the likeliest are sorted at first when looking for top_p; peaked distributions need no more.
+/// Number of the likeliest tokens sorted first for top_p; peaked distributions need no more.
 constexpr size_t kFirstSorted = 128;
 
 /// The first index of the highest logit.
@@ -20,14 +20,14 @@ size_t find_highest(std::span<const float> logits) {
     if (std::isnan(logits[i]))
       throw FailedError(
           "sampler",
-          fmt::format("expected finite logits; found NaN for token {}; the weights are ruined, name another model.",
+          fmt::format("expected finite logits; found NaN for token {}; the weights are damaged; name another model.",
                       i));
     if (logits[i] > logits[highest]) highest = i;
   }
   if (!std::isfinite(logits[highest]))
     throw FailedError(
         "sampler",
-        fmt::format("expected finite logits; found {} as the highest; the weights are ruined, name another model.",
+        fmt::format("expected finite logits; found {} as the highest; the weights are damaged; name another model.",
                     logits[highest]));
   return highest;
 }
@@ -66,7 +66,7 @@ void Sampler::keep_top_k() {
   const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(count);
   std::nth_element(candidates_.begin(), end, candidates_.end(), likelier);
   candidates_.erase(end, candidates_.end());
-  // nth_element leaves an order of its library's own; a seed must mean the same draw everywhere.
+  // The order after nth_element depends on the library, but a seed must give the same draw everywhere.
   std::sort(candidates_.begin(), candidates_.end(), likelier);
 }
 
@@ -81,7 +81,7 @@ void Sampler::keep_top_p() {
   const double enough = options_.top_p * total;
   double mass = 0;
   size_t kept = 0;
-  // Portions that grow fourfold: a whole vocabulary is sorted only when top_p asks for nearly all of it.
+  // Sorts portions that grow fourfold: the whole vocabulary is sorted only when top_p needs nearly all of it.
   for (size_t end = kFirstSorted; mass < enough && kept < candidates_.size(); end *= 4) {
     end = std::min(end, candidates_.size());
     const auto at = [&](size_t i) { return candidates_.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -101,7 +101,7 @@ int32_t Sampler::draw() {
     passed += candidate.weight;
     if (chosen < passed) return candidate.id;
   }
-  // The same sum in the same order as `total`, which uniform() < 1 never reaches.
+  // `passed` ends as exactly `total`, summed in the same order, and `chosen` is below it because uniform() < 1.
   throw InternalError("sampler", "drew beyond the last candidate.");
 }
 

@@ -30,10 +30,13 @@ struct SamplerOptions {
 
 /// Draws token ids.
 ///
-/// In this order, as Hugging Face's transformers do: logits are divided by the temperature; the top_k likeliest are
-/// kept; of these, with their probabilities renormalised, the fewest likeliest whose sum reaches top_p; one is drawn in
-/// proportion to its probability. At temperature 0 the likeliest is taken and nothing drawn. Of equal logits the lower
-/// id counts as likelier, so exactly top_k are kept (transformers keeps all that equal the last one).
+/// The steps, in the order of Hugging Face's transformers:
+///  - divide the logits by the temperature,
+///  - keep the top_k likeliest tokens,
+///  - renormalise their probabilities and keep the fewest likeliest tokens whose sum reaches top_p,
+///  - draw one in proportion to its probability.
+/// At temperature 0 the likeliest token is taken without a draw. Of equal logits the lower id counts as likelier, so
+/// exactly top_k are kept. Differs: transformers keeps all tokens that equal the last one.
 class Sampler {
  public:
   /// @throws InputError for a temperature or top_k below 0, or a top_p outside (0, 1].
@@ -41,7 +44,7 @@ class Sampler {
 
   /// @param logits  [V]; -inf forbids a token.
   /// @return        the token's id, its index in `logits`.
-  /// @throws FailedError if one is NaN or +inf, or all are -inf; InputError if there are none.
+  /// @throws FailedError if a logit is NaN or +inf, or if all are -inf; InputError if there are none.
   int32_t pick(std::span<const float> logits);
 
  private:

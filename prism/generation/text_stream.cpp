@@ -35,7 +35,7 @@ std::string TextStream::finish() {
   return replace_invalid_utf8(std::exchange(pending_, ""));
 }
 
-/// Length of the longest end of pending_ with which a stop string begins.
+/// Length of the longest suffix of pending_ that is a prefix of a stop string.
 size_t TextStream::held_for_stops() const {
   size_t held = 0;
   for (const std::string_view stop : stops_) {

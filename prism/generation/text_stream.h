@@ -1,4 +1,4 @@
-// The bytes of one token after another in, text that may be shown out.
+// Turns the bytes of a stream of tokens into text that can be shown.
 //
 //   TextStream stream({"\n\n"});
 //   while (!stream.stopped()) show(stream.push(tokenizer.bytes(next_id())));
@@ -12,20 +12,19 @@
 
 namespace prism {
 
-/// Holds back what a later token may still complete: a character cut between two tokens, and the beginning of a stop
-/// string. All that comes out is well-formed UTF-8, whatever the tokens are: bytes that form no character are replaced
-/// by U+FFFD.
+/// Holds back what a later token may still complete: a character split between two tokens, and the beginning of a stop
+/// string. The output is always well-formed UTF-8: bytes that form no character are replaced by U+FFFD.
 class TextStream {
  public:
-  /// @param stops  the text ends before the first of these. @throws InputError for an empty one.
+  /// @param stops  the text ends before the first of these. @throws InputError for an empty stop string.
   explicit TextStream(std::vector<std::string> stops);
 
-  /// Adds a token's bytes; returns what may be shown now. After stopped() nothing is taken or returned.
+  /// Adds a token's bytes and returns the text that can be shown now. After stopped() it ignores its input.
   std::string push(std::string_view bytes);
-  /// What was held back, when nothing follows.
+  /// Ends the stream and returns the text that was held back.
   std::string finish();
 
-  /// Whether a stop string has appeared.
+  /// Returns true if a stop string has appeared.
   bool stopped() const { return stopped_; }
 
  private:

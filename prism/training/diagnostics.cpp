@@ -83,8 +83,8 @@ std::vector<WarningRecord> DivergenceWatch::look(double loss) {
   std::vector<WarningRecord> warnings;
   const double rise = std::max({(kRise - 1) * trend_.least, kRiseNats, kDeviations * std::sqrt(trend_.variance)});
   if (loss > trend_.least + rise && said_.insert("loss").second)
-    warnings.push_back({"loss", fmt::format("the loss is {:.3g}, {:.3g} at its lowest; a lower train.learning_rate, a "
-                                            "longer warm-up or norm rms usually cures it",
+    warnings.push_back({"loss", fmt::format("the loss is {:.3g}, up from {:.3g} at its lowest; a lower "
+                                            "train.learning_rate, a longer warm-up or norm rms usually helps",
                                             loss, trend_.least)});
   const double difference = loss - trend_.mean;
   trend_.mean += (1 - kDecay) * difference;
@@ -103,8 +103,8 @@ std::vector<WarningRecord> DivergenceWatch::look(const StepReport& report) {
     const double rms = report.activations[i].residual_rms, before = last_rms_[i];
     if (rms > kLargeRms && rms > kGrowth * before)
       say_once("residual",
-               fmt::format("the residual stream in front of {} grows: its root mean square is {:.3g}, {:.3g} before; a "
-                           "lower train.learning_rate or norm rms usually cures it",
+               fmt::format("the residual stream before {} grows: its root mean square is {:.3g}, up from {:.3g}; a "
+                           "lower train.learning_rate or norm rms usually helps",
                            stream_reader(i, report.entropy.size()), rms, before));
   }
   last_rms_.clear();
@@ -112,17 +112,16 @@ std::vector<WarningRecord> DivergenceWatch::look(const StepReport& report) {
   for (const auto& parameter : report.parameters)
     if (parameter.update > kWholeWeight && !biases_.contains(parameter.name))
       say_once("update", fmt::format("one step changed {} by {:.3g} times its norm; a lower train.learning_rate or a "
-                                     "longer warm-up usually cures it",
+                                     "longer warm-up usually helps",
                                      parameter.name, parameter.update));
   for (size_t i = 0; i < report.entropy.size(); ++i) {
     const double entropy = report.entropy[i].entropy;
     if (i >= first_entropy_.size()) first_entropy_.push_back(entropy);
     if (entropy < kOneHot && entropy < kCollapse * first_entropy_[i])
-      say_once(
-          fmt::format("entropy {}", i),
-          fmt::format("the attention of layer {} has become almost one-hot: its mean entropy is {:.3g} nats, {:.3g} "
-                      "at first; qk_norm or a lower train.learning_rate usually cures it",
-                      i, entropy, first_entropy_[i]));
+      say_once(fmt::format("entropy {}", i),
+               fmt::format("the attention of layer {} has become almost one-hot: its mean entropy is {:.3g} nats, down "
+                           "from {:.3g} at first; qk_norm or a lower train.learning_rate usually helps",
+                           i, entropy, first_entropy_[i]));
   }
   return warnings;
 }

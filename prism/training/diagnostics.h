@@ -1,6 +1,6 @@
-// What a step of training looks like from inside, and whether it is about to go wrong.
+// Diagnostics of a training step, and warnings before a run diverges.
 //
-//   StepDiagnostics diagnostics(objective, model, batch);    // gradients are there, weights not yet updated
+//   StepDiagnostics diagnostics(objective, model, batch);    // after backward(), before the update
 //   optimizer.step(learning_rate, norm);
 //   const StepReport report = diagnostics.finish();
 //   for (const auto& warning : watch.look(report)) progress.note(warning.text);
@@ -18,14 +18,14 @@
 
 namespace prism {
 
-/// Looks at a step between its backward pass and its update, and after the update. The update is the true one, with
-/// momentum, clipping and decay, not learning rate times gradient. Costs a forward pass over at most kTokens tokens of
-/// at most kSequences windows, and memory for another copy of the weights until finish().
+/// Measures a step before its update, when the gradients are known, and again after it. The reported update is the
+/// actual change of the weights, with momentum, clipping and decay, not learning rate times gradient. Costs a forward
+/// pass over at most kTokens tokens of at most kSequences windows, and a second copy of the weights until finish().
 class StepDiagnostics {
  public:
   static constexpr int64_t kTokens = 4096, kSequences = 16;
 
-  /// @param batch  of the step, whose first rows are looked at.
+  /// @param batch  number of the batch whose first rows are measured; one of the step's batches.
   StepDiagnostics(Objective& objective, const ModelConfig& model, int64_t batch);
 
   /// @throws InternalError if called twice.
@@ -34,48 +34,47 @@ class StepDiagnostics {
  private:
   Objective& objective_;
   StepReport report_;
-  std::vector<torch::Tensor> before_;  ///< weights, as the rows of the model's file
+  std::vector<torch::Tensor> before_;  ///< weights before the update, in the order of file_tensors()
 };
 
-/// Every parameter's gradient, as it is there now, and values; no update. In the order of the model's file.
+/// The norms of every parameter's current gradient and values; the update is left 0. In the order of the model's file.
 std::vector<ParameterUpdate> measure_parameters(const std::vector<WeightEntry>& weights);
 
-/// Where the first value that is not finite turns up: in a forward pass over `count` batches, or else in which
-/// gradient, from the head down; empty: nowhere.
+/// The place of the first value that is not finite. Searches a forward pass over `count` batches, then the gradients
+/// from the head down to the embedding. Empty if all values are finite.
 std::string place_of_divergence(Objective& objective, const ModelConfig& model, int64_t first, int64_t count);
 
-/// What a rise of the loss is measured against.
+/// The running statistics that a rise of the loss is compared with.
 struct LossTrend {
-  double mean = -1;   ///< nats per token, running; -1: of no step yet
-  double least = -1;  ///< that the mean was
+  double mean = -1;   ///< running mean, nats per token; -1 before the first step
+  double least = -1;  ///< lowest running mean so far
   double variance = 0;
 };
 
-/// Remembers what was reported and says, once for each sign, what a run that goes wrong shows before its loss is
-/// infinite.
+/// Warns of the signs that a run shows before its loss stops being finite. Warns once for each sign.
 class DivergenceWatch {
  public:
   DivergenceWatch() = default;
-  /// @param weights  of the model, which say what is a bias.
+  /// @param weights  the model's weights; biases are exempt from the update check.
   explicit DivergenceWatch(const std::vector<WeightEntry>& weights);
-  /// Of every step. A sign is a loss [nats per token] above the least of its running mean by half of that, by a nat and
-  /// by six of its standard deviations; mean and deviation forget a tenth a step.
+  /// Checks the loss [nats per token] of every step. Warns if it exceeds the lowest running mean by more than half of
+  /// that mean, by more than 1 nat and by more than 6 standard deviations. Mean and deviation decay by 0.9 per step.
   std::vector<WarningRecord> look(double loss);
-  /// Of the steps that were looked into. Signs are:
-  ///  - a residual stream whose root mean square passes 100 and has doubled since the last report,
-  ///  - a weight, no bias, that one step changes by more than its own norm,
-  ///  - a layer whose mean entropy falls below 0.02 nats and a tenth of what it first was.
+  /// Checks the report of a step with diagnostics. The signs are:
+  ///  - a residual stream whose root mean square exceeds 100 and has doubled since the last report,
+  ///  - a weight (not a bias) that one step changes by more than its own norm,
+  ///  - a layer whose mean entropy falls below 0.02 nats and below a tenth of its first value.
   std::vector<WarningRecord> look(const StepReport& report);
   const LossTrend& trend() const { return trend_; }
-  /// Of the steps before the run was resumed.
+  /// Restores the trend of the steps before the run was resumed.
   void recall(const LossTrend& trend) { trend_ = trend; }
-  /// It was warned of that already, before the run was resumed.
+  /// Marks a sign as already reported before the run was resumed.
   void recall(const std::string& sign) { said_.insert(sign); }
 
  private:
   LossTrend trend_;
   std::vector<double> first_entropy_, last_rms_;
-  std::set<std::string> said_, biases_;  ///< signs; names in the model's file
+  std::set<std::string> said_, biases_;  ///< reported signs; names of the biases in the model's file
 };
 
 }  // namespace prism

@@ -24,7 +24,7 @@ TextLossRecord text_loss(Decoder decoder, const Tokenizer& tokenizer, const Fina
   return record;
 }
 
-/// Reads a text once, so that what is wrong with it is said before training and not behind it.
+/// Reads a text once, so that errors in it show before training and not after.
 void check_readable(const FinalText& text) {
   TextSource source(text.files, text_options(text));
   bool any = false;
@@ -61,7 +61,7 @@ std::optional<std::vector<RunRecord>> final_records(Decoder decoder, const Token
   try {
     for (const auto& text : options.texts) records.push_back(text_loss(decoder, *tokenizer, text));
   } catch (const FailedError&) {
-    if (stop_signal() != 0) return std::nullopt;  // that is why it failed
+    if (stop_signal() != 0) return std::nullopt;  // the signal caused the failure
     throw;
   }
   if (options.distance_sequences == 0) return records;

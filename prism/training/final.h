@@ -1,4 +1,4 @@
-// What a run measures of its model when training ends, so that its records alone can be compared later.
+// Final measurements of a run, made when training ends, so that runs can later be compared by their records alone.
 //
 //   check_final(recipe.final, tokenizer, valid_windows);                        // before the first step
 //   const auto records = final_records(decoder, tokenizer, valid_windows, recipe.final);
@@ -38,16 +38,18 @@ struct FinalOptions {
   }
 };
 
-/// @param tokenizer      null: the data has none.
-/// @param valid_windows  null: the data has no validation split.
-/// @throws InputError for texts that are not there, have no name or one name twice, or that no tokenizer can read;
-///         distances without validation windows.
+/// Checks that the final measurements can be made.
+///
+/// @param tokenizer      null if the data has no tokenizer.
+/// @param valid_windows  null if the data has no validation split.
+/// @throws InputError for texts that do not exist, texts without a name or with the same name, texts without a
+///         tokenizer, and distances without validation windows.
 void check_final(const FinalOptions& options, const Tokenizer* tokenizer, const WindowLoader* valid_windows);
 
-/// A TextLossRecord for each text, as evaluate_perplexity() with windows of the model's context sees it, and the
-/// attention distance (analysis/attention_distance.h).
+/// A TextLossRecord for each text, computed by evaluate_perplexity() with windows of the model's context, and the
+/// attention distance (analysis/attention_distance.h) if the options ask for it.
 ///
-/// @return  nothing if a stop signal came (core/stop.h).
+/// @return  std::nullopt if a stop signal arrived (core/stop.h).
 std::optional<std::vector<RunRecord>> final_records(Decoder decoder, const Tokenizer* tokenizer,
                                                     const WindowLoader* valid_windows, const FinalOptions& options);
 

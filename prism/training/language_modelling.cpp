@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
   PRISM_CHECK(a.tokenizer() == b.tokenizer(), "train",
-              "data: expected tokens of one tokenizer; found {} in {} and {} in {}; tokenize both with one.",
+              "data: expected tokens of one tokenizer; found {} in {} and {} in {}; tokenize both with the same.",
               a.tokenizer(), a.folder().string(), b.tokenizer(), b.folder().string());
 }
 
@@ -52,7 +52,7 @@ void LanguageModelling::open(Recipe& recipe) {
   loader_ = std::make_unique<WindowLoader>(mixture, options, end_of_text);
   const int64_t needed_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
   PRISM_CHECK(recipe_.data.stride <= recipe_.model.context || loader_->windows_per_epoch() >= needed_windows, "train",
-              "expected at least {} windows in the data, those of a step (batch_rows x accumulate); found {} at "
+              "expected at least {} windows in the data, one step's (batch_rows x accumulate); found {} at "
               "data.stride {}; lower data.stride, train.batch_rows or train.accumulate.",
               needed_windows, loader_->windows_per_epoch(), recipe_.data.stride);
   open_validation_data(options, end_of_text);
@@ -80,7 +80,7 @@ void LanguageModelling::open_validation_data(WindowOptions options, int64_t end_
   const auto& info = train_data_[0]->info();
   if (find_shards(folder, "valid").empty()) {
     PRISM_CHECK(!recipe_.data.mixture.empty() || !info || info->valid_tokens == 0, "train",
-                "expected the validation shards that data.json speaks of; found none in {}; restore them, or run prism "
+                "expected the validation shards that data.json lists; found none in {}; restore them, or run prism "
                 "tokenize again.",
                 folder.string());
     return;
@@ -113,7 +113,7 @@ Batch& LanguageModelling::batch_of(int64_t n) {
 
 torch::Tensor LanguageModelling::forward(int64_t batch, const BatchView& view) {
   Batch& whole = batch_of(batch);
-  // The tensors are views of the batch: fewer rows are its first ones.
+  // The tensors are views of the batch, so fewer rows means its first ones.
   const int64_t rows = std::exchange(whole.rows, view.rows == 0 ? whole.rows : std::min(view.rows, whole.rows));
   BatchTensors tensors(whole);
   whole.rows = rows;
@@ -161,18 +161,18 @@ void LanguageModelling::initialise(const Recipe& recipe) {
     const auto theirs = Tokenizer::load(folder).fingerprint_text();
     PRISM_CHECK(
         theirs == tokenizer_->fingerprint_text(), "train",
-        "init: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that.",
+        "init: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that one.",
         tokenizer_->fingerprint_text(), theirs, folder.string());
   }
-  find_weights(folder);  // throws, and then their shapes are not the cause
+  find_weights(folder);  // a missing file is reported as such, not as a mismatch of shapes
   try {
     load(folder);
   } catch (const InputError& error) {
-    throw InputError("train",
-                     fmt::format("init: expected weights that fit the recipe's model; found otherwise ({}); change the "
-                                 "recipe: heads may differ, but not d_model, layers, feed-forward widths, what all "
-                                 "heads or all key/value heads are wide together, nor norms of queries and keys.",
-                                 error.reason()));
+    throw InputError(
+        "train", fmt::format("init: expected weights that fit the recipe's model; found a mismatch ({}); change "
+                             "the recipe: heads may differ, but not d_model, layers, feed-forward widths, the total "
+                             "width of all heads or of all key/value heads, or norms of queries and keys.",
+                             error.reason()));
   }
 }
 
@@ -184,7 +184,7 @@ GenerateOptions LanguageModelling::sample_options(const std::string& prompt, dou
   GenerateOptions options;
   const auto room = room_behind(recipe_.model, *tokenizer_, prompt);
   options.max_new_tokens = std::min(recipe_.train.sample_tokens, room.value_or(recipe_.train.sample_tokens));
-  options.heed_signals = false;  // a sample cut short would stand in the records for ever
+  options.heed_signals = false;  // a sample cut short would stay in the records
   options.sampler.temperature = temperature;
   options.sampler.seed = recipe_.seed;
   return options;

@@ -1,4 +1,4 @@
-// Language modelling: each token of windows of text is predicted from those before it.
+// Language modelling: predicts each token of a text from the tokens before it.
 #pragma once
 
 #include <map>
@@ -39,18 +39,18 @@ class LanguageModelling : public Objective {
  private:
   std::vector<WeightedData> open_training_data();
   void open_validation_data(WindowOptions options, int64_t end_of_text);
-  /// A prompt that does not fit must be found out before the first step, not after the last.
+  /// Checks before the first step that every sample prompt fits the context.
   void check_samples() const;
   GenerateOptions sample_options(const std::string& prompt, double temperature) const;
-  /// The batch, from the loader or from those that are kept.
+  /// Batch n, kept from before or read from the loader.
   Batch& batch_of(int64_t n);
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
 
   Recipe recipe_;
-  std::vector<std::unique_ptr<TokenDataset>> train_data_;  ///< the parts of a mixture, or one
+  std::vector<std::unique_ptr<TokenDataset>> train_data_;  ///< the parts of the mixture; one part without a mixture
   std::unique_ptr<TokenDataset> valid_data_;
   std::unique_ptr<WindowLoader> loader_, valid_windows_;
-  std::map<int64_t, Batch> batches_;  ///< the latest, as many as a step has: diagnostics look at them again
+  std::map<int64_t, Batch> batches_;  ///< the current step's batches; diagnostics read them again
   std::optional<Tokenizer> tokenizer_;
   Decoder decoder_{nullptr};
 };

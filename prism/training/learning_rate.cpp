@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-/// What is left of the way from the peak to its final share, 1 to 0.
+/// Falls from 1 at the peak to 0 at the final share.
 using Fall = double (*)(const LearningRate& rate, double tokens);
 
 double share_done(double tokens, double first, double last) {

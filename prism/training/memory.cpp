@@ -11,7 +11,7 @@
 namespace prism {
 namespace {
 
-/// Bytes of one token in one layer.
+/// Bytes per token in one layer: all activations, and those kept with recompute.
 struct LayerBytes {
   int64_t all = 0, stream = 0;
 };

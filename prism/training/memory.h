@@ -1,4 +1,4 @@
-// The memory that training takes, known before it takes it.
+// Estimates the memory of training before it starts.
 //
 //   check_training_memory(objective.weights(), recipe, torch::kBFloat16);
 #pragma once
@@ -13,18 +13,19 @@
 
 namespace prism {
 
-/// Bytes that a forward pass over `tokens` tokens keeps for its backward pass, from the products of the layers alone:
+/// Bytes that a forward pass over `tokens` tokens keeps for its backward pass, counting the layers' matrix products:
 ///
-///   tokens sum over matrices W [out, in] of layers: in e + (out 4 where it is added to the residual stream, else out
-///   e)
+///   tokens sum over matrices W [out, in] of layers: in e + (4 out if the output is added to the residual stream, else
+///   e out)
 ///
-/// with e bytes a value of `type`: inputs and outputs of products, and the float32 residual stream after each branch.
-/// Recomputed layers keep the stream and the branch before it, and one layer at a time all of its own. Softmax
-/// statistics, rotations and logits, which are computed in chunks, are not counted: a few percent.
+/// where e is the bytes per value of `type`. This covers the inputs and outputs of products and the float32 residual
+/// stream after each branch. With `recompute`, every layer keeps only the stream and one branch output, and one layer
+/// at a time keeps everything. Softmax statistics, rotations and the logits (computed in chunks) are not counted; they
+/// add a few percent.
 int64_t activation_bytes(const std::vector<WeightEntry>& weights, int64_t tokens, torch::ScalarType type,
                          bool recompute);
 
-/// What the system would otherwise answer by killing the process.
+/// Fails early where the system would otherwise kill the process.
 /// @throws InputError if weights, gradients, moments and the activations of a batch do not fit into memory together.
 void check_training_memory(const std::vector<WeightEntry>& weights, const Recipe& recipe, torch::ScalarType type);
 

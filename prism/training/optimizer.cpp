@@ -19,7 +19,7 @@ TrainedWeight trained(const WeightEntry& entry) {
   return {entry.name, entry.weight.tensor(), role == WeightRole::matrix || role == WeightRole::table};
 }
 
-/// The weights that `taken` does not hold for.
+/// The weights for which `taken` returns false.
 std::vector<TrainedWeight> remaining(const Weights& weights, bool (*taken)(const WeightEntry&)) {
   std::vector<TrainedWeight> left;
   for (const auto& entry : weights)
@@ -101,7 +101,7 @@ void Optimizer::step(double learning_rate, double norm) {
   for (auto& rule : rules_) {
     rule->update(learning_rate, divisor, steps_);
     for (const auto& weight : rule->weights()) {
-      // Fused kernels write behind autograd's back; whoever caches a copy of the weight goes by its version.
+      // Fused kernels bypass autograd, but caches of the weight rely on its version counter.
       weight.unsafeGetTensorImpl()->bump_version();
       weight.mutable_grad().reset();
     }

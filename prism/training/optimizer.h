@@ -30,7 +30,7 @@ struct OptimizerOptions {
   }
 };
 
-/// @throws InputError for an unknown kind, or numbers that no update can use.
+/// @throws InputError for an unknown kind or for values out of range.
 void check(const OptimizerOptions& options);
 
 class Optimizer {
@@ -43,10 +43,10 @@ class Optimizer {
   /// Scales the gradients down to the clip if `norm` exceeds it, updates the weights, clears the gradients.
   void step(double learning_rate, double norm);
 
-  /// Optimizer steps done: restored through set_steps().
+  /// Optimizer steps done; a resumed run restores them through set_steps().
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
-  /// What the rules remember of every weight, for checkpoints.
+  /// The state of all update rules, for checkpoints.
   std::vector<NamedTensor> state() const;
 
  private:
@@ -55,9 +55,9 @@ class Optimizer {
   int64_t steps_ = 0;
 };
 
-/// The optimizer of a model's weights. Queries, keys and values of a layer are matrices of their own for muon, and so
-/// are gate and up, though each lies in one weight with its neighbours.
-/// @param type  of muon's products: bfloat16 or float32.
+/// The optimizer of a model's weights. Muon treats the query, key and value projections of a layer as separate
+/// matrices, and gate and up too, although they are stored in fused weights.
+/// @param type  dtype of muon's products: bfloat16 or float32.
 /// @throws as check().
 Optimizer make_optimizer(const std::vector<WeightEntry>& weights, const OptimizerOptions& options,
                          torch::ScalarType type);

@@ -83,7 +83,7 @@ std::string recipe_fingerprint(Json recipe) {
 }
 
 std::string differing_field(const Recipe& run, Recipe given) {
-  if (given.model.vocab_size == 0) given.model.vocab_size = run.model.vocab_size;  // the data's
+  if (given.model.vocab_size == 0) given.model.vocab_size = run.model.vocab_size;  // 0 leaves it to the data
   complete(given.model);
   const auto changes = Json::diff(fields_to_json(run), fields_to_json(given));
   return changes.empty() ? "" : changes[0]["path"].get<std::string>().substr(1);
@@ -113,7 +113,7 @@ void check_train_options(const TrainOptions& options) {
   sample_temperatures(options.sample_temperature);
   for (const auto& [name, value] :
        {std::pair{"tokens", options.tokens}, {"batch_rows", options.batch_rows}, {"accumulate", options.accumulate}})
-    // Small enough that the tokens of a step cannot overflow.
+    // The limits keep the tokens of a step from overflowing.
     if (const int64_t most = int64_t{1} << (name == std::string_view("tokens") ? 50 : 16); value > most)
       throw InputError("recipe", fmt::format("train.{}: expected at most {}; found {}; lower it.", name, most, value));
   for (const auto& [name, share] : {std::pair{"final_share", options.final_share},

@@ -1,4 +1,4 @@
-// A recipe: everything that decides a training run, read from JSON, overridden by flags, saved whole with the run.
+// A recipe: everything that determines a training run. Read from JSON, overridden by flags, saved with the run.
 //
 //   Recipe recipe = load_recipe("configs/head_schedules/small_prism.json", {{"train.tokens", "4M"},
 //   {"model.layers[0-3].heads", "3"}});
@@ -18,7 +18,7 @@
 
 namespace prism {
 
-/// A part of what a model is trained on.
+/// One part of a data mixture.
 struct DataSource {
   std::string folder;
   double weight = 1;
@@ -53,7 +53,7 @@ struct TrainOptions {
   int64_t warmup_tokens = 0;
   double z_loss = 0;
   bool recompute = false;
-  OptimizerOptions optimizer_options;  ///< its fields are this one's
+  OptimizerOptions optimizer_options;  ///< its fields appear among these
   std::string dtype = "auto";
   int64_t diagnose_steps = 100;
   bool tensorboard = true;
@@ -128,40 +128,39 @@ struct Recipe {
 /// One override: a field's path and its value as typed.
 using Override = std::pair<std::string, std::string>;
 
-/// Reads a recipe, applies the overrides, expands the shorthand. Overrides of model.layers[...] apply after the
+/// Reads a recipe, applies the overrides and expands the shorthand. Overrides of model.layers[...] apply after the
 /// expansion, all others before it. The model is not completed: its vocab_size may still be 0.
-/// @throws InputError naming unknown fields and values of the wrong type.
+/// @throws InputError for unknown fields and values of the wrong type.
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides);
-/// The same from JSON. @param source  how messages call it.
+/// The same from JSON. @param source  its name in messages.
 Recipe recipe_from_json(const Json& json, const std::string& source, const std::vector<Override>& overrides);
 
-/// Where a run keeps its recipe, as it ran.
+/// File in a run's folder with the complete recipe of the run.
 constexpr const char* kRunRecipeName = "recipe.json";
 
-/// Whether a run is done: its records end with that, and where there are checkpoints the last one is of its last step
-/// (it is written behind the records). Copies of a run's records, and runs whose checkpoints were not kept, have none.
+/// Returns true if a run is finished: its records end with an end record and, if it has checkpoints, the last one is of
+/// the last step (it is written after the records). Runs whose checkpoints were not kept have records alone.
 bool is_finished(const std::filesystem::path& run);
-/// Whether the run of that folder ended because its loss was no longer finite. Resumed, it goes on from its last
-/// checkpoint.
+/// Returns true if the run ended because its loss was no longer finite. Such a run resumes from its last checkpoint.
 bool has_diverged(const std::filesystem::path& run);
 
-/// The recipe of a run that was begun in `run`. @throws InputError if there is none.
+/// The recipe of the run in folder `run`. @throws InputError if there is none.
 Recipe load_run_recipe(const std::filesystem::path& run);
-/// Of the run that the model folder is a checkpoint of; absent: it is none's.
+/// The recipe of the run that this checkpoint belongs to, if any.
 std::optional<Recipe> find_run_recipe(const std::filesystem::path& model_folder);
 
-/// What runs are known by: all fields but what the recipe is called and where it comes from.
+/// What identifies a run: all fields of its recipe except `name` and `from`.
 Json identity(Recipe recipe);
-/// A hash of a recipe as it is written in a run's folder, hexadecimal, so that fields of later versions change nothing.
-/// Names and places of files, which may move, and what is measured at the end do not count.
+/// A hexadecimal hash of a recipe's JSON as stored in a run's folder, so fields of later versions do not change it.
+/// Excludes names, file locations (which may move) and the final measurements.
 std::string recipe_fingerprint(Json recipe);
 
-/// The first field in which `given` asks for something else than what a run began with, as "train/tokens"; empty: none.
-/// A vocabulary size that `given` leaves to the data is the run's.
-/// @throws InputError for a model that makes no sense.
+/// The first field in which `given` differs from the recipe of a run, such as "train/tokens"; empty if none differs. A
+/// vocabulary size of 0 in `given` matches the run's.
+/// @throws InputError for an invalid model.
 std::string differing_field(const Recipe& run, Recipe given);
 
-/// Of a run of `total_tokens`, which are the recipe's rounded up to whole steps.
+/// The learning-rate schedule of a run. @param total_tokens  the recipe's tokens rounded up to whole steps.
 LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens);
 
 /// Tokens of one optimizer step: batch_rows x accumulate x context.
@@ -169,15 +168,15 @@ int64_t step_tokens(const Recipe& recipe);
 /// Optimizer steps of the whole training.
 int64_t total_steps(const Recipe& recipe);
 
-/// @throws InputError for numbers and names that no training can use.
+/// @throws InputError for values out of range and unknown names.
 void check_train_options(const TrainOptions& options);
-/// check_train_options(), and that a step is no longer than the training (a single window may be).
+/// check_train_options(), and checks that a step is not longer than the whole training. A single window may be.
 void check_training(const Recipe& recipe);
 
-/// The temperatures that samples are drawn at. @throws InputError unless it is a number or numbers, none below 0.
+/// The sampling temperatures. @throws InputError unless `value` is a number or a list of numbers of at least 0.
 std::vector<double> sample_temperatures(const Json& value);
 
-/// The steps of `save_steps` up to `total`. @throws InputError unless none, log or a list of steps.
+/// The steps of `save_steps` up to `total`. @throws InputError unless `value` is none, log or a list of steps.
 std::vector<int64_t> save_steps(const Json& value, int64_t total);
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Where a run's records go: records.jsonl, and TensorBoard's event files beside it.
+// Writes a run's records to records.jsonl and to TensorBoard's event files beside it.
 #pragma once
 
 #include <filesystem>
@@ -14,15 +14,15 @@ namespace prism {
 
 class Recorder {
  public:
-  /// @param keep_bytes   of the records, whose length a checkpoint recorded; what follows is cut off.
-  /// @param board_step   the first step that TensorBoard is still to be told of; absent: no event files.
+  /// @param keep_bytes   length of the existing records to keep, taken from the checkpoint; the rest is cut off.
+  /// @param board_step   the first step to write for TensorBoard; std::nullopt: no event files.
   void open(const std::filesystem::path& run, int64_t keep_bytes, std::optional<int64_t> board_step);
 
-  /// Writes a record, for TensorBoard too. @throws FailedError when the disk is full.
+  /// Writes a record to both. @throws FailedError when the disk is full.
   void keep(const RunEvent& event);
-  /// Length of the records so far, after fsync: what a checkpoint stores.
+  /// Flushes the records to disk and returns their length, which a checkpoint stores.
   int64_t sync() { return records_->sync(); }
-  /// Histograms of weights and of the gradients that are there.
+  /// Writes histograms of the weights and of their gradients, where defined.
   void keep_parameters(int64_t step, const std::vector<WeightEntry>& weights);
 
  private:

@@ -9,14 +9,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether a file or folder in a run's folder is the run's own.
+/// Returns true if a file or folder in a run's folder was made by the run.
 bool is_of_run(const fs::path& path) {
   const std::string name = path.filename().string();
   return name == kRunRecipeName || name == kRunRecordsName || name == "checkpoints" || name == ".lock" ||
          name.starts_with("events.out.tfevents.") || is_temporary_of(path, path.parent_path() / kRunRecipeName);
 }
 
-/// Records that cannot be read are those of a run that failed.
+/// is_finished(), or false if the records cannot be read, as after a failed run.
 bool is_known_to_be_finished(const fs::path& run) {
   try {
     return is_finished(run);
@@ -28,12 +28,12 @@ bool is_known_to_be_finished(const fs::path& run) {
 }  // namespace
 
 void RunFolder::check_unused(Start start) const {
-  PRISM_CHECK(!path_.empty(), "train", "expected a folder for the run; found an empty name; name one by --out.");
+  PRISM_CHECK(!path_.empty(), "train", "expected a folder for the run; found an empty name; name one with --out.");
   std::error_code code;
   if (!fs::is_directory(path_, code)) return;  // make_folder() says what is wrong with anything else
   const bool is_run = fs::exists(path_ / kRunRecipeName), restarts = start == Start::restart && is_run;
   PRISM_CHECK(!is_run || restarts, "train",
-              "expected an unused folder; found a run in {}; continue it by --resume, delete it and begin again by "
+              "expected an unused folder; found a run in {}; continue it with --resume, delete it and start again with "
               "--restart, or choose another --out.",
               path_.string());
   PRISM_CHECK(!restarts || !is_known_to_be_finished(path_), "train",
@@ -46,7 +46,8 @@ void RunFolder::check_unused(Start start) const {
                 entry.path().filename().string(), path_.string());
   }
   const auto foreign = restarts ? checkpoints_.foreign_entry() : std::nullopt;
-  PRISM_CHECK(!foreign, "train", "expected checkpoints alone where --restart deletes them; found {}; move it away.",
+  PRISM_CHECK(!foreign, "train",
+              "expected only checkpoints in a folder that --restart deletes; found {}; move it away.",
               foreign->string());
 }
 
@@ -62,9 +63,9 @@ void RunFolder::check_is_apart(const fs::path& used) const {
 void RunFolder::claim(Start start) {
   if (start != Start::resume) make_folder(path_);
   lock_.emplace(path_, "train");
-  if (start != Start::resume) check_unused(start);  // again: another process may have been faster
+  if (start != Start::resume) check_unused(start);  // again, because another process may have been faster
   if (start == Start::restart) {
-    // The recipe last: until then the folder is known as a run, and may be restarted again.
+    // The recipe is deleted last, so that an interrupted restart leaves a folder that can be restarted again.
     for (const auto& entry : fs::directory_iterator(path_))
       if (entry.path().filename() != kRunRecipeName && entry.path().filename() != ".lock") fs::remove_all(entry.path());
     fs::remove(path_ / kRunRecipeName);
@@ -74,7 +75,7 @@ void RunFolder::claim(Start start) {
 }
 
 std::string RunFolder::way_round_last() const {
-  return checkpoints_.steps(CheckpointKind::step).size() > 1 ? "delete that folder to go on from the one before"
+  return checkpoints_.steps(CheckpointKind::step).size() > 1 ? "delete that folder to resume from the one before"
                                                              : "it is the only one, so start a new run";
 }
 

@@ -1,8 +1,8 @@
-// The folder of a run: who may write there, and its checkpoints.
+// The folder of a run: its lock and its checkpoints.
 //
 //   RunFolder folder("runs/novels");
-//   folder.check_unused();                    // before anything is read
-//   folder.claim(Start::fresh);               // when nothing can be refused any more
+//   folder.check_unused(Start::fresh);        // before any data is read
+//   folder.claim(Start::fresh);               // after all other checks
 //   folder.checkpoints().save(CheckpointKind::step, 120, write);
 #pragma once
 
@@ -15,29 +15,29 @@
 
 namespace prism {
 
-/// fresh: a new folder; restart: a folder whose run did not end, which is deleted; resume: that run goes on.
+/// fresh: begin in a new folder; restart: delete an unfinished run and begin again; resume: continue a run.
 enum class Start { fresh, restart, resume };
 
 class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)), checkpoints_(path_) {}
 
-  /// That a run may begin here. @throws InputError for a folder without a name, for one that holds anything, and for a
-  /// restart: for a run that ended, and files of no run.
+  /// Checks that a run may begin here. @throws InputError for an empty name and for a folder that is not empty. With
+  /// `restart`, a folder with an unfinished run is accepted; a finished run and foreign files are not.
   void check_unused(Start start) const;
-  /// @throws InputError for a file or folder inside this one, which a restart would delete. An empty name is none.
+  /// @throws InputError if `used` lies inside this folder, where a restart would delete it. An empty path passes.
   void check_is_apart(const std::filesystem::path& used) const;
-  /// Makes the folder of a new run, locks it, and clears away what a killed process or, for a restart, the run before
-  /// left. @throws InputError as check_unused(), FailedError if another process trains there.
+  /// Makes the folder of a new run, locks it, and deletes the temporary files of a killed process. With `restart`, it
+  /// deletes the previous run too. @throws InputError as check_unused(), FailedError if another process trains there.
   void claim(Start start);
 
   const std::filesystem::path& path() const { return path_; }
   CheckpointStore& checkpoints() { return checkpoints_; }
   const CheckpointStore& checkpoints() const { return checkpoints_; }
 
-  /// For messages: what to do about a last checkpoint that cannot be used.
+  /// For messages: how to proceed if the last checkpoint cannot be used.
   std::string way_round_last() const;
-  /// For messages: which checkpoint before `step` is known to be good, because a finite loss followed it.
+  /// For messages: the last checkpoint before `step` that is known to be good, because a finite loss followed it.
   std::string way_back(int64_t step) const;
 
  private:

@@ -19,7 +19,7 @@ void check(const SearchOptions& options) {
                 "search.{}: expected a number within {}-1000; found {}; change it.", name, least, value);
 }
 
-/// `count` of all, drawn by a seed, in their order.
+/// A random sample of `count` schedules, in their original order.
 std::vector<HeadSchedule> sample(const std::vector<HeadSchedule>& all, size_t count, int64_t seed) {
   std::vector<size_t> places(all.size());
   std::iota(places.begin(), places.end(), size_t{0});
@@ -32,7 +32,7 @@ std::vector<HeadSchedule> sample(const std::vector<HeadSchedule>& all, size_t co
   return drawn;
 }
 
-/// Query heads of one key/value head at the base, which all layers keep.
+/// Query heads per key/value head of the base; the same in all layers.
 int64_t queries_a_key_head(const Recipe& recipe) {
   const auto base = base_heads(recipe.model.layers);
   return base.heads / base.kv_heads;
@@ -50,7 +50,7 @@ Recipe with_schedule(const ScheduleSearch& search, const HeadSchedule& schedule)
   return recipe;
 }
 
-/// Each rung must be shorter than the next.
+/// Checks that the first rung, the shortest, has at least one step.
 void check_rungs(const ScheduleSearch& search) {
   double tokens = static_cast<double>(search.base.train.tokens);
   for (int64_t rung = 1; rung < search.options.rungs; ++rung) tokens /= static_cast<double>(search.options.factor);
@@ -74,11 +74,10 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
   one.arms = {{"base", Json::object()}};
   search.base = sweep_of(one, path, overrides).arms[0].recipe;
   for (const auto& layer : search.base.model.layers)
-    PRISM_CHECK(
-        layer.heads * layer.head_dim == search.base.model.d_model, "sweep",
-        "expected a base whose heads are as wide as the model together, {}; found {} heads of {}; leave head_dim "
-        "out.",
-        search.base.model.d_model, layer.heads, layer.head_dim);
+    PRISM_CHECK(layer.heads * layer.head_dim == search.base.model.d_model, "sweep",
+                "expected base heads whose widths add up to d_model = {}; found {} heads of width {}; leave head_dim "
+                "out.",
+                search.base.model.d_model, layer.heads, layer.head_dim);
   auto space = file.search.space;
   space.d_model = search.base.model.d_model;
   space.layers = static_cast<int64_t>(search.base.model.layers.size());
@@ -88,11 +87,10 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
   std::erase_if(proposed, [&](const auto& schedule) {
     return std::any_of(schedule.begin(), schedule.end(), [&](int64_t heads) { return heads % group != 0; });
   });
-  PRISM_CHECK(
-      !proposed.empty(), "sweep",
-      "expected a schedule in the space whose heads are multiples of {}, the query heads that share a key head; "
-      "found none; widen the search.",
-      group);
+  PRISM_CHECK(!proposed.empty(), "sweep",
+              "expected a schedule in the space whose heads are multiples of {}, the query heads per key/value head; "
+              "found none; widen the search.",
+              group);
   search.proposed = static_cast<int64_t>(proposed.size());
   check_rungs(search);
   const auto most = static_cast<size_t>(search.options.candidates);

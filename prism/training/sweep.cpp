@@ -15,23 +15,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Names become folders and words of a shell.
+/// Names are used as folder names and as shell words.
 bool may_be_in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || std::string_view("._+-=,").find(c) != std::string_view::npos;
 }
 
-/// A variation before it is a recipe.
+/// An arm's name and fields, before they become a recipe.
 struct Variation {
   std::string name;
   std::vector<Override> fields;
 };
 
-/// As a flag's text would be.
+/// A value as the text of a flag.
 std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : to_text(value);
 }
 
-/// For the name of an arm: what names may not hold becomes a hyphen.
+/// A value as part of an arm's name; characters not allowed in names become hyphens.
 std::string name_of_value(const Json& value) {
   std::string text = value_text(value);
   for (char& c : text)
@@ -45,7 +45,7 @@ std::vector<Override> overrides_from(const Json& fields, const std::string& owne
   std::vector<Override> overrides;
   for (const auto& [field, value] : fields.items()) {
     PRISM_CHECK(field != "seed", "sweep",
-                "{}: expected the same seeds for all arms, else their runs cannot be paired; found a seed of its own; "
+                "{}: expected the same seeds for all arms, so that their runs can be paired; found a seed here; "
                 "give \"seeds\" to the sweep.",
                 owner);
     overrides.emplace_back(field, value_text(value));
@@ -56,11 +56,11 @@ std::vector<Override> overrides_from(const Json& fields, const std::string& owne
 void check_name(const std::string& name) {
   PRISM_CHECK(!name.empty() && name[0] != '.' && name[0] != '-' && name.size() <= 100 &&
                   std::all_of(name.begin(), name.end(), may_be_in_name),
-              "sweep", "expected names of arms from letters, digits and ._+-=, (at most 100); found \"{}\"; rename it.",
+              "sweep", "expected arm names of letters, digits and ._+-=, (at most 100); found \"{}\"; rename it.",
               name);
 }
 
-/// Every arm with every value of one field of the grid.
+/// Combines every arm with every value of one grid field.
 std::vector<Variation> vary(const std::vector<Variation>& arms, const std::string& field, const Json& values) {
   PRISM_CHECK(values.is_array() && !values.empty(), "sweep",
               "grid.{}: expected a list of values; found {}; write for instance [0.001, 0.002].", field,
@@ -102,19 +102,19 @@ void check_arms(const Sweep& sweep) {
       PRISM_CHECK(sweep.arms[j].name != arm.name, "sweep", "expected each arm once; found {} twice; rename one.",
                   arm.name);
       PRISM_CHECK(identity(sweep.arms[j].recipe) != identity(arm.recipe), "sweep",
-                  "expected arms that differ; found that {} and {} are one recipe; leave one out.", sweep.arms[j].name,
+                  "expected arms that differ; found the same recipe for {} and {}; leave one out.", sweep.arms[j].name,
                   arm.name);
     }
     data.push_back(data_of_run(arm.recipe));
     PRISM_CHECK(data.back().tokenizer == data[0].tokenizer, "sweep",
-                "expected data of one tokenizer, else losses per token cannot be compared; found {} for {} and {} for "
-                "{}; tokenize both with one.",
+                "expected data of one tokenizer, so that losses per token can be compared; found {} for {} and {} for "
+                "{}; tokenize both with the same.",
                 data[0].tokenizer.value_or("none"), sweep.arms[0].name, data.back().tokenizer.value_or("none"),
                 arm.name);
     PRISM_CHECK(data.back().validation == data[0].validation &&
                     arm.recipe.train.eval_tokens == sweep.arms[0].recipe.train.eval_tokens,
                 "sweep",
-                "expected arms validated on the same tokens, else their losses cannot be compared; found that {} and "
+                "expected arms validated on the same tokens, so that their losses can be compared; found that {} and "
                 "{} differ in data.folder's validation shards or in train.eval_tokens; give both the same.",
                 sweep.arms[0].name, arm.name);
   }
@@ -123,7 +123,7 @@ void check_arms(const Sweep& sweep) {
 void check_seeds(const std::vector<int64_t>& seeds) {
   PRISM_CHECK(!seeds.empty(), "sweep", "expected seeds; found an empty list; write for instance [1, 2, 3].");
   PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), "sweep",
-              "expected each seed once; found {}; leave the double one out.", fmt::join(seeds, ", "));
+              "expected each seed once; found {}; remove the duplicate.", fmt::join(seeds, ", "));
 }
 
 Recipe recipe_of(const Variation& arm, const Json& base, const std::string& source, const std::vector<Override>& before,
@@ -136,26 +136,26 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     recipe.name = arm.name;
     recipe.seed = 0;
     const bool is_open = recipe.model.vocab_size == 0;
-    if (is_open) recipe.model.vocab_size = 1;  // the data's, which the run will know
+    if (is_open) recipe.model.vocab_size = 1;  // a placeholder: a run takes it from its data
     complete(recipe.model);
     if (is_open) recipe.model.vocab_size = 0;
     check_training(recipe);
     if (!recipe.init.empty()) find_model_folder(recipe.init);
-    data_of_run(recipe);  // what a run would refuse when it begins, found before others have trained
+    data_of_run(recipe);  // finds data that a run would refuse before other arms have trained
     return recipe;
   } catch (const InputError& error) {
     throw InputError("sweep", fmt::format("arm {}: {}.", arm.name, error.reason()));
   }
 }
 
-/// As differing_field(), but what recipes are called and where they come from is no difference.
+/// differing_field() without `name` and `from`.
 std::string difference(const Recipe& run, Recipe planned) {
   planned.name = run.name;
   planned.from = run.from;
   return differing_field(run, planned);
 }
 
-/// The runs that lie in a folder, by name.
+/// The runs in a folder, sorted by name.
 std::vector<std::pair<fs::path, Recipe>> runs_in(const fs::path& folder, const std::set<std::string>& planned) {
   std::vector<std::pair<fs::path, Recipe>> runs;
   if (folder.empty() || !fs::is_directory(folder)) return runs;
@@ -164,7 +164,7 @@ std::vector<std::pair<fs::path, Recipe>> runs_in(const fs::path& folder, const s
     try {
       runs.emplace_back(entry.path(), load_run_recipe(entry.path()));
     } catch (const InputError&) {
-      if (planned.contains(entry.path().filename().string())) throw;  // another's run may be of another format
+      if (planned.contains(entry.path().filename().string())) throw;  // a foreign run may have another format
     }
   }
   std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,10 +1,10 @@
-// A sweep: one recipe in variations (arms), each with the same seeds, so that their differences can be paired.
+// A sweep: variations (arms) of one recipe, each trained with the same seeds, so that differences can be paired.
 //
 //   {"recipe": "base.json", "set": {"train.tokens": "4M"}, "seeds": [1, 2, 3], "baseline": "uniform",
 //    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}}}
 //
 //   const Sweep sweep = load_sweep("sweep.json", {});
-//   for (const SweepRun& run : plan_sweep(sweep, "runs/sweep", "")) ...  // what is done, what is left
+//   for (const SweepRun& run : plan_sweep(sweep, "runs/sweep", "")) ...  // finished runs and runs to do
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace prism {
 
 /// How `prism sweep --search schedules` searches (schedule_sweep.h).
 struct SearchOptions {
-  ScheduleSpace space;  ///< its fields are this one's
+  ScheduleSpace space;  ///< its fields appear among these
   int64_t candidates = 27, rungs = 3, factor = 3;
   template <class Visitor>
   void visit(Visitor& v) {
@@ -56,46 +56,46 @@ struct SweepFile {
 
 struct SweepArm {
   std::string name;
-  Recipe recipe;  ///< called like the arm; its seed counts for nothing
+  Recipe recipe;  ///< named like the arm; its seed is ignored
 };
 
 struct Sweep {
   std::vector<SweepArm> arms;  ///< at least one; the baseline is the first
-  std::vector<int64_t> seeds;  ///< at least one, each once
+  std::vector<int64_t> seeds;  ///< at least one, no duplicates
   bool keep_checkpoints = true;
 };
 
-/// What a run of this recipe would record of its data. @throws InputError for data that such a run would refuse.
+/// What a run of this recipe would record about its data. @throws InputError for data that such a run would refuse.
 StartRecord data_of_run(Recipe recipe);
 
-/// Reads a sweep's file.
+/// Reads a sweep file.
 /// @param overrides  fields for all arms, applied after the file's.
-/// @throws InputError naming the arm for fields that a recipe does not have, values of the wrong type, recipes that no
-///         training can use, arms of equal recipes, arms with seeds of their own, empty lists, or arms whose data come
-///         from different tokenizers, so that their losses cannot be compared.
+/// @throws InputError for unknown fields, values of the wrong type, recipes that cannot be trained, arms with equal
+///         recipes, arms that set a seed, empty lists, and arms whose data were tokenized differently, because their
+///         losses cannot be compared. Messages about an arm name it.
 Sweep load_sweep(const std::filesystem::path& file, const std::vector<Override>& overrides);
-/// The same of a file that was read. @param path  its place: the recipe's name is relative to it.
+/// The same from a file already read. @param path  its path; the recipe's name is relative to it.
 Sweep sweep_of(const SweepFile& file, const std::filesystem::path& path, const std::vector<Override>& overrides);
 
 struct SweepRun {
   enum class State { absent, begun, finished, diverged };
   std::string name, arm;  ///< name: ARM-seedN
   Recipe recipe;
-  std::filesystem::path folder;  ///< where it is, or will be
+  std::filesystem::path folder;  ///< where the run is or will be
   State state = State::absent;
 
-  /// Whether there is nothing more to do: to diverge is a result too.
+  /// Returns true if nothing is left to do. A diverged run counts: divergence is a result too.
   bool ended() const { return state == State::finished || state == State::diverged; }
 };
 
-/// Of a run's folder: never absent.
+/// The state of the run in an existing folder; never absent.
 SweepRun::State state_of(const std::filesystem::path& run);
 
-/// All runs, seed by seed, so that a machine that slows down slows all arms alike. A run is known by its recipe and
-/// seed, whatever its folder is called.
+/// All runs, ordered by seed and then by arm, so that a machine that slows down affects all arms alike. A run is
+/// identified by its recipe and seed, whatever its folder is called.
 ///
 /// @param out      the sweep's folder, with a folder for each run.
-/// @param records  a second folder in which runs that ended are looked for; may be empty or absent.
+/// @param records  a second folder to search for ended runs; may be empty or missing.
 /// @throws InputError if a run's folder holds another recipe.
 std::vector<SweepRun> plan_sweep(const Sweep& sweep, const std::filesystem::path& out,
                                  const std::filesystem::path& records);

@@ -12,13 +12,13 @@
 namespace prism {
 namespace {
 
-constexpr int64_t kParts = 30;              ///< of a histogram
-constexpr int64_t kMostValues = 64 * 1024;  ///< that one is drawn from
+constexpr int64_t kParts = 30;              ///< bins of a histogram
+constexpr int64_t kMostValues = 64 * 1024;  ///< values sampled for a histogram
 
-/// Of the values that are finite, evenly spaced ones of a large tensor; no parts where none is finite.
+/// A histogram of the finite values; of a large tensor, evenly spaced ones. Without bins if none is finite.
 ValueHistogram histogram_of(const torch::Tensor& values) {
   const auto all = values.detach().reshape({-1});
-  // An odd spacing meets every column of a matrix whose width is a power of two.
+  // An odd spacing samples every column of a matrix whose width is a power of two.
   const int64_t spacing = (all.numel() + kMostValues - 1) / kMostValues | 1;
   const auto flat = all.slice(0, 0, std::nullopt, spacing).to(torch::kFloat);
   const auto finite = flat.index({torch::isfinite(flat)});
@@ -26,7 +26,7 @@ ValueHistogram histogram_of(const torch::Tensor& values) {
   if (finite.numel() == 0) return result;
   result.low = finite.min().item<double>();
   result.high = finite.max().item<double>();
-  // Equal values need parts of some width too.
+  // Equal values need bins of nonzero width too.
   if (result.low == result.high) result.high = result.low + std::max(1e-12, 1e-6 * std::abs(result.low));
   const auto counts = at::histc(finite, kParts, result.low, result.high).to(torch::kLong).cpu();
   const auto* first = counts.const_data_ptr<int64_t>();

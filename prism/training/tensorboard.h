@@ -1,7 +1,7 @@
-// A run's records as TensorBoard shows them, beside records.jsonl.
+// Writes a run's records as TensorBoard event files, beside records.jsonl.
 //
 //   TensorBoard board("runs/novels", state.step);
-//   board.add(event);                           // of any kind; what TensorBoard has no place for is passed over
+//   board.add(event);                           // any event; kinds that TensorBoard cannot show are skipped
 //   board.add_parameters(state.step, decoder->weights());
 #pragma once
 
@@ -14,23 +14,23 @@
 
 namespace prism {
 
-/// Scalars: train/loss, train/perplexity, train/learning_rate, train/grad_norm, train/tokens_per_s, valid/loss,
-/// valid/perplexity (of another figure than the loss, valid/FIGURE); of diagnostics entropy/layer_N and, of several
-/// heads, entropy/layer_N/head_N, residual_rms/layer_N, dead_units/layer_N and update/NAME. Texts: sample/N, each
-/// prompt at each temperature in the order of the recipe, and warning. Histograms: weights/NAME and gradients/NAME, by
-/// the names in the model's file.
+/// Scalars: train/loss, train/perplexity, train/learning_rate, train/grad_norm, train/tokens_per_s; valid/loss and
+/// valid/perplexity, or valid/FIGURE if the figure is not the loss. Scalars of diagnostics: entropy/layer_N,
+/// entropy/layer_N/head_N (layers with several heads), residual_rms/layer_N, dead_units/layer_N and update/NAME. Texts:
+/// sample/N (each prompt at each temperature, in the recipe's order) and warning. Histograms: weights/NAME and
+/// gradients/NAME, by the names in the model's file.
 class TensorBoard {
  public:
-  /// @param first_step  what earlier files of the folder say of it and later ones is replaced.
+  /// @param first_step  replaces what earlier files in the folder hold for this step and later ones.
   TensorBoard(const std::filesystem::path& folder, int64_t first_step) : events_(folder, first_step) {}
 
   /// @throws FailedError when the disk is full.
   void add(const RunEvent& event);
-  /// Histograms of weights and of the gradients that are there, parameter by parameter.
+  /// Writes a histogram of each weight and of its gradient, if defined.
   void add_parameters(int64_t step, const std::vector<WeightEntry>& weights);
 
  private:
-  /// A value that is not finite is left out.
+  /// Writes a scalar; skips values that are not finite.
   void scalar(int64_t step, const std::string& tag, double value);
   void add_loss(int64_t step, const std::string& group, double loss);
   void add(int64_t step, const TrainRecord& record);
@@ -41,7 +41,7 @@ class TensorBoard {
   void add(int64_t step, const DiagnosticsRecord& record);
 
   EventFile events_;
-  int64_t sample_step_ = -1, samples_ = 0;  ///< of that step so far
+  int64_t sample_step_ = -1, samples_ = 0;  ///< samples_: number within that step
 };
 
 }  // namespace prism

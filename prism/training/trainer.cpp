@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether something that is due every `every_tokens` is due after this step.
+/// Returns true if an action due every `every_tokens` tokens is due after this step.
 bool is_due(int64_t every_tokens, int64_t tokens, int64_t of_step) {
   return every_tokens > 0 && tokens / every_tokens > (tokens - of_step) / every_tokens;
 }
 
-/// Whether a step is one to look into.
+/// Returns true if a step gets diagnostics.
 bool is_diagnosed(int64_t every, int64_t step) {
   if (every == 0) return false;
   const bool power_of_four =
@@ -31,17 +31,17 @@ bool is_diagnosed(int64_t every, int64_t step) {
   return step % every == 0 || (step < every && power_of_four);
 }
 
-/// The learning rate of the step that ends at so many tokens.
+/// The learning rate of the step that ends at `tokens`.
 double learning_rate_at(const Recipe& recipe, int64_t tokens) {
   return learning_rate_of(recipe.train, total_steps(recipe) * step_tokens(recipe)).at(static_cast<double>(tokens));
 }
 
-/// Windows that a step takes.
+/// Windows per step.
 int64_t step_windows(const Recipe& recipe) {
   return recipe.train.batch_rows * recipe.train.accumulate;
 }
 
-/// Without the sign that some processors give a NaN.
+/// Drops the sign that some processors give a NaN.
 double unsigned_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
@@ -73,7 +73,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
   if (machine_.device.is_cpu()) check_training_memory(objective_->weights(), recipe_, type);
   if (start != Start::resume) objective_->initialise(recipe_);
   move_weights(objective_->weights(), machine_.device);
-  folder_.claim(start);  // only now: a recipe that is refused leaves nothing behind
+  folder_.claim(start);  // after all checks, so that a refused recipe leaves no files
 
   optimizer_ = make_optimizer(objective_->weights(), recipe_.train.optimizer_options, type);
   speed_ = TrainingSpeed(3.0 * static_cast<double>(objective_->flops_per_token()),
@@ -94,11 +94,11 @@ std::vector<std::string> Trainer::prepare(Start start) {
   }
   if (start == Start::resume) {
     PRISM_CHECK(!is_finished(folder_.path()), "train",
-                "expected a run to go on with in {}; found one that is done, of which the records alone were kept; "
-                "choose another --out to train it again.",
+                "expected an unfinished run in {}; found a finished one with records but no checkpoints; choose "
+                "another --out to train it again.",
                 folder_.path().string());
     notes.push_back(
-        fmt::format("{} has no checkpoint to go on from; it starts again at step 0", folder_.path().string()));
+        fmt::format("{} has no checkpoint to resume from; it starts again at step 0", folder_.path().string()));
     objective_->initialise(recipe_);
   }
   begin();
@@ -120,12 +120,12 @@ std::vector<std::string> Trainer::restore() {
     objective_->load(folder);
     load_optimizer(folder, optimizer_->state());
   } catch (const InputError& error) {
-    throw InputError("train", fmt::format("expected a whole checkpoint in {}; found a damaged one ({}); {}.",
+    throw InputError("train", fmt::format("expected a complete checkpoint in {}; found a damaged one ({}); {}.",
                                           folder.string(), error.reason(), folder_.way_round_last()));
   }
   PRISM_CHECK(state_.recipe_fingerprint.value_or(*now.recipe_fingerprint) == *now.recipe_fingerprint, "train",
-              "expected the recipe that the run began with; found {} changed; restore it, or begin a new run, with "
-              "init to take this one's weights.",
+              "expected the recipe that the run began with; found {} changed; restore it, or start a new run, with "
+              "init to begin from this run's weights.",
               (folder_.path() / kRunRecipeName).string());
   state_.recipe_fingerprint = now.recipe_fingerprint;
   PRISM_CHECK(state_.step <= total_steps(recipe_) && state_.tokens == state_.step * step_tokens(recipe_) &&
@@ -142,7 +142,8 @@ std::vector<std::string> Trainer::restore() {
       "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
       state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
   PRISM_CHECK(state_.dtype == now.dtype, "train",
-              "expected {}, in which the run began; found that auto means {} here; resume it on such a CPU.",
+              "expected {}, the dtype that the run began with; found {} for auto on this machine; resume it on a CPU "
+              "like the first one.",
               state_.dtype, now.dtype);
   std::vector<std::string> notes;
   if (state_.threads != now.threads)
@@ -152,7 +153,7 @@ std::vector<std::string> Trainer::restore() {
     notes.push_back(fmt::format("the run began with kernels for {}; with those for {} its last digits may differ",
                                 state_.isa, now.isa));
   const auto events = read_run_events(folder_.path(), state_.records_bytes);
-  // Nothing is refused any more. What an abandoned future left behind must not pass for this run's.
+  // After the last check. Checkpoints of later steps, which this run will train again, must not count as its own.
   for (const auto kind : {CheckpointKind::best, CheckpointKind::weights})
     folder_.checkpoints().discard_after(kind, state_.step);
   optimizer_->set_steps(state_.step);
@@ -190,7 +191,7 @@ TrainResult Trainer::run() {
 TrainResult Trainer::stop() {
   if (last_checkpoint(folder_.path()) != folder_.checkpoints().path(CheckpointKind::step, state_.step))
     save_checkpoint();
-  progress_->finish(fmt::format("train: stopped at step {}, saved; go on with: prism train --out {} --resume",
+  progress_->finish(fmt::format("train: stopped at step {}, saved; resume with: prism train --out {} --resume",
                                 state_.step, shell_word(folder_.path().string())));
   return result_of(state_, objective_->figure(), /*finished=*/false);
 }
@@ -269,7 +270,7 @@ void Trainer::show_progress(int64_t tokens) {
 void Trainer::fail_not_finite(double loss, double norm) {
   const int64_t first = state_.step * recipe_.train.accumulate;
   const auto place = place_of_divergence(*objective_, recipe_.model, first, recipe_.train.accumulate);
-  // The curve ends at the last loss that this process made.
+  // Record the losses since the last train record, so that the curve reaches the last finite loss.
   if (state_.tokens > speed_.logged_tokens()) record_training();
   fail_diverged(
       state_.step + 1, place,
@@ -307,12 +308,12 @@ bool Trainer::finish_step() {
     return last || is_due(every_tokens, state_.tokens, step_tokens(recipe_));
   };
   if (last) check_last_step();
-  // Before anything of this step is recorded: a signal may cut it short, and --resume does it again.
+  // Before anything of this step is recorded, because a signal may interrupt it and --resume then repeats it.
   std::optional<std::vector<RunRecord>> finals = std::vector<RunRecord>();
   try {
     if (last) finals = objective_->measure_finals();
   } catch (const std::exception&) {
-    save_checkpoint();  // the training is done: --resume measures again
+    save_checkpoint();  // training is done; --resume repeats the measurements
     throw;
   }
   if (!finals || (objective_->has_validation() && due(train.eval_every_tokens) && !evaluate())) return false;

@@ -1,4 +1,4 @@
-// Training by a recipe: an objective's batches in, records and checkpoints out, resumable bit for bit.
+// Trains an objective by a recipe and writes records and checkpoints. Training resumes bit for bit.
 //
 //   Trainer trainer(recipe, "runs/novels", make_objective(recipe), {.threads = threads});
 //   for (const auto& note : trainer.prepare(Start::fresh)) tell("note: {}\n", note);
@@ -23,66 +23,69 @@
 namespace prism {
 
 struct TrainResult {
-  bool finished = false;  ///< false: stopped by a signal, state saved
+  bool finished = false;  ///< false: stopped by a signal, with the state saved
   int64_t step = 0, tokens = 0;
-  Figure figure;                ///< the objective's
-  std::optional<double> value;  ///< of it, measured last; absent: there was nothing to validate on
+  Figure figure;                ///< what validation measures
+  std::optional<double> value;  ///< the figure's last value; std::nullopt without validation
 };
 
-/// What computes.
+/// Threads and device of the training.
 struct TrainMachine {
-  int threads = 1;                     ///< of the process, for the run's record and the CPU's limit
-  torch::Device device = torch::kCPU;  ///< open_device()'s
+  int threads = 1;                     ///< threads of the process, for the run's record and the CPU's peak
+  torch::Device device = torch::kCPU;  ///< from open_device()
 };
 
-/// Of a step: its mean loss and the norm of its gradients, before clipping.
+/// The mean loss of a step and the norm of its gradients before clipping.
 struct StepFigures {
   double loss = 0, norm = 0;
 };
 
 class Trainer {
  public:
-  /// Reads no data and writes no file. @param recipe  shorthand expanded. To resume: the run's own recipe.json.
+  /// Reads no data and writes no file. @param recipe  with its shorthand expanded. To resume, the run's recipe.json.
   Trainer(Recipe recipe, std::filesystem::path run, std::unique_ptr<Objective> objective, TrainMachine machine = {});
 
-  /// Reads the data, makes the model and claims the run's folder: one that is absent or empty for `fresh`; for
-  /// `restart` also one with a run that did not end, which is deleted; for `resume` one with a recipe.json, which
-  /// continues from its last checkpoint, or starts again where it has none.
+  /// Opens the data, makes the model and claims the run's folder.
+  ///  - `fresh` needs a missing or empty folder.
+  ///  - `restart` also accepts a folder with an unfinished run, which it deletes.
+  ///  - `resume` needs a folder with a recipe.json. It continues from the last checkpoint, or from step 0 without one.
   ///
-  /// @return  what the user should know before it runs.
+  /// @return  notes for the user.
   /// @throws InputError for a recipe, data or folder that cannot be used; FailedError if another process trains there.
-  ///         A recipe that is refused leaves nothing behind.
+  ///         A refused recipe leaves no files behind.
   std::vector<std::string> prepare(Start start);
 
-  /// Trains to the end, or to the first stop signal, and saves. Only after prepare().
+  /// Trains to the end or to the first stop signal, and saves. Call prepare() first.
   /// @throws FailedError when the loss is not finite (nothing of that step is saved), or the disk is full.
   TrainResult run();
 
-  /// Complete after prepare().
+  /// The recipe; complete after prepare().
   const Recipe& recipe() const { return recipe_; }
 
  private:
-  /// Writes what a fresh run begins with.
+  /// Writes the first files of a fresh run.
   void begin();
-  /// Goes on from the last checkpoint. @return  notes.
+  /// Continues from the last checkpoint. @return  notes for the user.
   std::vector<std::string> restore();
-  /// Of the records and steps so far, so that no warning is given twice and none missed.
+  /// Restores the divergence watch from the records, so that no warning is repeated or missed.
   void recall_warnings(const std::vector<RunEvent>& events);
-  /// Saves what is done so far, for --resume.
+  /// Saves a checkpoint for --resume.
   TrainResult stop();
-  /// One step with what is due after it. False: stopped by a signal, between two things that --resume can go on with.
+  /// Makes one step and everything due after it. Returns false if stopped by a signal; --resume can continue there.
   bool advance();
   bool train_step();
-  /// The mean loss over the step's batches; nothing if a signal came between two of them.
+  /// The mean loss over the step's batches; std::nullopt if a signal arrived between two of them.
   std::optional<double> forward_backward();
   void show_progress(int64_t tokens);
-  /// What the last step made of the weights shows in no loss of a step. @throws FailedError if theirs is not finite.
+  /// Checks the loss after the last update, which no training step computes. @throws FailedError if it is not finite.
   void check_last_step();
   [[noreturn]] void fail_not_finite(double loss, double norm);
-  /// Records it first. @param step  whose loss is not finite. @param place  where the first value that is not finite
-  /// was found; empty: nowhere, on looking again. @param sentence  what was expected and what was found.
+  /// Records the divergence, then throws FailedError. @param step  the step whose loss is not finite.
+  /// @param place  where the first value that is not finite was found; empty if a second pass found none.
+  /// @param sentence  what was expected and what was found.
   [[noreturn]] void fail_diverged(int64_t step, const std::string& place, const std::string& sentence);
-  /// Validation, weights, samples, checkpoint. False: stopped by a signal before any of it was recorded.
+  /// Validates, saves weights, samples and checkpoints. Returns false if a signal arrived before any of it was
+  /// recorded.
   bool finish_step();
   bool evaluate();
   void save_checkpoint();
@@ -92,7 +95,7 @@ class Trainer {
   void record_training();
   void record_end();
   void warn(const std::vector<WarningRecord>& warnings);
-  /// What computes, for the records of a start.
+  /// Version, threads and hardware, for the records of a start.
   MachineRecord machine_record() const;
 
   Recipe recipe_;
@@ -108,7 +111,7 @@ class Trainer {
   TrainingSpeed speed_;
   DivergenceWatch watch_;
   StepFigures last_;
-  bool prune_due_ = false;  ///< a checkpoint was saved that no finite loss has followed yet
+  bool prune_due_ = false;  ///< a checkpoint was saved and no finite loss has followed it yet
 };
 
 }  // namespace prism

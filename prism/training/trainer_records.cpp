@@ -1,4 +1,4 @@
-// What a trainer records: the run and its machine, steps, warnings, the end.
+// The records of a trainer: start, machine, steps, warnings and end.
 #include <fmt/format.h>
 
 #include "prism/attention/head_schedule.h"
@@ -59,8 +59,8 @@ void Trainer::record_training() {
   const auto learning_rate = learning_rate_of(recipe_.train, total_steps(recipe_) * step_tokens(recipe_));
   const auto wait_share = speed_.log_wait();
   if (speed_.is_first_busy(wait_share))
-    progress_->note(
-        fmt::format("train: step {}: {}, so this run's speed says little", state_.step, busy_text(*wait_share)));
+    progress_->note(fmt::format("train: step {}: {}, so this run's measured speed is unreliable", state_.step,
+                                busy_text(*wait_share)));
   record(TrainRecord{.loss = state_.loss_sum / static_cast<double>(state_.loss_count),
                      .learning_rate = learning_rate.at(static_cast<double>(state_.tokens)),
                      .grad_norm = last_.norm,

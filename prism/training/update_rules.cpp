@@ -25,11 +25,11 @@ void check_momentum(const char* operation, double momentum) {
 
 double scale_of(const std::string& name, double rows, double columns) {
   if (name == "spectral") return std::sqrt(std::max(1.0, rows / columns));
-  constexpr double kRootMeanSquare = 0.2;  // of AdamW's updates
+  constexpr double kRootMeanSquare = 0.2;  // that of AdamW's updates
   return kRootMeanSquare * std::sqrt(std::max(rows, columns));
 }
 
-/// The named tensors of one kind of memory.
+/// Appends the named tensors of one kind of state.
 void append_state(std::vector<NamedTensor>& tensors, const WeightGroup& group, const char* what,
                   const std::vector<Tensor>& memory) {
   for (size_t i = 0; i < memory.size(); ++i) tensors.push_back({group.names[i] + what, memory[i]});
@@ -41,7 +41,7 @@ void check(const AdamWOptions& options) {
   PRISM_CHECK(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "adamw",
               "expected betas within [0, 1); found {} and {}; change them.", options.beta1, options.beta2);
   PRISM_CHECK(options.epsilon > 0, "adamw",
-              "expected an epsilon above 0, which weights without gradients are divided by; found {}; raise it.",
+              "expected an epsilon above 0, because it divides updates with zero gradients; found {}; raise it.",
               options.epsilon);
   check_decay("adamw", options.weight_decay);
 }
@@ -93,7 +93,7 @@ AdamW::AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& opti
 }
 
 void AdamW::update(double learning_rate, double divisor, int64_t step) {
-  // The kernel divides gradients by this as it reads them.
+  // The kernel divides each gradient by this while reading it.
   const auto divisors = torch::full({}, divisor, all_.weights[0].options().dtype(torch::kFloat).requires_grad(false));
   for (auto& part : parts_) {
     if (part.group.weights.empty()) continue;
@@ -187,7 +187,7 @@ Tensor orthogonalise(const Tensor& matrices, int64_t iterations, torch::ScalarTy
   const bool tall = matrices.size(1) > matrices.size(2);
   const auto norms = matrices.flatten(1).norm(2, {1}).clamp_min(kSmallest).view({-1, 1, 1});
   auto x = (matrices / norms).to(type);
-  if (tall) x = x.transpose(1, 2).contiguous();  // the smaller products
+  if (tall) x = x.transpose(1, 2).contiguous();  // makes the products smaller
   for (int64_t i = 0; i < iterations; ++i) {
     const auto a = torch::bmm(x, x.transpose(1, 2));
     x = torch::baddbmm(x, torch::baddbmm(a, a, a, kB, kC), x, kA);

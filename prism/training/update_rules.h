@@ -1,4 +1,4 @@
-// How weights follow their gradients: AdamW, Muon, SGD. Which weights follow which is optimizer.h's.
+// Update rules: AdamW, Muon, SGD. optimizer.h chooses the rule for each weight.
 //
 //   AdamW rule({{"norm.weight", weight}}, {.weight_decay = 0.1});
 //   rule.update(/*learning_rate=*/6e-4, /*divisor=*/1.0, /*step=*/1);      // reads weight.grad()
@@ -54,19 +54,20 @@ struct SgdOptions {
   }
 };
 
-/// @throws InputError for betas or a momentum outside [0, 1), an epsilon of 0, a negative decay, an unknown scale.
+/// @throws InputError for betas or a momentum outside [0, 1), an epsilon of 0 or less, a negative decay or an unknown
+///         scale.
 void check(const AdamWOptions& options);
 void check(const MuonOptions& options);
 void check(const SgdOptions& options);
 
-/// A weight as update rules see it.
+/// A weight as seen by an update rule.
 struct TrainedWeight {
   std::string name;
   torch::Tensor tensor;
-  bool decays = true;  ///< false: weight decay leaves it alone
+  bool decays = true;  ///< false: no weight decay
 };
 
-/// Weights with their names, and tensors of their shapes that remember.
+/// Weights with their names.
 struct WeightGroup {
   std::vector<std::string> names;
   std::vector<torch::Tensor> weights;
@@ -77,15 +78,15 @@ struct WeightGroup {
   std::vector<torch::Tensor> zeros() const;
 };
 
-/// How some weights, float32 and with gradients of their own, follow those gradients.
+/// Updates a set of float32 weights from their gradients.
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
 
-  /// @param divisor  what gradients are divided by first (clipping).
-  /// @param step     counted from 1.
+  /// @param divisor  gradients are divided by this first (clipping).
+  /// @param step     number of the step, from 1.
   virtual void update(double learning_rate, double divisor, int64_t step) = 0;
-  /// What it remembers of every weight, named after the weight.
+  /// The rule's state tensors, named after their weights.
   virtual std::vector<NamedTensor> state() const = 0;
   const std::vector<torch::Tensor>& weights() const { return all_.weights; }
 
@@ -93,9 +94,8 @@ class UpdateRule {
   WeightGroup all_;
 };
 
-/// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), with m^, v^
-/// corrected for their start at zero. Source: arXiv 1711.05101; as in PyTorch, the decay is
-/// scaled by the whole learning rate.
+/// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), where m^ and v^ are
+/// bias-corrected. Source: arXiv 1711.05101; as in PyTorch, the decay is scaled by the whole learning rate.
 class AdamW : public UpdateRule {
  public:
   /// @throws as check().
@@ -111,10 +111,10 @@ class AdamW : public UpdateRule {
   };
 
   AdamWOptions options_;
-  std::vector<Part> parts_;  ///< weights that decay, weights that do not
+  std::vector<Part> parts_;  ///< weights with decay, weights without
 };
 
-/// w = w - lr (g + decay w + the momentum of such sums), one fused pass over memory.
+/// d = g + decay w,  m = mu m + d,  w = w - lr m  (Nesterov: w - lr (d + mu m)). One fused pass over memory.
 class Sgd : public UpdateRule {
  public:
   /// @throws as check().
@@ -130,15 +130,15 @@ class Sgd : public UpdateRule {
   };
 
   SgdOptions options_;
-  std::vector<Part> parts_;  ///< weights that decay, weights that do not
+  std::vector<Part> parts_;  ///< weights with decay, weights without
 };
 
-/// Matrices that lie one below the other in a weight: `count` of `rows` each.
+/// `count` matrices of `rows` rows each, stacked in one weight.
 struct RowBlocks {
   int64_t count = 1, rows = 0;
 };
 
-/// A weight, and the matrices in it from its first row to its last.
+/// A weight and the matrices stacked in it, from the first row to the last.
 struct BlockedWeight {
   TrainedWeight weight;
   std::vector<RowBlocks> blocks;
@@ -152,7 +152,7 @@ struct BlockedWeight {
 /// Differs: gradients are not averaged into M by 1 - mu, which orthogonalisation would undo.
 class Muon : public UpdateRule {
  public:
-  /// @param type  of the products: bfloat16 or float32.
+  /// @param type  dtype of the products: bfloat16 or float32.
   /// @throws as check().
   Muon(std::vector<BlockedWeight> weights, const MuonOptions& options, torch::ScalarType type);
   void update(double learning_rate, double divisor, int64_t step) override;
@@ -165,12 +165,12 @@ class Muon : public UpdateRule {
   std::vector<torch::Tensor> momentum_;
 };
 
-/// The orthogonal factor of each matrix, roughly: with X = U S V^T the result is U S' V^T, S' between about 0.7 and 1.2
-/// after 5 iterations where S is above 0.0015 |M|_F; smaller ones stay smaller (0.001: 0.47).
+/// The approximate orthogonal factor of each matrix. For M = U S V^T the result is U S' V^T. After 5 iterations S' is
+/// between about 0.7 and 1.2 where S is above 0.0015 |M|_F; smaller singular values stay smaller (0.001: 0.47).
 ///
 ///   X_0 = M / |M|_F,  A = X X^T,  X <- a X + (b A + c A^2) X,  (a, b, c) = (3.4445, -4.7750, 2.0315)
 ///
-/// @param matrices  [N, r, c].  @param type  of the products.
+/// @param matrices  [N, r, c].  @param type  dtype of the products.
 /// @return          [N, r, c] float32; zeros for a matrix of zeros.
 /// Source: K. Jordan et al., Muon, 2024.
 torch::Tensor orthogonalise(const torch::Tensor& matrices, int64_t iterations, torch::ScalarType type);

@@ -11,10 +11,10 @@ struct ValidationLoss {
   int64_t tokens = 0;
 };
 
-/// Mean loss over the windows of `windows`, from where it stands, each token predicted once.
+/// Mean loss over the remaining windows of `windows`; each token is predicted once.
 /// @param windows  unshuffled; with the document mask that the model was trained with.
-/// @param tokens   stop after so many, rounded up to whole batches; 0: all.
-/// @return         nothing if a stop signal came (core/stop.h).
+/// @param tokens   stop after this many tokens, rounded up to whole batches; 0: all.
+/// @return         std::nullopt if a stop signal arrived (core/stop.h).
 std::optional<ValidationLoss> validation_loss(Decoder decoder, WindowLoader windows, int64_t tokens);
 
 }  // namespace prism

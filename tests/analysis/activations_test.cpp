@@ -1,4 +1,4 @@
-// The residual stream and the units of feed-forward parts, as probes see them.
+// Probes of the residual stream and of feed-forward units.
 #include "prism/analysis/activations.h"
 
 #include <ATen/Functions.h>
@@ -32,7 +32,7 @@ TEST(Activations, AreRootMeanSquaresAndSharesOfUnitsThatNeverAnswer) {
   auto& mlp = dynamic_cast<ReluMlp&>(*decoder->blocks[1]->mlp);
   mlp.inner[1].weight.tensor().narrow(0, 4, 3).zero_();
   mlp.inner[1].bias.tensor().narrow(0, 4, 3).fill_(-1);
-  mlp.inner[0].bias.tensor().fill_(10);  // and all of its first are
+  mlp.inner[0].bias.tensor().fill_(10);  // all units of its first hidden layer are positive
   ActivationProbe probe;
   ForwardContext context;
   context.probe = &probe;
@@ -67,14 +67,14 @@ TEST(Activations, StopBeingFiniteWhereAWeightIsNot) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(place_with([](Decoder&) {}), "");
   EXPECT_EQ(place_with([&](Decoder& d) { d->embedding.weight.tensor().fill_(nan); }),
-            "the residual stream in front of layer 0");
+            "the residual stream before layer 0");
   EXPECT_EQ(place_with([&](Decoder& d) { d->blocks[1]->attention.qkv.weight.tensor()[0].fill_(nan); }),
             "the queries of layer 1");
   EXPECT_EQ(
       place_with([&](Decoder& d) { dynamic_cast<ReluMlp&>(*d->blocks[0]->mlp).inner[0].bias.tensor().fill_(nan); }),
       "the feed-forward part of layer 0");
   EXPECT_EQ(place_with([&](Decoder& d) { dynamic_cast<ReluMlp&>(*d->blocks[1]->mlp).down.bias.tensor().fill_(nan); }),
-            "the residual stream in front of the LM head");
+            "the residual stream before the LM head");
 }
 
 }  // namespace

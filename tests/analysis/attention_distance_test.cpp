@@ -1,4 +1,4 @@
-// Attention distance against a loop over single keys in float64, cases known in closed form, and what is refused.
+// Attention distance against a loop over single keys in float64, closed-form cases, and refused inputs.
 #include "prism/analysis/attention_distance.h"
 
 #include <ATen/Functions.h>
@@ -19,15 +19,15 @@ namespace {
 
 // B batch, T query positions, S key positions, H query heads, G key/value heads, D head width
 
-/// What a mutated reference does wrong, to see that the comparison would notice.
+/// A fault added to the reference, to show that the comparison would notice it.
 enum class Fault { none, query_more, key_more };
 
 int64_t length_of(const torch::Tensor& lengths_B, int64_t b, int64_t all) {
   return lengths_B.defined() ? lengths_B[b].item<int64_t>() : all;
 }
 
-/// Equation (1) of one head, query by query and key by key: the sum over counted queries of all sequences, and their
-/// number.
+/// Equation (1) for one head, query by query and key by key: the sum over the counted queries of all sequences, and
+/// their number.
 std::pair<double, int64_t> plain_distance(const AttentionInput& input, int64_t head, Fault fault) {
   const auto q = input.q_BTHD.to(torch::kDouble).contiguous(), k = input.kv.k_BGSD.to(torch::kDouble).contiguous();
   const auto q_BTHD = q.accessor<double, 4>(), k_BGSD = k.accessor<double, 4>();
@@ -58,7 +58,7 @@ std::pair<double, int64_t> plain_distance(const AttentionInput& input, int64_t h
   return {sum, count};
 }
 
-/// Hands on to the probe what it is shown, and adds up the plain distances of the same.
+/// Forwards every input to the probe and sums the plain distances of the same inputs.
 class DistanceChecker : public Probe {
  public:
   DistanceChecker(const std::vector<LayerConfig>& layers, Fault fault) : probe(layers), fault_(fault) {
@@ -75,7 +75,7 @@ class DistanceChecker : public Probe {
     }
   }
 
-  /// The largest relative difference of a head's distance from the plain one.
+  /// The largest relative difference between a head's distance and the plain one.
   double largest_error() const {
     double error = 0;
     for (const auto& layer : probe.result().layers) {
@@ -148,8 +148,8 @@ double error_of(const Case& shape, Fault fault) {
 class EveryModel : public testing::TestWithParam<Case> {};
 
 TEST_P(EveryModel, HasTheDistancesOfThePlainSum) {
-  // Both start from the same queries and keys. Scores of a size around 10 carry an error of a few float32 epsilons
-  // (1.2e-7) each, which a mean over tens of queries does not add up; float64 leaves nothing to see.
+  // Both start from the same queries and keys. Scores of about 10 have an error of a few float32 epsilons (1.2e-7)
+  // each, which does not accumulate in a mean over tens of queries. In float64 the error is negligible.
   EXPECT_LT(error_of(GetParam(), Fault::none), GetParam().type == torch::kDouble ? 1e-12 : 1e-5);
 }
 
@@ -180,7 +180,7 @@ AttentionInput random_input(int64_t batch, int64_t queries, int64_t keys, int64_
   return input;
 }
 
-/// The probe's result for one layer that saw `inputs`.
+/// The probe's result for one layer after `inputs`.
 AttentionDistance distance_of(const std::vector<AttentionInput>& inputs) {
   const auto& input = inputs.front();
   AttentionDistanceProbe probe(one_layer(input.q_BTHD.size(2), input.kv.k_BGSD.size(1), input.q_BTHD.size(3)));
@@ -188,7 +188,7 @@ AttentionDistance distance_of(const std::vector<AttentionInput>& inputs) {
   return probe.result();
 }
 
-/// All heads alike.
+/// The mean over all heads.
 double mean_distance(const AttentionInput& input) {
   return distance_of({input}).layers.back().distance;
 }
@@ -207,7 +207,7 @@ TEST(AttentionDistance, OfAttentionToOneTokenIsTheWayToIt) {
   input.kv.k_BGSD.zero_();
   input.kv.k_BGSD.select(2, 0).fill_(1);
   EXPECT_NEAR(mean_distance(input), 3.0 * 64 / 4 - 0.5, 1e-9);
-  // Rising keys: each query attends to the last that it sees, itself.
+  // With rising keys, each query attends to the last visible key, its own.
   input.kv.k_BGSD.copy_(torch::arange(64, torch::kDouble).view({1, 1, 64, 1}));
   EXPECT_NEAR(mean_distance(input), 0, 1e-9);
 }
@@ -221,7 +221,7 @@ TEST(AttentionDistance, EndsAtTheStartOfADocument) {
 }
 
 TEST(AttentionDistance, IsTheSameInBlocksAsFromAllProbabilitiesAtOnce) {
-  // 6 heads of 1024 keys: 170 rows a block, four blocks, the last of two rows.
+  // 6 heads of 1024 keys give 170 rows per block: four blocks, the last of two rows.
   const auto input = random_input(1, 1024, 1024, 6, 1);
   torch::Tensor probabilities_BHTS;
   attend_reference(input, &probabilities_BHTS);
@@ -236,7 +236,7 @@ TEST(AttentionDistance, IsTheSameInBlocksAsFromAllProbabilitiesAtOnce) {
 TEST(AttentionDistance, OfAPaddedRowIsThatOfItsOwnLength) {
   auto padded = random_input(3, 20, 20, 4, 2);
   padded.q_lengths_B = padded.kv_lengths_B = torch::tensor({20, 7, 0}, torch::kInt);
-  // What stands in the padding must not matter.
+  // The contents of the padding must not matter.
   padded.q_BTHD[1].narrow(0, 7, 13).fill_(std::numeric_limits<double>::quiet_NaN());
   padded.kv.k_BGSD[1].narrow(1, 7, 13).fill_(std::numeric_limits<double>::quiet_NaN());
   const auto row = [&](int64_t b, int64_t tokens) {

@@ -1,4 +1,4 @@
-// Attention entropy against a loop over single keys in float64, and cases known in closed form.
+// Attention entropy against a loop over single keys in float64, and closed-form cases.
 #include "prism/analysis/attention_entropy.h"
 
 #include <ATen/Functions.h>
@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-/// - sum p ln p of one head, its mean over the queries of all sequences, query by query and key by key.
+/// The mean of - sum p ln p for one head over the queries of all sequences, query by query and key by key.
 double plain_entropy(const AttentionInput& input, int64_t head) {
   const auto q = input.q_BTHD.to(torch::kDouble).contiguous(), k = input.kv.k_BGSD.to(torch::kDouble).contiguous();
   const auto q_BTHD = q.accessor<double, 4>(), k_BGSD = k.accessor<double, 4>();
@@ -32,7 +32,7 @@ double plain_entropy(const AttentionInput& input, int64_t head) {
   return sum / static_cast<double>(q.size(0) * q.size(1));
 }
 
-/// Hands on to the probe what it is shown, and keeps the plain entropies of the same.
+/// Forwards every input to the probe and keeps the plain entropies of the same inputs.
 struct EntropyChecker : Probe {
   explicit EntropyChecker(const std::vector<LayerConfig>& layers) : probe(layers) {}
   void observe_attention(size_t layer, const AttentionInput& input) override {

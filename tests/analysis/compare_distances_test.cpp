@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-/// A model with these heads and distances, layer by layer.
+/// The distances of a model from (heads, distance) per layer.
 AttentionDistance seed(const std::vector<std::pair<int64_t, double>>& layers) {
   AttentionDistance result;
   for (const auto& [heads, distance] : layers)

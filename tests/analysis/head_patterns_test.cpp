@@ -1,4 +1,4 @@
-// What heads attend to, against a loop over single keys in float64, and attention of a known shape.
+// Head patterns against a loop over single keys in float64, and for attention of a known shape.
 #include "prism/analysis/head_patterns.h"
 
 #include <ATen/Functions.h>
@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-/// The weights of one query of one head.
+/// The attention weights of one query of one head.
 std::vector<double> plain_weights(const AttentionInput& input, int64_t b, int64_t head, int64_t t) {
   const auto q = input.q_BTHD.to(torch::kDouble).contiguous(), k = input.kv.k_BGSD.to(torch::kDouble).contiguous();
   const auto q_BTHD = q.accessor<double, 4>(), k_BGSD = k.accessor<double, 4>();
@@ -54,7 +54,7 @@ HeadPattern plain_pattern(const AttentionInput& input, int64_t head, const torch
   return sums;
 }
 
-/// Hands on to the probes what it is shown, and keeps the plain figures of the same.
+/// Forwards every input to the probes and keeps the plain figures of the same inputs.
 struct PatternChecker : Probe {
   PatternChecker(const std::vector<LayerConfig>& layers, const std::vector<bool>& punctuation, torch::Tensor tokens_BT)
       : patterns(layers, punctuation), induction(layers, tokens_BT.size(1) / 2), tokens(std::move(tokens_BT)) {
@@ -101,7 +101,7 @@ TEST(HeadPatterns, KnowAHeadThatLooksAtTheTokenBefore) {
   layers[0].heads = layers[0].kv_heads = 1;
   layers[0].head_dim = 8;
   AttentionInput input;
-  // Key s is the unit vector s, query t asks for the one before it; the first query can but look at itself.
+  // Key s is the unit vector s, and query t matches key t - 1. The first query can only attend to itself.
   const auto units = torch::eye(8) * 40;
   input.kv.k_BGSD = units.view({1, 1, 8, 8}).contiguous();
   input.kv.v_BGSE = torch::zeros({1, 1, 8, 8});

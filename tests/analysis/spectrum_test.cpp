@@ -1,4 +1,4 @@
-// Spectra of heads whose queries and keys are known.
+// Spectra of known queries and keys.
 #include "prism/analysis/spectrum.h"
 
 #include <ATen/Functions.h>
@@ -16,7 +16,7 @@ namespace prism {
 namespace {
 
 TEST(Spectrum, OfConstantContentIsThePoolingGain) {
-  // One vector, turned by the position: each pair has length 1 at every token, lambda after pooling.
+  // One vector rotated by its position: each pair has length 1 at every token, and length lambda after pooling.
   for (const RotaryConfig& config :
        {RotaryConfig{.base = 1e4}, RotaryConfig{.base = 5e5}, RotaryConfig{.base = 1e6},
         RotaryConfig{.base = 1e6, .scaling = "yarn", .factor = 4, .original_context = 32768}}) {
@@ -35,7 +35,8 @@ TEST(Spectrum, OfConstantContentIsThePoolingGain) {
 }
 
 TEST(Spectrum, CutsThePapersZones) {
-  // Base 10^6, width 128, blocks of 128: pairs 0 to 13 turn at least once (2 j up to 28), from 32 on all is left.
+  // Base 10^6, width 128, blocks of 128: pairs 0 to 13 turn at least once (2 j up to 28); from pair 32 on pooling keeps
+  // all.
   torch::manual_seed(1);
   const auto rows = torch::randn({256, 128});
   const auto spectrum = measure_spectrum(rows, rows, rotary_pairs({.base = 1e6}, 128), 128);
@@ -70,7 +71,7 @@ TEST(BandAttention, OfTheLastQueriesIsItsLastRows) {
   const auto last = band_attention(q.slice(0, 210), k, some, 0.25, 10);
   ASSERT_EQ(last.sizes(), torch::IntArrayRef({3, 10}));
   EXPECT_TRUE(torch::allclose(last, whole.slice(0, 7), 1e-6, 1e-9));
-  // A row of cells that begins among the past holds the queries that are there.
+  // If the first query is inside a cell, that cell's row averages only its queries.
   const auto some_of_a_cell = band_attention(q.slice(0, 225), k, some, 0.25, 10);
   ASSERT_EQ(some_of_a_cell.sizes(), torch::IntArrayRef({3, 10}));
   EXPECT_TRUE(torch::allclose(some_of_a_cell.slice(0, 1), whole.slice(0, 8), 1e-6, 1e-9));

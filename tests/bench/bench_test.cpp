@@ -1,4 +1,4 @@
-// What the measurements measure: turns, medians, shapes. No test times anything.
+// What the benchmarks measure: turns, medians, shapes. No test depends on a time.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -107,7 +107,7 @@ TEST(BenchTraining, ComparesWithTheSameModelOnLibTorch) {
   const Isa before = current_isa();
   const auto row =
       bench_training(one_layer(), {.dtype = "f32", .peer = find_training_peer("libtorch"), .steps = 2, .threads = 1});
-  EXPECT_EQ(current_isa(), before) << "the peer's operations were for the peer alone";
+  EXPECT_EQ(current_isa(), before) << "only the peer uses LibTorch's operations";
   EXPECT_EQ(row.tokens, 8);
   EXPECT_GT(row.prism_ms, 0);
   EXPECT_DOUBLE_EQ(row.ratio, row.peer_ms / row.prism_ms);

@@ -1,4 +1,4 @@
-// What a machine's costs are kept in: a file that every run decides by.
+// The file that keeps a machine's costs, which every run uses.
 #include "prism/bench/prefill_cost.h"
 
 #include <ATen/Parallel.h>
@@ -34,7 +34,7 @@ class MachineCostsTest : public testing::Test {
   static void use(const fs::path& folder) { ::setenv("PRISM_CACHE", folder.c_str(), 1); }
   fs::path file() const { return folder_.path() / "prefill_cost.json"; }
 
-  /// Another cost at each call, as of a machine that is never sure.
+  /// Costs that differ at each call, as on a noisy machine.
   MachineCosts costs_of(const std::vector<PrefillShape>& shapes) {
     return machine_prefill_costs(shapes, [this](const PrefillShape&) {
       const double seconds = ++measured_ / 3.0;
@@ -125,7 +125,7 @@ TEST_F(MachineCostsTest, MakeSense) {
   EXPECT_GE(cost.sparse_pair, cost.dense_pair);
   EXPECT_GE(cost.sparse_row, cost.dense_row);
   EXPECT_GT(cost.select_call, 0);
-  EXPECT_TRUE(equal_fields(costs_of({shape}).costs.at(shape), cost)) << "kept, however sure the measurement";
+  EXPECT_TRUE(equal_fields(costs_of({shape}).costs.at(shape), cost)) << "kept, however noisy the measurement";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Block masks in files, as lists and as booleans.
+// Block mask files, as lists and as booleans.
 #include "prism/checkpoint/mask_file.h"
 
 #include <ATen/Functions.h>

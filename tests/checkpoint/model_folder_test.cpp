@@ -120,7 +120,7 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
   EXPECT_REFUSED(config_from_json(json, "test"), "use_sliding_window");
 }
 
-/// A rung of the ladder, whose first layer has no output projection either.
+/// A rung of the ladder; its first layer also lacks the output projection.
 ModelConfig rung() {
   ModelConfig config;
   config.vocab_size = 30;
@@ -151,7 +151,7 @@ TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
   expect_equal_weights(decoder, model.decoder);
   const auto json = config_to_json(config, nullptr);
   EXPECT_EQ(json["model_type"], "prism");
-  // Whatever part is not Llama's makes the model none.
+  // A model with any part that Llama lacks is not written as a Llama.
   for (const auto change :
        {+[](ModelConfig& c) { c.learned_positions = true; }, +[](ModelConfig& c) { c.final_norm = false; },
         +[](ModelConfig& c) {
@@ -264,7 +264,7 @@ TEST_F(ModelFolderTest, ReadsShorthandThatWasWrittenByHand) {
   EXPECT_TRUE(equal_fields(config_from_json(json, "test"), config_of("1x1,2x1")));
 }
 
-/// Files as prism wrote them in format 1.
+/// Files in format 1, as older versions of prism wrote them.
 constexpr const char* kFormat1Heads = R"({
   "architectures": ["PrismForCausalLM"], "model_type": "prism", "prism_format": 1, "vocab_size": 20,
   "hidden_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 8, "tie_word_embeddings": true,
@@ -328,7 +328,7 @@ TEST_F(ModelFolderTest, ReadsFormat1) {
   expect_read(kFormat1QkNorm, normed);
 }
 
-/// `text` with a change is refused.
+/// Expects `good` to be accepted, and to be refused after `change`.
 void expect_refused(const Json& good, const std::function<void(Json&)>& change, const std::string& words) {
   EXPECT_NO_THROW(config_from_json(good, "test"));
   auto json = good;

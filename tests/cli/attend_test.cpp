@@ -107,7 +107,7 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "lists.safetensors", "--set", "p=1"}), 2, {"--set"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask-blocks", "64,64"}), 2, {"--mask"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "lists.safetensors", "--mask-blocks", "128,64"}), 2,
-                  {"names itself", "64 and 32", "128 and 64"});
+                  {"block sizes stored in", "64 and 32", "128 and 64"});
   expect_sentence(run({"attend", "qkv.safetensors", "--output", "qkv.safetensors"}), 2, {"qkv.safetensors twice"});
   expect_sentence(run({"attend", "qkv.safetensors", "--output", "o.st", "--save-mask", "./o.st"}), 2, {"twice"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors", "--mask-blocks", "48,32"}), 2,

@@ -10,7 +10,7 @@ namespace prism {
 namespace {
 
 TEST(PairedLoss, OfDocumentsOfOneLengthIsTheMeanDifferenceWithItsStandardError) {
-  // Differences per token of -0.1, -0.2, -0.6: mean -0.3, sample deviation sqrt(0.07).
+  // Differences per token are -0.1, -0.2, -0.6: mean -0.3, sample standard deviation sqrt(0.07).
   const std::vector<DocumentScore> a = {{20, 10}, {31, 10}, {12, 10}}, b = {{21, 10}, {33, 10}, {18, 10}};
   const auto paired = paired_loss(a, b);
   EXPECT_NEAR(paired.difference, -0.3, 1e-12);

@@ -1,4 +1,4 @@
-// Perplexity against a loop over single tokens, its identities, and what is refused.
+// Perplexity against a loop over single tokens, its identities, and refused inputs.
 #include "prism/evaluation/perplexity.h"
 
 #include <gtest/gtest.h>
@@ -28,13 +28,13 @@ class Documents {
     for (const auto& text : {kFirst, kSecond, kThird}) rows += Json{{"text", text}}.dump() + "\n";
     write_file(folder_.path() / "three.jsonl", rows);
   }
-  /// The documents as a source; @param piece_bytes  how finely they are handed on.
+  /// The documents as a source. @param piece_bytes  maximum size of a piece of text.
   TextSource source(int64_t piece_bytes = 1 << 20) const {
     TextOptions options;
     options.piece_bytes = piece_bytes;
     return TextSource({(folder_.path() / "three.jsonl").string()}, options);
   }
-  /// A .txt of its own.
+  /// A source of a .txt file with this content.
   TextSource text(const std::string& content) const {
     write_file(folder_.path() / "text.txt", content);
     return TextSource({(folder_.path() / "text.txt").string()});
@@ -44,13 +44,13 @@ class Documents {
   TemporaryFolder folder_;
 };
 
-/// Nats of one document, token by token: each from a pass of its own over exactly the tokens that the convention gives
-/// it, and a log-softmax in float64.
+/// Nats of one document, token by token. Each token has its own pass over exactly the context that the convention
+/// gives it, and a log-softmax in float64.
 double plain_nats(Decoder decoder, const std::vector<int32_t>& ids, int64_t window, int64_t stride) {
   const torch::NoGradGuard no_gradients;
   double nats = 0;
   for (int64_t target = 1; target < static_cast<int64_t>(ids.size()); ++target) {
-    // The first window that reaches the token in front of the target.
+    // The first window that reaches the token before the target.
     int64_t begin = 0;
     while (begin + window < target) begin += stride;
     const std::vector<int64_t> read(ids.begin() + begin, ids.begin() + target);
@@ -68,7 +68,7 @@ std::vector<int32_t> opened(const Tokenizer& tokenizer, const std::string& text)
   return ids;
 }
 
-/// The figure against the loop; zeros in `options` stand for the context, 32, and the window.
+/// Compares the result with the loop. Zeros in `options` stand for the context, 32, and the window.
 void expect_equal_to_the_loop(bool end_of_text, const PerplexityOptions& options) {
   const Documents documents;
   auto decoder = tiny_decoder(/*context=*/32);
@@ -87,8 +87,8 @@ void expect_equal_to_the_loop(bool end_of_text, const PerplexityOptions& options
   EXPECT_EQ(result.tokens, tokens);
   EXPECT_EQ(result.window, window);
   EXPECT_EQ(result.stride, stride);
-  // Each loss is within a few float32 roundings of logits below 20; one token more or less, or with another context,
-  // moves the sum by 0.1% or more.
+  // Each loss is within a few float32 roundings of logits below 20. A token too many, too few or with another context
+  // changes the sum by 0.1% or more.
   EXPECT_NEAR(result.nats, nats, 1e-5 * nats) << window << " " << stride;
 }
 
@@ -128,7 +128,7 @@ TEST(Perplexity, IsTheSameHoweverManyBatchesAndPiecesThereAre) {
   EXPECT_EQ(seen.back(), result.tokens);
   EXPECT_EQ(result.words, 1200);
 
-  // By hand: all windows are rows of one batch, the last is shorter.
+  // Computes each window separately; the last is shorter.
   const torch::NoGradGuard no_gradients;
   const auto ids = opened(tokenizer, text);
   double nats = 0;
@@ -175,7 +175,7 @@ TEST(Perplexity, CountsWordsBytesAndDocumentsOfTheText) {
   const auto result = evaluate_perplexity(tiny_decoder(), tiny_tokenizer(), source, {});
   EXPECT_EQ(result.documents.size(), 3u);
   EXPECT_EQ(result.bytes, static_cast<int64_t>(kFirst.size() + kSecond.size() + kThird.size()));
-  // "It was the best of times, it was the worst of times — and so on.": a no-break space separates like any other.
+  // "It was the best of times, it was the worst of times — and so on.": a no-break space separates words too.
   EXPECT_EQ(result.words, 16 + 1 + 12);
 }
 
@@ -201,7 +201,7 @@ TEST(Perplexity, IsTheVocabularyForAModelThatKnowsNothing) {
   const Documents documents;
   auto source = documents.source();
   const auto result = evaluate_perplexity(decoder, tiny_tokenizer(), source, {});
-  // Every loss is log(259) rounded to float32, which moves the exponential by at most log(259) 2^-24 of itself.
+  // Every loss is log(259) rounded to float32, a relative error of at most log(259) 2^-24 in the exponential.
   const double expected = static_cast<double>(kTinyVocab);
   EXPECT_NEAR(result.token_perplexity(), expected, expected * std::log(expected) * 0x1p-24);
 }
@@ -210,7 +210,7 @@ TEST(Perplexity, IsOneForAModelThatKnowsTheText) {
   const auto decoder = chain_decoder({{258, 'a'}, {'a', 'b'}, {'b', 'a'}});
   const Documents documents;
   auto source = documents.text("abababab");
-  // 258 other tokens at exp(-sqrt(260)) of the likeliest; a float32 loss is the difference of two numbers near 16.
+  // 258 other tokens have exp(-sqrt(260)) of the likeliest's weight. A float32 loss is a difference of numbers near 16.
   const double expected = 1 + 258 * std::exp(-std::sqrt(260.0));
   const auto result = evaluate_perplexity(decoder, tiny_tokenizer(), source, {});
   EXPECT_NEAR(result.token_perplexity(), expected, 16 * 0x1p-23);
@@ -271,7 +271,7 @@ TEST(Perplexity, IsTheSameInChunksAndThroughASelectorThatKeepsAll) {
     EXPECT_NEAR(found.nats, plain.nats, 1e-5 * plain.nats) << options.selector << options.chunk;
     EXPECT_EQ(found.tokens, plain.tokens);
   }
-  // Only its own block and the first: other figures, and the recall says how much is missing.
+  // Keeping only each query's own block and the first changes the figures, and the recall shows how much is missing.
   PrefillMeter meter({.recall_rows = 9});
   Prefill window({.selector = "sink_window", .settings = {{"window", 1}, {"sink", 0}, {"block_size", 32}}}, {}, &meter);
   const auto less = evaluate(&window);

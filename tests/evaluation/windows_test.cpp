@@ -8,7 +8,7 @@
 namespace prism {
 namespace {
 
-/// For every token but the first, how many tokens it is predicted from; -1: not at all, -2: more than once.
+/// For every token but the first, the number of tokens it is predicted from; -1: not predicted, -2: more than once.
 std::vector<int64_t> contexts(int64_t tokens, int64_t size, int64_t stride) {
   std::vector<int64_t> seen(static_cast<size_t>(std::max<int64_t>(tokens - 1, 0)), -1);
   for (const auto& window : cut_windows(100, tokens, size, stride)) {

@@ -1,4 +1,4 @@
-// Generation with the cache against generation without, where it ends, and what it refuses.
+// Generation with and without a cache, where it ends, and what it refuses.
 #include "prism/generation/generate.h"
 
 #include <gtest/gtest.h>
@@ -32,14 +32,14 @@ torch::Tensor row_of(const std::vector<int32_t>& ids) {
   return torch::tensor(std::vector<int64_t>(ids.begin(), ids.end())).unsqueeze(0);
 }
 
-/// Logits [V] behind the whole of `ids`, without a cache.
+/// Logits [V] of the token after `ids`, without a cache.
 torch::Tensor plain_logits(Decoder& decoder, const std::vector<int32_t>& ids) {
   const auto hidden = decoder(row_of(ids), ForwardContext{});
   return decoder->head.logits(hidden).select(1, hidden.size(1) - 1).flatten();
 }
 
-/// Both paths add up the same at most 64 products (d_model, or keys) a value in another order, in 3 layers; logits here
-/// are below 20. A dropped key moves them by far more, see the test of it.
+/// In 3 layers, both paths sum the same products, at most 64 per value (d_model or keys), in a different order. Logits
+/// here are below 20. A dropped key changes them far more, which one test shows.
 constexpr double kTolerance = 64 * 0x1p-23 * 20;
 
 TEST(Generate, ChoosesTheTokensOfWholePassesWithoutACache) {
@@ -56,14 +56,14 @@ TEST(Generate, ChoosesTheTokensOfWholePassesWithoutACache) {
   for (int i = 0; i < 40; ++i) {
     const auto logits = plain_logits(decoder, ids);
     const auto two = std::get<0>(logits.topk(2));
-    // Otherwise rounding could choose, and the comparison would say nothing.
+    // The choice must not depend on rounding.
     ASSERT_GT((two[0] - two[1]).item<double>(), kTolerance);
     ids.push_back(static_cast<int32_t>(logits.argmax().item<int64_t>()));
     expected.push_back(ids.back());
   }
   EXPECT_EQ(result.ids, expected);
   EXPECT_EQ(result.text, replace_invalid_utf8(tokenizer.decode(expected)));
-  EXPECT_GT(std::set<int32_t>(expected.begin(), expected.end()).size(), 3U) << "a model that says one thing only";
+  EXPECT_GT(std::set<int32_t>(expected.begin(), expected.end()).size(), 3U) << "the model repeats too few tokens";
 }
 
 TEST(Generate, ComputesTheSameLogitsStepByStepAndADroppedPositionWouldShow) {
@@ -103,8 +103,7 @@ TEST(Generate, ReadsThePromptInChunksAndThroughASelector) {
   EXPECT_EQ(found.ids, plain.ids);
   ASSERT_EQ(meter.layers().size(), 3U);
   EXPECT_EQ(all_layers(meter.layers()).all_heads().density(), 1);
-  // The prompt's attention alone is counted: rows of 32 queries over blocks of 32 keys, in two chunks of the first row
-  // and so on.
+  // Counts the prompt's attention only, in blocks of 32 queries and 32 keys; two chunks share each row of blocks.
   EXPECT_EQ(meter.layers()[0].heads.size(), 2U);
 }
 
@@ -167,7 +166,7 @@ TEST(Generate, StartsADocumentForAnEmptyPrompt) {
 }
 
 TEST(Generate, HandsOutWholeCharactersAndStopsBeforeAStopString) {
-  // a é b | c, the é in two tokens.
+  // a é b | c; é takes two tokens.
   const auto decoder = chain_decoder({{'a', 0xC3}, {0xC3, 0xA9}, {0xA9, 'b'}, {'b', '|'}, {'|', 'c'}});
   auto options = greedy(5);
   options.stop = {"|c"};
@@ -190,7 +189,7 @@ TEST(Generate, ReplacesACharacterThatIsCutAtTheEnd) {
 }
 
 TEST(Generate, NeverChoosesARowBeyondTheTokenizersIds) {
-  // 259 logits; the tokenizer without <|endoftext|> knows 258 ids, and the model wants the 259th.
+  // 259 logits; the tokenizer without <|endoftext|> knows 258 ids, and the model prefers the 259th.
   const auto decoder = chain_decoder({{'a', kEnd}});
   const auto result = generate(decoder, tiny_tokenizer(/*end_of_text=*/false), "a", greedy(1));
   ASSERT_EQ(result.ids.size(), 1U);
@@ -200,7 +199,7 @@ TEST(Generate, NeverChoosesARowBeyondTheTokenizersIds) {
 TEST(Generate, FillsTheContextToItsLastToken) {
   const auto decoder = chain_decoder({{'a', 'b'}, {'b', 'a'}}, /*context=*/8);
   EXPECT_EQ(generate(decoder, tiny_tokenizer(), "aba", greedy(5)).text, "babab");
-  // Left open, it is what the context has room for.
+  // The default is what the context has room for.
   EXPECT_EQ(generate(decoder, tiny_tokenizer(), "aba", greedy(0)).ids.size(), 5U);
 }
 
@@ -229,7 +228,7 @@ TEST(Generate, SlidesAContextOfLearnedPositions) {
     auto options = greedy(12);
     options.ignore_end_of_text = true;
     const auto found = generate(decoder, tiny_tokenizer(), prompt, options);
-    // The definition: every token from a pass over the last six, at positions 0 to 5.
+    // By the definition, every token comes from a pass over the last six, at positions 0 to 5.
     std::vector<int32_t> seen = found.prompt_ids;
     for (const int32_t id : found.ids) {
       const auto count = std::min<size_t>(seen.size(), 6);
@@ -317,7 +316,7 @@ TEST(Generate, FailsWhenTheModelGivesNoNumbers) {
 }
 
 TEST(Generate, KeepsWhatItHasWhenASignalComes) {
-  // The caught signal stays known to its process, so the test needs one of its own.
+  // A process remembers the caught signal, so the test runs in its own process.
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   const auto interrupted = [] {
     catch_stop_signals();

@@ -1,4 +1,4 @@
-// Which token the sampler chooses, and how often.
+// Which tokens the sampler chooses, and how often.
 #include "prism/generation/sampler.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::set<int32_t> drawn_ids(const SamplerOptions& options, const std::vector<flo
   return ids;
 }
 
-/// Logits of the given probabilities.
+/// The logits of given probabilities.
 std::vector<float> logits_of(const std::vector<double>& probabilities) {
   std::vector<float> logits;
   logits.reserve(probabilities.size());
@@ -54,7 +54,7 @@ TEST(Sampler, DrawsEachTokenAsOftenAsItsProbabilitySays) {
   for (const float logit : logits) total += probabilities.emplace_back(std::exp(logit / temperature));
   for (double& p : probabilities) p /= total;
 
-  // Chi-square with 5 degrees of freedom exceeds 30.9 once in 100,000 seeds; a temperature 5% off is far beyond it.
+  // Chi-square with 5 degrees of freedom exceeds 30.9 for one seed in 100,000; a temperature 5% off exceeds it by far.
   const int64_t draws = 200'000;
   const auto with = [&](double t) { return SamplerOptions{.temperature = t, .top_k = 0, .top_p = 1, .seed = 11}; };
   EXPECT_LT(chi_square(count_draws(with(temperature), logits, draws), probabilities, draws), 30.9);
@@ -66,7 +66,7 @@ TEST(Sampler, KeepsTheProportionsOfTheTokensThatTopKAndTopPLeave) {
   const int64_t draws = 100'000;
   const SamplerOptions options{.temperature = 1, .top_k = 3, .top_p = 0.7, .seed = 5};
   // top_k leaves 0.4, 0.25, 0.2, renormalised 0.47, 0.29, 0.24; the first two reach 0.7. In the other order, top_p on
-  // the whole would leave three.
+  // all tokens would leave three.
   const auto counts = count_draws(options, logits, draws);
   EXPECT_EQ(counts[0] + counts[3] + counts[4], 0);
   const double share = static_cast<double>(counts[1]) / static_cast<double>(draws), expected = 0.4 / 0.65;
@@ -96,12 +96,12 @@ TEST(Sampler, DrawsTheFewestTokensThatReachTopP) {
   EXPECT_EQ(ids(0.49), (std::set<int32_t>{1}));
   EXPECT_EQ(ids(0.51), (std::set<int32_t>{1, 3}));
   EXPECT_EQ(ids(0.79), (std::set<int32_t>{1, 3}));
-  EXPECT_EQ(ids(0.85), (std::set<int32_t>{0, 1, 3}));  // of the two equal ones the lower id
+  EXPECT_EQ(ids(0.85), (std::set<int32_t>{0, 1, 3}));  // of two equal tokens, the lower id
   EXPECT_EQ(ids(0.95), (std::set<int32_t>{0, 1, 2, 3}));
 }
 
 TEST(Sampler, FindsTopPBeyondThePortionItSortsFirst) {
-  // 300 tokens of nearly equal probability, in no order: the 180 likeliest reach 0.6 of it.
+  // 300 tokens of nearly equal probability, shuffled: the 180 likeliest reach 0.6.
   std::vector<float> logits;
   std::set<int32_t> expected;
   for (int32_t id = 0; id < 300; ++id) {
@@ -109,7 +109,7 @@ TEST(Sampler, FindsTopPBeyondThePortionItSortsFirst) {
     logits.push_back(-1e-7F * static_cast<float>(rank));
     if (rank < 180) expected.insert(id);
   }
-  // One of them is missed in 3000 draws with probability 180 (1 - 1/180)^3000 = 1e-5.
+  // 3000 draws miss one of them with probability 180 (1 - 1/180)^3000 = 1e-5.
   EXPECT_EQ(drawn_ids({.temperature = 1, .top_k = 0, .top_p = 0.5999, .seed = 4}, logits), expected);
 }
 

@@ -1,4 +1,4 @@
-// Text that is shown token by token: whole characters, nothing of a stop string.
+// Text shown token by token: whole characters only, and no part of a stop string.
 #include "prism/generation/text_stream.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-/// What is shown for each token, and last what finish() adds.
+/// The text shown for each token, then the text of finish().
 std::vector<std::string> show(const std::vector<std::string>& tokens, std::vector<std::string> stops = {}) {
   TextStream stream(std::move(stops));
   std::vector<std::string> shown;
@@ -54,7 +54,7 @@ TEST(TextStream, StopsBeforeAStopStringThatSpansTokens) {
 
 TEST(TextStream, ShowsWhatOnlyLookedLikeAStopString) {
   EXPECT_EQ(show({"one\n", "two", "\n"}, {"\n\n"}), (Parts{"one", "\ntwo", "", "\n"}));
-  // The first a cannot begin the stop string any more, the second may.
+  // After the second a, the first can no longer begin the stop string.
   EXPECT_EQ(show({"a", "a", "b"}, {"abc"}), (Parts{"", "a", "", "ab"}));
 }
 

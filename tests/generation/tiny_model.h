@@ -46,7 +46,7 @@ inline Tokenizer tiny_tokenizer(bool end_of_text = true) {
 constexpr int64_t kTinyVocab = 259;
 
 inline Decoder make_decoder(ModelConfig config) {
-  at::set_num_threads(1);  // products this small only make a team of threads wait for each other
+  at::set_num_threads(1);  // products this small are faster on one thread
   expand_shorthand(config);
   complete(config);
   Decoder decoder(config);
@@ -54,7 +54,7 @@ inline Decoder make_decoder(ModelConfig config) {
   return decoder;
 }
 
-/// Random weights, wide enough for logits that differ; layers of different head counts and shared key/value heads.
+/// Random weights, large enough for distinct logits. Layers have different head counts and shared key/value heads.
 inline Decoder tiny_decoder(int64_t context = 64, int64_t vocab_size = kTinyVocab) {
   ModelConfig config;
   config.vocab_size = vocab_size;
@@ -67,7 +67,7 @@ inline Decoder tiny_decoder(int64_t context = 64, int64_t vocab_size = kTinyVoca
   return make_decoder(config);
 }
 
-/// A model that says each token's successor with certainty, whatever came before: `next` by id, else the token itself.
+/// A model that predicts each token's successor by the token alone: `next` by id, else the token itself.
 inline Decoder chain_decoder(const std::map<int32_t, int32_t>& next, int64_t context = 64) {
   ModelConfig config;
   config.vocab_size = kTinyVocab;
@@ -80,7 +80,7 @@ inline Decoder chain_decoder(const std::map<int32_t, int32_t>& next, int64_t con
   const torch::NoGradGuard no_gradients;
   for (const auto& entry : decoder->weights())
     if (entry.weight.tensor().dim() == 2) entry.weight.tensor().zero_();
-  // The layers add nothing, so the head sees the last token's own direction.
+  // The layers add nothing, so the head reads the embedding of the last token.
   for (int32_t id = 0; id < kTinyVocab; ++id) {
     const auto row = next.find(id);
     decoder->embedding.weight.tensor()[id][id].fill_(1.0);

@@ -1,8 +1,8 @@
-"""Looks at the live view of a run in headless Chromium: the page must renew itself while records come, and keep the reader's tab.
+"""Checks the live view of a run in headless Chromium: the page must update as records arrive and keep the reader's tab.
 
     python3 live_view.py --prism build/release/bin/prism --run RUN [--pictures FOLDER]
 
-RUN is a finished one. Half of its records are shown, then all; chromedriver drives the browser, by the WebDriver protocol.
+RUN is a finished run. The test shows half of its records, then all, and drives the browser through chromedriver.
 """
 import argparse
 import atexit
@@ -24,7 +24,7 @@ def fail(expected, found):
 
 
 def wait_for(what, call):
-    """What `call` gives as soon as it is true."""
+    """Returns the first true result of `call`; fails after PATIENCE_S seconds."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if value := call():
@@ -43,7 +43,7 @@ def line_with(process, start):
 class Browser:
     def __init__(self, folder):
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
-        atexit.register(self.driver.kill)  # also where no session comes about
+        atexit.register(self.driver.kill)  # also if no session starts
         port = line_with(self.driver, "successfully on port").rstrip(".").split()[-1]
         self.session = f"http://127.0.0.1:{port}/session"
         options = {"args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,1600",

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains a few steps and looks at the run's live view in headless Chromium.
+# Trains a few steps and checks the run's live view in headless Chromium.
 #
 #   tests/scripts/live_view_test.sh     with Chromium and its driver (scripts/test.sh --all installs them)
 source "$(dirname "${BASH_SOURCE[0]}")/small_run.sh"

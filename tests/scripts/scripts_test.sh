@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The scripts where a machine lacks something: each case ends in exit status 1 and one sentence, or finds its own way.
+# The scripts on machines that lack something: each case ends with exit status 1 and one sentence, or copes.
 #
 #   tests/scripts/scripts_test.sh CASE     one of the functions below
 #   tests/scripts/scripts_test.sh --list
 #
-# A case runs on a copy of scripts/ in a folder of its own, and replaces the functions that ask the machine.
+# A case runs on a copy of scripts/ in a temporary folder and replaces the functions that query the machine.
 # shellcheck disable=SC2016  # code for run() is quoted on purpose
 set -euo pipefail
 source_folder=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -68,7 +68,7 @@ dpkg_is_asked_which_packages_are_missing() {
 }
 
 slow_wheels_without_network_say_so() {
-  # The real pip, at a port where nobody listens.
+  # The real pip, with an index at a port where nothing listens.
   run 'export PIP_INDEX_URL=http://127.0.0.1:9/simple PIP_FIND_LINKS= PIP_CONFIG_FILE=/dev/null
        ensure_torch'
   expect_sentence 'expected to download torch==.* with pip; found no network .*PIP_INDEX_URL'
@@ -167,7 +167,7 @@ the_demo_deletes_nothing_it_did_not_make() {
   echo text > "$folder/demo/mine.txt"
   for words in demo/mine.txt ""; do
     status=0
-    # shellcheck disable=SC2086  # no word at all is one of the two
+    # shellcheck disable=SC2086  # one of the two cases is no argument at all
     (cd "$folder" && scripts/demo.sh $words) > "$folder/output" 2> "$folder/errors" || status=$?
     output=$(cat "$folder/output") errors=$(cat "$folder/errors")
     expect "exit status 2" [ "$status" -eq 2 ]

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For tests of scripts, which source it: they work in a folder that is removed at the end, where a small run can be made.
+# Sourced by script tests. Changes to a temporary folder, removed at the end, and defines how to make a small run.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 prism=$root/build/release/bin/prism

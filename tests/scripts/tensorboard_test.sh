@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Trains a few steps and reads the event files back with the tensorboard package: what stock TensorBoard shows.
+# Trains a few steps and reads the event files back with the tensorboard package, as stock TensorBoard does.
 #
-#   tests/scripts/tensorboard_test.sh     with the package in .venv-tensorboard (scripts/test.sh --all puts it there)
+#   tests/scripts/tensorboard_test.sh     with the package in .venv-tensorboard (scripts/test.sh --all installs it)
 source "$(dirname "${BASH_SOURCE[0]}")/small_run.sh"
 python=$root/.venv-tensorboard/bin/python
 [ -x "$python" ] || { echo "expected the tensorboard package in .venv-tensorboard; found none; run scripts/test.sh --all."; exit 1; }
 prepare_small_run
-# Stopped behind its first checkpoint, it goes on in a second file, which takes the place of the first from there on.
+# A run stopped after its first checkpoint resumes in a second file, which replaces the first from that step on.
 $prism train --recipe recipe.json --out run &
 while kill -0 $! 2> /dev/null && ! ls run/checkpoints/step-* > /dev/null 2>&1; do sleep 0.05; done
 kill -TERM $!

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs every block of docs/tutorial.md, one after the other in one shell, as a newcomer would.
+# Runs every block of docs/tutorial.md in order in one shell, as a newcomer would.
 #
-#   tests/scripts/tutorial_test.sh     PRISM_HOME is the repository; a build/release/bin/prism must be there
+#   tests/scripts/tutorial_test.sh     PRISM_HOME is the repository and needs build/release/bin/prism
 set -euo pipefail
 PRISM_HOME=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 export PRISM_HOME

@@ -1,4 +1,4 @@
-// What is seen of a step from inside, and what is warned of.
+// Step diagnostics and divergence warnings.
 #include "prism/training/diagnostics.h"
 
 #include <ATen/Functions.h>
@@ -26,7 +26,7 @@ Batch batch_of(int64_t rows, int64_t context) {
   return batch;
 }
 
-/// Language modelling on batches that are given.
+/// Language modelling on given batches.
 class GivenBatches : public Objective {
  public:
   GivenBatches(Decoder decoder, std::vector<Batch> batches)
@@ -61,12 +61,12 @@ std::string place_of(Decoder& decoder, const std::vector<Batch>& batches) {
   return place_of_divergence(objective, decoder->config(), 0, static_cast<int64_t>(batches.size()));
 }
 
-/// Every row of the table against norms in float64, and updates as the weights show them.
+/// Compares every row with norms in float64, and every update with the change of the weights.
 TEST(StepDiagnostics, GivesGradientsWeightsAndTheTrueUpdate) {
   for (const std::string kind : {"sgd", "adamw", "muon"}) {
     auto decoder = tiny_decoder();
     auto optimizer = make_optimizer(decoder->weights(), {.kind = kind, .clip = 0.5}, torch::kFloat);
-    for (int step = 0; step < 2; ++step) {  // the second with momentum
+    for (int step = 0; step < 2; ++step) {  // the second step has momentum
       backward(decoder, batch_of(2, 20));
       const auto rows = file_tensors(decoder->weights());
       std::vector<torch::Tensor> before;
@@ -126,7 +126,7 @@ TEST(PlaceOfDivergence, IsLookedForInAllBatchesOfAStep) {
   torch::NoGradGuard no_gradients;
   decoder->embedding.weight.tensor()[2].fill_(INFINITY);
   EXPECT_EQ(place_of(decoder, {good}), "");
-  EXPECT_EQ(place_of(decoder, {good, bad}), "the residual stream in front of layer 0");
+  EXPECT_EQ(place_of(decoder, {good, bad}), "the residual stream before layer 0");
 }
 
 StepReport report_of(double rms, double update, double entropy) {
@@ -146,7 +146,7 @@ TEST(DivergenceWatch, WarnsOnceOfEachSignOfALook) {
   auto warnings = watch.look(report_of(3000, 0.1, 1));
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_EQ(warnings[0].sign, "residual");
-  EXPECT_NE(warnings[0].text.find("in front of the LM head grows"), std::string::npos) << warnings[0].text;
+  EXPECT_NE(warnings[0].text.find("before the LM head grows"), std::string::npos) << warnings[0].text;
   EXPECT_TRUE(watch.look(report_of(9000, 0.1, 0.15)).empty()) << "said already";
   auto of_bias = report_of(9000, 1.5, 1);
   of_bias.parameters[0].name = "b.bias";
@@ -156,7 +156,7 @@ TEST(DivergenceWatch, WarnsOnceOfEachSignOfALook) {
   EXPECT_NE(warnings[0].text.find("w by 1.5 times"), std::string::npos) << warnings[0].text;
   EXPECT_NE(warnings[1].text.find("layer 0 has become almost one-hot"), std::string::npos) << warnings[1].text;
   DivergenceWatch of_sharp_heads;
-  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.01)).empty()) << "was so from the start";
+  EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.01)).empty()) << "low from the start";
   EXPECT_TRUE(of_sharp_heads.look(report_of(1, 0.1, 0.009)).empty());
   DivergenceWatch resumed;
   resumed.look(report_of(600, 0.1, 1));

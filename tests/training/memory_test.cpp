@@ -23,7 +23,7 @@ Recipe tiny_recipe() {
 
 TEST(ActivationBytes, CountsInputsAndOutputsOfTheProductsOfLayers) {
   const Decoder decoder(tiny_recipe().model);
-  // A token in a layer: qkv 16 -> 48, out 16 -> 16 into the stream, gate and up 16 -> 48, down 24 -> 16 into the
+  // Per token and layer: qkv 16 -> 48, out 16 -> 16 into the stream, gate and up 16 -> 48, down 24 -> 16 into the
   // stream.
   const int64_t layer = 2 * (16 + 48) + (2 * 16 + 4 * 16) + 2 * (16 + 48) + (2 * 24 + 4 * 16);
   EXPECT_EQ(activation_bytes(decoder->weights(), 10, torch::kBFloat16, false), 10 * 3 * layer);

@@ -1,4 +1,4 @@
-// The trainer with an objective that is no language model: regression on the last hidden state.
+// The trainer with an objective other than language modelling: regression on the last hidden state.
 #include "prism/training/objective.h"
 
 #include <ATen/Functions.h>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The share of even tokens in a sequence, read off its last hidden state.
+/// Predicts the share of even tokens in a sequence from its last hidden state.
 class EvenShare : public Objective {
  public:
   void open(Recipe& recipe) override {
@@ -96,7 +96,7 @@ TrainResult train(const Recipe& r, const fs::path& run, Start start) {
   return trainer.run();
 }
 
-/// Losses, norms and validations; not times.
+/// All losses, gradient norms and validations of a run, without times.
 std::vector<double> figures(const fs::path& run) {
   std::vector<double> found;
   for (const auto& record : read_records(run / "records.jsonl"))
@@ -113,7 +113,7 @@ TEST(Objective, OfItsOwnTrainsAndValidatesThroughTheSameLoop) {
   for (const auto& record : read_records(folder.path() / "run/records.jsonl"))
     if (record["kind"] == "eval") validations.push_back(record["val_loss"].get<double>());
   ASSERT_EQ(validations.size(), 4u);
-  // The target's own variance is 1/32: a constant can do no better.
+  // The target's variance is 1/32, the lowest loss of a constant prediction.
   EXPECT_LT(validations.back(), 0.5 / 32);
   EXPECT_EQ(result.value, validations.back());
 }
@@ -131,7 +131,7 @@ TEST(Objective, OfItsOwnResumesBitForBit) {
   EXPECT_EQ(last(cut), last(whole));
 }
 
-/// Its layers add what they were told of the progress, and its weights of no use.
+/// Adds the reported progress and a sum of weights to the loss, as layers with an auxiliary loss would.
 class WithTerm : public EvenShare {
  public:
   explicit WithTerm(bool adds) : adds_(adds) {}
@@ -151,7 +151,7 @@ TEST(Objective, AddsWhatItsLayersAddToTheLossWithTheProgressOfTheTraining) {
   Recipe r = recipe();
   r.train.tokens = 4 * 16 * 8;
   r.train.accumulate = 2;
-  r.train.learning_rate = 1e-9;  // the weights stay what they are
+  r.train.learning_rate = 1e-9;  // the weights hardly change
   const auto records = [&](const char* run, bool adds) {
     Trainer trainer(r, folder.path() / run, std::make_unique<WithTerm>(adds));
     trainer.prepare(Start::fresh);
@@ -168,7 +168,7 @@ TEST(Objective, AddsWhatItsLayersAddToTheLossWithTheProgressOfTheTraining) {
   EXPECT_GT(with[0].grad_norm, 0.5 * std::sqrt(8 * 16) - without[0].grad_norm) << "the term's own gradient";
 }
 
-/// Its figure is better the higher it is, and begins below zero.
+/// Has a figure that is better when higher and starts below zero.
 class Explained : public EvenShare {
  public:
   Figure figure() const override { return {"explained", false}; }

@@ -1,4 +1,4 @@
-// Which schedules a search trains, for how long, and which of them go on.
+// Which schedules a search trains, for how long, and which of them reach the next rung.
 #include "prism/training/schedule_sweep.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// A weight that two layers share: one entry everywhere, the gradients of both uses, the same bits where training
-// resumes.
+// A weight shared by two layers: it has one entry everywhere, sums the gradients of both uses, and resumes bit for bit.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +33,7 @@ const SwigluMlp& mlp_of(const Decoder& decoder, size_t layer) {
   return dynamic_cast<const SwigluMlp&>(*decoder->blocks[layer]->mlp);
 }
 
-/// The first and the last layer use one down projection and one output projection.
+/// A decoder whose first and last layers share their down projection and their output projection.
 Decoder sharing_decoder() {
   Decoder decoder(config());
   decoder->blocks[2]->attention.out.weight = decoder->blocks[0]->attention.out.weight;
@@ -69,7 +68,7 @@ TEST(SharedWeight, HasTheSumOfTheGradientsOfItsUses) {
   Decoder apart(config());
   apart->initialise(1);
   {
-    // The same function with weights of their own.
+    // The same function with separate weights.
     const torch::NoGradGuard no_gradients;
     apart->blocks[2]->attention.out.weight.tensor().copy_(sharing->blocks[0]->attention.out.weight.tensor());
     mlp_of(apart, 2).down.weight.tensor().copy_(mlp_of(sharing, 0).down.weight.tensor());
@@ -121,7 +120,7 @@ TEST(SharedWeight, IsSteppedOnceAndResumesBitForBitWithEveryOptimizer) {
 }
 
 TEST(SharedWeight, DecaysOnceAndFollowsTheSumOfItsGradients) {
-  // Two models that start alike, one with the summed gradient in the weight that the other shares.
+  // Two models with the same initial weights: one shares a weight, the other has the summed gradient in its place.
   for (const char* kind : {"adamw", "muon", "sgd"}) {
     OptimizerOptions options{.kind = kind, .clip = 0};
     options.adamw.weight_decay = options.muon.weight_decay = options.sgd.weight_decay = 0.5;

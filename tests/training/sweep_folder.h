@@ -1,4 +1,4 @@
-// A folder with a small recipe and its data, for tests of what is planned and not run.
+// A folder with a small recipe and its data, for tests that plan sweeps without running them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class SweepFolder : public testing::Test {
 
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
 
-  /// A dataset of a tokenizer with that fingerprint.
+  /// Writes a dataset whose tokenizer has that fingerprint.
   void put_data(const std::string& name, const std::string& fingerprint) const {
     make_folder(path(name));
     for (const char* split : {"train", "valid"}) {
@@ -45,7 +45,7 @@ class SweepFolder : public testing::Test {
     return load_sweep(path("sweep.json"), overrides);
   }
 
-  /// As a run that was begun, or is done.
+  /// Writes the files of a run that has begun or is finished.
   void put_run(const std::string& folder, const Recipe& recipe, bool finished) const {
     make_folder(path(folder));
     auto complete_recipe = recipe;

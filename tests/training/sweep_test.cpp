@@ -1,4 +1,4 @@
-// What a sweep's file means, and which of its runs are done.
+// What a sweep file means, and which of its runs are finished.
 #include "prism/training/sweep.h"
 
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ TEST_F(SweepFolder, OfEveryConfigLoads) {
     ++files;
     const auto file = fields_from_json<SweepFile>(read_json(entry.path().string()), "");
     EXPECT_NE(file.from, "") << entry.path();
-    // Texts to measure at the end need a tokenizer.
+    // Final texts need a tokenizer, which this data lacks.
     const std::vector<Override> small = {{"data.folder", path("data")}, {"final.texts", "[]"}};
     if (file.arms.empty() && file.grid.empty()) {
       EXPECT_GE(load_schedule_search(entry.path(), small).candidates.size(), 2u) << entry.path();
@@ -73,7 +73,7 @@ TEST_F(SweepFolder, OfEveryConfigLoads) {
   EXPECT_GE(files, 4);
 }
 
-/// The ladder's rungs stand as recipes of their own and as arms: both say the same.
+/// The ladder's rungs exist as separate recipes and as arms of a sweep; both must agree.
 TEST_F(SweepFolder, OfTheLadderTrainsTheRecipesOfItsRungs) {
   const fs::path configs = fs::path(PRISM_SOURCE_DIR) / "configs";
   const std::vector<Override> small = {{"data.folder", path("data")}};
@@ -111,7 +111,7 @@ TEST_F(SweepFolder, RefusesWhatNoSweepCanBe) {
   refuses(R"({"recipe": "base.json", "arms": {"a": {"train.tokens": "many"}}})", "arm a");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"train.tokens": 0}}})", "at least 1");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"model.schedule": "5x2"}}})", "heads that divide");
-  refuses(R"({"recipe": "base.json", "arms": {"a": {}, "b": {}}})", "a and b are one recipe");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {}, "b": {}}})", "the same recipe for a and b");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"seed": 4}}})", "\"seeds\"");
   refuses(R"({"recipe": "base.json", "grid": {"seed": [4]}})", "\"seeds\"");
   refuses(R"({"recipe": "base.json", "grid": {"train.tokens": []}})", "an empty one");
@@ -150,7 +150,7 @@ TEST_F(SweepFolder, PlansSeedBySeedAndKnowsRunsByRecipeAndSeedWhateverTheirName)
   EXPECT_EQ(planned[1].state, SweepRun::State::begun);
   EXPECT_EQ(planned[2].state, SweepRun::State::finished);
   EXPECT_EQ(planned[2].folder, path("records/kept"));
-  EXPECT_EQ(planned[3].state, SweepRun::State::absent) << "half a run among the records counts for nothing";
+  EXPECT_EQ(planned[3].state, SweepRun::State::absent) << "an unfinished run among the records is ignored";
 }
 
 TEST_F(SweepFolder, RefusesAFolderWithAnotherRecipe) {

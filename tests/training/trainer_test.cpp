@@ -1,4 +1,4 @@
-// What a run computes: accumulation, validation, the best weights, the schedule of the learning rate.
+// What a run computes: accumulation, validation, best weights, learning-rate schedule.
 #include "prism/training/trainer.h"
 
 #include <ATen/Functions.h>
@@ -28,7 +28,7 @@ class Run : public testing::Test {
     put("valid_000000.bin", 500, 2);
   }
 
-  /// Tokens of which each is the one before plus 1 or 2, so that there is something to learn.
+  /// Writes tokens that each add 1 or 2 to the token before, so that a model can learn them.
   void put(const std::string& name, size_t count, uint64_t seed, const std::string& data = "data") {
     Random random(seed);
     std::vector<int32_t> tokens(count, 0);
@@ -76,7 +76,7 @@ class Run : public testing::Test {
     return found;
   }
 
-  /// A trainer that has made itself ready.
+  /// A trainer after prepare().
   static Trainer prepared(const Recipe& r, const fs::path& run, Start start) {
     Trainer trainer(r, run, make_objective(r));
     trainer.prepare(start);
@@ -107,7 +107,7 @@ TEST_F(Run, AccumulatesSmallBatchesToTheGradientOfALargeOne) {
   const auto norms = values(one, "train", "grad_norm"), other_norms = values(four, "train", "grad_norm");
   ASSERT_EQ(losses.size(), 8u);
   ASSERT_EQ(others.size(), 8u);
-  // float32, in another order of sums, through eight steps.
+  // float32 sums in a different order differ slightly, over eight steps.
   for (size_t i = 0; i < losses.size(); ++i) {
     EXPECT_NEAR(losses[i], others[i], 2e-5 * losses[i]) << i;
     EXPECT_NEAR(norms[i], other_norms[i], 2e-4 * norms[i]) << i;
@@ -119,7 +119,7 @@ TEST_F(Run, ValidatesWithTheMeanOverEveryTokenOfTheSplit) {
   const auto records = train(recipe(), "validated");
   const auto eval = values(records, "eval", "val_loss");
   ASSERT_EQ(eval.size(), 1u);
-  // A window at a time, by the definition.
+  // By the definition, one window at a time.
   const TokenDataset data(folder_.path() / "data", "valid");
   const int64_t windows = (data.size() - 1) / kContext;
   std::vector<int64_t> tokens(static_cast<size_t>(windows * kContext + 1));
@@ -146,7 +146,7 @@ TEST_F(Run, ValidatesOnAsManyTokensAsItIsToldInWholeBatches) {
 TEST_F(Run, KeepsTheWeightsOfTheLowestValidationLoss) {
   auto r = recipe();
   r.train.eval_every_tokens = 8 * kContext;
-  r.train.learning_rate = 3;  // too much: the loss goes up, as the rate does
+  r.train.learning_rate = 3;  // too high: the loss rises with the warm-up
   r.train.warmup_share = 0.99;
   const auto records = train(r, "best");
   const auto losses = values(records, "eval", "val_loss");
@@ -176,7 +176,7 @@ TEST_F(Run, ForgetsWhatLiesBehindTheCheckpointItGoesOnFrom) {
   fs::copy(folder_.path() / "whole", folder_.path() / "cut", fs::copy_options::recursive);
   for (const auto& name : checkpoints("cut", "step-"))
     if (name > "step-00000003") fs::remove_all(folder_.path() / "cut/checkpoints" / name);
-  // The best of an abandoned future, which must not pass for this run's.
+  // A best checkpoint of a later step, which resuming must discard.
   fs::rename(folder_.path() / "cut/checkpoints" / checkpoints("cut", "best-")[0],
              folder_.path() / "cut/checkpoints/best-00000099");
   {
@@ -210,7 +210,7 @@ TEST_F(Run, GoesOnToTheSameRecordsWithEveryOptimizerAndSchedule) {
 
 TEST_F(Run, WarnsOfTheSameWhereItGoesOn) {
   auto r = recipe();
-  r.train.learning_rate = 3;  // too much: the loss goes up, as the rate does
+  r.train.learning_rate = 3;  // too high: the loss rises with the warm-up
   r.train.warmup_share = 0.99;
   r.train.optimizer_options.clip = 0;
   r.train.checkpoint_every_tokens = 8 * kContext;
@@ -227,7 +227,7 @@ TEST_F(Run, WarnsOfTheSameWhereItGoesOn) {
   const auto of_loss = std::find_if(expected.begin(), expected.end(), [](const std::string& warning) {
     return warning.find(" loss: the loss is ") != std::string::npos && warning > "4";
   });
-  ASSERT_NE(of_loss, expected.end()) << "no warning behind the third step to miss";
+  ASSERT_NE(of_loss, expected.end()) << "no warning after the third step to miss";
   for (const char* last : {"step-00000003", "step-00000007"}) {
     const std::string cut = std::string("cut-") + last;
     fs::copy(folder_.path() / "whole", folder_.path() / cut, fs::copy_options::recursive);
@@ -245,12 +245,12 @@ TEST_F(Run, TrainsOnAMixtureAndValidatesOnItsFolder) {
   const auto records = train(mixed, "mixed"), plain = train(recipe(), "plain");
   EXPECT_EQ(values(records, "eval", "val_tokens"), values(plain, "eval", "val_tokens"));
   EXPECT_NE(values(records, "train", "loss"), values(plain, "train", "loss"));
-  // One part, the folder itself, is no mixture.
+  // A mixture of the folder alone equals no mixture.
   mixed.data.mixture = {{mixed.data.folder, 5}};
   EXPECT_EQ(values(train(mixed, "one"), "train", "loss"), values(plain, "train", "loss"));
   mixed.data.mixture = {{mixed.data.folder, 1}, {"", 1}};
   EXPECT_REFUSED(prepared(mixed, folder_.path() / "none", Start::fresh), "a folder in each part");
-  // Another tokenizer's tokens.
+  // Tokens of another tokenizer.
   DatasetInfo info;
   info.vocab_size = kVocabulary;
   info.tokenizer_fingerprint = "other";
@@ -274,7 +274,7 @@ TEST_F(Run, BeginsWithTheWeightsOfAnotherModelWhateverItsHeads) {
   r.model.layers[0].heads = r.model.layers[0].kv_heads = 2;
   r.train.learning_rate = 0;
   const auto second = train(r, "second");
-  // The first loss is near the other's last, the weights are the same, the first layer cuts them into other heads.
+  // The first loss is near the other run's last: the weights are the same, only the first layer's heads differ.
   EXPECT_LT(values(second, "train", "loss")[0], values(first, "train", "loss")[0] - 0.1);
   const auto weights = [&](const std::string& name) {
     return load_model(folder_.path() / name, torch::kFloat).decoder->blocks[0]->attention.qkv.weight.tensor();
@@ -337,7 +337,7 @@ TEST_F(Run, LooksInsideNowAndThenWithoutChangingAnything) {
 TEST_F(Run, WithoutItsCheckpointsIsNotTrainedAgainUnderItsName) {
   train(recipe(), "kept");
   fs::remove_all(folder_.path() / "kept/checkpoints");
-  EXPECT_REFUSED(resumed("kept"), "the records alone were kept");
+  EXPECT_REFUSED(resumed("kept"), "records but no checkpoints");
 }
 
 TEST_F(Run, WhoseLastStepRuinsTheWeightsHasDiverged) {
@@ -374,7 +374,7 @@ TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   ASSERT_GE(steps.size(), 2u);
   EXPECT_EQ(values(records, "diverged", "step"), (std::vector<double>{steps.back() + 1}));
   EXPECT_EQ(static_cast<double>(losses.size()), steps.back()) << "the curve ends at the last finite loss";
-  // A run that diverges at once when it goes on has nothing to add to the curve.
+  // A run that diverges right after resuming adds nothing to the curve.
   EXPECT_THROW(resumed("diverged").run(), FailedError);
   const auto again = read_records(run / "records.jsonl");
   EXPECT_EQ(values(again, "train", "loss"), losses);

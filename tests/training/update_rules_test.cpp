@@ -16,7 +16,7 @@
 namespace prism {
 namespace {
 
-/// The published update, one number at a time.
+/// The published update for a single number.
 struct Scalar {
   double weight, mean = 0, square = 0;
   int64_t steps = 0;
@@ -30,7 +30,7 @@ struct Scalar {
   }
 };
 
-/// One rule over some weights.
+/// An optimizer with one rule for the given weights.
 template <class Rule, class Options>
 Optimizer optimizer_of(const std::vector<TrainedWeight>& weights, const Options& options, double clip) {
   std::vector<std::unique_ptr<UpdateRule>> rules;
@@ -85,7 +85,7 @@ TEST(Sgd, WithoutMomentumRemembersNothing) {
   EXPECT_TRUE(optimizer.state().empty());
 }
 
-/// U V^T of the singular value decomposition in double precision, and the singular values that stand between them.
+/// With M = U S V^T in double precision: U^T found V, which is diagonal if `found` has the singular vectors of M.
 torch::Tensor singular_values_between(const torch::Tensor& matrix, const torch::Tensor& found) {
   const auto [u, s, v] = at::svd(matrix.to(torch::kDouble));
   return u.t().mm(found.to(torch::kDouble)).mm(v);
@@ -100,7 +100,7 @@ TEST(Orthogonalise, KeepsTheSingularVectorsAndSetsTheirValuesNearOne) {
       const auto values = singular_values_between(matrices[i], found[i]);
       const auto off_diagonal = values - torch::diag(values.diagonal());
       EXPECT_LT(off_diagonal.abs().max().item<double>(), 1e-3) << rows << " x " << columns;
-      // The iteration lifts values from about 1/200 of the norm on; a random square matrix has smaller ones.
+      // The iteration lifts singular values above about 1/200 of the norm; a random square matrix has smaller ones.
       EXPECT_GT(values.diagonal().median().item<double>(), 0.65);
       EXPECT_LT(values.diagonal().max().item<double>(), 1.3);
     }
@@ -139,7 +139,7 @@ TEST(Muon, MovesRowsAsFarAsAdamWOrAsTheSpectralNormSays) {
     weight.mutable_grad() = torch::randn({32, 8});
     const torch::NoGradGuard no_gradients;
     rule.update(1.0, 1, 1);
-    // Singular values are all near 1: the root of the mean of their squares times the scale.
+    // All singular values are near 1, so their root mean square times the scale is near the scale.
     const double found = weight.norm().item<double>() / std::sqrt(8.0);
     EXPECT_NEAR(found, expected, 0.25 * expected) << scale;
   }
@@ -158,7 +158,7 @@ ModelConfig small_model() {
   return config;
 }
 
-/// What one step of `options` makes of the weights.
+/// The weights after one step with `options`.
 std::map<std::string, torch::Tensor> weights_after_a_step(const OptimizerOptions& options) {
   Decoder decoder(small_model());
   decoder->initialise(1);
@@ -188,7 +188,7 @@ TEST(MakeOptimizer, TreatsQueriesKeysAndValuesApartAndHeadsIfAsked) {
              heads = weights_after_a_step({.kind = "muon", .muon = {.per_head = true}});
   const auto& a = whole.at("blocks_0.attention.qkv.weight");
   const auto& b = heads.at("blocks_0.attention.qkv.weight");
-  // Layer 0: two query heads of width 8, one key head, one value head: of the latter both ways make one matrix.
+  // Layer 0 has two query heads of width 8, one key head and one value head. Keys and values are one matrix either way.
   EXPECT_FALSE(torch::allclose(a.narrow(0, 0, 16), b.narrow(0, 0, 16), 1e-6, 1e-7));
   EXPECT_TRUE(torch::allclose(a.narrow(0, 16, 16), b.narrow(0, 16, 16), 1e-6, 1e-7));
   EXPECT_TRUE(torch::allclose(whole.at("blocks_0.mlp.down.weight"), heads.at("blocks_0.mlp.down.weight")));
