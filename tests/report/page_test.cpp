@@ -237,7 +237,7 @@ TEST(ReportHtml, ShowsItsScriptNoPlotThatItHasNoPointsOf) {
                        "here");
   std::vector<std::string> problems;
   const std::string html = report_html(measured_runs(), options, &problems);
-  EXPECT_TRUE(has(html, "Residual stream in front of each layer of m"));
+  EXPECT_TRUE(has(html, "Residual stream before each layer of m"));
   const std::string data = html.substr(html.find("id=\"plot-data\""));
   const std::string hook = "data-plot=\"";
   EXPECT_GE(count(html, hook), 5U);
@@ -276,7 +276,7 @@ TEST(ReportHtml, CarriesASweepOfTenArmsAndFiveSeeds) {
 TEST(ReportMarkdown, HasTheNumbersOfEveryFigure) {
   const std::string text = report_markdown(measured_runs(), {});
   for (const char* part : {"-0.2171 to +0.0371", "**Mean attention distance of each layer, in tokens**", "+5.5 ± 0.7",
-                           "**Until the baseline's final loss**", "**Loss on whole texts**"}) {
+                           "**Cost to reach the baseline's final loss**", "**Loss on whole texts**"}) {
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   }
 }
