@@ -20,7 +20,7 @@ bool is_void(const std::string& name) {
   return names.contains(name);
 }
 
-/// What is wrong with the nesting of the tags, or nothing. Text holds no raw "<": that is what escaping is for.
+/// Describes an error in the nesting of the tags; empty if there is none. Text has no raw "<", since it is escaped.
 std::string tag_fault(const std::string& html) {
   std::vector<std::string> open;
   for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
@@ -38,7 +38,7 @@ std::string tag_fault(const std::string& html) {
       open.pop_back();
     } else if (!is_void(name) && html[end - 1] != '/') {
       open.push_back(name);
-      if (name == "script") at = html.find("</script", end) - 1;  // all of it is text, "<" too
+      if (name == "script") at = html.find("</script", end) - 1;  // its content is text, even "<"
     }
   }
   return open.empty() ? "" : "<" + open.back() + "> stays open";
@@ -59,7 +59,7 @@ std::string json_text(const std::string& text) {
   return Json(text).dump();
 }
 
-/// A run whose every text is hostile.
+/// A run in which every text is hostile.
 Comparison hostile_runs(const RunFolder& folder) {
   std::vector<Run> runs;
   for (const char* place : {"a", "b"}) {

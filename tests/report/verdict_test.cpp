@@ -87,7 +87,7 @@ TEST(FindVerdict, ShowsNothingWithoutPairs) {
 }
 
 TEST(FindVerdict, IsOfTheSeedsThatAreShared) {
-  // The lowest mean comes from a seed that the baseline does not have; on the shared seeds the baseline is lower.
+  // The lowest mean comes from a seed that the baseline does not have. On the shared seeds the baseline is lower.
   const auto verdict = find_verdict(compare_groups({{"base", {4.0, 4.0}}, {"low", {4.1, 4.1001, 1.0}}}));
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->best, 0U);
