@@ -108,7 +108,6 @@ struct WeightedData {
 ///
 /// In a mixture, every cycle of kCycle windows contains each part in proportion to its weight, in a seeded order. Each
 /// part has its own epochs.
-/// goes through epochs of its own.
 class WindowLoader {
  public:
   static constexpr int64_t kCycle = 4096;

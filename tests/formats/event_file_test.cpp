@@ -87,7 +87,7 @@ TEST(EventFile, HoldsWhatWasAddedInFramesWithChecksums) {
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(events[0].at(3), "brain.Event:2");
   EXPECT_EQ(events[1].at(2), "7");
-  EXPECT_EQ(fields_of(events[1].at(7)).at(1), "1") << "earlier files end in front of step 7";
+  EXPECT_EQ(fields_of(events[1].at(7)).at(1), "1") << "earlier files end before step 7";
   const auto value_of = [&](size_t i) { return fields_of(fields_of(events[i].at(5)).at(1)); };
   EXPECT_EQ(events[2].at(2), "300");
   EXPECT_EQ(value_of(2).at(1), "train/loss");
