@@ -25,7 +25,7 @@ bool is_quiet() noexcept {
 }
 
 void print_error_stream(std::string_view text) noexcept {
-  // Whoever read the text may be gone, as the tee of a pipeline after Ctrl-C: that must not end the work.
+  // The reader may be gone, for instance the tee of a pipeline after Ctrl-C. SIGPIPE must not end the process then.
   sigset_t broken_pipe, before;
   ::sigemptyset(&broken_pipe);
   ::sigaddset(&broken_pipe, SIGPIPE);
@@ -49,8 +49,8 @@ void flush_output() {
 
 void open_standard_streams() noexcept {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest free number is taken, which is this one: those below are open by now. What is written to a standard
-    // output that cannot be written to is a failure that fflush() reports, and no success into the void.
+    // open() takes the lowest free number, which is this one, since those below are open by now. Standard output opens
+    // read-only: then writing to it fails, and fflush() reports that instead of losing the text.
     if (::fcntl(stream, F_GETFD) < 0) (void)::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

@@ -1,4 +1,4 @@
-// What is said to people beside a command's results: lines on standard error that nothing depends on.
+// Messages to people, on standard error. No program depends on their text.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,33 +10,33 @@
 
 namespace prism {
 
-/// Writes to standard error and flushes. Where that is closed, full or a pipe that nobody reads, the text is lost and
-/// the work goes on.
+/// Writes to standard error and flushes. If it is closed, full or a pipe without a reader, the text is dropped and the
+/// program continues.
 void print_error_stream(std::string_view text) noexcept;
 
-/// print_error_stream() of the message_text() of a formatted text.
+/// Formats a message, passes it through message_text() and prints it with print_error_stream().
 template <class... Values>
 void say(fmt::format_string<Values...> format, Values&&... values) {
   print_error_stream(message_text(fmt::format(format, std::forward<Values>(values)...)));
 }
 
-/// From now on only failures are said: no progress, no notes.
+/// From now on prints failures only: no progress, no notes.
 void be_quiet() noexcept;
 bool is_quiet() noexcept;
 
-/// say() of what helps but is no failure, such as notes and speeds; silent after be_quiet().
+/// say() for messages that are not failures, such as notes and speeds. Silent after be_quiet().
 template <class... Values>
 void tell(fmt::format_string<Values...> format, Values&&... values) {
   if (!is_quiet()) say(format, std::forward<Values>(values)...);
 }
 
-/// Opens /dev/null in the place of standard streams that are closed, so that no file of ours gets their numbers and
-/// their text. Call it first in main().
+/// Opens /dev/null for each standard stream that is closed. Otherwise a file opened later could get its number and
+/// receive its output. Call it first in main().
 void open_standard_streams() noexcept;
 
-/// Sends on what was printed to standard output. @throws FailedError if it is closed or full.
+/// Flushes standard output. @throws FailedError if it is closed or full.
 void flush_output();
-/// Throws what flush_output() throws.
+/// Throws the error of flush_output().
 [[noreturn]] void fail_output();
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// The kinds of failure and the two checks that raise them.
+// The kinds of failure, and the two checks that raise them.
 //
 //   PRISM_CHECK(d_model % heads == 0, "head_schedule",
 //               "expected a divisor of {}; found {}; try {}", d_model, heads, near);
@@ -14,13 +14,13 @@
 
 namespace prism {
 
-/// What every prism failure has: a sentence that starts with the operation in brackets.
+/// Base of all prism failures: a message that starts with the operation in brackets.
 class Error : public std::runtime_error {
  public:
   Error(std::string_view operation, std::string_view message)
       : std::runtime_error(fmt::format("[{}] {}", operation, message)), start_(operation.size() + 3) {}
 
-  /// The sentence without its operation and full stop, to stand inside that of whoever asked for the operation.
+  /// The message without its operation and full stop, for use inside another message.
   std::string reason() const {
     std::string text = what() + start_;
     if (text.ends_with('.')) text.pop_back();
@@ -31,19 +31,19 @@ class Error : public std::runtime_error {
   size_t start_;
 };
 
-/// The caller gave something wrong: a file, a field, a shape. Exit status 2.
+/// Wrong input: a file, a field, a shape. Exit status 2.
 class InputError : public Error {
  public:
   using Error::Error;
 };
 
-/// The world refused: disk full, folder not writable, loss not finite. Exit status 1.
+/// The environment failed: disk full, folder not writable, loss not finite. Exit status 1.
 class FailedError : public Error {
  public:
   using Error::Error;
 };
 
-/// A bug of ours. Exit status 1.
+/// A bug in prism. Exit status 1.
 class InternalError : public Error {
  public:
   using Error::Error;
@@ -51,13 +51,13 @@ class InternalError : public Error {
 
 }  // namespace prism
 
-/// Throws InputError unless `condition`: expected ...; found ...; way out.
+/// Throws InputError unless `condition` holds. The message reads "expected ...; found ...; way out".
 #define PRISM_CHECK(condition, operation, ...)                                          \
   do {                                                                                  \
     if (!(condition)) throw ::prism::InputError(operation, ::fmt::format(__VA_ARGS__)); \
   } while (false)
 
-/// Throws InternalError unless `condition`: what can only be false through a bug of ours.
+/// Throws InternalError unless `condition` holds. For conditions that only a bug in prism can violate.
 #define PRISM_ASSERT(condition, operation, ...)                                            \
   do {                                                                                     \
     if (!(condition)) throw ::prism::InternalError(operation, ::fmt::format(__VA_ARGS__)); \

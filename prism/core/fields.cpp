@@ -9,7 +9,7 @@ namespace prism {
 namespace detail {
 namespace {
 
-/// "4M" -> 4000000 and so on; anything else is returned as it is.
+/// Expands "4M" to "4000000" and so on; returns anything else unchanged.
 std::string expand_suffix(std::string_view text) {
   if (text.size() < 2) return std::string(text);
   double factor = 0;
@@ -31,12 +31,12 @@ std::string expand_suffix(std::string_view text) {
   const auto [next, code] = std::from_chars(text.data(), end, value);
   if (code != std::errc() || next != end) return std::string(text);
   value *= factor;
-  // 2.01M is 2010000, whatever 2.01 is in binary.
+  // 2.01M is 2010000, although 2.01 has no exact binary representation.
   const double whole = std::nearbyint(value);
   return fmt::format("{}", std::abs(value - whole) <= 1e-9 * std::abs(value) ? whole : value);
 }
 
-/// A number out of `range`, what stands between the brackets of `path`.
+/// Parses a number in `range`, the text between the brackets of `path`.
 int64_t parse_index(std::string_view text, std::string_view range, std::string_view path) {
   int64_t value = 0;
   const auto [next, code] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -126,7 +126,7 @@ PathStep split_path(std::string_view path) {
 
 void detail::fail_parse(std::string_view source, size_t byte, size_t size) {
   throw InputError("json", fmt::format("expected JSON in {}; found {}; correct it.", source,
-                                       byte > size ? fmt::format("that it ends too early, after {} bytes", size)
+                                       byte > size ? fmt::format("a text that ends too early, after {} bytes", size)
                                                    : fmt::format("a fault at byte {} of {}", byte, size)));
 }
 
@@ -147,8 +147,8 @@ void detail::check_json_text(std::string_view text, std::string_view source) {
     } else if (c == '"') {
       quoted = !quoted;
     } else if (!quoted && (c == '[' || c == '{')) {
-      PRISM_CHECK(++depth <= kDeepest, "json",
-                  "expected JSON in {}; found more than {} levels in one another; nest less.", source, kDeepest);
+      PRISM_CHECK(++depth <= kDeepest, "json", "expected JSON in {}; found more than {} levels of nesting; nest less.",
+                  source, kDeepest);
     } else if (!quoted && (c == ']' || c == '}')) {
       --depth;
     }

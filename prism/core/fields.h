@@ -1,16 +1,16 @@
-// One list of fields per options struct; JSON, overrides on the command line, help and the saved recipe come from it.
+// One list of fields per options struct. JSON, command-line overrides, help and the saved recipe are derived from it.
 //
 //   struct TrainOptions {
 //     double learning_rate = 6e-4;
 //     template <class Visitor>
 //     void visit(Visitor& v) { v("learning_rate", learning_rate, "peak, after the warm-up"); }
 //   };
-//   TrainOptions options = fields_from_json<TrainOptions>(json, "recipe.train");   // unknown names are errors
-//   set_field(options, "learning_rate", "3e-4");                                    // what a flag does
+//   TrainOptions options = fields_from_json<TrainOptions>(json, "recipe.train");   // throws on unknown names
+//   set_field(options, "learning_rate", "3e-4");                                    // as a command-line flag does
 //
-// A member is bool, int64_t, double, std::string, another struct with visit(), a std::vector of those, or Json where
-// the value may be of more than one kind ("log" or a list). A std::optional of one of them is left out of the JSON
-// while it is empty, and a std::pair is a list of two.
+// A member is a bool, int64_t, double, std::string, another struct with visit(), a std::vector of those, or Json if its
+// value can have several types ("log" or a list). A std::optional of any of these is omitted from the JSON while it is
+// empty. A std::pair is a list of two.
 #pragma once
 
 #include <algorithm>
@@ -77,7 +77,7 @@ inline void scalar_from_json(Json& value, const Json& json, const std::string&) 
   value = json;
 }
 
-/// The JSON meant by a flag's text, read as T would want it: `4M` is 4000000 for numbers, text needs no quotes.
+/// Converts a flag's text to JSON. Text fields need no quotes; elsewhere `4M` becomes 4000000.
 Json json_from_text(std::string_view text, bool wants_text);
 
 [[noreturn]] void fail_unknown(const std::string& owner, const std::string& name,
@@ -248,8 +248,8 @@ Json fields_to_json(const T& value) {
   return detail::to_json(value);
 }
 
-/// Overwrites the fields that `json` names.
-/// @param owner  how messages call the struct, e.g. "recipe.train"; may be empty.
+/// Overwrites the fields that are present in `json`.
+/// @param owner  the struct's name in messages, e.g. "recipe.train"; may be empty.
 /// @throws InputError for an unknown name (naming the nearest known one) or a value of the wrong type.
 template <class T>
 void read_fields(T& value, const Json& json, const std::string& owner) {
@@ -263,10 +263,10 @@ T fields_from_json(const Json& json, const std::string& owner) {
   return value;
 }
 
-/// Sets one field, or the same field of a range of list elements.
+/// Sets one field, or the same field in a range of list elements.
 /// @param path  "train.learning_rate", "model.layers[0-3].heads".
 /// @param text  the value as typed; numbers may end in k, M, G (powers of 1000); lists and objects are JSON.
-/// @throws InputError as read_fields.
+/// @throws InputError like read_fields().
 template <class T>
 void set_field(T& value, const std::string& path, std::string_view text) {
   detail::set_value(value, path, text, path);
@@ -288,12 +288,12 @@ bool equal_fields(const T& a, const T& b) {
 }
 
 namespace detail {
-/// @param byte  the place of the fault, counted from 1; beyond `size` when the text ends too early.
+/// @param byte  position of the fault, counted from 1; greater than `size` if the text ends too early.
 [[noreturn]] void fail_parse(std::string_view source, size_t byte, size_t size);
 
 [[noreturn]] void fail_doubled(std::string_view source, const std::string& member);
 
-/// Watches a text being parsed. @throws InputError for an object that has a member twice: one of them would be lost.
+/// Parser callback that finds duplicate members. @throws InputError, since the parser would keep only one of the two.
 class DoubledKeys {
  public:
   explicit DoubledKeys(std::string_view source) : source_(source) {}
@@ -308,16 +308,17 @@ class DoubledKeys {
 
  private:
   std::string_view source_;
-  std::vector<std::unordered_set<std::string>> open_;  ///< the members so far of each object around the place
+  std::vector<std::unordered_set<std::string>> open_;  ///< members seen so far in each enclosing object
 };
 
-/// @throws InputError for nothing, or nesting so deep that copies and printing, which recurse, would run out of stack.
+/// @throws InputError for empty text, or for nesting so deep that recursive copying and printing would exhaust the
+///         stack.
 void check_json_text(std::string_view text, std::string_view source);
 }  // namespace detail
 
 /// Parses text as JSON.
-/// @tparam Value  Json, or nlohmann::json for objects of very many members.
-/// @throws InputError naming `source` and the place of the fault.
+/// @tparam Value  Json, or nlohmann::json for objects with very many members.
+/// @throws InputError naming `source` and the position of the fault.
 template <class Value = Json>
 Value parse_json(std::string_view text, std::string_view source) {
   detail::check_json_text(text, source);
@@ -326,12 +327,12 @@ Value parse_json(std::string_view text, std::string_view source) {
   } catch (const typename Value::parse_error& error) {
     detail::fail_parse(source, error.byte, text.size());
   } catch (const typename Value::exception&) {
-    throw InputError("json", fmt::format("expected JSON in {}; found a number beyond all range; mend it.", source));
+    throw InputError("json", fmt::format("expected JSON in {}; found a number out of range; correct it.", source));
   }
 }
 
-/// JSON as text; bytes that are not UTF-8, in names of files for instance, become replacement characters.
-/// @param indent  spaces a level; -1: one line.
+/// JSON as text. Bytes that are not UTF-8, for instance in file names, become replacement characters.
+/// @param indent  spaces per level; -1 writes one line.
 std::string to_text(const Json& json, int indent = -1);
 /// Reads and parses a file. @throws InputError.
 Json read_json(const std::string& path);

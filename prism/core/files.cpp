@@ -23,7 +23,7 @@ std::string reason(int code) {
   return std::strerror(code);
 }
 
-/// What a path of this mode is, where it is no regular file.
+/// Names what a path with this mode is, if it is not a regular file.
 const char* kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
@@ -31,8 +31,9 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
-/// @throws InputError unless `path`, as open() left `file`, is a regular file. A path that could not be opened is
-/// looked at by its name: the system refuses sockets, and pipes without a reader, with reasons that help nobody.
+/// @throws InputError unless `path`, which open() opened as `file`, is a regular file. If it could not be opened,
+///         checks
+/// the path itself: for sockets, and for pipes without a reader, the system's reason would not help.
 void check_regular(const fs::path& path, const Descriptor& file, struct stat* status, std::string_view for_pipes = "") {
   const int code = errno;
   const int looked = file.get() >= 0 ? ::fstat(file.get(), status) : ::stat(path.c_str(), status);
@@ -42,12 +43,12 @@ void check_regular(const fs::path& path, const Descriptor& file, struct stat* st
   errno = code;
 }
 
-/// Where a file of that name would be: of a link, what it names.
+/// The path that a file of that name resolves to; links are followed.
 fs::path check_target(const std::string& operation, const fs::path& path) {
   std::error_code unreachable;
   const std::string name = fs::absolute(path).lexically_normal().string();
   const fs::file_status status = fs::status(path, unreachable);
-  // A rename would put a plain file in the place of a device or a pipe, or of the link that leads to standard output.
+  // A rename would replace a device or pipe, or the link to standard output, with a plain file.
   const bool is_device = name.starts_with("/dev/") || name.starts_with("/proc/") ||
                          (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status));
   PRISM_CHECK(unreachable != std::errc::too_many_symbolic_link_levels, operation,
@@ -61,7 +62,7 @@ fs::path check_target(const std::string& operation, const fs::path& path) {
   return unreachable ? path : target;
 }
 
-/// To the end, whatever size the system says: pipes and /proc say 0.
+/// Reads to the end and ignores the reported size, which is 0 for pipes and /proc.
 std::string read_to_end(int file, const fs::path& path) {
   std::string bytes;
   char buffer[1 << 16];
@@ -103,7 +104,7 @@ void Descriptor::close() {
 }
 
 Descriptor open_regular(const fs::path& path, size_t* size, std::string_view for_pipes) {
-  // A pipe would wait for who writes to it.
+  // O_NONBLOCK: opening a pipe would wait for a writer.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};
   check_regular(path, file, &status, for_pipes);
@@ -153,7 +154,7 @@ void check_outputs(const std::string& operation, const std::vector<std::string>&
                 "expected a folder for {}; found none at {}; make it, or choose another place.", output,
                 folder.string());
     PRISM_CHECK(taken.insert(fs::weakly_canonical(fs::absolute(place), unreachable)).second, operation,
-                "expected outputs in files of their own, apart from what is read; found {} twice; rename one.", output);
+                "expected distinct output files that are not inputs; found {} twice; rename one.", output);
   }
 }
 
@@ -165,7 +166,7 @@ void make_folder(const fs::path& path) {
     PRISM_CHECK(nothing || type == fs::file_type::directory || code == std::errc::permission_denied, "make_folder",
                 "expected a folder or a free name at {}; found {}; choose another place.", at.string(),
                 type == fs::file_type::not_found ? "a link to nothing"
-                : type == fs::file_type::none    ? "that no name can be so"
+                : type == fs::file_type::none    ? "a name that the system does not accept"
                 : type == fs::file_type::regular ? "a file"
                                                  : "a pipe, socket or device");
   }
@@ -206,7 +207,7 @@ void sync_folder(const fs::path& path) {
 AtomicFile::AtomicFile(fs::path path) : path_(check_target("write", path)) {
   temporary_ = path_;
   temporary_ += fmt::format(".{}{}", ::getpid(), kTemporaryEnding);
-  // Made anew: what has the name was left by a killed process of the same number, or is a link that leads elsewhere.
+  // A file of this name is left from a killed process with the same id, or is a link to another place.
   ::unlink(temporary_.c_str());
   file_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
   if (file_.get() < 0) fail_write(path_, errno);
@@ -253,7 +254,7 @@ FolderLock::FolderLock(const fs::path& folder, std::string_view operation) {
               "expected {} to be a file; found a link; remove it.", path.string());
   file_ = open_output(path, O_RDWR | O_NOFOLLOW, operation);
   if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw FailedError(operation, fmt::format("expected {} to be free; found that process {} works in it; wait for it, "
+    throw FailedError(operation, fmt::format("expected {} to be free; found process {} working in it; wait for it, "
                                              "stop it, or choose another folder.",
                                              folder.string(), read_file(path)));
   }

@@ -1,4 +1,4 @@
-// Files that are either whole or absent: temporary name, fsync, rename; locks between processes.
+// Files that are either complete or absent (temporary name, fsync, rename), and locks between processes.
 //
 //   AtomicFile file(folder / "model.safetensors");  file.write(bytes);  file.commit();
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace prism {
 
-/// An open file descriptor, closed on every way out; -1 is none.
+/// An open file descriptor, closed on destruction; -1 if there is none.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}
@@ -32,90 +32,91 @@ class Descriptor {
   int value_;
 };
 
-/// Opens a regular file for reading. Never waits, whatever has the name.
-/// @param size      if given, receives the file's size in bytes, which files of /proc give as 0.
-/// @param for_pipes what helps whoever names a pipe, e.g. ", or -".
-/// @throws InputError if it cannot be opened, with the system's reason; for folders, pipes, devices and sockets.
+/// Opens a regular file for reading. Never blocks, even if the path is a pipe.
+/// @param size      if given, receives the file's size in bytes; files in /proc report 0.
+/// @param for_pipes ending of the message if `path` is a pipe, e.g. ", or -".
+/// @throws InputError if it cannot be opened, with the system's reason, or if it is a folder, pipe, device or socket.
 Descriptor open_regular(const std::filesystem::path& path, size_t* size = nullptr, std::string_view for_pipes = "");
 
-/// Opens a regular file for writing and makes it if it is absent. Never waits.
-/// @param flags  beside O_WRONLY or O_RDWR and O_CREAT, e.g. O_APPEND or O_NOFOLLOW.
+/// Opens a regular file for writing, and creates it if it does not exist. Never blocks.
+/// @param flags  O_WRONLY or O_RDWR, with any others such as O_APPEND or O_NOFOLLOW; O_CREAT is added.
 /// @throws FailedError naming `operation` with the system's reason; InputError for folders, pipes, devices and sockets.
 Descriptor open_output(const std::filesystem::path& path, int flags, std::string_view operation);
 
-/// The file's bytes. @throws InputError as open_regular, or for more than kMostBytesRead; FailedError if another
-/// program makes the file shorter meanwhile.
+/// The contents of a file. @throws InputError like open_regular(), or for more than kMostBytesRead; FailedError if
+/// another program shortens the file during the read.
 std::string read_file(const std::filesystem::path& path);
 
-/// Standard input to its end, whatever it is. @throws InputError if it cannot be read or for more than kMostBytesRead.
+/// Reads standard input to its end. @throws InputError if it cannot be read, or for more than kMostBytesRead.
 std::string read_standard_input();
 
-/// What is read whole (texts of people, JSON, tokenizers) is smaller than this; weights and tokens are mapped.
+/// Limit in bytes for files that are read whole (text, JSON, tokenizers). Weights and tokens are mapped instead.
 constexpr size_t kMostBytesRead = size_t{1} << 28;
 
-/// Throws what read_file() throws for the system's error `code`.
+/// Throws the error of read_file() for the system's error `code`.
 [[noreturn]] void fail_read(const std::filesystem::path& path, int code);
-/// Throws what read_file() throws for a file that ended before the bytes it had when it was opened.
+/// Throws the error of read_file() for a file that became shorter after it was opened.
 [[noreturn]] void fail_shortened(const std::filesystem::path& path, size_t expected, size_t found);
-/// Throws that `path` could not be written: the system's reason and what helps. @param operation  e.g. "write".
+/// Throws that `path` could not be written, with the system's reason and a remedy. @param operation  e.g. "write".
 [[noreturn]] void fail_write(const std::filesystem::path& path, int code, std::string_view operation = "write");
 
-/// Writes all of `bytes` to `path`, atomically. @throws FailedError (disk full, not writable): `path` is as before.
+/// Writes all of `bytes` to `path` atomically. @throws FailedError (disk full, not writable) and leaves `path`
+/// unchanged.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
-/// Before long work: that `outputs` can become files. Empty names are none. Links are followed.
-/// @param inputs  that must stay as they are.
-/// @throws InputError naming `operation` for one name twice, an input, a folder, a device, or a place in a folder that
-///         does not exist.
+/// Checks, before long work, that the `outputs` can be written as files. Empty names are ignored. Links are followed.
+/// @param inputs  files that must not be overwritten.
+/// @throws InputError naming `operation` if an output occurs twice, is an input, a folder or a device, or lies in a
+///         folder that does not exist.
 void check_outputs(const std::string& operation, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& outputs);
 
-/// Deletes what writers of `path` left that were killed. Only for who holds the folder's lock.
+/// Deletes the temporary files that killed writers of `path` left. The caller must hold the folder's lock.
 void remove_temporaries(const std::filesystem::path& path);
-/// Whether `file` is what such a writer left.
+/// Returns true if `file` is a temporary file of an AtomicFile for `path`.
 bool is_temporary_of(const std::filesystem::path& file, const std::filesystem::path& path);
 
-/// Makes the folder and its parents.
-/// @throws InputError if a file is in its way; FailedError with the system's reason.
+/// Creates the folder and its parents.
+/// @throws InputError if a file is in the way; FailedError with the system's reason.
 void make_folder(const std::filesystem::path& path);
 
-/// A folder for results that may never come: makes it and its parents; destroyed, it removes again what it made and is
-/// still empty.
+/// A folder for results that may not be written after all. Creates it and its parents; the destructor removes those it
+/// created that are still empty.
 class MadeFolder {
  public:
-  /// @throws as make_folder.
+  /// @throws like make_folder().
   explicit MadeFolder(std::filesystem::path path);
   ~MadeFolder();
   MadeFolder(const MadeFolder&) = delete;
   MadeFolder& operator=(const MadeFolder&) = delete;
 
-  /// Whether the folder was not there before.
+  /// Returns true if the folder did not exist before.
   bool is_new() const { return made_ > 0; }
 
  private:
   std::filesystem::path path_;
-  int made_ = 0;  ///< the folder itself, its parent, ... that were not there
+  int made_ = 0;  ///< number of folders created, counted upwards from the folder itself
 };
 
-/// Flushes a folder's entries (after a rename) to the disk.
+/// Flushes a folder's entries to disk, e.g. after a rename.
 void sync_folder(const std::filesystem::path& path);
 
-/// A file under a temporary name beside its final one until commit(). Destroyed uncommitted, it leaves nothing.
+/// A file that has a temporary name in the same folder until commit(). Without commit() the destructor deletes it.
 class AtomicFile {
  public:
-  /// @param path  a link is followed: what it names is replaced.
-  /// @throws InputError for folders, devices and pipes; FailedError if the temporary file cannot be made.
+  /// @param path  a link is followed: its target is replaced.
+  /// @throws InputError for folders, devices and pipes; FailedError if the temporary file cannot be created.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends. @throws FailedError when the disk is full.
+  /// Appends. @throws FailedError if the disk is full.
   void write(const void* data, size_t bytes);
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
-  /// Overwrites bytes already written, for headers that are known last.
+  /// Overwrites bytes already written, for headers that are known only at the end.
   void write_at(uint64_t offset, const void* data, size_t bytes);
-  /// fsync, rename to the final name, fsync the folder.
+  /// Calls fsync, renames to the final name, and syncs the folder.
   void commit();
 
  private:
@@ -123,10 +124,10 @@ class AtomicFile {
   Descriptor file_;
 };
 
-/// Exclusive lock on `folder` (its file `.lock`), held until destruction and dropped by the system if the process dies.
+/// Exclusive lock on `folder` (its file `.lock`), held until destruction. The system drops it if the process dies.
 class FolderLock {
  public:
-  /// @throws FailedError if another process holds it: names that process. InputError if `.lock` is a link or no file.
+  /// @throws FailedError naming the process that holds the lock; InputError if `.lock` is a link or not a regular file.
   FolderLock(const std::filesystem::path& folder, std::string_view operation);
 
  private:

@@ -1,11 +1,11 @@
-// The type of JSON values, for headers that only pass them on; core/fields.h has what is done with them.
+// The JSON type, for headers that only pass values on. core/fields.h has the functions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 namespace prism {
 
-/// JSON that keeps the order of its members, so that saved files read in the order of the fields.
+/// JSON that keeps the order of its members, so that saved files list fields in the order of visit().
 using Json = nlohmann::ordered_json;
 
 }  // namespace prism

@@ -30,7 +30,7 @@ cpu_set_t affinity() {
 
 namespace fs = std::filesystem;
 
-/// The share of one core, or more, that a cgroup's folder allows; infinite without a quota.
+/// The number of cores that the quota of a cgroup's folder allows, which may be a fraction; infinite without a quota.
 double quota_of(const fs::path& group) {
   double quota = -1, period = 0;
   std::string word;
@@ -42,7 +42,7 @@ double quota_of(const fs::path& group) {
   return quota > 0 && period > 0 ? quota / period : std::numeric_limits<double>::infinity();
 }
 
-/// Cores that the quotas of this process's cgroups pay for, rounded down; 0 when there is none.
+/// The number of cores that the quotas of this process's cgroups allow, rounded down; 0 if there is no quota.
 int quota_cores() {
   double cores = std::numeric_limits<double>::infinity();
   std::ifstream groups("/proc/self/cgroup");
@@ -53,7 +53,7 @@ int quota_cores() {
     const std::string controllers = line.substr(first + 1, second - first - 1);
     if (!controllers.empty() && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
     const fs::path root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
-    // Every group above counts too, up to the mount's root, which in a container is the container's own.
+    // Every parent group counts too, up to the mount's root. In a container that is the container's root.
     for (fs::path group = line.substr(second + 1);; group = group.parent_path()) {
       cores = std::min(cores, quota_of(root / group.relative_path()));
       if (group == group.parent_path()) break;
@@ -62,7 +62,8 @@ int quota_cores() {
   return std::isinf(cores) ? 0 : std::max(1, static_cast<int>(std::floor(cores)));
 }
 
-/// Distinct (socket, core) pairs of the logical processors in `set`; one whose place the system does not say is a core.
+/// Number of distinct (socket, core) pairs of the logical processors in `set`; one of unknown position counts as a
+/// core.
 int physical_cores(const cpu_set_t& set) {
   std::set<std::pair<int, int>> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
@@ -109,7 +110,7 @@ CoreWait::Times CoreWait::now() {
 
 std::optional<double> CoreWait::share() {
   const Times times = now(), before = std::exchange(last_, times);
-  // Threads that ended since take their times with them.
+  // The times of threads that have ended are no longer reported, so the sum can decrease.
   const double running = times.running_s - before.running_s,
                waiting = std::max(0.0, times.waiting_s - before.waiting_s);
   if (!(running > 0)) return std::nullopt;

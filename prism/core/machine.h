@@ -1,4 +1,4 @@
-// What the process may use of the machine, and the settings that must stand before the first kernel runs.
+// The cores and memory that the process may use, and settings that must be made before the first kernel runs.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,29 @@
 
 namespace prism {
 
-/// How many threads to use, and why not more.
+/// How many threads to use, and what limits the number.
 struct ThreadLimit {
   int threads = 1;
   std::string reason;  ///< "affinity", "cgroup quota", "physical cores", "OMP_NUM_THREADS" or "--threads"
 };
 
-/// core_limit(); OMP_NUM_THREADS wins over that, `requested` (if > 0) over both.
+/// core_limit(), overridden by OMP_NUM_THREADS, which is overridden by `requested` if it is positive.
 ThreadLimit thread_limit(int requested = 0);
 
-/// How many threads run at the same time: min(affinity, physical cores within it, cgroup CPU quota).
+/// How many threads can run at the same time: min(affinity, physical cores within it, cgroup CPU quota).
 ThreadLimit core_limit();
 
-/// How long the threads of this process waited for a core, because other programs, or more threads of its own than
-/// there are cores, kept the cores busy.
+/// Measures how long the threads of this process waited for a core because other programs, or more threads of this
+/// process than there are cores, kept the cores busy.
 class CoreWait {
  public:
-  /// Above this share the cores count as busy, and times that were measured meanwhile as those of a busy machine.
+  /// Above this share the cores count as busy, and times measured meanwhile as measured on a busy machine.
   static constexpr double kBusy = 0.1;
 
-  /// Begins to count.
+  /// Starts to measure.
   CoreWait();
-  /// Waiting time over waiting and running time, of all threads together, 0..1, since the last call or the constructor;
-  /// nothing where Linux does not say or no thread ran.
+  /// Waiting time divided by waiting plus running time, over all threads, since the last call or the constructor; 0..1.
+  /// std::nullopt if Linux does not report the times or no thread ran.
   std::optional<double> share();
 
  private:
@@ -45,17 +45,17 @@ class CoreWait {
 /// "the cores are busy: threads waited 45% of the time for one".
 std::string busy_text(double share);
 
-/// For who starts threads. @throws FailedError that says how many were asked for, and what the system answered.
+/// For code that starts threads. @throws FailedError with the number of threads requested and the system's reason.
 [[noreturn]] void fail_to_start_threads(int threads, const std::system_error& error);
 
-/// Sets what libraries read once: MKL_CBWR (equal bits whatever the alignment of a buffer), malloc
-/// thresholds (a freed buffer stays mapped: page faults cost more than many kernels). Call it first in main().
+/// Sets options that libraries read only once: MKL_CBWR (same bits for every buffer alignment) and malloc thresholds
+/// (freed buffers stay mapped, since page faults cost more than many kernels). Call it first in main().
 void set_up_process();
 
-/// The processor's own name, "unknown" where the system does not say.
+/// The processor's name, "unknown" if the system does not report it.
 std::string cpu_name();
 
-/// Memory that the machine has, or that this process's cgroup may use, in bytes.
+/// Memory of the machine, or the limit of this process's cgroup if lower, in bytes.
 int64_t total_memory_bytes();
 
 /// Peak resident memory of this process so far, in bytes.

@@ -17,7 +17,7 @@
 namespace prism {
 namespace {
 
-/// The regions that are mapped now, where a signal handler can search them. Regions beyond its size are not explained.
+/// The regions mapped now, for the signal handler to search. Regions beyond this capacity get no message.
 std::array<std::atomic<const MappedRegion*>, 4096> regions;
 
 }  // namespace
@@ -53,9 +53,9 @@ struct MappedRegion {
 
   void* data;
   size_t size;
-  struct stat opened {};  ///< which file it is: a descriptor for each of many shards would be too many
+  struct stat opened {};  ///< identifies the file; open descriptors for many shards would be too many
   std::filesystem::path name;
-  std::string sentence;  ///< made beforehand: a signal handler may not allocate
+  std::string sentence;  ///< formatted in advance, since a signal handler may not allocate
 };
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
@@ -67,7 +67,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
 void MappedFile::check_whole() const {
   struct stat status {};
   if (region_ == nullptr || ::stat(region_->name.c_str(), &status) != 0) return;
-  // Another file of the name leaves this one as it was.
+  // If the name now belongs to another file, the mapped one is unchanged.
   if (status.st_ino != region_->opened.st_ino || status.st_dev != region_->opened.st_dev) return;
   const auto now = static_cast<size_t>(status.st_size);
   if (now < region_->size) fail_shortened(region_->name, region_->size, now);
@@ -84,14 +84,14 @@ void explain_shortened_files() {
   ::sigemptyset(&action.sa_mask);
   action.sa_sigaction = [](int signal, siginfo_t* info, void*) {
     static std::atomic_flag said;
-    // BUS_ADRERR: beyond the end of the file. Memory that fails is another code.
+    // BUS_ADRERR means beyond the end of the file. Failing memory has another code.
     for (const auto& slot : regions) {
       const MappedRegion* region = slot.load();
       if (info->si_code != BUS_ADRERR || region == nullptr || !region->holds(info->si_addr)) continue;
       if (!said.test_and_set()) (void)!::write(STDERR_FILENO, region->sentence.data(), region->sentence.size());
       ::_exit(1);
     }
-    std::signal(signal, SIG_DFL);  // not ours: the access is made again and ends the process
+    std::signal(signal, SIG_DFL);  // another fault: the access repeats and ends the process
   };
   ::sigaction(SIGBUS, &action, nullptr);
 }

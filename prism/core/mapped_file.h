@@ -1,4 +1,4 @@
-// Files mapped for reading: weights and tokens, which are larger than what is worth a copy.
+// Files mapped for reading: weights and tokens, which are too large to copy.
 //
 //   const MappedFile file("model.safetensors");   file.bytes()
 #pragma once
@@ -20,16 +20,16 @@ class MappedFile {
   explicit MappedFile(const std::filesystem::path& path);
 
   std::span<const std::byte> bytes() const;
-  /// For after reading: @throws FailedError if another program has made the file shorter. Bytes that are missing from
-  /// its last page read as zeros; pages that are missing are explain_shortened_files()'s.
+  /// Call it after reading. @throws FailedError if another program has shortened the file. Missing bytes of its last
+  /// page read as zeros; explain_shortened_files() handles missing pages.
   void check_whole() const;
 
  private:
-  std::shared_ptr<const MappedRegion> region_;  ///< null: empty
+  std::shared_ptr<const MappedRegion> region_;  ///< null if the file is empty
 };
 
-/// From now on a process that reads a mapped file after another one has made it shorter ends with exit status 1 and
-/// one sentence that names the file, instead of by SIGBUS. For main().
+/// From now on, if a mapped file that another process has shortened is read, the process ends with exit status 1 and a
+/// message that names the file, not with SIGBUS. For main().
 void explain_shortened_files();
 
 }  // namespace prism

@@ -1,4 +1,4 @@
-// Tables of names: an unknown name is answered with the nearest known one, or with all of them.
+// Tables of names. For an unknown name, the error suggests the nearest known one or lists all.
 //
 //   const auto& make = find_by_name(table, name, "selector", "selector");
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace prism {
 
-/// The candidate with the smallest edit distance to `name`, or "" when none is near enough to be a misspelling
-/// (distance above a third of the longer name, and at least 2 allowed).
+/// The candidate with the smallest edit distance to `name`, or "" if none is close enough to be a misspelling: the
+/// distance may be at most a third of the longer name's length, or 2 if that is larger.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
-/// `text` as a shell takes it for one word: in single quotes where it holds more than letters, digits and ._/+=:,@-.
+/// `text` quoted as one shell word: in single quotes if it has characters other than letters, digits and ._/+=:,@-.
 std::string shell_word(const std::string& text);
 
 /// "a, b and c".
@@ -30,9 +30,9 @@ std::vector<std::string> names_of(const std::map<std::string, Value>& table) {
   return names;
 }
 
-/// The row called `name`.
-/// @param what  what the names stand for, in the singular ("backend").
-/// @throws InputError naming the nearest row, and all rows.
+/// The value of the row called `name`.
+/// @param what  what a row is, in the singular ("backend").
+/// @throws InputError naming the nearest row if there is one, and all rows.
 template <class Value>
 const Value& find_by_name(const std::map<std::string, Value>& table, const std::string& name,
                           std::string_view operation, std::string_view what) {

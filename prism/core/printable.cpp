@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Whether the three bytes at `i` turn the direction of all text after them (U+202A to U+202E, U+2066 to U+2069),
-/// which shows a name as another one.
+/// Returns true if the three bytes at `i` change the direction of all text after them (U+202A to U+202E, U+2066 to
+/// U+2069), which can make a name look like another one.
 bool turns_direction(std::string_view valid, size_t i) {
   const std::string_view three = valid.substr(i, 3);
   return (three >= "\u202A" && three <= "\u202E") || (three >= "\u2066" && three <= "\u2069");
@@ -45,7 +45,7 @@ std::string printable(std::string_view text) {
       if (next != '\n') result += '\n';
     } else if (byte == 0x7F || (byte < 0x20 && byte != '\n' && byte != '\t')) {
       result += kReplacement;
-    } else if (byte == 0xC2 && next < 0xA0) {  // U+0080 to U+009F, which some terminals obey
+    } else if (byte == 0xC2 && next < 0xA0) {  // U+0080 to U+009F are control characters to some terminals
       result += kReplacement;
       ++i;
     } else if (turns_direction(valid, i)) {

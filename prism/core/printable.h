@@ -9,21 +9,21 @@
 
 namespace prism {
 
-/// Control characters (line feed and tab apart), characters that turn the direction of text, and ill-formed UTF-8
-/// become U+FFFD; CR LF and CR become LF.
+/// Replaces control characters (except line feed and tab), characters that change the text direction and ill-formed
+/// UTF-8 with U+FFFD. CR LF and CR become LF.
 std::string printable(std::string_view text);
 
-/// printable() on one line: white space becomes a space.
+/// printable() on one line: line feeds and tabs become spaces.
 std::string plain_line(std::string_view text);
 
-/// Characters of well-formed UTF-8, which is the width of most scripts on a terminal.
+/// Number of characters in well-formed UTF-8. For most scripts this is the width on a terminal.
 size_t display_width(std::string_view text);
 
-/// plain_line() of at most `most` columns: what is longer is cut and ends in an ellipsis.
+/// plain_line() with at most `most` columns: longer text is cut and ends in an ellipsis.
 std::string short_line(std::string_view text, size_t most);
 
-/// printable(), each line of at most 1,000 columns: of a longer one the middle is left out, since a message says what
-/// is wrong at its beginning and the way out at its end.
+/// printable() with lines of at most 1,000 columns. Longer lines lose their middle, since a message says what is wrong
+/// at its beginning and the way out at its end.
 std::string message_text(std::string_view text);
 
 }  // namespace prism

@@ -63,7 +63,7 @@ void Progress::clear() {
 
 std::string short_number(double value) {
   if (value == std::floor(value) && std::abs(value) < 1000) return fmt::format("{:.0f}", value);
-  // Rounded before the unit is chosen: 999,950 is 1.00M, not 1000k.
+  // Round before choosing the unit: 999,950 is 1.00M, not 1000k.
   const double rounded = std::strtod(fmt::format("{:.2e}", value).c_str(), nullptr);
   const double size = std::abs(rounded);
   if (size < 1) return fmt::format("{:.3g}", rounded);

@@ -1,5 +1,5 @@
-// A progress line: rewritten in place on a terminal, a plain line every ten seconds elsewhere, always on stderr, and
-// nowhere after be_quiet() (core/console.h).
+// A progress line on stderr. On a terminal it is rewritten in place; elsewhere a new line is printed every ten seconds.
+// be_quiet() (core/console.h) turns it off.
 //
 //   Progress progress("tokenize", total_bytes, "B");
 //   progress.update(done_bytes, "1,204 documents");   // cheap: most calls print nothing
@@ -16,9 +16,9 @@ namespace prism {
 
 class Progress {
  public:
-  /// @param total  in `unit`s; 0 when unknown (no share, no ETA).
-  /// @param start  how much was done before (a resumed run); does not count into the rate. Work that was lost since and
-  ///               is done again counts from there on.
+  /// @param total  in units of `unit`; 0 if unknown (then neither percentage nor ETA is shown).
+  /// @param start  work done before, by a resumed run; does not count towards the rate. If update() reports less,
+  ///               because work was lost and is redone, the rate counts from there.
   Progress(std::string what, int64_t total, std::string unit, int64_t start = 0);
   /// Clears an unfinished terminal line.
   ~Progress();
@@ -26,9 +26,9 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void update(int64_t done, std::string_view detail = {});
-  /// Prints a line of its own above the progress line.
+  /// Prints a separate line above the progress line.
   void note(std::string_view line);
-  /// Replaces the progress line by a last one.
+  /// Replaces the progress line with a final line.
   void finish(std::string_view line);
 
  private:
@@ -41,7 +41,7 @@ class Progress {
   Timer timer_;
 };
 
-/// Three significant digits: "1.20k", "34.5M", "678G"; whole numbers below 1000 as they are.
+/// Three significant digits: "1.20k", "34.5M", "678G"; whole numbers below 1000 unchanged.
 std::string short_number(double value);
 /// "42 s", "3 min 05 s", "2 h 07 min".
 std::string short_duration(double seconds);

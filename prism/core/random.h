@@ -1,4 +1,4 @@
-// Seeded random numbers that are the same on every machine and can be saved and restored as two integers.
+// Seeded random numbers that are the same on every machine. Two integers are enough to save and restore the state.
 //
 //   Random random(seed, /*stream=*/kShuffle);  double u = random.uniform();
 #pragma once

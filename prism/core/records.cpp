@@ -25,7 +25,7 @@ RecordWriter::RecordWriter(const std::filesystem::path& path, int64_t keep_bytes
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) fail_write(path_, errno, kRecordsOperation);
   check_length(path, keep_bytes, status.st_size);
-  // A writer that was killed may have left half a line, which a new record must not continue.
+  // A killed writer may have left half a line. Cut it off, so that the next record does not continue it.
   bytes_ = keep_bytes >= 0 ? keep_bytes : static_cast<int64_t>(read_file(path).rfind('\n') + 1);
   if (::ftruncate(file_.get(), bytes_) != 0 || ::lseek(file_.get(), bytes_, SEEK_SET) < 0)
     fail_write(path_, errno, kRecordsOperation);

@@ -16,7 +16,7 @@ std::time_t now() {
 }
 
 void remember(int signal) {
-  // Two that come together are one wish: a wrapper hands on what the whole group received.
+  // Two signals in quick succession are one request: a wrapper may forward what the whole group received.
   constexpr std::time_t kTogether_s = 2;
   if (caught != 0 && signal == SIGINT && now() - caught_at >= kTogether_s) {
     std::signal(signal, SIG_DFL);
@@ -35,7 +35,7 @@ void catch_stop_signals() {
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  // A terminal that goes away; under nohup it is ignored and stays so.
+  // The terminal has gone away. Under nohup the signal is ignored and stays ignored.
   struct sigaction hang_up {};
   ::sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);

@@ -16,7 +16,7 @@ class Timer {
   Clock::time_point start_ = Clock::now();
 };
 
-/// For how many seconds the calling thread has run; waiting for a core does not count.
+/// Seconds the calling thread has run, not counting time it waited for a core.
 inline double thread_seconds() {
   std::timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

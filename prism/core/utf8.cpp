@@ -5,7 +5,7 @@
 namespace prism {
 namespace {
 
-/// Length of the well-formed character at text[at], 0 if ill-formed there. `*cut` says that the text merely ends early.
+/// Length of the well-formed character at text[at], 0 if ill-formed. Sets `*cut` if the text merely ends too early.
 size_t character_length(std::string_view text, size_t at, bool* cut) {
   *cut = false;
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
@@ -50,7 +50,7 @@ size_t find_invalid_utf8(std::string_view text) {
 }
 
 size_t complete_utf8_prefix(std::string_view text) {
-  // At most the last three bytes can belong to a character that is cut.
+  // Only the last three bytes can belong to an incomplete character.
   for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
     const size_t at = text.size() - back;
     if ((static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) continue;

@@ -47,12 +47,12 @@ const PackingRow* row_by_ending(std::string_view name) {
   return nullptr;
 }
 
-/// An open file, its first bytes looked at before they are handed out, and everything that passes counted.
+/// An open file. Its first bytes can be examined before they are consumed, and all bytes read are counted.
 struct RawFile {
   std::string name;
-  Descriptor file;   ///< none: standard input
-  size_t size = 0;   ///< of the file as it was opened; 0: unknown
-  size_t taken = 0;  ///< bytes of it
+  Descriptor file;   ///< none for standard input
+  size_t size = 0;   ///< of the file when it was opened; 0 if unknown
+  size_t taken = 0;  ///< bytes read from it
   const std::atomic<bool>* cancelled = nullptr;
   std::string head;  ///< read already, not handed out yet
   int64_t consumed = 0;

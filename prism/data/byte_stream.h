@@ -1,4 +1,4 @@
-// The bytes of one file or of standard input, unpacked when its first bytes say .gz, .xz or .zst.
+// The bytes of a file or of standard input. Files in .gz, .xz or .zst format, recognised by first bytes, are unpacked.
 //
 //   ByteStream stream("novels.txt.xz");                     // "-" is standard input
 //   while (size_t count = stream.read(buffer, sizeof buffer)) ...
@@ -12,25 +12,25 @@
 
 namespace prism {
 
-/// What is unpacked: any file that begins like one of the three, or only one whose name ends like it too.
+/// Which files are unpacked: all that start like one of the three formats, or only those whose names end like it too.
 enum class Unpack { by_content, by_name };
 
 class ByteStream {
  public:
-  /// @param cancelled  if not null, another thread may set it: read() then waits no longer.
-  /// @throws InputError if the file cannot be opened, or is named as packed and is not.
+  /// @param cancelled  if not null, another thread may set it, and read() then stops waiting.
+  /// @throws InputError if the file cannot be opened, or if its name says that it is packed and it is not.
   explicit ByteStream(const std::string& path, Unpack unpack = Unpack::by_content,
                       const std::atomic<bool>* cancelled = nullptr);
   ~ByteStream();
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
 
-  /// Up to `size` bytes; 0 only at the end.
-  /// @throws InputError for a packed stream that is damaged or cut short, FailedError when SIGINT or SIGTERM comes
+  /// Reads up to `size` bytes; returns 0 only at the end.
+  /// @throws InputError for a packed stream that is damaged or cut short; FailedError if SIGINT or SIGTERM arrives
   ///         (core/stop.h) or `cancelled` is set while it waits for more.
   size_t read(char* out, size_t size);
 
-  /// Bytes taken from the file itself so far: what progress over its size counts.
+  /// Bytes taken from the (packed) file so far, for progress relative to its size.
   int64_t consumed() const;
 
  private:
@@ -38,7 +38,7 @@ class ByteStream {
   std::unique_ptr<Impl> impl_;
 };
 
-/// `name` without .gz, .xz or .zst at its end.
+/// `name` without .gz, .xz or .zst at the end.
 std::string without_packed_ending(const std::string& name);
 
 }  // namespace prism

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Whether one of the name's words (between underscores) is the split: train_000000.bin, fineweb_val_000001.bin.
+/// Returns true if a word of the name (between underscores) is the split: train_000000.bin, fineweb_val_000001.bin.
 bool belongs_to(const fs::path& path, const std::string& split) {
   if (path.extension() != ".bin") return false;
   const std::string words = fmt::format("_{}_", path.stem().string());
@@ -22,8 +22,8 @@ bool belongs_to(const fs::path& path, const std::string& split) {
   return split == "valid" && words.find("_val_") != std::string::npos;
 }
 
-/// The n-th value of a seeded permutation of [0, size): a Feistel network over the next power of four, walked until it
-/// lands inside (at most four steps on average). Costs no memory, so that a billion windows need none.
+/// The n-th value of a seeded permutation of [0, size): a Feistel network over the next power of four, repeated until
+/// the value is below size (at most four times on average). Needs no memory, even for a billion windows.
 uint64_t permuted(uint64_t n, uint64_t size, uint64_t key) {
   constexpr uint64_t kRounds = 6;
   const int bits = std::max(1, (static_cast<int>(std::bit_width(size - 1)) + 1) / 2);
@@ -44,7 +44,8 @@ uint64_t epoch_key(uint64_t seed, int64_t epoch) {
   return Random(seed, static_cast<uint64_t>(epoch)).next();
 }
 
-/// How many windows of each cycle are whose: by weight, rounded so that they fill it (largest remainders).
+/// The number of windows per cycle for each part: proportional to weight, rounded by largest remainders to fill the
+/// cycle.
 std::vector<int64_t> slots_of(const std::vector<WeightedData>& mixture) {
   double sum = 0;
   for (const auto& part : mixture) {
@@ -111,7 +112,7 @@ TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : f
   check_folder(folder);
   PRISM_CHECK(
       !fs::exists(folder / kUnfinishedName), "dataset",
-      "expected a finished dataset in {}; found one whose writing was cut off; run prism tokenize --force again.",
+      "expected a finished dataset in {}; found one whose writing was interrupted; run prism tokenize --force again.",
       folder.string());
   for (const fs::path& path : find_shards(folder, split)) {
     shards_.emplace_back(path);
@@ -172,7 +173,7 @@ WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptio
   PRISM_CHECK(options_.stride >= 0, "dataset",
               "expected a stride of at least 1, or 0 for the context; found {}; change it.", options_.stride);
   if (options_.stride == 0) options_.stride = options_.context;
-  PRISM_CHECK(!mixture.empty(), "dataset", "expected data; found a mixture of none; name a folder.");
+  PRISM_CHECK(!mixture.empty(), "dataset", "expected data; found an empty mixture; name a folder.");
   PRISM_ASSERT(options_.shuffle || mixture.size() == 1, "dataset", "a mixture in order");
   const auto slots = slots_of(mixture);
   for (size_t i = 0; i < mixture.size(); ++i) {

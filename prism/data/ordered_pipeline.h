@@ -1,5 +1,5 @@
-// Items read by one thread, worked on by several, handed over in the order they were read: what comes out does not
-// depend on the number of threads.
+// One thread reads items, several threads process them, and they are returned in the order they were read. The result
+// does not depend on the number of threads.
 //
 //   OrderedPipeline<Portion> pipeline(read, encode, threads);      // read() -> std::optional<Portion>
 //   while (std::optional<Portion> portion = pipeline.next()) write(*portion);
@@ -24,10 +24,10 @@ namespace prism {
 template <class Item>
 class OrderedPipeline {
  public:
-  /// @param read     the next item or nothing; called from one thread.
-  /// @param work     changes an item; called from `threads` threads at once.
-  /// @param threads  at least 1. At most 4 items a thread are in flight, which bounds the memory.
-  /// @throws FailedError if the system starts no more threads.
+  /// @param read     returns the next item, or std::nullopt at the end; called from one thread.
+  /// @param work     modifies an item; called from `threads` threads at once.
+  /// @param threads  at least 1. At most 4 items per thread are in flight, which bounds the memory.
+  /// @throws FailedError if the system cannot start the threads.
   OrderedPipeline(std::function<std::optional<Item>()> read, std::function<void(Item&)> work, int threads)
       : read_(std::move(read)), work_(std::move(work)), most_(4 * static_cast<size_t>(threads)) {
     try {
@@ -39,13 +39,13 @@ class OrderedPipeline {
     }
   }
 
-  /// Items not handed over yet are dropped.
+  /// Drops items that have not been returned yet.
   ~OrderedPipeline() { stop_and_join(); }
 
   OrderedPipeline(const OrderedPipeline&) = delete;
   OrderedPipeline& operator=(const OrderedPipeline&) = delete;
 
-  /// The next item; nothing at the end. Rethrows what read() or work() threw, in its item's place.
+  /// The next item; std::nullopt at the end. Rethrows what read() or work() threw, at that item's position.
   std::optional<Item> next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return slots_.empty() ? read_ended_ : slots_.front().done; });
@@ -105,7 +105,7 @@ class OrderedPipeline {
     for (;;) {
       changed_.wait(lock, [this] { return stopped_ || taken_ < slots_.size() || read_ended_; });
       if (stopped_ || taken_ >= slots_.size()) return;
-      // A deque keeps its elements in place while others come and go at its ends.
+      // A deque keeps its elements in place while others are added and removed at its ends.
       Slot& slot = slots_[taken_++];
       if (slot.done) continue;
       lock.unlock();
@@ -128,7 +128,7 @@ class OrderedPipeline {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Slot> slots_;  ///< in flight, in order
-  size_t taken_ = 0;        ///< of them, how many a worker has begun
+  size_t taken_ = 0;        ///< number of slots that a worker has begun
   bool read_ended_ = false, stopped_ = false;
   std::vector<std::thread> threads_;
 };

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files that make `folder` a dataset. A tokenizer may lie anywhere.
+/// The files that make `folder` a dataset. A tokenizer alone does not, so it is not included.
 std::vector<fs::path> dataset_files(const fs::path& folder) {
   std::vector<fs::path> files = find_shards(folder, "train");
   const std::vector<fs::path> valid = find_shards(folder, "valid");
@@ -40,7 +40,7 @@ StagedFolder::StagedFolder(const fs::path& folder, bool force)
               "it.",
               folder_.string());
   std::error_code code;
-  fs::remove_all(staging_, code);  // left by a run that was killed
+  fs::remove_all(staging_, code);  // left over from a killed run
   make_folder(staging_);
 }
 
@@ -65,7 +65,7 @@ void StagedFolder::publish() {
     fs::remove(unfinished);
     sync_folder(folder_);
   } catch (const fs::filesystem_error& error) {
-    throw FailedError("tokenize", fmt::format("expected to move the finished files to {}; found: {}; mend that and run "
+    throw FailedError("tokenize", fmt::format("expected to move the finished files to {}; found: {}; fix that and run "
                                               "again with --force.",
                                               folder_.string(), error.code().message()));
   }

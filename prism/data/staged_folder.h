@@ -1,8 +1,8 @@
-// A dataset's folder, filled beside what it holds and changed only when everything new is whole.
+// Writes a dataset to a staging folder, and replaces the folder's old dataset only when everything new is complete.
 //
 //   StagedFolder folder("data/novels", /*force=*/false);
 //   write_file(folder.staging() / "data.json", ...);
-//   folder.publish();                                // destroyed without it, the folder is as it was
+//   folder.publish();                                // without it, the destructor leaves the folder unchanged
 #pragma once
 
 #include <filesystem>
@@ -12,14 +12,14 @@
 
 namespace prism {
 
-/// New files lie in `.partial` until publish(), which renames that to `.unfinished` (loader.h), removes the old
-/// dataset, moves the new files out and removes `.unfinished`: killed at any moment, the folder holds the old dataset,
-/// or the new one, or one that TokenDataset refuses.
+/// New files are written to `.partial` until publish(), which renames that folder to `.unfinished` (loader.h), removes
+/// the old dataset, moves the new files out and removes `.unfinished`. If the process is killed at any point, the
+/// folder contains the old dataset, the new one, or one that TokenDataset rejects.
 class StagedFolder {
  public:
-  /// @param force  an old dataset in `folder` is replaced by publish().
-  /// @throws InputError if there is one and `force` is off, FailedError if the folder cannot be written or another
-  ///         process works in it.
+  /// @param force  lets publish() replace an existing dataset in `folder`.
+  /// @throws InputError if there is a dataset and `force` is false; FailedError if the folder cannot be written or
+  ///         another process works in it.
   StagedFolder(const std::filesystem::path& folder, bool force);
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;

@@ -22,17 +22,17 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kReadBytes = 1 << 18;
-/// A piece is at most this many times as long as asked for.
+/// A piece is at most this many times as long as requested.
 constexpr size_t kLongestPiece = 4;
 constexpr size_t kLookahead = 8;
-/// A row is parsed whole, so this bounds the memory.
+/// A row is parsed as a whole, so this bounds the memory.
 constexpr size_t kMaxRowBytes = size_t{1} << 28;
 
 bool is_continuation(char byte) {
   return (static_cast<uint8_t>(byte) & 0xC0) == 0x80;
 }
 
-/// Whether a character is white space to any of the usual patterns; control characters count as such.
+/// Returns true if any of the usual patterns treats the character as white space; control characters count as such.
 bool is_white_space(std::string_view character) {
   using namespace std::string_view_literals;
   if (character.size() == 1) return static_cast<uint8_t>(character[0]) <= ' ';
@@ -55,17 +55,17 @@ bool white_space_at(std::string_view text, size_t at) {
   return is_white_space(text.substr(at, end - at));
 }
 
-/// The two kinds of places that piece_length() promises.
+/// Returns true at the two kinds of positions that piece_length() describes.
 bool may_cut(std::string_view text, size_t at) {
   if (at < 2 || at >= text.size()) return false;
   if (text[at] == ' ' || text[at] == '\t') return !white_space_before(text, at);
   return text[at - 1] == '\n' && !white_space_before(text, at - 1) && !white_space_at(text, at);
 }
 
-/// The unpacked bytes of one file, with as much of them in memory as is asked for.
+/// The unpacked bytes of one file. Keeps only as many of them in memory as requested.
 class TextBuffer {
  public:
-  /// @param raw  as TextOptions has it.
+  /// @param raw  see TextOptions.
   TextBuffer(const std::string& path, bool raw, const std::atomic<bool>* cancelled)
       : stream_(path, raw ? Unpack::by_name : Unpack::by_content, cancelled) {
     if (raw) return;
@@ -82,7 +82,7 @@ class TextBuffer {
   void fill(size_t size) {
     if (ended_ || view().size() >= size) return;
     bytes_.erase(0, std::exchange(begin_, 0));
-    // Reading ahead: otherwise every short document would move the whole buffer to make room for its own length.
+    // Reads ahead. Otherwise every short document would move the whole buffer to make room for its own length.
     size += kReadBytes;
     while (bytes_.size() < size) {
       const size_t have = bytes_.size();
@@ -107,18 +107,18 @@ class TextBuffer {
   ByteStream stream_;
   std::string bytes_;
   size_t begin_ = 0;
-  int64_t offset_ = 0;  ///< of view() in the unpacked file
+  int64_t offset_ = 0;  ///< of the start of view() in the unpacked file
   bool ended_ = false;
 };
 
-/// What bytes that are not UTF-8 lead to.
+/// Handles bytes that are not UTF-8 as the options say.
 class Utf8Check {
  public:
   explicit Utf8Check(const std::string& name) : name_(name) {}
 
   bool replaces() const { return name_ == "replace"; }
 
-  /// @param offset  of the text in its file. @param line  of a row, 0 for plain text.
+  /// @param offset  of the text in its file. @param line  number of the row, 0 for plain text.
   void apply(std::string& text, const std::string& path, int64_t offset, int64_t line = 0) const {
     const bool kept = name_ == "keep" && line == 0;
     const size_t at = kept ? std::string::npos : find_invalid_utf8(text);
@@ -129,8 +129,8 @@ class Utf8Check {
     }
     const bool wide = offset == 0 && (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"));
     const char* way_out = wide        ? "the file looks like UTF-16, convert it with iconv -f UTF-16 -t UTF-8"
-                          : line == 0 ? "mend it, or pass --invalid-utf8 keep or replace"
-                                      : "mend it, or pass --invalid-utf8 replace (a JSON row cannot keep such bytes)";
+                          : line == 0 ? "correct it, or pass --invalid-utf8 keep or replace"
+                                      : "correct it, or pass --invalid-utf8 replace (JSON rows cannot keep such bytes)";
     throw InputError("text", fmt::format("{}: expected text in UTF-8; found byte 0x{:02X} at byte offset {}{}; {}.",
                                          path, static_cast<uint8_t>(text[at]), offset + static_cast<int64_t>(at),
                                          line == 0 ? "" : fmt::format(" (line {})", line), way_out));
@@ -171,7 +171,7 @@ class PlainReader : public Reader {
       if (!found_text_) ++empty_documents_;
       return std::nullopt;
     }
-    const size_t end = document_end();  // moves what view() shows
+    const size_t end = document_end();  // changes what view() shows
     const std::string_view rest = buffer_.view().substr(0, end);
     const size_t length = piece_length(rest, piece_bytes_);
     Document piece{std::string(rest.substr(0, length)), !inside_, length == rest.size()};
@@ -183,10 +183,10 @@ class PlainReader : public Reader {
   }
 
  private:
-  /// Enough that every separator up to the longest piece is seen whole, whatever was read at a time.
+  /// Enough to contain every separator up to the longest piece completely, however many bytes each read returns.
   size_t window() const { return kLongestPiece * piece_bytes_ + std::max(separator_.size(), kLookahead); }
 
-  /// Between two documents: those without text are not handed on.
+  /// Skips separators between two documents, since documents without text are not returned.
   void skip_separators() {
     if (inside_) return;
     for (;;) {
@@ -196,7 +196,7 @@ class PlainReader : public Reader {
     }
   }
 
-  /// Where the document ends in view(), or the end of view() if it goes on behind it.
+  /// End of the document in view(), or the end of view() if the document continues after it.
   size_t document_end() {
     size_t end = find_separator();
     if (end > piece_bytes_ || end == std::string_view::npos) {
@@ -236,7 +236,7 @@ class RowReader : public Reader {
   }
 
  private:
-  /// The next line that is not blank, as text_. False at the end of the file.
+  /// Reads the next line that is not blank into text_. Returns false at the end of the file.
   bool read_row() {
     const std::optional<std::string> line = read_line();
     if (!line) return false;
@@ -265,8 +265,8 @@ class RowReader : public Reader {
 
   std::string parse_row(const std::string& line) {
     const auto row = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    PRISM_CHECK(row.is_object(), "text", "{}:{}: expected a JSON object; found {}; mend or remove the line.", path_,
-                line_, row.is_discarded() ? "text that is no JSON" : row.type_name());
+    PRISM_CHECK(row.is_object(), "text", "{}:{}: expected a JSON object; found {}; correct or remove the line.", path_,
+                line_, row.is_discarded() ? "text that is not JSON" : row.type_name());
     const auto member = row.find(field_);
     if (member == row.end()) fail_field(row);
     PRISM_CHECK(member->is_string(), "text",
@@ -288,7 +288,7 @@ class RowReader : public Reader {
   Utf8Check check_;
   size_t piece_bytes_;
   std::string text_;  ///< of the current row
-  size_t begin_ = 0;  ///< what of it has been handed on
+  size_t begin_ = 0;  ///< bytes of it that have been returned
   int64_t line_ = 0;
 };
 
@@ -319,7 +319,7 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
   fs::recursive_directory_iterator walk(folder, code);
   for (; !code && walk != fs::recursive_directory_iterator(); walk.increment(code)) {
     const bool hidden = walk->path().filename().string().starts_with(".");
-    std::error_code dangling;  // a link to nothing, or to itself, is no file
+    std::error_code dangling;  // a link to nothing, or to itself, is not a file
     if (hidden && walk->is_directory(dangling)) walk.disable_recursion_pending();
     if (!hidden && walk->is_regular_file(dangling)) paths.push_back(walk->path().string());
   }

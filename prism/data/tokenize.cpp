@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Short documents are encoded in portions of about this size, so that handing them around costs nothing.
+/// Short documents are encoded in portions of about this size, to make passing them between threads cheap.
 constexpr size_t kPortionBytes = 1 << 18;
 
 struct EncodedPiece {
@@ -30,7 +30,7 @@ struct EncodedPiece {
 
 struct Portion {
   std::vector<EncodedPiece> pieces;
-  int64_t bytes_read = 0, empty_documents = 0;  ///< by the sources, so far
+  int64_t bytes_read = 0, empty_documents = 0;  ///< of the sources so far
 };
 
 void check_options(const std::vector<std::string>& inputs, const TokenizeOptions& options) {
@@ -44,12 +44,12 @@ void check_options(const std::vector<std::string>& inputs, const TokenizeOptions
               "expected 0 threads (all there are) or more; found {}; choose another number.", options.threads);
 }
 
-/// Leaves by an exception, which removes what is staged.
+/// Throws after a stop signal. The exception removes the staged files.
 void heed_stop_signal() {
   if (stop_signal() != 0) throw FailedError("tokenize", "stopped by a signal; nothing was written.");
 }
 
-/// A file that is read for validation must not be trained on.
+/// Removes files that are read for validation, since they must not be trained on.
 void leave_out(std::vector<TextFile>& files, const std::vector<TextFile>& excluded) {
   const auto name = [](const TextFile& file) { return file.path == "-" ? "-" : fs::canonical(file.path).string(); };
   std::set<std::string> names;
@@ -59,7 +59,7 @@ void leave_out(std::vector<TextFile>& files, const std::vector<TextFile>& exclud
               "expected text to train on; found only files that --valid names too; leave them out of one of the two.");
 }
 
-/// Reads the training files, then the validation files, and says for every document where it belongs.
+/// Reads the training files, then the validation files, and assigns each document to a split.
 class SplitReader {
  public:
   SplitReader(std::vector<TextFile> train, std::vector<TextFile> valid, const TokenizeOptions& options)
@@ -87,7 +87,7 @@ class SplitReader {
     return portion;
   }
 
-  /// From any thread.
+  /// May be called from any thread.
   void cancel() {
     train_.cancel();
     valid_.cancel();
@@ -115,7 +115,7 @@ class SplitReader {
   bool in_valid_ = false, ended_ = false;
 };
 
-/// Whatever ends its scope, the reader waits no longer for input that may never come.
+/// However its scope ends, stops the reader from waiting for input that may never arrive.
 class CancelAtEnd {
  public:
   explicit CancelAtEnd(SplitReader& reader) : reader_(reader) {}
@@ -137,7 +137,7 @@ class SplitWriter {
     tokens_ += static_cast<int64_t>(tokens.size());
     while (!tokens.empty()) {
       if (shard_ == nullptr) {
-        heed_stop_signal();  // small shards may be many
+        heed_stop_signal();  // there may be many small shards
         const auto path = folder_ / fmt::format("{}_{:06}.bin", split_, shards_++);
         shard_ = std::make_unique<TokenShardWriter>(path, vocab_size_);
       }
@@ -164,7 +164,7 @@ class SplitWriter {
   std::unique_ptr<TokenShardWriter> shard_;
 };
 
-/// Both splits, and the counts that describe them.
+/// Both splits, and their counts.
 class DatasetWriter {
  public:
   DatasetWriter(const fs::path& folder, const Tokenizer& tokenizer, int64_t shard_tokens)
@@ -203,23 +203,23 @@ class DatasetWriter {
  private:
   DatasetInfo info_;
   SplitWriter train_, valid_;
-  int64_t text_tokens_ = 0;  ///< without those that open documents
+  int64_t text_tokens_ = 0;  ///< without the tokens that open documents
 };
 
 void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid_named) {
   const DatasetInfo& info = writer.info();
   PRISM_CHECK(info.train_documents > 0, "tokenize",
-              "expected text to train on; found {} empty documents and no other; give files that hold text.",
+              "expected text to train on; found {} empty documents and no others; give files with text.",
               empty_documents);
   PRISM_CHECK(info.valid_documents > 0 || !valid_named, "tokenize",
-              "expected text in the --valid files; found {} empty documents and no other; give files that hold text.",
+              "expected text in the --valid files; found {} empty documents and no others; give files with text.",
               empty_documents);
   PRISM_CHECK(writer.text_tokens() > 0, "tokenize",
               "expected at least one token; found none in {} bytes of text; give more text or another tokenizer.",
               info.train_bytes + info.valid_bytes);
 }
 
-/// A tokenizer that somebody put there is not overwritten by another.
+/// Refuses to overwrite another tokenizer that is already in the folder.
 void check_tokenizer_there(const fs::path& out, const Tokenizer& tokenizer, bool force) {
   const fs::path path = out / kTokenizerName;
   if (force || !fs::exists(path)) return;
@@ -252,7 +252,7 @@ TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vect
                                           piece.tokens = tokenizer.encode(piece.document.text, SpecialTokens::as_text);
                                       },
                                       thread_limit(options.threads).threads);
-    const CancelAtEnd cancel(reader);  // before the pipeline joins its threads
+    const CancelAtEnd cancel(reader);  // destroyed before the pipeline joins its threads
     while (const std::optional<Portion> portion = pipeline.next()) {
       heed_stop_signal();
       for (const EncodedPiece& piece : portion->pieces) writer.write(piece);

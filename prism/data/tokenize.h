@@ -1,4 +1,4 @@
-// Text files -> a folder of token shards with what describes them: what `prism tokenize` does.
+// Converts text files to a folder of token shards with a description. This is what `prism tokenize` does.
 //
 //   const auto tokenizer = Tokenizer::load("tokenizers/gpt2");
 //   TokenizeSummary summary = tokenize({"train.txt.xz"}, {"valid.txt.xz"}, tokenizer, "data/novels", options);
@@ -20,7 +20,7 @@ struct TokenizeOptions {
   TextOptions text;
   double valid_share = 0.01;
   int64_t shard_tokens = 100'000'000, seed = 1;
-  int threads = 0;  ///< that encode; 0: all this process may use
+  int threads = 0;  ///< encoding threads; 0 means all cores that this process may use
   bool force = false;
   template <class Visitor>
   void visit(Visitor& v) {
@@ -33,33 +33,32 @@ struct TokenizeOptions {
 };
 
 struct TokenizeProgress {
-  int64_t bytes_read = 0;   ///< of the files as they lie on the disk
-  int64_t bytes_total = 0;  ///< 0 when standard input is read
+  int64_t bytes_read = 0;   ///< of the files on disk
+  int64_t bytes_total = 0;  ///< 0 if standard input is read
   int64_t documents = 0, tokens = 0;
 };
 
 struct TokenizeSummary {
   DatasetInfo info;
   int64_t train_shards = 0, valid_shards = 0;
-  int64_t empty_documents = 0;  ///< left out: files and rows without text
-  int64_t skipped_files = 0;    ///< in folders, passed over for their ending
+  int64_t empty_documents = 0;  ///< skipped: files and rows without text
+  int64_t skipped_files = 0;    ///< files in folders skipped because of their ending
 };
 
 /// Writes `<out>/{train,valid}_000000.bin, ...`, `data.json` and `tokenizer.json`.
 ///
-/// Every document is opened by the end-of-text token (if the tokenizer has one), documents follow one another in the
-/// order of the files, and special tokens spelled in a text stay text. Of the documents of `inputs`, the second goes to
-/// validation and each later one with probability valid_share by a hash of (seed, its number): so there is a validation
-/// set whenever there are two documents, and training never lacks the first. The files are the same for every number of
-/// threads. Memory is bounded (about 4 * threads * (piece + its tokens)).
+/// Every document begins with the end-of-text token (if the tokenizer has one). Documents keep the order of the files.
+/// Special tokens spelled in a text stay text. Of the documents of `inputs`, the second goes to validation, and each
+/// later one with probability valid_share, by a hash of (seed, document number). So two documents are enough for a
+/// validation set, and the first document always goes to training. The files are the same for every number of threads.
+/// Memory is bounded (about 4 * threads * (piece + its tokens)).
 ///
-/// @param valid_inputs  if not empty, these are validation and valid_share counts for nothing; a file in both lists (a
-///                      folder's validation file) is read for validation only.
-/// @param on_progress   if given, called from this thread after every portion.
-/// @throws InputError for bad text (text_source.h), no text or no tokens at all, `out` that holds a dataset and no
-/// force,
-///         options out of range; FailedError when the disk is full, another process works in `out`, or SIGINT or
-///         SIGTERM came (core/stop.h). `out` is as before then.
+/// @param valid_inputs  if not empty, these are the validation texts and valid_share is ignored. A file in both lists
+///                      (a folder's validation file) is read for validation only.
+/// @param on_progress   if given, called from the calling thread after every portion.
+/// @throws InputError for bad text (text_source.h), no text or no tokens at all, an `out` with a dataset but no force,
+///         or options out of range; FailedError if the disk is full, another process works in `out`, or SIGINT or
+///         SIGTERM arrives (core/stop.h). `out` is then unchanged.
 TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,
                          const Tokenizer& tokenizer, const std::filesystem::path& out, const TokenizeOptions& options,
                          const std::function<void(const TokenizeProgress&)>& on_progress = {});

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t kFrameMagic = 0xFD2FB528, kSkippableMagic = 0x184D2A50, kSkippableMask = 0xFFFFFFF0;
 
-/// Bytes of the frame header behind its descriptor: window, dictionary id, content size.
+/// Number of bytes of the frame header after its descriptor: window, dictionary id, content size.
 uint64_t header_rest_bytes(uint64_t descriptor) {
   constexpr uint64_t kDictionaryBytes[] = {0, 1, 2, 4}, kContentBytes[] = {0, 2, 4, 8};
   const bool single_segment = (descriptor >> 5 & 1) != 0;
@@ -43,7 +43,7 @@ void ZstdFrames::finish_part() {
     case Part::magic:
       if (value == kFrameMagic) return expect(Part::descriptor, 1);
       if ((value & kSkippableMask) == kSkippableMagic) return expect(Part::skippable_size, 4);
-      return expect(Part::foreign, 1);  // the decompressor says what is wrong
+      return expect(Part::foreign, 1);  // the decompressor reports the error
     case Part::skippable_size:
       checksum_ = false;
       last_block_ = true;

@@ -16,7 +16,7 @@ namespace prism {
 namespace {
 
 constexpr const char* kEventOperation = "tensorboard";
-/// What is kept before it is handed on.
+/// Bytes that are buffered before they are written.
 constexpr size_t kMostKept = 1 << 20;
 
 // Field numbers of the messages.
@@ -28,7 +28,7 @@ constexpr int kMin = 1, kMax = 2, kNumber = 3, kSum = 4, kSquares = 5, kLimits =
 constexpr int kPluginData = 1, kPluginName = 1;                                                   // SummaryMetadata
 constexpr int kType = 1, kShape = 2, kStringType = 7, kStrings = 8;                               // TensorProto
 
-/// A protocol buffer message that is being written.
+/// A protocol buffer message under construction.
 class Message {
  public:
   void number(int field, int64_t value) {
@@ -78,7 +78,7 @@ std::string raw_bytes(Number value) {
   return raw;
 }
 
-/// CRC-32C, turned and shifted, so that the CRC of data that holds CRCs is no special one.
+/// CRC-32C, rotated and offset by a constant, so that computing the CRC of data that contains CRCs is safe.
 std::string masked_crc(std::string_view data) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(data.data(), data.size());

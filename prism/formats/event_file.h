@@ -1,4 +1,4 @@
-// TensorBoard's event files: scalars, histograms and texts over steps, which stock TensorBoard shows.
+// Writes TensorBoard's event files: scalars, histograms and texts by step, which stock TensorBoard shows.
 //
 //   EventFile events("runs/novels", /*first_step=*/0);
 //   events.scalar(10, "train/loss", 4.2);
@@ -19,24 +19,24 @@
 
 namespace prism {
 
-/// How often values fell into each of equal parts of [low, high].
+/// Histogram with bins of equal width over [low, high].
 struct ValueHistogram {
   double low = 0, high = 0;
   std::vector<int64_t> counts;
-  double sum = 0, squares = 0;  ///< of the values, and of their squares
+  double sum = 0, squares = 0;  ///< sum of the values, sum of their squares
 };
 
 class EventFile {
  public:
-  /// A new file in `folder`, named by time and process. What other files of the folder hold of `first_step` and later
-  /// ones, of a run that goes on from there, is no longer shown.
-  /// @throws FailedError if it cannot be made.
+  /// Creates a new file in `folder`, named by time and process. It tells TensorBoard to hide what the folder's other
+  /// files contain from `first_step` on, for a run that resumes there.
+  /// @throws FailedError if the file cannot be created.
   EventFile(const std::filesystem::path& folder, int64_t first_step);
 
   void scalar(int64_t step, std::string_view tag, double value);
   void text(int64_t step, std::string_view tag, std::string_view text);
   void histogram(int64_t step, std::string_view tag, const ValueHistogram& values);
-  /// Hands on what is kept. @throws FailedError when the disk is full.
+  /// Writes out what is buffered. @throws FailedError if the disk is full.
   void flush();
   const std::filesystem::path& path() const { return path_; }
 

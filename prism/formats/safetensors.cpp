@@ -37,27 +37,27 @@ const TypeRow& type_row(ElementType type) {
   return *std::find_if(kTypes.begin(), kTypes.end(), [&](const TypeRow& row) { return row.type == type; });
 }
 
-/// The entries lie one behind the other and cover the buffer.
+/// Checks that the entries are contiguous and cover the buffer.
 void check_tiling(const std::vector<TensorEntry>& entries, std::span<const std::byte> buffer, const std::string& file) {
   const std::byte* next = buffer.data();
   for (const TensorEntry& entry : entries) {
     PRISM_CHECK(entry.data.data() == next, "safetensors",
-                "{}: expected {} to begin at byte {} of the data, behind the tensor before it; found byte {}: {}; the "
+                "{}: expected {} to begin at byte {} of the data, after the previous tensor; found byte {}: {}; the "
                 "file is damaged, copy it again.",
                 file, entry.name, next - buffer.data(), entry.data.data() - buffer.data(),
-                entry.data.data() < next ? "they overlap" : "there is a hole");
+                entry.data.data() < next ? "they overlap" : "there is a gap");
     next += entry.data.size();
   }
   const auto left = buffer.data() + buffer.size() - next;
   PRISM_CHECK(left == 0, "safetensors",
-              "{}: expected the file to end behind its last tensor; found {} more bytes; copy it again.", file, left);
+              "{}: expected the file to end after its last tensor; found {} more bytes; copy it again.", file, left);
 }
 
 Json header_json(const std::vector<TensorEntry>& entries, std::map<std::string, std::string> metadata) {
   metadata.emplace("format", "pt");
   Json header = Json::object();
   header[kMetadataKey] = Json(metadata);
-  // Through the object's own list: operator[] of an ordered object searches it from the front each time.
+  // Appends to the underlying list, since operator[] of an ordered object searches it from the front each time.
   auto& members = header.get_ref<Json::object_t&>();
   std::set<std::string> names = {kMetadataKey};
   int64_t offset = 0;
@@ -123,7 +123,7 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(
               "again, or name another.",
               file, kMaxHeaderBytes, length);
   PRISM_CHECK(length <= bytes.size() - kLengthBytes, "safetensors",
-              "{}: expected a header of {} bytes; found {} bytes behind its length; the file is cut short.", file,
+              "{}: expected a header of {} bytes; found {} bytes after its length; the file is cut short.", file,
               length, bytes.size() - kLengthBytes);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
   const auto buffer = bytes.subspan(kLengthBytes + length);

@@ -18,8 +18,8 @@ std::string list_text(const std::vector<int64_t>& values) {
   return fmt::format("[{}]", fmt::join(values, ","));
 }
 
-/// What the JSON library's parser calls with each token. A tree of the whole header would take several times its
-/// memory, and the library's filter of a tree takes quadratic time.
+/// Receives the tokens of the JSON library's parser. A tree of the whole header would take several times its memory,
+/// and the library's filter of a tree takes quadratic time.
 class HeaderHandler {
  public:
   HeaderHandler(std::span<const std::byte> data, const std::string& file) : data_(data), file_(file) {}
@@ -129,7 +129,7 @@ class HeaderHandler {
                                                 where()));
   }
 
-  /// For a value of a kind that does not belong where it stands.
+  /// Rejects a value of the wrong type at the current place.
   [[noreturn]] bool refuse(const char* found) {
     switch (place_) {
       case Place::outside:
@@ -169,7 +169,7 @@ class HeaderHandler {
                                                 where(), join_names(element_type_names()), name));
   }
 
-  /// Places the entry's data after every check that one entry allows.
+  /// Sets the entry's data after all checks that need only this entry.
   void finish_entry() {
     if (std::find(given_.begin(), given_.end(), false) != given_.end()) refuse_fields();
     PRISM_CHECK(offsets_.size() == 2 && offsets_[0] <= offsets_[1], "safetensors",
@@ -192,9 +192,9 @@ class HeaderHandler {
   SafetensorsHeader header_;
   Place place_ = Place::outside;
   bool has_metadata_ = false;
-  std::string key_;  ///< of the value that is read, in the header or its metadata
+  std::string key_;  ///< of the value being read, in the header or its metadata
   Field field_ = Field::dtype;
-  std::array<bool, std::size(kFields)> given_ = {};  ///< fields of the entry
+  std::array<bool, std::size(kFields)> given_ = {};  ///< which fields the entry has so far
   TensorEntry entry_;
   std::vector<int64_t> offsets_;  ///< of the entry
 };
@@ -204,7 +204,7 @@ class HeaderHandler {
 std::optional<int64_t> tensor_bytes(const std::vector<int64_t>& shape, ElementType type) {
   const bool valid = std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; });
   if (!valid) return std::nullopt;
-  // An empty tensor may have other dimensions whose product alone would overflow.
+  // The other dimensions of an empty tensor may have a product that overflows.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t bytes = element_bytes(type);
   for (const int64_t size : shape) {

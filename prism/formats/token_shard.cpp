@@ -10,7 +10,7 @@
 namespace prism {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "shards are little-endian and read in place");
+static_assert(std::endian::native == std::endian::little, "shards are little-endian and are read in place");
 
 using Header = std::array<int32_t, 256>;
 constexpr size_t kHeaderBytes = sizeof(Header);
@@ -47,7 +47,7 @@ TokenShard::TokenShard(const std::filesystem::path& path) : path_(path), file_(p
               "{}: expected {} bytes for the {} tokens of its header; found {}; the file is {}, write or fetch it "
               "again.",
               path.string(), expected, size_, bytes.size(),
-              bytes.size() < expected ? "cut short" : "longer than it says");
+              bytes.size() < expected ? "cut short" : "longer than its header says");
   const std::byte* tokens = bytes.data() + kHeaderBytes;
   if (narrow) narrow_ = reinterpret_cast<const uint16_t*>(tokens);
   if (wide) wide_ = reinterpret_cast<const uint32_t*>(tokens);
@@ -58,7 +58,7 @@ TokenShardWriter::TokenShardWriter(const std::filesystem::path& path, int64_t vo
   PRISM_CHECK(vocab_size >= 1 && vocab_size <= INT32_MAX, "token_shard",
               "expected a vocabulary of 1 to {} tokens; found {}; name a tokenizer with such a vocabulary.", INT32_MAX,
               vocab_size);
-  // A header of zeros stands until commit(), so a shard whose writer died has no magic.
+  // The header is zero until commit(), so a shard whose writer died has no magic.
   const Header header{};
   file_.write(header.data(), kHeaderBytes);
 }

@@ -16,19 +16,19 @@
 
 namespace prism {
 
-/// The header holds the count as int32.
+/// Upper limit, since the header stores the count as int32.
 constexpr int64_t kMaxShardTokens = INT32_MAX;
 
-/// One mapped shard. Random access to tokens, whatever their width.
+/// One mapped shard with random access to its tokens, whether uint16 or uint32.
 class TokenShard {
  public:
-  /// @throws InputError for a wrong magic or version, or a size that does not match the count.
+  /// @throws InputError for a wrong magic or version, or if the size does not match the count.
   explicit TokenShard(const std::filesystem::path& path);
 
   int64_t size() const { return size_; }
   int32_t operator[](int64_t i) const { return wide_ ? static_cast<int32_t>(wide_[i]) : narrow_[i]; }
   const std::filesystem::path& path() const { return path_; }
-  /// As MappedFile's.
+  /// See MappedFile::check_whole().
   void check_whole() const { file_.check_whole(); }
 
  private:
@@ -39,15 +39,15 @@ class TokenShard {
   int64_t size_ = 0;
 };
 
-/// Appends tokens to a new shard under a temporary name until commit().
+/// Appends tokens to a new shard, which has a temporary name until commit().
 class TokenShardWriter {
  public:
-  /// @param vocab_size  above 65536 the shard holds uint32 tokens, else uint16.
+  /// @param vocab_size  the shard holds uint32 tokens if it is above 65536, else uint16.
   TokenShardWriter(const std::filesystem::path& path, int64_t vocab_size);
-  /// @throws InputError for a token outside [0, vocab_size) or a shard that would pass kMaxShardTokens.
+  /// @throws InputError for a token outside [0, vocab_size), or if the shard would exceed kMaxShardTokens.
   void write(std::span<const int32_t> tokens);
   int64_t size() const { return size_; }
-  /// Writes the count into the header, fsyncs, renames.
+  /// Writes the count into the header, calls fsync and renames.
   void commit();
 
  private:

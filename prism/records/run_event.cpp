@@ -11,7 +11,7 @@
 namespace prism {
 namespace {
 
-/// Visits a struct and takes what an object has of its fields.
+/// Visitor that reads a struct's fields from an object, as far as they are present.
 class RecordFields {
  public:
   RecordFields(const Json& json, std::string_view where) : json_(json), where_(where) {}
@@ -89,7 +89,7 @@ class RecordFields {
   std::string_view where_;
 };
 
-/// Makes `record` the alternative of that kind, if there is one.
+/// Makes `record` the alternative of this kind, if there is one.
 template <size_t I = 1>
 void choose(RunRecord& record, std::string_view kind) {
   if constexpr (I < std::variant_size_v<RunRecord>) {
@@ -191,7 +191,7 @@ std::optional<RunEvent> last_run_event(const std::filesystem::path& run) {
   const auto records = read_records(file);
   if (records.empty()) return std::nullopt;
   RunEventReader reader(file);
-  auto event = reader.read(records.front());  // which names the figure of the others
+  auto event = reader.read(records.front());  // names the figure of the others
   if (records.size() > 1) event = reader.read(records.back());
   return event;
 }

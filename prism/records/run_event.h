@@ -1,4 +1,4 @@
-// A line of a run's records: its head and what its kind holds.
+// One line of a run's records: its head and the record of its kind.
 //
 //   const RunEvent event = read_run_event(json, "runs/novels/records.jsonl, record 7", Figure().name);
 //   if (const auto* train = std::get_if<TrainRecord>(&event.record)) plot(event.head.tokens, train->loss);
@@ -15,10 +15,10 @@
 
 namespace prism {
 
-/// The file in a run's folder that its records are in.
+/// Name of the file in a run's folder that contains its records.
 constexpr const char* kRunRecordsName = "records.jsonl";
 
-/// Of a kind that this version does not know: passed over by all who read.
+/// A record of a kind that this version does not know. All readers skip it.
 struct UnknownRecord {};
 
 using RunRecord =
@@ -30,23 +30,23 @@ struct RunEvent {
   RunRecord record;
 };
 
-/// {"kind": ..., head..., fields of the record...}, each as its visitor lists it. A record's own field replaces one of
-/// the head that has its name. @throws InternalError for an UnknownRecord.
+/// {"kind": ..., head..., fields of the record...}, each in the order of its visitor. A field of the record replaces a
+/// field of the head with the same name. @throws InternalError for an UnknownRecord.
 Json run_event_to_json(const RunEvent& event);
 
-/// Kinds and fields that are not known are passed over; null counts as absent, in a list as NaN.
-/// @param where   for messages: the file and the place in it.
-/// @param figure  the name of the run's figure, as its start record says.
+/// Ignores unknown kinds and fields. null counts as absent; in a list it is NaN.
+/// @param where   the file and the position in it, for messages.
+/// @param figure  the name of the run's figure, as in its start record.
 /// @throws InputError for a field of the wrong type.
 RunEvent read_run_event(const Json& json, std::string_view where, const std::string& figure);
 
-/// Reads records one after the other, and remembers what the first says of the others.
+/// Reads records in order, and remembers what the first one says about the others.
 class RunEventReader {
  public:
   explicit RunEventReader(std::filesystem::path file) : file_(std::move(file)) {}
-  /// @throws InputError as read_run_event(), for a start record of another format or after other records.
+  /// @throws InputError like read_run_event(), and for a start record of another format or after other records.
   RunEvent read(const Json& json);
-  /// For messages about the record that was read last.
+  /// Position of the last record read, for messages.
   std::string where() const;
 
  private:
@@ -55,10 +55,10 @@ class RunEventReader {
   std::string figure_ = Figure().name;
 };
 
-/// All whole records of a run, or those in its first `bytes` (core/records.h).
-/// @throws InputError as read_records(), read_run_event() and RunEventReader::read().
+/// All complete records of a run, or those in its first `bytes` (core/records.h).
+/// @throws InputError like read_records(), read_run_event() and RunEventReader::read().
 std::vector<RunEvent> read_run_events(const std::filesystem::path& run, std::optional<int64_t> bytes = {});
-/// The last whole record; absent: there is none.
+/// The last complete record; std::nullopt if there is none.
 std::optional<RunEvent> last_run_event(const std::filesystem::path& run);
 
 }  // namespace prism

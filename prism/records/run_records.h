@@ -1,8 +1,8 @@
-// What a run records: one struct for each kind of line in records.jsonl, read and written through its visitor.
+// The records of a run: one struct for each kind of line in records.jsonl, read and written through its visitor.
 //
 //   recorder.keep(head, TrainRecord{.loss = 4.2, .learning_rate = 6e-4, .grad_norm = 1.1, .tokens_per_s = 4096});
 //
-// A value that is not finite is null in the file and NaN here; an optional field that is absent is left out.
+// A value that is not finite is null in the file and NaN here. An empty optional field is omitted.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,7 @@
 
 namespace prism {
 
-/// What every record begins with.
+/// The fields that every record begins with.
 struct RecordHead {
   std::optional<int64_t> step, tokens;
   std::optional<double> seconds;
@@ -27,7 +27,7 @@ struct RecordHead {
   }
 };
 
-/// What validation measures, by which runs are compared and the best weights are kept.
+/// The quantity that validation measures. Runs are compared, and the best weights chosen, by it.
 struct Figure {
   std::string name = "val_loss";
   bool less_is_better = true;
@@ -39,13 +39,13 @@ struct Figure {
   bool operator==(const Figure&) const = default;
   bool is_better(double a, double b) const { return less_is_better ? a < b : a > b; }
   bool is_loss() const { return name == "val_loss"; }
-  /// What follows "validation" where people read: "loss", "accuracy".
+  /// The word that follows "validation" in text for people: "loss", "accuracy".
   std::string noun() const { return name.starts_with("val_") ? name.substr(4) : name; }
   const char* best() const { return less_is_better ? "lowest" : "highest"; }
 };
 
-/// Whether a figure may have this name, which becomes a field of records and part of headings: up to 40 small letters,
-/// digits and _, and no other field of the records that hold the figure.
+/// Returns true if a figure may have this name, which becomes a field of records and part of headings: up to 40 small
+/// letters, digits and _, different from the other fields of records with the figure.
 bool is_figure_name(std::string_view name);
 
 struct LayerRecord {
@@ -60,7 +60,7 @@ struct LayerRecord {
   bool operator==(const LayerRecord&) const = default;
 };
 
-/// What computes, recorded at every start.
+/// The machine, recorded at every start.
 struct MachineRecord {
   std::string version, isa;
   std::optional<int64_t> threads;
@@ -77,7 +77,7 @@ struct MachineRecord {
   }
 };
 
-/// The first record: what is trained, on what.
+/// The first record: the model, its data and its recipe in short.
 struct StartRecord {
   static constexpr const char* kKind = "run";
   int64_t prism_format = 1;
@@ -114,7 +114,7 @@ struct ResumeRecord : MachineRecord {
   static constexpr const char* kKind = "resume";
 };
 
-/// Means since the last such record.
+/// Means since the previous record of this kind.
 struct TrainRecord {
   static constexpr const char* kKind = "train";
   double loss = NAN, learning_rate = NAN, grad_norm = NAN, tokens_per_s = NAN;
@@ -142,7 +142,7 @@ struct EvalRecord {
   }
 };
 
-/// The attention entropy of a layer.
+/// The attention entropy of one layer.
 struct LayerEntropy {
   int64_t layer = 0, heads = 0;
   double entropy = NAN;
@@ -156,7 +156,7 @@ struct LayerEntropy {
   }
 };
 
-/// The residual stream before a layer, and the units of its feed-forward part that never answer.
+/// The residual stream before one layer, and the dead units of its feed-forward part.
 struct LayerActivations {
   int64_t layer = 0;
   double residual_rms = NAN;
@@ -183,7 +183,7 @@ struct ParameterUpdate {
   }
 };
 
-/// What a step of training looked like from inside.
+/// Diagnostics of one training step.
 struct StepReport {
   std::vector<LayerEntropy> entropy;
   std::vector<LayerActivations> activations;
@@ -232,7 +232,7 @@ struct SampleRecord {
   }
 };
 
-/// The last record of a run that gave a value that is not finite.
+/// The last record of a run that stopped at a value that is not finite.
 struct DivergedRecord {
   static constexpr const char* kKind = "diverged";
   std::string place;
@@ -275,7 +275,7 @@ struct LayerDistance {
   }
 };
 
-/// How far the attention of each layer looks back (analysis/attention_distance.h).
+/// How far back the attention of each layer looks (analysis/attention_distance.h).
 struct AttentionDistance {
   static constexpr const char* kKind = "attention_distance";
   std::vector<LayerDistance> layers;
@@ -293,7 +293,7 @@ struct AttentionDistance {
 struct EndRecord {
   static constexpr const char* kKind = "end";
   std::string figure = "val_loss";    ///< the name of the run's figure
-  std::optional<double> value, best;  ///< absent: there was nothing to validate on
+  std::optional<double> value, best;  ///< std::nullopt if there was no validation data
   double tokens_per_s = NAN;
   std::optional<int64_t> peak_memory_bytes;
   template <class Visitor>

@@ -25,11 +25,11 @@ namespace fs = std::filesystem;
 
 constexpr NumberStyle kNats = {3, false}, kShare = {3, false}, kNorm = {4, false}, kPercent = {1, false};
 constexpr const char* kNorms = "norms";
-constexpr int64_t kMostHeads = 4096;  // a picture has a place for each
+constexpr int64_t kMostHeads = 4096;  // a picture draws every head
 
 constexpr const char* kPatterns[] = {"previous", "first", "self", "same", "punctuation", "induction"};
 
-/// A number that a file of JSON cannot hold is null there.
+/// A number; null, which stands for a value that JSON cannot represent, becomes NaN.
 double number(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
@@ -44,13 +44,13 @@ std::string layer_name(const Json& line) {
   return fmt::format("{}", line.at("layer").get<int64_t>());
 }
 
-/// Who reads the stream there: a layer, or the language-model head behind the last.
+/// The reader of the residual stream: a layer, or the language-model head after the last layer.
 std::string reader_name(const Json& line) {
   return line.value("reader", "layer") == "head" ? kHeadReader : layer_name(line);
 }
 
-// What the tables and pictures of a group will ask of its lines is there: a function for each kind.
-// They throw Json::exception where it is not, and InputError.
+// The check functions, one for each kind of analysis, make sure that a line has all fields that tables and pictures
+// use. They throw Json::exception or InputError.
 
 void check_place(const Json& line, const char* name, const std::string& place) {
   const auto value = line.at(name).get<int64_t>();
@@ -62,7 +62,7 @@ void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   number(line.at("entropy"));
   PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostHeads, "report",
-              "{}: expected a list of less than {} entropies of heads; found another; correct the line.", place,
+              "{}: expected a list of fewer than {} entropies of heads; found another; correct the line.", place,
               kMostHeads);
 }
 
@@ -106,7 +106,7 @@ void check_maps(const Json& line, const std::string& place) {
 
 std::string title_of(const AnalysisGroup& group);
 
-/// What was read, in a caption: of a long text its beginning, and how much it was.
+/// The description of the input for a caption. A long one is reduced to its beginning and its length.
 std::string read_text_of(const AnalysisGroup& group) {
   constexpr size_t kMostColumns = 100, kBeginning = 60;
   if (display_width(group.reading) <= kMostColumns) return plain_line(group.reading);
@@ -124,8 +124,8 @@ Table entropy_table(const AnalysisGroup& group) {
                           {numbers_text(numbers(line.at("head_entropies")), kNats)}});
   }
   table.notes.push_back(fmt::format(
-      "Mean over queries of the entropy of their weights, in nats: 0 looks at one key alone, ln n at all of n evenly. "
-      "Read: {}. Layers count from 0.",
+      "Entropy of the attention weights in nats, mean over queries: 0 if all weight is on one key, ln n if n keys have "
+      "equal weight. Input: {}. Layers count from 0.",
       read_text_of(group)));
   return table;
 }
@@ -146,15 +146,15 @@ Table heads_table(const AnalysisGroup& group) {
     }
   }
   table.notes.push_back(fmt::format(
-      "Shares of a head's attention, means over queries; kinds overlap. Same: earlier tokens like the one that asks. "
-      "Induction: in a random sequence that is repeated, on what followed the same token before. Read: {}. Layers and "
-      "heads count from 0.",
+      "Shares of a head's attention, means over queries; the kinds overlap. Same: earlier tokens equal to the query's "
+      "token. Induction: in a repeated random sequence, the token that followed the same token before. Input: {}. "
+      "Layers and heads count from 0.",
       read_text_of(group)));
   return table;
 }
 
 Table norms_table(const AnalysisGroup& group) {
-  Table table{title_of(group), {{"in front of"}, {"root mean square", true}, {"dead units, %", true}}, {}, {}};
+  Table table{title_of(group), {{"before"}, {"root mean square", true}, {"dead units, %", true}}, {}, {}};
   for (const auto& line : group.lines) {
     auto dead = numbers(line.at("dead_units"));
     for (double& share : dead) share *= 100;
@@ -162,8 +162,8 @@ Table norms_table(const AnalysisGroup& group) {
         {{reader_name(line)}, {number_text(number(line.at("residual_rms")), kNorm)}, {numbers_text(dead, kPercent)}});
   }
   table.notes.push_back(
-      fmt::format("Of the residual stream over all tokens and features, and of each hidden layer of the feed-forward "
-                  "part the share of units that were 0 for every token. Read: {}. Layers count from 0.",
+      fmt::format("Root mean square of the residual stream over all tokens and features; for each hidden layer of the "
+                  "feed-forward part, the share of units that were 0 for every token. Input: {}. Layers count from 0.",
                   read_text_of(group)));
   return table;
 }
@@ -183,12 +183,12 @@ Table gradients_table(const AnalysisGroup& group) {
          {norm_text(weight)},
          {weight > 0 && std::isfinite(gradient) ? fmt::format("{:.3g}", gradient / weight) : kNoValue}});
   }
-  table.notes.push_back(fmt::format("Euclidean norms: of the gradient of the mean loss, and of the values. Read: {}.",
-                                    read_text_of(group)));
+  table.notes.push_back(
+      fmt::format("Euclidean norms of the mean loss's gradient and of the values. Input: {}.", read_text_of(group)));
   return table;
 }
 
-/// Layers by heads, of layers of any number of heads.
+/// A map of layers by heads. The layers may have different numbers of heads.
 HeatMap heads_map(const std::string& description, const std::vector<std::vector<double>>& values) {
   HeatMap map{.description = description, .row_label = "layer", .column_label = "head"};
   size_t most = 0;
@@ -202,7 +202,7 @@ HeatMap heads_map(const std::string& description, const std::vector<std::vector<
   return map;
 }
 
-/// Layers by their parameters.
+/// A map of layers by their parameters.
 std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
   HeatMap map{.description = title_of(group) + ", gradient / weight, as a power of ten", .row_label = "layer"};
   std::map<size_t, std::map<std::string, double>> layers;
@@ -251,7 +251,7 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
     }
     const std::string title = fmt::format("{}: {}", title_of(group), name);
     HeatMap map = heads_map(title, layers);
-    map.high = 0;  // kinds differ too much in how much attention they get for one scale
+    map.high = 0;  // each kind has its own scale, since their shares of attention differ too much
     for (const double value : map.values)
       if (std::isfinite(value)) map.high = std::max(map.high, value);
     pictures.push_back({fmt::format("heads-{}", name), title, read_text_of(group), map});
@@ -281,7 +281,7 @@ std::vector<AnalysisPicture> map_pictures(const AnalysisGroup& group) {
   return pictures;
 }
 
-/// Lines of one group that say the same of the same.
+/// Returns true if two lines of one group describe the same layer, head or parameter.
 bool same_place(const Json& a, const Json& b) {
   for (const char* name : {"layer", "head", "name"})
     if (a.value(name, Json()) != b.value(name, Json())) return false;
@@ -291,8 +291,8 @@ bool same_place(const Json& a, const Json& b) {
 struct Kind {
   const char* title;
   void (*check)(const Json& line, const std::string& place);
-  Table (*table)(const AnalysisGroup&);                            ///< null: none
-  std::vector<AnalysisPicture> (*pictures)(const AnalysisGroup&);  ///< null: none
+  Table (*table)(const AnalysisGroup&);                            ///< null if there is none
+  std::vector<AnalysisPicture> (*pictures)(const AnalysisGroup&);  ///< null if there are none
 };
 
 const std::map<std::string, Kind>& kinds() {
@@ -323,7 +323,7 @@ void AnalysisRecords::add(const Json& line, const std::string& place) {
     return group.analysis == analysis && group.model == model && group.reading == reading;
   });
   auto& group = same == groups.end() ? groups.emplace_back(AnalysisGroup{analysis, model, reading, {}}) : *same;
-  // An analysis that was repeated counts as its last time.
+  // If an analysis was repeated, its last result counts.
   const auto known =
       std::find_if(group.lines.begin(), group.lines.end(), [&](const Json& old) { return same_place(old, line); });
   if (known == group.lines.end())
@@ -345,8 +345,8 @@ AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
         records.add(parse_json(line, place), place);
       } catch (const Json::exception&) {
         throw InputError("report",
-                         fmt::format("{}: expected a line of prism analyse --json; found one without what such a line "
-                                     "holds; mend it or name another file.",
+                         fmt::format("{}: expected a line of prism analyse --json; found one that lacks a field of its "
+                                     "analysis; correct it or name another file.",
                                      place));
       }
       ++found;
@@ -378,7 +378,7 @@ std::vector<std::string> AnalysisRecords::plotted() const {
 }
 
 std::vector<Plot> analysis_plots(const AnalysisRecords& records) {
-  Plot plot{.id = "norms", .description = "Residual stream in front of each layer of " + join_names(records.plotted())};
+  Plot plot{.id = "norms", .description = "Residual stream before each layer of " + join_names(records.plotted())};
   Extent extent;
   int series = 0;
   for (const auto& group : records.groups) {

@@ -23,7 +23,7 @@ void NumberedRows::append_to(Table& table, size_t most) const {
   const size_t stride = rows_.empty() ? 1 : (rows_.size() - 1) / most + 1;
   size_t left = rows_.size();
   for (const auto& [number, cells] : rows_) {
-    // Counted from the end, so that the last row is there.
+    // Counts from the end, so that the last row is kept.
     if (--left % stride != 0) continue;
     auto& row = table.rows.emplace_back();
     row.push_back({grouped(number)});

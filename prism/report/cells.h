@@ -1,4 +1,4 @@
-// What a comparison puts into the cells of its tables.
+// The cells of a comparison's tables.
 //
 //   table.rows.push_back({name_cell(comparison, i), spread_cell(curve.back().loss, kLossNumber)});
 #pragma once
@@ -13,24 +13,24 @@
 
 namespace prism {
 
-/// The group's name with its line and marker: what opens a row.
+/// The group's name with its line and marker, the first cell of a row.
 TableCell name_cell(const Comparison& comparison, size_t group);
 
-/// Mean and deviation. kNoValue: of nothing.
+/// Mean and deviation; kNoValue if there are no values.
 TableCell spread_cell(const Statistic& value, NumberStyle style);
 
-/// The ends of the 95% interval. kNoValue below two pairs.
+/// The ends of the 95% interval; kNoValue for fewer than two pairs.
 TableCell interval_cell(const PairedDifference& gap, NumberStyle style);
 
-/// Rows named by a number (tokens, layer), ascending, with a cell for each column of names.
+/// Rows labelled with a number (tokens, layer), in ascending order, with one cell for each column of names.
 class NumberedRows {
  public:
   explicit NumberedRows(size_t columns) : columns_(columns) {}
 
-  /// A cell that is never set holds kNoValue.
+  /// A cell that is not set shows kNoValue.
   void set(int64_t number, size_t column, TableCell cell);
 
-  /// @param most  of more rows, some are left out at equal distances; the last one stays.
+  /// @param most  if there are more rows, only some are kept, equally spaced and including the last.
   void append_to(Table& table, size_t most = std::numeric_limits<size_t>::max()) const;
 
  private:

@@ -16,11 +16,11 @@ namespace {
 
 constexpr double kConfidence = 0.95;
 
-/// Whether the runs could be seeds of one experiment.
+/// Returns true if the runs could be seeds of one experiment.
 bool same_experiment(const Run& a, const Run& b) {
   const auto without_seed = [](const Run& run) {
     auto fields = run.recipe;
-    // What a run is called, and where its numbers come from, is no part of what was done.
+    // The name of a run and the source of its numbers are not part of the experiment.
     std::erase_if(fields, [](const RecipeField& field) {
       return names_seed(field.first) || field.first == "name" || field.first == "from";
     });
@@ -50,13 +50,13 @@ void label_groups(std::vector<RunGroup>& groups, std::vector<std::string>* remar
     group.label += fmt::format(" ({})", folder_text(group));
     if (!told.insert(name).second) continue;
     remarks->push_back(fmt::format(
-        "Several runs are called \"{}\" but are no seeds of one experiment (their seeds are equal or missing, or "
-        "their recipes differ): they stand apart, with their folders in brackets.",
+        "Several runs are called \"{}\" but are not seeds of one experiment: their seeds are equal or missing, or "
+        "their recipes differ. They are shown separately, with their folders in brackets.",
         name));
   }
 }
 
-/// The loss after `tokens`, on a straight line between its neighbours. @pre within the curve.
+/// The loss after `tokens`, interpolated linearly. @pre within the curve.
 double loss_at(const std::vector<CurvePoint>& curve, int64_t tokens) {
   const auto next = std::lower_bound(curve.begin(), curve.end(), tokens,
                                      [](const CurvePoint& point, int64_t value) { return point.tokens < value; });
@@ -82,7 +82,7 @@ TokenSet tokens_of(const std::vector<CurvePoint>& curve) {
 
 using Curves = std::vector<const std::vector<CurvePoint>*>;
 
-/// Where every one of the curves has a point.
+/// The numbers of tokens at which all curves have a point.
 TokenSet common_tokens(const Curves& curves) {
   TokenSet result;
   for (size_t i = 0; i < curves.size(); ++i) {
@@ -97,7 +97,7 @@ Curves validation_curves(const std::vector<const Run*>& runs) {
   return curves;
 }
 
-/// All evaluations of either side within the stretch that every run covers.
+/// The evaluations of both sides within the range that every run covers.
 TokenSet shared_stretch(const std::vector<const Run*>& a, const std::vector<const Run*>& b) {
   TokenSet result;
   int64_t first = 0, last = std::numeric_limits<int64_t>::max();
@@ -125,7 +125,7 @@ std::vector<double> numbers_of(const std::vector<SeedValue>& values) {
   return numbers;
 }
 
-/// Leaves the runs whose seed is in both, unless there is none.
+/// Keeps only the runs whose seed is in both lists, unless there are none.
 void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
   const auto shared = [](const std::vector<const Run*>& runs, const std::vector<const Run*>& others) {
     std::vector<const Run*> result;
@@ -141,15 +141,15 @@ void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
   b = std::move(right);
 }
 
-/// Losses of other tokens or another text say nothing about each other. Runs that do not record theirs are let pass.
+/// Losses on other tokens or another text cannot be compared. Runs that do not record theirs are accepted.
 void check_same_text(const std::vector<Run>& runs, std::string Run::*field, const char* what) {
   const Run* first = nullptr;
   for (const auto& run : runs) {
     if ((run.*field).empty()) continue;
     if (first == nullptr) first = &run;
     PRISM_CHECK(run.*field == first->*field, "report",
-                "expected runs whose losses are of one {}; found {} in {} and {} in {}; compare runs of the same, or "
-                "models by prism eval, per byte.",
+                "expected runs whose losses use the same {}; found {} in {} and {} in {}; compare runs that share it, "
+                "or compare models per byte with prism eval.",
                 what, first->*field, first->folder.string(), run.*field, run.folder.string());
   }
 }
@@ -157,12 +157,12 @@ void check_same_text(const std::vector<Run>& runs, std::string Run::*field, cons
 void check_same_figure(const std::vector<Run>& runs) {
   for (const auto& run : runs)
     PRISM_CHECK(run.figure == runs.front().figure, "report",
-                "expected runs that were validated by one figure; found {} in {} and {} in {}; compare runs of one "
+                "expected runs with the same validation figure; found {} in {} and {} in {}; compare runs of one "
                 "objective.",
                 runs.front().figure.name, runs.front().folder.string(), run.figure.name, run.folder.string());
 }
 
-/// That speeds were measured on a busy machine; nothing where none was.
+/// A remark that speeds were measured on a busy machine; std::nullopt if none was.
 std::optional<std::string> busy_remark(const std::vector<Run>& runs) {
   std::vector<std::string> names;
   double most = 0;
@@ -206,7 +206,7 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
   for (const auto& run : runs)
     if (run.is_cut)
       result.remarks.push_back(fmt::format(
-          "The last record of {} was cut short and is left out; all before it are used.", run.folder.string()));
+          "The last record of {} was cut short and is ignored; all earlier ones are used.", run.folder.string()));
   if (auto remark = busy_remark(runs)) result.remarks.push_back(std::move(*remark));
   result.groups = group_runs(std::move(runs), &result.remarks);
   result.baseline = find_group(result.groups, baseline);

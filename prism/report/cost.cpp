@@ -51,7 +51,7 @@ std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, doubl
   const double tokens = static_cast<double>(next->tokens);
   if (next == curve.begin()) return RunMoment{tokens, next->seconds};
   const CurvePoint& before = *std::prev(next);
-  const double left = (loss - next->loss) / (before.loss - next->loss);  // share of the way back from `next`
+  const double left = (loss - next->loss) / (before.loss - next->loss);  // fraction of the way from `next` to `before`
   return RunMoment{tokens - left * static_cast<double>(next->tokens - before.tokens),
                    next->seconds - left * (next->seconds - before.seconds)};
 }

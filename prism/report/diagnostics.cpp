@@ -16,28 +16,28 @@
 namespace prism {
 namespace {
 
-/// Of more groups, the page would be a hundred pages.
+/// With more groups, the tables would be too long for a page.
 constexpr size_t kMostParameterTables = 12;
 constexpr NumberStyle kEntropyStyle = {3, false}, kNormStyle = {3, false}, kShareStyle = {1, false};
 
 struct Quantity {
   const char *id, *title, *unit, *caption;
-  /// Of one record; NaN: none.
+  /// The value in one record; NaN if there is none.
   double (*of)(const RunDiagnostics&);
 };
 
-/// Over tokens.
+/// Quantities plotted over tokens.
 const Quantity kCurves[] = {
     {"entropy-curve", "Attention entropy", "nats",
-     "Mean over layers, heads and queries. Where it falls towards 0, heads look at single tokens.",
+     "Mean over layers, heads and queries. Near 0, heads attend to single tokens.",
      [](const RunDiagnostics& at) { return mean_of(at.entropy); }},
     {"residual-curve", "Residual stream", "root mean square",
-     "Of what the head reads, before its norm. A curve that bends upwards announces a run that diverges.",
+     "The input of the language-model head, before its norm. A curve that bends upwards is a sign of divergence.",
      [](const RunDiagnostics& at) { return at.residual_rms.empty() ? NAN : at.residual_rms.back(); }},
     {"update-curve", "Updates", "update / values",
-     "What a step changes of a parameter, in norms; the median over parameters.",
+     "Norm of a step's change over the norm of the values; the median over parameters.",
      [](const RunDiagnostics& at) { return at.update; }},
-    {"step-curve", "Time of a step", "ms", "Of the steps that were looked into, without the look.",
+    {"step-curve", "Time of a step", "ms", "Of the steps with diagnostics, without the diagnostics themselves.",
      [](const RunDiagnostics& at) { return at.step_ms; }}};
 
 struct LayerQuantity {
@@ -45,29 +45,29 @@ struct LayerQuantity {
   const std::vector<double>& (*of)(const RunDiagnostics&);
 };
 
-/// By layers.
+/// Quantities plotted over layers.
 const LayerQuantity kLayers[] = {
     {"entropy-layers", "Attention entropy by layer", "nats",
-     "Of each layer, as last recorded: mean over heads and queries.",
+     "Last recorded value of each layer; mean over heads and queries.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.entropy; }},
     {"residual-layers", "Residual stream by layer", "root mean square",
-     "In front of each layer, as last recorded; the last point is what the language-model head reads.",
+     "Last recorded value before each layer; the last point is the input of the language-model head.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.residual_rms; }}};
 
-/// The last diagnostics of a group's first run that has some; null: none has.
+/// The last diagnostics of a group's first run that has any; null if none has.
 const RunDiagnostics* last_of(const RunGroup& group) {
   for (const auto& run : group.runs)
     if (!run.diagnostics.empty()) return &run.diagnostics.back();
   return nullptr;
 }
 
-/// Who reads the residual stream there.
+/// The reader of the residual stream: a layer or the language-model head.
 std::string reader_of(const RunGroup& group, size_t layer) {
   const auto* last = last_of(group);
   return last != nullptr && layer >= last->entropy.size() ? kHeadReader : fmt::format("layer {}", layer);
 }
 
-/// What a value over seeds is in words.
+/// A value over seeds as text.
 std::string value_text(const Statistic& value) {
   const std::string mean = fmt::format("{:.4g}", value.mean);
   return value.count > 1 ? fmt::format("{} ± {:.2g}", mean, value.deviation) : mean;
@@ -168,9 +168,9 @@ Table diagnostics_table(const Comparison& comparison) {
       "Diagnostics by layer",
       {{"run"}, {"layer"}, {"residual stream", true}, {"dead units, %", true}, {"entropy", true}, {"of each head"}},
       {},
-      {"As last recorded by the first run of each group. Entropy of attention in nats; root mean square of the "
-       "residual stream in front of the layer; units that were 0 for every token. Layers count from 0; the LM head "
-       "reads what is behind the last."}};
+      {"Last recorded by the first run of each group. Entropy of attention in nats; root mean square of the residual "
+       "stream before the layer; units that were 0 for every token. Layers count from 0; the LM head reads the stream "
+       "after the last layer."}};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const RunDiagnostics* last = last_of(comparison.groups[i]);
     if (last == nullptr) continue;
@@ -192,14 +192,14 @@ std::vector<Table> parameter_tables(const Comparison& comparison) {
     const RunDiagnostics* last = last_of(group);
     if (last == nullptr || last->parameters.empty()) continue;
     if (tables.size() == kMostParameterTables) {
-      tables.back().notes.push_back("Those of the other groups are in reports of their own: prism report RUN.");
+      tables.back().notes.push_back("For the parameters of another group, open a report of it: prism report RUN.");
       break;
     }
     Table& table =
         tables.emplace_back(Table{fmt::format("Parameters of {}, step {}", group.label, grouped(last->step)),
                                   {{"parameter"}, {"gradient", true}, {"values", true}, {"update / values", true}},
                                   {},
-                                  {"Euclidean norms; the update is what the optimizer changed."}});
+                                  {"Euclidean norms; the update is the change made by the optimizer."}});
     for (const auto& parameter : last->parameters)
       table.rows.push_back({{parameter.name},
                             {fmt::format("{:.4g}", parameter.gradient)},

@@ -1,4 +1,4 @@
-// How training looked from inside: attention entropy, residual stream, dead units and updates of the runs of a report.
+// Diagnostics of the runs of a report: attention entropy, residual stream, dead units and updates.
 //
 //   for (const Plot& plot : diagnostics_plots(comparison)) page += draw_plot(plot, "gnuplot");
 //   page += table_html(diagnostics_table(comparison));
@@ -13,22 +13,22 @@
 
 namespace prism {
 
-/// Over tokens: mean entropy, the residual stream that the head reads, the median update and a step's time; by layers,
-/// as last recorded: entropy and residual stream. Means over seeds, with a band of one standard deviation to either
-/// side. Only those for which runs recorded something.
+/// Plots over tokens: mean entropy, the residual stream at the language-model head, the median update and the time of a
+/// step. Plots over layers, from the last diagnostics: entropy and residual stream. Lines are means over seeds, with a
+/// band of one standard deviation to either side. Plots without recorded data are omitted.
 std::vector<Plot> diagnostics_plots(const Comparison& comparison);
 
-/// What the plot of such an id shows, in a few words and in a sentence.
+/// Title and caption of the plot with this id.
 const char* diagnostics_title(const std::string& plot_id);
 const char* diagnostics_caption(const std::string& plot_id);
 
-/// A row for each layer of each group, of the last diagnostics of its first run that has some.
+/// A row for each layer of each group, from the last diagnostics of the group's first run that has any.
 Table diagnostics_table(const Comparison& comparison);
 
-/// Gradient, values and update of each parameter, of the same diagnostics, a table for each of the first groups.
+/// Gradient, values and update of each parameter from the same diagnostics, one table for each of the first groups.
 std::vector<Table> parameter_tables(const Comparison& comparison);
 
-/// What runs warned of.
+/// The warnings of all runs.
 Table warnings_table(const Comparison& comparison);
 
 }  // namespace prism

@@ -14,10 +14,10 @@
 namespace prism {
 namespace {
 
-constexpr size_t kMostFaintRuns = 4;  // more recorded curves hide each other
-constexpr size_t kMostLineRuns = 12;  // more smoothed ones cannot be told apart
-constexpr size_t kMostTexts = 60;     // of a curve's points can be pointed at
-constexpr double kFirstPart = 0.1;    // of the tokens: from initial loss to the part worth comparing
+constexpr size_t kMostFaintRuns = 4;  // more recorded curves would hide each other
+constexpr size_t kMostLineRuns = 12;  // more smoothed curves could not be told apart
+constexpr size_t kMostTexts = 60;     // points of a curve with a text for hovering
+constexpr double kFirstPart = 0.1;    // share of the tokens in which the loss falls from its initial value
 constexpr const char* kUnit = "nats per token";
 
 const RunGroup& baseline_of(const Comparison& comparison) {
@@ -32,7 +32,7 @@ size_t count_runs(const Comparison& comparison) {
 
 // ---- axes ----
 
-/// What the two loss plots show, and what lies above them.
+/// The loss range that the two loss plots show, and whether curves continue above it.
 struct LossScale {
   double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
   double highest = std::numeric_limits<double>::lowest();
@@ -41,8 +41,8 @@ struct LossScale {
 
 enum class Losses { training, validation };
 
-/// Covers all validation and smoothed training losses, those of the first part only if there are no later ones. A
-/// figure that is no loss has a scale of its own.
+/// Covers all validation and smoothed training losses; those of the first part only if there are no later ones. A
+/// figure that is not a loss has its own scale.
 LossScale loss_scale(const Comparison& comparison, Losses losses) {
   std::vector<CurvePoint> all;
   const bool both = comparison.figure.is_loss();
@@ -58,7 +58,7 @@ LossScale loss_scale(const Comparison& comparison, Losses losses) {
   const auto later = [&](const CurvePoint& point) {
     return static_cast<double>(point.tokens) >= kFirstPart * static_cast<double>(most);
   };
-  // The first part of a loss is far above the rest; a figure that is no loss may begin at either end of its scale.
+  // The first part of a loss is far above the rest. A figure that is not a loss may begin at either end of its scale.
   const bool is_loss = both || losses == Losses::training;
   const bool use_all = !is_loss || std::count_if(all.begin(), all.end(), later) < 4;
   LossScale scale;
@@ -76,14 +76,14 @@ PlotAxis loss_axis(const Comparison& comparison, Losses losses, const std::strin
   return axis_over(label, scale.empty() ? Extent{0, 1} : Extent{scale.low, scale.high});
 }
 
-/// "validation loss", "final validation loss", with the unit where the figure has one.
+/// "validation loss", "final validation loss", with the unit if the figure has one.
 std::string figure_label(const Comparison& comparison, const std::string& what) {
   return what + (comparison.figure.is_loss() ? fmt::format(" ({})", kUnit) : "");
 }
 
 // ---- series ----
 
-/// A line over curves that are averaged where all of them have a point; some of its points can be pointed at.
+/// A line of the mean over curves, at points that all of them have. Some of its points have a text for hovering.
 PlotSeries training_line(PlotStyle style, size_t group, const std::vector<const std::vector<CurvePoint>*>& curves) {
   PlotSeries line{style, static_cast<int>(group), {}};
   const auto values = curve_statistics(curves);
@@ -98,7 +98,7 @@ PlotSeries training_line(PlotStyle style, size_t group, const std::vector<const 
   return line;
 }
 
-/// The mean over the group's runs of their smoothed curves.
+/// The mean of the smoothed curves of the group's runs.
 PlotSeries mean_training_line(const RunGroup& group, size_t index) {
   std::vector<std::vector<CurvePoint>> smooth;
   for (const Run* run : counted_runs(group)) {
@@ -109,7 +109,7 @@ PlotSeries mean_training_line(const RunGroup& group, size_t index) {
   return training_line(PlotStyle::kLine, index, curves);
 }
 
-/// What the interval of a difference is drawn as: no bar where it has no ends.
+/// The bar that shows the interval of a difference; of zero length, i.e. not drawn, if there is no interval.
 Interval interval_bar(const PairedDifference& gap) {
   return gap.has_interval() ? gap.interval : Interval{gap.difference.mean, gap.difference.mean};
 }
@@ -120,7 +120,7 @@ std::string gap_text(const PairedDifference& gap) {
                                         : text);
 }
 
-/// One group's row of the forest: its seeds, then its mean with the interval.
+/// One group's row of the forest plot: its seeds, then its mean with the interval.
 void add_forest_row(Plot& plot, size_t group, const PairedDifference& gap) {
   const int series = static_cast<int>(group);
   const double y = static_cast<double>(plot.rows.size());
@@ -136,7 +136,7 @@ void add_forest_row(Plot& plot, size_t group, const PairedDifference& gap) {
   if (gap.has_interval()) plot.series.push_back(std::move(seeds));
 }
 
-/// Areas over the layers whose heads are not as many as the baseline's, one for neighbours.
+/// Areas over the layers whose number of heads differs from the baseline's; adjacent layers share one area.
 PlotSeries other_heads(size_t group, const std::vector<LayerDifference>& layers) {
   PlotSeries boxes{PlotStyle::kBoxes, static_cast<int>(group), {}};
   for (const auto& layer : layers) {
@@ -149,7 +149,7 @@ PlotSeries other_heads(size_t group, const std::vector<LayerDifference>& layers)
   return boxes;
 }
 
-/// Behind all else, as high as the plot, together as dark as one area of a band.
+/// Draws the areas behind everything else, as high as the plot. Together they are as dark as one band.
 void add_other_heads(Plot& plot, std::vector<PlotSeries> areas) {
   std::erase_if(areas, [](const PlotSeries& area) { return area.points.empty(); });
   for (auto& area : areas) {
@@ -215,7 +215,7 @@ Plot difference_plot(const Comparison& comparison) {
     if (i == comparison.baseline) continue;
     std::vector<PlacedStatistic> values;
     for (const auto& [tokens, gap] : loss_difference(comparison.groups[i], baseline).points) {
-      // Before training, the gap is that of two random models.
+      // Before training, the difference is that of two random models.
       if (tokens == 0) continue;
       values.push_back({static_cast<double>(tokens), gap.difference, tokens_text(tokens) + gap_text(gap)});
       extent.add(deviation_bar(gap.difference));

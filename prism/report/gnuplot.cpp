@@ -18,7 +18,7 @@ extern char** environ;
 namespace prism {
 namespace {
 
-/// A file in memory: the child's input or output, of any size, without a pipe that could fill up.
+/// A file in memory for the child's input or output. It can have any size, while a pipe could fill up.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* name) : descriptor_(::memfd_create(name, MFD_CLOEXEC)) {
@@ -60,7 +60,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// Runs the program with the three streams, waits. @return its exit status, 128 + signal, or -errno if it did not
+/// Runs the program with the three streams and waits. @return its exit status, 128 + signal, or -errno if it did not
 /// start.
 int run_program(const std::string& program, const MemoryFile& input, const MemoryFile& output,
                 const MemoryFile& errors) {
@@ -69,7 +69,7 @@ int run_program(const std::string& program, const MemoryFile& input, const Memor
   posix_spawn_file_actions_adddup2(&actions, input.descriptor(), 0);
   posix_spawn_file_actions_adddup2(&actions, output.descriptor(), 1);
   posix_spawn_file_actions_adddup2(&actions, errors.descriptor(), 2);
-  // -d: the user's own start-up files must not change the page.
+  // -d: the user's start-up files must not change the drawing.
   std::string name = program, defaults = "-d";
   char* words[] = {name.data(), defaults.data(), nullptr};
   pid_t child = 0;
@@ -96,7 +96,7 @@ std::string run_gnuplot(const std::string& program, std::string_view script) {
   }
   std::string svg = output.content();
   if (status != 0 || svg.find("</svg>") == std::string::npos) {
-    throw FailedError("plot", fmt::format("expected {} to draw a plot; found exit status {} and the words \"{}\"; "
+    throw FailedError("plot", fmt::format("expected {} to draw a plot; found exit status {} and the message \"{}\"; "
                                           "check that it has the svg terminal.",
                                           program, status, plain_line(errors.content().substr(0, 300))));
   }

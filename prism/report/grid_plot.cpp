@@ -8,7 +8,7 @@
 namespace prism {
 namespace {
 
-constexpr int kShades = 10;  // and one for 0
+constexpr int kShades = 10;  // plus one for 0
 
 int shade_of(double share) {
   if (!(share > 0)) return 0;  // NaN too
@@ -40,7 +40,7 @@ Plot grid_plot(const std::string& id, const std::string& description, const Shad
     const Interval y = {top + static_cast<double>(row) * grid.row_step,
                         top + static_cast<double>(row + 1) * grid.row_step};
     for (int64_t first = 0, end = 0; first < grid.columns; first = end) {
-      // Neighbours of one shade are one box.
+      // Adjacent cells of the same shade form one box.
       const int shade = shade_of(shares[first]);
       const auto is_alike = [&](int64_t column) {
         return shares[column] == kNoShare ? shares[first] == kNoShare

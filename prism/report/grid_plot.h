@@ -1,4 +1,4 @@
-// A grid of shares as shades: which blocks a mask keeps, where attention goes.
+// A grid of shares drawn in shades: which blocks a mask keeps, where attention goes.
 //
 //   ShadeGrid grid{.rows = 16, .columns = 16, .shares = kept, .row_step = 128, .column_step = 128};
 //   write_file("mask.svg", plot_file(grid_plot("mask", "Kept blocks", grid), {}, "gnuplot"));
@@ -12,18 +12,18 @@
 
 namespace prism {
 
-/// What a cell holds that is not part of the picture: keys that no query sees.
+/// Marks a cell that is not drawn, e.g. keys that no query sees.
 inline constexpr double kNoShare = -1;
 
 struct ShadeGrid {
   int64_t rows = 0, columns = 0;
-  std::vector<double> shares = {};  ///< row by row, 0 to 1, drawn from pale to the ink's colour; or kNoShare
-  double first_row = 0, row_step = 1, column_step = 1;  ///< what the axes count
+  std::vector<double> shares = {};  ///< row-major, 0 to 1, drawn from pale to the ink's colour; or kNoShare
+  double first_row = 0, row_step = 1, column_step = 1;  ///< values of the axes
   std::string row_label = "query", column_label = "key";
 };
 
-/// Rows from top to bottom. Shares are shown in steps of a tenth; 0 is drawn palely, so that what is not part of the
-/// picture can be told from it.
+/// Draws rows from top to bottom. Shares are rounded to tenths. 0 is drawn in a pale shade, to distinguish it from
+/// cells that are not drawn.
 /// @throws InternalError for shares that are not rows x columns.
 Plot grid_plot(const std::string& id, const std::string& description, const ShadeGrid& grid);
 

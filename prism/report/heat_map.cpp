@@ -15,11 +15,11 @@
 namespace prism {
 namespace {
 
-// In pixels; a letter's width is that of wide ones, since no font can be measured here.
+// In pixels. A letter's width is that of wide letters, since fonts cannot be measured here.
 constexpr double kLetter = 7.2, kSmallCell = 15, kLargeCell = 40, kScaleHeight = 46, kScaleWords = 40, kMargin = 10,
                  kHeading = 20;
 constexpr size_t kMostLetters = 16;
-/// Grids of more columns have small cells, whose names stand upright.
+/// Grids with more columns have small cells and vertical column labels.
 constexpr size_t kFewColumns = 16;
 
 std::string short_name(const std::string& name) {
@@ -32,7 +32,7 @@ double widest(const std::vector<std::string>& names) {
   return kLetter * static_cast<double>(letters) + 8;
 }
 
-/// Where everything stands.
+/// Positions of all parts.
 struct Layout {
   bool upright;
   double cell, left, top, width, height;
@@ -55,7 +55,7 @@ double shade_of(const HeatMap& map, double value) {
   return std::clamp((value - map.low) / (map.high - map.low), 0.0, 1.0);
 }
 
-/// A path for each of some shades, which is a tenth of what as many rectangles take.
+/// Draws one path per shade, which takes a tenth of the space of separate rectangles.
 std::string shades_svg(const HeatMap& map, const Layout& at) {
   constexpr int kMapShades = 20;
   std::vector<std::string> paths(kMapShades + 1);
@@ -70,7 +70,7 @@ std::string shades_svg(const HeatMap& map, const Layout& at) {
   for (int shade = 0; shade <= kMapShades; ++shade) {
     const auto& path = paths[static_cast<size_t>(shade)];
     if (path.empty()) continue;
-    // The palest shade is the ground alone, of which the others would show nothing.
+    // The palest shade is the background alone, which would not be visible below the other shades.
     svg += shade == 0 ? fmt::format("<path class=\"ground\" d=\"{}\"/>\n", path)
                       : fmt::format("<path class=\"cell\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n",
                                     1.0 * shade / kMapShades, path);
@@ -117,7 +117,7 @@ std::string names_svg(const HeatMap& map, const Layout& at) {
                            escape_html(map.column_label));
 }
 
-/// The shades and what they stand for, below the grid.
+/// The shades and their values, below the grid.
 std::string scale_svg(const HeatMap& map, const Layout& at) {
   constexpr int kSteps = 10;
   constexpr double kStep = 14;

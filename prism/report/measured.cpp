@@ -11,7 +11,7 @@ struct LayerValues {
   std::vector<SeedValue> distances;
 };
 
-/// What the counted runs say of each layer; only layers that all of them have, if they have any.
+/// The values of the counted runs for each layer, for layers that all runs with any values have.
 std::map<int64_t, LayerValues> layer_values(const RunGroup& group) {
   std::map<int64_t, LayerValues> layers;
   size_t measured = 0;

@@ -37,7 +37,7 @@ Table text_loss_table(const Comparison& comparison) {
   Table table{"Loss on whole texts",
               {{"run"}, {"text"}, {"loss per token", true}, {"Δ loss", true}, {"95% interval", true}},
               {},
-              {fmt::format("Nats per token over the whole text. Δ loss: minus that of {}, seed by seed where seeds are "
+              {fmt::format("Nats per token over the whole text. Δ loss: minus that of {}, paired by seed if seeds are "
                            "shared; negative is better. ± is the sample standard deviation over seeds.",
                            comparison.groups[comparison.baseline].label)}};
   for (const auto& text : measured_texts(comparison)) {
@@ -81,10 +81,10 @@ Table distance_difference_table(const Comparison& comparison) {
 Table distance_stretch_table(const Comparison& comparison) {
   const RunGroup& baseline = comparison.groups[comparison.baseline];
   Table table{
-      fmt::format("Attention distance minus that of {}, over the layers with other heads and the rest", baseline.label),
+      fmt::format("Attention distance minus that of {}, by layers with other head counts and the rest", baseline.label),
       {{"run"}, {"heads"}, {"layers"}, {"Δ distance", true}, {"95% interval", true}},
       {},
-      {"In tokens: the mean over the layers, paired by seed. ± is the sample standard deviation over seeds."}};
+      {"In tokens; mean over the layers, paired by seed. ± is the sample standard deviation over seeds."}};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
     std::vector<int64_t> others, equals;

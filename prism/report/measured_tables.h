@@ -1,4 +1,4 @@
-// The tables of what was measured on the trained models. No rows: nothing was.
+// Tables of the final measurements on trained models. A table without rows means that nothing was measured.
 //
 //   if (const Table table = text_loss_table(comparison); !table.rows.empty()) page += table_html(table);
 #pragma once
@@ -14,11 +14,11 @@ Table text_loss_table(const Comparison& comparison);
 /// Mean attention distance: a row for each layer, a column for each group.
 Table distance_table(const Comparison& comparison);
 
-/// The same minus the baseline's, without a column for it.
+/// Attention distance minus the baseline's; the baseline has no column.
 Table distance_difference_table(const Comparison& comparison);
 
-/// The same in two figures with intervals: of each group the mean over the layers whose heads are not as many as the
-/// baseline's, and over the others. Whether early layers become more local is asked here.
+/// Two rows for each group, with intervals: the mean difference over the layers whose number of heads differs from the
+/// baseline's, and over the other layers. Shows whether early layers become more local.
 Table distance_stretch_table(const Comparison& comparison);
 
 }  // namespace prism

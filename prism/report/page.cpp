@@ -25,21 +25,21 @@
 namespace prism {
 namespace {
 
-/// Besides the escaping: nothing may be loaded, and nothing run but the page's own script, whatever a name or a sample
-/// says.
+/// In addition to escaping: the page may load nothing and run only its own script, whatever a name or a sample
+/// contains.
 std::string content_policy() {
   return fmt::format(
       "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; base-uri 'none'; form-action 'none'",
       kPageScriptHash);
 }
 
-/// More rows are folded away above the tabs; more pictures make a page that no browser likes.
+/// A longer table is collapsed above the tabs. More pictures would make the page too large for browsers.
 constexpr size_t kMostOpenRows = 40, kMostPictures = 48;
 
-/// Shown by the script, without which it would not be true.
+/// Hidden until the script shows it, since it is only true with the script.
 constexpr const char* kHint =
-    "<p class=\"note hint\" hidden>Point at a plot, or go to it with the Tab key and move with the arrow keys, for the "
-    "values at a point. Choose a name to hide it in all plots, or to show it again.</p>\n";
+    "<p class=\"note hint\" hidden>Point at a plot to see its values, or move to it with the Tab key and use the arrow "
+    "keys. Click a name to hide or show it in all plots.</p>\n";
 
 std::string page_title(const Comparison& comparison, const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
@@ -51,14 +51,14 @@ std::string page_title(const Comparison& comparison, const ReportOptions& option
 
 std::string records_title(const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
-  return options.prefill.empty() ? "A look inside models" : "Sparse prompts";
+  return options.prefill.empty() ? "Analyses of models" : "Sparse prompts";
 }
 
 std::string paragraph(const std::string& text, const char* style = "") {
   return fmt::format("<p{}>{}</p>\n", *style ? fmt::format(" class=\"{}\"", style) : "", escape_html(text));
 }
 
-/// Which sections the script shows together; those without a tab are always there.
+/// The tabs. The script shows the sections of one tab at a time; sections without a tab are always visible.
 constexpr const char *kNoTab = "", *kTraining = "Training", *kComparison = "Comparison", *kDiagnostics = "Diagnostics",
                      *kAttention = "Attention", *kSparsity = "Sparsity";
 
@@ -76,7 +76,7 @@ std::string labelled_key(const Comparison& comparison, size_t group) {
   return series_key_svg(static_cast<int>(group)) + "<bdi>" + escape_html(comparison.groups[group].label) + "</bdi>";
 }
 
-/// The names with their lines and markers; with the script, switches.
+/// The names with their lines and markers. The script makes them switches.
 std::string legend_html(const Comparison& comparison) {
   std::string list = "<ul class=\"legend\">\n";
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
@@ -85,7 +85,7 @@ std::string legend_html(const Comparison& comparison) {
   return list + "</ul>\n";
 }
 
-/// All up to the first section.
+/// The page up to the first section.
 std::string page_head(const std::string& title, const std::string& lead) {
   std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", content_policy());
@@ -96,7 +96,7 @@ std::string page_head(const std::string& title, const std::string& lead) {
                             lead.empty() ? "" : paragraph(lead, "lead"));
 }
 
-/// Figures with their captions, numbered through the page; a plot without data or without gnuplot is a sentence.
+/// Numbered figures with captions. A plot without data or without gnuplot is replaced by a sentence.
 class FigureWriter {
  public:
   FigureWriter(const ReportOptions& options, std::vector<std::string>* problems)
@@ -136,7 +136,7 @@ std::string figures(const std::string& content) {
   return "<div class=\"figures\">\n" + content + "</div>\n";
 }
 
-/// A table behind its summary; nothing for a table without rows.
+/// A table that unfolds from its summary; empty for a table without rows.
 std::string table_details(const Table& table, const std::string& summary) {
   return table.rows.empty() ? "" : details(table_html(table), summary);
 }
@@ -155,20 +155,20 @@ std::string train_caption(const Comparison& comparison, const Plot& plot) {
   return text + (cuts_first_part(comparison) ? ". The first, steep part lies above the scale." : ".");
 }
 
-/// The two figures of what is above and below the baseline.
+/// The two figures of the differences to the baseline.
 std::string difference_figures(const Comparison& comparison, FigureWriter& writer) {
   const auto& baseline = comparison.groups[comparison.baseline].label;
   const char* nothing = "The runs have no evaluations that can be compared yet.";
   const char* band = has_seeds(comparison)
-                         ? " The line is the mean of the differences seed by seed, the band one sample "
-                           "standard deviation of them to either side; where no seed is shared, both "
-                           "deviations are added in squares."
+                         ? " The line is the mean of the differences paired by seed; the band is one sample "
+                           "standard deviation of them to either side. If no seed is shared, the band is the "
+                           "root of the sum of both squared deviations."
                          : "";
   const char* bars =
       has_seeds(comparison)
-          ? " The bar is the 95% interval (Student's t) of the mean over the seeds that are shared, each "
-            "for itself; a pale dot is a seed. A bar that reaches over zero shows no difference, and a "
-            "group without a bar shares fewer than two seeds."
+          ? " The bar is the 95% interval (Student's t) of the mean over the shared seeds, for each group "
+            "separately; a pale dot is one seed. A bar that includes zero shows no difference. A group "
+            "without a bar shares fewer than two seeds."
           : " With one seed there is no interval.";
   const auto& figure = comparison.figure;
   std::string content =
@@ -231,8 +231,8 @@ std::string distance_section(const Comparison& comparison, FigureWriter& writer)
   if (!gaps.series.empty()) {
     content += writer.figure(
         gaps, "Difference in attention distance",
-        fmt::format("Distance minus that of {}, seed by seed. Shaded are the layers in which a run has another number "
-                    "of heads, the darker the more runs.{}",
+        fmt::format("Distance minus that of {}, paired by seed. Layers in which a run has a different number of heads "
+                    "are shaded, darker for more runs.{}",
                     comparison.groups[comparison.baseline].label, band_text(comparison)),
         "");
   }
@@ -270,7 +270,7 @@ std::string diagnostics_section(const Comparison& comparison, FigureWriter& writ
   return section(kDiagnostics, "Diagnostics", content);
 }
 
-/// Plots that belong to no run, with keys of their own.
+/// Plots that belong to no run, each with its own key.
 std::string plots_with_keys(const std::vector<Plot>& plots, const std::vector<std::string>& labels,
                             const std::string& gnuplot, std::vector<std::string>* problems) {
   std::string drawings;
@@ -295,7 +295,7 @@ std::string analysis_section(const ReportOptions& options, std::vector<std::stri
   const auto pictures = analysis_pictures(records);
   for (size_t i = 0; i < std::min(pictures.size(), kMostPictures); ++i)
     drawings +=
-        fmt::format("<figure{}>\n{}<figcaption><b>{}</b> Read: {}.</figcaption>\n</figure>\n",
+        fmt::format("<figure{}>\n{}<figcaption><b>{}</b> Input: {}.</figcaption>\n</figure>\n",
                     pictures[i].map.columns.size() > kWideHeatMap ? " class=\"wide\"" : "",
                     heat_map_svg(pictures[i].map), escape_html(pictures[i].title), escape_html(pictures[i].reading));
   if (!drawings.empty()) content += figures(drawings);
@@ -305,7 +305,7 @@ std::string analysis_section(const ReportOptions& options, std::vector<std::stri
   return section(kAttention, "Inside models", content);
 }
 
-/// The script and what it needs to know, at the end, where all it refers to is there.
+/// The script and its data. They are at the end, where all elements they refer to exist.
 std::string script_html(const Comparison& comparison, const FigureWriter& writer) {
   return fmt::format("<script type=\"application/json\" id=\"plot-data\">{}</script>\n<script>{}</script>\n",
                      plot_data(labels_of(comparison.groups), writer.drawn()), kPageScript);
@@ -339,9 +339,9 @@ std::string schedule_section(const Comparison& comparison) {
   }
   if (distinct.empty()) return {};
   std::string content = paragraph(
-      "Each row is a layer, counted from 0, the first on top; each box is an attention head, as wide as the head. All "
-      "heads of a layer together are as wide as the model, so fewer heads are wider ones. The first head of each layer "
-      "is drawn strong.");
+      "Each row is a layer, counted from 0, with the first on top. Each box is an attention head, drawn to its width. "
+      "The heads of a layer are together as wide as the model, so fewer heads are wider. The first head of each layer "
+      "is drawn in a strong colour.");
   content += "<div class=\"schedules\">\n";
   for (const auto& [run, labels] : distinct) {
     const std::string label = join_names(labels), cost = cost_text(*run);
@@ -357,7 +357,7 @@ struct ShownSample {
   const RunSample* sample;
 };
 
-/// The last sample for a prompt at each temperature, of the first of the group's runs that has one.
+/// For a prompt, the last sample at each temperature, from the group's first run that has any.
 std::vector<ShownSample> last_samples(const RunGroup& group, const std::string& prompt) {
   for (const auto& run : group.runs) {
     std::map<std::optional<double>, ShownSample> last;
@@ -421,14 +421,14 @@ std::string recipe_section(const Comparison& comparison) {
   std::string content;
   for (const auto& note : table.notes) content += paragraph(note);
   return section(kComparison, "Recipe fields that differ",
-                 content.empty() ? paragraph("None, names and seeds apart.") : content);
+                 content.empty() ? paragraph("None, apart from names and seeds.") : content);
 }
 
 std::string figure_file_name(const Plot& plot) {
   return plot.id + ".svg";
 }
 
-/// @param folder  of the files, from the document's.
+/// @param folder  the folder of the figures, relative to the document.
 std::string markdown_figures(const std::vector<Plot>& plots, const std::string& folder) {
   std::string text;
   for (const Plot& plot : plots) {
@@ -439,7 +439,7 @@ std::string markdown_figures(const std::vector<Plot>& plots, const std::string& 
   return text;
 }
 
-/// Those that have rows.
+/// The tables that have rows.
 std::string markdown_tables(const std::vector<Table>& tables) {
   std::string text;
   for (const auto& table : tables) {

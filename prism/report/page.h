@@ -1,4 +1,4 @@
-// The report itself: one HTML page that needs nothing beside it, and the same as Markdown.
+// The report as one self-contained HTML page, and as Markdown.
 //
 //   const Comparison comparison = compare_runs({read_run("runs/uniform"), read_run("runs/prism")});
 //   write_file("report.html", report_html(comparison, {}, &problems));
@@ -14,30 +14,30 @@
 namespace prism {
 
 struct ReportOptions {
-  std::string title = {};           ///< empty: made from the groups' labels
+  std::string title = {};           ///< if empty, made from the groups' labels
   std::string gnuplot = "gnuplot";  ///< the program that draws the plots
-  PrefillRecords prefill = {};      ///< shown besides
-  AnalysisRecords analysis = {};    ///< shown besides
-  std::string figures = {};         ///< where the Markdown finds report_figures(), from its folder; empty: it has none
+  PrefillRecords prefill = {};      ///< shown in addition to the runs
+  AnalysisRecords analysis = {};    ///< shown in addition to the runs
+  std::string figures = {};         ///< folder of report_figures() relative to the Markdown; empty: no figures
 };
 
-/// The page: no reference to anything outside it. Its one script (page_script.h) shows values at points, hides groups
-/// and turns kinds of sections into tabs; without it the page is as complete, and no other script can run. What could
-/// not be drawn is said in its place, and in `problems`.
+/// The page. It refers to nothing outside itself. Its one script (page_script.h) shows values at points, hides groups
+/// and arranges sections in tabs; no other script can run. The page is complete without the script. A plot that cannot
+/// be drawn is replaced by a message, which is also appended to `problems`.
 std::string report_html(const Comparison& comparison, const ReportOptions& options, std::vector<std::string>* problems);
 
 struct FigureFile {
   std::string name, svg;
 };
 
-/// The page's plots as SVG files that stand alone.
-/// @throws FailedError as draw_plot().
+/// The page's plots as standalone SVG files.
+/// @throws FailedError like draw_plot().
 std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options);
 
-/// Tables and samples; the plots' numbers as tables.
+/// Markdown with tables and samples. Plots appear as tables of their values.
 std::string report_markdown(const Comparison& comparison, const ReportOptions& options);
 
-/// The same of options.prefill and options.analysis alone, without runs.
+/// A report of options.prefill and options.analysis, without runs.
 std::string records_html(const ReportOptions& options, std::vector<std::string>* problems);
 std::vector<FigureFile> records_figures(const ReportOptions& options);
 std::string records_markdown(const ReportOptions& options);

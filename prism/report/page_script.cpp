@@ -10,12 +10,12 @@
 namespace prism {
 namespace {
 
-/// To a tenth of a pixel.
+/// Rounds to a tenth of a pixel.
 double rounded(double pixels) {
   return std::round(10 * pixels) / 10;
 }
 
-/// Not of a point that the scale leaves out.
+/// Returns false for a point outside the scale.
 bool is_inside(const Pixel& place, const PlotFrame& frame) {
   return place.x >= frame.left && place.x <= frame.right && place.y >= frame.top && place.y <= frame.bottom;
 }
@@ -34,7 +34,7 @@ Json points_of(const Plot& plot) {
 
 }  // namespace
 
-// Texts of runs are only ever set as textContent.
+// The script sets texts of runs only as textContent.
 const char* const kPageScript = R"js(
 "use strict";
 (() => {

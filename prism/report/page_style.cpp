@@ -2,8 +2,8 @@
 
 namespace prism {
 
-// The series' colours are those of Okabe and Ito, and of Tol, darkened on light paper and lightened on dark to a
-// contrast of 3 or more; lines differ in dashes and markers too.
+// The series' colours are those of Okabe and Ito, and of Tol, darkened for light mode and lightened for dark mode to a
+// contrast of at least 3. Lines also differ in dashes and markers.
 const char* const kPageColours = R"css(
 :root {
   color-scheme: light dark;

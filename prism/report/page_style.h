@@ -3,13 +3,14 @@
 
 namespace prism {
 
-/// The colours as variables, for light and dark: those of plots and pictures too.
+/// Colours as CSS variables, for light and dark mode; also used by plots and pictures.
 extern const char* const kPageColours;
 
-/// Of heat maps, on the page and in files of their own; colours twice, for programs that know no variables.
+/// Style of heat maps, on the page and in separate files. Colours are given twice, for programs that do not support
+/// variables.
 extern const char* const kHeatMapStyle;
 
-/// All that follows kPageColours: desktop, phone and print.
+/// All other styles, after kPageColours: desktop, phone and print.
 extern const char* const kPageStyle;
 
 }  // namespace prism

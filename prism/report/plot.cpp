@@ -13,19 +13,20 @@
 namespace prism {
 namespace {
 
-constexpr size_t kMostPoints = 600;  // a curve on a plot of this width shows no more
+constexpr size_t kMostPoints = 600;  // more points of a curve would not be visible at this width
 constexpr double kWidth = 480, kHeight = 320;
 constexpr double kLeft = 72, kRowsLeft = 14, kRight = 16, kTop = 10, kBottom = 52;  // margins
-// A row is a line of text with its marks below: the share of the row above its marks, which are at whole numbers.
+// A row has a line of text above its marks, which are at whole numbers. kAboveMarks is the share of the row above them.
 constexpr double kRowHeight = 36, kAboveMarks = 0.72;
 
-/// The y axis from its lower to its upper end; rows count from the top.
+/// The lower and upper end of the y axis; rows count from the top.
 Interval y_ends(const Plot& plot) {
   if (plot.rows.empty()) return {plot.y.low, plot.y.high};
   return {static_cast<double>(plot.rows.size()) - kAboveMarks, -kAboveMarks};
 }
 
-/// Step and format of an axis' numbers: 1, 2 or 5 times a power of ten, four to nine of them, decimals alike.
+/// Step and format of the numbers at an axis: four to nine numbers, 1, 2 or 5 times a power of ten apart, with equal
+/// decimals.
 std::string tick_commands(char name, const PlotAxis& axis) {
   const double rough = std::max(std::abs(axis.high - axis.low) / axis.unit / 6, axis.least_step);
   if (!std::isnormal(rough)) return {};
@@ -75,7 +76,7 @@ std::string data_block(const Plot& plot, size_t index) {
   return block + "EOD\n";
 }
 
-/// Columns and style of one series; each makes one element of gnuplot's SVG, in this order.
+/// Columns and style of one series. Each becomes one element of gnuplot's SVG, in this order.
 std::string plot_clause(size_t index, const PlotSeries& series) {
   const SeriesStyle style = series_style(std::max(series.series, 0));
   const std::string dashes = *style.dashes ? fmt::format(" dt ({})", style.dashes) : "";

@@ -13,7 +13,7 @@
 namespace prism {
 namespace {
 
-// In pixels; a letter's width is that of wide ones, since no font can be measured here.
+// In pixels. A letter's width is that of wide letters, since fonts cannot be measured here.
 constexpr double kKeyWidth = 34, kLetter = 7.5, kGap = 18, kLine = 20;
 
 constexpr const char* kFileStyle = R"css(
@@ -33,7 +33,7 @@ struct Key {
   double height = 0;
 };
 
-/// The series in rows as wide as the plot. Rows of a forest plot are named where they are.
+/// The series in rows as wide as the plot. The rows of a forest plot are labelled in the plot.
 Key key_below(const Plot& plot, const std::vector<std::string>& labels) {
   std::set<int> shown;
   if (plot.rows.empty()) {
@@ -60,7 +60,7 @@ Key key_below(const Plot& plot, const std::vector<std::string>& labels) {
   return key;
 }
 
-/// By which a page's script would know the drawing as one of its own.
+/// Removes the attributes by which a page's script would take the drawing for one of the page's plots.
 std::string without_hooks(std::string drawing) {
   for (const std::string hook : {" data-plot=\"", " data-series=\""})
     for (size_t at = drawing.find(hook); at != std::string::npos; at = drawing.find(hook, at))

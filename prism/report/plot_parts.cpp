@@ -10,15 +10,15 @@
 namespace prism {
 namespace {
 
-constexpr size_t kMostStrongBands = 3;  // more bands are paler, so that lines show through all of them
+constexpr size_t kMostStrongBands = 3;  // more bands are paler, so that lines remain visible through all of them
 constexpr double kPale = kBandOpacity / 2;
-constexpr double kMargin = 0.04;  // of the scale, below and above
+constexpr double kMargin = 0.04;  // share of the scale, below and above
 
 }  // namespace
 
 PlotAxis axis_over(const std::string& label, Extent extent) {
   if (extent.low > extent.high) extent = {0, 1};
-  const double least = 1e-6 * std::max({1.0, -extent.low, extent.high});  // a scale of no length cannot be drawn
+  const double least = 1e-6 * std::max({1.0, -extent.low, extent.high});  // a scale of zero length cannot be drawn
   const double margin = std::max(kMargin * (extent.high - extent.low), least);
   return {.label = label, .low = extent.low - margin, .high = extent.high + margin};
 }

@@ -1,4 +1,4 @@
-// What the report's plots are made of: axes that hold what is shown, and lines over seeds with their bands.
+// Building blocks of the report's plots: axes that fit the data, and lines over seeds with their bands.
 //
 //   Extent extent;
 //   add_statistics(plot, group, groups, values);
@@ -15,13 +15,13 @@
 
 namespace prism {
 
-/// Of a band, or of areas that lie over each other, together.
+/// Opacity of a band, or of several overlapping areas together.
 inline constexpr double kBandOpacity = 0.18;
 
-/// Who reads the residual stream behind the last layer.
+/// The name of the reader of the residual stream after the last layer.
 inline constexpr const char* kHeadReader = "LM head";
 
-/// Grows to hold all that a plot shows.
+/// A range that grows to include all values of a plot.
 struct Extent {
   double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
 
@@ -35,32 +35,33 @@ struct Extent {
   }
 };
 
-/// The extent with a margin. An empty one gives 0 to 1.
+/// An axis over the extent with a margin; from 0 to 1 if the extent is empty.
 PlotAxis axis_over(const std::string& label, Extent extent);
 
-/// Counts in a unit that keeps the axis' numbers short.
+/// A unit for counts that keeps the numbers at the axis short.
 PlotAxis counting_axis(const std::string& what, double low, double high);
 
-/// From nothing to the most tokens of any point.
+/// An axis from zero to the largest number of tokens of any point.
 PlotAxis token_axis(const Plot& plot);
 
-/// One place for each layer, counted from 0.
+/// An axis with one position for each layer, counted from 0.
 PlotAxis layer_axis(const Plot& plot);
 
-/// One standard deviation to either side.
+/// An interval of one standard deviation to either side.
 Interval deviation_bar(const Statistic& value);
 
 /// "4,096 tokens: ".
 std::string tokens_text(int64_t tokens);
 
-/// A value over seeds, or of one, somewhere along the x axis.
+/// A value, possibly over seeds, at a position on the x axis.
 struct PlacedStatistic {
   double x = 0;
   Statistic value;
   std::string text;
 };
 
-/// Points, and the band behind everything where there are deviations. Bands of more than three groups are paler.
+/// Adds points, and a band in the background if there are deviations. If there are more than three groups, bands are
+/// paler.
 void add_statistics(Plot& plot, size_t group, size_t groups, const std::vector<PlacedStatistic>& values);
 
 }  // namespace prism

@@ -13,11 +13,11 @@
 namespace prism {
 namespace {
 
-// Colours that stand for others: red says "ours", green which kind, blue which of them.
+// Placeholder colours: red is always kOurs, green is the kind, blue the index within the kind.
 constexpr int kOurs = 1, kRoleColour = 1, kSeriesColour = 2, kFaintColour = 3;
 constexpr std::array kRoles = {"ink", "grid", "zero"};
-constexpr double kLabelRise = 12;                    // of a row's label above its marks, in pixels
-constexpr double kXLabelRise = 7, kYLabelLeft = 13;  // of an axis' label from the SVG's edge
+constexpr double kLabelRise = 12;                    // pixels from a row's label down to its marks
+constexpr double kXLabelRise = 7, kYLabelLeft = 13;  // pixels from an axis' label to the SVG's edge
 
 std::string colour_code(int kind, int index) {
   return fmt::format("#{:02x}{:02x}{:02x}", kOurs, kind, index);
@@ -30,7 +30,7 @@ std::string_view cut_between(std::string_view text, std::string_view from, std::
   return text.substr(*begin, end == std::string_view::npos ? end : end + to.size() - *begin);
 }
 
-/// Removes every stretch from `from` to `to`, both included.
+/// Removes every stretch from `from` to `to`, including both.
 void remove_all(std::string& text, std::string_view from, std::string_view to) {
   size_t begin = 0;
   for (auto cut = cut_between(text, from, to, &begin); !cut.empty(); cut = cut_between(text, from, to, &begin)) {
@@ -44,7 +44,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-/// The value, as a style, of a colour of role_colour(), series_colour() or faint_colour(); empty for any other.
+/// The style that replaces a colour of role_colour(), series_colour() or faint_colour(); empty for any other colour.
 std::string colour_style(std::string_view property, int red, int green, int blue) {
   if (red != kOurs || blue < 0) return {};
   if (green == kRoleColour && blue < static_cast<int>(kRoles.size())) {
@@ -54,7 +54,7 @@ std::string colour_style(std::string_view property, int red, int green, int blue
   return fmt::format("{}:var(--series-{}){}", property, blue, green == kFaintColour ? ";opacity:.4" : "");
 }
 
-/// stroke='rgb(1, 2, 0)' -> style="stroke:var(--series-0)": attributes take no variables everywhere, styles do.
+/// stroke='rgb(1, 2, 0)' -> style="stroke:var(--series-0)": not every program supports variables in attributes.
 std::string colours_by_variable(std::string_view svg) {
   std::string result;
   size_t done = 0;
@@ -79,7 +79,7 @@ std::string series_attribute(int series) {
   return series == kNoSeries ? "" : fmt::format(" data-series=\"{}\"", series);
 }
 
-/// gnuplot numbers what it draws from 1, in the order of the series.
+/// gnuplot numbers the elements it draws from 1, in the order of the series.
 void name_series(std::string& body, const Plot& plot) {
   for (size_t i = 0; i < plot.series.size(); ++i) {
     const std::string name = fmt::format("id=\"{}-plot_{}\"", plot.id, i + 1);
@@ -87,7 +87,7 @@ void name_series(std::string& body, const Plot& plot) {
   }
 }
 
-/// gnuplot leaves out a label for which it finds no room beside numbers and margin, so the axes' are put in here.
+/// gnuplot omits a label that does not fit beside numbers and margin, so the axes' labels are added here.
 std::string axis_labels(const Plot& plot) {
   const PlotFrame frame = plot_frame(plot);
   const double x = (frame.left + frame.right) / 2, y = (frame.top + frame.bottom) / 2;
@@ -138,7 +138,7 @@ std::string inline_svg(std::string_view svg, const Plot& plot) {
   }
   replace_all(body, "stroke=\"black\"", "stroke=\"currentColor\"");
   replace_all(body, "xlink:href", "href");
-  // Several plots share a page, so their ids must differ.
+  // A page has several plots, so their ids must differ.
   replace_all(body, "gpPt", plot.id + "-point");
   replace_all(body, "gpDot", plot.id + "-dot");
   replace_all(body, "gnuplot_", plot.id + "-");

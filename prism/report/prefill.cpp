@@ -28,22 +28,22 @@ std::string value_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// Numbers that are measured, or nothing.
+/// A measured number; kNoValue if it was not measured.
 TableCell measured_cell(double value, NumberStyle style) {
   return {value == 0 ? kNoValue : number_text(value, style)};
 }
 
-/// A record with its settings, until it is known in which of them it differs from others.
+/// A record's settings, kept until it is known which of them differ between records.
 struct Settings {
   PrefillMethodName* method;
   Json values;
 };
 
-/// Settings that say how much is kept: records that differ in them alone make one line of a plot.
+/// Settings that control how much is kept. Records that differ only in these form one line of a plot.
 const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",    "threshold", "alpha", "gamma",
                                         "share", "window", "vertical", "slash",     "preset"};
 
-/// Names those settings that are not alike in all records of a selector.
+/// Adds the settings that differ between the records of a selector to its name.
 void name_settings(const std::vector<Settings>& all) {
   std::map<std::string, Json> first;
   std::map<std::string, std::vector<std::string>> differing;
@@ -147,7 +147,7 @@ class Reader {
     auto& row = records_.losses.emplace_back();
     row.method.selector = prefill.at("selector").get<std::string>();
     row.setup = setup_of(line);
-    // Joins the selector's name: a prompt in pieces is another one to some.
+    // Part of the selector's name, since some selectors give another result for a prompt in chunks.
     if (const auto chunk = prefill.value("chunk", int64_t{0}); chunk > 0)
       row.method.text = fmt::format(", chunks of {}", grouped(chunk));
     row.tokens = line.at("tokens").get<int64_t>();
@@ -162,14 +162,14 @@ class Reader {
   std::vector<Json> speed_settings_, loss_settings_;
 };
 
-/// The perplexity of the model without anything left out; 0 where no record says.
+/// The perplexity of the model with dense attention; 0 if no record has it.
 double dense_perplexity(const PrefillRecords& records, const std::string& setup) {
   for (const auto& row : records.losses)
     if (row.method.selector == "dense" && row.setup == setup) return row.perplexity;
   return 0;
 }
 
-/// What rows say of themselves, each once, in their order.
+/// The distinct names of the rows, in order.
 template <class Row, class Name>
 std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name_of) {
   std::vector<std::string> names;
@@ -194,8 +194,8 @@ Table speed_table(const PrefillRecords& records) {
        {"LibTorch ms", true},
        {"times as fast as dense", true}},
       {},
-      {"Medians of runs in turn. Density: kept blocks as a share of those that are seen. Recall: the share of the "
-       "exact attention that they hold, on sampled rows; the oracle holds as much with the fewest blocks."}};
+      {"Medians of alternating runs. Density: share of the visible blocks that is kept. Recall: share of the exact "
+       "attention in the kept blocks, on sampled rows. The oracle reaches the same recall with the fewest blocks."}};
   for (const auto& row : records.speeds)
     table.rows.push_back({{row.method.text},
                           {row.heads},
@@ -221,7 +221,7 @@ Table loss_table(const PrefillRecords& records) {
                {"perplexity", true},
                {"Δ %", true}},
               {},
-              {"Perplexity per token; Δ: above that of dense attention of the same model and text."}};
+              {"Perplexity per token. Δ: increase over dense attention with the same model and text."}};
   for (const auto& row : records.losses) {
     const double dense = dense_perplexity(records, row.setup);
     table.rows.push_back(
@@ -236,13 +236,13 @@ Table loss_table(const PrefillRecords& records) {
   return table;
 }
 
-/// Where heads are few enough for a column each.
+/// For records whose heads are few enough for one column each.
 Table heads_table(const PrefillRecords& records) {
   constexpr size_t kMostHeads = 16;
   Table table{"Sparse prompts: heads",
               {{"selector"}, {"heads"}, {"tokens", true}},
               {},
-              {"Of each query head the density, then the recall of what is kept of it; heads count from 0."}};
+              {"For each query head, the density, then the recall of the kept blocks. Heads count from 0."}};
   size_t most = 0;
   for (const auto& row : records.speeds)
     if (row.by_head.size() <= kMostHeads) most = std::max(most, row.by_head.size());
@@ -261,13 +261,13 @@ Table heads_table(const PrefillRecords& records) {
   return table;
 }
 
-/// Widens an axis to hold a value.
+/// Widens an axis to include a value.
 void hold(PlotAxis& axis, double value) {
   axis.low = std::min(axis.low, value);
   axis.high = std::max(axis.high, value);
 }
 
-/// Lines over density, from the lowest on. @param value  of a row, NaN where it has none.
+/// Lines over density, in ascending order. @param value  of a row; NaN if it has none.
 template <class Row>
 Plot density_plot(const std::string& id, const std::string& description, const char* label,
                   const std::vector<std::string>& names, const std::vector<Row>& rows,

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMostLayers = 4096;  // a plot has a place for each
+constexpr int64_t kMostLayers = 4096;  // a plot has a position for each
 
 void check(bool holds, const std::string& where, std::string_view expected, const char* name, const Json& found) {
   PRISM_CHECK(holds, "report", "{}: expected {} as {}; found {}; correct the line or leave the run out.", where,
@@ -27,14 +27,14 @@ void check(bool holds, const std::string& where, std::string_view expected, cons
 
 void check_layers(std::vector<LayerRecord>& layers, const std::string& where) {
   for (auto& layer : layers) {
-    // A picture draws every head; a count beyond reason would be a page beyond reason.
+    // A picture draws every head, so an absurd count would make an absurd page.
     check(layer.heads >= 1 && layer.heads <= 4096 && layer.head_dim >= 1, where, "1 to 4096 heads of width >= 1",
           "layers", fields_to_json(layer));
     if (layer.kv_heads == 0) layer.kv_heads = layer.heads;
   }
 }
 
-/// Ascending by layer; a layer without a finite distance is left out.
+/// In ascending order by layer. Layers without a finite distance are omitted.
 std::vector<LayerDistance> ordered_distances(const AttentionDistance& record, const std::string& where) {
   std::vector<LayerDistance> result;
   for (const auto& layer : record.layers) {
@@ -77,7 +77,7 @@ void add_point(std::vector<CurvePoint>& curve, const Run& run, double value) {
   curve.push_back({run.tokens, value, run.seconds});
 }
 
-/// What was measured on the trained model has tokens and seconds of its own.
+/// Returns false for final measurements, which have their own tokens and seconds.
 template <class T>
 constexpr bool moves_on() {
   using Record = std::decay_t<T>;
@@ -85,7 +85,7 @@ constexpr bool moves_on() {
          !std::is_same_v<Record, AttentionDistance>;
 }
 
-/// Takes records one after the other; what needs all of them waits for finish().
+/// Takes records in order. finish() computes what needs all of them.
 class RunReader {
  public:
   RunReader(Run& run, const fs::path& file) : run_(run), records_(file) {}
@@ -121,9 +121,9 @@ class RunReader {
     run_.schedule = record.schedule;
     run_.dtype = record.dtype;
     run_.figure = record.figure.value_or(Figure());
-    // It becomes part of headings and of axes, which are our own words otherwise.
+    // It becomes part of headings and of axis labels, which are otherwise fixed texts.
     check(is_figure_name(run_.figure.name), records_.where(),
-          "no other field of records but up to 40 small letters, digits and _", "figure's name", run_.figure.name);
+          "up to 40 small letters, digits and _, unlike other fields of records,", "figure's name", run_.figure.name);
     run_.tokenizer = record.tokenizer.value_or("");
     run_.validation = record.validation.value_or("");
     run_.seed = record.seed;
@@ -137,12 +137,12 @@ class RunReader {
 
   void take(const ResumeRecord& record, const RecordHead&) { take_machine(record); }
 
-  /// A resumed run is where it was resumed last.
+  /// For a resumed run, the machine on which it was last resumed counts.
   void take_machine(const MachineRecord& machine) {
     run_.cpu = machine.cpu;
     run_.threads = machine.threads;
     run_.peak_gflops = machine.peak_gflops;
-    shares_.clear();  // of another machine's limit
+    shares_.clear();  // relative to another machine's limit
   }
 
   void take(const TrainRecord& record, const RecordHead&) {
@@ -150,7 +150,7 @@ class RunReader {
     if (std::isfinite(record.tokens_per_s)) rates_.push_back(record.tokens_per_s);
     if (record.peak_share) shares_.push_back(*record.peak_share);
     if (record.wait_share) waits_.push_back(*record.wait_share);
-    // A run that was prolonged after its end has begun to train again.
+    // A run that was extended after its end has started to train again.
     run_.finished = false;
     run_.diverged.reset();
   }
@@ -212,7 +212,7 @@ void flatten(const Json& json, const std::string& path, std::vector<RecipeField>
   }
 }
 
-/// What to type instead of a folder that holds no run: the runs below it, if there are any.
+/// What to type instead of a folder that is not a run: the runs in it, if any.
 std::string runs_below(const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code code;
@@ -223,7 +223,7 @@ std::string runs_below(const fs::path& folder) {
   constexpr size_t kShown = 4;
   std::sort(found.begin(), found.end());
   if (found.size() > kShown) {
-    // A sweep's folder has others beside its runs.
+    // A sweep's folder contains other folders besides its runs.
     const bool swept = std::all_of(found.begin(), found.end(),
                                    [](const std::string& run) { return run.find("-seed") != std::string::npos; });
     return fmt::format("it holds {} runs, name them: {}/{}", found.size(), folder.string(), swept ? "*-seed*" : "*");

@@ -1,4 +1,4 @@
-// One training run as its folder tells it: what was trained, its curves, its samples, how it ended.
+// One training run, read from its folder: the model, its curves, its samples, and how it ended.
 //
 //   const Run run = read_run("runs/prism_s1");
 //   if (!run.valid.empty()) fmt::print("{:.4f}\n", run.valid.back().loss);
@@ -18,7 +18,7 @@ namespace prism {
 
 struct CurvePoint {
   int64_t tokens = 0;
-  double loss = 0;     ///< nats per token; of a validation the run's figure
+  double loss = 0;     ///< nats per token; in a validation curve, the run's figure
   double seconds = 0;  ///< since the run began
 };
 
@@ -26,30 +26,30 @@ struct RunSample : SampleRecord {
   int64_t tokens = 0;  ///< trained so far
 };
 
-/// What a step looked like from inside. Values that were not finite are NaN.
+/// Diagnostics of one step. Values that were not finite are NaN.
 struct RunDiagnostics {
   int64_t tokens = 0, step = 0;
   std::vector<double> entropy;                      ///< of attention, in nats, mean over heads, of each layer
-  std::vector<double> residual_rms;                 ///< in front of each layer, then of what the head reads
-  std::vector<double> dead_units;                   ///< share of them in each layer, mean over its hidden layers
+  std::vector<double> residual_rms;                 ///< before each layer, then at the input of the LM head
+  std::vector<double> dead_units;                   ///< share in each layer, mean over its hidden layers
   double update = 0;                                ///< median over the parameters
-  double step_ms = NAN;                             ///< of this step, without the look
-  std::vector<std::vector<double>> head_entropies;  ///< of each layer; of the run's last diagnostics alone
-  std::vector<ParameterUpdate> parameters;          ///< of the run's last diagnostics alone
+  double step_ms = NAN;                             ///< of this step, without the diagnostics
+  std::vector<std::vector<double>> head_entropies;  ///< of each layer; only in the run's last diagnostics
+  std::vector<ParameterUpdate> parameters;          ///< only in the run's last diagnostics
 };
 
-/// What a run said that goes wrong.
+/// A warning that the run recorded.
 struct RunWarning {
   int64_t tokens = 0;
   std::string text;
 };
 
-/// The file in a run's folder that holds a RunTiming.
+/// Name of the file in a run's folder that contains a RunTiming.
 constexpr const char* kRunTimingName = "timing.json";
 
-/// How fast steps of the run's model are, measured on their own: each in turn with one of another run's.
+/// The separately measured speed of a run's model. Its steps alternate with those of another run.
 struct RunTiming {
-  std::string baseline;  ///< the other run's group
+  std::string baseline;  ///< the group of the other run
   double tokens_per_s = 0, ratio = 0;
   int64_t steps = 0, threads = 0;
   std::string cpu;
@@ -66,53 +66,53 @@ struct RunTiming {
   }
 };
 
-/// A field of the recipe: its path ("model.layers[2].heads") and its value as JSON, text without quotes.
+/// A field of the recipe: its path ("model.layers[2].heads") and its value as JSON; strings without quotes.
 using RecipeField = std::pair<std::string, std::string>;
 
-/// All fields of a recipe, in their order.
+/// All fields of a recipe, in order.
 std::vector<RecipeField> recipe_fields(const Json& recipe);
 
-/// What a file leaves out is empty here, and shown as such.
+/// A run. What its files do not record is empty here and shown as missing.
 struct Run {
   std::filesystem::path folder;  ///< as given
-  std::string name;              ///< the folder's, where the records name none
+  std::string name;              ///< the folder's name if the records have none
   std::string schedule, dtype, cpu;
-  Figure figure;                      ///< what validation measured: the values of `valid`
-  std::string tokenizer, validation;  ///< fingerprints: what the validation loss is of; empty: not recorded
+  Figure figure;                      ///< the quantity that validation measured, i.e. the values of `valid`
+  std::string tokenizer, validation;  ///< fingerprints of tokenizer and validation data; empty if not recorded
   std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
-  std::optional<double> peak_share;   ///< of that limit, 0..1, median over the training records
-  std::optional<double> wait_share;   ///< of time that threads waited for a core, median over those records
+  std::optional<double> peak_share;   ///< share of that limit, 0..1, median over the training records
+  std::optional<double> wait_share;   ///< share of time that threads waited for a core, median over those records
   std::optional<double>
-      tokens_per_s;  ///< the timing's, else the end record's, else the median over the training records
+      tokens_per_s;  ///< from the timing, else the end record, else the median over the training records
   std::optional<RunTiming> timing;
   std::vector<LayerRecord> layers;
   std::vector<CurvePoint> train, valid;  ///< tokens strictly increasing, losses finite
   std::vector<RunSample> samples;
-  std::vector<LayerDistance> distances;     ///< one a layer, ascending; of the last such record
+  std::vector<LayerDistance> distances;     ///< one per layer, ascending; from the last such record
   std::vector<RunDiagnostics> diagnostics;  ///< tokens strictly increasing
   std::vector<RunWarning> warnings;
-  std::vector<TextLossRecord> text_losses;  ///< one a text, in order; of the text's last record
+  std::vector<TextLossRecord> text_losses;  ///< one per text, in order; from the text's last record
   std::vector<RecipeField> recipe;          ///< flattened; empty if there is no recipe.json
   int64_t tokens = 0;                       ///< of the last record
   double seconds = 0;                       ///< of the last record
-  bool finished = false;                    ///< an end record closes the file
-  /// Whether its speed was measured while threads waited for cores (CoreWait::kBusy, core/machine.h).
+  bool finished = false;                    ///< true if the file ends with an end record
+  /// Returns true if the speed was measured while threads waited for cores (CoreWait::kBusy, core/machine.h).
   bool was_busy() const;
-  bool is_cut = false;  ///< the last record's line was cut short and is left out
-  /// Where the first value that was not finite was found, of a run that ended by it; absent: it did not.
+  bool is_cut = false;  ///< the last record's line was cut short and is ignored
+  /// For a run that stopped at a value that is not finite, where the first such value was found; else std::nullopt.
   std::optional<std::string> diverged;
 };
 
-/// Reads `folder`/records.jsonl and, if there, `folder`/recipe.json and `folder`/timing.json.
+/// Reads `folder`/records.jsonl and, if present, `folder`/recipe.json and `folder`/timing.json.
 ///
-/// A last line cut short is left out. Records that repeat a stretch (a run resumed from an earlier checkpoint) replace
-/// what stood there. Records of what was measured on the trained model (kinds attention_distance and text_loss) do not
-/// move the run on: their tokens and seconds are their own. Kinds and fields that are not known are passed over; losses
-/// that are not finite are left out.
+/// Ignores a last line that is cut short, unknown kinds and fields, and losses that are not finite. If records repeat a
+/// stretch (a run resumed from an earlier checkpoint), the later ones replace the earlier ones. Records of final
+/// measurements (kinds attention_distance and text_loss) do not change the run's tokens and seconds, since they have
+/// their own.
 ///
-/// @throws InputError if there is no such folder or file, no whole record in it, a line that is no JSON object, or a
-///         field of the wrong type.
+/// @throws InputError if there is no such folder or file, no complete record in it, a line that is not a JSON object,
+///         or a field of the wrong type.
 Run read_run(const std::filesystem::path& folder);
 
 }  // namespace prism

@@ -12,7 +12,7 @@ namespace {
 constexpr double kNumbers = 34, kBoxes = 214, kWords = 104;  // layer numbers, boxes, words; in pixels
 constexpr double kRow = 21, kBox = 17, kHead = 22;
 
-/// A run of equal layers in words: "layers 0 to 1: 2 x 128".
+/// Consecutive equal layers as text: "layers 0 to 1: 2 x 128".
 std::string stages_text(const std::vector<LayerRecord>& layers) {
   std::string text;
   for (size_t first = 0; first < layers.size();) {

@@ -1,12 +1,12 @@
-// How the n-th thing compared looks, in plots and beside its name: a colour, a dash pattern and a marker, so that
-// neither colour vision nor colour print is needed to tell two lines apart.
+// The appearance of the n-th series, in plots and next to its name: a colour, a dash pattern and a marker, so that two
+// lines can be told apart without colour.
 #pragma once
 
 #include <string>
 
 namespace prism {
 
-/// Colours the page's style sheet defines, as --series-0 and so on; further series start again with other dashes.
+/// Number of colours in the page's style sheet, --series-0 and so on. Further series reuse them with other dashes.
 inline constexpr int kSeriesColours = 10;
 
 struct SeriesStyle {
@@ -16,7 +16,7 @@ struct SeriesStyle {
   const char* marker_path = "";  ///< the same shape as an SVG path around the origin, about 6 pixels wide
 };
 
-/// @param series  0 is the first; any number is answered.
+/// @param series  counted from 0; any number is valid.
 SeriesStyle series_style(int series);
 
 /// The key to a series: its line and marker as an inline SVG, 26 x 10 pixels, hidden from screen readers.

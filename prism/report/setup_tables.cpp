@@ -17,7 +17,7 @@ std::string text_or_none(const std::string& text) {
   return text.empty() ? kNoValue : text;
 }
 
-/// "model.layers[12].heads" -> before "model.layers", index 12, after ".heads"; index -1 if there is none.
+/// "model.layers[12].heads" -> before "model.layers", index 12, after ".heads"; index -1 if there is no list.
 struct ListPath {
   std::string before, after;
   int64_t first = -1, last = -1;
@@ -45,10 +45,10 @@ struct ListPath {
   }
 };
 
-/// Field by field in order of appearance, what each group has: "1, 2, 3" where its runs differ.
+/// The recipe fields in order of appearance, with each group's value: "1, 2, 3" if its runs differ.
 struct RecipeFields {
   std::vector<std::string> order;
-  std::map<std::string, std::vector<std::string>> values;  ///< one for each group; empty: absent
+  std::map<std::string, std::vector<std::string>> values;  ///< one per group; empty if absent
 
   explicit RecipeFields(const std::vector<RunGroup>& groups) {
     for (size_t i = 0; i < groups.size(); ++i) {
@@ -72,7 +72,7 @@ struct RecipeFields {
   std::map<std::string, std::vector<std::set<std::string>>> seen_;
 };
 
-/// What distinct runs of the group say, joined; kNoValue if none says anything.
+/// The distinct texts of the group's runs, joined; kNoValue if there are none.
 template <class Text>
 std::string distinct_texts(const RunGroup& group, Text text) {
   std::vector<std::string> found;

@@ -1,4 +1,4 @@
-// The tables of what was trained, and where: head schedules, recipes, machines.
+// Tables of the models, recipes and machines: head schedules, recipe fields, hardware.
 //
 //   page += table_html(machine_table(comparison));
 #pragma once
@@ -8,10 +8,10 @@
 
 namespace prism {
 
-/// Heads times width, a row for each layer, a column for each group. No rows: no group says.
+/// Heads times width, one row for each layer, one column for each group. No rows if no group records them.
 Table schedule_table(const Comparison& comparison);
 
-/// The recipe's fields in which the groups differ; equal consecutive list elements share a row. No rows: none differ.
+/// The recipe fields in which the groups differ. Equal consecutive list elements share a row. No rows if none differ.
 Table recipe_table(const Comparison& comparison);
 
 /// CPU, threads, number format, share of the CPU's limit, memory.

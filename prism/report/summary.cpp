@@ -17,7 +17,7 @@ namespace {
 
 constexpr NumberStyle kPerplexityStyle = {2, false};
 constexpr size_t kMostCurveRows = 12;            // of tables of curves
-constexpr std::ptrdiff_t kDifferenceColumn = 7;  // of the table of runs: after the validation loss
+constexpr std::ptrdiff_t kDifferenceColumn = 7;  // position in the table of runs, after the validation loss
 
 bool all_finished(const Run& run) {
   return run.finished;
@@ -35,12 +35,12 @@ int64_t tokens_done(const std::vector<const Run*>& runs) {
   return least;
 }
 
-/// "finished", "diverged", "41% done", or "not finished" where the goal is unknown.
+/// "finished", "diverged", "41% done", or "not finished" if the total is unknown.
 std::string state_text(const Run& run) {
   if (run.finished) return "finished";
   if (run.diverged) return "diverged";
   if (!run.total_tokens || *run.total_tokens < 1) return "not finished";
-  // Rounded down: a run that has not finished is not 100% done.
+  // Rounds down: a run that has not finished is not 100% done.
   const double percent = 100.0 * static_cast<double>(run.tokens) / static_cast<double>(*run.total_tokens);
   return fmt::format("{:.0f}% done", std::clamp(std::floor(percent), 0.0, 99.0));
 }
@@ -57,11 +57,11 @@ std::string seeds_text(const RunGroup& group) {
   return counted == group.runs.size() ? std::to_string(counted) : fmt::format("{} of {}", counted, group.runs.size());
 }
 
-/// Where a group's difference is not what its row alone would make one expect.
+/// Groups whose difference was computed in another way than usual.
 struct DifferenceRemarks {
   std::vector<std::string> unpaired, interpolated;
-  std::map<size_t, std::vector<std::string>> by_pairs;    ///< fewer pairs than runs
-  std::map<int64_t, std::vector<std::string>> by_tokens;  ///< taken before the group's end
+  std::map<size_t, std::vector<std::string>> by_pairs;    ///< groups with fewer pairs than runs
+  std::map<int64_t, std::vector<std::string>> by_tokens;  ///< groups whose difference is before their end
   bool paired = false;
 
   explicit DifferenceRemarks(const Comparison& comparison) {
@@ -87,24 +87,23 @@ struct DifferenceRemarks {
   }
 };
 
-/// The difference column's footnotes: what it is measured against, what is bold, and what is not as one expects.
+/// The difference column's footnotes: the reference, the meaning of bold, and the exceptions.
 void add_difference_notes(const Comparison& comparison, Table& table) {
   const std::string& baseline = comparison.groups[comparison.baseline].label;
   const DifferenceRemarks remarks(comparison);
   table.notes.push_back(
       fmt::format("Δ val {0}: validation {0} minus that of {1} after equal numbers of tokens{2}; {3} is better.",
-                  comparison.figure.noun(), baseline, remarks.paired ? ", seed by seed" : "",
+                  comparison.figure.noun(), baseline, remarks.paired ? ", paired by seed" : "",
                   comparison.figure.less_is_better ? "negative" : "positive"));
   table.notes.push_back(fmt::format(
-      "The {1} validation {2} is marked (bold, in a terminal by a star) only where the 95% interval (Student's t) "
-      "of its difference to {0}, paired "
-      "by seed, excludes zero; where {0} is {1} itself, that of its difference to the runner-up. Groups of fewer "
-      "seeds than others are not marked.",
+      "The {1} validation {2} is marked (bold; a star in a terminal) only if the 95% interval (Student's t) of its "
+      "difference to {0}, paired by seed, excludes zero. If {0} itself is {1}, its difference to the runner-up counts. "
+      "Groups with fewer seeds than others are not marked.",
       baseline, comparison.figure.best(), comparison.figure.noun()));
   if (!remarks.unpaired.empty()) {
     table.notes.push_back(
-        fmt::format("No pairing was possible for {}: no seed is shared with {}, so the difference is that of the "
-                    "means, its ± adds both deviations in squares, and there is no interval.",
+        fmt::format("No pairing for {}: no seed is shared with {}. The difference is that of the means, its ± is the "
+                    "root of the sum of both squared deviations, and there is no interval.",
                     join_names(remarks.unpaired), baseline));
   }
   for (const auto& [pairs, labels] : remarks.by_pairs) {
@@ -118,11 +117,11 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
   }
   if (!remarks.interpolated.empty()) {
     table.notes.push_back(
-        "Some runs were evaluated at different numbers of tokens; between evaluations, a straight line is assumed.");
+        "Some runs were evaluated at different numbers of tokens; evaluations are interpolated linearly.");
   }
 }
 
-/// "2,000 tokens of 3,000 so far", of runs of one group.
+/// "2,000 tokens of 3,000 so far", for runs of one group.
 std::string progress_text(const std::vector<const Run*>& runs) {
   const auto [least, most] =
       std::minmax_element(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->tokens < b->tokens; });
@@ -134,7 +133,7 @@ std::string progress_text(const std::vector<const Run*>& runs) {
   return text + " so far" + (evaluated ? "" : ", no evaluation yet");
 }
 
-/// ", seeds 2 and 3,": which of the group's runs are meant; nothing where it has no others.
+/// ", seeds 2 and 3,": the seeds of the runs meant; empty if the group has only one run.
 std::string seeds_clause(const RunGroup& group, const std::vector<const Run*>& runs) {
   if (group.runs.size() == 1) return {};
   std::vector<std::string> seeds;
@@ -159,14 +158,14 @@ void add_state_notes(const Comparison& comparison, Table& table) {
   }
 }
 
-/// Width of a token's keys over all layers, or of its values.
+/// Number of key values per token over all layers; the values have the same number.
 int64_t cache_width(const Run& run) {
   int64_t sum = 0;
   for (const auto& layer : run.layers) sum += layer.kv_heads * layer.head_dim;
   return sum;
 }
 
-/// What a token costs where that is not what it costs the baseline.
+/// Notes the cost of a token relative to the baseline, for groups in which it differs.
 void add_cost_note(const Comparison& comparison, Table& table) {
   const Run& baseline = comparison.groups[comparison.baseline].runs.front();
   const auto beyond = [](int64_t value, int64_t base) {
@@ -184,11 +183,11 @@ void add_cost_note(const Comparison& comparison, Table& table) {
     if (!parts.empty()) texts.push_back(fmt::format("{} {}", group.label, join_names(parts)));
   }
   if (!texts.empty())
-    table.notes.push_back(fmt::format("A token costs other than with {}: {}.",
+    table.notes.push_back(fmt::format("Cost of a token relative to {}: {}.",
                                       comparison.groups[comparison.baseline].label, fmt::join(texts, "; ")));
 }
 
-/// How tokens/s was measured, where that was not in the runs themselves.
+/// Notes how tokens/s was measured, if not in the runs themselves.
 void add_timing_note(const Comparison& comparison, Table& table) {
   std::vector<std::string> ratios;
   std::optional<RunTiming> timing;
@@ -200,13 +199,12 @@ void add_timing_note(const Comparison& comparison, Table& table) {
   }
   if (!timing) return;
   table.notes.push_back(
-      fmt::format("tokens/s: medians of {} steps on {} threads of {}, in turn with those of {}; its rate is exceeded "
-                  "by factors of: "
-                  "{}.",
+      fmt::format("tokens/s: medians of {0} steps on {1} threads of {2}, timed alternately with {3}. Rates relative "
+                  "to {3}: {4}.",
                   timing->steps, timing->threads, timing->cpu, timing->baseline, join_names(ratios)));
 }
 
-/// What the results table has besides the columns that are always there.
+/// The optional columns of the results table.
 struct ResultColumns {
   bool seeds, states, differences, intervals = false;
   std::optional<Verdict> verdict;
@@ -251,7 +249,7 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   row.push_back({grouped(group.runs.front().parameters)});
   row.push_back({grouped(tokens_done(counted))});
   const Statistic rate = training_rate(comparison, index);
-  // A timing is of the arm: its seeds do not differ in it.
+  // A timing belongs to the group: it does not depend on the seed.
   row.push_back(group.runs.front().timing ? TableCell{number_text(rate.mean, kWholeNumber)}
                                           : spread_cell(rate, kWholeNumber));
   double seconds = 0;
@@ -271,7 +269,7 @@ std::string best_value(const Run& run) {
   return run.valid.empty() ? kNoValue : number_text(best->loss, kLossNumber);
 }
 
-/// The columns of the table of runs without the difference.
+/// The columns of the table of runs, without the difference.
 std::vector<TableCell> run_row(const Comparison& comparison, size_t group, const Run& run) {
   return {
       name_cell(comparison, group),
@@ -295,7 +293,7 @@ TableCell seed_cell(const std::optional<DifferencePoint>& gap, const std::option
   return {pair == pairs.end() ? kNoValue : number_text(pair->value, kLossDifference)};
 }
 
-/// What the seeds say about best and rival, as a sentence that claims no more than they do.
+/// A sentence on what the seeds show about best and rival. It claims no more than they show.
 std::string verdict_text(const Comparison& comparison, const Verdict& verdict) {
   const std::string& rival = comparison.groups[verdict.rival].label;
   const std::string whom = verdict.best == comparison.baseline ? "the runner-up, " + rival : rival;
@@ -303,9 +301,9 @@ std::string verdict_text(const Comparison& comparison, const Verdict& verdict) {
   const PairedDifference& gap = *verdict.difference;
   const std::string difference =
       fmt::format("Its difference to {}, {},", whom, minus_signs(spread_text(gap.difference, kLossDifference)));
-  if (!gap.paired()) return difference + " is of runs that share no seed: no pairing was possible, nothing is shown.";
-  if (!gap.has_interval()) return difference + " is of a single pair of runs, which shows nothing.";
-  const char* found = verdict.is_shown() ? "excludes zero" : "includes zero: that it is better is not shown";
+  if (!gap.paired()) return difference + " is between runs that share no seed, so it is not paired and shows nothing.";
+  if (!gap.has_interval()) return difference + " is from a single pair of runs, which shows nothing.";
+  const char* found = verdict.is_shown() ? "excludes zero" : "includes zero, so it is not shown to be better";
   return fmt::format("{} has a 95% interval of {}, paired by seed, which {}.", difference,
                      minus_signs(interval_text(gap.interval, kLossDifference)), found);
 }
@@ -333,7 +331,7 @@ std::string headline(const Comparison& comparison) {
       if (std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; }))
         diverged.push_back(group.label);
     return fmt::format(
-        "{}No two runs have been evaluated after the same number of tokens at their end, so none is called the best.",
+        "{}No two runs end with an evaluation after the same number of tokens, so none is called the best.",
         diverged.empty() ? "" : join_names(diverged) + " diverged. ");
   }
   std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
@@ -359,8 +357,7 @@ Table results_table(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.groups.size(); ++i) table.rows.push_back(results_row(comparison, i, columns));
   if (columns.differences) add_difference_notes(comparison, table);
   if (columns.intervals && comparison.groups.size() > 2)
-    table.notes.emplace_back(
-        "Each interval is of one comparison by itself: of many, one in twenty excludes zero by chance.");
+    table.notes.emplace_back("Each interval is for one comparison; among many, one in twenty excludes zero by chance.");
   if (columns.seeds) {
     table.notes.push_back("± is the sample standard deviation over seeds; time and tokens/s are means over them.");
   }
@@ -371,7 +368,7 @@ Table results_table(const Comparison& comparison) {
 }
 
 Table reach_table(const Comparison& comparison) {
-  Table table{fmt::format("Until the baseline's final {}", comparison.figure.noun()),
+  Table table{fmt::format("Cost to reach the baseline's final {}", comparison.figure.noun()),
               {{"run"}, {"seeds that reach it", true}, {"tokens", true}, {"seconds", true}},
               {},
               {}};
@@ -386,8 +383,9 @@ Table reach_table(const Comparison& comparison) {
                           spread_cell(reach.seconds, kWholeNumber)});
   }
   table.notes.push_back(fmt::format(
-      "When a validation curve, straight between evaluations, first is at {}, the mean final validation {} of {}, or "
-      "{}. Means and deviations are over the seeds that reach it; seconds include evaluations.",
+      "The first point at which a validation curve, interpolated linearly between evaluations, is at or {3} {0}, the "
+      "mean final validation {1} of {2}. Means and deviations are over the seeds that reach it; seconds include "
+      "evaluations.",
       number_text(*target, kLossNumber), comparison.figure.noun(), comparison.groups[comparison.baseline].label,
       comparison.figure.less_is_better ? "below" : "above"));
   return table;
@@ -413,7 +411,7 @@ Table runs_table(const Comparison& comparison) {
               {"Train loss: the end of the smoothed curve."}};
   if (differences) {
     table.columns.push_back({"Δ " + figure, true});
-    table.notes.push_back(fmt::format("Δ {}: to the baseline's run of the same seed.", figure));
+    table.notes.push_back(fmt::format("Δ {}: difference to the baseline's run with the same seed.", figure));
   }
   table.columns.push_back({fmt::format("{} {}", comparison.figure.best(), figure), true});
   for (const char* header : {"tokens/s", "time"}) table.columns.push_back({header, true});

@@ -1,4 +1,4 @@
-// The report's first sentence and the tables of what came out, as texts. One source for all renderings.
+// The report's first sentence and its result tables, as text. All output formats use them.
 //
 //   fmt::print("{}", table_text(results_table(comparison)));
 #pragma once
@@ -10,29 +10,29 @@
 
 namespace prism {
 
-/// Which group has the lowest validation loss, and whether the seeds show that it is better than the baseline (where
-/// that is the lowest itself: than the runner-up).
+/// Names the group with the lowest validation loss, and says whether the seeds show that it is better than the baseline
+/// (if it is the baseline: than the runner-up).
 std::string headline(const Comparison& comparison);
 
 /// A row for each group: schedule, size, tokens, validation loss, difference to the baseline, rate, time.
 ///
-/// The lowest validation loss is strong only where find_verdict() holds it to be shown.
+/// The lowest validation loss is marked only if find_verdict() says that the difference is shown.
 Table results_table(const Comparison& comparison);
 
-/// When each group first had the baseline's mean final loss: tokens and seconds over the seeds that reach it. No rows:
-/// the baseline was not evaluated, or there is no other group.
+/// When each group first reached the baseline's mean final loss: tokens and seconds over the seeds that reach it. No
+/// rows if the baseline was not evaluated or there is no other group.
 Table reach_table(const Comparison& comparison);
 
-/// Which groups no other beats in loss and rate at once, as a sentence; empty below two groups that can be compared.
+/// A sentence naming the groups on the Pareto front of loss and rate; empty if fewer than two groups can be compared.
 std::string front_text(const Comparison& comparison);
 
-/// A row for each single run: seed, folder, losses, state.
+/// A row for each run: seed, folder, losses, state.
 Table runs_table(const Comparison& comparison);
 
-/// The validation curves in numbers: a row for each of at most a dozen token counts, a column for each group.
+/// Values of the validation curves: a row for each of at most a dozen token counts, a column for each group.
 Table validation_table(const Comparison& comparison);
 
-/// The differences to the baseline likewise, without a column for it. No rows: nothing to compare.
+/// Differences to the baseline in the same form; the baseline has no column. No rows if nothing can be compared.
 Table difference_table(const Comparison& comparison);
 
 }  // namespace prism

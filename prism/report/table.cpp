@@ -13,9 +13,9 @@
 namespace prism {
 namespace {
 
-constexpr size_t kShort = 28;  // characters that stand on one line whatever the page's width
+constexpr size_t kShort = 28;  // texts of at most this many characters are not wrapped, whatever the page's width
 
-/// Characters that " ± spread" needs at most in each column, so that values above each other stay aligned.
+/// Width in characters of " ± spread" in each column, so that values in a column stay aligned.
 std::vector<size_t> spread_widths(const Table& table) {
   std::vector<size_t> widths(table.columns.size(), 0);
   for (const auto& row : table.rows) {
@@ -40,7 +40,7 @@ std::string cell_html(const TableCell& cell, const TableColumn& column, size_t s
   return fmt::format("<{}{}>{}</{}>", tag, style, inner, names_row ? "th" : "td");
 }
 
-/// "value ± spread", the spread padded to its column's width.
+/// "value ± spread", with the spread padded to its column's width.
 std::string cell_text(const TableCell& cell, size_t spread_width) {
   std::string text = plain_line(cell.text);
   if (spread_width == 0) return text;

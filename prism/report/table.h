@@ -17,12 +17,12 @@ struct TableColumn {
 
 struct TableCell {
   std::string text;
-  std::string spread = {};  ///< what follows the sign +-; empty: none
-  bool strong = false;      ///< the best of its column
-  int series = -1;          ///< shown with the line and marker that the plots give this series; -1: none
+  std::string spread = {};  ///< printed after ±; empty if there is none
+  bool strong = false;      ///< marked as the best of its column
+  int series = -1;          ///< shown with the line and marker of this series; -1 for none
 };
 
-/// The first column names its row. Texts are raw; the renderings escape them.
+/// The first column names the row. Texts are stored raw; the output functions escape them.
 struct Table {
   std::string caption;
   std::vector<TableColumn> columns;
@@ -34,7 +34,7 @@ struct Table {
 std::string table_html(const Table& table);
 /// A pipe table; caption above, notes below.
 std::string table_markdown(const Table& table);
-/// Columns aligned by spaces, a star before the best; caption left out, notes below.
+/// Columns aligned by spaces, a star before the best value, no caption, notes below.
 std::string table_text(const Table& table);
 
 }  // namespace prism

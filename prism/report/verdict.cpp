@@ -6,7 +6,7 @@
 namespace prism {
 namespace {
 
-/// A group that takes part, by how much worse than the baseline it is on the seeds that both have.
+/// A group that takes part, with how much worse than the baseline it is on their shared seeds.
 struct Candidate {
   FinalLoss final;
   double worse = 0;
@@ -17,7 +17,7 @@ bool is_better(const Candidate& a, const Candidate& b) {
   return a.worse < b.worse;
 }
 
-/// Of the baseline's evaluations none may be so late: then means are compared.
+/// If the baseline was not evaluated after as many tokens, means are compared.
 std::vector<Candidate> candidates_of(const Comparison& comparison, const FinalLosses& finals) {
   const auto is_baseline = [&](const FinalLoss& loss) { return loss.group == comparison.baseline; };
   const bool has_baseline = std::any_of(finals.groups.begin(), finals.groups.end(), is_baseline);

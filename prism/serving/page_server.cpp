@@ -22,12 +22,12 @@ using Tcp = asio::ip::tcp;
 using Request = http::request<http::empty_body>;
 using Response = http::response<http::string_body>;
 
-constexpr auto kPatience = std::chrono::seconds(10);            ///< with a slow client
-constexpr int kRetrySeconds = 5;                                ///< after a page that could not be made
-constexpr auto kAcceptPause = std::chrono::milliseconds(200);   ///< after a connection that could not be accepted
-constexpr auto kStopInterval = std::chrono::milliseconds(200);  ///< how often it is asked whether to stop
+constexpr auto kPatience = std::chrono::seconds(10);            ///< time-out for a slow client
+constexpr int kRetrySeconds = 5;                                ///< refresh interval after a page that failed
+constexpr auto kAcceptPause = std::chrono::milliseconds(200);   ///< pause after a connection that failed
+constexpr auto kStopInterval = std::chrono::milliseconds(200);  ///< interval between calls of `stops`
 
-/// Whether a Host header names this machine as only itself can, with a port or without.
+/// Returns true if a Host header, with or without a port, is a name that only this machine has for itself.
 bool is_local(const std::string& host) {
   const size_t colon = host.find(':');
   const std::string name = host.substr(0, colon), port = colon == std::string::npos ? "0" : host.substr(colon + 1);
@@ -35,7 +35,7 @@ bool is_local(const std::string& host) {
   return is_port && (name == "127.0.0.1" || name == "localhost");
 }
 
-/// Whether a request asks for the page: a query changes nothing.
+/// Returns true if a request asks for the page. A query is ignored.
 bool is_page(std::string_view target) {
   return target.substr(0, target.find('?')) == "/";
 }
@@ -67,7 +67,7 @@ Response answer(const Request& request, const std::function<ServedPage()>& page)
     if (served.refresh_seconds > 0) response.set("Refresh", std::to_string(served.refresh_seconds));
     return response;
   } catch (const std::exception& error) {
-    // What is wrong may be over by the next time.
+    // The cause may be gone at the next reload.
     auto response = refuse(http::status::internal_server_error, error.what());
     response.set("Refresh", std::to_string(kRetrySeconds));
     return response;
@@ -124,7 +124,7 @@ struct PageServer::State {
     });
   }
 
-  /// Without file descriptors the next connection would fail at once, again and again.
+  /// Waits before accepting again. Without free file descriptors the next connection would fail at once, repeatedly.
   void accept_later(const std::function<ServedPage()>& page) {
     pause.expires_after(kAcceptPause);
     pause.async_wait([this, &page](beast::error_code error) {

@@ -88,7 +88,7 @@ const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, size_t at
 }
 
 void AddedTokenMatcher::split(std::string_view text, SpecialTokens special, const Visit& visit) const {
-  size_t done = 0;  // end of what was visited
+  size_t done = 0;  // end of the text visited so far
   for (size_t at = find_start(text, 0); at < text.size(); at = find_start(text, at)) {
     const AddedToken* token = longest_at(text, at);
     if (token == nullptr) {
@@ -96,13 +96,13 @@ void AddedTokenMatcher::split(std::string_view text, SpecialTokens special, cons
       continue;
     }
     size_t begin = at, end = at + token->content.size();
-    at = end;  // a token that is then refused still hides those that start inside it
+    at = end;  // even a rejected token hides those that start inside it
     if (special == SpecialTokens::as_text && token->special) continue;
     if (token->single_word && touches_word(text, begin, end)) continue;
     if (token->lstrip) begin = std::max(spaces_begin(text, begin, 0), done);
     if (token->rstrip) end = spaces_end(text, end);
     if (begin > done) visit(text.substr(done, begin - done), nullptr);
-    // White space that the token before took along may begin this one; what is left of it is what counts.
+    // The previous token may have consumed white space at the start of this one. Only the rest counts.
     const size_t from = std::max(begin, done);
     visit(text.substr(from, end > from ? end - from : 0), token);
     done = std::max(done, end);

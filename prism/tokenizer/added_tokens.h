@@ -1,4 +1,4 @@
-// Tokens that are cut out of the text before anything else: `<|endoftext|>`, chat markers, words added by users.
+// Tokens that are split off before anything else: `<|endoftext|>`, chat markers, words added by users.
 //
 //   AddedTokenMatcher matcher(tokens);
 //   matcher.split(text, SpecialTokens::parse, [&](std::string_view part, const AddedToken* token) { ... });
@@ -20,21 +20,21 @@ namespace prism {
 struct AddedToken {
   int32_t id = 0;
   std::string content;
-  bool special = false;      ///< left out when decoding with skip_special
-  bool single_word = false;  ///< only where no word character stands beside it
-  bool lstrip = false;       ///< takes the white space before it along
-  bool rstrip = false;       ///< takes the white space after it along
-  bool normalized = false;   ///< sought after the others, in what they leave
+  bool special = false;      ///< omitted when decoding with skip_special
+  bool single_word = false;  ///< matches only if no word character is next to it
+  bool lstrip = false;       ///< also consumes the white space before it
+  bool rstrip = false;       ///< also consumes the white space after it
+  bool normalized = false;   ///< searched after the others, in the text between them
 };
 
-/// Finds added tokens: the leftmost first, the longest of those that start at one place.
+/// Finds added tokens: the leftmost first, and the longest of those that start at the same position.
 class AddedTokenMatcher {
  public:
-  /// What split() calls for each part of the text in turn: `token` is nullptr for text between tokens.
+  /// split() calls this for each part of the text in turn. `token` is nullptr for text between tokens.
   using Visit = std::function<void(std::string_view part, const AddedToken* token)>;
 
   AddedTokenMatcher() = default;
-  /// @param tokens  kept by pointer; must outlive the matcher.
+  /// @param tokens  not copied; must outlive the matcher.
   explicit AddedTokenMatcher(const std::vector<const AddedToken*>& tokens);
 
   /// @param text  well-formed UTF-8.
@@ -50,8 +50,8 @@ class AddedTokenMatcher {
   const AddedToken* longest_at(std::string_view text, size_t at) const;
 
   std::vector<Node> nodes_;
-  std::array<uint32_t, 256> roots_{};  // node of each first byte, 0 for none
-  int only_first_ = -1;                // the first byte, if all tokens share one
+  std::array<uint32_t, 256> roots_{};  // node of each first byte, 0 if there is none
+  int only_first_ = -1;                // the first byte if all tokens share it, else -1
 };
 
 }  // namespace prism

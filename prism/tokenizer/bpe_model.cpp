@@ -1,5 +1,5 @@
-// v1: for short pieces the rank of every pair in an array, its minimum sought anew after each merge; for long ones a
-// heap over a linked list. The array beats the heap up to about a hundred bytes, and nearly all pieces are shorter.
+// v1: short pieces keep the rank of every pair in an array and search its minimum after each merge; long pieces use a
+// heap over a linked list. The array is faster up to about a hundred bytes, and nearly all pieces are shorter.
 #include "prism/tokenizer/bpe_model.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ void BpeModel::encode(std::string_view piece, BpeScratch& scratch, std::vector<i
 
 void BpeModel::encode_short(std::string_view piece, std::vector<int32_t>& ids) const {
   int32_t tokens[kShortBytes];
-  int32_t results[kShortBytes];  // of merging token i with the one after it
-  uint32_t ranks[kShortBytes];   // of that merge
+  int32_t results[kShortBytes];  // result of merging token i with the next one
+  uint32_t ranks[kShortBytes];   // rank of that merge
   size_t count = piece.size();
   for (size_t i = 0; i < count; ++i) tokens[i] = byte_ids_[static_cast<uint8_t>(piece[i])];
   const auto look_up = [&](size_t i) {
@@ -79,8 +79,8 @@ void BpeModel::encode_short(std::string_view piece, std::vector<int32_t>& ids) c
 void BpeModel::encode_long(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const {
   PRISM_CHECK(piece.size() <= INT32_MAX, "tokenizer",
               "expected pieces of text below 2 GiB; found one of {} bytes; cut the text.", piece.size());
-  // Position i holds the token that starts at byte i, or -1 once it was swallowed by its left neighbour; ranks[i] is
-  // the rank of merging it with the next one, so that a heap entry is valid as long as it agrees with ranks.
+  // Position i holds the token that starts at byte i, or -1 once it has been merged into its left neighbour. ranks[i]
+  // is the rank of merging it with the next token. A heap entry is valid while it agrees with ranks.
   const auto size = static_cast<int32_t>(piece.size());
   scratch.ids.resize(piece.size());
   scratch.next.resize(piece.size());

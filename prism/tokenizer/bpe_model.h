@@ -12,27 +12,27 @@
 
 namespace prism {
 
-/// The pair (left, right) becomes `result`; rules that stand earlier in the list come first.
+/// Replaces the pair (left, right) by `result`. Rules earlier in the list have priority.
 struct Merge {
   int32_t left, right, result;
 };
 
-/// Working memory of encode(), kept between calls; not to be shared between threads.
+/// Working memory of encode(), reused between calls; one per thread.
 struct BpeScratch {
   std::vector<int32_t> ids, next, previous;
   std::vector<uint32_t> ranks;
   std::vector<uint64_t> heap;
 };
 
-/// Applies, again and again, the rule of lowest rank whose pair stands in the piece, leftmost first.
+/// Repeatedly applies the rule of lowest rank that matches a pair in the piece, leftmost first.
 class BpeModel {
  public:
   BpeModel() = default;
-  /// @param byte_ids  the token of every single byte.
-  /// @param merges    by rank; the later of two rules for one pair holds.
+  /// @param byte_ids  the token of each single byte.
+  /// @param merges    in order of rank; if two rules have the same pair, the later one counts.
   BpeModel(const std::array<int32_t, 256>& byte_ids, const std::vector<Merge>& merges);
 
-  /// Appends the ids of `piece`. Time: square of the length up to 64 bytes, n log n above.
+  /// Appends the ids of `piece`. Time: quadratic in the length up to 64 bytes, O(n log n) above.
   /// @throws InputError for a piece of 2 GiB or more.
   void encode(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const;
 

@@ -12,7 +12,7 @@ constexpr uint16_t kNoByte = 256;
 struct Alphabet {
   std::array<uint32_t, 256> code_points{};
   std::array<std::string, 256> characters;
-  std::array<uint16_t, kCodePoints> bytes{};  // kNoByte where a code point stands for none
+  std::array<uint16_t, kCodePoints> bytes{};  // kNoByte for code points that represent no byte
   std::array<uint8_t, 256> order{};
 
   Alphabet() {
@@ -62,7 +62,7 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelling) {
   for (size_t at = 0; at < spelling.size();) {
     uint32_t code = static_cast<uint8_t>(spelling[at++]);
     if (code >= 0x80) {
-      // The alphabet's characters take two bytes at most; a longer one gives a code point that stands for no byte.
+      // Characters of the alphabet take at most two bytes. Longer ones represent no byte.
       if (code < 0xC2 || code > 0xC5 || at == spelling.size()) return std::nullopt;
       code = (code & 0x1F) << 6 | (static_cast<uint8_t>(spelling[at++]) & 0x3F);
     }

@@ -1,9 +1,8 @@
-"""Writes unicode_classes.inc: what Hugging Face's tokenizers take for letters, numbers, white space and words.
+"""Writes unicode_classes.inc: the letters, numbers, white space and word characters of Hugging Face's tokenizers.
 
-The classes are asked of the library itself, so that prism's scanners cut text exactly as it does whatever Unicode
-version the C++ side's regular expressions know: \\p{L}, \\p{N} and \\s through its pre-tokenizers (Oniguruma), "word"
-through an added token with single_word=True.
-
+The classes are queried from the library itself, so that prism's scanners split text exactly as it does, whatever the
+Unicode version of the regular expressions on the C++ side: \\p{L}, \\p{N} and \\s through its pre-tokenizers
+(Oniguruma), "word" through an added token with single_word=True.
 Made with tokenizers 0.23.3 (Unicode 16). Run:
     python3 prism/tokenizer/make_unicode_classes.py > prism/tokenizer/unicode_classes.inc
 """
@@ -30,7 +29,7 @@ def word_characters():
     for start in range(0, len(CODE_POINTS), 65536):
         part = CODE_POINTS[start : start + 65536]
         encodings = tokenizer.encode_batch(["X" + chr(c) for c in part])
-        # The added token is cut off only where no word character follows; otherwise the whole is one unknown word.
+        # The added token is split off only if no word character follows; otherwise the whole is one unknown word.
         found.update(c for c, encoding in zip(part, encodings) if encoding.ids[0] != 0)
     return found
 

@@ -90,7 +90,7 @@ bool MergeLearner::step(int64_t min_frequency) {
     std::pop_heap(queue_.begin(), queue_.end());
     Queued top = std::move(queue_.back());
     queue_.pop_back();
-    // Joining other pairs has made this one rarer since it was queued.
+    // Merging other pairs has made this one rarer since it was queued.
     if (const int64_t count = states_[top.state].count; top.count != count) {
       top.count = count;
       queue_.push_back(std::move(top));
@@ -118,7 +118,7 @@ void MergeLearner::join_in_word(uint32_t word, int32_t left, int32_t right, int3
       tokens[kept++] = tokens[i];
       continue;
     }
-    // The neighbour before is already what it became in this pass, the one after is still what it was.
+    // The left neighbour already has its value after this pass, the right one still has its value before it.
     if (kept > 0) {
       change(pack_pair(tokens[kept - 1], left), -count, word);
       change(pack_pair(tokens[kept - 1], joined), count, word);
@@ -134,7 +134,7 @@ void MergeLearner::join_in_word(uint32_t word, int32_t left, int32_t right, int3
 }
 
 std::vector<std::pair<std::string, std::string>> MergeLearner::merges() const {
-  // Two ways to the same spelling can join one pair twice; the later place is the one that counts.
+  // If two merges produce the same token, a pair with that token can be merged twice. The later position counts.
   std::unordered_set<Pair> seen;
   std::vector<std::pair<std::string, std::string>> result;
   for (auto merge = merges_.rbegin(); merge != merges_.rend(); ++merge) {

@@ -1,4 +1,4 @@
-// The loop of BPE training: which pairs to join, from the counts of words.
+// The loop of BPE training: chooses which pairs to merge from the counts of words.
 //
 //   MergeLearner learner(words, special_tokens);
 //   while (learner.size() < vocab_size && learner.step(min_frequency)) {}
@@ -17,31 +17,32 @@
 
 namespace prism {
 
-/// Keeps every word as its list of tokens, the count of every pair, and for every pair the words it arose in.
+/// Keeps every word as a list of tokens, the count of every pair, and for every pair the words it was created in.
 class MergeLearner {
  public:
   MergeLearner(const WordCounts& words, const std::vector<std::string>& special_tokens);
 
-  /// Joins the most frequent pair. False, with nothing done, if none occurs `min_frequency` times (and at least once).
+  /// Merges the most frequent pair. Returns false and does nothing if no pair occurs at least max(min_frequency, 1)
+  /// times.
   bool step(int64_t min_frequency);
 
   /// Number of tokens so far.
   int64_t size() const { return static_cast<int64_t>(spellings_.size()); }
-  /// By id: special tokens, bytes in the order of their characters, merges in the order they were learnt.
+  /// By id: special tokens, bytes in the order of their characters, then merges in the order they were learned.
   const std::vector<std::string>& spellings() const { return spellings_; }
-  /// Spellings of the pairs joined, in order, each once.
+  /// Spellings of the merged pairs in order, without duplicates.
   std::vector<std::pair<std::string, std::string>> merges() const;
 
  private:
-  using Pair = uint64_t;  // left id << 32 | right id: compares as (left, right)
+  using Pair = uint64_t;  // left id << 32 | right id, so that pairs compare as (left, right)
 
   struct PairState {
     Pair pair;
     int64_t count = 0;
-    std::vector<uint32_t> words;  // where it arose since it was last queued; no two neighbours equal
+    std::vector<uint32_t> words;  // words it was created in since it was last queued; no two neighbours are equal
   };
   struct Queued {
-    int64_t count;  // when queued; counts only fall, so the true one is at most this
+    int64_t count;  // at the time of queueing; counts only fall, so the current one is at most this
     Pair pair;
     uint32_t state;
     std::vector<uint32_t> words;
@@ -58,9 +59,9 @@ class MergeLearner {
   std::unordered_map<std::string, int32_t> ids_;
   std::vector<std::pair<int32_t, int32_t>> merges_;
 
-  std::vector<int32_t> tokens_;  // of all words, one after the other
-  std::vector<size_t> begins_;   // of each word in tokens_
-  std::vector<size_t> lengths_;  // shrink as pairs are joined
+  std::vector<int32_t> tokens_;  // of all words, concatenated
+  std::vector<size_t> begins_;   // start of each word in tokens_
+  std::vector<size_t> lengths_;  // of each word; shrink as pairs are merged
   std::vector<int64_t> counts_;
 
   std::vector<uint32_t> slots_;  // index into states_; open addressing, a power of two, at most half full

@@ -1,4 +1,4 @@
-// Remembers the ids of pieces seen before: in running text nearly every piece is one.
+// Caches the ids of pieces seen before. In running text nearly every piece has been seen.
 //
 //   if (!cache.append(piece, readable, ids)) { ...; cache.insert(piece, found, count); }
 #pragma once
@@ -13,16 +13,16 @@
 
 namespace prism {
 
-/// Bounded; not to be shared between threads. Short pieces with few ids lie in a two-way array of cache lines, where
-/// the newer overwrite the older, the others in a map that is emptied when full.
+/// Bounded; one per thread. Short pieces with few ids are kept in a two-way associative array of cache lines, where new
+/// entries replace old ones. The others are kept in a map that is cleared when full.
 class PieceCache {
  public:
-  static constexpr size_t kMaxPieceBytes = 256;  ///< longer pieces are not worth remembering
+  static constexpr size_t kMaxPieceBytes = 256;  ///< longer pieces are not cached
 
   PieceCache();
 
-  /// Appends the ids of `piece` to `ids` if they are known.
-  /// @param readable  bytes that may be read from piece.data() on, at least piece.size().
+  /// Appends the ids of `piece` to `ids` and returns true if they are cached.
+  /// @param readable  number of readable bytes from piece.data(), at least piece.size().
   bool append(std::string_view piece, size_t readable, std::vector<int32_t>& ids) const;
   void insert(std::string_view piece, const int32_t* ids, size_t count);
 
@@ -30,7 +30,7 @@ class PieceCache {
   static constexpr size_t kSetBits = 15, kShortBytes = 15, kShortIds = 4, kMaxLong = 16384;
 
   struct Key {
-    uint64_t low = 0, high = 0;  // up to 15 bytes, zero-padded, and the length in the last byte
+    uint64_t low = 0, high = 0;  // up to 15 bytes, zero-padded; the last byte is the length
     bool operator==(const Key&) const = default;
   };
   struct Slot {
@@ -38,7 +38,7 @@ class PieceCache {
     int32_t ids[kShortIds];  // -1 past the end
   };
   struct alignas(64) Set {
-    Slot slots[2];  // the newer first
+    Slot slots[2];  // newer entry first
   };
 
   static Key short_key(std::string_view piece, size_t readable);
@@ -46,7 +46,7 @@ class PieceCache {
 
   std::unique_ptr<Set[]> sets_;
   std::unordered_map<std::string, std::vector<int32_t>> long_;
-  mutable std::string long_key_;  // spares the look-up an allocation
+  mutable std::string long_key_;  // avoids an allocation per lookup
 };
 
 }  // namespace prism

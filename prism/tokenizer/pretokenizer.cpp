@@ -21,7 +21,7 @@ SplitStep step_for_pattern(const std::string& pattern, const std::string& source
   return {Kind::regex, Regex(pattern, source)};
 }
 
-/// The text as a pattern that matches just it.
+/// A regular expression that matches exactly this text.
 std::string quote(const std::string& text) {
   std::string quoted;
   for (const char byte : text) {
@@ -60,7 +60,7 @@ SplitStep split_step(const json& split, const std::string& source) {
   return {Kind::regex, Regex(quote(literal), source)};
 }
 
-/// Appends one step; returns whether it was ByteLevel, after which none may follow.
+/// Appends one step. Returns true if it was ByteLevel, which must be the last.
 bool add_step(const json& part, const std::string& source, std::vector<SplitStep>& steps) {
   const std::string kind = kind_of(part);
   if (kind == "ByteLevel") {
@@ -151,7 +151,7 @@ size_t Pretokenizer::safe_cut(std::string_view text, size_t wanted) const {
   const bool known = steps_.size() == 1 &&
                      (steps_[0].kind == Kind::gpt2 || steps_[0].kind == Kind::llama3 || steps_[0].kind == Kind::qwen2);
   if (!known) return text.size();
-  // A run of letters ends before a space in all three patterns, and none of them looks back.
+  // In all three patterns a run of letters ends before a space, and none of them looks behind.
   const auto letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
   for (size_t at = wanted; at < text.size(); ++at) {
     if (at > 0 && text[at] == ' ' && letter(text[at - 1])) return at;
@@ -178,7 +178,7 @@ bool PieceCursor::next(std::vector<size_t>& ends) {
 }
 
 void PieceCursor::split(size_t step, size_t begin, size_t end, std::vector<size_t>& ends) {
-  // Inside a piece a step sees the piece alone: what stands around it is neither looked at nor ahead to.
+  // Inside a piece a step sees only the piece: it neither looks behind nor ahead of it.
   const std::string_view piece = text_.substr(begin, end - begin);
   for (size_t at = 0; at < piece.size();) {
     const size_t stop = piece_end(steps_[step], piece, at);
@@ -211,10 +211,10 @@ size_t PieceCursor::piece_end(const SplitStep& step, std::string_view text, size
 
 size_t PieceCursor::regex_piece_end(const Regex& regex, std::string_view text, size_t start) {
   auto match = matcher_.search(regex, text, start);
-  // An empty match at the start cuts off nothing; the one after the first character may.
+  // An empty match at the start splits off nothing; a match after the first character may.
   if (match && match->end == start) match = matcher_.search(regex, text, start + decode_character(text, start).length);
   if (!match) return text.size();
-  // Text between matches is a piece of its own, as are the matches ("Isolated").
+  // Both the matches and the text between them are pieces ("Isolated").
   return match->begin > start ? match->begin : match->end;
 }
 

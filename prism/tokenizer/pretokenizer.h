@@ -1,4 +1,4 @@
-// Cuts text into the pieces inside which BPE merges: the `pre_tokenizer` of a `tokenizer.json`.
+// Splits text into pieces, inside which BPE merges: the `pre_tokenizer` of a `tokenizer.json`.
 //
 //   const Pretokenizer pretokenizer = Pretokenizer::from_pattern("gpt2");
 //   PieceCursor cursor(pretokenizer, text);
@@ -16,47 +16,47 @@
 
 namespace prism {
 
-/// One cut of the text; the next step works inside the pieces of the one before.
+/// One split of the text. Each step splits the pieces of the step before.
 struct SplitStep {
   enum class Kind { gpt2, llama3, qwen2, digit_runs, single_digits, regex };
   Kind kind = Kind::gpt2;
   std::optional<Regex> regex;  ///< for Kind::regex
 };
 
-/// The steps; immutable, shared by threads. No step at all leaves the text in one piece.
+/// The steps; immutable, so threads can share them. Without steps the text is a single piece.
 class Pretokenizer {
  public:
   /// @param json    ByteLevel, Split (Regex or String, Isolated), Digits, or a Sequence of them that ends in ByteLevel.
-  /// @param source  what messages call the file.
-  /// @throws InputError naming the kind or option that is not supported.
+  /// @param source  name of the file in messages.
+  /// @throws InputError naming the unsupported type or option.
   static Pretokenizer from_json(const nlohmann::json& json, const std::string& source);
   /// @param pattern  "gpt2", "llama3", or a regular expression.
   /// @throws InputError if the expression does not compile.
   static Pretokenizer from_pattern(const std::string& pattern);
 
-  /// The `pre_tokenizer` member of the file that from_pattern(pattern) belongs into.
+  /// The `pre_tokenizer` member for the tokenizer.json of from_pattern(pattern).
   static std::string json_for_pattern(const std::string& pattern);
 
   const std::vector<SplitStep>& steps() const { return steps_; }
-  /// Regular expressions and other steps in words, for showing and for the fingerprint.
+  /// The regular expressions and other steps as text, for display and for the fingerprint.
   std::string describe() const;
 
-  /// A place at or after `wanted` where the text can be cut so that both halves give the pieces of the whole;
-  /// text.size() if there is none, or if the patterns are not known well enough to say.
+  /// A position at or after `wanted` where the text can be cut so that the two halves give the same pieces as the whole
+  /// text. text.size() if there is none or if it cannot be determined for these patterns.
   size_t safe_cut(std::string_view text, size_t wanted) const;
 
  private:
   std::vector<SplitStep> steps_;
 };
 
-/// Walks over the pieces of one text, a few thousand at a time.
+/// Iterates over the pieces of one text, a few thousand at a time.
 class PieceCursor {
  public:
-  /// @param text  well-formed UTF-8, alive as long as the cursor.
+  /// @param text  well-formed UTF-8; must outlive the cursor.
   PieceCursor(const Pretokenizer& pretokenizer, std::string_view text, RegexMatcher& matcher)
       : steps_(pretokenizer.steps()), text_(text), matcher_(matcher) {}
 
-  /// Replaces `ends` by the ends of the next pieces, as offsets into the text. False when the text is used up.
+  /// Replaces `ends` with the ends of the next pieces, as offsets into the text. Returns false at the end of the text.
   bool next(std::vector<size_t>& ends);
 
  private:

@@ -28,7 +28,7 @@ Regex::Regex(const std::string& pattern, std::string_view source) : pattern_(pat
   PRISM_CHECK(code_ != nullptr, "tokenizer",
               "{}: expected a regular expression; found \"{}\", in which at offset {} {}; correct it.", source, pattern,
               offset, pcre2_reason(code));
-  // Without machine code for this processor or pattern the interpreter does the work.
+  // If there is no machine code for this processor or pattern, PCRE2 interprets the pattern.
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
 }
 

@@ -1,4 +1,4 @@
-// A regular expression over UTF-8 (PCRE2 with Unicode properties, compiled to machine code where the library can).
+// A regular expression over UTF-8 (PCRE2 with Unicode properties, compiled to machine code if the library supports it).
 //
 //   const Regex words(R"(\p{L}+)", "pattern");
 //   RegexMatcher matcher;                        // one per thread
@@ -18,10 +18,10 @@ struct pcre2_real_jit_stack_8;
 
 namespace prism {
 
-/// A compiled pattern; read by any number of threads. `^` and `$` match at every line, as in Hugging Face's library.
+/// A compiled pattern; threads can share it. `^` and `$` match at every line, as in Hugging Face's library.
 class Regex {
  public:
-  /// @param source  what messages call the place the pattern came from.
+  /// @param source  name of the pattern's origin in messages.
   /// @throws InputError with PCRE2's reason and the offset of the fault.
   Regex(const std::string& pattern, std::string_view source);
 
@@ -33,7 +33,7 @@ class Regex {
   std::shared_ptr<pcre2_real_code_8> code_;
 };
 
-/// The working memory of a search; not to be shared between threads.
+/// The working memory of a search; one per thread.
 class RegexMatcher {
  public:
   struct Match {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint8_t kKind = kLetter | kNumber | kSpace;
 
-/// A text with the class table at hand.
+/// A text together with the class table.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text), classes_(character_classes()) {}
@@ -25,7 +25,7 @@ class Scanner {
     const auto lead = static_cast<uint8_t>(text_[at]);
     return at + (lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4);
   }
-  /// End of the longest run of characters of one kind from `at`, which may be empty.
+  /// End of the longest run, possibly empty, of characters of one kind from `at`.
   size_t run(size_t at, uint8_t wanted) const {
     while (at < size() && kind(at) == wanted) at = next(at);
     return at;
@@ -34,7 +34,8 @@ class Scanner {
     while (at < size() && (byte(at) == '\r' || byte(at) == '\n')) ++at;
     return at;
   }
-  /// What `\s+(?!\S)|\s+` matches from `at`, where a space stands: the last space before other text is left to it.
+  /// End of the match of `\s+(?!\S)|\s+` at `at`, which must hold a space. Before other text, the last space is not
+  /// included.
   size_t spaces(size_t at) const {
     const size_t end = run(at, kSpace);
     if (end == size()) return end;
@@ -47,7 +48,7 @@ class Scanner {
   const uint8_t* classes_;
 };
 
-/// End of 's 't 're 've 'm 'll 'd at `start`, where an apostrophe stands, or `start` if none is there.
+/// End of 's 't 're 've 'm 'll 'd at `start`, which must hold an apostrophe; `start` if there is none.
 size_t contraction_end(const Scanner& scan, size_t start, bool any_case) {
   const auto letter = [&](size_t at) {
     if (at >= scan.size()) return '\0';
@@ -57,7 +58,7 @@ size_t contraction_end(const Scanner& scan, size_t start, bool any_case) {
   const char first = letter(start + 1), second = letter(start + 2);
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return start + 2;
   if (((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l')) return start + 3;
-  // U+017F, the long s, is an s in another case.
+  // U+017F, the long s, equals s without case.
   if (any_case && first == '\xC5' && second == '\xBF') return start + 3;
   return start;
 }
@@ -95,7 +96,7 @@ size_t llama3_piece_end(std::string_view text, size_t start, size_t max_digits) 
   if (second_kind == kLetter && first != '\r' && first != '\n') return scan.run(second, kLetter);
   if (kind == 0) return scan.newlines(scan.run(second, 0));
   if (first == ' ' && second_kind == 0) return scan.newlines(scan.run(second, 0));
-  // White space up to its last line break, if it has one.
+  // White space up to and including its last line break, if any.
   const size_t end = scan.run(start, kSpace);
   for (size_t at = end; at > start; --at) {
     if (scan.byte(at - 1) == '\n' || scan.byte(at - 1) == '\r') return at;

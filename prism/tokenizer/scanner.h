@@ -1,5 +1,5 @@
-// The well-known pre-tokenizer patterns as hand-written scanners over Unicode tables; several times faster than a
-// compiled regular expression, and fuzzed against it in tests/tokenizer/pretokenizer_test.cpp.
+// Hand-written scanners for the well-known pre-tokenizer patterns, based on Unicode tables. They are several times
+// faster than a compiled regular expression and are fuzzed against it in tests/tokenizer/pretokenizer_test.cpp.
 //
 //   for (size_t at = 0, end; at < text.size(); at = end) { end = gpt2_piece_end(text, at); ... }
 #pragma once
@@ -26,7 +26,7 @@ size_t gpt2_piece_end(std::string_view text, size_t start);
 /// The same for kLlama3Pattern (max_digits 3) and kQwen2Pattern (1).
 size_t llama3_piece_end(std::string_view text, size_t start, size_t max_digits);
 
-/// End of the run of numbers, or of characters that are none, that starts at `start`; one number only if `individual`.
+/// End of the run of numbers, or of other characters, that starts at `start`. If `individual`, a single number.
 size_t digits_piece_end(std::string_view text, size_t start, bool individual);
 
 }  // namespace prism

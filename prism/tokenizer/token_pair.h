@@ -1,4 +1,4 @@
-// Two neighbouring tokens as one number: what merges are looked up by.
+// A pair of adjacent tokens packed into one number, the key for looking up merges.
 #pragma once
 
 #include <cstdint>

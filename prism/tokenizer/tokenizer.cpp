@@ -26,7 +26,7 @@ struct TextHash {
 };
 using IdByText = std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>>;
 
-/// What one call of encode() works with; kept for the next one because the cache is worth keeping.
+/// Working memory of one call of encode(), kept for later calls because of its cache.
 struct Workspace {
   PieceCache cache;
   BpeScratch bpe;
@@ -38,7 +38,7 @@ std::string in_quotes(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// FNV-1a inside a text, mixed between texts with their lengths, so that "ab","c" and "a","bc" differ.
+/// FNV-1a within a text. The lengths are mixed in between texts, so that "ab","c" and "a","bc" differ.
 class Hash {
  public:
   void add(uint64_t value) { state_ = mix64(state_ ^ value) + 0x9E3779B97F4A7C15u; }
@@ -71,7 +71,7 @@ class Tokenizer::Impl {
 
   TokenizerFile file;
   Pretokenizer pretokenizer;
-  std::vector<std::string> bytes;  // by id; empty where no token has it
+  std::vector<std::string> bytes;  // by id; empty if no token has the id
   std::vector<uint8_t> special;    // by id
   IdByText model_ids, added_ids;   // by bytes; by spelling
 
@@ -89,7 +89,7 @@ class Tokenizer::Impl {
   BpeModel model_;
   AddedTokenMatcher added_first_, added_second_;
   mutable std::mutex workspaces_mutex_;
-  mutable std::vector<std::unique_ptr<Workspace>> workspaces_;  // as many as threads ever encoded at once
+  mutable std::vector<std::unique_ptr<Workspace>> workspaces_;  // one per thread that encoded at the same time
 };
 
 void Tokenizer::Impl::read_tokens(const std::string& source) {
@@ -101,7 +101,7 @@ void Tokenizer::Impl::read_tokens(const std::string& source) {
   model_ids.reserve(file.vocab.size());
   for (const auto& entry : file.vocab) {
     const auto spelled = bytes_of_spelling(entry.spelling);
-    // A spelling outside the byte alphabet can only belong to an added token, which stands for itself.
+    // A spelling outside the byte alphabet can only be an added token, whose spelling is its bytes.
     bytes[static_cast<size_t>(entry.id)] = spelled ? *spelled : entry.spelling;
     if (spelled) model_ids.emplace(*spelled, entry.id);
   }
@@ -139,10 +139,9 @@ void Tokenizer::Impl::read_added(const std::string& source) {
         in_model == nullptr || in_model->id == token.id, "tokenizer",
         "{}: expected the added token {} to have the id it has in the vocabulary, {}; found {}; change it to that.",
         source, in_quotes(token.content), in_model->id, token.id);
-    PRISM_CHECK(
-        in_model != nullptr || taken[id] == 0, "tokenizer",
-        "{}: expected the added token {} to have an id of its own; found {}, which is that of {}; change one of them.",
-        source, in_quotes(token.content), token.id, in_quotes(bytes[id]));
+    PRISM_CHECK(in_model != nullptr || taken[id] == 0, "tokenizer",
+                "{}: expected the added token {} to have a unique id; found {}, which {} also has; change one of them.",
+                source, in_quotes(token.content), token.id, in_quotes(bytes[id]));
     PRISM_CHECK(added_ids.emplace(token.content, token.id).second, "tokenizer",
                 "{}: expected every added token once; found {} twice; remove one.", source, in_quotes(token.content));
     taken[id] = 1;
@@ -259,7 +258,7 @@ void Tokenizer::save(const std::filesystem::path& file) const {
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
   std::vector<int32_t> ids;
-  ids.reserve(text.size() / 4 + 8);  // what English takes, give or take; grows if need be
+  ids.reserve(text.size() / 4 + 8);  // roughly right for English; grows if necessary
   auto work = impl_->take_workspace();
   impl_->encode(text, special, *work, ids);
   impl_->give_back(std::move(work));
@@ -308,7 +307,7 @@ std::vector<uint8_t> Tokenizer::word_starts() const {
   std::vector<uint8_t> starts(impl_->bytes.size());
   for (size_t id = 0; id < starts.size(); ++id) {
     const std::string& token = impl_->bytes[id];
-    // Tokens may begin or end inside a character; only a whole first character can be white space.
+    // Tokens may begin or end inside a character. Only a complete first character can be white space.
     const std::string_view head = std::string_view(token).substr(0, 4);
     const size_t whole = std::min(find_invalid_utf8(head), head.size());
     const bool space = whole > 0 && (character_classes()[decode_character(head, 0).code] & kSpace) != 0;

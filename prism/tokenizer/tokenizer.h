@@ -1,9 +1,9 @@
 // Byte-level BPE tokenizers in Hugging Face's `tokenizer.json`: load, save, encode, decode, word starts.
 //
-// Supported: model BPE (`ignore_merges` too), pre-tokenizers ByteLevel, Split and Digits in sequence, the ByteLevel
-// decoder, added tokens with all their flags. Refused by name: normalizers (so Qwen's NFC), other models and decoders,
-// `add_prefix_space`, dropout, a vocabulary without all 256 bytes. Regular expressions other than those of GPT-2, Llama
-// 3 and Qwen 2 run on PCRE2 and its Unicode version.
+// Supported: model BPE (also with `ignore_merges`), pre-tokenizers ByteLevel, Split and Digits in sequence, the
+// ByteLevel decoder, added tokens with all their flags. Rejected with a message: normalizers (so Qwen's NFC), other
+// models and decoders, `add_prefix_space`, dropout, a vocabulary without all 256 bytes. The regular expressions of
+// GPT-2, Llama 3 and Qwen 2 have hand-written scanners; all others run on PCRE2 with its Unicode version.
 //
 //   const Tokenizer tokenizer = Tokenizer::load("models/gpt2");        // a folder or the file itself
 //   std::vector<int32_t> ids = tokenizer.encode("Hello world");
@@ -21,55 +21,55 @@
 
 namespace prism {
 
-/// Whether text that spells a special token (`<|endoftext|>`) becomes that token or stays text.
+/// Whether text that spells a special token (`<|endoftext|>`) is parsed as that token or kept as text.
 enum class SpecialTokens { parse, as_text };
 
 class Tokenizer {
  public:
-  /// @param path  a `tokenizer.json`, or a folder that holds one.
-  /// @throws InputError naming the part of the file that is wrong or of an unsupported kind.
+  /// @param path  a `tokenizer.json`, or a folder that contains one.
+  /// @throws InputError naming the part of the file that is wrong or unsupported.
   static Tokenizer load(const std::filesystem::path& path);
-  /// The same from the text of a `tokenizer.json`. @param source  what messages call it.
+  /// Like load(), from the text of a `tokenizer.json`. @param source  name of the text in messages.
   static Tokenizer from_json(std::string_view json, const std::string& source);
 
-  /// Writes `tokenizer.json` so that Hugging Face `tokenizers` reads it and encodes alike; atomic.
+  /// Writes `tokenizer.json` atomically. Hugging Face `tokenizers` reads it and encodes identically.
   void save(const std::filesystem::path& file) const;
 
-  /// Token ids of any byte string, as Hugging Face `tokenizers` gives them with add_special_tokens=False: nothing is
-  /// put before or after the text, whatever the file's post_processor says; its truncation and padding are not applied.
+  /// Token ids of any byte string, the same as Hugging Face `tokenizers` gives with add_special_tokens=False. Nothing
+  /// is added before or after the text, whatever the file's post_processor says; truncation and padding are not
+  /// applied.
   ///
-  /// Bytes that are not UTF-8 survive encode + decode: each byte outside a well-formed character becomes that byte's
-  /// own token, and the well-formed text on either side of it is encoded as if it stood alone.
+  /// Bytes that are not UTF-8 survive encode + decode. Each byte outside a well-formed character becomes that byte's
+  /// token, and the well-formed text on either side is encoded separately.
   ///
-  /// May be called from any number of threads at once; each keeps a cache of the pieces it met (3 MB) for the next
-  /// call.
+  /// Thread-safe. Each thread keeps a cache of pieces (3 MB) for its next call.
   /// @throws InputError if the file's own regular expression cannot be matched within PCRE2's limits.
   std::vector<int32_t> encode(std::string_view text, SpecialTokens special = SpecialTokens::parse) const;
-  /// Bytes of the ids, concatenated. @throws InputError for an id outside the vocabulary.
+  /// The concatenated bytes of the ids. @throws InputError for an id outside the vocabulary.
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
-  /// Number of ids, added tokens included: 1 + the largest id.
+  /// Number of ids including added tokens: 1 + the largest id.
   int64_t vocab_size() const;
-  /// The id whose text is exactly `content` (special and added tokens by their spelling), if any.
+  /// The id whose text is exactly `content`, if any. Special and added tokens are found by their spelling.
   std::optional<int32_t> find(std::string_view content) const;
-  /// The bytes one id stands for; a special token's are its spelling.
+  /// The bytes of one id. For a special token these are its spelling.
   std::string_view bytes(int32_t id) const;
   bool is_special(int32_t id) const;
-  /// The id that separates documents: `<|endoftext|>`, `</s>`, `<|end_of_text|>`, `<eos>`, the first that exists.
+  /// The id that separates documents: the first that exists of `<|endoftext|>`, `</s>`, `<|end_of_text|>`, `<eos>`.
   std::optional<int32_t> end_of_text() const;
 
   /// [vocab_size] 1 where a token starts a word under the `marker` rule: its bytes begin with a space or other white
-  /// space, or it is special; 0 for everything that continues a word (glued punctuation and byte fallback included).
+  /// space, or it is special. 0 for tokens that continue a word, including attached punctuation and byte fallback.
   std::vector<uint8_t> word_starts() const;
 
-  /// Equal for tokenizers that give every text the same ids: a hash over vocabulary, merges, pattern, added tokens.
+  /// Hash over vocabulary, merges, pattern and added tokens. Equal for tokenizers that give every text the same ids.
   uint64_t fingerprint() const;
-  /// The same in hexadecimal, as files and messages hold it.
+  /// fingerprint() in hexadecimal, as written in files and messages.
   std::string fingerprint_text() const;
 
   /// Number of merge rules.
   int64_t merge_count() const;
-  /// The pre-tokenizer in words: its regular expression, or its steps in turn.
+  /// Describes the pre-tokenizer: its regular expression, or its steps in order.
   std::string pattern() const;
 
   ~Tokenizer();

@@ -27,7 +27,7 @@ int32_t token_id(const json& value, const std::string& token, const std::string&
   return value.get<int32_t>();
 }
 
-/// Refuses what would change ids and is not supported.
+/// Rejects unsupported settings that would change ids.
 void check_model(const json& model, const std::string& source) {
   const json type = model.value("type", json("BPE"));
   PRISM_CHECK(
@@ -60,7 +60,7 @@ void read_vocab(const json& vocab, const std::string& source, TokenizerFile& fil
   std::sort(file.vocab.begin(), file.vocab.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   for (size_t i = 1; i < file.vocab.size(); ++i) {
     PRISM_CHECK(file.vocab[i].id != file.vocab[i - 1].id, "tokenizer",
-                "{}: expected every token to have an id of its own; found {} and {} at {}; change one of them.", source,
+                "{}: expected every token to have a unique id; found {} and {} at {}; change one of them.", source,
                 json(file.vocab[i - 1].spelling).dump(), json(file.vocab[i].spelling).dump(), file.vocab[i].id);
   }
 }
@@ -108,7 +108,7 @@ void read_added(const json& list, const std::string& source, TokenizerFile& file
   }
 }
 
-/// Whether a post-processor leaves the ids as they are: it may only trim offsets.
+/// Returns true if a post-processor leaves the ids unchanged; it may only trim offsets.
 bool adds_nothing(const json& processor) {
   if (processor.is_null()) return true;
   const json type = processor.is_object() ? processor.value("type", json()) : json();
@@ -119,7 +119,7 @@ bool adds_nothing(const json& processor) {
 
 constexpr size_t kMostShown = 80;
 
-/// Refuses what changes the ids of a whole text after it was encoded.
+/// Rejects settings that change the ids of a text after encoding.
 void check_after(const json& root, const std::string& source) {
   for (const char* name : {"truncation", "padding"})
     PRISM_CHECK(root.value(name, json()).is_null(), "tokenizer",
@@ -159,7 +159,7 @@ std::string added_text(const AddedToken& token) {
       json(token.content).dump(), token.single_word, token.lstrip, token.rstrip, token.normalized, token.special);
 }
 
-/// The texts of all rows, one a line.
+/// The texts of all rows, one per line.
 template <class Rows, class Text>
 std::string join_rows(const Rows& rows, const char* indent, Text text) {
   std::string joined;
@@ -174,7 +174,7 @@ std::string join_rows(const Rows& rows, const char* indent, Text text) {
 }  // namespace
 
 TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& source) {
-  // Not Json: its objects are lists, in which the vocabulary's members would be sought one by one.
+  // Not Json: its objects are lists, so each lookup in the vocabulary would take linear time.
   auto root = parse_json<json>(text, source);
   PRISM_CHECK(root.is_object(), "tokenizer", "{}: expected an object; found {}; name a tokenizer.json.", source,
               root.type_name());
@@ -201,7 +201,7 @@ TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& sou
 }
 
 std::string write_tokenizer_file(const TokenizerFile& file) {
-  // The order of members is the one Hugging Face writes; it serves people who look into the file.
+  // The order of members is that of Hugging Face, for people who read the file.
   const auto rest = [&](const char* name, const char* otherwise) {
     const auto value = file.rest.find(name);
     return fmt::format("  \"{}\": {},\n", name, value == file.rest.end() ? otherwise : value->dump());

@@ -32,7 +32,7 @@ void check(const BpeTrainOptions& options, int threads) {
   for (const auto& token : options.special_tokens) {
     PRISM_CHECK(!token.empty() && find_invalid_utf8(token) == std::string::npos, "train_bpe",
                 "expected special tokens to be text; found {}; write text.",
-                token.empty() ? "an empty one" : "one that is no UTF-8");
+                token.empty() ? "an empty one" : "one that is not UTF-8");
     PRISM_CHECK(seen.insert(token).second, "train_bpe",
                 "expected every special token once; found {} twice; leave one out.", token);
   }

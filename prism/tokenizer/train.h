@@ -29,31 +29,30 @@ struct BpeTrainOptions {
   }
 };
 
-/// Replaces the text by the next document, or part of one that was cut before a space between two letters or more;
-/// false at the end.
+/// Replaces the text with the next document, or with part of one that was cut before the space or spaces between two
+/// letters. Returns false at the end.
 using TextSupply = std::function<bool(std::string&)>;
 
 struct TrainProgress {
   enum class Phase { read, merge };
   Phase phase = Phase::read;
-  int64_t done = 0;   ///< bytes read; tokens there are
-  int64_t total = 0;  ///< 0 when unknown (bytes); vocab_size
+  int64_t done = 0;   ///< bytes read; or tokens in the vocabulary so far
+  int64_t total = 0;  ///< of bytes: 0 if unknown; of tokens: vocab_size
 };
 
-/// Starts from single bytes and joins, again and again, the pair that occurs most often, until the vocabulary is full
-/// or no pair occurs min_frequency times (the result is then smaller than asked for).
+/// Starts from single bytes and repeatedly merges the most frequent pair, until the vocabulary is full or no pair
+/// occurs min_frequency times. In the latter case the vocabulary is smaller than vocab_size.
 ///
-/// Among pairs that are equally frequent the one with the smaller ids (left, then right) is taken, so the result
-/// depends on the text alone: not on the number of threads, nor on how `source` orders or groups its documents. It is
-/// the one of Hugging Face's BpeTrainer with initial_alphabet=ByteLevel.alphabet() on the same documents.
+/// Among equally frequent pairs, the one with the smaller ids (left, then right) is merged first. The result therefore
+/// depends only on the text, not on the number of threads or on how `source` orders or groups its documents. It equals
+/// that of Hugging Face's BpeTrainer with initial_alphabet=ByteLevel.alphabet() on the same documents.
 ///
-/// Memory: proportional to the number of different pieces (words) in the text, plus a few texts of `source`.
+/// Memory: proportional to the number of distinct pieces (words) in the text, plus a few texts of `source`.
 ///
-/// @param threads   count words; the merges are one thread's work.
-/// @param progress  called now and then by the calling thread; may be empty.
+/// @param threads   number of threads that count words; merging uses one thread.
+/// @param progress  called occasionally by the calling thread; may be empty.
 /// @throws InputError for no text, a vocabulary smaller than 256 + special tokens, special tokens that are empty,
-/// doubled
-///         or not UTF-8, a pattern that does not compile; whatever `source` throws.
+///         duplicate or not UTF-8, or a pattern that does not compile; whatever `source` throws.
 Tokenizer train_bpe(const TextSupply& source, const BpeTrainOptions& options, int threads,
                     const std::function<void(const TrainProgress&)>& progress = {});
 

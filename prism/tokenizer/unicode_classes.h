@@ -1,4 +1,4 @@
-// What kind of character a code point is, for the pre-tokenizer's scanners.
+// The character class of each code point, for the pre-tokenizer's scanners.
 //
 //   const uint8_t* classes = character_classes();
 //   if (classes[decode_character(text, at).code] & kLetter) ...
@@ -10,10 +10,10 @@
 
 namespace prism {
 
-/// One bit each: letters are category L, numbers N, spaces White_Space, word characters what \w means to added tokens.
+/// Bit flags. Letters: category L. Numbers: category N. Spaces: White_Space. Word characters: \w for added tokens.
 enum CharacterClass : uint8_t { kLetter = 1, kNumber = 2, kSpace = 4, kWordCharacter = 8 };
 
-/// [0x110000] the bits of every code point, in the Unicode version of Hugging Face's tokenizers (see
+/// [0x110000] the flags of every code point, in the Unicode version of Hugging Face's tokenizers (see
 /// make_unicode_classes.py).
 const uint8_t* character_classes();
 
@@ -32,7 +32,7 @@ inline Character decode_character(std::string_view text, size_t at) {
   return {(lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), 4};
 }
 
-/// Where the character that ends at text[end - 1] starts; `end` at least 1.
+/// Start of the character that ends at text[end - 1]; `end` must be at least 1.
 inline size_t previous_character(std::string_view text, size_t end) {
   do --end;
   while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80);

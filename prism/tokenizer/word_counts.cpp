@@ -17,18 +17,18 @@ namespace {
 
 constexpr size_t kTaskBytes = size_t{1} << 20;
 
-/// A part of a text that is kept alive by all of its parts.
+/// A part of a text. The text lives as long as any of its parts.
 struct Task {
   std::shared_ptr<const std::string> owner;
   std::string_view text;
 };
 
-/// Tasks in the order they came, at most `capacity` waiting.
+/// Tasks in order of arrival; at most `capacity` wait.
 class TaskQueue {
  public:
   explicit TaskQueue(size_t capacity) : capacity_(capacity) {}
 
-  /// Waits for room. False once the queue was closed.
+  /// Waits for room. Returns false once the queue is closed.
   bool push(Task task) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return tasks_.size() < capacity_ || closed_; });
@@ -37,7 +37,7 @@ class TaskQueue {
     changed_.notify_all();
     return true;
   }
-  /// Waits for a task. False when the queue is closed and empty.
+  /// Waits for a task. Returns false when the queue is closed and empty.
   bool pop(Task& task) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !tasks_.empty() || closed_; });
@@ -61,13 +61,13 @@ class TaskQueue {
   bool closed_ = false;
 };
 
-/// Counts into a map of its own until the queue is closed.
+/// Counts into its own map until the queue is closed.
 class Worker {
  public:
   Worker(TaskQueue& queue, const Pretokenizer& pretokenizer)
       : pretokenizer_(pretokenizer), thread_([this, &queue] { run(queue); }) {}
 
-  /// The counts, once the queue was closed. @throws what the work threw.
+  /// The counts, after the queue was closed. @throws what the worker threw.
   const WordCounts& finish() {
     if (thread_.joinable()) thread_.join();
     if (failure_) std::rethrow_exception(failure_);
@@ -105,10 +105,10 @@ class Worker {
   std::vector<size_t> ends_;
   WordCounts counts_;
   std::exception_ptr failure_;
-  std::jthread thread_;  // last: it uses all of the above
+  std::jthread thread_;  // last, since it uses all members above
 };
 
-/// Closes the queue however the scope is left, so that no worker waits for ever.
+/// Closes the queue on every exit from a scope, so that no worker waits forever.
 struct Closing {
   TaskQueue& queue;
   ~Closing() { queue.close(); }
@@ -127,7 +127,7 @@ void WordCounts::add(std::string_view word, int64_t count) {
     }
   }
   PRISM_CHECK(entries_.size() < kEmpty, "train_bpe",
-              "expected fewer than {} different words; found more; train on less text.", kEmpty);
+              "expected fewer than {} distinct words; found more; train on less text.", kEmpty);
   slots_[slot] = static_cast<uint32_t>(entries_.size());
   entries_.push_back({hash, bytes_.size(), word.size(), count});
   bytes_ += word;

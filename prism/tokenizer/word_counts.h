@@ -1,5 +1,5 @@
-// How often each piece of a text stream occurs, counted by several threads in memory that grows with the number of
-// different pieces, not with the length of the stream.
+// Counts the pieces of a stream of texts in several threads. Memory grows with the number of distinct pieces, not with
+// the length of the stream.
 //
 //   WordCounts words = count_words(source, pretokenizer, threads, {});
 //   for (size_t i = 0; i < words.size(); ++i) use(words.word(i), words.count(i));
@@ -17,7 +17,7 @@
 
 namespace prism {
 
-/// A hash map from bytes to a count, the bytes side by side in one buffer.
+/// A hash map from byte strings to counts. All keys are stored in one buffer.
 class WordCounts {
  public:
   WordCounts() : slots_(1024, kEmpty) {}
@@ -43,10 +43,10 @@ class WordCounts {
   std::string bytes_;
 };
 
-/// Counts the pieces of every text that `source` yields. Bytes that are not UTF-8 are left out: they are tokens of
-/// their own, so nothing can be learnt from them.
-/// @param threads  workers; `source` and `progress` are called by the calling thread alone.
-/// @param progress  told the bytes read so far; may be empty.
+/// Counts the pieces of every text that `source` yields. Bytes that are not UTF-8 are ignored: they become single-byte
+/// tokens, so there is nothing to learn from them.
+/// @param threads   number of workers; only the calling thread calls `source` and `progress`.
+/// @param progress  receives the number of bytes read so far; may be empty.
 /// @throws whatever `source` throws.
 WordCounts count_words(const TextSupply& source, const Pretokenizer& pretokenizer, int threads,
                        const std::function<void(int64_t)>& progress);

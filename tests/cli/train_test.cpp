@@ -225,7 +225,8 @@ TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain"}), 2, {"plain", "found a file"});
   fs::create_symlink("nowhere", Workshop::folder() / "dangling");
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "dangling/run"}), 2, {"a link to nothing"});
-  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", std::string(300, 'n')}), 2, {"no name can be so"});
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", std::string(300, 'n')}), 2,
+                  {"a name that the system does not accept"});
   expect_sentence(run({"train", "--out", trained(), "--resume", "--train.tokens", "9k"}), 2, {"keeps its recipe"});
 
   const auto& shop = Workshop::folder();

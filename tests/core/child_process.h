@@ -1,5 +1,4 @@
-// A piece of a test in a process of its own: what must survive a kill, or runs under limits that the test itself must
-// not have.
+// Runs a part of a test in a child process, for work that is killed or that needs limits the test itself must not have.
 //
 //   ChildProcess child([&](const std::function<void()>& ready) { lock(); ready(); ::pause(); });
 //   child.wait_until_ready();  ...  child.kill();
@@ -16,7 +15,7 @@
 
 namespace prism {
 
-/// Runs `body` in a forked process; its exit status is 0 when body returns, 99 when it throws.
+/// Runs `body` in a forked process. The exit status is 0 if body returns, 99 if it throws.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<void(const std::function<void()>& ready)>& body) {
@@ -36,7 +35,7 @@ class ChildProcess {
       std::fprintf(stderr, "child: %s\n", error.what());
       status = 99;
     }
-    // No destructors: the test framework's belong to the parent.
+    // Skips destructors: those of the test framework belong to the parent.
     ::_exit(status);
   }
   ~ChildProcess() {
@@ -46,20 +45,20 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// False if the child ended without calling ready().
+  /// Returns false if the child ended without calling ready().
   bool wait_until_ready() {
     char byte = 0;
     return ::read(pipe_[0], &byte, 1) == 1;
   }
 
-  /// Sends SIGKILL and waits for the end.
+  /// Sends SIGKILL and waits until the child has ended.
   void kill() {
     if (id_ <= 0) return;
     ::kill(id_, SIGKILL);
     wait();
   }
 
-  /// The exit status, or minus the signal that ended it.
+  /// Returns the exit status, or minus the number of the signal that ended the child.
   int wait() {
     int status = 0;
     ::waitpid(id_, &status, 0);

@@ -100,7 +100,7 @@ TEST(Fields, AreSetByPathWithRangesAndSuffixes) {
   set_field(a, "layers[2].base", ".5");
   EXPECT_EQ(a.layers[2].base, 0.5);
   set_field(a, "layers[2].base", "500k");
-  set_field(a, "one.heads", "2.01M");  // in binary 2009999.9999999998
+  set_field(a, "one.heads", "2.01M");  // 2.01e6 in binary is 2009999.9999999998
   EXPECT_EQ(a.one.heads, 2010000);
   set_field(a, "one.heads", "1.005k");
   EXPECT_EQ(a.one.heads, 1005);

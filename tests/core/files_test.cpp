@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Every byte value, longer than one read of the system.
+/// Cycles through all byte values; longer than one read() returns.
 std::string all_bytes(size_t size) {
   std::string bytes(size, '\0');
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>((i * 7 + i / 256) & 0xFF);
@@ -40,7 +40,7 @@ TEST(Files, GiveBackTheBytesWritten) {
 }
 
 TEST(Files, WithoutASizeAreReadToTheirEnd) {
-  // /proc says 0 bytes.
+  // /proc reports a size of 0 bytes.
   EXPECT_NE(read_file("/proc/self/status").find("Name:"), std::string::npos);
 }
 
@@ -93,7 +93,7 @@ TEST(Files, InAFolderThatIsNotWritableFailAndNameIt) {
   fs::permissions(folder.path(), fs::perms(0555));
   ChildProcess child([&](const auto&) {
     constexpr uid_t kNobody = 65534;
-    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(1);  // root may write everywhere
+    if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(1);  // root may write anywhere
     const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "a", "x"); });
     const std::string expected = "expected to write " + (folder.path() / "a").string() +
                                  "; found: Permission denied; choose another place or change its permissions.";
@@ -197,7 +197,7 @@ TEST(AtomicFile, KeepsTheOldFileWhenItsWriterIsKilled) {
 TEST(AtomicFile, OnAFullDiskFailsAndKeepsTheOldFile) {
   const TemporaryFolder folder;
   write_file(folder.path() / "a", "old");
-  // A limit on the size of files fails as a full disk does, once its signal is ignored.
+  // With SIGXFSZ ignored, a limit on file sizes fails like a full disk.
   ChildProcess child([&](const auto&) {
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{100000, 100000};
@@ -209,7 +209,7 @@ TEST(AtomicFile, OnAFullDiskFailsAndKeepsTheOldFile) {
       file.write_at(99998, "body", 4);
     });
     if (patched.find("free some space") == std::string::npos) ::_exit(3);
-    // What still fits is written.
+    // A smaller file can still be written.
     write_file(folder.path() / "b", all_bytes(100000));
   });
   EXPECT_EQ(child.wait(), 0);
@@ -244,9 +244,10 @@ TEST(FolderLock, NamesTheProcessThatHoldsIt) {
   });
   ASSERT_TRUE(holder.wait_until_ready());
   const std::string message = message_of<FailedError>([&] { FolderLock(folder.path(), "train"); });
-  EXPECT_EQ(message, "[train] expected " + folder.path().string() + " to be free; found that process " +
-                         std::to_string(holder.id()) + " works in it; wait for it, stop it, or choose another folder.");
-  // The loser must not have changed what the next one reads.
+  EXPECT_EQ(message, "[train] expected " + folder.path().string() + " to be free; found process " +
+                         std::to_string(holder.id()) +
+                         " working in it; wait for it, stop it, or choose another folder.");
+  // The process that was refused must not have changed the lock file.
   EXPECT_EQ(read_file(folder.path() / ".lock"), std::to_string(holder.id()));
 }
 

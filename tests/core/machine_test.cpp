@@ -92,14 +92,14 @@ TEST(SetUpProcess, KeepsTheUsersChoiceOfBits) {
 TEST(PeakMemory, GrowsWithWhatIsTouched) {
   const int64_t before = peak_memory_bytes();
   constexpr size_t kBytes = size_t{64} << 20;
-  // In a vector of its own, every page of it written.
+  // Writes every page, so that all of it is resident.
   const std::vector<char> block(static_cast<size_t>(before) + kBytes, 1);
   EXPECT_GE(peak_memory_bytes(), before + static_cast<int64_t>(kBytes));
   EXPECT_EQ(block.back(), 1);
 }
 
 TEST(CoreWait, IsTheShareOfTimeInWhichThreadsThatShareACoreWaitForIt) {
-  // In a process of its own: the affinity would stay.
+  // Runs in a child process, since the affinity would persist.
   ChildProcess child([](const auto&) {
     cpu_set_t all, one;
     CPU_ZERO(&all);
@@ -120,7 +120,7 @@ TEST(CoreWait, IsTheShareOfTimeInWhichThreadsThatShareACoreWaitForIt) {
     const auto share = wait.share();
     done = true;
     for (auto& thread : threads) thread.join();
-    if (!share) ::_exit(2);  // Linux does not say
+    if (!share) ::_exit(2);  // Linux does not report the times
     ::_exit(*share > 0.5 && *share < 1 && *share > CoreWait::kBusy ? 0 : 1);
   });
   const int status = child.wait();

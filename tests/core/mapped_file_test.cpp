@@ -65,7 +65,8 @@ TEST(MappedFile, NamesAMissingFileAndAFolder) {
   EXPECT_NE(message_of<InputError>([&] { MappedFile{folder.path()}; }).find("a folder"), std::string::npos);
 }
 
-/// The exit status of a child in which `work` runs; 128 + signal where one ended it. Its error stream goes to `log`.
+/// Runs `work` in a child process and returns its exit status, or 128 + signal if a signal ended it. Its standard error
+/// goes to `log`.
 template <class Work>
 int status_of(const fs::path& log, Work work) {
   const pid_t child = ::fork();
@@ -115,7 +116,7 @@ TEST(MappedFile, ThatIsGoneExplainsNoOtherBusError) {
   const int status = status_of(log, [&] {
     { const MappedFile file(path); }
     std::raise(SIGBUS);
-    std::raise(SIGBUS);  // the first restores the system's own answer
+    std::raise(SIGBUS);  // the first one restores the default action
   });
   EXPECT_EQ(status, 128 + SIGBUS);
   EXPECT_EQ(read_file(log), "");

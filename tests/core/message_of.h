@@ -1,4 +1,4 @@
-// What a call says when it fails, for tests of refusals.
+// The messages of failing calls, for tests of errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 namespace prism {
 
-/// The sentence of the `Failure` that `call` throws; empty without one.
+/// The message of the `Failure` that `call` throws; empty if it throws none.
 template <class Failure = InputError>
 std::string message_of(auto&& call) {
   try {
@@ -20,7 +20,7 @@ std::string message_of(auto&& call) {
   return "";
 }
 
-/// Whether a refusal says what helps: "[operation] expected ...; found ...; way out.".
+/// Returns true for a message with a way out: "[operation] expected ...; found ...; way out.".
 inline bool has_way_out(const std::string& sentence) {
   const size_t first = sentence.find(';');
   return first != std::string::npos && sentence.find(';', first + 1) != std::string::npos;
@@ -34,7 +34,7 @@ inline bool has_way_out(const std::string& sentence) {
     EXPECT_NE(found.find(words), std::string::npos) << "expected " << words << " in \"" << found << "\""; \
   } while (false)
 
-/// `call` throws an InputError whose sentence holds `words` and says what helps.
+/// Expects `call` to throw an InputError whose message contains `words` and ends in a way out.
 #define EXPECT_REFUSED(call, words)                                                            \
   do {                                                                                         \
     const std::string refusal_sentence = ::prism::message_of([&] { call; });                   \

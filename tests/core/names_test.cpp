@@ -16,7 +16,7 @@ TEST(Names, FindsTheNearestByEditDistance) {
 TEST(Names, NamesNothingThatIsNoMisspelling) {
   EXPECT_EQ(nearest_name("learning_rate", {"heads", "rotary"}), "");
   EXPECT_EQ(nearest_name("x", {}), "");
-  // Two edits are always allowed, three only from nine letters on.
+  // Two edits are always allowed, three only for names of nine letters or more.
   EXPECT_EQ(nearest_name("abcd", {"abxy"}), "abxy");
   EXPECT_EQ(nearest_name("abcd", {"axyz"}), "");
   EXPECT_EQ(nearest_name("abcdefghi", {"xyzdefghi"}), "xyzdefghi");

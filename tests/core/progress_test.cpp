@@ -56,7 +56,7 @@ TEST(ShortDuration, ChangesUnitsAtTheMinuteAndTheHour) {
 }
 
 TEST(Progress, AwayFromATerminalPrintsNotesAndTheLastLineOnly) {
-  // The first plain line comes after ten seconds, so a short job prints none.
+  // The first plain line appears after ten seconds, so a short job prints none.
   testing::internal::CaptureStderr();
   {
     Progress progress("tokenize", 1000, "B");

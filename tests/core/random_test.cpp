@@ -50,7 +50,7 @@ TEST(Random, UniformFillsTheUnitIntervalEvenly) {
   double chi_square = 0;
   const double expected = static_cast<double>(kDraws) / kBins;
   for (const int count : counts) chi_square += (count - expected) * (count - expected) / expected;
-  // 63 degrees of freedom: mean 63, standard deviation 11.2; five of them either way.
+  // 63 degrees of freedom: mean 63, standard deviation 11.2. The bounds are five deviations either way.
   EXPECT_GT(chi_square, 63 - 56);
   EXPECT_LT(chi_square, 63 + 56);
 }
@@ -71,13 +71,13 @@ TEST(Random, BelowStaysBelowAndReachesEveryValueEqually) {
 }
 
 TEST(Random, BelowAHugeBoundHasNoModuloBias) {
-  // 3 * 2^62: a plain remainder would give the lowest third half of all draws.
+  // 3 * 2^62: with a plain remainder, half of all draws would fall into the lowest third.
   constexpr uint64_t kThird = uint64_t{1} << 62;
   Random random(7);
   int low = 0;
   constexpr int kDraws = 30000;
   for (int i = 0; i < kDraws; ++i) low += random.below(3 * kThird) < kThird ? 1 : 0;
-  // Binomial with p = 1/3: standard deviation 82; half of all would be 5000 away.
+  // Binomial with p = 1/3: standard deviation 82. A share of one half would be 5000 off.
   EXPECT_NEAR(low, kDraws / 3.0, 5 * 82);
 }
 
@@ -90,7 +90,7 @@ TEST(Random, StreamsAndSeedsShareNoDraws) {
       for (int i = 0; i < 50; ++i, ++count) draws.insert(random.next());
     }
   }
-  // Of 20,000 random 64-bit numbers two are equal with a chance of 1e-11; streams that overlap share many.
+  // Two of 20,000 random 64-bit numbers are equal with probability 1e-11. Overlapping streams share many numbers.
   EXPECT_EQ(draws.size(), count);
 }
 
@@ -103,7 +103,7 @@ TEST(Random, NeighbouringStreamsAreUncorrelated) {
     ab += x * (b.uniform() - 0.5);
     ac += x * (c.uniform() - 0.5);
   }
-  // A product of two has variance 1/144, so the sum has standard deviation sqrt(20000) / 12 = 11.8.
+  // A product of two uniform numbers has variance 1/144, so the sum has standard deviation sqrt(20000) / 12 = 11.8.
   EXPECT_LT(std::abs(ab), 5 * 11.8);
   EXPECT_LT(std::abs(ac), 5 * 11.8);
 }

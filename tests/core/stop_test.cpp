@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-// Each in a process of its own: the flag stays once it is set.
+// Each test runs in a child process, since the flag is never cleared.
 
 TEST(Stop, RemembersTheSignalAndGoesOn) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {

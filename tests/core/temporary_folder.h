@@ -1,4 +1,4 @@
-// An empty folder of a test's own, removed with all that is in it.
+// An empty folder for one test, removed with its contents at the end.
 //
 //   const TemporaryFolder folder;  write_file(folder.path() / "a.txt", "a");
 #pragma once

@@ -10,7 +10,8 @@
 namespace prism {
 namespace {
 
-/// UTF-8 of a code point, by the table of RFC 3629; surrogates and numbers beyond 0x10FFFF as a careless writer would.
+/// UTF-8 of a code point by the table of RFC 3629. Also encodes surrogates and numbers above 0x10FFFF, which are
+/// invalid.
 std::string encode(uint32_t code) {
   const auto tail = [&](int shift) { return static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
   if (code < 0x80) return {static_cast<char>(code)};
@@ -19,7 +20,7 @@ std::string encode(uint32_t code) {
   return {static_cast<char>(0xF0 | (code >> 18)), tail(12), tail(6), tail(0)};
 }
 
-/// Length of the character at the start of `text` by decoding it and encoding the number again; 0 if that differs.
+/// Length of the character at the start of `text`: decodes it, encodes the result, and returns 0 if that differs.
 size_t decoded_length(std::string_view text) {
   for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
     const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(text[i])); };
@@ -70,7 +71,7 @@ TEST(Utf8, AgreesWithADecoderOnAllShortByteStrings) {
 }
 
 TEST(Utf8, AgreesWithADecoderWhereTheRangesOfBytesEnd) {
-  // Every byte at which a rule of RFC 3629 begins or ends, in all combinations of four.
+  // Every byte at which a range of RFC 3629 begins or ends, in all combinations of four.
   const std::vector<int> edges = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF,
                                   0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF};
   for (const int a : edges) {
@@ -92,7 +93,7 @@ TEST(Utf8, AgreesWithADecoderOnRandomBytes) {
   for (int round = 0; round < 20000; ++round) {
     std::string text;
     for (uint64_t i = random.below(12); i > 0; --i) {
-      // Half whole characters, half arbitrary bytes.
+      // Half complete characters, half arbitrary bytes.
       text += random.below(2) == 0 ? encode(static_cast<uint32_t>(random.below(0xD800)))
                                    : std::string(1, static_cast<char>(random.below(256)));
     }
@@ -102,7 +103,7 @@ TEST(Utf8, AgreesWithADecoderOnRandomBytes) {
 }
 
 TEST(Utf8, IsCutOnlyBetweenCharacters) {
-  // Latin, Greek, Hebrew, Devanagari, Han, an emoji with a modifier, a last code point.
+  // Latin, Greek, Hebrew, Devanagari, Han, an emoji with a modifier, the last code point.
   const std::vector<uint32_t> codes = {'a', 0xE9, 0x3B1, 0x5D0, 0x915, 0x6F22, 0x1F44D, 0x1F3FD, 0x10FFFF, 'z'};
   std::string text;
   std::vector<size_t> ends = {0};
@@ -118,7 +119,7 @@ TEST(Utf8, IsCutOnlyBetweenCharacters) {
 }
 
 TEST(Utf8, HoldsNothingBackThatCanNeverBecomeACharacter) {
-  // More bytes would not mend these, so a stream that waited for them would wait for ever.
+  // No further bytes can make these valid, so a stream that waited for more would wait forever.
   for (const std::string_view text :
        {"a\xFF", "a\x80", "a\xC0", "a\xE0\x80", "a\xED\xA0", "a\xF4\x90", "a\xF5", "\x80\x80\x80\x80"})
     EXPECT_EQ(complete_utf8_prefix(text), text.size()) << hex(text);

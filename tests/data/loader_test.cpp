@@ -20,7 +20,7 @@ constexpr int32_t kEndOfText = 0;
 
 class Loader : public testing::Test {
  protected:
-  /// Shards of these sizes; token i of the sequence is i + 1, so that windows tell where they are from.
+  /// Writes shards of these sizes. Token i of the sequence is i + 1, so that windows show where they come from.
   TokenDataset number(const std::vector<int64_t>& sizes, int64_t vocab_size = 100000) {
     int32_t next = 1;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -102,7 +102,7 @@ TEST_F(Loader, OrdersWindowsBySeedAndEpoch) {
   EXPECT_EQ(order(1, 0), order(1, 0));
   EXPECT_NE(order(1, 0), order(2, 0));
   EXPECT_NE(order(1, 0), order(1, 1));
-  // A shuffled order keeps about one window in place and follows one by its neighbour about once.
+  // In a random order, about one window stays in place and about one is followed by its neighbour.
   const std::vector<int64_t> first = order(1, 0);
   int fixed = 0, followed = 0;
   for (size_t i = 0; i < first.size(); ++i) fixed += first[i] == static_cast<int64_t>(i) + 1;
@@ -157,7 +157,7 @@ TEST_F(Loader, StartsWindowsAsFarApartAsAskedFor) {
   EXPECT_EQ(some.next().rows, 0);
   WindowLoader shuffled(data, {.context = 3, .rows = 2, .seed = 4, .stride = 1}, -1);
   auto epoch = starts(shuffled, 13);
-  epoch.resize(13);  // the last batch reaches into the next epoch
+  epoch.resize(13);  // the last batch extends into the next epoch
   EXPECT_FALSE(std::is_sorted(epoch.begin(), epoch.end()));
   std::sort(epoch.begin(), epoch.end());
   for (int64_t i = 0; i < 13; ++i) EXPECT_EQ(epoch[static_cast<size_t>(i)], i + 1);
@@ -263,7 +263,7 @@ TEST_F(Loader, KnowsOtherTokensOfTheSameNumberByTheirFingerprint) {
   EXPECT_NE(TokenDataset(folder_.path(), "train").fingerprint(), 0u) << "a single token";
 }
 
-/// Parts of a mixture; a token says which part it is of (its thousands) and from which window (the rest).
+/// The parts of a mixture. A token's thousands say its part, the rest its window.
 class Mixture : public testing::Test {
  protected:
   static constexpr int64_t kPart = 1000;
@@ -297,7 +297,7 @@ TEST_F(Mixture, HoldsEachPartAsOftenAsItsWeightSays) {
   for (int cycle = 0; cycle < 3; ++cycle) {
     std::map<int64_t, int64_t> of_part;
     for (const int64_t token : starts(windows, WindowLoader::kCycle / 3 * 3)) ++of_part[token / kPart];
-    starts(windows, 3);  // three divides no power of two
+    starts(windows, 3);  // three does not divide a power of two
     EXPECT_NEAR(static_cast<double>(of_part[0]), WindowLoader::kCycle * 3 / 8.0, 4);
     EXPECT_NEAR(static_cast<double>(of_part[1]), WindowLoader::kCycle * 1 / 8.0, 4);
     EXPECT_NEAR(static_cast<double>(of_part[2]), WindowLoader::kCycle * 4 / 8.0, 4);
@@ -348,7 +348,7 @@ TEST_F(Mixture, OfOnePartIsThatPart) {
 }
 
 TEST_F(Mixture, RefusesWeightsThatMakeNone) {
-  EXPECT_REFUSED(loader({}), "a mixture of none");
+  EXPECT_REFUSED(loader({}), "an empty mixture");
   EXPECT_REFUSED(loader({1, 0}), "positive weights");
   EXPECT_REFUSED(loader({1, -1}), "positive weights");
   EXPECT_REFUSED(loader({1, std::nan("")}), "positive weights");

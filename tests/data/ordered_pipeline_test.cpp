@@ -23,7 +23,7 @@ TEST(OrderedPipeline, HandsItemsOverInTheirOrderWhateverTheThreads) {
     OrderedPipeline<int> pipeline(
         count_to(500),
         [](int& item) {
-          // Later items are often done first.
+          // Later items often finish first.
           std::this_thread::sleep_for(std::chrono::microseconds(item % 5 == 0 ? 200 : 0));
           item *= 2;
         },
@@ -45,7 +45,7 @@ TEST(OrderedPipeline, ReadsNoFurtherAheadThanItMay) {
   OrderedPipeline<int> pipeline(
       count_to(1000, &read), [](int&) {}, 2);
   ASSERT_EQ(pipeline.next(), 0);
-  // Four items a thread, and room for one more since the first was handed over.
+  // Four items per thread, and room for one more since the first was returned.
   const int most = 2 * 4 + 1;
   for (int patience = 0; patience < 500 && read < most; ++patience)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -38,7 +38,7 @@ std::string pack(const std::string& text, const std::string& ending) {
 
 const std::vector<std::string> kEndings = {".gz", ".xz", ".zst"};
 
-/// Words of 1 to 9 letters with a little punctuation, in lines.
+/// Lines of words of 1 to 9 letters with a little punctuation.
 std::string prose(size_t bytes, uint64_t seed = 1) {
   Random random(seed);
   std::string text;
@@ -56,12 +56,12 @@ class Texts : public testing::Test {
  protected:
   std::string put(const std::string& name, const std::string& bytes) {
     fs::create_directories((folder_.path() / name).parent_path());
-    fs::remove(folder_.path() / name);  // writing over a file waits for the disk on ext4
+    fs::remove(folder_.path() / name);  // overwriting a file waits for the disk on ext4
     std::ofstream(folder_.path() / name, std::ios::binary) << bytes;
     return (folder_.path() / name).string();
   }
 
-  /// Whole documents, pieces put together again.
+  /// Complete documents, with pieces concatenated.
   static std::vector<std::string> read(const std::vector<std::string>& inputs, TextOptions options = {}) {
     TextSource source(inputs, std::move(options));
     std::vector<std::string> documents;
@@ -154,12 +154,12 @@ TEST_F(Texts, NeverCrashOnMutatedPackedBytes) {
       if (random.below(3) == 0) mutated.resize(random.below(mutated.size()));
       refused += !refusal({put("a.txt", mutated)}).empty();
     }
-    EXPECT_GT(refused, 30) << ending;  // a truncation in three; frames without a checksum let other faults pass
+    EXPECT_GT(refused, 30) << ending;  // every third fault is a truncation; frames without a checksum miss other faults
   }
 }
 
 TEST_F(Texts, FollowZstdFramesOfEveryKind) {
-  // Made by hand after RFC 8878: skippable, then raw and repeated-byte blocks with and without a checksum.
+  // Written by hand according to RFC 8878: skippable, then raw and repeated-byte blocks with and without a checksum.
   using namespace std::string_literals;
   const std::string skippable = "\x50\x2A\x4D\x18\x03\x00\x00\x00xyz"s;
   const std::string magic = "\x28\xB5\x2F\xFD"s;
@@ -300,7 +300,7 @@ TEST_F(Texts, FindASeparatorWhereverItLies) {
 }
 
 TEST_F(Texts, AreBoundedInMemoryWhateverTheDocument) {
-  // No place to cut at: pieces of four times the size, ended between characters.
+  // No position to cut at, so the pieces have four times the size and end between characters.
   std::string text;
   while (text.size() < 100'000) text += "\xE4\xB8\xAD";
   TextOptions options;
@@ -322,7 +322,8 @@ TEST(PieceLength, CutsInFrontOfASpaceOrBehindALoneNewline) {
   EXPECT_EQ(cut("one two three four five", 16), "one two three");
   EXPECT_EQ(cut("one two three  four five", 16), "one two three");
   EXPECT_EQ(cut("abcdefgh\nijklmnopqrs", 16), "abcdefgh\n");
-  // Behind two newlines GPT-2's pattern would have seen the second one otherwise; the next place lies further on.
+  // After two newlines, GPT-2's pattern on the whole text would have seen the second one too. The next position is
+  // later.
   EXPECT_EQ(cut("abcdefgh\n\nijklmnopqrs uv", 16), "abcdefgh\n\nijklmnopqrs");
   EXPECT_EQ(cut("abcdefgh\xC2\xA0 ijklmnopqrs uv", 16), "abcdefgh\xC2\xA0 ijklmnopqrs");
   EXPECT_EQ(cut("abcdefghijklmnopqrstuvwxyz", 16), "abcdefghijklmnopqrstuvwxyz");

@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 
 constexpr int32_t kEnd = 256;
 
-/// One id a byte, in the order of the alphabet, with GPT-2's pattern; 256 ends a text if `end_of_text`.
+/// A tokenizer with one id per byte, in the order of the alphabet, with GPT-2's pattern. With `end_of_text`, 256 ends a
+/// text.
 Tokenizer byte_tokenizer(bool end_of_text = true) {
   Json vocabulary = Json::object();
   int id = 0;
@@ -70,7 +71,7 @@ class Tokenize : public testing::Test {
  protected:
   std::string put(const std::string& name, const std::string& bytes) {
     fs::create_directories((folder_.path() / name).parent_path());
-    fs::remove(folder_.path() / name);  // writing over a file waits for the disk on ext4
+    fs::remove(folder_.path() / name);  // overwriting a file waits for the disk on ext4
     std::ofstream(folder_.path() / name, std::ios::binary) << bytes;
     return (folder_.path() / name).string();
   }
@@ -92,7 +93,7 @@ class Tokenize : public testing::Test {
     return put("rows.jsonl", text);
   }
 
-  /// The texts of a split's documents, as its tokens spell them.
+  /// The texts of a split's documents, decoded from its tokens.
   std::vector<std::string> documents(const std::string& split) const {
     const TokenDataset data(out(), split);
     std::vector<int64_t> tokens(static_cast<size_t>(data.size()));
@@ -108,7 +109,7 @@ class Tokenize : public testing::Test {
     return texts;
   }
 
-  /// Name -> bytes of everything but the lock.
+  /// Name -> bytes of every file but the lock.
   std::map<std::string, std::string> contents() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : fs::directory_iterator(out())) {
@@ -134,7 +135,7 @@ TEST_F(Tokenize, WritesEveryDocumentBehindAnEndOfTextToken) {
   options.text.separator = R"(\n\n\n\n)";
   const TokenizeSummary summary =
       run({put("a.txt", "one\n\n\n\ntwo <|endoftext|>"), put("b.txt", "\xC3\xA9")}, options);
-  // A special token spelled in a text stays text: it cannot forge a boundary.
+  // A special token spelled in a text stays text, so it cannot forge a document boundary.
   EXPECT_EQ(documents("train"), (std::vector<std::string>{"one", "two <|endoftext|>", "\xC3\xA9"}));
   EXPECT_EQ(summary.info.train_documents, 3);
   EXPECT_EQ(summary.info.train_bytes, 3 + 17 + 2);
@@ -311,7 +312,7 @@ TEST_F(Tokenize, RefusesAFileForAFolderWithoutATrace) {
 
 TEST_F(Tokenize, FailsCleanlyWhenTheDiskIsFull) {
   const std::string input = put("a.txt", made_text(100'000, 1));
-  // A limit on the size of files stands for the disk.
+  // A limit on file sizes stands in for a full disk.
   ChildProcess child([&](const std::function<void()>&) {
     std::signal(SIGXFSZ, SIG_IGN);
     const struct rlimit limit = {50'000, 50'000};
@@ -337,7 +338,7 @@ TEST_F(Tokenize, LeavesTheFolderCleanWhenInterrupted) {
     options.text.piece_bytes = 1000;
     bool first = true;
     try {
-      // Goes on and on through the same file, until the signal comes.
+      // Reads the same file over and over until the signal arrives.
       tokenize(std::vector<std::string>(2'000, novel), {}, tokenizer_, out(), options, [&](const TokenizeProgress&) {
         if (std::exchange(first, false)) ready();
       });
@@ -406,7 +407,7 @@ TEST_F(Tokenize, CutsDocumentsOnlyWhereTheIdsStayTheSame) {
   const char* data = std::getenv("PRISM_DATA");
   if (data == nullptr) GTEST_SKIP() << "PRISM_DATA is not set: no tokenizers to compare with";
   const fs::path base = data;
-  // White space of all kinds, punctuation glued to newlines, contractions, digits, letters beyond ASCII.
+  // White space of all kinds, punctuation next to newlines, contractions, digits, letters beyond ASCII.
   Random random(11);
   const std::vector<std::string> words = {"word",
                                           "it's",

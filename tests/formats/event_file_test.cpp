@@ -1,4 +1,4 @@
-// Event files read back by a reader of its own: frames, checksums, and the fields of their messages.
+// Reads event files back with an independent reader: frames, checksums, and the fields of their messages.
 #include "prism/formats/event_file.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-/// Bit by bit.
+/// Computes CRC-32C bit by bit.
 uint32_t plain_crc32c(const std::string& data) {
   uint32_t crc = 0xFFFFFFFFu;
   for (const char byte : data) {
@@ -35,7 +35,7 @@ Number number_at(const std::string& data, size_t at) {
   return value;
 }
 
-/// The fields of a message: numbers as their eight or four bytes, messages and texts as they are.
+/// The fields of a message: numbers as their eight or four bytes, messages and texts unchanged.
 std::map<int, std::string> fields_of(const std::string& message) {
   std::map<int, std::string> fields;
   size_t at = 0;
@@ -87,7 +87,7 @@ TEST(EventFile, HoldsWhatWasAddedInFramesWithChecksums) {
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(events[0].at(3), "brain.Event:2");
   EXPECT_EQ(events[1].at(2), "7");
-  EXPECT_EQ(fields_of(events[1].at(7)).at(1), "1") << "earlier files end in front of step 7";
+  EXPECT_EQ(fields_of(events[1].at(7)).at(1), "1") << "earlier files end before step 7";
   const auto value_of = [&](size_t i) { return fields_of(fields_of(events[i].at(5)).at(1)); };
   EXPECT_EQ(events[2].at(2), "300");
   EXPECT_EQ(value_of(2).at(1), "train/loss");

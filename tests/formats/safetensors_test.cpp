@@ -18,7 +18,7 @@ std::span<const std::byte> bytes_of(const std::vector<Value>& values) {
   return std::as_bytes(std::span(values));
 }
 
-/// A file of this header and data, as a writer without any checks would make it.
+/// Writes a file with this header and data, like a writer without any checks.
 std::string file_bytes(const std::string& header, const std::string& data) {
   const uint64_t length = header.size();
   std::string bytes(sizeof length, '\0');
@@ -45,7 +45,7 @@ class Safetensors : public testing::Test {
     return read_file(path());
   }
 
-  /// Not write_file(), nor over the old file: hundreds of flushes to the disk are slow.
+  /// Does not use write_file() or overwrite the old file: hundreds of flushes to disk are slow.
   void put_bytes(const std::string& bytes) {
     std::filesystem::remove(path());
     std::ofstream(path(), std::ios::binary) << bytes;
@@ -262,7 +262,7 @@ TEST_F(Safetensors, RefuseOrAcceptMutatedBytesButNeverReadOutsideTheFile) {
     std::string mutated = bytes;
     for (uint64_t change = random.below(4) + 1; change > 0; --change) {
       const size_t at = random.below(mutated.size());
-      // Digits and punctuation get further than random bytes.
+      // Digits and punctuation get further into the parser than random bytes.
       static constexpr std::string_view kLikely = "0123456789[]{},:\"-";
       mutated[at] = random.below(2) ? kLikely[random.below(kLikely.size())] : static_cast<char>(random.below(256));
     }

@@ -26,13 +26,13 @@ class TokenShards : public testing::Test {
     return read_file(path());
   }
 
-  /// Not write_file(), nor over the old file: hundreds of flushes to the disk are slow.
+  /// Does not use write_file() or overwrite the old file: hundreds of flushes to disk are slow.
   void put_bytes(const std::string& bytes) {
     std::filesystem::remove(path());
     std::ofstream(path(), std::ios::binary) << bytes;
   }
 
-  /// The message for a shard whose header begins so.
+  /// The message for a shard with this beginning of a header.
   std::string refusal(const std::vector<int32_t>& header, size_t data_bytes) {
     std::string bytes(1024 + data_bytes, '\0');
     std::memcpy(bytes.data(), header.data(), header.size() * sizeof(int32_t));
@@ -88,7 +88,7 @@ TEST_F(TokenShards, RefuseTokensOutsideTheVocabulary) {
 }
 
 TEST_F(TokenShards, RefuseMoreTokensThanTheHeaderCounts) {
-  // Spans of one repeated page of memory would do, but only their sizes matter: the check comes before the first read.
+  // Only the sizes matter: the check comes before the first read.
   TokenShardWriter writer(path(), 10);
   const int32_t token = 1;
   const std::span<const int32_t> too_many(&token, static_cast<size_t>(kMaxShardTokens) + 1);
@@ -102,7 +102,7 @@ TEST_F(TokenShards, RefuseAWrongMagicVersionOrCount) {
   EXPECT_NE(refusal({20240801, 1, 0}, 0).find("found 20240801 version 1"), std::string::npos);
   EXPECT_NE(refusal({20240520, 1, -1}, 0).find("found -1"), std::string::npos);
   EXPECT_NE(refusal({20240520, 1, 3}, 5).find("cut short"), std::string::npos);
-  EXPECT_NE(refusal({20240520, 1, 3}, 7).find("longer than it says"), std::string::npos);
+  EXPECT_NE(refusal({20240520, 1, 3}, 7).find("longer than its header says"), std::string::npos);
   EXPECT_NE(refusal({20240801, 7, INT32_MAX}, 8).find("cut short"), std::string::npos);
   EXPECT_EQ(refusal({20240801, 7, 2}, 8), "");
 }

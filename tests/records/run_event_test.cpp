@@ -14,7 +14,7 @@ namespace {
 
 const RecordHead kHead = {7, 28672, 1.5};
 
-/// A record of every kind with the line that it has always been.
+/// One record of every kind and the line it must be written as.
 const std::vector<std::pair<RunRecord, std::string>>& examples() {
   static const std::vector<std::pair<RunRecord, std::string>> all = {
       {StartRecord{.name = "novels",

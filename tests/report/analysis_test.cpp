@@ -25,7 +25,7 @@ const char* const kEntropy =
     R"({"analysis":"entropy","model":"runs/<a>","reading":"t","layer":0,"heads":2,"entropy":0.75,"head_entropies":[0.5,1.0]})";
 const char* const kWider =
     R"({"analysis":"entropy","model":"runs/<a>","reading":"t","layer":1,"heads":3,"entropy":2,"head_entropies":[1,2,3]})";
-/// The same head, of another text.
+/// The same head on another text.
 const char* const kOtherMap =
     R"({"analysis":"maps","model":"m","reading":"u","layer":2,"head":1,"tokens":["a","b"],"weights":[[1],[0.5,0.5]]})";
 const char* const kMap =

@@ -91,7 +91,7 @@ TEST(ValidationCurve, LeavesRunsWithoutEvaluationsOutWhereOthersHaveThem) {
 }
 
 TEST(LossDifference, IsTakenSeedBySeedWhereTheSeedsAgree) {
-  // The seeds stand in different orders; each run is 0.1 or 0.3 below its partner, though the seeds are far apart.
+  // The seeds are in different orders. Each run is 0.1 or 0.3 below its partner, although the seeds are far apart.
   const RunGroup base{"base", {make_run("base", 1, {{10, 5.0}}), make_run("base", 2, {{10, 7.0}})}};
   const RunGroup other{"other", {make_run("other", 2, {{10, 6.7}}), make_run("other", 1, {{10, 4.9}})}};
   const auto gap = loss_difference(other, base);
@@ -172,7 +172,7 @@ TEST(PairedDifference, HasTheIntervalOfStudentsTOverThePairs) {
 }
 
 TEST(PairedDifference, IsSureOfSmallDifferencesBetweenSeedsFarApart) {
-  // Unpaired, deviations of 1 would bury a difference of 0.01.
+  // Without pairing, deviations of 1 would hide a difference of 0.01.
   const auto gap = paired_difference({{1, 3.99}, {2, 4.989}, {3, 5.991}}, {{1, 4.0}, {2, 5.0}, {3, 6.0}});
   EXPECT_TRUE(gap.interval.excludes(0)) << gap.interval.low << " " << gap.interval.high;
 }

@@ -77,7 +77,7 @@ TEST(FirstReach, IsTheFirstEvaluationWhereTheCurveBeginsBelowAndAbsentWhereItNev
 }
 
 TEST(ReachLoss, CountsTheSeedsThatReachIt) {
-  // The curves fall from 5 at 1000 tokens to their last loss at 3000; 4.0 is reached by two of three.
+  // The curves fall from 5 at 1000 tokens to their last loss at 3000. Two of three reach 4.0.
   const auto comparison = compare_groups({{"a", {4.0, 3.0, 4.5}}});
   const Reach reach = reach_loss(comparison.groups[0], 4.0);
   EXPECT_EQ(reach.runs, 3);

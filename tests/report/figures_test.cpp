@@ -23,7 +23,7 @@ Comparison three_groups() {
   return compare_groups({{"base", {4.0, 4.5, 5.0}}, {"low", {3.9, 4.41, 4.89}}, {"same", {4.1, 4.4, 5.0}}});
 }
 
-/// Arms whose three seeds have training curves and rates.
+/// Groups of three seeds each with training curves and rates.
 Comparison sweep(size_t arms) {
   std::vector<Run> runs;
   for (size_t arm = 0; arm < arms; ++arm) {
@@ -42,7 +42,7 @@ TEST(DifferencePlot, HasABandOfOneDeviationOfThePairs) {
   const auto low = std::find_if(bands.begin(), bands.end(), [](const PlotSeries& band) { return band.series == 1; });
   ASSERT_NE(low, bands.end());
   EXPECT_EQ(low->points.back().x, 3000);
-  // Differences -0.10, -0.09, -0.11: deviation 0.01, though each side has one of 0.5.
+  // Differences -0.10, -0.09, -0.11: deviation 0.01, although each side has a deviation of 0.5.
   EXPECT_NEAR(low->points.back().y_bar.low, -0.11, 1e-9);
   EXPECT_NEAR(low->points.back().y_bar.high, -0.09, 1e-9);
 }

@@ -29,7 +29,7 @@ TEST(RunGnuplot, IsASentenceWhenGnuplotFails) {
     run_gnuplot(program.string(), "plot x\n");
     FAIL() << "a failure was taken for a plot";
   } catch (const FailedError& error) {
-    EXPECT_TRUE(has(error.what(), "exit status 3 and the words \"unknown terminal")) << error.what();
+    EXPECT_TRUE(has(error.what(), "exit status 3 and the message \"unknown terminal")) << error.what();
   }
 }
 

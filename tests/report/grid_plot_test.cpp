@@ -1,4 +1,4 @@
-// Grids of shares: boxes where they belong, neighbours joined.
+// Grids of shares: boxes are at the right positions, and adjacent cells are joined.
 #include "prism/report/grid_plot.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(GridPlot, JoinsNeighboursOfOneShadeAndLeavesOutWhatIsNotThere) {
   const Plot plot = grid_plot("g", "A grid", grid);
   EXPECT_TRUE(plot.square);
   EXPECT_EQ(plot.x.high, 8);
-  EXPECT_EQ(plot.y.low, 20);  // rows run down
+  EXPECT_EQ(plot.y.low, 20);  // rows count downwards
   EXPECT_EQ(plot.y.high, 10);
   ASSERT_EQ(plot.series.size(), 3u);  // 0, a half, 1: from pale to strong
   EXPECT_LT(plot.series[0].opacity, plot.series[1].opacity);
@@ -40,7 +40,7 @@ TEST(GridPlot, IsDrawnWhole) {
   std::vector<double> shares;
   for (int i = 0; i < 40 * 40; ++i) shares.push_back(i % 2);
   const std::string svg = draw_plot(grid_plot("g", "A grid", {.rows = 40, .columns = 40, .shares = shares}), "gnuplot");
-  // More boxes than a curve has points; none may be left out.
+  // More boxes than the maximum number of points of a curve; all must be drawn.
   size_t boxes = 0;
   for (size_t at = svg.find("polygon"); at != std::string::npos; at = svg.find("polygon", at + 1)) ++boxes;
   EXPECT_GE(boxes, 1600u);

@@ -1,4 +1,4 @@
-// Whether a text holds another, and how often.
+// Whether a text contains another, and how often.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// How many times, without overlaps.
+/// Number of occurrences, without overlaps.
 inline size_t count(const std::string& text, const std::string& part) {
   size_t found = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++found;

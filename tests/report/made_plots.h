@@ -1,4 +1,4 @@
-// Plots made up for tests.
+// Plots for tests.
 #pragma once
 
 #include "prism/report/plot.h"

@@ -1,4 +1,4 @@
-// Runs made up for tests, without a folder.
+// Runs for tests, created in memory.
 //
 //   const Comparison two = compare_groups({{"base", {4.0, 4.1}}, {"prism", {3.9, 4.0}}});    // seeds 1 and 2 of each
 #pragma once
@@ -23,7 +23,7 @@ inline Run make_run(const std::string& name, int64_t seed, std::vector<CurvePoin
   return run;
 }
 
-/// Seeds 1, 2, ... of one experiment, whose validation loss falls from 5 after 1000 tokens to these after 3000.
+/// Seeds 1, 2, ... of one experiment. Validation loss falls from 5 after 1000 tokens to the given values after 3000.
 inline std::vector<Run> runs_ending_at(const std::string& name, const std::vector<double>& losses) {
   std::vector<Run> runs;
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -32,7 +32,7 @@ inline std::vector<Run> runs_ending_at(const std::string& name, const std::vecto
   return runs;
 }
 
-/// Names with the last losses of their seeds; the first is the baseline.
+/// Group names with the final losses of their seeds; the first is the baseline.
 inline Comparison compare_groups(const std::vector<std::pair<std::string, std::vector<double>>>& groups) {
   std::vector<Run> runs;
   for (const auto& [name, losses] : groups) {
@@ -51,7 +51,8 @@ inline Run with_distances(Run run, const std::vector<std::pair<int64_t, double>>
   return run;
 }
 
-/// Two seeds of a uniform and of a progressive model with three layers, measured: in the first two layers heads differ.
+/// Two measured seeds each of a uniform and a progressive model with three layers. The first two layers have different
+/// numbers of heads.
 inline Comparison measured_runs() {
   const auto run = [](const std::string& name, int64_t seed, const std::vector<std::pair<int64_t, double>>& layers,
                       double nats) {

@@ -13,7 +13,7 @@ TEST(TextLossTable, HasPairedDifferencesWithTheirIntervals) {
             "run      text     loss per token             Δ loss        95% interval\n"
             "uniform  a text  4.0500 ± 0.0707  baseline                            –\n"
             "prism    a text  3.9600 ± 0.0849   -0.0900 ± 0.0141  -0.2171 to +0.0371\n"
-            "Nats per token over the whole text. Δ loss: minus that of uniform, seed by seed where seeds are shared; "
+            "Nats per token over the whole text. Δ loss: minus that of uniform, paired by seed if seeds are shared; "
             "negative is better. ± is the sample standard deviation over seeds.\n");
 }
 
@@ -39,7 +39,7 @@ TEST(DistanceStretchTable, PairsTheMeansOverTheLayersWithOtherHeadsAndOverTheRes
             "run    heads    layers  Δ distance    95% interval\n"
             "prism  others   0 to 1  +3.2 ± 1.1   -6.3 to +12.8\n"
             "prism  as many  2        0.0 ± 1.4  -12.7 to +12.7\n"
-            "In tokens: the mean over the layers, paired by seed. ± is the sample standard deviation over seeds.\n");
+            "In tokens; mean over the layers, paired by seed. ± is the sample standard deviation over seeds.\n");
 }
 
 TEST(MeasuredTables, HaveNoRowsWhereNothingWasMeasured) {

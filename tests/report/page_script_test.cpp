@@ -13,7 +13,7 @@
 namespace prism {
 namespace {
 
-/// The first word that a command prints.
+/// The first word of a command's output.
 std::string first_word(const std::string& command) {
   std::FILE* pipe = ::popen(command.c_str(), "r");
   char word[256] = "";

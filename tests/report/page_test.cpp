@@ -20,7 +20,7 @@ bool is_void(const std::string& name) {
   return names.contains(name);
 }
 
-/// What is wrong with the nesting of the tags, or nothing. Text holds no raw "<": that is what escaping is for.
+/// Describes an error in the nesting of the tags; empty if there is none. Text has no raw "<", since it is escaped.
 std::string tag_fault(const std::string& html) {
   std::vector<std::string> open;
   for (size_t at = html.find('<'); at != std::string::npos; at = html.find('<', at + 1)) {
@@ -38,7 +38,7 @@ std::string tag_fault(const std::string& html) {
       open.pop_back();
     } else if (!is_void(name) && html[end - 1] != '/') {
       open.push_back(name);
-      if (name == "script") at = html.find("</script", end) - 1;  // all of it is text, "<" too
+      if (name == "script") at = html.find("</script", end) - 1;  // its content is text, even "<"
     }
   }
   return open.empty() ? "" : "<" + open.back() + "> stays open";
@@ -59,7 +59,7 @@ std::string json_text(const std::string& text) {
   return Json(text).dump();
 }
 
-/// A run whose every text is hostile.
+/// A run in which every text is hostile.
 Comparison hostile_runs(const RunFolder& folder) {
   std::vector<Run> runs;
   for (const char* place : {"a", "b"}) {
@@ -237,7 +237,7 @@ TEST(ReportHtml, ShowsItsScriptNoPlotThatItHasNoPointsOf) {
                        "here");
   std::vector<std::string> problems;
   const std::string html = report_html(measured_runs(), options, &problems);
-  EXPECT_TRUE(has(html, "Residual stream in front of each layer of m"));
+  EXPECT_TRUE(has(html, "Residual stream before each layer of m"));
   const std::string data = html.substr(html.find("id=\"plot-data\""));
   const std::string hook = "data-plot=\"";
   EXPECT_GE(count(html, hook), 5U);
@@ -276,7 +276,7 @@ TEST(ReportHtml, CarriesASweepOfTenArmsAndFiveSeeds) {
 TEST(ReportMarkdown, HasTheNumbersOfEveryFigure) {
   const std::string text = report_markdown(measured_runs(), {});
   for (const char* part : {"-0.2171 to +0.0371", "**Mean attention distance of each layer, in tokens**", "+5.5 ± 0.7",
-                           "**Until the baseline's final loss**", "**Loss on whole texts**"}) {
+                           "**Cost to reach the baseline's final loss**", "**Loss on whole texts**"}) {
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   }
 }

@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-/// What gnuplot 5.4 writes, cut down to one element of each kind.
+/// The output of gnuplot 5.4, reduced to one element of each kind.
 constexpr const char* kSvg = R"svg(<?xml version="1.0" encoding="utf-8"  standalone="no"?>
 <svg 
  width="480" height="320"

@@ -89,7 +89,7 @@ TEST(PixelOf, IsWhereGnuplotDraws) {
     const std::string svg = draw_plot(plot, "gnuplot");
     const auto& point = plot.series.back().points.back();
     const Pixel place = pixel_of(plot, point.x, point.y);
-    bool drawn = false;  // a marker at most a pixel away
+    bool drawn = false;  // true if there is a marker within a pixel
     for (size_t at = svg.find("translate("); at != std::string::npos; at = svg.find("translate(", at + 1)) {
       double x = 0, y = 0;
       if (std::sscanf(svg.c_str() + at, "translate(%lf,%lf) scale", &x, &y) != 2) continue;

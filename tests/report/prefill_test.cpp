@@ -1,4 +1,4 @@
-// Records of sparse prompts as tables and plots.
+// Tables and plots of sparse-prompt records.
 #include "prism/report/prefill.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Run folders made up for tests, with records as a trainer writes them.
+// Run folders for tests, with records as a trainer writes them.
 //
 //   RunFolder folder;
 //   folder.write("prism_s1", run_lines({.name = "prism", .seed = 1, .losses = {5.0, 4.0}}));
@@ -40,7 +40,7 @@ struct RunText {
   int64_t seed = 1;
   std::vector<double> losses = {5.0, 4.5, 4.0};  ///< validation, every 1000 tokens
   bool end = true;
-  std::string more = "";  ///< further whole lines before the end record
+  std::string more = "";  ///< additional complete lines before the end record
 };
 
 /// A run of two layers with 2 heads of width 8; training losses are 0.5 above the validation losses.

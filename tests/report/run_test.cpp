@@ -294,7 +294,7 @@ TEST(ReadRun, TakesTheFigureOfTheObjective) {
   ASSERT_EQ(run.valid.size(), 2U);
   EXPECT_DOUBLE_EQ(run.valid[0].loss, 0.5);
   EXPECT_DOUBLE_EQ(run.valid[1].loss, 0.75);
-  EXPECT_NE(refusal(folder.write("s", lines("<b>"))).find("small letters, digits and _ as figure's name"),
+  EXPECT_NE(refusal(folder.write("s", lines("<b>"))).find("unlike other fields of records, as figure's name"),
             std::string::npos);
 }
 

@@ -52,7 +52,7 @@ TEST(FindVerdict, TakesTheHighestWhereMoreIsBetter) {
   EXPECT_LE(valid_plot(compare_runs(runs)).y.low, 0.01) << "an accuracy begins low";
   EXPECT_DOUBLE_EQ(first_reach({{100, 0.2, 1}, {200, 0.4, 2}}, 0.3, comparison.figure)->tokens, 150);
   runs.back().figure = {};
-  EXPECT_NE(message_of([&] { compare_runs(runs); }).find("validated by one figure; found accuracy in"),
+  EXPECT_NE(message_of([&] { compare_runs(runs); }).find("the same validation figure; found accuracy in"),
             std::string::npos);
 }
 
@@ -87,7 +87,7 @@ TEST(FindVerdict, ShowsNothingWithoutPairs) {
 }
 
 TEST(FindVerdict, IsOfTheSeedsThatAreShared) {
-  // The lowest mean comes from a seed that the baseline does not have; on the shared seeds the baseline is lower.
+  // The lowest mean comes from a seed that the baseline does not have. On the shared seeds the baseline is lower.
   const auto verdict = find_verdict(compare_groups({{"base", {4.0, 4.0}}, {"low", {4.1, 4.1001, 1.0}}}));
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->best, 0U);

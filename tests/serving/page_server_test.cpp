@@ -1,4 +1,4 @@
-// The server against requests written by hand.
+// Sends handwritten requests to the server.
 #include "prism/serving/page_server.h"
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 namespace prism {
 namespace {
 
-/// A server on a thread of its own, until it goes out of scope.
+/// A server in its own thread, until it goes out of scope.
 class Running {
  public:
   explicit Running(std::function<ServedPage()> page)
@@ -30,7 +30,7 @@ class Running {
   }
   int port() const { return server_.port(); }
 
-  /// Sends `request` as it is; all that comes back.
+  /// Sends `request` unchanged and returns the complete answer.
   std::string ask(const std::string& request) const {
     const int client = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in place{};
@@ -93,7 +93,7 @@ TEST(PageServer, WaitsForFileDescriptorsInsteadOfBurningACore) {
   const Running server([] { return ServedPage{"page"}; });
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int next = ::dup(STDIN_FILENO);  // the number that the client's socket will have
+  const int next = ::dup(STDIN_FILENO);  // the number that the client's socket will get
   ::close(next);
   const rlimit tight{static_cast<rlim_t>(next) + 1, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);

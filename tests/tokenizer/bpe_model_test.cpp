@@ -10,7 +10,7 @@
 namespace prism {
 namespace {
 
-/// Merges as the definition says, one scan of everything per merge.
+/// Merges by definition: each merge scans the whole piece.
 std::vector<int32_t> merge_slowly(std::string_view piece, const std::vector<Merge>& merges) {
   std::map<std::pair<int32_t, int32_t>, std::pair<size_t, int32_t>> rules;
   for (size_t rank = 0; rank < merges.size(); ++rank)
@@ -29,7 +29,7 @@ std::vector<int32_t> merge_slowly(std::string_view piece, const std::vector<Merg
   }
 }
 
-/// Rules over a few letters, where every token so far may be a part of the next, as training makes them; in any order.
+/// Rules over a few letters. As in training, every token so far may be part of the next. The order is random.
 std::vector<Merge> random_merges(Random& random, size_t count) {
   std::vector<int32_t> tokens = {'a', 'b', 'c'};
   std::vector<Merge> merges;
@@ -56,7 +56,7 @@ TEST(BpeModel, MergesAsTheDefinitionSaysWhateverTheLength) {
     for (const size_t length : {1u, 2u, 3u, 17u, 63u, 64u, 65u, 66u, 200u}) {
       std::string piece;
       for (size_t i = 0; i < length; ++i) piece += static_cast<char>('a' + random.below(random.below(3) + 1));
-      std::vector<int32_t> ids = {-7};  // what stands there already is kept
+      std::vector<int32_t> ids = {-7};  // encode() must keep existing ids
       model.encode(piece, scratch, ids);
       auto expected = merge_slowly(piece, merges);
       expected.insert(expected.begin(), -7);
@@ -87,14 +87,14 @@ TEST(PieceCache, GivesBackWhatWasPutInOrNothing) {
   std::map<std::string, std::vector<int32_t>> truth;
   size_t hits = 0;
   for (int round = 0; round < 200000; ++round) {
-    // Every length around the borders of the short form, with zero bytes, which must not look like the end.
+    // All lengths around the limits of the short form. Zero bytes must not be mistaken for the end.
     std::string piece(1 + random.below(20), '\0');
     for (auto& byte : piece) byte = static_cast<char>(random.below(3));
     auto& ids = truth[piece];
     if (ids.empty()) ids.assign(1 + random.below(6), static_cast<int32_t>(truth.size()));
     std::vector<int32_t> found;
     const std::string readable = piece + "0123456789abcdef";
-    const bool in_text = random.below(2) == 0;  // with text behind the piece, and without
+    const bool in_text = random.below(2) == 0;  // with and without text after the piece
     if (cache.append(in_text ? std::string_view(readable).substr(0, piece.size()) : std::string_view(piece),
                      in_text ? readable.size() : piece.size(), found)) {
       ++hits;

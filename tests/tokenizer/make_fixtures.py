@@ -1,11 +1,11 @@
-"""Writes the fixtures of the tokenizer's tests with Hugging Face's tokenizers, the library prism has to agree with.
+"""Writes the fixtures of the tokenizer's tests with Hugging Face's tokenizers, which prism must agree with.
 
     documents.json  a small text, three documents
     gpt2.json       trained on it: GPT-2's pattern, min_frequency 2, added tokens with every flag
     llama3.json     trained on it: Llama 3's pattern, min_frequency 0, ignore_merges and a token no merge leads to
     digits.json     gpt2.json's vocabulary behind Digits, two Splits and ByteLevel
-    expected.json   [{"tokenizer", "text", "parse_special", "ids"}]: hostile strings and what the library makes of them
-
+    digits.json     gpt2.json's vocabulary after Digits, two Splits and ByteLevel
+    expected.json   [{"tokenizer", "text", "parse_special", "ids"}]: hostile strings and the library's ids for them
 Made with tokenizers 0.23.3. Run:
     python3 tests/tokenizer/make_fixtures.py
 """

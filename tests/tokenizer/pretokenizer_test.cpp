@@ -25,12 +25,12 @@ std::vector<std::string> pieces(const Pretokenizer& pretokenizer, std::string_vi
   return result;
 }
 
-/// The pattern run by PCRE2; a group around it keeps the scanner from being taken.
+/// The pattern run by PCRE2. A group around it prevents it from being recognised and run by a scanner.
 Pretokenizer by_regex(std::string_view pattern) {
   return Pretokenizer::from_pattern("(?:" + std::string(pattern) + ")");
 }
 
-/// Code points that PCRE2's tables class as the scanners' do: its Unicode version may be older.
+/// Code points that PCRE2 and the scanners classify alike; PCRE2's Unicode version may be older.
 std::vector<uint32_t> agreed_code_points() {
   const Regex letter(R"(\p{L})", "test"), number(R"(\p{N})", "test"), space(R"(\s)", "test");
   RegexMatcher matcher;
@@ -47,7 +47,7 @@ std::vector<uint32_t> agreed_code_points() {
 
 TEST(Pretokenizer, ScansAsTheRegularExpressionsMatch) {
   const std::vector<uint32_t> code_points = agreed_code_points();
-  // Of 1.1 million; the others were assigned after Unicode 14, or are U+180E.
+  // Of 1.1 million. The others were assigned after Unicode 14, or are U+180E.
   ASSERT_GT(code_points.size(), 1'095'000u);
   const std::vector<std::string> pool = {"'",
                                          "s",
@@ -149,7 +149,7 @@ TEST(Pretokenizer, CutsSafelyWhereBothHalvesGiveThePiecesOfTheWhole) {
     }
     EXPECT_GT(cuts, 300);
   }
-  EXPECT_EQ(by_regex("a.b").safe_cut("x a b", 1), 5u);  // an unknown pattern may match across any place
+  EXPECT_EQ(by_regex("a.b").safe_cut("x a b", 1), 5u);  // an unknown pattern may match across any position
 }
 
 TEST(Pretokenizer, SaysWhenAPatternBacktracksWithoutEnd) {

@@ -1,4 +1,4 @@
-// Tokenizers as their authors published them; the files are too large to commit and are found through PRISM_DATA.
+// Tests of published tokenizers. Their files are too large to commit and are found through PRISM_DATA.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::vector<Case> read_cases(const std::string& path) {
   std::vector<Case> cases;
   std::string line;
   for (size_t at = 0; at != std::string::npos;) {
-    if (!std::getline(outputs, line)) line.clear();  // the last input is empty, and so is what is left of its line
+    if (!std::getline(outputs, line)) line.clear();  // the last input is empty and has no line of ids
     const size_t end = inputs.find(separator, at);
     Case row;
     row.text = inputs.substr(at, end == std::string::npos ? end : end - at);
@@ -72,7 +72,7 @@ TEST_F(PublishedTokenizer, Llama3GivesTheExactIdsOfAllInputs) {
 }
 
 TEST_F(PublishedTokenizer, Qwen2GivesTheExactIdsOnceItsNormalizerIsTakenOut) {
-  // Its normalizer, NFC, is refused; the inputs are in that form already, so the rest of the file can be checked.
+  // Its normalizer, NFC, is not supported. The inputs are already in NFC, so the rest of the file can be checked.
   json file = json::parse(read("qwen2.5"));
   file["normalizer"] = nullptr;
   const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "qwen2.5");
@@ -89,7 +89,7 @@ TEST_F(PublishedTokenizer, Gpt2TokensEncodeToThemselvesAndDecodeToTheirBytes) {
     EXPECT_EQ(tokenizer.decode(ids), bytes);
     themselves += ids == std::vector{id};
   }
-  // The others end inside a character, or are runs that the pattern cuts.
+  // The others end inside a character or are runs that the pattern splits.
   EXPECT_GT(themselves, 49000);
 }
 

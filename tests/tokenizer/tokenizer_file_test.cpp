@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Expects the file to be refused with a sentence that names the file and holds `words`.
+/// Expects an error that names the file and contains `words`.
 void expect_refused(const std::string& text, const std::string& words) {
   try {
     Tokenizer::from_json(text, "some/tokenizer.json");
@@ -116,7 +116,7 @@ TEST(TokenizerFile, RefusesBrokenVocabularies) {
   expect_refused_with("/model/vocab/Ġ", 2.5, "found 2.5");
   expect_refused_with("/model/vocab/Ġ", "7", "found \"7\"");
   expect_refused_with("/model/vocab/Ġ", 4000000000, "found 4000000000");
-  expect_refused_with("/model/vocab/Ġ", 3, "an id of its own");
+  expect_refused_with("/model/vocab/Ġ", 3, "a unique id");
 }
 
 TEST(TokenizerFile, RefusesBrokenMerges) {
@@ -134,7 +134,7 @@ TEST(TokenizerFile, RefusesBrokenAddedTokens) {
   expect_refused_without("/added_tokens/1/content", "\"content\"");
   expect_refused_without("/added_tokens/1/id", "<|pad|>");
   expect_refused_with("/added_tokens/1/special", "yes", "\"special\"");
-  expect_refused_with("/added_tokens/1/id", 5, "an id of its own");  // taken by a byte
+  expect_refused_with("/added_tokens/1/id", 5, "a unique id");  // taken by a byte
   expect_refused_with("/added_tokens/0/id", 999, "the id it has in the vocabulary, 0; found 999");
   expect_refused_with("/added_tokens/2/content", "<|pad|>", "once");
 }
@@ -145,7 +145,7 @@ TEST(TokenizerFile, AcceptsOlderFilesWithoutWhatHasADefault) {
   for (const char* name : {"version", "truncation", "padding", "normalizer", "post_processor"}) file.erase(name);
   for (const char* name : {"type", "dropout", "unk_token", "ignore_merges"}) file["model"].erase(name);
   EXPECT_EQ(Tokenizer::from_json(file.dump(), "test").fingerprint(), fingerprint);
-  file["model"]["continuing_subword_prefix"] = "";  // as GPT-2's own file has it
+  file["model"]["continuing_subword_prefix"] = "";  // as in GPT-2's own file
   file["model"]["dropout"] = 0.0;
   EXPECT_EQ(Tokenizer::from_json(file.dump(), "test").fingerprint(), fingerprint);
 }

@@ -1,4 +1,4 @@
-// What the tokenizer's tests share: the fixtures, the published tokenizers where the data lie, hostile random text.
+// Shared by the tokenizer's tests: fixtures, published tokenizers if the data are present, hostile random text.
 #pragma once
 
 #include <cstdio>

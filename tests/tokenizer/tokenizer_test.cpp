@@ -38,7 +38,7 @@ TEST(Tokenizer, GivesTheSameIdsOnASecondPassThroughItsCache) {
   for (int i = 0; i < 20000; ++i) text += " lamp" + std::to_string(random.below(100000)) + "ship";
   const auto cold = tokenizer.encode(text);
   EXPECT_EQ(tokenizer.encode(text), cold);
-  // One piece after the other, each in a tokenizer that has seen nothing yet but it.
+  // Encodes each piece with a new tokenizer, whose cache is empty.
   EXPECT_EQ(load_fixture("gpt2").encode(text), cold);
 }
 
@@ -48,7 +48,7 @@ TEST(Tokenizer, DecodesWhatItEncodedForAnyBytes) {
   for (int round = 0; round < 300; ++round) {
     std::string text;
     for (uint64_t i = random.below(200); i > 0; --i) {
-      // Half bytes of any value, half text, so that ill-formed bytes stand beside well-formed characters.
+      // Half random bytes, half text, so that ill-formed bytes occur next to well-formed characters.
       text += random.below(2) == 0 ? std::string(1, static_cast<char>(random.below(256))) : " lamp été灯";
     }
     EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
@@ -59,7 +59,7 @@ TEST(Tokenizer, DecodesWhatItEncodedForAnyBytes) {
 TEST(Tokenizer, MakesEveryIllFormedByteATokenOfItsOwn) {
   const Tokenizer tokenizer = load_fixture("gpt2");
   const auto byte = [&](const char* bytes) { return tokenizer.find(bytes).value(); };
-  // A cut character, a continuation alone, an overlong form, a surrogate, a byte that never occurs.
+  // A cut character, a lone continuation byte, an overlong form, a surrogate, a byte that never occurs.
   EXPECT_EQ(tokenizer.encode("\xE7\x81"), (std::vector{byte("\xE7"), byte("\x81")}));
   EXPECT_EQ(tokenizer.encode("\x80"), (std::vector{byte("\x80")}));
   EXPECT_EQ(tokenizer.encode("\xC0\xAF"), (std::vector{byte("\xC0"), byte("\xAF")}));
@@ -77,7 +77,7 @@ TEST(Tokenizer, EncodesTextBesideIllFormedBytesAsIfItStoodAlone) {
 }
 
 TEST(Tokenizer, EncodesAMegabyteWithoutASpaceInAboutLinearTime) {
-  // Square time would take hours here; the limit is the test's own time-out.
+  // Quadratic time would take hours here; the test's time-out is the limit.
   const Tokenizer tokenizer = load_fixture("gpt2");
   for (const char* unit : {"a", "ab", " ", "\n", "灯", "!?", "1", "\xFF"}) {
     std::string text;

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Yields one text after the other.
+/// Yields one text after another.
 TextSupply supply(std::vector<std::string> texts) {
   return [texts = std::move(texts), at = size_t{0}](std::string& text) mutable {
     if (at == texts.size()) return false;
@@ -30,7 +30,7 @@ json train_json(const std::vector<std::string>& texts, const BpeTrainOptions& op
   return json::parse(read_file(folder.path() / "tokenizer.json"));
 }
 
-/// A text with a few thousand different words, some far more frequent than others, and many ties.
+/// A text with a few thousand distinct words, some far more frequent than others, and many ties.
 std::vector<std::string> made_up_documents() {
   Random random(8);
   std::vector<std::string> documents(20);
@@ -82,7 +82,7 @@ TEST(Train, CutsLongTextsForItsThreadsWithoutChangingTheResult) {
   }
   BpeTrainOptions options;
   options.vocab_size = 600;
-  // An equal pattern that is not recognised is never cut.
+  // An equivalent pattern that is not recognised is never cut.
   BpeTrainOptions whole = options;
   whole.pattern = "(?:" + std::string(kGpt2Pattern) + ")";
   EXPECT_EQ(train_json({text}, options, 2)["model"], train_json({text}, whole, 1)["model"]);
@@ -167,7 +167,7 @@ TEST(Train, PassesOnWhatTheSourceThrows) {
 
 TEST(Train, PassesOnWhatAThreadThrows) {
   BpeTrainOptions options;
-  options.pattern = "(a+)+[bc]";  // backtracks without end
+  options.pattern = "(a+)+[bc]";  // exponential backtracking
   const std::vector<std::string> texts(50, std::string(60, 'a'));
   EXPECT_NE(message_of([&] { train_bpe(supply(texts), options, 2); }).find("backtracking"), std::string::npos);
 }
