@@ -64,6 +64,8 @@ def names_in(text):
                 names.add(kind.group(1))
             elif value and value.group(1) != "operator":
                 is_function = value.group(2) == "("
+                if value.group(2) == "=":
+                    names.update(re.findall(r",\s*(k[A-Z]\w*)\s*=", rest.partition(";")[0]))
                 names.add(value.group(1) + (f"({parameter_types(rest[value.end() - 1:])})" if is_function else ""))
     return names
 
@@ -73,7 +75,7 @@ def self_test():
     namespace prism {
     namespace {
     // struct Commented {};
-constexpr int kMost = 3;
+constexpr int kMost = 3, kLeast = 1;
 struct Row { int inside; };
 template <class T>
 std::vector<T> many(const T& value, int count) {
@@ -91,7 +93,7 @@ int outside() { return 1; }
     }
     """
     found = names_in(text)
-    assert found == {"kMost", "Row", "many(const T&, int)", "fail(int)", "counter", "mean(const std::map<int, Row>&, int)"}, found
+    assert found == {"kMost", "kLeast", "Row", "many(const T&, int)", "fail(int)", "counter", "mean(const std::map<int, Row>&, int)"}, found
     print("check_names: self-test passed")
 
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 
 namespace prism {
 

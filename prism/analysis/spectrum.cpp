@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "prism/core/error.h"
-#include "prism/sparse/bands.h"
 #include "prism/sparse/head_by_head.h"
+#include "prism/sparse/methods/bands.h"
 
 namespace prism {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "prism/sparse/rotary_pairs.h"
+#include "prism/kernels/rotary_pairs.h"
 
 namespace prism {
 

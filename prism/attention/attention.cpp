@@ -4,8 +4,8 @@
 
 #include "prism/attention/prefill.h"
 #include "prism/core/error.h"
+#include "prism/kernels/rotary_pairs.h"
 #include "prism/kernels/rotate.h"
-#include "prism/sparse/rotary_pairs.h"
 
 namespace prism {
 

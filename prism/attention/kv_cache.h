@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "prism/attention/layer_config.h"
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 
 namespace prism {
 

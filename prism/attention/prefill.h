@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "prism/core/fields.h"
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 #include "prism/sparse/prefill_cost.h"
 #include "prism/sparse/selector.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 
 namespace prism {
 

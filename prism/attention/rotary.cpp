@@ -7,8 +7,8 @@
 #include <numbers>
 
 #include "prism/core/error.h"
-#include "prism/core/names.h"
-#include "prism/sparse/rotary_pairs.h"
+#include "prism/core/text/names.h"
+#include "prism/kernels/rotary_pairs.h"
 
 namespace prism {
 namespace {

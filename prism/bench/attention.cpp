@@ -9,7 +9,7 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 
 namespace prism {
 namespace {

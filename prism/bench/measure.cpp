@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "prism/core/names.h"
 #include "prism/core/statistics.h"
+#include "prism/core/text/names.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/peak.h"
 

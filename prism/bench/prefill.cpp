@@ -12,7 +12,7 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/statistics.h"
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 #include "prism/sparse/mask_statistics.h"
 #include "prism/sparse/selectors.h"
 

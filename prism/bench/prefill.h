@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "prism/bench/synthetic_heads.h"
 #include "prism/core/fields.h"
 #include "prism/sparse/prefill_cost.h"
-#include "prism/sparse/synthetic_heads.h"
 
 namespace prism {
 

@@ -22,10 +22,10 @@
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
 #include "prism/core/timer.h"
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 #include "prism/kernels/simd/isa.h"
-#include "prism/sparse/plain_selectors.h"
-#include "prism/sparse/spectral.h"
+#include "prism/sparse/methods/plain_selectors.h"
+#include "prism/sparse/methods/spectral.h"
 
 namespace prism {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "prism/report/run.h"
-#include "prism/training/sweep.h"
+#include "prism/report/compare/run.h"
+#include "prism/training/sweep/sweep.h"
 
 namespace prism {
 

@@ -18,13 +18,13 @@
 
 #include "prism/bench/measure.h"
 #include "prism/core/machine.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 #include "prism/core/timer.h"
 #include "prism/data/loader.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
-#include "prism/training/optimizer.h"
+#include "prism/training/optimizer/optimizer.h"
 
 namespace prism {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "prism/kernels/block_mask.h"
+#include "prism/kernels/attention/block_mask.h"
 #include "prism/sparse/block_sizes.h"
 
 namespace prism {

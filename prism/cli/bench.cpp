@@ -12,17 +12,17 @@
 #include "prism/bench/prefill.h"
 #include "prism/bench/training.h"
 #include "prism/cli/command.h"
-#include "prism/cli/compute_options.h"
-#include "prism/cli/prefill_options.h"
+#include "prism/cli/options/compute_options.h"
+#include "prism/cli/options/prefill_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
-#include "prism/report/gnuplot.h"
-#include "prism/report/plot_file.h"
+#include "prism/report/draw/gnuplot.h"
+#include "prism/report/draw/plot_file.h"
 
 namespace prism {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "prism/core/console.h"
 #include "prism/core/error.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 
 namespace prism {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
-#include "prism/cli/compute_options.h"
-#include "prism/cli/field_options.h"
-#include "prism/cli/prefill_options.h"
+#include "prism/cli/options/compute_options.h"
+#include "prism/cli/options/field_options.h"
+#include "prism/cli/options/prefill_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"

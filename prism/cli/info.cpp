@@ -5,7 +5,7 @@
 #include "prism/bench/measure.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
-#include "prism/cli/compute_options.h"
+#include "prism/cli/options/compute_options.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/data/loader.h"

@@ -16,8 +16,8 @@
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/mapped_file.h"
-#include "prism/core/names.h"
-#include "prism/core/printable.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
 
 namespace prism {
 namespace {

@@ -9,13 +9,13 @@
 #include "prism/analysis/activations.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
-#include "prism/core/names.h"
-#include "prism/core/printable.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
-#include "prism/core/utf8.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
+#include "prism/core/text/utf8.h"
 #include "prism/data/text_source.h"
-#include "prism/report/number_text.h"
+#include "prism/report/draw/number_text.h"
 #include "prism/training/recipe.h"
 
 namespace prism {

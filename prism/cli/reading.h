@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "prism/cli/compute_options.h"
+#include "prism/cli/options/compute_options.h"
 #include "prism/models/batch.h"
 
 namespace prism {

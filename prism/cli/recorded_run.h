@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "prism/report/run.h"
+#include "prism/report/compare/run.h"
 
 namespace prism {
 

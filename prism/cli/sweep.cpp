@@ -5,7 +5,7 @@
 
 #include "prism/bench/sweep_timing.h"
 #include "prism/cli/command.h"
-#include "prism/cli/compute_options.h"
+#include "prism/cli/options/compute_options.h"
 #include "prism/cli/recorded_run.h"
 #include "prism/cli/sweep_runner.h"
 #include "prism/core/console.h"
@@ -13,13 +13,13 @@
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
-#include "prism/kernels/device.h"
-#include "prism/report/cost.h"
-#include "prism/report/number_text.h"
-#include "prism/report/page.h"
-#include "prism/report/summary.h"
-#include "prism/report/verdict.h"
-#include "prism/training/schedule_sweep.h"
+#include "prism/models/device.h"
+#include "prism/report/compare/cost.h"
+#include "prism/report/compare/verdict.h"
+#include "prism/report/draw/number_text.h"
+#include "prism/report/page/page.h"
+#include "prism/report/page/summary.h"
+#include "prism/training/sweep/schedule_sweep.h"
 
 namespace prism {
 namespace {

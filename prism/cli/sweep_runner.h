@@ -12,7 +12,7 @@
 
 #include "prism/core/progress.h"
 #include "prism/core/timer.h"
-#include "prism/training/sweep.h"
+#include "prism/training/sweep/sweep.h"
 
 namespace prism {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "prism/cli/command.h"
-#include "prism/cli/field_options.h"
+#include "prism/cli/options/field_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"

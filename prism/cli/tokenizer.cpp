@@ -15,18 +15,18 @@
 #include <thread>
 
 #include "prism/cli/command.h"
-#include "prism/cli/field_options.h"
+#include "prism/cli/options/field_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
-#include "prism/core/names.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/utf8.h"
 #include "prism/core/timer.h"
-#include "prism/core/utf8.h"
 #include "prism/data/text_source.h"
-#include "prism/tokenizer/train.h"
+#include "prism/tokenizer/bpe/train.h"
 
 namespace prism {
 namespace {

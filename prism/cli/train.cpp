@@ -4,14 +4,14 @@
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/cli/command.h"
-#include "prism/cli/compute_options.h"
+#include "prism/cli/options/compute_options.h"
 #include "prism/core/console.h"
 #include "prism/core/machine.h"
-#include "prism/core/names.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
-#include "prism/kernels/device.h"
+#include "prism/core/text/names.h"
 #include "prism/models/cost.h"
+#include "prism/models/device.h"
 #include "prism/training/trainer.h"
 
 namespace prism {

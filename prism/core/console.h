@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "prism/core/printable.h"
+#include "prism/core/text/printable.h"
 
 namespace prism {
 

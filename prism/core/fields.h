@@ -26,7 +26,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/json.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 
 namespace prism {
 

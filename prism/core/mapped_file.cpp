@@ -12,7 +12,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
-#include "prism/core/printable.h"
+#include "prism/core/text/printable.h"
 
 namespace prism {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "prism/core/error.h"
-#include "prism/core/names.h"
-#include "prism/core/utf8.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/utf8.h"
 #include "prism/data/byte_stream.h"
 
 namespace prism {

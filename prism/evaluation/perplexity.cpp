@@ -14,10 +14,10 @@
 #include "prism/attention/prefill.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
-#include "prism/core/utf8.h"
+#include "prism/core/text/utf8.h"
 #include "prism/evaluation/windows.h"
 #include "prism/models/chunks.h"
-#include "prism/tokenizer/unicode_classes.h"
+#include "prism/tokenizer/split/unicode_classes.h"
 
 namespace prism {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 #include "prism/formats/safetensors_header.h"
 
 namespace prism {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 
 namespace prism {
 namespace {

@@ -7,8 +7,8 @@
 #include "prism/attention/prefill.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/utf8.h"
 #include "prism/core/timer.h"
-#include "prism/core/utf8.h"
 #include "prism/generation/text_stream.h"
 #include "prism/models/chunks.h"
 

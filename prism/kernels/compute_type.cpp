@@ -1,7 +1,7 @@
 #include "prism/kernels/compute_type.h"
 
 #include "prism/core/error.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 #include "prism/kernels/simd/isa.h"
 
 namespace prism {

@@ -5,7 +5,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 
 namespace prism {
 namespace {

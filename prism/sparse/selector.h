@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "prism/core/error.h"
-#include "prism/kernels/block_mask.h"
-#include "prism/sparse/rotary_pairs.h"
+#include "prism/kernels/attention/block_mask.h"
+#include "prism/kernels/rotary_pairs.h"
 
 namespace prism {
 

@@ -4,14 +4,14 @@
 #include <functional>
 #include <map>
 
-#include "prism/core/names.h"
-#include "prism/sparse/auto_selector.h"
-#include "prism/sparse/flash_prefill.h"
-#include "prism/sparse/flex_prefill.h"
-#include "prism/sparse/plain_selectors.h"
-#include "prism/sparse/spectral.h"
-#include "prism/sparse/vertical_slash.h"
-#include "prism/sparse/xattention.h"
+#include "prism/core/text/names.h"
+#include "prism/sparse/methods/auto_selector.h"
+#include "prism/sparse/methods/flash_prefill.h"
+#include "prism/sparse/methods/flex_prefill.h"
+#include "prism/sparse/methods/plain_selectors.h"
+#include "prism/sparse/methods/spectral.h"
+#include "prism/sparse/methods/vertical_slash.h"
+#include "prism/sparse/methods/xattention.h"
 
 namespace prism {
 namespace {

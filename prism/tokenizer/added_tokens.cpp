@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "prism/tokenizer/unicode_classes.h"
+#include "prism/tokenizer/split/unicode_classes.h"
 
 namespace prism {
 namespace {

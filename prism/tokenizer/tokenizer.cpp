@@ -8,14 +8,14 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/random.h"
-#include "prism/core/utf8.h"
+#include "prism/core/text/utf8.h"
 #include "prism/tokenizer/added_tokens.h"
-#include "prism/tokenizer/bpe_model.h"
+#include "prism/tokenizer/bpe/bpe_model.h"
+#include "prism/tokenizer/bpe/piece_cache.h"
 #include "prism/tokenizer/byte_alphabet.h"
-#include "prism/tokenizer/piece_cache.h"
-#include "prism/tokenizer/pretokenizer.h"
+#include "prism/tokenizer/split/pretokenizer.h"
+#include "prism/tokenizer/split/unicode_classes.h"
 #include "prism/tokenizer/tokenizer_file.h"
-#include "prism/tokenizer/unicode_classes.h"
 
 namespace prism {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
-#include "prism/core/printable.h"
+#include "prism/core/text/printable.h"
 
 namespace prism {
 namespace {

@@ -13,8 +13,8 @@
 #include "prism/core/fields.h"
 #include "prism/models/model_config.h"
 #include "prism/training/final.h"
-#include "prism/training/learning_rate.h"
-#include "prism/training/optimizer.h"
+#include "prism/training/optimizer/learning_rate.h"
+#include "prism/training/optimizer/optimizer.h"
 
 namespace prism {
 

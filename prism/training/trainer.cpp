@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "prism/core/error.h"
-#include "prism/core/names.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"

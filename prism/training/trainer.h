@@ -15,7 +15,7 @@
 #include "prism/core/timer.h"
 #include "prism/training/diagnostics.h"
 #include "prism/training/objective.h"
-#include "prism/training/optimizer.h"
+#include "prism/training/optimizer/optimizer.h"
 #include "prism/training/recorder.h"
 #include "prism/training/run_folder.h"
 #include "prism/training/speed.h"

@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "prism/attention/rotary.h"
+#include "prism/bench/synthetic_heads.h"
 #include "prism/core/error.h"
-#include "prism/sparse/bands.h"
-#include "prism/sparse/synthetic_heads.h"
+#include "prism/sparse/methods/bands.h"
 
 namespace prism {
 namespace {

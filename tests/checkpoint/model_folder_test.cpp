@@ -10,7 +10,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
-#include "prism/tokenizer/train.h"
+#include "prism/tokenizer/bpe/train.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 

@@ -249,7 +249,7 @@ TEST_F(Loader, RefusesTokensOutsideTheVocabularyWhenTheyAreRead) {
 TEST_F(Loader, RefusesADatasetWhoseWritingWasCutOff) {
   number({5});
   std::filesystem::create_directory(folder_.path() / kUnfinishedName);
-  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("cut off"), std::string::npos);
+  EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("interrupted"), std::string::npos);
 }
 
 TEST_F(Loader, KnowsOtherTokensOfTheSameNumberByTheirFingerprint) {

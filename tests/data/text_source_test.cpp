@@ -15,7 +15,7 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/random.h"
-#include "prism/core/utf8.h"
+#include "prism/core/text/utf8.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 

@@ -226,11 +226,11 @@ TEST_F(Safetensors, RefuseHolesOverlapsAndLeftovers) {
         data);
   };
   put_two("[0,2]", "[3,5]", "xxxxx");
-  EXPECT_REFUSED(read(), "there is a hole");
+  EXPECT_REFUSED(read(), "there is a gap");
   put_two("[0,2]", "[1,3]", "xxx");
   EXPECT_REFUSED(read(), "they overlap");
   put_two("[1,3]", "[3,5]", "xxxxx");
-  EXPECT_REFUSED(read(), "there is a hole");
+  EXPECT_REFUSED(read(), "there is a gap");
   put_two("[0,2]", "[2,4]", "xxxxx");
   EXPECT_REFUSED(read(), "found 1 more bytes");
   put_two("[0,2]", "[2,4]", "xxx");

@@ -12,7 +12,7 @@
 #include "prism/attention/prefill_meter.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
-#include "prism/core/utf8.h"
+#include "prism/core/text/utf8.h"
 #include "tests/core/message_of.h"
 #include "tests/generation/tiny_model.h"
 

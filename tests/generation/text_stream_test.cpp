@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "prism/core/error.h"
-#include "prism/core/utf8.h"
+#include "prism/core/text/utf8.h"
 
 namespace prism {
 namespace {

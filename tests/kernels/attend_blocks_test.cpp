@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "prism/core/error.h"
-#include "prism/kernels/attend.h"
+#include "prism/kernels/attention/attend.h"
 #include "prism/kernels/simd/isa.h"
 #include "tests/core/message_of.h"
 

@@ -11,9 +11,9 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
-#include "prism/kernels/device.h"
 #include "prism/layers/relu_mlp.h"
 #include "prism/models/cost.h"
+#include "prism/models/device.h"
 #include "tests/core/message_of.h"
 
 namespace prism {

@@ -1,7 +1,7 @@
 // Plots for tests.
 #pragma once
 
-#include "prism/report/plot.h"
+#include "prism/report/draw/plot.h"
 
 namespace prism {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/report/compare.h"
+#include "prism/report/compare/compare.h"
 
 namespace prism {
 

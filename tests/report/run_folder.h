@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "prism/core/files.h"
-#include "prism/report/compare.h"
+#include "prism/report/compare/compare.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "prism/core/error.h"
-#include "prism/sparse/flash_prefill.h"
-#include "prism/sparse/flex_prefill.h"
 #include "prism/sparse/mask_statistics.h"
-#include "prism/sparse/vertical_slash.h"
-#include "prism/sparse/xattention.h"
+#include "prism/sparse/methods/flash_prefill.h"
+#include "prism/sparse/methods/flex_prefill.h"
+#include "prism/sparse/methods/vertical_slash.h"
+#include "prism/sparse/methods/xattention.h"
 #include "tests/sparse/golden_input.h"
 
 namespace prism {

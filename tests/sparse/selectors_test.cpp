@@ -102,7 +102,8 @@ TEST_P(EverySelector, NamesANanInQueriesOrKeysButNotInWhatIsBehindTheLengths) {
   for (const bool in_keys : {false, true}) {
     auto input = make_input(700, 700);
     (in_keys ? input.k_BGSD[1][1][650][3] : input.q_BTHD[1][650][1][3]).fill_(std::nan(""));
-    EXPECT_REFUSED(kept_of(*selector, input), std::string(in_keys ? "finite keys" : "finite queries"));
+    EXPECT_REFUSED(kept_of(*selector, input),
+                   std::string(in_keys ? "keys that are finite" : "queries that are finite"));
     input.q_lengths_B = input.kv_lengths_B = torch::tensor({700, 640}, torch::kInt);
     EXPECT_NO_THROW(kept_of(*selector, input));
   }

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "prism/core/random.h"
-#include "prism/kernels/attend.h"
-#include "prism/sparse/pooled_tokens.h"
-#include "prism/sparse/spectral.h"
-#include "prism/sparse/spectral_rows.h"
+#include "prism/kernels/attention/attend.h"
+#include "prism/sparse/methods/pooled_tokens.h"
+#include "prism/sparse/methods/spectral.h"
+#include "prism/sparse/methods/spectral_rows.h"
 #include "tests/sparse/golden_input.h"
 
 namespace prism {

@@ -9,7 +9,7 @@
 #include "prism/checkpoint/weight_map.h"
 #include "prism/layers/linear.h"
 #include "prism/models/batch.h"
-#include "prism/training/optimizer.h"
+#include "prism/training/optimizer/optimizer.h"
 #include "tests/generation/tiny_model.h"
 
 namespace prism {
@@ -170,7 +170,8 @@ TEST(DivergenceWatch, WarnsOfALossThatRisesAtAnyStep) {
   EXPECT_TRUE(watch.look(18.0).empty());
   const auto warnings = watch.look(25.2);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_NE(warnings[0].text.find("the loss is 25.2, 16.1 at its lowest"), std::string::npos) << warnings[0].text;
+  EXPECT_NE(warnings[0].text.find("the loss is 25.2, up from 16.1 at its lowest"), std::string::npos)
+      << warnings[0].text;
   EXPECT_TRUE(watch.look(1e9).empty()) << "said already";
   DivergenceWatch of_low_losses;
   EXPECT_TRUE(of_low_losses.look(0.1).empty());

@@ -11,7 +11,7 @@
 #include "prism/checkpoint/weight_map.h"
 #include "prism/layers/swiglu_mlp.h"
 #include "prism/models/cost.h"
-#include "prism/training/optimizer.h"
+#include "prism/training/optimizer/optimizer.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {

@@ -9,7 +9,7 @@
 #include "prism/core/files.h"
 #include "prism/data/loader.h"
 #include "prism/formats/token_shard.h"
-#include "prism/training/sweep.h"
+#include "prism/training/sweep/sweep.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {

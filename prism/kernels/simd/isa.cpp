@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "prism/core/error.h"
-#include "prism/core/names.h"
+#include "prism/core/text/names.h"
 
 namespace prism {
 namespace {

@@ -1,0 +1,63 @@
+#include "prism/cli/analysis/output.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "prism/core/files.h"
+#include "prism/report/page/page.h"
+
+namespace prism {
+
+void add_output_options(CLI::App& app, OutputWords& words) {
+  app.add_option("--figures", words.figures, "also write pictures, as SVG files, into this folder")
+      ->type_name("FOLDER");
+  app.add_flag("--json", words.json,
+               "print one JSON object per line instead of tables; prism report --analysis shows them");
+}
+
+AnalysisLines::AnalysisLines(std::string analysis, std::string model, const Reading& reading)
+    : analysis_(std::move(analysis)), model_(std::move(model)), reading_(reading.description()) {}
+
+void AnalysisLines::add(const Json& fields) {
+  Json line = {{"analysis", analysis_}, {"model", model_}, {"reading", reading_}};
+  line.update(fields);
+  lines_.push_back(std::move(line));
+}
+
+void AnalysisLines::print(const OutputWords& words) const {
+  AnalysisRecords records;
+  for (const auto& line : lines_) records.add(line, "analyse");
+  if (!words.figures.empty()) {
+    ReportOptions options;
+    options.analysis = records;
+    const std::filesystem::path folder = words.figures;
+    make_folder(folder);
+    for (const auto& [name, svg] : records_figures(options)) write_file(folder / name, svg);
+  }
+  if (words.json) {
+    for (const auto& line : lines_) fmt::print("{}\n", to_text(line));
+    return;
+  }
+  const auto tables = analysis_tables(records);
+  for (const auto& table : tables) fmt::print("{}", table_text(table));
+  if (!words.figures.empty()) fmt::print("{}{}\n", tables.empty() ? "" : "\n", words.figures);
+}
+
+int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& analysis,
+                         const std::function<std::vector<Json>(Reading&)>& measure) {
+  CLI::App app(analysis.help, fmt::format("prism analyse {}", analysis.name));
+  ReadingWords words;
+  OutputWords output;
+  add_reading_options(app, words);
+  add_output_options(app, output);
+  if (!parse(app, arguments)) return 0;
+  Reading reading(words);
+  AnalysisLines lines(analysis.name, words.model, reading);
+  for (const auto& line : measure(reading)) lines.add(line);
+  lines.print(output);
+  return 0;
+}
+
+}  // namespace prism

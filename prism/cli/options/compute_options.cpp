@@ -1,0 +1,58 @@
+#include "prism/cli/options/compute_options.h"
+
+#include <ATen/Parallel.h>
+
+#include "prism/cli/command.h"
+#include "prism/core/console.h"
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/kernels/compute_type.h"
+#include "prism/models/device.h"
+
+namespace prism {
+
+void add_compute_options(CLI::App& app, ComputeOptions& options) {
+  app.add_option("--dtype", options.dtype,
+                 "dtype of matrix products: bfloat16, float32 or auto (bfloat16 where it is fast)")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  add_device_option(app, options.device);
+  add_threads_option(app, options.threads);
+}
+
+void add_device_option(CLI::App& app, std::string& device) {
+  app.add_option("--device", device, "device: cpu, cuda, or cuda:N (GPU N, counted from 0)")
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
+int start_compute(int requested, const std::string& device) {
+  open_device(device);
+  const int threads = thread_limit(requested).threads;
+  const auto cores = core_limit();
+  if (threads > cores.threads)
+    tell("note: {} threads share {} cores ({}), which is often slower than one thread per core\n", threads,
+         cores.threads, cores.reason);
+  set_up_process();
+  at::set_num_threads(threads);
+  return threads;
+}
+
+ModelFolder load_model(const std::string& path, const ComputeOptions& options) {
+  const auto device = open_device(options.device);
+  ModelFolder model = load_model(path, find_compute_type(options.dtype, device));
+  move_weights(model.decoder->weights(), device);
+  return model;
+}
+
+ModelFolder load_model_with_tokenizer(const std::string& path, const ComputeOptions& options,
+                                      const std::string& operation) {
+  ModelFolder model = load_model(path, options);
+  PRISM_CHECK(
+      model.tokenizer.has_value(), operation,
+      "expected a tokenizer.json in {}; found none; copy the tokenizer.json that the model was trained with there.",
+      model.folder.string());
+  return model;
+}
+
+}  // namespace prism

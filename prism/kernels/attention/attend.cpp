@@ -1,0 +1,207 @@
+#include "prism/kernels/attention/attend.h"
+
+#include <array>
+
+#include "prism/core/error.h"
+
+namespace prism {
+namespace {
+
+std::string shape_text(const torch::Tensor& tensor) {
+  return c10::str(tensor.sizes());
+}
+
+/// @param most  number of rows, the largest allowed length.
+void check_lengths(const torch::Tensor& lengths, int64_t batch, int64_t most, const char* name) {
+  if (!lengths.defined()) return;
+  PRISM_CHECK(lengths.dim() == 1 && lengths.size(0) == batch && lengths.scalar_type() == torch::kInt, "attend",
+              "{}: expected int32 [{}]; found {}; pass a length for each sequence.", name, batch, shape_text(lengths));
+  if (!lengths.is_cpu()) return;  // reading them would synchronise with the device; the masks used there clip lengths
+  const auto dense = lengths.contiguous();
+  for (int64_t b = 0; b < batch; ++b) {
+    const int32_t length = dense.const_data_ptr<int32_t>()[b];
+    PRISM_CHECK(length >= 0 && length <= most, "attend", "{}: expected lengths within 0-{}; found {}; cut it.", name,
+                most, length);
+  }
+}
+
+/// The following functions check everything that the header requires and a backend relies on.
+void check_dense_rows(const torch::Tensor& tensor, const char* name) {
+  PRISM_CHECK(tensor.size(-1) <= 1 || tensor.stride(-1) == 1, "attend",
+              "{}: expected a dense last axis; found stride {}; make it contiguous.", name, tensor.stride(-1));
+}
+
+void check_pages(const KeyValues& kv, int64_t batch) {
+  PRISM_CHECK(
+      kv.page_table_BN.dim() == 2 && kv.page_table_BN.size(0) == batch && kv.page_table_BN.scalar_type() == torch::kInt,
+      "attend", "page table: expected int32 [{}, pages]; found {}; pass a row of pages for each sequence.", batch,
+      shape_text(kv.page_table_BN));
+  PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), "attend",
+              "expected paged keys and values that require no gradients; gather them first.");
+  if (kv.page_table_BN.numel() == 0) return;
+  const auto [lowest, highest] = kv.page_table_BN.aminmax();
+  PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), "attend",
+              "page table: expected pages within 0-{}; found {}-{}; pass indices of existing pages.",
+              kv.k_BGSD.size(0) - 1, lowest.item<int>(), highest.item<int>());
+}
+
+void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t head_dim) {
+  PRISM_CHECK(
+      kv.k_BGSD.dim() == 4 && kv.v_BGSE.dim() == 4 && kv.k_BGSD.sizes().slice(0, 3) == kv.v_BGSE.sizes().slice(0, 3),
+      "attend", "expected k [B, G, S, D] and v [B, G, S, E]; found {} and {}; reshape them.", shape_text(kv.k_BGSD),
+      shape_text(kv.v_BGSE));
+  PRISM_CHECK(kv.k_BGSD.size(3) == head_dim, "attend",
+              "expected keys as wide as queries, {}; found {}; slice or project one of them.", head_dim,
+              kv.k_BGSD.size(3));
+  check_dense_rows(kv.k_BGSD, "k");
+  check_dense_rows(kv.v_BGSE, "v");
+  const int64_t groups = kv.k_BGSD.size(1);
+  PRISM_CHECK(groups > 0 && heads % groups == 0, "attend",
+              "expected query heads in equal groups; found {} for {} key heads; choose a multiple.", heads, groups);
+  if (!kv.page_table_BN.defined()) {
+    PRISM_CHECK(kv.k_BGSD.size(0) == batch, "attend",
+                "expected keys for {} sequences; found {}; pass one batch of both.", batch, kv.k_BGSD.size(0));
+    return;
+  }
+  check_pages(kv, batch);
+}
+
+void check_input(const AttentionInput& input) {
+  const auto& q = input.q_BTHD;
+  PRISM_CHECK(q.dim() == 4, "attend", "expected q [B, T, H, D]; found {}; reshape it.", shape_text(q));
+  check_dense_rows(q, "q");
+  const int64_t batch = q.size(0), heads = q.size(2);
+  check_key_values(input.kv, batch, heads, q.size(3));
+  const int64_t pages = input.kv.page_table_BN.defined() ? input.kv.page_table_BN.size(1) : 1;
+  const int64_t keys = pages * input.kv.k_BGSD.size(2);
+  check_lengths(input.q_lengths_B, batch, q.size(1), "q_lengths");
+  check_lengths(input.kv_lengths_B, batch, keys, "kv_lengths");
+  const auto type = q.scalar_type();
+  PRISM_CHECK(
+      at::isFloatingType(type) && input.kv.k_BGSD.scalar_type() == type && input.kv.v_BGSE.scalar_type() == type,
+      "attend", "expected q, k and v of one floating type; found {}, {} and {}; convert them.", c10::toString(type),
+      c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
+  const auto& documents = input.documents_BS;
+  PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),
+              "attend", "documents: expected [{}, {}]; found {}; pass an id for each token.", batch, keys,
+              shape_text(documents));
+  const auto& kept = input.kept_heads_BH;
+  PRISM_CHECK(!kept.defined() || (kept.dim() == 2 && kept.size(0) == batch && kept.size(1) == heads &&
+                                  kept.scalar_type() == torch::kBool),
+              "attend", "kept heads: expected bool [{}, {}]; found {}; pass a flag for each head of each sequence.",
+              batch, heads, shape_text(kept));
+  const auto& blocks = input.block_mask.counts_BHM;
+  PRISM_CHECK(!blocks.defined() ||
+                  (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
+              "attend",
+              "block mask: expected counts [{}, {}, rows], or fewer heads in equal groups; found {}; reshape them.",
+              batch, heads, shape_text(blocks));
+  PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, "attend",
+              "skip share: expected 0 to 1; found {}; change it.", input.skip_share);
+}
+
+}  // namespace
+
+AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
+  check_input(input);
+  if (backend == AttentionBackend::automatic) backend = choose_backend(input);
+  if (backend == AttentionBackend::reference) return attend_reference(input);
+  if (backend == AttentionBackend::flash) {
+    PRISM_CHECK(
+        flash_backend_serves(input), "attend",
+        "expected bfloat16, float32 or float16 on the CPU, head widths that are multiples of 8 up to 512 and no "
+        "gradients through a block mask for the flash backend; found another input; use reference or torch.");
+    return attend_flash(input);
+  }
+  PRISM_CHECK(
+      torch_backend_serves(input), "attend",
+      "expected values as wide as keys, on a GPU a multiple of 8, for the torch backend; found width {} for {}; use "
+      "reference.",
+      input.kv.v_BGSE.size(3), input.q_BTHD.size(3));
+  return attend_torch(input);
+}
+
+AttentionBackend choose_backend(const AttentionInput& input) {
+  if (flash_backend_serves(input)) return AttentionBackend::flash;
+  return torch_backend_serves(input) ? AttentionBackend::torch : AttentionBackend::reference;
+}
+
+const char* backend_name(AttentionBackend backend) {
+  static constexpr std::array kNames = {"automatic", "reference", "flash", "torch"};
+  return kNames.at(static_cast<size_t>(backend));
+}
+
+AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput& b) {
+  PRISM_CHECK(a.out_BTHE.sizes() == b.out_BTHE.sizes() && a.lse_BHT.sizes() == b.lse_BHT.sizes() &&
+                  a.out_BTHE.scalar_type() == b.out_BTHE.scalar_type() &&
+                  a.lse_BHT.scalar_type() == b.lse_BHT.scalar_type(),
+              "merge_attention",
+              "expected two outputs of one shape and dtype; found {} {} and {} {}; merge outputs of the same queries.",
+              c10::str(a.out_BTHE.sizes()), c10::toString(a.out_BTHE.scalar_type()), c10::str(b.out_BTHE.sizes()),
+              c10::toString(b.out_BTHE.scalar_type()));
+  const torch::NoGradGuard no_gradients;
+  const auto lse_BHT = torch::logaddexp(a.lse_BHT, b.lse_BHT);
+  // -inf - -inf is NaN. If neither part saw a key, both weights are 0.
+  const auto weighted = [&](const AttentionOutput& part) {
+    const auto weight_BHT = (part.lse_BHT - lse_BHT).exp().masked_fill_(part.lse_BHT.isneginf(), 0);
+    return weight_BHT.transpose(1, 2).unsqueeze(3) * part.out_BTHE;
+  };
+  return {(weighted(a) + weighted(b)).to(a.out_BTHE.scalar_type()), lse_BHT};
+}
+
+KeyValues gather_pages(const AttentionInput& input) {
+  const KeyValues& kv = input.kv;
+  if (!kv.page_table_BN.defined()) return kv;
+  const auto table = kv.page_table_BN.flatten().to(torch::kLong);
+  const int64_t batch = kv.page_table_BN.size(0), count = kv.page_table_BN.size(1);
+  const auto gather = [&](const torch::Tensor& pages) {
+    auto whole = pages.index_select(0, table)
+                     .view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
+                     .transpose(1, 2)
+                     .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
+    // Unwritten memory may hold NaN, and a weight of 0 times NaN is NaN.
+    if (input.kv_lengths_B.defined())
+      for (int64_t b = 0; b < batch; ++b) {
+        const auto length = input.kv_lengths_B[b].item<int64_t>();
+        whole[b].narrow(1, length, whole.size(2) - length).zero_();
+      }
+    return whole;
+  };
+  return {gather(kv.k_BGSD), gather(kv.v_BGSE), {}};
+}
+
+torch::Tensor visible_keys(const AttentionInput& input) {
+  PRISM_ASSERT(!input.kv.page_table_BN.defined(), "attend", "visible keys of paged input");
+  const auto& q = input.q_BTHD;
+  const int64_t batch = q.size(0), queries = q.size(1), keys = input.kv.k_BGSD.size(2);
+  const auto longs = torch::TensorOptions(torch::kLong).device(q.device());
+  const auto lengths = [&](const torch::Tensor& given, int64_t all) {
+    return given.defined() ? given.to(torch::kLong) : torch::full({batch}, all, longs);
+  };
+  const auto q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
+  const auto shift_B = kv_lengths_B - q_lengths_B;
+  const auto query_T = torch::arange(queries, longs), key_S = torch::arange(keys, longs);
+  const auto position_BT = query_T + shift_B.unsqueeze(1);  // key position of each query
+
+  torch::Tensor visible_BTS;
+  const auto restrict_to = [&](const torch::Tensor& more) {
+    visible_BTS = visible_BTS.defined() ? visible_BTS & more : more;
+  };
+  if (input.q_lengths_B.defined())
+    restrict_to((query_T < q_lengths_B.unsqueeze(1)).unsqueeze(2).expand({-1, -1, keys}));
+  if (input.kv_lengths_B.defined())
+    restrict_to((key_S < kv_lengths_B.unsqueeze(1)).unsqueeze(1).expand({-1, queries, -1}));
+  if (input.causality == Causality::causal) restrict_to(key_S <= position_BT.unsqueeze(2));
+  if (input.documents_BS.defined()) {
+    const auto own_BT = input.documents_BS.gather(1, position_BT.clamp(0, keys - 1));
+    restrict_to(input.documents_BS.unsqueeze(1) == own_BT.unsqueeze(2));
+  }
+  if (!input.block_mask.defined()) return visible_BTS.defined() ? visible_BTS.unsqueeze(1) : visible_BTS;
+
+  const auto first_B = input.first_query ? torch::full({batch}, *input.first_query, longs) : shift_B;
+  const auto blocks_BHTS = expand_block_mask(spread_to_heads(input.block_mask, input.q_BTHD.size(2)),
+                                             first_B.clamp_min(0), q_lengths_B, queries, keys);
+  return visible_BTS.defined() ? visible_BTS.unsqueeze(1) & blocks_BHTS : blocks_BHTS;
+}
+
+}  // namespace prism

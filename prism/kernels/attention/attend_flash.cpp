@@ -1,0 +1,198 @@
+// The flash backend of attend(): turns the keys that each query sees into an interval and calls the kernels of the
+// processor's instruction set.
+#include <ATen/Functions.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prism/kernels/attention/attend.h"
+#include "prism/kernels/flash/flash.h"
+#include "prism/kernels/scratch.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+/// The keys [first, end) that each query sees if its head is kept.
+struct Visible {
+  Tensor first_BT, end_BT;  ///< int32
+  Tensor kept_BH;           ///< bool; undefined: all
+  BlockMask blocks;         ///< int32, dense; undefined: all
+  Tensor first_query_B;     ///< int32; only with blocks
+  double skip_share = 0;
+};
+
+/// Document ids are non-decreasing along the keys, so the visible keys of a query form one interval.
+Visible visible_to(const AttentionInput& input) {
+  const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.k_BGSD.size(2);
+  Visible seen{at::empty({batch, queries}, torch::kInt), at::empty({batch, queries}, torch::kInt), {}, {}, {}};
+  if (input.kept_heads_BH.defined()) seen.kept_BH = input.kept_heads_BH.contiguous();
+  seen.skip_share = input.skip_share;
+  const bool causal = input.causality == Causality::causal;
+  const auto lengths = [&](const Tensor& given, int64_t all) {
+    return given.defined() ? given.to(torch::kInt).contiguous() : at::full({batch}, all, torch::kInt);
+  };
+  const Tensor q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
+  if (input.block_mask.defined()) {
+    const int64_t block = std::max<int64_t>(1, input.block_mask.key_block_size);
+    seen.blocks =
+        checked_block_mask(spread_to_heads(input.block_mask, input.q_BTHD.size(2)), (keys + block - 1) / block);
+    seen.first_query_B = input.first_query ? at::full({batch}, std::max<int64_t>(0, *input.first_query), torch::kInt)
+                                           : (kv_lengths_B - q_lengths_B).clamp_min(0);
+    const int64_t rows = seen.blocks.counts_BHM.size(2);
+    for (int64_t b = 0; b < batch; ++b) {
+      const int64_t first = seen.first_query_B.const_data_ptr<int32_t>()[b];
+      const int64_t last = first + std::max(0, q_lengths_B.const_data_ptr<int32_t>()[b] - 1);
+      const int64_t needed = last / seen.blocks.query_block_size - first / seen.blocks.query_block_size + 1;
+      PRISM_CHECK(needed <= rows, "block_mask",
+                  "expected rows for {} queries, {}; found {} rows of {}; pass a mask that was made for these queries.",
+                  last - first + 1, needed, rows, seen.blocks.query_block_size);
+    }
+  }
+  const Tensor documents = input.documents_BS.defined() ? input.documents_BS.to(torch::kInt).contiguous() : Tensor();
+  for (int64_t b = 0; b < batch; ++b) {
+    const int32_t q_length = q_lengths_B.const_data_ptr<int32_t>()[b];
+    const int32_t kv_length = kv_lengths_B.const_data_ptr<int32_t>()[b];
+    int32_t* first = seen.first_BT.mutable_data_ptr<int32_t>() + b * queries;
+    int32_t* end = seen.end_BT.mutable_data_ptr<int32_t>() + b * queries;
+    const int32_t* document = documents.defined() ? documents.const_data_ptr<int32_t>() + b * keys : nullptr;
+    for (int32_t t = 0; t < queries; ++t) {
+      const int32_t position = t + kv_length - q_length;
+      first[t] = 0;
+      end[t] = t >= q_length ? 0 : causal ? std::clamp(position + 1, 0, kv_length) : kv_length;
+      if (document == nullptr || end[t] == 0) continue;
+      const int32_t own = document[std::clamp<int64_t>(position, 0, keys - 1)];
+      first[t] = static_cast<int32_t>(std::lower_bound(document, document + end[t], own) - document);
+      end[t] = static_cast<int32_t>(std::upper_bound(document + first[t], document + end[t], own) - document);
+    }
+  }
+  return seen;
+}
+
+/// @param head, row  the tensor's axes of heads and rows.
+flash::Matrix matrix_of(const Tensor& tensor, int64_t head, int64_t row) {
+  return {tensor.data_ptr(), tensor.stride(0), tensor.stride(head), tensor.stride(row)};
+}
+
+flash::Problem problem_of(const Tensor& q_BTHD, const Tensor& k_BGSD, const Tensor& v_BGSE, const Visible& seen,
+                          double scale) {
+  flash::Problem p;
+  p.type = q_BTHD.scalar_type() == torch::kBFloat16 ? flash::Type::bfloat16 : flash::Type::float32;
+  p.batch = q_BTHD.size(0);
+  p.queries = q_BTHD.size(1);
+  p.heads = q_BTHD.size(2);
+  p.key_dim = q_BTHD.size(3);
+  p.kv_heads = k_BGSD.size(1);
+  p.keys = k_BGSD.size(2);
+  p.value_dim = v_BGSE.size(3);
+  p.scale = static_cast<float>(scale);
+  p.first_key_BT = seen.first_BT.const_data_ptr<int32_t>();
+  p.end_key_BT = seen.end_BT.const_data_ptr<int32_t>();
+  p.kept_heads_BH = seen.kept_BH.defined() ? seen.kept_BH.const_data_ptr<bool>() : nullptr;
+  if (seen.blocks.defined())
+    p.blocks = {.counts_BHM = seen.blocks.counts_BHM.const_data_ptr<int32_t>(),
+                .indices_BHMN = seen.blocks.indices_BHMN.const_data_ptr<int32_t>(),
+                .rows = seen.blocks.indices_BHMN.size(2),
+                .width = seen.blocks.indices_BHMN.size(3),
+                .query_block = seen.blocks.query_block_size,
+                .key_block = seen.blocks.key_block_size,
+                .first_query_B = seen.first_query_B.const_data_ptr<int32_t>()};
+  p.threads = kernel_threads();
+  return p;
+}
+
+bool wants_gradients(const AttentionInput& input) {
+  return at::GradMode::is_enabled() &&
+         (input.q_BTHD.requires_grad() || input.kv.k_BGSD.requires_grad() || input.kv.v_BGSE.requires_grad());
+}
+
+struct FlashFunction : torch::autograd::Function<FlashFunction> {
+  static variable_list forward(AutogradContext* context, const Variable& q_BTHD, const Variable& k_BGSD,
+                               const Variable& v_BGSE, const Visible& seen, double scale) {
+    RECORD_FUNCTION("prism::attend", {});
+    flash::Forward f(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, scale));
+    if (seen.skip_share > 0) f.skip_below = static_cast<float>(std::log(seen.skip_share) / scale);
+    const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
+    const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
+    const auto& kernels = found_again(flash::kernels_of(current_isa()));
+    const auto [scratch, owner] = make_scratch(kernels.forward_scratch(f));
+    const auto tasks = flash::plan(f);
+    f.q = matrix_of(q_BTHD, 2, 1);
+    f.k = matrix_of(k_BGSD, 1, 2);
+    f.v = matrix_of(v_BGSE, 1, 2);
+    f.out = matrix_of(out_BTHE, 2, 1);
+    f.lse_BHT = lse_BHT.mutable_data_ptr<float>();
+    f.scratch = scratch;
+    f.tasks = tasks.data();
+    f.task_count = static_cast<int64_t>(tasks.size());
+    kernels.forward(f);
+    context->save_for_backward({q_BTHD, k_BGSD, v_BGSE, out_BTHE, lse_BHT, seen.first_BT, seen.end_BT});
+    context->saved_data["kept"] = seen.kept_BH;
+    context->saved_data["scale"] = scale;
+    context->mark_non_differentiable({lse_BHT});
+    return {out_BTHE, lse_BHT};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    RECORD_FUNCTION("prism::attend_backward", {});
+    const auto saved = context->get_saved_variables();
+    const auto &q_BTHD = saved[0], &k_BGSD = saved[1], &v_BGSE = saved[2], &out_BTHE = saved[3], &lse_BHT = saved[4];
+    const Tensor d_out = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
+    const Visible seen{saved[5], saved[6], context->saved_data["kept"].toTensor(), {}, {}};
+    flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
+    const auto& kernels = found_again(flash::kernels_of(current_isa()));
+    const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
+    const Tensor dq = at::empty(q_BTHD.sizes(), q_BTHD.options());
+    // Token-major like the queries, so that the gradient of the fused QKV projection is assembled row by row.
+    const auto token_major = [&](const Tensor& kv) {
+      return at::empty({kv.size(0), kv.size(2), kv.size(1), kv.size(3)}, kv.options()).transpose(1, 2);
+    };
+    const Tensor dk = token_major(k_BGSD), dv = token_major(v_BGSE);
+    b.q = matrix_of(q_BTHD, 2, 1);
+    b.k = matrix_of(k_BGSD, 1, 2);
+    b.v = matrix_of(v_BGSE, 1, 2);
+    b.out = matrix_of(out_BTHE, 2, 1);
+    b.d_out = matrix_of(d_out, 2, 1);
+    b.dq = matrix_of(dq, 2, 1);
+    b.dk = matrix_of(dk, 1, 2);
+    b.dv = matrix_of(dv, 1, 2);
+    b.lse_BHT = lse_BHT.const_data_ptr<float>();
+    b.scratch = scratch;
+    kernels.backward(b);
+    return {dq, dk, dv, Variable(), Variable()};
+  }
+};
+
+}  // namespace
+
+bool flash_backend_serves(const AttentionInput& input) {
+  const auto type = input.q_BTHD.scalar_type();
+  const int64_t key_dim = input.q_BTHD.size(3), value_dim = input.kv.v_BGSE.size(3);
+  return input.q_BTHD.device().is_cpu() && flash::kernels_of(current_isa()) != nullptr &&
+         (type == torch::kBFloat16 || type == torch::kFloat || type == torch::kHalf) && key_dim % 8 == 0 &&
+         value_dim % 8 == 0 && key_dim <= flash::kMostWidth && value_dim <= flash::kMostWidth &&
+         input.q_BTHD.numel() > 0 && input.kv.k_BGSD.numel() > 0 && input.kv.v_BGSE.numel() > 0 &&
+         input.scale.value_or(1) > 0 &&
+         !((input.block_mask.defined() || input.skip_share > 0) && wants_gradients(input));
+}
+
+AttentionOutput attend_flash(const AttentionInput& given) {
+  AttentionInput input = given;
+  input.kv = gather_pages(given);
+  const auto type = given.q_BTHD.scalar_type();
+  if (type == torch::kHalf) {
+    input.q_BTHD = given.q_BTHD.to(torch::kFloat);
+    input.kv = {input.kv.k_BGSD.to(torch::kFloat), input.kv.v_BGSE.to(torch::kFloat), {}};
+  }
+  const double scale = input.scale.value_or(1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3))));
+  const auto results = FlashFunction::apply(input.q_BTHD, input.kv.k_BGSD, input.kv.v_BGSE, visible_to(input), scale);
+  return {results[0].to(type), results[1]};
+}
+
+}  // namespace prism

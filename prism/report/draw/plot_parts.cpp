@@ -1,0 +1,70 @@
+#include "prism/report/draw/plot_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "prism/report/draw/number_text.h"
+
+namespace prism {
+namespace {
+
+constexpr size_t kMostStrongBands = 3;  // more bands are paler, so that lines remain visible through all of them
+constexpr double kPale = kBandOpacity / 2;
+constexpr double kMargin = 0.04;  // share of the scale, below and above
+
+}  // namespace
+
+PlotAxis axis_over(const std::string& label, Extent extent) {
+  if (extent.low > extent.high) extent = {0, 1};
+  const double least = 1e-6 * std::max({1.0, -extent.low, extent.high});  // a scale of zero length cannot be drawn
+  const double margin = std::max(kMargin * (extent.high - extent.low), least);
+  return {.label = label, .low = extent.low - margin, .high = extent.high + margin};
+}
+
+PlotAxis counting_axis(const std::string& what, double low, double high) {
+  const auto [unit, name] = high >= 2e9   ? std::pair(1e9, " (billions)")
+                            : high >= 2e6 ? std::pair(1e6, " (millions)")
+                            : high >= 2e3 ? std::pair(1e3, " (thousands)")
+                                          : std::pair(1.0, "");
+  return {.label = what + name, .low = low, .high = high, .unit = unit};
+}
+
+PlotAxis token_axis(const Plot& plot) {
+  double most = 1;
+  for (const auto& series : plot.series) {
+    for (const auto& point : series.points) most = std::max(most, point.x);
+  }
+  return counting_axis("trained tokens", 0, most);
+}
+
+PlotAxis layer_axis(const Plot& plot) {
+  double last = 0;
+  for (const auto& series : plot.series) last = std::max(last, series.points.back().x);
+  return {.label = "layer", .low = -0.5, .high = last + 0.5, .least_step = 1};
+}
+
+Interval deviation_bar(const Statistic& value) {
+  return {value.mean - value.deviation, value.mean + value.deviation};
+}
+
+std::string tokens_text(int64_t tokens) {
+  return grouped(tokens) + " tokens: ";
+}
+
+void add_statistics(Plot& plot, size_t group, size_t groups, const std::vector<PlacedStatistic>& values) {
+  if (values.empty()) return;
+  const int series = static_cast<int>(group);
+  PlotSeries band{PlotStyle::kBand, series, {}, groups > kMostStrongBands ? kPale : kBandOpacity};
+  PlotSeries line{PlotStyle::kPoints, series, {}};
+  for (const auto& [x, value, text] : values) {
+    const PlotPoint point{.x = x, .y = value.mean, .y_bar = deviation_bar(value), .text = text};
+    line.points.push_back(point);
+    if (value.count > 1) band.points.push_back(point);
+  }
+  if (band.points.size() > 1) plot.series.insert(plot.series.begin(), std::move(band));
+  plot.series.push_back(std::move(line));
+}
+
+}  // namespace prism

@@ -1,0 +1,67 @@
+// Building blocks of the report's plots: axes that fit the data, and lines over seeds with their bands.
+//
+//   Extent extent;
+//   add_statistics(plot, group, groups, values);
+//   plot.x = token_axis(plot);
+//   plot.y = axis_over("nats", extent);
+#pragma once
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "prism/core/statistics.h"
+#include "prism/report/draw/plot.h"
+
+namespace prism {
+
+/// Opacity of a band, or of several overlapping areas together.
+inline constexpr double kBandOpacity = 0.18;
+
+/// The name of the reader of the residual stream after the last layer.
+inline constexpr const char* kHeadReader = "LM head";
+
+/// A range that grows to include all values of a plot.
+struct Extent {
+  double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  void add(const Interval& bar) {
+    add(bar.low);
+    add(bar.high);
+  }
+};
+
+/// An axis over the extent with a margin; from 0 to 1 if the extent is empty.
+PlotAxis axis_over(const std::string& label, Extent extent);
+
+/// A unit for counts that keeps the numbers at the axis short.
+PlotAxis counting_axis(const std::string& what, double low, double high);
+
+/// An axis from zero to the largest number of tokens of any point.
+PlotAxis token_axis(const Plot& plot);
+
+/// An axis with one position for each layer, counted from 0.
+PlotAxis layer_axis(const Plot& plot);
+
+/// An interval of one standard deviation to either side.
+Interval deviation_bar(const Statistic& value);
+
+/// "4,096 tokens: ".
+std::string tokens_text(int64_t tokens);
+
+/// A value, possibly over seeds, at a position on the x axis.
+struct PlacedStatistic {
+  double x = 0;
+  Statistic value;
+  std::string text;
+};
+
+/// Adds points, and a band in the background if there are deviations. If there are more than three groups, bands are
+/// paler.
+void add_statistics(Plot& plot, size_t group, size_t groups, const std::vector<PlacedStatistic>& values);
+
+}  // namespace prism

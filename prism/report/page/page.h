@@ -1,0 +1,45 @@
+// The report as one self-contained HTML page, and as Markdown.
+//
+//   const Comparison comparison = compare_runs({read_run("runs/uniform"), read_run("runs/prism")});
+//   write_file("report.html", report_html(comparison, {}, &problems));
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "prism/report/compare/compare.h"
+#include "prism/report/page/analysis.h"
+#include "prism/report/page/prefill.h"
+
+namespace prism {
+
+struct ReportOptions {
+  std::string title = {};           ///< if empty, made from the groups' labels
+  std::string gnuplot = "gnuplot";  ///< the program that draws the plots
+  PrefillRecords prefill = {};      ///< shown in addition to the runs
+  AnalysisRecords analysis = {};    ///< shown in addition to the runs
+  std::string figures = {};         ///< folder of report_figures() relative to the Markdown; empty: no figures
+};
+
+/// The page. It refers to nothing outside itself. Its one script (page_script.h) shows values at points, hides groups
+/// and arranges sections in tabs; no other script can run. The page is complete without the script. A plot that cannot
+/// be drawn is replaced by a message, which is also appended to `problems`.
+std::string report_html(const Comparison& comparison, const ReportOptions& options, std::vector<std::string>* problems);
+
+struct FigureFile {
+  std::string name, svg;
+};
+
+/// The page's plots as standalone SVG files.
+/// @throws FailedError like draw_plot().
+std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options);
+
+/// Markdown with tables and samples. Plots appear as tables of their values.
+std::string report_markdown(const Comparison& comparison, const ReportOptions& options);
+
+/// A report of options.prefill and options.analysis, without runs.
+std::string records_html(const ReportOptions& options, std::vector<std::string>* problems);
+std::vector<FigureFile> records_figures(const ReportOptions& options);
+std::string records_markdown(const ReportOptions& options);
+
+}  // namespace prism

@@ -1,0 +1,352 @@
+#include "prism/report/page/prefill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "prism/report/draw/number_text.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr NumberStyle kDensity = {3, false}, kRecall = {4, false}, kMilliseconds = {2, false}, kPerplexity = {4, false},
+                      kRatio = {2, false}, kPromptPercent = {2, true};
+
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// A measured number; kNoValue if it was not measured.
+TableCell measured_cell(double value, NumberStyle style) {
+  return {value == 0 ? kNoValue : number_text(value, style)};
+}
+
+/// A record's settings, kept until it is known which of them differ between records.
+struct Settings {
+  PrefillMethodName* method;
+  Json values;
+};
+
+/// Settings that control how much is kept. Records that differ only in these form one line of a plot.
+const std::set<std::string> kAmounts = {"p",     "p_high", "p_low",    "threshold", "alpha", "gamma",
+                                        "share", "window", "vertical", "slash",     "preset"};
+
+/// Adds the settings that differ between the records of a selector to its name.
+void name_settings(const std::vector<Settings>& all) {
+  std::map<std::string, Json> first;
+  std::map<std::string, std::vector<std::string>> differing;
+  for (const auto& [method, values] : all) {
+    const auto& known = first.emplace(method->selector, values).first->second;
+    for (const auto& [name, value] : values.items()) {
+      auto& names = differing[method->selector];
+      if ((!known.contains(name) || known[name] != value) && std::find(names.begin(), names.end(), name) == names.end())
+        names.push_back(name);
+    }
+  }
+  for (const auto& [method, values] : all) {
+    method->text = method->series = method->selector + method->text;
+    for (const auto& name : differing[method->selector]) {
+      if (!values.contains(name)) continue;
+      const std::string word = fmt::format(", {} {}", name, value_text(values[name]));
+      method->text += word;
+      if (!kAmounts.contains(name)) method->series += word;
+    }
+  }
+}
+
+class Reader {
+ public:
+  void read(const fs::path& file) {
+    std::istringstream stream(read_file(file));
+    const size_t before = records_.speeds.size() + records_.losses.size();
+    int64_t number = 0;
+    for (std::string line; std::getline(stream, line);) {
+      ++number;
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      const std::string place = fmt::format("{}, line {}", file.string(), number);
+      try {
+        add(parse_json(line, place), place);
+      } catch (const Json::exception&) {
+        fail(place);
+      }
+    }
+    PRISM_CHECK(records_.speeds.size() + records_.losses.size() > before, "report",
+                "--prefill: expected lines of prism bench prefill --json or prism eval --json; found none in {}; name "
+                "another file.",
+                file.string());
+  }
+
+  PrefillRecords take() {
+    std::vector<Settings> all;
+    for (size_t i = 0; i < records_.speeds.size(); ++i) all.push_back({&records_.speeds[i].method, speed_settings_[i]});
+    for (size_t i = 0; i < records_.losses.size(); ++i) all.push_back({&records_.losses[i].method, loss_settings_[i]});
+    name_settings(all);
+    return std::move(records_);
+  }
+
+ private:
+  [[noreturn]] static void fail(const std::string& place) {
+    throw InputError("report", fmt::format("--prefill: expected lines of prism bench prefill --json or prism eval "
+                                           "--json; found another in {}; name another file.",
+                                           place));
+  }
+
+  void add(const Json& line, const std::string& place) {
+    if (!line.is_object()) fail(place);
+    if (line.value("bench", "") == "prefill") return add_speed(line);
+    if (line.value("task", "") == "perplexity" && line.contains("prefill")) return add_loss(line);
+    fail(place);
+  }
+
+  static std::string setup_of(const Json& line) {
+    std::string text = line.at("model").get<std::string>();
+    const auto files = line.value("files", std::vector<std::string>());
+    for (size_t i = 0; i < files.size(); ++i) text += (i == 0 ? " on " : " and ") + files[i];
+    const auto window = line.value("window", int64_t{0}), stride = line.value("stride", window);
+    if (window > 0) text += fmt::format(", windows of {}", grouped(window));
+    if (stride != window) text += fmt::format(" every {}", grouped(stride));
+    const auto dtype = line.value("dtype", "");
+    return dtype.empty() ? text : text + ", " + dtype;
+  }
+
+  void add_speed(const Json& line) {
+    auto& row = records_.speeds.emplace_back();
+    row.method.selector = line.at("selector").get<std::string>();
+    row.heads = fmt::format("{}, {} on {}, {} wide, {}", line.at("mix").get<std::string>(),
+                            line.at("heads").get<int64_t>(), line.at("kv_heads").get<int64_t>(),
+                            line.at("head_dim").get<int64_t>(), line.at("dtype").get<std::string>());
+    row.tokens = line.at("tokens").get<int64_t>();
+    for (const auto& [name, value] : {std::pair{"density", &row.density},
+                                      {"recall", &row.recall},
+                                      {"oracle_density", &row.oracle_density},
+                                      {"select_ms", &row.select_ms},
+                                      {"attend_ms", &row.attend_ms},
+                                      {"dense_ms", &row.dense_ms},
+                                      {"sdpa_ms", &row.sdpa_ms},
+                                      {"speedup", &row.speedup}})
+      *value = line.at(name).get<double>();
+    for (const auto& head : line.value("by_head", Json::array()))
+      row.by_head.push_back({head.at("density").get<double>(), head.at("recall").get<double>()});
+    speed_settings_.push_back(line.value("settings", Json::object()));
+  }
+
+  void add_loss(const Json& line) {
+    const auto& prefill = line.at("prefill");
+    auto& row = records_.losses.emplace_back();
+    row.method.selector = prefill.at("selector").get<std::string>();
+    row.setup = setup_of(line);
+    // Part of the selector's name, since some selectors give another result for a prompt in chunks.
+    if (const auto chunk = prefill.value("chunk", int64_t{0}); chunk > 0)
+      row.method.text = fmt::format(", chunks of {}", grouped(chunk));
+    row.tokens = line.at("tokens").get<int64_t>();
+    row.density = prefill.at("density").get<double>();
+    row.recall = prefill.value("recall", 0.0);
+    const auto& perplexity = line.at("token_perplexity");
+    row.perplexity = perplexity.is_null() ? std::numeric_limits<double>::infinity() : perplexity.get<double>();
+    loss_settings_.push_back(prefill.value("settings", Json::object()));
+  }
+
+  PrefillRecords records_;
+  std::vector<Json> speed_settings_, loss_settings_;
+};
+
+/// The perplexity of the model with dense attention; 0 if no record has it.
+double dense_perplexity(const PrefillRecords& records, const std::string& setup) {
+  for (const auto& row : records.losses)
+    if (row.method.selector == "dense" && row.setup == setup) return row.perplexity;
+  return 0;
+}
+
+/// The distinct names of the rows, in order.
+template <class Row, class Name>
+std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name_of) {
+  std::vector<std::string> names;
+  for (const auto& row : rows)
+    if (const auto name = name_of(row); std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  return names;
+}
+
+Table speed_table(const PrefillRecords& records) {
+  Table table{
+      "Sparse prompts: time",
+      {{"selector"},
+       {"heads"},
+       {"tokens", true},
+       {"density", true},
+       {"recall", true},
+       {"oracle's density", true},
+       {"select ms", true},
+       {"attend ms", true},
+       {"dense ms", true},
+       {"LibTorch ms", true},
+       {"times as fast as dense", true}},
+      {},
+      {"Medians of alternating runs. Density: share of the visible blocks that is kept. Recall: share of the exact "
+       "attention in the kept blocks, on sampled rows. The oracle reaches the same recall with the fewest blocks."}};
+  for (const auto& row : records.speeds)
+    table.rows.push_back({{row.method.text},
+                          {row.heads},
+                          {grouped(row.tokens)},
+                          {number_text(row.density, kDensity)},
+                          measured_cell(row.recall, kRecall),
+                          measured_cell(row.oracle_density, kDensity),
+                          {number_text(row.select_ms, kMilliseconds)},
+                          {number_text(row.attend_ms, kMilliseconds)},
+                          {number_text(row.dense_ms, kMilliseconds)},
+                          measured_cell(row.sdpa_ms, kMilliseconds),
+                          {number_text(row.speedup, kRatio)}});
+  return table;
+}
+
+Table loss_table(const PrefillRecords& records) {
+  Table table{"Sparse prompts: perplexity",
+              {{"selector"},
+               {"model and text"},
+               {"tokens", true},
+               {"density", true},
+               {"recall", true},
+               {"perplexity", true},
+               {"Δ %", true}},
+              {},
+              {"Perplexity per token. Δ: increase over dense attention with the same model and text."}};
+  for (const auto& row : records.losses) {
+    const double dense = dense_perplexity(records, row.setup);
+    table.rows.push_back(
+        {{row.method.text},
+         {row.setup},
+         {grouped(row.tokens)},
+         {number_text(row.density, kDensity)},
+         measured_cell(row.recall, kRecall),
+         {number_text(row.perplexity, kPerplexity)},
+         {dense == 0 ? kNoValue : minus_signs(number_text(100 * (row.perplexity / dense - 1), kPromptPercent))}});
+  }
+  return table;
+}
+
+/// For records whose heads are few enough for one column each.
+Table heads_table(const PrefillRecords& records) {
+  constexpr size_t kMostHeads = 16;
+  Table table{"Sparse prompts: heads",
+              {{"selector"}, {"heads"}, {"tokens", true}},
+              {},
+              {"For each query head, the density, then the recall of the kept blocks. Heads count from 0."}};
+  size_t most = 0;
+  for (const auto& row : records.speeds)
+    if (row.by_head.size() <= kMostHeads) most = std::max(most, row.by_head.size());
+  for (size_t h = 0; h < most; ++h) table.columns.push_back({fmt::format("head {}", h), true});
+  for (const auto& row : records.speeds) {
+    if (row.by_head.empty() || row.by_head.size() > kMostHeads) continue;
+    auto& cells = table.rows.emplace_back();
+    cells = {{row.method.text}, {row.heads}, {grouped(row.tokens)}};
+    for (size_t h = 0; h < most; ++h) {
+      const auto* head = h < row.by_head.size() ? &row.by_head[h] : nullptr;
+      cells.push_back({head == nullptr    ? kNoValue
+                       : head->recall > 0 ? fmt::format("{:.3f} {:.3f}", head->density, head->recall)
+                                          : number_text(head->density, kDensity)});
+    }
+  }
+  return table;
+}
+
+/// Widens an axis to include a value.
+void hold(PlotAxis& axis, double value) {
+  axis.low = std::min(axis.low, value);
+  axis.high = std::max(axis.high, value);
+}
+
+/// Lines over density, in ascending order. @param value  of a row; NaN if it has none.
+template <class Row>
+Plot density_plot(const std::string& id, const std::string& description, const char* label,
+                  const std::vector<std::string>& names, const std::vector<Row>& rows,
+                  const std::function<double(const Row&)>& value) {
+  Plot plot{
+      .id = id,
+      .description = description,
+      .x = {.label = "density: share of the visible blocks that is kept", .low = 0, .high = 1},
+      .y = {.label = label, .low = std::numeric_limits<double>::max(), .high = std::numeric_limits<double>::lowest()}};
+  bool has_line = false;
+  for (size_t s = 0; s < names.size(); ++s) {
+    PlotSeries line{.style = PlotStyle::kPoints, .series = static_cast<int>(s), .points = {}};
+    for (const auto& row : rows) {
+      const double y = value(row);
+      if (row.method.series != names[s] || !std::isfinite(y)) continue;
+      line.points.push_back(
+          {.x = row.density,
+           .y = y,
+           .text = fmt::format("{}: density {}, {} {}", row.method.text, number_text(row.density, kDensity), label,
+                               number_text(y, kPerplexity))});
+      hold(plot.y, y);
+    }
+    std::sort(line.points.begin(), line.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+    has_line = has_line || line.points.size() > 1;
+    if (!line.points.empty()) plot.series.push_back(std::move(line));
+  }
+  if (!has_line) plot.series.clear();
+  const double margin = 0.04 * (plot.y.high - plot.y.low) + 1e-6;
+  plot.y.low -= margin;
+  plot.y.high += margin;
+  return plot;
+}
+
+}  // namespace
+
+std::vector<std::string> PrefillRecords::series() const {
+  std::vector<std::string> names;
+  const auto add = [&](const PrefillMethodName& method) {
+    if (std::find(names.begin(), names.end(), method.series) == names.end()) names.push_back(method.series);
+  };
+  for (const auto& row : losses) add(row.method);
+  for (const auto& row : speeds) add(row.method);
+  return names;
+}
+
+PrefillRecords read_prefill_records(const std::vector<fs::path>& files) {
+  Reader reader;
+  for (const auto& file : files) reader.read(file);
+  return reader.take();
+}
+
+std::vector<Table> prefill_tables(const PrefillRecords& records) {
+  std::vector<Table> tables = {speed_table(records), loss_table(records), heads_table(records)};
+  std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
+  return tables;
+}
+
+std::vector<Plot> prefill_plots(const PrefillRecords& records) {
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  const auto names = records.series();
+  std::vector<Plot> plots;
+  const auto setups = distinct(records.losses, [](const PrefillLoss& row) { return row.setup; });
+  for (size_t i = 0; i < setups.size(); ++i)
+    plots.push_back(density_plot<PrefillLoss>(
+        i == 0 ? "prefill-perplexity" : fmt::format("prefill-perplexity-{}", i + 1),
+        "Perplexity over density, " + setups[i], "perplexity", names, records.losses,
+        [&](const PrefillLoss& row) { return row.setup == setups[i] ? row.perplexity : nothing; }));
+  const auto prompt_of = [](const PrefillSpeed& row) {
+    return fmt::format("{}, {} tokens", row.heads, grouped(row.tokens));
+  };
+  const auto prompts = distinct(records.speeds, prompt_of);
+  for (size_t i = 0; i < prompts.size(); ++i)
+    plots.push_back(
+        density_plot<PrefillSpeed>(fmt::format("prefill-recall-{}", i + 1), "Recall over density, " + prompts[i],
+                                   "recall", names, records.speeds, [&](const PrefillSpeed& row) {
+                                     return prompt_of(row) == prompts[i] && row.recall > 0 ? row.recall : nothing;
+                                   }));
+  std::erase_if(plots, [](const Plot& plot) { return plot.series.empty(); });
+  return plots;
+}
+
+}  // namespace prism

@@ -1,0 +1,67 @@
+// The cost and quality of sparse prompts, from the JSON lines of `prism bench prefill --json` and
+// `prism eval --prefill ... --json`.
+//
+//   const PrefillRecords records = read_prefill_records({"speed.jsonl", "perplexity.jsonl"});
+//   for (const Table& table : prefill_tables(records)) page += table_html(table);
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "prism/report/draw/plot.h"
+#include "prism/report/page/table.h"
+
+namespace prism {
+
+/// The name of a selector, with its settings if records differ in them.
+struct PrefillMethodName {
+  std::string selector;
+  std::string text;    ///< "spectral, calibration off, p 0.9"
+  std::string series;  ///< without the settings that control how much is kept: "spectral, calibration off"
+};
+
+/// Density and recall of one query head.
+struct PrefillHeadShare {
+  double density = 1, recall = 0;  ///< recall is 0 if not measured
+};
+
+/// A line of prism bench prefill.
+struct PrefillSpeed {
+  PrefillMethodName method;
+  std::string heads;  ///< "structured, 8 on 2, 128 wide, bf16"
+  int64_t tokens = 0;
+  double density = 1, recall = 0, oracle_density = 0;                           ///< 0 if not measured
+  double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< sdpa_ms is 0 if not measured
+  std::vector<PrefillHeadShare> by_head;                                        ///< empty if not recorded
+};
+
+/// A line of prism eval.
+struct PrefillLoss {
+  PrefillMethodName method;
+  std::string setup;  ///< "runs/long on book.txt, windows of 4,096, bfloat16"; only losses of one setup are comparable
+  int64_t tokens = 0;
+  double density = 1, recall = 0, perplexity = 0;  ///< recall is 0 if not measured; perplexity is per token
+};
+
+struct PrefillRecords {
+  std::vector<PrefillSpeed> speeds;
+  std::vector<PrefillLoss> losses;
+
+  bool empty() const { return speeds.empty() && losses.empty(); }
+  /// The distinct series of all records; their order gives the series numbers of the plots.
+  std::vector<std::string> series() const;
+};
+
+/// @throws InputError for files that cannot be read or have no records, and for lines of any other kind.
+PrefillRecords read_prefill_records(const std::vector<std::filesystem::path>& files);
+
+/// Tables of times, perplexities, and shares kept by head: one row for each line, in order. Empty tables are omitted.
+std::vector<Table> prefill_tables(const PrefillRecords& records);
+
+/// Plots of perplexity over density, one for each setup, and of recall over density, one for each kind of heads and
+/// length; one line for each series. Only plots in which a series has two densities.
+std::vector<Plot> prefill_plots(const PrefillRecords& records);
+
+}  // namespace prism

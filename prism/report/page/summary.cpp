@@ -1,0 +1,461 @@
+#include "prism/report/page/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "prism/core/progress.h"
+#include "prism/core/text/names.h"
+#include "prism/report/compare/cost.h"
+#include "prism/report/compare/verdict.h"
+#include "prism/report/page/cells.h"
+
+namespace prism {
+namespace {
+
+constexpr NumberStyle kPerplexityStyle = {2, false};
+constexpr size_t kMostCurveRows = 12;            // of tables of curves
+constexpr std::ptrdiff_t kDifferenceColumn = 7;  // position in the table of runs, after the validation loss
+
+bool all_finished(const Run& run) {
+  return run.finished;
+}
+
+bool any_unfinished(const Comparison& comparison) {
+  return std::any_of(comparison.groups.begin(), comparison.groups.end(), [](const RunGroup& group) {
+    return !std::all_of(group.runs.begin(), group.runs.end(), all_finished);
+  });
+}
+
+int64_t tokens_done(const std::vector<const Run*>& runs) {
+  int64_t least = runs.front()->tokens;
+  for (const Run* run : runs) least = std::min(least, run->tokens);
+  return least;
+}
+
+/// "finished", "diverged", "41% done", or "not finished" if the total is unknown.
+std::string state_text(const Run& run) {
+  if (run.finished) return "finished";
+  if (run.diverged) return "diverged";
+  if (!run.total_tokens || *run.total_tokens < 1) return "not finished";
+  // Rounds down: a run that has not finished is not 100% done.
+  const double percent = 100.0 * static_cast<double>(run.tokens) / static_cast<double>(*run.total_tokens);
+  return fmt::format("{:.0f}% done", std::clamp(std::floor(percent), 0.0, 99.0));
+}
+
+std::string group_state(const RunGroup& group) {
+  const auto finished = std::count_if(group.runs.begin(), group.runs.end(), all_finished);
+  if (finished > 0) return "finished";
+  return state_text(*std::min_element(group.runs.begin(), group.runs.end(),
+                                      [](const Run& a, const Run& b) { return a.tokens < b.tokens; }));
+}
+
+std::string seeds_text(const RunGroup& group) {
+  const size_t counted = counted_runs(group).size();
+  return counted == group.runs.size() ? std::to_string(counted) : fmt::format("{} of {}", counted, group.runs.size());
+}
+
+/// Groups whose difference was computed in another way than usual.
+struct DifferenceRemarks {
+  std::vector<std::string> unpaired, interpolated;
+  std::map<size_t, std::vector<std::string>> by_pairs;    ///< groups with fewer pairs than runs
+  std::map<int64_t, std::vector<std::string>> by_tokens;  ///< groups whose difference is before their end
+  bool paired = false;
+
+  explicit DifferenceRemarks(const Comparison& comparison) {
+    for (size_t i = 0; i < comparison.groups.size(); ++i) {
+      if (i != comparison.baseline) add(comparison.groups[i], comparison.groups[comparison.baseline]);
+    }
+  }
+
+ private:
+  void add(const RunGroup& group, const RunGroup& baseline) {
+    const auto gap = loss_difference(group, baseline);
+    if (gap.points.empty()) return;
+    const auto& [tokens, loss] = gap.points.back();
+    const size_t pairs = loss.seeds.size();
+    paired |= loss.has_interval();
+    if (!loss.paired()) unpaired.push_back(group.label);
+    if (loss.paired() && pairs < std::max(counted_runs(group).size(), counted_runs(baseline).size())) {
+      by_pairs[pairs].push_back(group.label);
+    }
+    if (gap.interpolated) interpolated.push_back(group.label);
+    const auto curve = validation_curve(group);
+    if (curve.empty() || curve.back().tokens != tokens) by_tokens[tokens].push_back(group.label);
+  }
+};
+
+/// The difference column's footnotes: the reference, the meaning of bold, and the exceptions.
+void add_difference_notes(const Comparison& comparison, Table& table) {
+  const std::string& baseline = comparison.groups[comparison.baseline].label;
+  const DifferenceRemarks remarks(comparison);
+  table.notes.push_back(
+      fmt::format("Δ val {0}: validation {0} minus that of {1} after equal numbers of tokens{2}; {3} is better.",
+                  comparison.figure.noun(), baseline, remarks.paired ? ", paired by seed" : "",
+                  comparison.figure.less_is_better ? "negative" : "positive"));
+  table.notes.push_back(fmt::format(
+      "The {1} validation {2} is marked (bold; a star in a terminal) only if the 95% interval (Student's t) of its "
+      "difference to {0}, paired by seed, excludes zero. If {0} itself is {1}, its difference to the runner-up counts. "
+      "Groups with fewer seeds than others are not marked.",
+      baseline, comparison.figure.best(), comparison.figure.noun()));
+  if (!remarks.unpaired.empty()) {
+    table.notes.push_back(
+        fmt::format("No pairing for {}: no seed is shared with {}. The difference is that of the means, its ± is the "
+                    "root of the sum of both squared deviations, and there is no interval.",
+                    join_names(remarks.unpaired), baseline));
+  }
+  for (const auto& [pairs, labels] : remarks.by_pairs) {
+    table.notes.push_back(fmt::format("The difference of {} is over the {} shared with {}.", join_names(labels),
+                                      pairs == 1 ? "one seed" : fmt::format("{} seeds", pairs), baseline));
+  }
+  for (const auto& [tokens, labels] : remarks.by_tokens) {
+    table.notes.push_back(
+        fmt::format("The difference of {} is taken after {} tokens, the last evaluation shared with {}.",
+                    join_names(labels), grouped(tokens), baseline));
+  }
+  if (!remarks.interpolated.empty()) {
+    table.notes.push_back(
+        "Some runs were evaluated at different numbers of tokens; evaluations are interpolated linearly.");
+  }
+}
+
+/// "2,000 tokens of 3,000 so far", for runs of one group.
+std::string progress_text(const std::vector<const Run*>& runs) {
+  const auto [least, most] =
+      std::minmax_element(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->tokens < b->tokens; });
+  std::string text = grouped((*least)->tokens);
+  if ((*most)->tokens != (*least)->tokens) text += " to " + grouped((*most)->tokens);
+  text += " tokens";
+  if (const auto& total = runs.front()->total_tokens) text += " of " + grouped(*total);
+  const bool evaluated = std::any_of(runs.begin(), runs.end(), [](const Run* run) { return !run->valid.empty(); });
+  return text + " so far" + (evaluated ? "" : ", no evaluation yet");
+}
+
+/// ", seeds 2 and 3,": the seeds of the runs meant; empty if the group has only one run.
+std::string seeds_clause(const RunGroup& group, const std::vector<const Run*>& runs) {
+  if (group.runs.size() == 1) return {};
+  std::vector<std::string> seeds;
+  for (const Run* run : runs) seeds.push_back(grouped(run->seed));
+  return fmt::format(", seed{} {},", seeds.size() == 1 ? "" : "s", join_names(seeds));
+}
+
+void add_state_notes(const Comparison& comparison, Table& table) {
+  for (const auto& group : comparison.groups) {
+    std::vector<const Run*> unfinished;
+    for (const auto& run : group.runs) {
+      if (run.diverged)
+        table.notes.push_back(fmt::format("{}{} diverged after {} tokens{}.", group.label, seeds_clause(group, {&run}),
+                                          grouped(run.tokens),
+                                          run.diverged->empty() ? "" : ", first in " + *run.diverged));
+      else if (!run.finished)
+        unfinished.push_back(&run);
+    }
+    if (unfinished.empty()) continue;
+    table.notes.push_back(fmt::format("{}{} {} not finished: {}.", group.label, seeds_clause(group, unfinished),
+                                      unfinished.size() == 1 ? "has" : "have", progress_text(unfinished)));
+  }
+}
+
+/// Number of key values per token over all layers; the values have the same number.
+int64_t cache_width(const Run& run) {
+  int64_t sum = 0;
+  for (const auto& layer : run.layers) sum += layer.kv_heads * layer.head_dim;
+  return sum;
+}
+
+/// Notes the cost of a token relative to the baseline, for groups in which it differs.
+void add_cost_note(const Comparison& comparison, Table& table) {
+  const Run& baseline = comparison.groups[comparison.baseline].runs.front();
+  const auto beyond = [](int64_t value, int64_t base) {
+    return minus_signs(fmt::format("{:+.1f}%", 100 * (static_cast<double>(value) / static_cast<double>(base) - 1)));
+  };
+  std::vector<std::string> texts;
+  for (const auto& group : comparison.groups) {
+    const Run& run = group.runs.front();
+    std::vector<std::string> parts;
+    if (run.flops_per_token && baseline.flops_per_token && *baseline.flops_per_token > 0 &&
+        *run.flops_per_token != *baseline.flops_per_token)
+      parts.push_back(fmt::format("{} FLOPs", beyond(*run.flops_per_token, *baseline.flops_per_token)));
+    if (cache_width(run) > 0 && cache_width(baseline) > 0 && cache_width(run) != cache_width(baseline))
+      parts.push_back(fmt::format("{} KV cache", beyond(cache_width(run), cache_width(baseline))));
+    if (!parts.empty()) texts.push_back(fmt::format("{} {}", group.label, join_names(parts)));
+  }
+  if (!texts.empty())
+    table.notes.push_back(fmt::format("Cost of a token relative to {}: {}.",
+                                      comparison.groups[comparison.baseline].label, fmt::join(texts, "; ")));
+}
+
+/// Notes how tokens/s was measured, if not in the runs themselves.
+void add_timing_note(const Comparison& comparison, Table& table) {
+  std::vector<std::string> ratios;
+  std::optional<RunTiming> timing;
+  for (const auto& group : comparison.groups) {
+    const auto& own = group.runs.front().timing;
+    if (!own) continue;
+    timing = own;
+    ratios.push_back(fmt::format("{} {:.3f}", group.label, own->ratio));
+  }
+  if (!timing) return;
+  table.notes.push_back(
+      fmt::format("tokens/s: medians of {0} steps on {1} threads of {2}, timed alternately with {3}. Rates relative "
+                  "to {3}: {4}.",
+                  timing->steps, timing->threads, timing->cpu, timing->baseline, join_names(ratios)));
+}
+
+/// The optional columns of the results table.
+struct ResultColumns {
+  bool seeds, states, differences, intervals = false;
+  std::optional<Verdict> verdict;
+
+  explicit ResultColumns(const Comparison& comparison)
+      : seeds(has_seeds(comparison)),
+        states(any_unfinished(comparison)),
+        differences(comparison.groups.size() > 1),
+        verdict(find_verdict(comparison)) {
+    for (const auto& group : comparison.groups) {
+      if (&group == &comparison.groups[comparison.baseline]) continue;
+      const auto gap = final_difference(group, comparison.groups[comparison.baseline]);
+      intervals |= gap && gap->loss.has_interval();
+    }
+  }
+
+  bool marks(size_t group) const { return verdict && verdict->best == group && verdict->is_shown(); }
+};
+
+void add_difference_cells(const Comparison& comparison, size_t group, bool intervals, std::vector<TableCell>& row) {
+  const bool is_baseline = group == comparison.baseline;
+  const auto gap = final_difference(comparison.groups[group], comparison.groups[comparison.baseline]);
+  row.push_back(is_baseline ? TableCell{"baseline"}
+                : gap       ? spread_cell(gap->loss.difference, kLossDifference)
+                            : TableCell{kNoValue});
+  if (intervals) row.push_back(is_baseline || !gap ? TableCell{kNoValue} : interval_cell(gap->loss, kLossDifference));
+}
+
+std::vector<TableCell> results_row(const Comparison& comparison, size_t index, const ResultColumns& columns) {
+  const RunGroup& group = comparison.groups[index];
+  const auto counted = counted_runs(group);
+  const auto curve = validation_curve(group);
+  const std::string& schedule = group.runs.front().schedule;
+  std::vector<TableCell> row = {name_cell(comparison, index), {schedule.empty() ? kNoValue : schedule}};
+  row.push_back(spread_cell(curve.empty() ? Statistic{} : curve.back().loss, kLossNumber));
+  row.back().strong = columns.marks(index);
+  if (comparison.figure.is_loss())
+    row.push_back({curve.empty() ? kNoValue : number_text(std::exp(curve.back().loss.mean), kPerplexityStyle)});
+  if (columns.differences) add_difference_cells(comparison, index, columns.intervals, row);
+  if (columns.seeds) row.push_back({seeds_text(group)});
+  if (columns.states) row.push_back({group_state(group)});
+  row.push_back({grouped(group.runs.front().parameters)});
+  row.push_back({grouped(tokens_done(counted))});
+  const Statistic rate = training_rate(comparison, index);
+  // A timing belongs to the group: it does not depend on the seed.
+  row.push_back(group.runs.front().timing ? TableCell{number_text(rate.mean, kWholeNumber)}
+                                          : spread_cell(rate, kWholeNumber));
+  double seconds = 0;
+  for (const Run* run : counted) seconds += run->seconds;
+  row.push_back({short_duration(seconds / static_cast<double>(counted.size()))});
+  return row;
+}
+
+std::string last_loss(const std::vector<CurvePoint>& curve) {
+  return curve.empty() ? kNoValue : number_text(curve.back().loss, kLossNumber);
+}
+
+std::string best_value(const Run& run) {
+  const auto best = std::min_element(run.valid.begin(), run.valid.end(), [&](const CurvePoint& a, const CurvePoint& b) {
+    return run.figure.is_better(a.loss, b.loss);
+  });
+  return run.valid.empty() ? kNoValue : number_text(best->loss, kLossNumber);
+}
+
+/// The columns of the table of runs, without the difference.
+std::vector<TableCell> run_row(const Comparison& comparison, size_t group, const Run& run) {
+  return {
+      name_cell(comparison, group),
+      {grouped(run.seed)},
+      {run.folder.string()},
+      {state_text(run)},
+      {grouped(run.tokens)},
+      {last_loss(smooth_curve(run.train))},
+      {last_loss(run.valid)},
+      {best_value(run)},
+      {!run.tokens_per_s ? kNoValue : number_text(*run.tokens_per_s, kWholeNumber) + (run.was_busy() ? " (busy)" : "")},
+      {short_duration(run.seconds)}};
+}
+
+/// The difference of one pair.
+TableCell seed_cell(const std::optional<DifferencePoint>& gap, const std::optional<int64_t>& seed) {
+  if (!gap) return {kNoValue};
+  const auto& pairs = gap->loss.seeds;
+  const auto pair =
+      std::find_if(pairs.begin(), pairs.end(), [&](const SeedValue& value) { return value.seed == seed; });
+  return {pair == pairs.end() ? kNoValue : number_text(pair->value, kLossDifference)};
+}
+
+/// A sentence on what the seeds show about best and rival. It claims no more than they show.
+std::string verdict_text(const Comparison& comparison, const Verdict& verdict) {
+  const std::string& rival = comparison.groups[verdict.rival].label;
+  const std::string whom = verdict.best == comparison.baseline ? "the runner-up, " + rival : rival;
+  if (!verdict.difference) return fmt::format("There is no evaluation of {} to compare it with.", whom);
+  const PairedDifference& gap = *verdict.difference;
+  const std::string difference =
+      fmt::format("Its difference to {}, {},", whom, minus_signs(spread_text(gap.difference, kLossDifference)));
+  if (!gap.paired()) return difference + " is between runs that share no seed, so it is not paired and shows nothing.";
+  if (!gap.has_interval()) return difference + " is from a single pair of runs, which shows nothing.";
+  const char* found = verdict.is_shown() ? "excludes zero" : "includes zero, so it is not shown to be better";
+  return fmt::format("{} has a 95% interval of {}, paired by seed, which {}.", difference,
+                     minus_signs(interval_text(gap.interval, kLossDifference)), found);
+}
+
+}  // namespace
+
+std::string headline(const Comparison& comparison) {
+  if (comparison.groups.size() == 1) {
+    const RunGroup& group = comparison.groups.front();
+    const auto curve = validation_curve(group);
+    if (curve.empty()) {
+      const auto diverged =
+          std::find_if(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; });
+      if (diverged != group.runs.end())
+        return fmt::format("{} diverged after {} tokens.", group.label, grouped(diverged->tokens));
+      return fmt::format("{}: no validation {} has been recorded yet.", group.label, comparison.figure.noun());
+    }
+    return fmt::format("{}: validation {} {} after {} tokens.", group.label, comparison.figure.noun(),
+                       spread_text(curve.back().loss, kLossNumber), grouped(curve.back().tokens));
+  }
+  const auto verdict = find_verdict(comparison);
+  if (!verdict) {
+    std::vector<std::string> diverged;
+    for (const auto& group : comparison.groups)
+      if (std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; }))
+        diverged.push_back(group.label);
+    return fmt::format(
+        "{}No two runs end with an evaluation after the same number of tokens, so none is called the best.",
+        diverged.empty() ? "" : join_names(diverged) + " diverged. ");
+  }
+  std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
+  if (verdict->of_seeds > 0)
+    among = fmt::format("Of the groups that share {} seeds with the baseline{}, ", verdict->of_seeds,
+                        verdict->of_all ? "" : " that got that far");
+  return fmt::format(
+      "{}{}{} has the {} validation {} after {} tokens: {}. {}", among, comparison.groups[verdict->best].label,
+      verdict->best == comparison.baseline ? ", the baseline," : "", comparison.figure.best(), comparison.figure.noun(),
+      grouped(verdict->tokens), spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
+}
+
+Table results_table(const Comparison& comparison) {
+  const ResultColumns columns(comparison);
+  const std::string figure = "val " + comparison.figure.noun();
+  Table table{"Results", {{"run"}, {"schedule"}, {figure, true}}, {}, {}};
+  if (comparison.figure.is_loss()) table.columns.push_back({"perplexity", true});
+  if (columns.differences) table.columns.push_back({"Δ " + figure, true});
+  if (columns.intervals) table.columns.push_back({"95% interval", true});
+  if (columns.seeds) table.columns.push_back({"seeds", true});
+  if (columns.states) table.columns.push_back({"state"});
+  for (const char* header : {"parameters", "tokens", "tokens/s", "time"}) table.columns.push_back({header, true});
+  for (size_t i = 0; i < comparison.groups.size(); ++i) table.rows.push_back(results_row(comparison, i, columns));
+  if (columns.differences) add_difference_notes(comparison, table);
+  if (columns.intervals && comparison.groups.size() > 2)
+    table.notes.emplace_back("Each interval is for one comparison; among many, one in twenty excludes zero by chance.");
+  if (columns.seeds) {
+    table.notes.push_back("± is the sample standard deviation over seeds; time and tokens/s are means over them.");
+  }
+  add_cost_note(comparison, table);
+  add_timing_note(comparison, table);
+  add_state_notes(comparison, table);
+  return table;
+}
+
+Table reach_table(const Comparison& comparison) {
+  Table table{fmt::format("Cost to reach the baseline's final {}", comparison.figure.noun()),
+              {{"run"}, {"seeds that reach it", true}, {"tokens", true}, {"seconds", true}},
+              {},
+              {}};
+  const auto target = target_loss(comparison);
+  if (!target || comparison.groups.size() < 2) return table;
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const Reach reach = reach_loss(comparison.groups[i], *target);
+    const bool reached = reach.tokens.count > 0;
+    table.rows.push_back({name_cell(comparison, i),
+                          {fmt::format("{} of {}", reach.tokens.count, reach.runs)},
+                          reached ? spread_cell(reach.tokens, kWholeNumber) : TableCell{"not reached"},
+                          spread_cell(reach.seconds, kWholeNumber)});
+  }
+  table.notes.push_back(fmt::format(
+      "The first point at which a validation curve, interpolated linearly between evaluations, is at or {3} {0}, the "
+      "mean final validation {1} of {2}. Means and deviations are over the seeds that reach it; seconds include "
+      "evaluations.",
+      number_text(*target, kLossNumber), comparison.figure.noun(), comparison.groups[comparison.baseline].label,
+      comparison.figure.less_is_better ? "below" : "above"));
+  return table;
+}
+
+std::string front_text(const Comparison& comparison) {
+  const auto points = cost_points(comparison);
+  if (points.size() < 2) return {};
+  std::vector<std::string> front;
+  for (const auto& point : points) {
+    if (point.on_front) front.push_back(comparison.groups[point.group].label);
+  }
+  return fmt::format("On the Pareto front of the means, where no other group is at least as {} and as fast: {}.",
+                     comparison.figure.less_is_better ? "low" : "high", join_names(front));
+}
+
+Table runs_table(const Comparison& comparison) {
+  const bool differences = comparison.groups.size() > 1;
+  const std::string figure = "val " + comparison.figure.noun();
+  Table table{"Every run",
+              {{"run"}, {"seed", true}, {"folder"}, {"state"}, {"tokens", true}, {"train loss", true}, {figure, true}},
+              {},
+              {"Train loss: the end of the smoothed curve."}};
+  if (differences) {
+    table.columns.push_back({"Δ " + figure, true});
+    table.notes.push_back(fmt::format("Δ {}: difference to the baseline's run with the same seed.", figure));
+  }
+  table.columns.push_back({fmt::format("{} {}", comparison.figure.best(), figure), true});
+  for (const char* header : {"tokens/s", "time"}) table.columns.push_back({header, true});
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const auto gap = final_difference(comparison.groups[i], comparison.groups[comparison.baseline]);
+    for (const auto& run : comparison.groups[i].runs) {
+      auto& row = table.rows.emplace_back(run_row(comparison, i, run));
+      if (!differences) continue;
+      row.insert(row.begin() + kDifferenceColumn,
+                 i == comparison.baseline ? TableCell{"baseline"} : seed_cell(gap, run.seed));
+    }
+  }
+  return table;
+}
+
+Table validation_table(const Comparison& comparison) {
+  Table table{fmt::format("Validation {} in numbers", comparison.figure.noun()), {{"tokens", true}}, {}, {}};
+  NumberedRows rows(comparison.groups.size());
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    table.columns.push_back({comparison.groups[i].label, true});
+    for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
+      rows.set(tokens, i, spread_cell(loss, kLossNumber));
+    }
+  }
+  rows.append_to(table, kMostCurveRows);
+  return table;
+}
+
+Table difference_table(const Comparison& comparison) {
+  const RunGroup& baseline = comparison.groups[comparison.baseline];
+  Table table{fmt::format("Validation {} minus that of {} in numbers", comparison.figure.noun(), baseline.label),
+              {{"tokens", true}},
+              {},
+              {}};
+  NumberedRows rows(comparison.groups.size() - 1);
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    if (i == comparison.baseline) continue;
+    for (const auto& [tokens, gap] : loss_difference(comparison.groups[i], baseline).points) {
+      rows.set(tokens, table.columns.size() - 1, spread_cell(gap.difference, kLossDifference));
+    }
+    table.columns.push_back({comparison.groups[i].label, true});
+  }
+  rows.append_to(table, kMostCurveRows);
+  return table;
+}
+
+}  // namespace prism

@@ -1,0 +1,123 @@
+#include "prism/training/optimizer/optimizer.h"
+
+#include <ATen/ops/stack.h>
+#include <ATen/record_function.h>
+
+#include "prism/core/error.h"
+#include "prism/core/text/names.h"
+#include "prism/kernels/euclidean_norm.h"
+
+namespace prism {
+namespace {
+
+using Rules = std::vector<std::unique_ptr<UpdateRule>>;
+
+using Weights = std::vector<WeightEntry>;
+
+TrainedWeight trained(const WeightEntry& entry) {
+  const auto role = entry.traits.role;
+  return {entry.name, entry.weight.tensor(), role == WeightRole::matrix || role == WeightRole::table};
+}
+
+/// The weights for which `taken` returns false.
+std::vector<TrainedWeight> remaining(const Weights& weights, bool (*taken)(const WeightEntry&)) {
+  std::vector<TrainedWeight> left;
+  for (const auto& entry : weights)
+    if (!taken(entry)) left.push_back(trained(entry));
+  return left;
+}
+
+bool none(const WeightEntry&) {
+  return false;
+}
+
+bool is_matrix_of_layer(const WeightEntry& entry) {
+  return entry.traits.role == WeightRole::matrix && entry.layer().has_value();
+}
+
+BlockedWeight blocked(const WeightEntry& entry, bool per_head) {
+  BlockedWeight weight{trained(entry), {}};
+  for (const auto& part : entry.traits.rows) {
+    const int64_t cuts = per_head ? part.heads : 1;
+    weight.blocks.push_back({static_cast<int64_t>(part.names.size()) * cuts, part.rows / cuts});
+  }
+  return weight;
+}
+
+Rules make_adamw(const Weights& weights, const OptimizerOptions& options, torch::ScalarType) {
+  Rules rules;
+  rules.push_back(std::make_unique<AdamW>(remaining(weights, none), options.adamw));
+  return rules;
+}
+
+Rules make_muon(const Weights& weights, const OptimizerOptions& options, torch::ScalarType type) {
+  std::vector<BlockedWeight> matrices;
+  for (const auto& entry : weights)
+    if (is_matrix_of_layer(entry)) matrices.push_back(blocked(entry, options.muon.per_head));
+  Rules rules;
+  rules.push_back(std::make_unique<Muon>(std::move(matrices), options.muon, type));
+  rules.push_back(std::make_unique<AdamW>(remaining(weights, is_matrix_of_layer), options.adamw));
+  return rules;
+}
+
+Rules make_sgd(const Weights& weights, const OptimizerOptions& options, torch::ScalarType) {
+  Rules rules;
+  rules.push_back(std::make_unique<Sgd>(remaining(weights, none), options.sgd));
+  return rules;
+}
+
+using Maker = Rules (*)(const Weights&, const OptimizerOptions&, torch::ScalarType);
+
+Maker find_maker(const std::string& kind) {
+  static const std::map<std::string, Maker> table = {{"adamw", make_adamw}, {"muon", make_muon}, {"sgd", make_sgd}};
+  return find_by_name(table, kind, "optimizer", "optimizer");
+}
+
+}  // namespace
+
+void check(const OptimizerOptions& options) {
+  find_maker(options.kind);
+  check(options.adamw);
+  check(options.muon);
+  check(options.sgd);
+  PRISM_CHECK(options.clip >= 0, "optimizer", "expected a clip of at least 0; found {}; raise it.", options.clip);
+}
+
+Optimizer::Optimizer(Rules rules, double clip) : rules_(std::move(rules)), clip_(clip) {}
+
+double Optimizer::gradient_norm() const {
+  RECORD_FUNCTION("prism::gradient_norm", {});
+  std::vector<torch::Tensor> norms;
+  for (const auto& rule : rules_)
+    for (const auto& weight : rule->weights()) norms.push_back(euclidean_norm(weight.grad()));
+  return at::stack(norms).norm().item<double>();
+}
+
+void Optimizer::step(double learning_rate, double norm) {
+  RECORD_FUNCTION("prism::optimizer", {});
+  torch::NoGradGuard no_gradients;
+  ++steps_;
+  const double divisor = clip_ > 0 && norm > clip_ ? norm / clip_ : 1.0;
+  for (auto& rule : rules_) {
+    rule->update(learning_rate, divisor, steps_);
+    for (const auto& weight : rule->weights()) {
+      // Fused kernels bypass autograd, but caches of the weight rely on its version counter.
+      weight.unsafeGetTensorImpl()->bump_version();
+      weight.mutable_grad().reset();
+    }
+  }
+}
+
+std::vector<NamedTensor> Optimizer::state() const {
+  std::vector<NamedTensor> tensors;
+  for (const auto& rule : rules_)
+    for (const auto& tensor : rule->state()) tensors.push_back(tensor);
+  return tensors;
+}
+
+Optimizer make_optimizer(const Weights& weights, const OptimizerOptions& options, torch::ScalarType type) {
+  check(options);
+  return {find_maker(options.kind)(weights, options, type), options.clip};
+}
+
+}  // namespace prism

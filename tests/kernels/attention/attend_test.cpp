@@ -1,0 +1,506 @@
+#include "prism/kernels/attention/attend.h"
+
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "prism/core/error.h"
+#include "prism/kernels/simd/isa.h"
+#include "tests/core/message_of.h"
+#include "tests/kernels/gradient_check.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+
+struct Case {
+  int64_t batch = 2, queries = 7, keys = 7, heads = 4, groups = 2, head_dim = 8;
+  Causality causality = Causality::causal;
+  bool lengths = false, documents = false, kept = false, blocks = false;
+  torch::ScalarType type = torch::kFloat;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << "B" << c.batch << " T" << c.queries << " S" << c.keys << " H" << c.heads << " G" << c.groups << " D"
+             << c.head_dim << (c.causality == Causality::causal ? " causal" : " full") << (c.lengths ? " lengths" : "")
+             << (c.documents ? " documents" : "") << (c.kept ? " kept" : "") << (c.blocks ? " blocks" : "") << " "
+             << c10::toString(c.type);
+}
+
+/// A mask that differs by sequence, head and row. Block n of a row is kept unless (row + head + batch + n) % 3 == 1;
+/// block 0 is always kept.
+BlockMask listed_mask(const Case& c) {
+  const int64_t size = 4, blocks = (c.keys + size - 1) / size, rows = blocks + 1;
+  BlockMask mask;
+  mask.query_block_size = mask.key_block_size = size;
+  mask.counts_BHM = torch::zeros({c.batch, c.heads, rows}, torch::kInt);
+  mask.indices_BHMN =
+      torch::full({c.batch, c.heads, rows, blocks}, -7, torch::kInt);  // entries past the counts may be anything
+  for (int64_t b = 0; b < c.batch; ++b)
+    for (int64_t h = 0; h < c.heads; ++h)
+      for (int64_t m = 0; m < rows; ++m) {
+        int count = 0;
+        for (int64_t n = 0; n < blocks; ++n)
+          if (n == 0 || (m + h + b + n) % 3 != 1) mask.indices_BHMN[b][h][m][count++] = n;
+        mask.counts_BHM[b][h][m] = count;
+      }
+  return mask;
+}
+
+/// Returns true if the mask keeps key s for the query at an absolute position.
+bool block_kept(const BlockMask& mask, int64_t b, int64_t h, int64_t position, int64_t first_query, int64_t s) {
+  const int64_t row = position / mask.query_block_size - first_query / mask.query_block_size;
+  for (int i = 0; i < mask.counts_BHM[b][h][row].item<int>(); ++i)
+    if (mask.indices_BHMN[b][h][row][i].item<int>() == s / mask.key_block_size) return true;
+  return false;
+}
+
+AttentionInput make_input(const Case& c) {
+  torch::manual_seed(1);
+  // Queries, keys and values are slices of a fused tensor, as in the decoder.
+  const auto q = torch::randn({c.batch, c.queries, c.heads + 3, c.head_dim}).to(c.type).narrow(2, 1, c.heads);
+  const auto kv = torch::randn({c.batch, c.keys, 2 * c.groups, c.head_dim}).to(c.type);
+  AttentionInput input;
+  input.q_BTHD = q;
+  input.kv = {kv.narrow(2, 0, c.groups).transpose(1, 2), kv.narrow(2, c.groups, c.groups).transpose(1, 2), {}};
+  input.causality = c.causality;
+  if (c.lengths) {
+    input.q_lengths_B = torch::tensor({c.queries, std::max<int64_t>(1, c.queries / 2)}, torch::kInt);
+    input.kv_lengths_B = torch::tensor({c.keys - 1, std::max<int64_t>(1, c.keys / 2)}, torch::kInt);
+  }
+  if (c.documents)
+    input.documents_BS = torch::arange(c.keys, torch::kInt).floor_divide(3).expand({c.batch, c.keys}).contiguous();
+  if (c.kept) input.kept_heads_BH = (torch::arange(c.batch * c.heads).view({c.batch, c.heads}) % 3).ne(0);
+  if (c.blocks) input.block_mask = listed_mask(c);
+  return input;
+}
+
+/// Attention by its definition, element by element, in double precision on the same values.
+struct Truth {
+  Tensor out_BTHE, lse_BHT;
+};
+
+Truth loop_over_everything(const AttentionInput& input) {
+  const auto q = input.q_BTHD.to(torch::kDouble).contiguous(), k = input.kv.k_BGSD.to(torch::kDouble).contiguous(),
+             v = input.kv.v_BGSE.to(torch::kDouble).contiguous();
+  const int64_t batch = q.size(0), queries = q.size(1), heads = q.size(2), head_dim = q.size(3), groups = k.size(1),
+                keys = k.size(2);
+  Truth truth{torch::zeros({batch, queries, heads, head_dim}, torch::kDouble),
+              torch::full({batch, heads, queries}, -std::numeric_limits<double>::infinity(), torch::kDouble)};
+  const auto Q = q.accessor<double, 4>(), K = k.accessor<double, 4>(), V = v.accessor<double, 4>();
+  auto O = truth.out_BTHE.accessor<double, 4>();
+  auto L = truth.lse_BHT.accessor<double, 3>();
+  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t q_length = input.q_lengths_B.defined() ? input.q_lengths_B[b].item<int>() : queries;
+    const int64_t kv_length = input.kv_lengths_B.defined() ? input.kv_lengths_B[b].item<int>() : keys;
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t g = h * groups / heads;
+      const bool kept = !input.kept_heads_BH.defined() || input.kept_heads_BH[b][h].item<bool>();
+      for (int64_t t = 0; t < q_length; ++t) {
+        const int64_t position = t + kv_length - q_length;
+        double sum = 0;
+        std::vector<double> out(head_dim, 0.0);
+        for (int64_t s = 0; s < kv_length; ++s) {
+          if (input.causality == Causality::causal && s > position) continue;
+          if (input.documents_BS.defined() &&
+              input.documents_BS[b][s].item<int>() !=
+                  input.documents_BS[b][std::clamp<int64_t>(position, 0, keys - 1)].item<int>())
+            continue;
+          const int64_t first_query = input.first_query.value_or(kv_length - q_length);
+          if (input.block_mask.defined() && !block_kept(input.block_mask, b, h, first_query + t, first_query, s))
+            continue;
+          double score = 0;
+          for (int64_t d = 0; d < head_dim; ++d) score += Q[b][t][h][d] * K[b][g][s][d];
+          const double weight = std::exp(score * scale);
+          sum += weight;
+          for (int64_t d = 0; d < head_dim; ++d) out[d] += weight * V[b][g][s][d];
+        }
+        if (sum == 0) continue;
+        if (!kept) continue;
+        L[b][h][t] = std::log(sum);
+        for (int64_t d = 0; d < head_dim; ++d) O[b][t][h][d] = out[d] / sum;
+      }
+    }
+  }
+  return truth;
+}
+
+/// Scores carry (2 D max|q| max|k| scale) eps, the softmax passes them on, sums over keys add 2 S eps; out is rounded
+/// once.
+double tolerance(const AttentionInput& input) {
+  const auto type = input.q_BTHD.scalar_type();
+  const double rounding = type == torch::kBFloat16 ? 0x1p-8 : 0x1p-24;
+  const double work = type == torch::kBFloat16 ? 0x1p-8 : 0x1p-23;  // SDPA rounds its weights to bfloat16
+  const double score = input.q_BTHD.abs().max().item<double>() * input.kv.k_BGSD.abs().max().item<double>() *
+                       std::sqrt(static_cast<double>(input.q_BTHD.size(3)));
+  const double keys = type == torch::kBFloat16 ? 1 : static_cast<double>(2 * input.kv.k_BGSD.size(2));
+  const double statistics =
+      (type == torch::kBFloat16 ? 0x1p-23 : work) * 2 * static_cast<double>(input.q_BTHD.size(3)) * score;
+  return (rounding + work * keys + statistics) * input.kv.v_BGSE.abs().max().item<double>();
+}
+
+double difference(const AttentionOutput& output, const Truth& truth) {
+  return (output.out_BTHE.to(torch::kDouble) - truth.out_BTHE).abs().max().item<double>();
+}
+
+bool serves(const AttentionInput& input, AttentionBackend backend) {
+  return backend != AttentionBackend::flash || flash_backend_serves(input);
+}
+
+class Attend : public testing::TestWithParam<std::tuple<Case, AttentionBackend>> {};
+
+TEST_P(Attend, EqualsTheDefinition) {
+  const auto& [c, backend] = GetParam();
+  const auto input = make_input(c);
+  if (!serves(input, backend)) GTEST_SKIP() << "no flash kernels for this processor";
+  const auto output = attend(input, backend);
+  const auto truth = loop_over_everything(input);
+  ASSERT_EQ(output.out_BTHE.sizes(), truth.out_BTHE.sizes());
+  EXPECT_EQ(output.out_BTHE.scalar_type(), c.type);
+  EXPECT_LE(difference(output, truth), tolerance(input));
+  const auto lse = output.lse_BHT.to(torch::kDouble);
+  EXPECT_TRUE(torch::equal(lse.isinf(), truth.lse_BHT.isinf()));
+  EXPECT_LE(torch::where(lse.isinf(), 0.0, lse - truth.lse_BHT).abs().max().item<double>(), 1e-4);
+}
+
+TEST_P(Attend, ExceedsTheToleranceWhenOneKeyIsDropped) {
+  const auto& [c, backend] = GetParam();
+  if (c.keys < 2) GTEST_SKIP() << "needs a second key";
+  const auto input = make_input(c);
+  if (!serves(input, backend)) GTEST_SKIP() << "no flash kernels for this processor";
+  auto faulty = input;
+  faulty.kv.k_BGSD = input.kv.k_BGSD.clone();
+  // The key at the first query's position, which some query sees with any mask.
+  const int64_t shift = c.lengths ? c.keys - 1 - c.queries : c.keys - c.queries;
+  faulty.kv.k_BGSD.select(2, std::max<int64_t>(shift, 0)).fill_(-100);
+  EXPECT_GT(difference(attend(faulty, backend), loop_over_everything(input)), tolerance(input));
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    list.push_back({.type = type});
+    list.push_back({.heads = 3, .groups = 3, .head_dim = 256, .type = type});
+    list.push_back({.queries = 1, .keys = 33, .type = type});
+    list.push_back({.queries = 5, .keys = 12, .type = type});
+    list.push_back({.queries = 5, .keys = 12, .causality = Causality::full, .type = type});
+    list.push_back({.queries = 12, .keys = 5, .type = type});  // the first queries see no key
+    list.push_back({.queries = 9, .keys = 9, .lengths = true, .type = type});
+    list.push_back({.queries = 4, .keys = 9, .causality = Causality::full, .lengths = true, .type = type});
+    list.push_back({.queries = 9, .keys = 9, .documents = true, .type = type});
+    list.push_back({.queries = 4, .keys = 10, .documents = true, .type = type});
+    list.push_back({.queries = 10, .keys = 10, .causality = Causality::full, .documents = true, .type = type});
+    list.push_back({.queries = 9, .keys = 9, .lengths = true, .documents = true, .kept = true, .type = type});
+    list.push_back({.queries = 30, .keys = 30, .heads = 2, .groups = 1, .head_dim = 24, .blocks = true, .type = type});
+    list.push_back({.queries = 9,
+                    .keys = 30,
+                    .heads = 3,
+                    .groups = 1,
+                    .head_dim = 8,
+                    .blocks = true,
+                    .type = type});  // rows begin inside a block
+    list.push_back({.queries = 9, .keys = 30, .lengths = true, .blocks = true, .type = type});
+  }
+  return list;
+}
+
+/// All cases, each with every backend that supports it.
+std::vector<std::tuple<Case, AttentionBackend>> cases_and_backends() {
+  std::vector<std::tuple<Case, AttentionBackend>> list;
+  for (const Case& c : cases())
+    for (const auto backend : {AttentionBackend::reference, AttentionBackend::flash, AttentionBackend::torch})
+      list.emplace_back(c, backend);
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(cases_and_backends()));
+
+class AttendGradient : public testing::TestWithParam<std::tuple<Case, AttentionBackend>> {};
+
+TEST_P(AttendGradient, AgreesWithFiniteDifferences) {
+  auto [c, backend] = GetParam();
+  c.type = torch::kDouble;
+  const auto input = make_input(c);
+  torch::manual_seed(2);
+  const auto weight = torch::randn({c.batch, c.queries, c.heads, c.head_dim}, torch::kDouble);
+  const auto loss = [&, backend = backend](AttentionInput moved) {
+    return (attend(moved, backend).out_BTHE * weight).sum();
+  };
+  expect_gradient(
+      [&](const Tensor& q) {
+        auto moved = input;
+        moved.q_BTHD = q;
+        return loss(moved);
+      },
+      input.q_BTHD);
+  expect_gradient(
+      [&](const Tensor& k) {
+        auto moved = input;
+        moved.kv.k_BGSD = k;
+        return loss(moved);
+      },
+      input.kv.k_BGSD);
+  expect_gradient(
+      [&](const Tensor& v) {
+        auto moved = input;
+        moved.kv.v_BGSE = v;
+        return loss(moved);
+      },
+      input.kv.v_BGSE);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, AttendGradient,
+    testing::Combine(
+        testing::Values(
+            Case{.batch = 1, .queries = 4, .keys = 4, .heads = 2, .groups = 2, .head_dim = 4},
+            Case{.batch = 1, .queries = 3, .keys = 5, .head_dim = 2},
+            Case{.queries = 6, .keys = 6, .heads = 2, .groups = 1, .head_dim = 2, .lengths = true, .documents = true},
+            Case{.batch = 1, .queries = 5, .keys = 3, .heads = 2, .groups = 1, .head_dim = 2}),
+        testing::Values(AttentionBackend::reference, AttentionBackend::torch)));
+
+TEST(AttendFlash, SendsTheGradientsOfTheReference) {
+  for (const auto& c : {Case{.queries = 40, .keys = 40, .heads = 4, .groups = 2, .head_dim = 24},
+                        Case{.queries = 9, .keys = 30, .head_dim = 16, .lengths = true},
+                        Case{.queries = 33, .keys = 33, .head_dim = 8, .documents = true, .kept = true}}) {
+    const auto input = make_input(c);
+    if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
+    torch::manual_seed(2);
+    const auto weight = torch::randn({c.batch, c.queries, c.heads, c.head_dim});
+    const auto gradients = [&](AttentionBackend backend) {
+      auto moved = input;
+      moved.q_BTHD = input.q_BTHD.detach().requires_grad_(true);
+      moved.kv.k_BGSD = input.kv.k_BGSD.detach().requires_grad_(true);
+      moved.kv.v_BGSE = input.kv.v_BGSE.detach().requires_grad_(true);
+      (attend(moved, backend).out_BTHE * weight).sum().backward();
+      return std::vector<Tensor>{moved.q_BTHD.grad(), moved.kv.k_BGSD.grad(), moved.kv.v_BGSE.grad()};
+    };
+    const auto flash = gradients(AttentionBackend::flash), reference = gradients(AttentionBackend::reference);
+    for (size_t i = 0; i < flash.size(); ++i)
+      EXPECT_TRUE(torch::allclose(flash[i], reference[i], 1e-4, 1e-5)) << c << i;
+  }
+}
+
+TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
+  const Case c{.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2};
+  auto input = make_input(c);
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
+  const auto clean = attend(input, AttentionBackend::flash).out_BTHE;
+  input.q_BTHD = input.q_BTHD.clone();
+  input.q_BTHD[0][7][1][3] = std::numeric_limits<float>::quiet_NaN();
+  const auto out = attend(input, AttentionBackend::flash).out_BTHE;
+  EXPECT_TRUE(out[0][7][1].isnan().all().item<bool>());
+  auto rest = out.clone();
+  rest[0][7][1] = clean[0][7][1];
+  EXPECT_TRUE(torch::equal(rest, clean));
+}
+
+TEST(AttendFlash, DecodingReadsNoKeyBehindTheLength) {
+  constexpr int64_t kLength = 601;
+  auto input = make_input({.batch = 1, .queries = 3, .keys = 1200, .heads = 4, .groups = 2});
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
+  auto shorter = input;
+  for (auto member : {&KeyValues::k_BGSD, &KeyValues::v_BGSE}) {
+    input.kv.*member = (input.kv.*member).clone();
+    shorter.kv.*member = (input.kv.*member).narrow(2, 0, kLength);
+    (input.kv.*member).narrow(2, kLength, 1200 - kLength).fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  input.kv_lengths_B = torch::tensor({static_cast<int32_t>(kLength)}, torch::kInt);
+  const auto found = attend(input, AttentionBackend::flash), expected = attend(shorter, AttentionBackend::flash);
+  EXPECT_TRUE(torch::equal(found.out_BTHE, expected.out_BTHE));
+  EXPECT_TRUE(torch::equal(found.lse_BHT, expected.lse_BHT));
+}
+
+TEST(AttendFlash, APaddedQueryThatIsNanHarmsNoGradient) {
+  auto input = make_input({.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2});
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
+  input.q_lengths_B = torch::tensor({15}, torch::kInt);
+  input.kv_lengths_B = torch::tensor({15}, torch::kInt);
+  const auto gradients = [&](double padding) {
+    auto moved = input;
+    const auto q = input.q_BTHD.clone();
+    q.narrow(1, 15, 5).fill_(padding);
+    moved.q_BTHD = q.requires_grad_(true);
+    moved.kv.k_BGSD = input.kv.k_BGSD.clone().requires_grad_(true);
+    moved.kv.v_BGSE = input.kv.v_BGSE.clone().requires_grad_(true);
+    attend(moved, AttentionBackend::flash).out_BTHE.square().sum().backward();
+    return std::vector<Tensor>{moved.q_BTHD.grad(), moved.kv.k_BGSD.grad(), moved.kv.v_BGSE.grad()};
+  };
+  const auto clean = gradients(0), padded = gradients(std::numeric_limits<double>::quiet_NaN());
+  for (size_t i = 0; i < clean.size(); ++i) EXPECT_TRUE(torch::equal(clean[i], padded[i])) << i;
+}
+
+TEST(AttendFlash, ServesHalfPrecision) {
+  auto input = make_input({.type = torch::kHalf});
+  if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
+  const auto out = attend(input).out_BTHE;
+  EXPECT_EQ(out.scalar_type(), torch::kHalf);
+  EXPECT_LE((out.to(torch::kDouble) - loop_over_everything(input).out_BTHE).abs().max().item<double>(), 4e-3);
+}
+
+TEST(MergeAttention, OfTwoSetsOfKeysIsAttentionOverBoth) {
+  torch::manual_seed(21);
+  for (const auto type : {torch::kDouble, torch::kFloat, torch::kBFloat16}) {
+    AttentionInput whole;
+    whole.q_BTHD = torch::randn({2, 5, 4, 8}).to(type);
+    whole.kv.k_BGSD = torch::randn({2, 2, 30, 8}).to(type);
+    whole.kv.v_BGSE = torch::randn({2, 2, 30, 8}).to(type);
+    whole.causality = Causality::full;
+    whole.kv_lengths_B = torch::tensor({30, 11}, torch::kInt);
+    AttentionInput first = whole, second = whole;
+    first.kv = {whole.kv.k_BGSD.narrow(2, 0, 12), whole.kv.v_BGSE.narrow(2, 0, 12), {}};
+    first.kv_lengths_B = torch::tensor({12, 11}, torch::kInt);
+    second.kv = {whole.kv.k_BGSD.narrow(2, 12, 18), whole.kv.v_BGSE.narrow(2, 12, 18), {}};
+    second.kv_lengths_B = torch::tensor({18, 0}, torch::kInt);
+    const auto merged = merge_attention(attend(first), attend(second)), truth = attend(whole);
+    // Each part and the sum are rounded to their dtype once. In bfloat16 the weights of each part are rounded too, and
+    // their exponentials have an error of 3e-6.
+    const double rounding = type == torch::kBFloat16 ? 0x1p-8 : type == torch::kFloat ? 0x1p-20 : 0x1p-48;
+    const double largest = truth.out_BTHE.abs().max().item<double>();
+    EXPECT_LE((merged.out_BTHE - truth.out_BTHE).abs().max().item<double>(), 3 * rounding * largest);
+    EXPECT_LE((merged.lse_BHT - truth.lse_BHT).abs().max().item<double>(), 8 * std::min(rounding, 0x1p-20));
+    EXPECT_GT((attend(first).out_BTHE - truth.out_BTHE).abs().max().item<double>(), 3 * rounding * largest);
+    // Now the second sequence sees no key in either half.
+    first.kv_lengths_B = second.kv_lengths_B = torch::tensor({12, 0}, torch::kInt);
+    const auto none = merge_attention(attend(first), attend(second));
+    EXPECT_TRUE(none.lse_BHT[1].isneginf().all().item<bool>());
+    EXPECT_EQ(none.out_BTHE[1].abs().max().item<double>(), 0.0);
+  }
+  EXPECT_THROW(merge_attention({torch::ones({1, 1, 1, 8}), torch::ones({1, 1, 1})},
+                               {torch::ones({1, 2, 1, 8}), torch::ones({1, 1, 2})}),
+               InputError);
+}
+
+TEST(Attend, KeepsANaNInTheRowsThatSeeIt) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16})
+    for (const int64_t queries : {3, 40}) {
+      const auto clean = make_input({.queries = queries, .keys = 150, .head_dim = 16, .type = type});
+      const auto truth = attend(clean).out_BTHE;
+      auto input = clean;
+      input.q_BTHD = clean.q_BTHD.clone();
+      input.q_BTHD[0][1][0].fill_(std::numeric_limits<float>::quiet_NaN());
+      auto found = attend(input).out_BTHE;
+      EXPECT_TRUE(found[0][1][0].isnan().all().item<bool>());
+      found[0][1][0] = truth[0][1][0];
+      EXPECT_TRUE(torch::equal(found, truth)) << "a query's";
+      input = clean;
+      input.kv.k_BGSD = clean.kv.k_BGSD.clone();
+      input.kv.k_BGSD.select(2, 149)[0].fill_(std::numeric_limits<float>::quiet_NaN());  // the last query alone sees it
+      found = attend(input).out_BTHE;
+      EXPECT_TRUE(found[0][queries - 1].isnan().all().item<bool>());
+      found[0][queries - 1] = truth[0][queries - 1];
+      EXPECT_TRUE(torch::equal(found, truth)) << "a key's";
+    }
+}
+
+TEST(AttendPages, GiveTheSameAsWholeKeysAndValues) {
+  auto input = make_input({.queries = 3, .keys = 8});
+  const auto whole = attend(input, AttentionBackend::reference);
+  // Sequence 0 in pages 3, 1 and sequence 1 in pages 0, 2, four positions each.
+  const auto pages = [&](const Tensor& kv) {
+    const auto halves = kv.contiguous().split(4, 2);
+    return torch::stack({halves[0][1], halves[1][0], halves[1][1], halves[0][0]});
+  };
+  input.kv = {pages(input.kv.k_BGSD), pages(input.kv.v_BGSE), torch::tensor({{3, 1}, {0, 2}}, torch::kInt)};
+  for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch})
+    EXPECT_TRUE(torch::allclose(attend(input, backend).out_BTHE, whole.out_BTHE, 1e-5, 1e-6));
+}
+
+TEST(AttendPages, AreNotReadBehindTheLengthWhereNothingWasWritten) {
+  auto input = make_input({.queries = 3, .keys = 8, .head_dim = 8});
+  input.kv_lengths_B = torch::tensor({5, 8}, torch::kInt);
+  const auto truth = attend(input, AttentionBackend::reference).out_BTHE;
+  for (auto* kv : {&input.kv.k_BGSD, &input.kv.v_BGSE}) {
+    *kv = kv->reshape({2, kv->size(1), 2, 4, 8}).transpose(1, 2).reshape({4, kv->size(1), 4, 8}).contiguous();
+    (*kv)[1].narrow(1, 1, 3).fill_(std::numeric_limits<float>::quiet_NaN());  // positions 5, 6, 7 of sequence 0
+  }
+  input.kv.page_table_BN = torch::tensor({{0, 1}, {2, 3}}, torch::kInt);
+  for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch, choose_backend(input)})
+    EXPECT_TRUE(torch::allclose(attend(input, backend).out_BTHE, truth, 1e-5, 1e-6)) << backend_name(backend);
+}
+
+TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
+  const Case c{.batch = 1, .queries = 22, .keys = 22, .heads = 2, .groups = 1, .blocks = true};
+  const auto whole = make_input(c);
+  const auto expected = attend(whole, AttentionBackend::reference).out_BTHE;
+  for (const int64_t cut : {4, 6, 15}) {
+    auto part = whole;
+    part.q_BTHD = whole.q_BTHD.narrow(1, cut, 22 - cut);
+    // The mask of the later part starts with the row of its first query.
+    const int64_t row = cut / whole.block_mask.query_block_size;
+    part.block_mask.counts_BHM = whole.block_mask.counts_BHM.narrow(2, row, whole.block_mask.counts_BHM.size(2) - row);
+    part.block_mask.indices_BHMN =
+        whole.block_mask.indices_BHMN.narrow(2, row, whole.block_mask.indices_BHMN.size(2) - row);
+    for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch, AttentionBackend::flash}) {
+      if (!serves(part, backend)) continue;
+      EXPECT_TRUE(torch::allclose(attend(part, backend).out_BTHE, expected.narrow(1, cut, 22 - cut), 1e-4, 1e-5))
+          << cut;
+      part.first_query = cut;
+    }
+  }
+  auto negative = whole;
+  negative.block_mask.indices_BHMN = torch::full_like(whole.block_mask.indices_BHMN, -1);
+  EXPECT_THROW(attend(negative), InputError);
+}
+
+TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
+  auto long_keys = make_input({.batch = 1, .queries = 3, .keys = 8});
+  long_keys.kv_lengths_B = torch::tensor({9}, torch::kInt);
+  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths within 0-8; found 9");
+  long_keys.kv_lengths_B = torch::tensor({-1}, torch::kInt);
+  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths within 0-8; found -1");
+  const auto good = make_input({});
+  const auto expect_rejected = [&](auto change) {
+    auto bad = good;
+    change(bad);
+    EXPECT_THROW(attend(bad), InputError);
+  };
+  expect_rejected([](auto& i) { i.q_BTHD = i.q_BTHD.narrow(3, 0, 4); });
+  expect_rejected([](auto& i) { i.q_BTHD = i.q_BTHD.narrow(2, 0, 3); });
+  expect_rejected([](auto& i) { i.q_BTHD = i.q_BTHD.to(torch::kBFloat16); });
+  expect_rejected([](auto& i) { i.q_lengths_B = torch::ones({3}, torch::kInt); });
+  expect_rejected([](auto& i) { i.kv_lengths_B = torch::ones({2}, torch::kLong); });
+  expect_rejected([](auto& i) { i.documents_BS = torch::zeros({2, 3}, torch::kInt); });
+  expect_rejected([](auto& i) { i.kept_heads_BH = torch::ones({2, 5}, torch::kBool); });
+  expect_rejected([](auto& i) {
+    i.kv.page_table_BN = torch::zeros({2, 1}, torch::kInt);
+    i.kv.k_BGSD = i.kv.k_BGSD.clone().requires_grad_(true);
+  });
+  expect_rejected([](auto& i) { i.kv.page_table_BN = torch::full({2, 1}, 2, torch::kInt); });
+  expect_rejected([](auto& i) { i.kv.page_table_BN = torch::full({2, 1}, -1, torch::kInt); });
+  expect_rejected([](auto& i) {
+    i.kv.page_table_BN = torch::zeros({2, 2}, torch::kInt);
+    i.documents_BS = torch::zeros({2, 7}, torch::kInt);  // of one page
+  });
+  expect_rejected([](auto& i) { i.kv.v_BGSE = torch::randn({2, 2, 8, 7}).transpose(2, 3); });
+  const auto mask = listed_mask({});
+  expect_rejected([&](auto& i) {
+    i.block_mask = mask;
+    i.block_mask.key_block_size = 0;
+  });
+  expect_rejected([&](auto& i) {
+    i.block_mask = mask;
+    i.block_mask.counts_BHM = mask.counts_BHM + 9;
+  });
+  expect_rejected([&](auto& i) {
+    i.block_mask = mask;
+    i.block_mask.counts_BHM = mask.counts_BHM.narrow(1, 0, 3);
+    i.block_mask.indices_BHMN = mask.indices_BHMN.narrow(1, 0, 3);
+  });
+}
+
+TEST(AttendBackend, FallsBackToTheReferenceForOtherValueWidths) {
+  auto input = make_input({});
+  input.kv.v_BGSE = input.kv.v_BGSE.narrow(3, 0, 4);
+  EXPECT_EQ(choose_backend(input), AttentionBackend::reference);
+  EXPECT_EQ(attend(input).out_BTHE.size(3), 4);
+  EXPECT_THROW(attend(input, AttentionBackend::torch), InputError);
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,155 @@
+// Tables and plots of sparse-prompt records.
+#include "prism/report/page/prefill.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "prism/report/page/page.h"
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+
+namespace prism {
+namespace {
+
+std::string speed_line(const std::string& selector, const std::string& settings, double density, double recall) {
+  return fmt::format(
+      "{{\"bench\":\"prefill\",\"selector\":\"{}\",\"settings\":{},\"mix\":\"structured\",\"dtype\":\"bf16\","
+      "\"tokens\":"
+      "8192,\"heads\":8,\"kv_heads\":2,\"head_dim\":128,\"rounds\":3,\"density\":{},\"recall\":{},\"recall_p5\":0.9,"
+      "\"oracle_density\":0.05,\"select_ms\":1.5,\"attend_ms\":20.0,\"dense_ms\":86.0,\"sdpa_ms\":0.0,\"speedup\":4.0,"
+      "\"extra_bytes\":1}}\n",
+      selector, settings, density, recall);
+}
+
+std::string loss_line(const std::string& selector, const std::string& settings, double density, double perplexity) {
+  return fmt::format(
+      "{{\"task\":\"perplexity\",\"model\":\"runs/long\",\"token_perplexity\":{},\"tokens\":50000,\"prefill\":"
+      "{{\"selector\":\"{}\",\"settings\":{},\"chunk\":0,\"density\":{},\"select_ms\":1,\"attend_ms\":2,\"layers\":[]}}"
+      "}}\n",
+      perplexity, selector, settings, density);
+}
+
+class PrefillRecordsTest : public testing::Test {
+ protected:
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path() / name) << text;
+    return folder_.path() / name;
+  }
+  PrefillRecords read(const std::string& text) const { return read_prefill_records({write("records.jsonl", text)}); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(PrefillRecordsTest, NameSettingsOnlyWhereRecordsDifferInThem) {
+  const auto records = read(speed_line("spectral", R"({"p":0.9,"sink":1})", 0.3, 0.97) + "\n" +
+                            speed_line("spectral", R"({"p":0.95,"sink":1})", 0.4, 0.99) +
+                            speed_line("random", R"({"share":0.5})", 0.5, 0.5));
+  ASSERT_EQ(records.speeds.size(), 3u);
+  EXPECT_EQ(records.speeds[0].method.text, "spectral, p 0.9");
+  EXPECT_EQ(records.speeds[1].method.text, "spectral, p 0.95");
+  EXPECT_EQ(records.speeds[2].method.text, "random");
+  const auto tables = prefill_tables(records);
+  ASSERT_EQ(tables.size(), 1u) << "neither perplexities nor heads";
+  const Table& table = tables[0];
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[0][1].text, "structured, 8 on 2, 128 wide, bf16");
+  EXPECT_EQ(table.rows[0][3].text, "0.300");
+  EXPECT_EQ(table.rows[0][9].text, "–") << "LibTorch's was not measured";
+}
+
+TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
+  const auto records =
+      read(speed_line("spectral", R"({"p":0.9,"block_size":128,"calibration":"off"})", 0.3, 0.97) +
+           speed_line("spectral", R"({"p":0.8,"block_size":128,"calibration":"off"})", 0.2, 0.9) +
+           speed_line("spectral", R"({"p":0.8,"block_size":64,"calibration":"off"})", 0.2, 0.9) +
+           speed_line("spectral", R"({"p":0.8,"block_size":64,"calibration":"all_blocks"})", 0.2, 0.9));
+  EXPECT_EQ(records.series().size(), 3u);
+  EXPECT_EQ(records.speeds[1].method.series, records.speeds[0].method.series);
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 1u);
+  EXPECT_EQ(plots[0].series.size(), 3u);
+}
+
+TEST_F(PrefillRecordsTest, ShowEachHeadWhereItIsRecorded) {
+  std::string line = speed_line("spectral", R"({"p":0.9})", 0.3, 0.97);
+  line.insert(line.rfind('}'),
+              R"(,"by_head":[{"density":0.25,"recall":0.5,"oracle_density":0.1},{"density":1,"recall":0,)"
+              R"("oracle_density":0}])");
+  const auto tables = prefill_tables(read(line + speed_line("random", R"({"share":0.5})", 0.5, 0.5)));
+  ASSERT_EQ(tables.size(), 2u);
+  ASSERT_EQ(tables[1].rows.size(), 1u);
+  EXPECT_EQ(tables[1].columns.back().header, "head 1");
+  EXPECT_EQ(tables[1].rows[0][3].text, "0.250 0.500");
+  EXPECT_EQ(tables[1].rows[0][4].text, "1.000") << "its recall was not measured";
+}
+
+TEST_F(PrefillRecordsTest, GivePerplexityBesideDense) {
+  const auto records = read_prefill_records({write("a.jsonl", loss_line("dense", "{}", 1, 20)),
+                                             write("b.jsonl", loss_line("spectral", R"({"p":0.9})", 0.5, 20.2) +
+                                                                  loss_line("spectral", R"({"p":0.5})", 0.2, 24))});
+  const Table table = prefill_tables(records).at(0);
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[1].back().text, "+1.00");
+  EXPECT_EQ(table.rows[2].back().text, "+20.00");
+  EXPECT_EQ(table.rows[0].back().text, "0.00");
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 1u);
+  ASSERT_EQ(plots[0].series.size(), 2u);
+  EXPECT_EQ(plots[0].series[1].points.front().x, 0.2) << "from the lowest density on";
+  EXPECT_EQ(records.series(), (std::vector<std::string>{"dense", "spectral"}));
+}
+
+TEST_F(PrefillRecordsTest, OfOtherModelsTextsAndWindowsAreNotCompared) {
+  const auto with = [](std::string line, const std::string& fields) {
+    return line.insert(line.find("\"token_perplexity\""), fields);
+  };
+  const std::string one = R"("files":["a.txt"],"window":4096,"stride":4096,"dtype":"bfloat16",)";
+  const std::string other = R"("files":["b.txt"],"window":4096,"stride":2048,"dtype":"bfloat16",)";
+  const auto records =
+      read(with(loss_line("dense", "{}", 1, 20), one) + with(loss_line("spectral", R"({"p":0.9})", 0.5, 22), one) +
+           with(loss_line("spectral", R"({"p":0.5})", 0.2, 25), one) +
+           with(loss_line("spectral", R"({"p":0.9})", 0.5, 220), other) +
+           with(loss_line("spectral", R"({"p":0.5})", 0.2, 250), other));
+  const Table table = prefill_tables(records).at(0);
+  EXPECT_EQ(table.rows[0][1].text, "runs/long on a.txt, windows of 4,096, bfloat16");
+  EXPECT_EQ(table.rows[3][1].text, "runs/long on b.txt, windows of 4,096 every 2,048, bfloat16");
+  EXPECT_EQ(table.rows[1].back().text, "+10.00");
+  EXPECT_EQ(table.rows[3].back().text, "–") << "no dense attention of that text";
+  const auto plots = prefill_plots(records);
+  ASSERT_EQ(plots.size(), 2u);
+  EXPECT_EQ(plots[1].series.size(), 1u);
+  EXPECT_EQ(plots[1].series[0].points.front().y, 250);
+}
+
+TEST_F(PrefillRecordsTest, AreLinesOfTheirOwnWhereMoreThanTheShareDiffers) {
+  const auto records = read(speed_line("spectral", R"({"p":0.9,"high_dims":64,"preset":"prism"})", 0.3, 0.97) +
+                            speed_line("spectral", R"({"p":0.8,"high_dims":64,"preset":"changed"})", 0.2, 0.9) +
+                            speed_line("spectral", R"({"p":0.8,"high_dims":32,"preset":"changed"})", 0.2, 0.8));
+  EXPECT_EQ(records.series(), (std::vector<std::string>{"spectral, high_dims 64", "spectral, high_dims 32"}));
+}
+
+TEST_F(PrefillRecordsTest, MakeAPageAndADocumentOfTheirOwn) {
+  ReportOptions options;
+  options.prefill = read(loss_line("<b>", R"({"p":0.9})", 0.5, 20.2) + loss_line("<b>", R"({"p":0.5})", 0.2, 24));
+  std::vector<std::string> problems;
+  const std::string page = records_html(options, &problems);
+  EXPECT_NE(page.find("&lt;b&gt;, p 0.9"), std::string::npos);
+  EXPECT_EQ(page.find("<b>"), std::string::npos);
+  options.figures = "figures";
+  const std::string document = records_markdown(options);
+  EXPECT_NE(document.find("figures/prefill-perplexity.svg"), std::string::npos);
+}
+
+TEST_F(PrefillRecordsTest, OfOtherKindsAreRefused) {
+  EXPECT_REFUSED(read_prefill_records({folder_.path() / "absent"}), "absent");
+  EXPECT_REFUSED(read("{}"), "records.jsonl, line 1");
+  EXPECT_REFUSED(read("\n[1]"), "line 2");
+  EXPECT_REFUSED(read(speed_line("dense", "{}", 1, 1) + R"({"bench":"prefill","selector":1})"), "line 2");
+  EXPECT_REFUSED(read("{"), "line 1");
+  EXPECT_REFUSED(read("\n\n"), "found none");
+  EXPECT_REFUSED(read_prefill_records({folder_.path()}), "found a folder");
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,162 @@
+// The auto selector's choice between sparse and dense for given costs.
+#include "prism/sparse/methods/auto_selector.h"
+
+#include <ATen/Functions.h>
+#include <gtest/gtest.h>
+
+#include "prism/bench/synthetic_heads.h"
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/sparse/mask_statistics.h"
+#include "prism/sparse/selectors.h"
+#include "tests/core/message_of.h"
+
+namespace prism {
+namespace {
+
+constexpr int64_t kTokens = 2048;
+
+/// One head that attends to the first and the nearest keys, and one that attends to everything.
+SelectorInput make_input() {
+  static const auto heads = make_synthetic_heads({.seed = 1,
+                                                  .head_dim = 64,
+                                                  .kv_heads = 2,
+                                                  .base = 1e6,
+                                                  .noise = 0.5,
+                                                  .heads = {{.sink = 16, .slashes = {{0, 16}}}, {}}},
+                                                 kTokens, torch::kFloat);
+  return {.q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
+}
+
+const SpectralOptions kSpectral = {.p = 0.9, .blocks = {.block_size = 64}};
+
+/// Costs for the shape of make_input().
+PrefillCosts table(const PrefillCost& cost) {
+  return {{{.type = torch::kFloat, .head_dim = 64, .query_block = 64, .key_block = 64}, cost}};
+}
+
+BlockMask select_with(const PrefillCost& cost, const SelectorInput& input) {
+  const auto selector = make_auto_selector({.spectral = kSpectral}, table(cost));
+  return selector->select(input, *selector->make_state(input));
+}
+
+BlockMask spectral_mask(const SelectorInput& input) {
+  const auto selector = make_spectral_selector(kSpectral);
+  return selector->select(input, *selector->make_state(input));
+}
+
+TEST(AutoSelector, IsDenseWhereChoosingTakesTooLong) {
+  const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-12, .select_token = 1};
+  EXPECT_FALSE(select_with(cost, make_input()).defined());
+}
+
+TEST(AutoSelector, IsSpectralWhereThatIsCheap) {
+  const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-12};
+  const auto input = make_input();
+  EXPECT_TRUE(at::equal(kept_blocks(input, select_with(cost, input)), kept_blocks(input, spectral_mask(input))));
+}
+
+TEST(AutoSelector, IsDenseWhereNoHeadGains) {
+  EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1e-6}, make_input()).defined());
+  EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 0, .sparse_row = 1}, make_input()).defined());
+}
+
+TEST(AutoSelector, WeighsWhatAllHeadsKeepTogether) {
+  const auto input = make_input();
+  const auto heads = measure_mask(input, spectral_mask(input), 0);
+  ASSERT_LT(heads[0].density(), 0.5);
+  ASSERT_GT(heads[1].density(), 0.6);
+  const double density = (heads[0].density() + heads[1].density()) / 2;
+  // A kept pair may cost about 1 / density times a dense pair.
+  EXPECT_TRUE(select_with({.dense_pair = 1e-9, .sparse_pair = 0.9e-9 / density}, input).defined());
+  EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1.1e-9 / density}, input).defined());
+}
+
+TEST(AutoSelector, IsDenseWhereAttentionCouldLeaveNothingOut) {
+  auto input = make_input();
+  ASSERT_TRUE(select_with({.dense_pair = 1e-9, .sparse_pair = 1e-12}, input).defined());
+  input.q_BTHD = input.q_BTHD.to(torch::kDouble);
+  input.k_BGSD = input.k_BGSD.to(torch::kDouble);
+  EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1e-12}, input).defined());
+}
+
+TEST(AutoSelector, DecidesByTheTableAlone) {
+  const auto input = make_input();
+  const Json settings = {{"p", 0.9}, {"block_size", 64}};
+  const auto mask_with = [&](const PrefillCost& cost) {
+    const auto selector = find_selector("auto", settings, table(cost));
+    return selector->select(input, *selector->make_state(input));
+  };
+  const PrefillCost cheap{.dense_pair = 1e-9, .sparse_pair = 1e-12}, dear{.dense_pair = 1e-9, .sparse_pair = 1e-6};
+  const auto first = mask_with(cheap), again = mask_with(cheap);
+  ASSERT_TRUE(first.defined());
+  EXPECT_TRUE(at::equal(first.counts_BHM, again.counts_BHM));
+  EXPECT_TRUE(at::equal(first.indices_BHMN, again.indices_BHMN));
+  EXPECT_FALSE(mask_with(dear).defined());
+}
+
+TEST(AutoSelector, IsDenseWithoutCostsAndSaysSoOnce) {
+  const auto input = make_input();
+  const auto selector = find_selector("auto", {{"p", 0.9}, {"block_size", 32}}, table({.dense_pair = 1e-9}));
+  const auto state = selector->make_state(input);
+  EXPECT_TRUE(selector->notes().empty());
+  for (int call = 0; call < 3; ++call) EXPECT_FALSE(selector->select(input, *state).defined());
+  ASSERT_EQ(selector->notes().size(), 1u);
+  for (const char* words : {"auto", "64 wide", "32 x 32", "dense"}) EXPECT_CONTAINS(selector->notes()[0], words);
+}
+
+TEST(AutoSelector, NamesTheShapeWhoseCostItNeeds) {
+  const PrefillShape expected{.type = torch::kBFloat16, .head_dim = 96, .query_block = 64, .key_block = 32};
+  EXPECT_EQ(cost_shape("auto", {{"block_size", 64}, {"key_block", 32}}, torch::kBFloat16, 96), expected);
+  EXPECT_FALSE(cost_shape("spectral", Json::object(), torch::kBFloat16, 96).has_value());
+  EXPECT_THROW(cost_shape("auto", {{"no_such_field", 1}}, torch::kBFloat16, 96), InputError);
+}
+
+TEST(AutoSelector, AsksAFewRowsBeforeItAsksAll) {
+  // Selecting for all rows costs 1/20 of dense attention; pooling the keys and sampling 4 rows of 32 less than 1/50.
+  const double pairs = 4.0 * kTokens * kTokens;
+  const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-9, .select_token = 0.05 * pairs * 1e-9 / (4 * kTokens)};
+  auto input = make_input();
+  const auto ask = [&](double overhead) {
+    const auto selector = make_auto_selector({.overhead = overhead, .spectral = kSpectral}, table(cost));
+    return selector->select(input, *selector->make_state(input));
+  };
+  EXPECT_FALSE(ask(0.01).defined());
+  EXPECT_TRUE(ask(0.5).defined());
+}
+
+TEST(AutoSelector, GoesOnFromChunkToChunk) {
+  const PrefillCost cost{.dense_pair = 1e-9, .sparse_pair = 1e-12};
+  const auto input = make_input();
+  const auto whole = kept_blocks(input, spectral_mask(input));
+  const auto selector = make_auto_selector({.spectral = kSpectral}, table(cost));
+  const auto state = selector->make_state(input);
+  for (const int64_t first : {0, 512, 1024, 1536}) {
+    if (first == 1024) state->truncate(512);  // then repeat from there
+    for (int64_t begin = first == 1024 ? 512 : first; begin <= first; begin += 512) {
+      auto chunk = input;
+      chunk.q_BTHD = input.q_BTHD.narrow(1, begin, 512);
+      chunk.k_BGSD = input.k_BGSD.narrow(2, 0, begin + 512);
+      const auto kept = kept_blocks(chunk, selector->select(chunk, *state));
+      EXPECT_TRUE(at::equal(kept, whole.narrow(2, begin / 64, 8).narrow(3, 0, kept.size(3)))) << begin;
+    }
+  }
+}
+
+TEST(KeptPairs, AreThoseThatQueriesSee) {
+  // Queries 100 to 299 in rows of 64, keys 0 to 299 in blocks of 32: row 0 holds 100 to 127.
+  const HeadBlocks blocks{200, 300, 64, 32};
+  const auto count = [&](int64_t row, std::vector<int32_t> kept) { return kept_pairs(blocks, row, kept); };
+  EXPECT_EQ(count(0, {0}), 28 * 32);
+  EXPECT_EQ(count(0, {3}), 28 * 29 / 2 + 28 * 4);  // keys 96 to 127
+  EXPECT_EQ(count(1, {0, 4, 5}), 64 * 32 + (32 * 33 / 2 + 32 * 32) + 32 * 33 / 2);
+  EXPECT_EQ(count(3, {9}), 12 * 13 / 2);  // queries 256 to 299, keys 288 to 299
+}
+
+TEST(AutoSelectorInput, ThatIsWrongGetsASentence) {
+  EXPECT_THROW(make_auto_selector({.overhead = 0}), InputError);
+  EXPECT_THROW(make_auto_selector({.spectral = {.p = 0}}), InputError);
+}
+
+}  // namespace
+}  // namespace prism
