@@ -176,7 +176,7 @@ RunState load_run_state(const fs::path& folder) {
   const auto file = folder / "state.json";
   Json json = read_json(file.string());
   if (json.is_object() && json.contains("best_val_loss")) update_format(json, file);
-  const auto state = fields_from_json<RunState>(json, file.string());
+  auto state = fields_from_json<RunState>(json, file.string());
   const Json known = fields_to_json(state);
   for (const auto& [name, value] : known.items())
     PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none; restore the file.", file.string(),
