@@ -24,7 +24,7 @@ RANKS = {
     "bench": 8,
     "cli": 9,
 }
-WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "report", "data"}
+WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "report", "data", "serving"}
 PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -96,6 +96,7 @@ def self_test():
         ("prism/formats/a.cpp", '  #  include "prism/tokenizer/b.h"\n', "of rank 1"),
         ("prism/data/a.cpp", "#include <torch/types.h>\n", "without torch"),
         ("prism/report/a.cpp", "#include <ATen/ATen.h>\n", "without torch"),
+        ("prism/serving/a.cpp", "#include <torch/types.h>\n", "without torch"),
         ("prism/tokenizer/a.cpp", '#include <c10/util/Half.h>\n', "without torch"),
         ("prism/kernels/flash/a.cpp", '#include <ATen/Parallel.h>\n', "without torch"),
         ("prism/models/a.cpp", '#include "b.h"\n', "FOLDER"),

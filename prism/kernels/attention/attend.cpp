@@ -131,24 +131,6 @@ const char* backend_name(AttentionBackend backend) {
   return kNames.at(static_cast<size_t>(backend));
 }
 
-AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput& b) {
-  PRISM_CHECK(a.out_BTHE.sizes() == b.out_BTHE.sizes() && a.lse_BHT.sizes() == b.lse_BHT.sizes() &&
-                  a.out_BTHE.scalar_type() == b.out_BTHE.scalar_type() &&
-                  a.lse_BHT.scalar_type() == b.lse_BHT.scalar_type(),
-              "merge_attention",
-              "expected two outputs of one shape and dtype; found {} {} and {} {}; merge outputs of the same queries.",
-              c10::str(a.out_BTHE.sizes()), c10::toString(a.out_BTHE.scalar_type()), c10::str(b.out_BTHE.sizes()),
-              c10::toString(b.out_BTHE.scalar_type()));
-  const torch::NoGradGuard no_gradients;
-  const auto lse_BHT = torch::logaddexp(a.lse_BHT, b.lse_BHT);
-  // -inf - -inf is NaN. If neither part saw a key, both weights are 0.
-  const auto weighted = [&](const AttentionOutput& part) {
-    const auto weight_BHT = (part.lse_BHT - lse_BHT).exp().masked_fill_(part.lse_BHT.isneginf(), 0);
-    return weight_BHT.transpose(1, 2).unsqueeze(3) * part.out_BTHE;
-  };
-  return {(weighted(a) + weighted(b)).to(a.out_BTHE.scalar_type()), lse_BHT};
-}
-
 KeyValues gather_pages(const AttentionInput& input) {
   const KeyValues& kv = input.kv;
   if (!kv.page_table_BN.defined()) return kv;

@@ -78,14 +78,6 @@ AttentionBackend choose_backend(const AttentionInput& input);
 /// "automatic", "reference", "flash" or "torch".
 const char* backend_name(AttentionBackend backend);
 
-/// Combines attention over two disjoint sets of keys into attention over their union:
-///
-///   lse = log(e^lse_a + e^lse_b),  out = e^(lse_a - lse) out_a + e^(lse_b - lse) out_b
-///
-/// A query that saw no key in either set has out 0 and lse -inf. Computed in lse's dtype, without gradients.
-/// @throws InputError for outputs of different shapes or dtypes.
-AttentionOutput merge_attention(const AttentionOutput& a, const AttentionOutput& b);
-
 /// Which keys each query may see: lengths, causality, documents and block mask combined. Paged input must be gathered
 /// first (gather_pages()).
 /// @return bool, broadcastable to [B, H, T, S]; undefined if every query sees every key.

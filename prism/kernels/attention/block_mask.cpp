@@ -1,8 +1,6 @@
 #include "prism/kernels/attention/block_mask.h"
 
 #include <algorithm>
-#include <iterator>
-#include <limits>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -14,33 +12,6 @@ void check_block_sizes(int64_t query_block_size, int64_t key_block_size) {
   PRISM_CHECK(query_block_size > 0 && key_block_size > 0, "block_mask",
               "expected blocks of at least one token; found {} queries and {} keys; choose larger blocks.",
               query_block_size, key_block_size);
-}
-
-/// Joins the ascending lists of two masks row by row. @param join  std::set_union or std::set_intersection.
-template <class Join>
-BlockMask join_rows(const BlockMask& a, const BlockMask& b, Join join) {
-  PRISM_CHECK(a.counts_BHM.sizes() == b.counts_BHM.sizes() && a.query_block_size == b.query_block_size &&
-                  a.key_block_size == b.key_block_size,
-              "block_mask",
-              "expected masks of the same rows and blocks; found {} rows of {} x {} and {} of {} x {}; merge masks of "
-              "the same queries and keys.",
-              a.counts_BHM.numel(), a.query_block_size, a.key_block_size, b.counts_BHM.numel(), b.query_block_size,
-              b.key_block_size);
-  constexpr int64_t kAnyBlock = std::numeric_limits<int32_t>::max();
-  const auto a_lists = checked_block_mask(a, kAnyBlock), b_lists = checked_block_mask(b, kAnyBlock);
-  const auto &a_counts = a_lists.counts_BHM, &a_indices = a_lists.indices_BHMN;
-  const auto &b_counts = b_lists.counts_BHM, &b_indices = b_lists.indices_BHMN;
-  const auto list = [](const torch::Tensor& counts, const torch::Tensor& indices, int64_t row) {
-    const int32_t* first = indices.const_data_ptr<int32_t>() + row * indices.size(3);
-    return std::pair{first, first + counts.const_data_ptr<int32_t>()[row]};
-  };
-  std::vector<std::vector<int32_t>> rows(static_cast<size_t>(a_counts.numel()));
-  for (int64_t row = 0; row < a_counts.numel(); ++row) {
-    const auto [a_first, a_end] = list(a_counts, a_indices, row);
-    const auto [b_first, b_end] = list(b_counts, b_indices, row);
-    join(a_first, a_end, b_first, b_end, std::back_inserter(rows[static_cast<size_t>(row)]));
-  }
-  return make_block_mask(rows, a_counts.size(0), a_counts.size(1), a.query_block_size, a.key_block_size);
 }
 
 }  // namespace
@@ -126,14 +97,6 @@ torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks) {
   auto kept = torch::zeros({indices.size(0), indices.size(1), indices.size(2), key_blocks + 1}, torch::kBool);
   kept.scatter_(-1, torch::where(listed, indices.to(torch::kLong), key_blocks), true);
   return kept.narrow(-1, 0, key_blocks).to(mask.counts_BHM.device());
-}
-
-BlockMask unite(const BlockMask& a, const BlockMask& b) {
-  return join_rows(a, b, [](auto... lists) { std::set_union(lists...); });
-}
-
-BlockMask intersect(const BlockMask& a, const BlockMask& b) {
-  return join_rows(a, b, [](auto... lists) { std::set_intersection(lists...); });
 }
 
 torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& first_query_B,

@@ -36,11 +36,6 @@ BlockMask spread_to_heads(const BlockMask& mask, int64_t heads);
 /// checked_block_mask().
 torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks);
 
-/// Union and intersection of two masks, row by row.
-/// @throws InputError if the masks differ in rows or block sizes, and as checked_block_mask().
-BlockMask unite(const BlockMask& a, const BlockMask& b);
-BlockMask intersect(const BlockMask& a, const BlockMask& b);
-
 /// The mask as bool [B, H, T, S], for the reference path and for tests.
 /// @param first_query_B  int64 [B], absolute position of each sequence's first query.
 /// @param q_lengths_B    int64 [B], queries of each sequence; the result for later queries is arbitrary.

@@ -30,7 +30,7 @@ double scale_of(const std::string& name, double rows, double columns) {
 }
 
 /// Appends the named tensors of one kind of state.
-void append_state(std::vector<NamedTensor>& tensors, const WeightGroup& group, const char* what,
+void append_state(std::vector<NamedTensor>& tensors, const WeightGroup& group, const std::string& what,
                   const std::vector<Tensor>& memory) {
   for (size_t i = 0; i < memory.size(); ++i) tensors.push_back({group.names[i] + what, memory[i]});
 }
@@ -80,64 +80,68 @@ std::vector<Tensor> WeightGroup::zeros() const {
   return list;
 }
 
-AdamW::AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& options) : options_(options), parts_(2) {
-  check(options);
-  parts_[0].weight_decay = options.weight_decay;
-  for (const auto& weight : weights) {
-    all_.add(weight);
-    auto& part = parts_[weight.decays ? 0 : 1];
-    part.group.add(weight);
-    part.steps.push_back(torch::zeros({}, weight.tensor.options().dtype(torch::kFloat).requires_grad(false)));
-  }
-  for (auto& part : parts_) part.mean = part.group.zeros(), part.square = part.group.zeros();
-}
-
-void AdamW::update(double learning_rate, double divisor, int64_t step) {
-  // The kernel divides each gradient by this while reading it.
-  const auto divisors = torch::full({}, divisor, all_.weights[0].options().dtype(torch::kFloat).requires_grad(false));
-  for (auto& part : parts_) {
-    if (part.group.weights.empty()) continue;
-    for (auto& count : part.steps) count.fill_(static_cast<double>(step));
-    at::_fused_adamw_(part.group.weights, part.group.gradients(), part.mean, part.square, /*max_exp_avg_sqs=*/{},
-                      part.steps, learning_rate, options_.beta1, options_.beta2, part.weight_decay, options_.epsilon,
-                      /*amsgrad=*/false, /*maximize=*/false, divisors);
-  }
-}
-
-std::vector<NamedTensor> AdamW::state() const {
-  std::vector<NamedTensor> tensors;
-  for (const auto& part : parts_) {
-    append_state(tensors, part.group, ".mean", part.mean);
-    append_state(tensors, part.group, ".square", part.square);
-  }
-  return tensors;
-}
-
-Sgd::Sgd(const std::vector<TrainedWeight>& weights, const SgdOptions& options) : options_(options), parts_(2) {
-  check(options);
-  parts_[0].weight_decay = options.weight_decay;
+FusedRule::FusedRule(const std::vector<TrainedWeight>& weights, double weight_decay,
+                     std::vector<std::string> state_names)
+    : parts_(2), state_names_(std::move(state_names)) {
+  parts_[0].weight_decay = weight_decay;
   for (const auto& weight : weights) {
     all_.add(weight);
     parts_[weight.decays ? 0 : 1].group.add(weight);
   }
-  if (options.momentum > 0)
-    for (auto& part : parts_) part.momentum = part.group.zeros();
+  for (auto& part : parts_)
+    for (size_t i = 0; i < state_names_.size(); ++i) part.state.push_back(part.group.zeros());
 }
 
-void Sgd::update(double learning_rate, double divisor, int64_t) {
-  const auto divisors = torch::full({}, divisor, all_.weights[0].options().dtype(torch::kFloat).requires_grad(false));
-  for (auto& part : parts_) {
-    if (part.group.weights.empty()) continue;
-    at::_fused_sgd_(part.group.weights, part.group.gradients(), part.momentum, part.weight_decay, options_.momentum,
-                    learning_rate, /*dampening=*/0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
-                    divisors);
+torch::Tensor FusedRule::divisor_tensor(double divisor) const {
+  // The kernels divide each gradient by this while reading it.
+  return torch::full({}, divisor, all_.weights[0].options().dtype(torch::kFloat).requires_grad(false));
+}
+
+std::vector<NamedTensor> FusedRule::state() const {
+  std::vector<NamedTensor> tensors;
+  for (const auto& part : parts_)
+    for (size_t i = 0; i < state_names_.size(); ++i) append_state(tensors, part.group, state_names_[i], part.state[i]);
+  return tensors;
+}
+
+AdamW::AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& options)
+    : FusedRule(weights, options.weight_decay, {".mean", ".square"}), options_(options) {
+  check(options);
+  for (const auto& part : parts_) {
+    auto& steps = steps_.emplace_back();
+    for (const auto& weight : part.group.weights)
+      steps.push_back(torch::zeros({}, weight.options().dtype(torch::kFloat).requires_grad(false)));
   }
 }
 
-std::vector<NamedTensor> Sgd::state() const {
-  std::vector<NamedTensor> tensors;
-  for (const auto& part : parts_) append_state(tensors, part.group, ".momentum", part.momentum);
-  return tensors;
+void AdamW::update(double learning_rate, double divisor, int64_t step) {
+  const auto divisors = divisor_tensor(divisor);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    auto& part = parts_[i];
+    if (part.group.weights.empty()) continue;
+    for (auto& count : steps_[i]) count.fill_(static_cast<double>(step));
+    at::_fused_adamw_(part.group.weights, part.group.gradients(), part.state[0], part.state[1], /*max_exp_avg_sqs=*/{},
+                      steps_[i], learning_rate, options_.beta1, options_.beta2, part.weight_decay, options_.epsilon,
+                      /*amsgrad=*/false, /*maximize=*/false, divisors);
+  }
+}
+
+Sgd::Sgd(const std::vector<TrainedWeight>& weights, const SgdOptions& options)
+    : FusedRule(weights, options.weight_decay,
+                options.momentum > 0 ? std::vector<std::string>{".momentum"} : std::vector<std::string>{}),
+      options_(options) {
+  check(options);
+}
+
+void Sgd::update(double learning_rate, double divisor, int64_t) {
+  const auto divisors = divisor_tensor(divisor);
+  for (auto& part : parts_) {
+    if (part.group.weights.empty()) continue;
+    const auto momentum = part.state.empty() ? std::vector<Tensor>() : part.state[0];
+    at::_fused_sgd_(part.group.weights, part.group.gradients(), momentum, part.weight_decay, options_.momentum,
+                    learning_rate, /*dampening=*/0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false,
+                    divisors);
+  }
 }
 
 Muon::Muon(std::vector<BlockedWeight> weights, const MuonOptions& options, torch::ScalarType type)

@@ -94,43 +94,51 @@ class UpdateRule {
   WeightGroup all_;
 };
 
+/// A rule whose update is one fused pass over memory: weights with weight decay, then weights without.
+class FusedRule : public UpdateRule {
+ public:
+  std::vector<NamedTensor> state() const override;
+
+ protected:
+  struct Part {
+    double weight_decay = 0;
+    WeightGroup group;
+    std::vector<std::vector<torch::Tensor>> state;  ///< for each name of a state, a tensor for each weight
+  };
+
+  /// @param state_names  endings of the state tensors' names, e.g. ".momentum"; empty for a rule without state.
+  FusedRule(const std::vector<TrainedWeight>& weights, double weight_decay, std::vector<std::string> state_names);
+  /// The divisor as the fused kernels take it.
+  torch::Tensor divisor_tensor(double divisor) const;
+
+  std::vector<Part> parts_;
+
+ private:
+  std::vector<std::string> state_names_;
+};
+
 /// m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g^2,  w = w - lr (m^ / (sqrt(v^) + eps) + decay w), where m^ and v^ are
 /// bias-corrected. Source: arXiv 1711.05101; as in PyTorch, the decay is scaled by the whole learning rate.
-class AdamW : public UpdateRule {
+class AdamW : public FusedRule {
  public:
   /// @throws as check().
   AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& options);
   void update(double learning_rate, double divisor, int64_t step) override;
-  std::vector<NamedTensor> state() const override;
 
  private:
-  struct Part {
-    double weight_decay = 0;
-    WeightGroup group;
-    std::vector<torch::Tensor> mean, square, steps;
-  };
-
   AdamWOptions options_;
-  std::vector<Part> parts_;  ///< weights with decay, weights without
+  std::vector<std::vector<torch::Tensor>> steps_;  ///< for each part, the step as a tensor for each weight
 };
 
 /// d = g + decay w,  m = mu m + d,  w = w - lr m  (Nesterov: w - lr (d + mu m)). One fused pass over memory.
-class Sgd : public UpdateRule {
+class Sgd : public FusedRule {
  public:
   /// @throws as check().
   Sgd(const std::vector<TrainedWeight>& weights, const SgdOptions& options);
   void update(double learning_rate, double divisor, int64_t step) override;
-  std::vector<NamedTensor> state() const override;
 
  private:
-  struct Part {
-    double weight_decay = 0;
-    WeightGroup group;
-    std::vector<torch::Tensor> momentum;
-  };
-
   SgdOptions options_;
-  std::vector<Part> parts_;  ///< weights with decay, weights without
 };
 
 /// `count` matrices of `rows` rows each, stacked in one weight.

@@ -343,39 +343,6 @@ TEST(AttendFlash, ServesHalfPrecision) {
   EXPECT_LE((out.to(torch::kDouble) - loop_over_everything(input).out_BTHE).abs().max().item<double>(), 4e-3);
 }
 
-TEST(MergeAttention, OfTwoSetsOfKeysIsAttentionOverBoth) {
-  torch::manual_seed(21);
-  for (const auto type : {torch::kDouble, torch::kFloat, torch::kBFloat16}) {
-    AttentionInput whole;
-    whole.q_BTHD = torch::randn({2, 5, 4, 8}).to(type);
-    whole.kv.k_BGSD = torch::randn({2, 2, 30, 8}).to(type);
-    whole.kv.v_BGSE = torch::randn({2, 2, 30, 8}).to(type);
-    whole.causality = Causality::full;
-    whole.kv_lengths_B = torch::tensor({30, 11}, torch::kInt);
-    AttentionInput first = whole, second = whole;
-    first.kv = {whole.kv.k_BGSD.narrow(2, 0, 12), whole.kv.v_BGSE.narrow(2, 0, 12), {}};
-    first.kv_lengths_B = torch::tensor({12, 11}, torch::kInt);
-    second.kv = {whole.kv.k_BGSD.narrow(2, 12, 18), whole.kv.v_BGSE.narrow(2, 12, 18), {}};
-    second.kv_lengths_B = torch::tensor({18, 0}, torch::kInt);
-    const auto merged = merge_attention(attend(first), attend(second)), truth = attend(whole);
-    // Each part and the sum are rounded to their dtype once. In bfloat16 the weights of each part are rounded too, and
-    // their exponentials have an error of 3e-6.
-    const double rounding = type == torch::kBFloat16 ? 0x1p-8 : type == torch::kFloat ? 0x1p-20 : 0x1p-48;
-    const double largest = truth.out_BTHE.abs().max().item<double>();
-    EXPECT_LE((merged.out_BTHE - truth.out_BTHE).abs().max().item<double>(), 3 * rounding * largest);
-    EXPECT_LE((merged.lse_BHT - truth.lse_BHT).abs().max().item<double>(), 8 * std::min(rounding, 0x1p-20));
-    EXPECT_GT((attend(first).out_BTHE - truth.out_BTHE).abs().max().item<double>(), 3 * rounding * largest);
-    // Now the second sequence sees no key in either half.
-    first.kv_lengths_B = second.kv_lengths_B = torch::tensor({12, 0}, torch::kInt);
-    const auto none = merge_attention(attend(first), attend(second));
-    EXPECT_TRUE(none.lse_BHT[1].isneginf().all().item<bool>());
-    EXPECT_EQ(none.out_BTHE[1].abs().max().item<double>(), 0.0);
-  }
-  EXPECT_THROW(merge_attention({torch::ones({1, 1, 1, 8}), torch::ones({1, 1, 1})},
-                               {torch::ones({1, 2, 1, 8}), torch::ones({1, 1, 2})}),
-               InputError);
-}
-
 TEST(Attend, KeepsANaNInTheRowsThatSeeIt) {
   for (const auto type : {torch::kFloat, torch::kBFloat16})
     for (const int64_t queries : {3, 40}) {

@@ -35,21 +35,8 @@ TEST(BlockMask, IsMadeFromListsOfEachRow) {
   EXPECT_TRUE(at::equal(kept_blocks(mask, 3), kept));
 }
 
-TEST(BlockMask, UnitesAndIntersectsRowByRow) {
-  torch::manual_seed(2);
-  const Tensor a = random_blocks(0.5), b = random_blocks(0.3);
-  const BlockMask left = make_block_mask(a, 32, 32), right = make_block_mask(b, 32, 32);
-  EXPECT_TRUE(at::equal(kept_blocks(unite(left, right), 7), a.logical_or(b)));
-  EXPECT_TRUE(at::equal(kept_blocks(intersect(left, right), 7), a.logical_and(b)));
-  const BlockMask none = make_block_mask(torch::zeros_like(a), 32, 32);
-  EXPECT_TRUE(at::equal(kept_blocks(unite(left, none), 7), a));
-  EXPECT_FALSE(kept_blocks(intersect(left, none), 7).any().item<bool>());
-}
-
 TEST(BlockMaskInput, ThatIsWrongGetsASentence) {
   const BlockMask mask = make_block_mask(random_blocks(0.5), 32, 32);
-  EXPECT_THROW(unite(mask, make_block_mask(random_blocks(0.5), 64, 32)), InputError);
-  EXPECT_THROW(intersect(mask, make_block_mask(torch::ones({2, 3, 4, 7}), 32, 32)), InputError);
   EXPECT_THROW(make_block_mask(torch::ones({2, 3}), 32, 32), InputError);
   EXPECT_THROW(make_block_mask(torch::ones({1, 1, 1, 1}), 0, 32), InputError);
   EXPECT_THROW(kept_blocks(mask, 3), InputError) << "a block after the last key";

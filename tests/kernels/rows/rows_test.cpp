@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,13 +19,6 @@ namespace prism {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
-
-std::vector<const rows::Kernels*> kernels_here() {
-  std::vector<const rows::Kernels*> list;
-  for (const Isa isa : {Isa::avx2, Isa::avx512})
-    if (isa <= current_isa()) list.push_back(rows::kernels_of(isa));
-  return list;
-}
 
 /// Values of a tensor of type bfloat16 or float32.
 class Values {
@@ -66,22 +61,31 @@ double rounding(rows::Type type) {
 
 constexpr int64_t kRows = 3;
 
-class RowKernels : public testing::TestWithParam<rows::Type> {
+class RowKernels : public testing::TestWithParam<std::tuple<Isa, rows::Type>> {
  protected:
-  /// Runs `check` for every kernel at widths around multiples of the vector width.
+  void SetUp() override {
+    if (current_isa() < isa()) GTEST_SKIP() << "needs a processor with " << isa_name(isa());
+  }
+  static Isa isa() { return std::get<0>(GetParam()); }
+  static rows::Type type() { return std::get<1>(GetParam()); }
+  static const rows::Kernels* kernels() { return rows::kernels_of(isa()); }
+
+  /// Runs `check` at widths around multiples of the vector width.
   template <class Check>
   void sweep(Check check) {
     Random random(1);
-    for (const auto* kernels : kernels_here())
-      for (const int64_t width : {2, 6, 8, 14, 16, 18, 30, 32, 34, 64, 66, 250}) {
-        SCOPED_TRACE(testing::Message() << kernels->name << ", width " << width);
-        check(*kernels, width, random);
-      }
+    for (const int64_t width : {2, 6, 8, 14, 16, 18, 30, 32, 34, 64, 66, 250}) {
+      SCOPED_TRACE(testing::Message() << "width " << width);
+      check(*kernels(), width, random);
+    }
   }
 };
-INSTANTIATE_TEST_SUITE_P(Types, RowKernels, testing::Values(rows::Type::bfloat16, rows::Type::float32),
+INSTANTIATE_TEST_SUITE_P(, RowKernels,
+                         testing::Combine(testing::Values(Isa::avx2, Isa::avx512),
+                                          testing::Values(rows::Type::bfloat16, rows::Type::float32)),
                          [](const auto& tested) {
-                           return tested.param == rows::Type::bfloat16 ? std::string("bfloat16") : "float32";
+                           return std::string(std::get<0>(tested.param) == Isa::avx2 ? "Avx2" : "Avx512") +
+                                  (std::get<1>(tested.param) == rows::Type::bfloat16 ? "Bfloat16" : "Float32");
                          });
 
 TEST_P(RowKernels, NormTheSumAndItsGradient) {
@@ -89,11 +93,11 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
     const auto count = static_cast<size_t>(kRows * width);
     const auto x = randoms(random, count), weight = randoms(random, static_cast<size_t>(width));
     const auto d_sum = randoms(random, count);
-    Values branch(GetParam(), randoms(random, count)), y(GetParam(), kRows * width);
-    Values d_y(GetParam(), randoms(random, count)), d_branch(GetParam(), kRows * width);
+    Values branch(type(), randoms(random, count)), y(type(), kRows * width);
+    Values d_y(type(), randoms(random, count)), d_branch(type(), kRows * width);
     std::vector<float> sum(count), inverse(kRows), d_x(count), d_weight(static_cast<size_t>(width), 0.5f);
     rows::Norm norm;
-    norm.type = GetParam();
+    norm.type = type();
     norm.width = width;
     norm.eps = 1e-5f;
     norm.x = x.data();
@@ -105,7 +109,7 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
     kernels.norm(norm, 0, 1);
     kernels.norm(norm, 1, kRows);
     rows::NormGradient gradient;
-    gradient.type = GetParam();
+    gradient.type = type();
     gradient.width = width;
     gradient.sum = sum.data();
     gradient.weight = weight.data();
@@ -133,11 +137,11 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
       for (int64_t i = 0; i < width; ++i) {
         const double w = weight[static_cast<size_t>(i)], s = sum[at(i)];
         const double truth = s * r * w;
-        EXPECT_NEAR(y[at(i)], truth, allowed + std::abs(truth) * 2 * rounding(GetParam()));
+        EXPECT_NEAR(y[at(i)], truth, allowed + std::abs(truth) * 2 * rounding(type()));
         const double change = d_sum[at(i)] + r * (w * d_y[at(i)] - s * r * r * dots / static_cast<double>(width));
         // r is up to 1 / sqrt(eps) for short rows of small values; errors grow with it.
         EXPECT_NEAR(d_x[at(i)], change, allowed * (1 + r * r * r));
-        EXPECT_NEAR(d_branch[at(i)], d_x[at(i)], std::abs(d_x[at(i)]) * 2 * rounding(GetParam()));
+        EXPECT_NEAR(d_branch[at(i)], d_x[at(i)], std::abs(d_x[at(i)]) * 2 * rounding(type()));
         d_weight_truth[static_cast<size_t>(i)] += d_y[at(i)] * s * r;
       }
     }
@@ -148,17 +152,17 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
 TEST_P(RowKernels, SwigluAndItsGradient) {
   sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
     const auto count = static_cast<size_t>(kRows * width);
-    Values x(GetParam(), randoms(random, 2 * count, 30)), y(GetParam(), kRows * width);
-    Values d_y(GetParam(), randoms(random, count)), d_x(GetParam(), 2 * kRows * width);
+    Values x(type(), randoms(random, 2 * count, 30)), y(type(), kRows * width);
+    Values d_y(type(), randoms(random, count)), d_x(type(), 2 * kRows * width);
     rows::Swiglu work;
-    work.type = GetParam();
+    work.type = type();
     work.width = width;
     work.x = x.data();
     work.y = y.data();
     kernels.swiglu(work, 0, 1);
     kernels.swiglu(work, 1, kRows);
     rows::SwigluGradient gradient;
-    gradient.type = GetParam();
+    gradient.type = type();
     gradient.width = width;
     gradient.x = x.data();
     gradient.d_y = d_y.data();
@@ -171,7 +175,7 @@ TEST_P(RowKernels, SwigluAndItsGradient) {
         const double gate = x[to], up = x[to + static_cast<size_t>(width)], s = 1 / (1 + std::exp(-gate));
         // A dozen float32 roundings, including the exponent's argument (30 times 2^-24), then one to the type.
         const auto near = [&](double found, double truth, double size) {
-          EXPECT_NEAR(found, truth, size * 48 * 0x1p-24 + std::abs(truth) * 2 * rounding(GetParam()));
+          EXPECT_NEAR(found, truth, size * 48 * 0x1p-24 + std::abs(truth) * 2 * rounding(type()));
         };
         near(y[at], gate * s * up, std::abs(gate * s * up));
         near(d_x[to], d_y[at] * up * s * (1 + gate * (1 - s)), std::abs(d_y[at] * up) * s * (1 + std::abs(gate)));
@@ -181,42 +185,40 @@ TEST_P(RowKernels, SwigluAndItsGradient) {
 }
 
 TEST_P(RowKernels, GoBackThroughRelu) {
-  for (const auto* kernels : kernels_here())
-    for (const int64_t width : {1, 7, 16, 37}) {
-      Random random(static_cast<uint64_t>(width));
-      const auto count = static_cast<size_t>(kRows * width);
-      auto values = randoms(random, count);
-      for (size_t i = 0; i < count; i += 3) values[i] = 0;
-      values[count - 1] = kNan;
-      Values y(GetParam(), values), d_y(GetParam(), randoms(random, count)),
-          d_x(GetParam(), static_cast<int64_t>(count));
-      rows::ReluGradient work;
-      work.type = GetParam();
-      work.width = width;
-      work.y = y.data();
-      work.d_y = d_y.data();
-      work.d_x = d_x.data();
-      kernels->relu_gradient(work, 0, 1);
-      kernels->relu_gradient(work, 1, kRows);
-      for (size_t i = 0; i < count; ++i) EXPECT_EQ(d_x[i], y[i] <= 0 ? 0 : d_y[i]) << kernels->name << " " << i;
-    }
+  const auto* kernels = this->kernels();
+  for (const int64_t width : {1, 7, 16, 37}) {
+    Random random(static_cast<uint64_t>(width));
+    const auto count = static_cast<size_t>(kRows * width);
+    auto values = randoms(random, count);
+    for (size_t i = 0; i < count; i += 3) values[i] = 0;
+    values[count - 1] = kNan;
+    Values y(type(), values), d_y(type(), randoms(random, count)), d_x(type(), static_cast<int64_t>(count));
+    rows::ReluGradient work;
+    work.type = type();
+    work.width = width;
+    work.y = y.data();
+    work.d_y = d_y.data();
+    work.d_x = d_x.data();
+    kernels->relu_gradient(work, 0, 1);
+    kernels->relu_gradient(work, 1, kRows);
+    for (size_t i = 0; i < count; ++i) EXPECT_EQ(d_x[i], y[i] <= 0 ? 0 : d_y[i]) << kernels->name << " " << i;
+  }
 }
 
 TEST_P(RowKernels, SwigluOfExtremes) {
-  for (const auto* kernels : kernels_here()) {
-    Values x(GetParam(), {-1e30f, -kInfinity, 1e30f, kInfinity, kNan, 1, 1, 1, 1, 1}), y(GetParam(), 5);
-    rows::Swiglu work;
-    work.type = GetParam();
-    work.width = 5;
-    work.x = x.data();
-    work.y = y.data();
-    kernels->swiglu(work, 0, 1);
-    EXPECT_NEAR(y[0], 0, 1e-7) << "1e30 * 2^-126";
-    EXPECT_EQ(y[1], -kInfinity) << "-inf * 2^-126";
-    EXPECT_NEAR(y[2] / 1e30, 1, 0.01);
-    EXPECT_TRUE(std::isinf(y[3]));
-    EXPECT_TRUE(std::isnan(y[4]));
-  }
+  const auto* kernels = this->kernels();
+  Values x(type(), {-1e30f, -kInfinity, 1e30f, kInfinity, kNan, 1, 1, 1, 1, 1}), y(type(), 5);
+  rows::Swiglu work;
+  work.type = type();
+  work.width = 5;
+  work.x = x.data();
+  work.y = y.data();
+  kernels->swiglu(work, 0, 1);
+  EXPECT_NEAR(y[0], 0, 1e-7) << "1e30 * 2^-126";
+  EXPECT_EQ(y[1], -kInfinity) << "-inf * 2^-126";
+  EXPECT_NEAR(y[2] / 1e30, 1, 0.01);
+  EXPECT_TRUE(std::isinf(y[3]));
+  EXPECT_TRUE(std::isnan(y[4]));
 }
 
 TEST_P(RowKernels, RotateThereAndBack) {
@@ -229,9 +231,9 @@ TEST_P(RowKernels, RotateThereAndBack) {
       cos.push_back(std::cos(angle));
       sin.push_back(std::sin(angle));
     }
-    Values x(GetParam(), randoms(random, count)), y(GetParam(), kRows * kHeads * width);
+    Values x(type(), randoms(random, count)), y(type(), kRows * kHeads * width);
     rows::Rotation work;
-    work.type = GetParam();
+    work.type = type();
     work.heads = kHeads;
     work.rotated = kRotated;
     work.head_dim = width;
@@ -248,13 +250,13 @@ TEST_P(RowKernels, RotateThereAndBack) {
           const auto a = static_cast<size_t>((row * kHeads + head) * width + j), b = a + static_cast<size_t>(width / 2);
           const auto angle = static_cast<size_t>(row % kPositions * (width / 2) + j);
           const double c = head < kRotated ? cos[angle] : 1, s = head < kRotated ? sin[angle] : 0;
-          EXPECT_NEAR(y[a], x[a] * c - x[b] * s, 2 * rounding(GetParam()) * 2);
-          EXPECT_NEAR(y[b], x[b] * c + x[a] * s, 2 * rounding(GetParam()) * 2);
+          EXPECT_NEAR(y[a], x[a] * c - x[b] * s, 2 * rounding(type()) * 2);
+          EXPECT_NEAR(y[b], x[b] * c + x[a] * s, 2 * rounding(type()) * 2);
         }
     work.in = y.data();
     work.direction = -1;
     kernels.rotate(work, 0, kRows);
-    for (size_t i = 0; i < count; ++i) EXPECT_NEAR(y[i], x[i], 4 * rounding(GetParam()) * 2);
+    for (size_t i = 0; i < count; ++i) EXPECT_NEAR(y[i], x[i], 4 * rounding(type()) * 2);
   });
 }
 
@@ -264,12 +266,12 @@ TEST_P(RowKernels, CrossEntropyAndItsGradient) {
       // All logits are below zero, so that padding after the last one would show.
       auto values = randoms(random, static_cast<size_t>(kRows * width), magnitude);
       for (auto& value : values) value -= 100;
-      const Values given(GetParam(), values);
-      Values logits(GetParam(), values);
+      const Values given(type(), values);
+      Values logits(type(), values);
       const std::vector<int64_t> labels = {width - 1, -1, static_cast<int64_t>(random.below(width))};
       std::vector<float> losses(kRows, 99);
       rows::CrossEntropy work;
-      work.type = GetParam();
+      work.type = type();
       work.classes = width;
       work.logits = logits.data();
       work.labels = labels.data();
@@ -296,8 +298,7 @@ TEST_P(RowKernels, CrossEntropyAndItsGradient) {
         for (int64_t i = 0; i < width; ++i) {
           const double p = std::exp(given[at(i)] - largest) / sum;
           const double truth = label < 0 ? 0 : 0.25 * (pull * p - (i == label ? 1 : 0));
-          EXPECT_NEAR(logits[at(i)], truth,
-                      (1 + std::abs(pull)) * relative + std::abs(truth) * 2 * rounding(GetParam()));
+          EXPECT_NEAR(logits[at(i)], truth, (1 + std::abs(pull)) * relative + std::abs(truth) * 2 * rounding(type()));
         }
       }
     }
@@ -305,32 +306,31 @@ TEST_P(RowKernels, CrossEntropyAndItsGradient) {
 }
 
 TEST_P(RowKernels, CrossEntropySumsManyClasses) {
-  for (const auto* kernels : kernels_here()) {
-    constexpr int64_t kClasses = 70001;
-    Values logits(GetParam(), std::vector<float>(kClasses, 1.0f));
-    const int64_t label = 7;
-    float loss = 0;
-    rows::CrossEntropy work;
-    work.type = GetParam();
-    work.classes = kClasses;
-    work.logits = logits.data();
-    work.labels = &label;
-    work.losses = &loss;
-    kernels->cross_entropy(work, 0, 1);
-    EXPECT_NEAR(loss, std::log(static_cast<double>(kClasses)), 2e-6) << kernels->name;
-  }
+  const auto* kernels = this->kernels();
+  constexpr int64_t kClasses = 70001;
+  Values logits(type(), std::vector<float>(kClasses, 1.0f));
+  const int64_t label = 7;
+  float loss = 0;
+  rows::CrossEntropy work;
+  work.type = type();
+  work.classes = kClasses;
+  work.logits = logits.data();
+  work.labels = &label;
+  work.losses = &loss;
+  kernels->cross_entropy(work, 0, 1);
+  EXPECT_NEAR(loss, std::log(static_cast<double>(kClasses)), 2e-6) << kernels->name;
 }
 
 TEST_P(RowKernels, AddRowsInTheirOrder) {
   sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
     constexpr int64_t kCount = 9;
     const int64_t stride = width + 3;
-    const Values x(GetParam(), randoms(random, static_cast<size_t>(kCount * stride - 3)));
+    const Values x(type(), randoms(random, static_cast<size_t>(kCount * stride - 3)));
     const auto before = randoms(random, static_cast<size_t>(width));
     auto sums = guarded(before);
     Values copy = x;
-    kernels.add({GetParam(), width, stride, copy.data(), sums.data()}, 1, 4);
-    kernels.add({GetParam(), width, stride, copy.data(), sums.data()}, 4, kCount);
+    kernels.add({type(), width, stride, copy.data(), sums.data()}, 1, 4);
+    kernels.add({type(), width, stride, copy.data(), sums.data()}, 4, kCount);
     for (int64_t i = 0; i < width; ++i) {
       float expected = before[static_cast<size_t>(i)];
       for (int64_t row = 1; row < kCount; ++row)
@@ -340,71 +340,70 @@ TEST_P(RowKernels, AddRowsInTheirOrder) {
   });
 }
 
-TEST(RowKernels, DotsAreTheSameWhateverTheNumberOfRows) {
+TEST_P(RowKernels, DotsAreTheSameWhateverTheNumberOfRows) {
   Random random(2);
-  for (const auto* kernels : kernels_here())
-    for (const int64_t width : {2, 8, 16, 24, 48, 64, 96, 100})
-      for (const int64_t count : {1, 7, 16, 17, 40}) {
-        SCOPED_TRACE(testing::Message() << kernels->name << ", " << count << " rows of " << width);
-        const auto x = guarded(randoms(random, static_cast<size_t>(width)));
-        const auto y = guarded(randoms(random, static_cast<size_t>(count * width)));
-        Guarded<float> out(static_cast<size_t>(count)), alone(1);
-        kernels->dots({width, 0.5f, x.data(), y.data(), out.data()}, 0, count);
-        for (int64_t n = 0; n < count; ++n) {
-          double expected = 0, size = 0;
-          for (int64_t i = 0; i < width; ++i) {
-            const double product = double{x[static_cast<size_t>(i)]} * y[static_cast<size_t>(n * width + i)];
-            expected += 0.5 * product;
-            size += std::abs(product);
-          }
-          EXPECT_NEAR(out[static_cast<size_t>(n)], expected, static_cast<double>(width) * 0x1p-24 * size);
-          kernels->dots({width, 0.5f, x.data(), y.data() + n * width, alone.data()}, 0, 1);
-          EXPECT_EQ(alone[0], out[static_cast<size_t>(n)]);
-        }
-      }
-}
-
-TEST(RowKernels, SoftmaxAddsUpToOne) {
-  Random random(3);
-  for (const auto* kernels : kernels_here())
-    for (const int64_t width : {1, 2, 15, 16, 17, 33, 1000}) {
-      SCOPED_TRACE(testing::Message() << kernels->name << ", width " << width);
-      const auto given = randoms(random, static_cast<size_t>(2 * width), 100);
-      auto x = guarded(given);
-      kernels->softmax({width, x.data()}, 0, 2);
-      for (int64_t row = 0; row < 2; ++row) {
-        const float* values = given.data() + row * width;
-        const double largest = *std::max_element(values, values + width);
-        double sum = 0;
-        for (int64_t i = 0; i < width; ++i) sum += std::exp(values[i] - largest);
+  const auto* kernels = this->kernels();
+  for (const int64_t width : {2, 8, 16, 24, 48, 64, 96, 100})
+    for (const int64_t count : {1, 7, 16, 17, 40}) {
+      SCOPED_TRACE(testing::Message() << kernels->name << ", " << count << " rows of " << width);
+      const auto x = guarded(randoms(random, static_cast<size_t>(width)));
+      const auto y = guarded(randoms(random, static_cast<size_t>(count * width)));
+      Guarded<float> out(static_cast<size_t>(count)), alone(1);
+      kernels->dots({width, 0.5f, x.data(), y.data(), out.data()}, 0, count);
+      for (int64_t n = 0; n < count; ++n) {
+        double expected = 0, size = 0;
         for (int64_t i = 0; i < width; ++i) {
-          const double expected = std::exp(values[i] - largest) / sum;
-          // Exponents of up to 200 are rounded before exponentiation.
-          EXPECT_NEAR(x[static_cast<size_t>(row * width + i)], expected, 200 * 0x1p-23 * expected + 1e-37) << i;
+          const double product = double{x[static_cast<size_t>(i)]} * y[static_cast<size_t>(n * width + i)];
+          expected += 0.5 * product;
+          size += std::abs(product);
         }
+        EXPECT_NEAR(out[static_cast<size_t>(n)], expected, static_cast<double>(width) * 0x1p-24 * size);
+        kernels->dots({width, 0.5f, x.data(), y.data() + n * width, alone.data()}, 0, 1);
+        EXPECT_EQ(alone[0], out[static_cast<size_t>(n)]);
       }
     }
+}
+
+TEST_P(RowKernels, SoftmaxAddsUpToOne) {
+  Random random(3);
+  const auto* kernels = this->kernels();
+  for (const int64_t width : {1, 2, 15, 16, 17, 33, 1000}) {
+    SCOPED_TRACE(testing::Message() << kernels->name << ", width " << width);
+    const auto given = randoms(random, static_cast<size_t>(2 * width), 100);
+    auto x = guarded(given);
+    kernels->softmax({width, x.data()}, 0, 2);
+    for (int64_t row = 0; row < 2; ++row) {
+      const float* values = given.data() + row * width;
+      const double largest = *std::max_element(values, values + width);
+      double sum = 0;
+      for (int64_t i = 0; i < width; ++i) sum += std::exp(values[i] - largest);
+      for (int64_t i = 0; i < width; ++i) {
+        const double expected = std::exp(values[i] - largest) / sum;
+        // Exponents of up to 200 are rounded before exponentiation.
+        EXPECT_NEAR(x[static_cast<size_t>(row * width + i)], expected, 200 * 0x1p-23 * expected + 1e-37) << i;
+      }
+    }
+  }
 }
 
 TEST_P(RowKernels, KeepANanInItsRow) {
-  for (const auto* kernels : kernels_here()) {
-    constexpr int64_t kWidth = 40;
-    for (const size_t bad : {size_t{3}, size_t{39}}) {
-      std::vector<float> values(2 * kWidth, 1.0f);
-      values[bad] = kNan;
-      Values logits(GetParam(), values);
-      const std::vector<int64_t> labels = {0, 0};
-      std::vector<float> losses(2);
-      rows::CrossEntropy work;
-      work.type = GetParam();
-      work.classes = kWidth;
-      work.logits = logits.data();
-      work.labels = labels.data();
-      work.losses = losses.data();
-      kernels->cross_entropy(work, 0, 2);
-      EXPECT_TRUE(std::isnan(losses[0])) << kernels->name << " at " << bad;
-      EXPECT_NEAR(losses[1], std::log(40.0), 1e-5);
-    }
+  const auto* kernels = this->kernels();
+  constexpr int64_t kWidth = 40;
+  for (const size_t bad : {size_t{3}, size_t{39}}) {
+    std::vector<float> values(2 * kWidth, 1.0f);
+    values[bad] = kNan;
+    Values logits(type(), values);
+    const std::vector<int64_t> labels = {0, 0};
+    std::vector<float> losses(2);
+    rows::CrossEntropy work;
+    work.type = type();
+    work.classes = kWidth;
+    work.logits = logits.data();
+    work.labels = labels.data();
+    work.losses = losses.data();
+    kernels->cross_entropy(work, 0, 2);
+    EXPECT_TRUE(std::isnan(losses[0])) << kernels->name << " at " << bad;
+    EXPECT_NEAR(losses[1], std::log(40.0), 1e-5);
   }
 }
 
