@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_slow small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest)
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }
@@ -73,18 +73,26 @@ measure_heads() {  # measures what each head of the finished ladder runs attends
   done
 }
 
+write_report() {  # NAME SWEEP...: one report of the runs of these sweeps, against the baseline of the first
+  local name=$1 sweep runs=() title results
+  results=$(results_of "$name")
+  title=$(basename "$results" | tr - ' ')
+  shift
+  for sweep in "$@"; do
+    while read -r run; do runs+=("$run"); done < <(find "$(records_of "$sweep")" -maxdepth 1 -name '*-seed*' 2> /dev/null | sort)
+  done
+  [ ${#runs[@]} -gt 0 ] || return 0
+  $prism report "${runs[@]}" --baseline "$(sed -n 's/.*"baseline": "\(.*\)".*/\1/p' "configs/sweeps/$1.json")" \
+    --title "${title^}: $name" --out "$study/$name.html" --markdown "$results/$name.md" --figures "$results/$name"
+}
+
 write_results() {
   for sweep in "${sweeps[@]}"; do
-    [ "$sweep" = "${sweep%_rest}" ] || continue  # included in the sweep whose records it shares
-    local folder baseline results title
-    results=$(results_of "$sweep")
-    title=$(basename "$results" | tr - ' ')
-    folder=$(records_of "$sweep")
-    baseline=$folder/$(sed -n 's/.*"baseline": "\(.*\)".*/\1/p' "configs/sweeps/$sweep.json")-seed1
-    [ -d "$baseline" ] || continue
-    $prism report "$folder"/*-seed* --baseline "$baseline" --title "${title^}: $sweep" --out "$study/$sweep.html" \
-      --markdown "$results/$sweep.md" --figures "$results/$sweep"
+    # The records of NAME_rest are among those of NAME.
+    [ "$sweep" != "${sweep%_rest}" ] || write_report "$sweep" "$sweep"
   done
+  # More seeds of one comparison: apart from the first ones above, here together with them.
+  [ ! -d "$(records_of muon_seeds)" ] || write_report muon_all muon muon_seeds
 }
 
 case "${1:-}" in
