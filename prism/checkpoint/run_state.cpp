@@ -146,10 +146,15 @@ std::optional<fs::path> CheckpointStore::foreign_entry() const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    const auto is_of = [&](CheckpointKind kind) { return step_of(name, kind).has_value(); };
-    if (!is_temporary(name) && !is_of(CheckpointKind::step) && !is_of(CheckpointKind::best) &&
-        !is_of(CheckpointKind::weights))
+    const auto is_of = [&](CheckpointKind kind) {
+      const auto step = step_of(name, kind);
+      return step && path(kind, *step).filename() == name;
+    };
+    if (is_temporary(name)) continue;
+    if (!is_of(CheckpointKind::step) && !is_of(CheckpointKind::best) && !is_of(CheckpointKind::weights))
       return entry.path();
+    for (const auto& member : fs::directory_iterator(entry.path(), ignored))
+      if (member.is_directory(ignored)) return member.path();  // a checkpoint has files alone
   }
   return std::nullopt;
 }
@@ -184,6 +189,12 @@ RunState load_run_state(const fs::path& folder) {
   for (const int64_t count : {state.step, state.tokens, state.windows, state.records_bytes, state.loss_count})
     PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}; restore the file.",
                 file.string(), count);
+  for (const double amount : {state.seconds, state.step_seconds, state.loss_variance})
+    PRISM_CHECK(amount >= 0, "checkpoint",
+                "{}: expected times and variances of at least 0; found {}; restore the file.", file.string(), amount);
+  PRISM_CHECK(state.loss_count <= state.step, "checkpoint",
+              "{}: expected a loss_count of at most the {} steps; found {}; restore the file.", file.string(),
+              state.step, state.loss_count);
   constexpr int64_t kMostThreads = 1024;
   PRISM_CHECK(state.threads >= 0 && state.threads <= kMostThreads, "checkpoint",
               "{}: expected threads within 0-{}; found {}; restore the file.", file.string(), kMostThreads,

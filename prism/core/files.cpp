@@ -57,9 +57,10 @@ fs::path check_target(const std::string& operation, const fs::path& path) {
   PRISM_CHECK(!is_device && !fs::is_directory(status), operation,
               "expected a file or a free name at {}; found {}; choose another.", path.string(),
               is_device ? "a device or pipe" : "a folder");
-  if (!fs::is_symlink(fs::symlink_status(path, unreachable))) return path;
-  const fs::path target = fs::weakly_canonical(path, unreachable);
-  return unreachable ? path : target;
+  fs::path target = path;  // weakly_canonical() would stop at a link whose target does not exist yet
+  while (fs::is_symlink(fs::symlink_status(target, unreachable)))
+    target = target.parent_path() / fs::read_symlink(target, unreachable);
+  return target;
 }
 
 /// Reads to the end and ignores the reported size, which is 0 for pipes and /proc.

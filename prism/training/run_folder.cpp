@@ -12,6 +12,8 @@ namespace fs = std::filesystem;
 /// Returns true if a file or folder in a run's folder was made by the run.
 bool is_of_run(const fs::path& path) {
   const std::string name = path.filename().string();
+  std::error_code code;
+  if (fs::is_directory(fs::symlink_status(path, code))) return name == "checkpoints";
   return name == kRunRecipeName || name == kRunRecordsName || name == "checkpoints" || name == ".lock" ||
          name.starts_with("events.out.tfevents.") || is_temporary_of(path, path.parent_path() / kRunRecipeName);
 }

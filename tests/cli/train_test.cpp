@@ -54,6 +54,11 @@ TEST(Train, RestartsInAFolderWhoseRunDidNotEnd) {
   write_text(Workshop::folder() / "restarted/checkpoints/mine.txt", "x");
   expect_sentence(with({"--restart"}), 2, {"checkpoints/mine.txt", "move it away"});
   fs::remove(Workshop::folder() / "restarted/checkpoints/mine.txt");
+  for (const char* mine : {"checkpoints/step-99", "checkpoints/step-00000099/mine", "events.out.tfevents.mine"}) {
+    fs::create_directories(Workshop::folder() / "restarted" / mine);
+    expect_sentence(with({"--restart"}), 2, {fs::path(mine).filename().string()});
+    fs::remove_all(Workshop::folder() / "restarted" / mine);
+  }
   expect_sentence(with({"--restart", "--init", "restarted"}), 2, {"init outside restarted"});
   write_text(Workshop::folder() / "restarted/records.jsonl", "no records\n");
   EXPECT_EQ(with({"--restart"}).status, 0);

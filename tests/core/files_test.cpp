@@ -229,6 +229,17 @@ TEST(AtomicFile, WritesThroughNoLinkUnderItsTemporaryName) {
   EXPECT_EQ(folder.names(), std::set<std::string>{"a"});
 }
 
+TEST(AtomicFile, FollowsALinkToWhatIsNotThereYet) {
+  const TemporaryFolder folder, elsewhere;
+  fs::create_symlink(elsewhere.path() / "target", folder.path() / "one");
+  fs::create_symlink("one", folder.path() / "two");
+  write_file(folder.path() / "two", "x");
+  EXPECT_EQ(read_file(elsewhere.path() / "target"), "x");
+  EXPECT_TRUE(fs::is_symlink(folder.path() / "two"));
+  fs::create_symlink(elsewhere.path() / "none" / "target", folder.path() / "three");
+  EXPECT_THROW(write_file(folder.path() / "three", "x"), FailedError);
+}
+
 TEST(FailWrite, SaysWhatHelpsForEachReason) {
   const auto sentence = [](int code) { return message_of<FailedError>([&] { fail_write("a", code); }); };
   EXPECT_CONTAINS(sentence(ENOSPC), "found: No space left on device; free some space and run again");
