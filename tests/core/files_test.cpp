@@ -62,12 +62,13 @@ TEST(Files, ThatAreNotRegularAreNamedWithoutWaiting) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   path("socket").string().copy(address.sun_path, sizeof address.sun_path - 1);
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
-  for (const auto& [place, kind] : {std::pair{folder.path(), "a folder"},
-                                    {path("pipe"), "a pipe"},
-                                    {path("socket"), "a socket"},
-                                    {fs::path("/dev/zero"), "a device"}}) {
+  for (const auto& odd : {std::pair{folder.path(), "a folder"},
+                          {path("pipe"), "a pipe"},
+                          {path("socket"), "a socket"},
+                          {fs::path("/dev/zero"), "a device"}}) {
+    const fs::path& place = odd.first;  // clang 14 captures no structured binding in a lambda
     const std::string sentence =
-        fmt::format("expected a file at {}; found {}; name a regular file", place.string(), kind);
+        fmt::format("expected a file at {}; found {}; name a regular file", place.string(), odd.second);
     EXPECT_REFUSED(read_file(place), sentence);
     EXPECT_REFUSED(MappedFile{place}, sentence);
     EXPECT_REFUSED(open_output(place, O_WRONLY, "write"), sentence);
