@@ -31,9 +31,8 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
-/// @throws InputError unless `path`, which open() opened as `file`, is a regular file. If it could not be opened,
-///         checks
-/// the path itself: for sockets, and for pipes without a reader, the system's reason would not help.
+/// If `path` could not be opened as `file`, checks the path itself: for sockets, and for pipes without a reader, the
+/// system's reason would not help. @throws InputError unless it is a regular file.
 void check_regular(const fs::path& path, const Descriptor& file, struct stat* status, std::string_view for_pipes = "") {
   const int code = errno;
   const int looked = file.get() >= 0 ? ::fstat(file.get(), status) : ::stat(path.c_str(), status);

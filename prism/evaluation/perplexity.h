@@ -54,7 +54,7 @@ struct PerplexityResult {
   double word_perplexity() const;
   double byte_perplexity() const;
   double bits_per_byte() const;
-  /// The conventions behind the figures, one sentence each, to be shown with them.
+  /// How the figures are computed, one sentence per convention; shown with the figures.
   std::vector<std::string> conventions() const;
 };
 

@@ -82,9 +82,8 @@ class WeightVisitor {
  public:
   /// Reports a weight of the current module; an empty weight is ignored. A weight reported before gets another use in
   /// its existing entry.
-  /// @throws InternalError if a later use describes other rows or another role. Exception: a table may also be a
-  /// matrix,
-  ///         like a tied embedding.
+  /// @throws InternalError if a later use describes other rows or another role. A table may also be a matrix: a tied
+  ///         embedding.
   void weight(const std::string& name, const Weight& weight, WeightTraits traits);
   /// Visits a submodule. Adds `name` to the names of its weights, and `file_name` to their names in files (empty: adds
   /// nothing).

@@ -90,7 +90,7 @@ const std::vector<Entry>& entries() {
             make_vertical_slash_selector,
             {{"official", "the result of the authors' search for nearly all heads of Llama-3.1"},
              {"paper",
-              "as in the code behind the tables; their text says \"recommended\"",
+              "the values of the paper's code for its tables; its text says \"recommended\"",
               {{"vertical", 512}, {"slash", 2048}}}}),
       entry("mean_pooling", "pooled queries against pooled keys, without bands (arXiv 2602.08426, equation 2)",
             make_mean_pooling_selector, {{"paper", "p as for the spectral selector; not in the tables"}}),
