@@ -4,9 +4,10 @@
     scripts/check_messages.py              checks the tree; prints one line per fault, exit status 1 if there is any
     scripts/check_messages.py --self-test  tests the search on sample text
 
-The way out follows the last semicolon after "found". It must contain an imperative verb, as in "name another file", or
-be a placeholder. Texts without a full stop are parts of longer messages and are skipped. Messages of PRISM_ASSERT are
-for developers and need no way out.
+The way out follows the first semicolon after the last "found". One of its clauses must begin with an imperative verb,
+as in "name another file", or it is a placeholder. Texts without a full stop are parts of longer messages and are
+skipped, and so are texts that end with a placeholder and "stopped by a signal". Messages of PRISM_ASSERT are for
+developers and need no way out.
 """
 import os
 import re
@@ -18,7 +19,8 @@ VERBS = """
     remove rename repeat report reshape restore resume retry run save say scale see select separate set shorten
     simplify slice split start stop take tokenize train truncate try turn use wait widen write
 """.split()
-WAY_OUT = re.compile(rf"\b({'|'.join(VERBS)})\b|^\W*\{{\w*\}}\W*$|\be\.g\. ")
+WAY_OUT = re.compile(rf"(?:^|, |; |: |\b(?:or|and|then) )(?:{'|'.join(VERBS)})\b|^\W*\{{\w*\}}\W*$|\be\.g\. ")
+NO_REFUSAL = re.compile(r"^stopped |^\W*$|\{\w*\}\W*$")
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 COMMENT_OR_LITERAL = re.compile(rf"//[^\n]*|/\*.*?\*/|R\"\(.*?\)\"|'(?:\\.|[^'\\\n])'|({LITERAL})", re.DOTALL)
 CALL = re.compile(r"\b(PRISM_CHECK|PRISM_ASSERT|InputError|FailedError|InternalError)\s*\(")
@@ -43,14 +45,19 @@ def faults_in(text):
     calls = [(found.start(), found.group(1)) for found in CALL.finditer(text)]
     for found in re.finditer(LITERAL, text):
         message = found.group(0)[1:-1]
-        place = message.find("expected ")
-        if place < 0 or not re.search(r"\bfound\b", message) or not re.search(r"[.?](\\n)?$", message):
+        if not re.search(r"[.?](\\n)?$", message):
             continue
-        call = max((call for call in calls if call[0] < found.start()), default=(0, ""))[1]
-        if call in ("PRISM_ASSERT", "InternalError"):
+        start, call = max((call for call in calls if call[0] < found.start()), default=(0, ""))
+        is_thrown = call and ";" not in re.sub(LITERAL, "", text[start:found.start()])
+        is_refusal = "expected " in message and re.search(r"\bfound\b", message)
+        if call in ("PRISM_ASSERT", "InternalError") or not (is_refusal or is_thrown):
             continue
-        _, semicolon, way_out = message[message.rfind("found"):].partition("; ")
-        if not semicolon or not WAY_OUT.search(way_out):
+        if not is_refusal and NO_REFUSAL.search(message):
+            continue
+        _, semicolon, way_out = message[max(message.rfind("found"), 0):].partition("; ")
+        if not is_refusal and not semicolon:  # an argument of the call: the way out alone
+            way_out = message
+        if not WAY_OUT.search(way_out):
             yield text[:found.start()].count("\n") + 1, message
 
 
@@ -64,8 +71,12 @@ def self_test():
     PRISM_ASSERT(a, "x", "expected order; found none.");
     throw FailedError("x", "expected room for names; found: none.");
     fail("expected a part of a sentence; found it");
+    PRISM_CHECK(a, "x", "expected one; found {}; nothing can use two.", 2);
+    throw InputError("x", "this file is too long.");
+    throw FailedError("x", "stopped by a signal; nothing was written.");
+    throw InputError("x", fmt::format("arm {}: {}.", arm, error.reason()));
     """
-    assert [line for line, _ in faults_in(text)] == [2, 5, 8], list(faults_in(text))
+    assert [line for line, _ in faults_in(text)] == [2, 5, 8, 10, 11], list(faults_in(text))
     print("check_messages: self-test passed")
 
 

@@ -17,6 +17,7 @@ from check_classes import closing, without_comments
 # Definitions at the start of a line: "struct Row {", or "constexpr int kMost = 3;" and "int f(int a) {".
 TYPE = re.compile(r"(?:template <[^>]*>\s*)?(?:struct|class|union|enum class|enum)\s+(?:\[\[\w+\]\]\s*)?(\w+)")
 VALUE = re.compile(r"[\w:<>,*&\s\[\]]*?[\s*&](\w+)\s*([(={;\[])")
+UNNAMED_ENUM = re.compile(r"enum\s*(?::\s*[\w:]+\s*)?\{(.*?)\}", re.DOTALL)
 # Two equal aliases are allowed.
 OTHER = re.compile(r"(namespace|static_assert|using|template)\b")
 
@@ -32,6 +33,13 @@ def top_level(body):
             kept += body[place]
         place += 1
     return kept
+
+
+def declared(statement):
+    """The variables that a declaration such as "int a = f(1, 2), b" defines."""
+    while (plain := re.sub(r"<[^<>]*>|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}", "", statement)) != statement:
+        statement = plain
+    return {found.group() for part in statement.split(",") if (found := re.search(r"\w+(?=\s*(=|$))", part))}
 
 
 def parameter_types(text):
@@ -56,17 +64,19 @@ def names_in(text):
     for found in re.finditer(r"\bnamespace\s*\{", text):
         opening = found.end() - 1
         body = re.sub(r"\[\[\w+\]\]\s*", "", top_level(text[found.end():closing(text, opening)]))
+        for enum in UNNAMED_ENUM.finditer(text[found.end():closing(text, opening)]):
+            names.update(re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", enum.group(1).strip()))
         for start in re.finditer(r"^(?=[A-Za-z_])", body, re.MULTILINE):
             rest = body[start.start():]
             kind = TYPE.match(rest)
-            value = None if kind or OTHER.match(rest) else VALUE.match(rest)
+            value = None if kind or OTHER.match(rest) or UNNAMED_ENUM.match(rest) else VALUE.match(rest)
             if kind:
                 names.add(kind.group(1))
             elif value and value.group(1) != "operator":
-                is_function = value.group(2) == "("
-                if value.group(2) == "=":
-                    names.update(re.findall(r",\s*(k[A-Z]\w*)\s*=", rest.partition(";")[0]))
-                names.add(value.group(1) + (f"({parameter_types(rest[value.end() - 1:])})" if is_function else ""))
+                if value.group(2) == "(":
+                    names.add(f"{value.group(1)}({parameter_types(rest[value.end() - 1:])})")
+                else:
+                    names.update(declared(rest.partition(";")[0]))
     return names
 
 
@@ -81,6 +91,9 @@ template <class T>
 std::vector<T> many(const T& value, int count) {
   int local = 0;
 }
+int first, second = many(1, 2), third[3];
+enum : int { kRed, kBlue = 4 };
+enum class Named { kInside };
 [[noreturn]] void fail(int code) { throw code; }
 namespace fs = std::filesystem;
 std::atomic<int> counter;
@@ -93,7 +106,9 @@ int outside() { return 1; }
     }
     """
     found = names_in(text)
-    assert found == {"kMost", "kLeast", "Row", "many(const T&, int)", "fail(int)", "counter", "mean(const std::map<int, Row>&, int)"}, found
+    expected = {"kMost", "kLeast", "Row", "many(const T&, int)", "first", "second", "third", "kRed", "kBlue", "Named",
+                "fail(int)", "counter", "mean(const std::map<int, Row>&, int)"}
+    assert found == expected, found ^ expected
     print("check_names: self-test passed")
 
 

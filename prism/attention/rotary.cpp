@@ -41,12 +41,10 @@ torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
 torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
   PRISM_CHECK(head_dim > 0 && head_dim % 2 == 0, "rotary",
               "expected an even head width; found {}; change head_dim or the number of heads.", head_dim);
-  constexpr double kLargest = 1e12;  // published models go up to 1e8
+  constexpr double kSmallest = 1e-3, kLargest = 1e12;  // published models: 0.125 (a factor) to 1e8 (a base)
   for (const auto& [name, value] : {std::pair{"base", config.base}, {"factor", config.factor}})
-    PRISM_CHECK(value > 0 && value <= kLargest, "rotary",
-                "rotary.{}: expected a number above 0 and at most {}; found "
-                "{}; change it.",
-                name, kLargest, value);
+    PRISM_CHECK(value >= kSmallest && value <= kLargest, "rotary",
+                "rotary.{}: expected a number within {}-{}; found {}; change it.", name, kSmallest, kLargest, value);
   const auto scaling = find_by_name(kScalings, config.scaling, "rotary", "scaling");
   const auto exponent = at::arange(0, head_dim, 2, torch::kDouble) / static_cast<double>(head_dim);
   auto plain = at::pow(config.base, -exponent);

@@ -2,9 +2,12 @@
 // norms of queries and keys, as Qwen3. All others are written field by field through visit(), which is format 2.
 #include "prism/checkpoint/config_json.h"
 
+#include <algorithm>
+
 #include "prism/attention/layer_list.h"
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/text/printable.h"
 
 namespace prism {
 namespace {
@@ -153,15 +156,29 @@ class MemberReader {
   std::string source_;
 };
 
+/// The rope_theta, which transformers 5 nests with the scaling and version 4 keeps at the top.
+std::optional<double> rotary_base(const MemberReader& all, const Json& json, const std::string& source) {
+  std::optional<double> base;
+  for (const char* name : {"", "rope_parameters", "rope_scaling"}) {
+    if (*name != '\0' && !all.has(name)) continue;
+    const MemberReader members = *name == '\0' ? all : MemberReader(json[name], source + ": " + name);
+    if (!members.has("rope_theta")) continue;
+    const auto found = members.get<double>("rope_theta");
+    PRISM_CHECK(!base || *base == found, "config.json",
+                "{}: expected one rope_theta; found {} and, in {}, {}; make them equal, or remove one.", source,
+                base.value_or(0), name, found);
+    base = found;
+  }
+  return base;
+}
+
 RotaryConfig rotary_from_json(const Json& json, const std::string& source) {
   const MemberReader all(json, source);
   all.expect("partial_rotary_factor", 1.0);
   RotaryConfig rotary;
-  rotary.base = all.get<double>("rope_theta", rotary.base);
-  // transformers 5 nests the base with the scaling, version 4 keeps them apart. A rope_scaling added by hand wins.
+  rotary.base = rotary_base(all, json, source).value_or(rotary.base);
+  // A rope_scaling added by hand wins.
   const char* nested = all.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
-  for (const char* name : {"rope_parameters", nested})
-    if (all.has(name)) rotary.base = MemberReader(json[name], source).get<double>("rope_theta", rotary.base);
   if (!all.has(nested)) return rotary;
   const MemberReader members(json[nested], source + ": " + nested);
   members.expect("partial_rotary_factor", 1.0);
@@ -279,7 +296,7 @@ ModelConfig format_1_from_json(const Json& json, const std::string& source) {
 
 ModelConfig prism_from_json(const Json& json, const std::string& source) {
   const MemberReader members(json, source);
-  const auto format = members.get<int64_t>("prism_format", 1);
+  const auto format = members.get<int64_t>("prism_format");
   if (format == 1) return format_1_from_json(json, source);
   PRISM_CHECK(format == 2, "config.json", "{}: expected prism_format 1 or 2; found {}; use the prism that wrote it.",
               source, format);
@@ -295,6 +312,20 @@ Json complete_to_json(const ModelConfig& config) {
   const Json shorthand = fields_to_json(LayersShorthand());
   for (const auto& [name, value] : shorthand.items()) json.erase(name);
   return json;
+}
+
+/// Checks the ids of the tokens that open and end documents: a number, several, or null.
+void check_special_ids(const Json& json, int64_t vocab_size, const std::string& source) {
+  for (const char* name : {"bos_token_id", "eos_token_id"}) {
+    const Json given = json.value(name, Json());
+    const auto is_id = [&](const Json& id) {
+      return id.is_number_integer() && id.get<int64_t>() >= 0 && id.get<int64_t>() < vocab_size;
+    };
+    const bool is_right = given.is_array() ? std::all_of(given.begin(), given.end(), is_id) : is_id(given);
+    PRISM_CHECK(given.is_null() || is_right, "config.json",
+                "{}: {}: expected token ids below vocab_size, {}; found {}; correct it.", source, name, vocab_size,
+                short_line(to_text(given), 60));
+  }
 }
 
 }  // namespace
@@ -323,6 +354,7 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   } catch (const InputError& error) {
     throw InputError("config.json", fmt::format("{}: {}.", source, error.reason()));
   }
+  check_special_ids(json, config.vocab_size, source);
   return config;
 }
 

@@ -5,6 +5,7 @@
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/files.h"
 
 namespace prism {
 namespace {
@@ -40,7 +41,7 @@ Json generation_config(const Tokenizer* tokenizer) {
 
 fs::path find_model_folder(const fs::path& path) {
   PRISM_CHECK(!path.empty(), "model", "expected the name of a model folder or a run; found an empty one; name one.");
-  if (fs::exists(path / "config.json")) return path;
+  if (is_there(path / "config.json")) return path;
   if (const auto last = last_checkpoint(path)) return *last;
   throw InputError(
       "model",
@@ -57,10 +58,10 @@ ModelConfig load_config(const fs::path& path) {
 fs::path find_weights(const fs::path& folder) {
   const fs::path safetensors = folder / kWeightsName;
   const fs::path index = safetensors.string() + ".index.json";
-  PRISM_CHECK(fs::exists(safetensors) || !fs::exists(index), "model",
+  PRISM_CHECK(is_there(safetensors) || !is_there(index), "model",
               "expected the weights in one file, {}; found several, listed in {}; merge them into one.",
               safetensors.string(), index.string());
-  PRISM_CHECK(fs::exists(safetensors), "model", "expected a model's weights in {}; found none; name another folder.",
+  PRISM_CHECK(is_there(safetensors), "model", "expected a model's weights in {}; found none; name another folder.",
               safetensors.string());
   return safetensors;
 }
@@ -79,7 +80,7 @@ ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
   model.decoder = Decoder(load_config(model.folder));
   load_weights(model.decoder->weights(), model.folder);
   model.decoder->set_compute_type(compute_type);
-  if (fs::exists(model.folder / "tokenizer.json")) {
+  if (is_there(model.folder / "tokenizer.json")) {
     model.tokenizer = Tokenizer::load(model.folder);
     PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, "model",
                 "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "

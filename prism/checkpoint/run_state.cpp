@@ -186,6 +186,9 @@ RunState load_run_state(const fs::path& folder) {
   for (const auto& [name, value] : known.items())
     PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none; restore the file.", file.string(),
                 name);
+  for (const auto& [name, value] : json.items())
+    PRISM_CHECK(!value.is_null(), "checkpoint", "{}: expected a value of \"{}\"; found null; restore the file.",
+                file.string(), name);
   for (const int64_t count : {state.step, state.tokens, state.windows, state.records_bytes, state.loss_count})
     PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}; restore the file.",
                 file.string(), count);

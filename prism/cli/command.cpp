@@ -11,18 +11,16 @@
 namespace prism {
 namespace {
 
-/// Rejects empty names of files and folders. They come from unset shell variables, and would otherwise count as absent.
-void check_names(const CLI::App& app) {
-  constexpr const char* kKinds[] = {"FILE", "FOLDER", "OUT.", "MODEL"};  // how the help marks names
+/// Rejects empty values. They come from unset shell variables, and would otherwise count as absent.
+void check_values(const CLI::App& app) {
+  constexpr std::string_view kMayBeEmpty[] = {"--separator", "PROMPT"};
   for (const auto* option : app.get_options()) {
-    const std::string type = option->get_type_name() + " " + option->get_name();
-    const bool is_name = std::any_of(std::begin(kKinds), std::end(kKinds),
-                                     [&](const char* kind) { return type.find(kind) != std::string::npos; });
+    const std::string name = option->get_name();
+    if (std::find(std::begin(kMayBeEmpty), std::end(kMayBeEmpty), name) != std::end(kMayBeEmpty)) continue;
     const auto results = option->results();
-    if (is_name && std::find(results.begin(), results.end(), "") != results.end())
-      throw InputError(app.get_name(),
-                       fmt::format("{}: expected a name; found nothing; give one{}.", option->get_name(),
-                                   option->get_required() ? "" : ", or leave it out"));
+    PRISM_CHECK(std::find(results.begin(), results.end(), "") == results.end(), app.get_name(),
+                "{}: expected a value; found nothing; give one{}.", name,
+                option->get_required() ? "" : ", or leave it out");
   }
 }
 
@@ -65,7 +63,7 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   Arguments reversed(arguments.rbegin(), arguments.rend());  // CLI11 pops from the back
   try {
     app.parse(std::move(reversed));
-    check_names(app);
+    check_values(app);
     return true;
   } catch (const CLI::CallForHelp&) {
     // Each subcommand prints its own help.
@@ -75,6 +73,7 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
     const auto extra = app.remaining();
     fail_extra(app, extra.empty() ? "another" : extra.front());
   } catch (const CLI::ParseError& error) {
+    check_values(app);  // CLI11 does not name the value that it cannot convert if that is empty
     throw InputError(app.get_name(),
                      fmt::format("expected valid arguments; found: {}; see {} --help.", error.what(), app.get_name()));
   }

@@ -51,7 +51,7 @@ void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) 
   app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
   auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
   app.add_option("--prompt-file", words.prompt_file, "file that holds the prompt")->type_name("FILE")->excludes(prompt);
-  add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"heed_signals", ""}});
+  add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"stop_on_signals", ""}});
   add_prefill_flags(app, words.prefill);
   app.add_flag("--echo", words.echo, "print the prompt before its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete");

@@ -136,7 +136,7 @@ int run_info(const Arguments& arguments) {
   add_threads_option(app, threads, "threads for the measurements of --machine");
   app.add_option("--vocab-size", vocab_size,
                  "vocabulary size, for recipes that take it from data that are missing here")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
   app.add_flag("--json", json, "print one JSON object: parameters, flops_per_token, layers, ...");
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(machine != !path.empty(), "info", "expected a MODEL or --machine; found {}; see prism info --help.",

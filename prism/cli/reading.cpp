@@ -88,7 +88,7 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
 }
 
 void check_tokenizer(const TokenDataset& data, const std::string& model, const std::string& fingerprint) {
-  const bool has_tokenizer = fs::exists(data.folder() / kTokenizerName);
+  const bool has_tokenizer = is_there(data.folder() / kTokenizerName);
   if (!data.info() && !has_tokenizer) return;  // shards of another program: nothing is known of their tokenizer
   const std::string found =
       data.info() ? data.info()->tokenizer_fingerprint : Tokenizer::load(data.folder()).fingerprint_text();

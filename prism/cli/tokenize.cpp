@@ -108,7 +108,6 @@ int run_tokenize(const Arguments& arguments) {
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;
 
-  PRISM_CHECK(!words.out.empty(), "tokenize", "expected a folder after --out; found an empty name; name one.");
   catch_stop_signals();
   const Timer timer;
   const Tokenizer tokenizer = Tokenizer::load(words.tokenizer);

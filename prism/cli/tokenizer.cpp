@@ -55,8 +55,6 @@ struct TrainCommand {
 
 /// The file to write: --out itself if it ends in .json, else tokenizer.json in the folder --out.
 std::filesystem::path output_file(const TrainCommand& command) {
-  PRISM_CHECK(!command.out.empty(), "tokenizer train",
-              "expected a name after --out; found an empty one; write e.g. --out tokenizer.");
   std::filesystem::path path = command.out;
   if (path.extension() != ".json" || std::filesystem::is_directory(path)) path /= "tokenizer.json";
   PRISM_CHECK(command.force || !std::filesystem::exists(path), "tokenizer train",
@@ -280,8 +278,6 @@ int run_encode(const Arguments& arguments) {
     encode_source(tokenizer, command, special);
     return 0;
   }
-  PRISM_CHECK(!command.text.empty(), "tokenizer encode",
-              "expected text; found an empty one; write some, or leave it out to read standard input.");
   if (std::filesystem::exists(command.text))
     tell("note: this encodes the text \"{0}\" itself; use --file {0} to encode that file.\n", command.text);
   EncodeOutput(tokenizer, command).write(tokenizer.encode(command.text, special), /*first=*/true, /*last=*/true);

@@ -6,6 +6,7 @@
 #include "prism/cli/command.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/core/console.h"
+#include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
@@ -96,6 +97,12 @@ int threads_to_resume(const std::string& out, int requested) {
   }
 }
 
+/// What to do once files can be written again.
+std::string way_on(const std::string& out) {
+  if (!is_there(std::filesystem::path(out) / kRunRecipeName)) return "run again";
+  return fmt::format("continue with: prism train --out {} --resume", shell_word(out));
+}
+
 }  // namespace
 
 int run_train(const Arguments& arguments) {
@@ -124,8 +131,6 @@ int run_train(const Arguments& arguments) {
               resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");
   PRISM_CHECK(!resume || !restart, "train",
               "expected --resume, which continues a run, or --restart, which deletes it; found both; leave one out.");
-  PRISM_CHECK(!out.empty() || app.count("--out") == 0, "train",
-              "expected a folder after --out; found an empty name; name one or leave --out out.");
   if (out.empty()) out = (std::filesystem::path("runs") / std::filesystem::path(recipe_file).stem()).string();
   auto recipe = resume ? recipe_to_resume(out, recipe_file, overrides) : load_recipe(recipe_file, overrides);
   const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads, device);
@@ -133,9 +138,14 @@ int run_train(const Arguments& arguments) {
   catch_stop_signals();
   auto objective = make_objective(recipe);
   Trainer trainer(std::move(recipe), out, std::move(objective), {used_threads, open_device(device)});
-  const auto notes = trainer.prepare(resume ? Start::resume : restart ? Start::restart : Start::fresh);
-  print_plan(trainer, notes, out, resume);
-  const auto result = trainer.run();
+  TrainResult result;
+  try {
+    const auto notes = trainer.prepare(resume ? Start::resume : restart ? Start::restart : Start::fresh);
+    print_plan(trainer, notes, out, resume);
+    result = trainer.run();
+  } catch (const WriteError& error) {
+    throw FailedError("train", fmt::format("{}; then {}.", error.reason(), way_on(out)));
+  }
   if (json) {
     fmt::print("{}\n", to_text({{"run", out},
                                 {"finished", result.finished},

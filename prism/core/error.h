@@ -43,6 +43,12 @@ class FailedError : public Error {
   using Error::Error;
 };
 
+/// A file could not be written, because the disk is full or for another reason of the system's. Exit status 1.
+class WriteError : public FailedError {
+ public:
+  using FailedError::FailedError;
+};
+
 /// A bug in prism. Exit status 1.
 class InternalError : public Error {
  public:

@@ -45,21 +45,34 @@ void check_regular(const fs::path& path, const Descriptor& file, struct stat* st
 /// The path that a file of that name resolves to; links are followed.
 fs::path check_target(const std::string& operation, const fs::path& path) {
   std::error_code unreachable;
-  const std::string name = fs::absolute(path).lexically_normal().string();
   const fs::file_status status = fs::status(path, unreachable);
-  // A rename would replace a device or pipe, or the link to standard output, with a plain file.
-  const bool is_device = name.starts_with("/dev/") || name.starts_with("/proc/") ||
-                         (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status));
   PRISM_CHECK(unreachable != std::errc::too_many_symbolic_link_levels, operation,
               "expected a file or a free name at {}; found a link that leads to itself; choose another.",
               path.string());
+  // A rename would replace a device or pipe, or the link to standard output, with a plain file.
+  bool is_device = fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+  fs::path target = path;  // weakly_canonical() would stop at a link whose target does not exist yet
+  for (;;) {
+    const auto folder = fs::weakly_canonical(fs::absolute(target).parent_path(), unreachable);
+    is_device = is_device || folder.string().starts_with("/proc/");  // /dev/stdout is a link to /proc/self/fd/1
+    if (!fs::is_symlink(fs::symlink_status(target, unreachable))) break;
+    target = target.parent_path() / fs::read_symlink(target, unreachable);
+  }
   PRISM_CHECK(!is_device && !fs::is_directory(status), operation,
               "expected a file or a free name at {}; found {}; choose another.", path.string(),
               is_device ? "a device or pipe" : "a folder");
-  fs::path target = path;  // weakly_canonical() would stop at a link whose target does not exist yet
-  while (fs::is_symlink(fs::symlink_status(target, unreachable)))
-    target = target.parent_path() / fs::read_symlink(target, unreachable);
   return target;
+}
+
+/// Writes all of `bytes` with `write(next, size)`, which may write fewer bytes than asked and returns how many.
+template <class Write>
+void write_all(std::string_view bytes, const fs::path& path, std::string_view operation, const Write& write) {
+  while (!bytes.empty()) {
+    const ssize_t count = write(bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail_write(path, count < 0 ? errno : ENOSPC, operation);
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
 }
 
 /// Reads to the end and ignores the reported size, which is 0 for pipes and /proc.
@@ -93,9 +106,9 @@ void fail_shortened(const fs::path& path, size_t expected, size_t found) {
 
 void fail_write(const fs::path& path, int code, std::string_view operation) {
   const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
-  throw FailedError(operation, fmt::format("expected to write {}; found: {}; {}.", path.string(), reason(code),
-                                           full ? "free some space and run again, nothing that was there is lost"
-                                                : "choose another place or change its permissions"));
+  throw WriteError(operation, fmt::format("expected to write {}; found: {}; {}.", path.string(), reason(code),
+                                          full ? "free some space (nothing that was there is lost)"
+                                               : "choose another place or change its permissions"));
 }
 
 void Descriptor::close() {
@@ -113,6 +126,10 @@ Descriptor open_regular(const fs::path& path, size_t* size, std::string_view for
   return file;
 }
 
+bool is_there(const fs::path& path) {
+  return fs::exists(fs::symlink_status(path));
+}
+
 Descriptor open_output(const fs::path& path, int flags, std::string_view operation) {
   constexpr mode_t kEveryone = 0666;
   Descriptor file(::open(path.c_str(), flags | O_CREAT | O_NONBLOCK | O_CLOEXEC, kEveryone));
@@ -120,6 +137,10 @@ Descriptor open_output(const fs::path& path, int flags, std::string_view operati
   check_regular(path, file, &status);
   if (file.get() < 0) fail_write(path, errno, operation);
   return file;
+}
+
+void append(const Descriptor& file, std::string_view bytes, const fs::path& path, std::string_view operation) {
+  write_all(bytes, path, operation, [&](const char* next, size_t size) { return ::write(file.get(), next, size); });
 }
 
 std::string read_file(const fs::path& path) {
@@ -190,7 +211,8 @@ void remove_temporaries(const fs::path& path) {
 
 MadeFolder::MadeFolder(fs::path path) : path_(fs::absolute(path).lexically_normal()) {
   if (!path_.has_filename()) path_ = path_.parent_path();  // a slash at the end
-  for (fs::path at = path_; !fs::exists(at); at = at.parent_path()) ++made_;
+  std::error_code unreachable;                             // make_folder() gives the reason
+  for (fs::path at = path_; !fs::exists(at, unreachable) && !unreachable; at = at.parent_path()) ++made_;
   make_folder(path_);
 }
 
@@ -218,26 +240,14 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  const char* next = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t count = ::write(file_.get(), next, bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_write(path_, errno);
-    next += count;
-    bytes -= static_cast<size_t>(count);
-  }
+  append(file_, {static_cast<const char*>(data), bytes}, path_, "write");
 }
 
 void AtomicFile::write_at(uint64_t offset, const void* data, size_t bytes) {
-  const char* next = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t count = ::pwrite(file_.get(), next, bytes, static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_write(path_, errno);
-    next += count;
-    offset += static_cast<uint64_t>(count);
-    bytes -= static_cast<size_t>(count);
-  }
+  const char* const first = static_cast<const char*>(data);
+  write_all({first, bytes}, path_, "write", [&](const char* next, size_t size) {
+    return ::pwrite(file_.get(), next, size, static_cast<off_t>(offset) + (next - first));
+  });
 }
 
 void AtomicFile::commit() {
@@ -247,19 +257,39 @@ void AtomicFile::commit() {
   sync_folder(path_.parent_path());
 }
 
-FolderLock::FolderLock(const fs::path& folder, std::string_view operation) {
-  const fs::path path = folder / ".lock";
+FolderLock::FolderLock(const fs::path& folder, std::string_view operation) : path_(folder / ".lock") {
   std::error_code unreachable;
-  PRISM_CHECK(!fs::is_symlink(fs::symlink_status(path, unreachable)), operation,
-              "expected {} to be a file; found a link; remove it.", path.string());
-  file_ = open_output(path, O_RDWR | O_NOFOLLOW, operation);
-  if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-    throw FailedError(operation, fmt::format("expected {} to be free; found process {} working in it; wait for it, "
-                                             "stop it, or choose another folder.",
-                                             folder.string(), read_file(path)));
+  PRISM_CHECK(!fs::is_symlink(fs::symlink_status(path_, unreachable)), operation,
+              "expected {} to be a file; found a link; remove it.", path_.string());
+  struct stat status {};
+  while (status.st_nlink == 0) {  // its holder may have removed the file before this process locked it
+    file_ = open_output(path_, O_RDWR | O_NOFOLLOW, operation);
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      throw FailedError(operation, fmt::format("expected {} to be free; found process {} working in it; wait for it, "
+                                               "stop it, or choose another folder.",
+                                               folder.string(), read_file(path_)));
+    }
+    if (::fstat(file_.get(), &status) != 0) fail_write(path_, errno, operation);
   }
   const std::string owner = std::to_string(::getpid());
-  if (::ftruncate(file_.get(), 0) != 0 || ::write(file_.get(), owner.data(), owner.size()) < 0) fail_write(path, errno);
+  if (::ftruncate(file_.get(), 0) == 0 && ::write(file_.get(), owner.data(), owner.size()) > 0) return;
+  const int code = errno;
+  release();
+  fail_write(path_, code, operation);
+}
+
+FolderLock::~FolderLock() {
+  release();
+}
+
+void FolderLock::release() {
+  if (file_.get() < 0) return;  // moved away
+  std::error_code unreachable;
+  fs::directory_iterator entry(path_.parent_path(), unreachable);
+  const bool alone = entry != fs::directory_iterator() && entry->path() == path_ &&
+                     entry.increment(unreachable) == fs::directory_iterator();
+  if (alone) fs::remove(path_, unreachable);
+  file_.close();
 }
 
 }  // namespace prism

@@ -38,10 +38,19 @@ class Descriptor {
 /// @throws InputError if it cannot be opened, with the system's reason, or if it is a folder, pipe, device or socket.
 Descriptor open_regular(const std::filesystem::path& path, size_t* size = nullptr, std::string_view for_pipes = "");
 
+/// Returns true if a file, folder or anything else has this name. Unlike std::filesystem::exists(), a link to nothing
+/// counts, so that a broken link to an optional file is an error and not an absent file.
+/// @throws std::filesystem::filesystem_error if its folder cannot be reached.
+bool is_there(const std::filesystem::path& path);
+
 /// Opens a regular file for writing, and creates it if it does not exist. Never blocks.
 /// @param flags  O_WRONLY or O_RDWR, with any others such as O_APPEND or O_NOFOLLOW; O_CREAT is added.
-/// @throws FailedError naming `operation` with the system's reason; InputError for folders, pipes, devices and sockets.
+/// @throws WriteError naming `operation` with the system's reason; InputError for folders, pipes, devices and sockets.
 Descriptor open_output(const std::filesystem::path& path, int flags, std::string_view operation);
+
+/// Writes all of `bytes` at the file's position. @param path  for messages. @throws WriteError naming `operation`.
+void append(const Descriptor& file, std::string_view bytes, const std::filesystem::path& path,
+            std::string_view operation);
 
 /// The contents of a file. @throws InputError like open_regular(), or for more than kMostBytesRead; FailedError if
 /// another program shortens the file during the read.
@@ -57,10 +66,10 @@ constexpr size_t kMostBytesRead = size_t{1} << 28;
 [[noreturn]] void fail_read(const std::filesystem::path& path, int code);
 /// Throws the error of read_file() for a file that became shorter after it was opened.
 [[noreturn]] void fail_shortened(const std::filesystem::path& path, size_t expected, size_t found);
-/// Throws that `path` could not be written, with the system's reason and a remedy. @param operation  e.g. "write".
+/// Throws a WriteError for `path` with the system's reason and a remedy. @param operation  e.g. "write".
 [[noreturn]] void fail_write(const std::filesystem::path& path, int code, std::string_view operation = "write");
 
-/// Writes all of `bytes` to `path` atomically. @throws FailedError (disk full, not writable) and leaves `path`
+/// Writes all of `bytes` to `path` atomically. @throws WriteError (disk full, not writable) and leaves `path`
 /// unchanged.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
@@ -87,11 +96,7 @@ class MadeFolder {
   /// @throws like make_folder().
   explicit MadeFolder(std::filesystem::path path);
   ~MadeFolder();
-  MadeFolder(const MadeFolder&) = delete;
-  MadeFolder& operator=(const MadeFolder&) = delete;
-
-  /// Returns true if the folder did not exist before.
-  bool is_new() const { return made_ > 0; }
+  MadeFolder(MadeFolder&& other) noexcept : path_(std::move(other.path_)), made_(std::exchange(other.made_, 0)) {}
 
  private:
   std::filesystem::path path_;
@@ -105,13 +110,13 @@ void sync_folder(const std::filesystem::path& path);
 class AtomicFile {
  public:
   /// @param path  a link is followed: its target is replaced.
-  /// @throws InputError for folders, devices and pipes; FailedError if the temporary file cannot be created.
+  /// @throws InputError for folders, devices and pipes; WriteError if the temporary file cannot be created.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends. @throws FailedError if the disk is full.
+  /// Appends. @throws WriteError if the disk is full.
   void write(const void* data, size_t bytes);
   void write(std::string_view bytes) { write(bytes.data(), bytes.size()); }
   /// Overwrites bytes already written, for headers that are known only at the end.
@@ -124,13 +129,19 @@ class AtomicFile {
   Descriptor file_;
 };
 
-/// Exclusive lock on `folder` (its file `.lock`), held until destruction. The system drops it if the process dies.
+/// Exclusive lock on `folder` (its file `.lock`), held until destruction. The system drops it if the process dies. The
+/// destructor removes `.lock` from a folder that holds nothing else.
 class FolderLock {
  public:
   /// @throws FailedError naming the process that holds the lock; InputError if `.lock` is a link or not a regular file.
   FolderLock(const std::filesystem::path& folder, std::string_view operation);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept = default;
 
  private:
+  void release();
+
+  std::filesystem::path path_;
   Descriptor file_;
 };
 

@@ -33,13 +33,7 @@ RecordWriter::RecordWriter(const std::filesystem::path& path, int64_t keep_bytes
 
 void RecordWriter::write(const Json& record) {
   const std::string line = record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  size_t written = 0;
-  while (written < line.size()) {
-    const ssize_t count = ::write(file_.get(), line.data() + written, line.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_write(path_, errno, kRecordsOperation);
-    written += static_cast<size_t>(count);
-  }
+  append(file_, line, path_, kRecordsOperation);
   bytes_ += static_cast<int64_t>(line.size());
 }
 

@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/files.h"
 #include "prism/core/random.h"
 
 namespace prism {
@@ -85,7 +86,7 @@ void check_folder(const fs::path& folder) {
 
 std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
   const fs::path path = folder / kDatasetInfoName;
-  if (!fs::exists(path)) return std::nullopt;
+  if (!is_there(path)) return std::nullopt;
   const auto info = fields_from_json<DatasetInfo>(read_json(path.string()), path.string());
   PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use a newer prism.",
               path.string(), info.prism_format);
@@ -95,6 +96,10 @@ std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
               "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}; run prism "
               "tokenize again.",
               path.string(), info.vocab_size, info.end_of_text);
+  for (const int64_t count : {info.train_tokens, info.train_documents, info.train_bytes, info.valid_tokens,
+                              info.valid_documents, info.valid_bytes})
+    PRISM_CHECK(count >= 0, "dataset", "{}: expected counts of at least 0; found {}; run prism tokenize again.",
+                path.string(), count);
   return info;
 }
 
@@ -111,7 +116,7 @@ std::vector<fs::path> find_shards(const fs::path& folder, const std::string& spl
 TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : folder_(folder), starts_{0} {
   check_folder(folder);
   PRISM_CHECK(
-      !fs::exists(folder / kUnfinishedName), "dataset",
+      !is_there(folder / kUnfinishedName), "dataset",
       "expected a finished dataset in {}; found one whose writing was interrupted; run prism tokenize --force again.",
       folder.string());
   for (const fs::path& path : find_shards(folder, split)) {

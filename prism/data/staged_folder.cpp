@@ -15,7 +15,7 @@ std::vector<fs::path> dataset_files(const fs::path& folder) {
   std::vector<fs::path> files = find_shards(folder, "train");
   const std::vector<fs::path> valid = find_shards(folder, "valid");
   files.insert(files.end(), valid.begin(), valid.end());
-  if (fs::exists(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
+  if (is_there(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
   return files;
 }
 
@@ -47,7 +47,6 @@ StagedFolder::StagedFolder(const fs::path& folder, bool force)
 StagedFolder::~StagedFolder() {
   std::error_code ignored;
   fs::remove_all(staging_, ignored);
-  if (made_folder_.is_new() && !published_) fs::remove(folder_ / ".lock", ignored);
 }
 
 void StagedFolder::publish() {
@@ -58,7 +57,6 @@ void StagedFolder::publish() {
       for (const fs::path& path : entries(unfinished)) fs::remove_all(path);
     }
     fs::rename(staging_, unfinished);
-    published_ = true;
     remove_dataset(folder_);
     for (const fs::path& file : entries(unfinished)) fs::rename(file, folder_ / file.filename());
     sync_folder(folder_);

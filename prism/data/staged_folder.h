@@ -32,7 +32,6 @@ class StagedFolder {
  private:
   std::filesystem::path folder_, staging_;
   MadeFolder made_folder_;
-  bool published_ = false;
   std::optional<FolderLock> lock_;
 };
 

@@ -45,7 +45,7 @@ void check_options(const std::vector<std::string>& inputs, const TokenizeOptions
 }
 
 /// Throws after a stop signal. The exception removes the staged files.
-void heed_stop_signal() {
+void check_stop_signal() {
   if (stop_signal() != 0) throw FailedError("tokenize", "stopped by a signal; nothing was written.");
 }
 
@@ -137,7 +137,7 @@ class SplitWriter {
     tokens_ += static_cast<int64_t>(tokens.size());
     while (!tokens.empty()) {
       if (shard_ == nullptr) {
-        heed_stop_signal();  // there may be many small shards
+        check_stop_signal();  // there may be many small shards
         const auto path = folder_ / fmt::format("{}_{:06}.bin", split_, shards_++);
         shard_ = std::make_unique<TokenShardWriter>(path, vocab_size_);
       }
@@ -254,7 +254,7 @@ TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vect
                                       thread_limit(options.threads).threads);
     const CancelAtEnd cancel(reader);  // destroyed before the pipeline joins its threads
     while (const std::optional<Portion> portion = pipeline.next()) {
-      heed_stop_signal();
+      check_stop_signal();
       for (const EncodedPiece& piece : portion->pieces) writer.write(piece);
       empty_documents = portion->empty_documents;
       if (on_progress) on_progress({portion->bytes_read, bytes_total, writer.documents(), writer.tokens()});

@@ -113,9 +113,10 @@ int64_t TensorEntry::bytes() const {
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(path), file_(path) {
   const auto bytes = file_.bytes();
   const std::string file = path.string();
-  PRISM_CHECK(bytes.size() >= kLengthBytes, "safetensors",
-              "{}: expected a safetensors file; found only {} bytes; it is cut short or of another format.", file,
-              bytes.size());
+  PRISM_CHECK(
+      bytes.size() >= kLengthBytes, "safetensors",
+      "{}: expected a safetensors file; found only {} bytes; it is cut short or of another format, name another.", file,
+      bytes.size());
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);
   PRISM_CHECK(length <= kMaxHeaderBytes, "safetensors",
@@ -123,8 +124,8 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(
               "again, or name another.",
               file, kMaxHeaderBytes, length);
   PRISM_CHECK(length <= bytes.size() - kLengthBytes, "safetensors",
-              "{}: expected a header of {} bytes; found {} bytes after its length; the file is cut short.", file,
-              length, bytes.size() - kLengthBytes);
+              "{}: expected a header of {} bytes; found {} bytes after its length; the file is cut short, restore it.",
+              file, length, bytes.size() - kLengthBytes);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, length);
   const auto buffer = bytes.subspan(kLengthBytes + length);
   SafetensorsHeader header = parse_safetensors_header(text, buffer, file);

@@ -176,9 +176,10 @@ class HeaderHandler {
                 "{}: expected data_offsets [begin, end]; found {}; the file is damaged, copy it again.", where(),
                 list_text(offsets_));
     const auto begin = static_cast<size_t>(offsets_[0]), end = static_cast<size_t>(offsets_[1]);
-    PRISM_CHECK(end <= data_.size(), "safetensors",
-                "{}: expected its data to end by byte {} of the data; found {}; the file is cut short or damaged.",
-                where(), data_.size(), end);
+    PRISM_CHECK(
+        end <= data_.size(), "safetensors",
+        "{}: expected its data to end by byte {} of the data; found {}; the file is cut short or damaged, restore it.",
+        where(), data_.size(), end);
     const auto bytes = tensor_bytes(entry_.shape, entry_.type);
     PRISM_CHECK(bytes == offsets_[1] - offsets_[0], "safetensors",
                 "{}: expected the bytes of {} {}; found {} bytes of data; the file is damaged, copy it again.", where(),

@@ -28,7 +28,7 @@ std::vector<Stored> convert(std::span<const int32_t> tokens) {
 TokenShard::TokenShard(const std::filesystem::path& path) : path_(path), file_(path) {
   const auto bytes = file_.bytes();
   PRISM_CHECK(bytes.size() >= kHeaderBytes, "token_shard",
-              "{}: expected a header of {} bytes; found {} bytes; the file is cut short or no token shard.",
+              "{}: expected a header of {} bytes; found {} bytes; it is cut short or no token shard, name another.",
               path.string(), kHeaderBytes, bytes.size());
   Header header;
   std::memcpy(header.data(), bytes.data(), kHeaderBytes);

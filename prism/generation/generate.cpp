@@ -118,7 +118,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     show(stream.push(tokenizer.bytes(id)));
     if (stream.stopped()) return FinishReason::stop_string;
     if (static_cast<int64_t>(result.ids.size()) == limit) return FinishReason::length;
-    if (options.heed_signals && stop_signal() != 0) return FinishReason::interrupted;
+    if (options.stop_on_signals && stop_signal() != 0) return FinishReason::interrupted;
     return std::nullopt;
   };
 

@@ -27,7 +27,7 @@ struct GenerateOptions {
   int64_t max_new_tokens = 0;
   bool truncate_prompt = false, slide = false;
   bool ignore_end_of_text = false;
-  bool heed_signals = true;
+  bool stop_on_signals = true;
   std::vector<std::string> stop;
   SamplerOptions sampler;
   template <class Visitor>
@@ -38,7 +38,7 @@ struct GenerateOptions {
     v("slide", slide,
       "when the context is full, reread its last half and continue; models with learned positions always slide");
     v("ignore_end_of_text", ignore_end_of_text, "continue past the end-of-text token");
-    v("heed_signals", heed_signals, "stop early on SIGINT or SIGTERM");
+    v("stop_on_signals", stop_on_signals, "stop early on SIGINT or SIGTERM");
     v("stop", stop, R"(stop before this text; \n, \t, \r, \\ and \xHH as in C; may be repeated)");
     v("sampler", sampler, "how the next token is chosen");
   }

@@ -120,9 +120,10 @@ void complete(ModelConfig& config) {
        {std::pair{"vocab_size", config.vocab_size}, {"d_model", config.d_model}, {"context", config.context}})
     PRISM_CHECK(size > 0 && size <= kLargest, "model", "model.{}: expected a size within 1-{}; found {}; change it.",
                 name, kLargest, size);
+  constexpr double kSmallest = 1e-20;  // far above the smallest float32
   for (const auto& [name, value] : {std::pair{"norm_eps", config.norm_eps}, {"init_std", config.init_std}})
-    PRISM_CHECK(value > 0 && value <= 1, "model",
-                "model.{}: expected a number above 0 and at most 1; found {}; change it.", name, value);
+    PRISM_CHECK(value >= kSmallest && value <= 1, "model",
+                "model.{}: expected a number within {}-1; found {}; change it.", name, kSmallest, value);
   PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", "model",
               "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
   PRISM_CHECK(!config.layers.empty(), "model", "expected at least one layer; found none; give a schedule or layers.");

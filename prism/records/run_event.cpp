@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/records.h"
 
 namespace prism {
@@ -187,7 +188,7 @@ std::vector<RunEvent> read_run_events(const std::filesystem::path& run, std::opt
 
 std::optional<RunEvent> last_run_event(const std::filesystem::path& run) {
   const auto file = run / kRunRecordsName;
-  if (!std::filesystem::exists(file)) return std::nullopt;
+  if (!is_there(file)) return std::nullopt;
   const auto records = read_records(file);
   if (records.empty()) return std::nullopt;
   RunEventReader reader(file);

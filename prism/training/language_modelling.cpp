@@ -5,6 +5,7 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/models/batch.h"
 #include "prism/models/cost.h"
 #include "prism/training/final.h"
@@ -28,7 +29,7 @@ void LanguageModelling::open(Recipe& recipe) {
   const fs::path folder = recipe_.data.folder;
   PRISM_CHECK(!folder.empty(), "train",
               "expected data.folder, made by prism tokenize; found none; give --data.folder DIR.");
-  if (fs::exists(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
+  if (is_there(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
   const auto mixture = open_training_data();
   const auto& info = train_data_[0]->info();
   PRISM_CHECK(
@@ -157,7 +158,7 @@ int64_t LanguageModelling::flops_per_token() const {
 void LanguageModelling::initialise(const Recipe& recipe) {
   if (recipe.init.empty()) return Objective::initialise(recipe);
   const auto folder = find_model_folder(recipe.init);
-  if (tokenizer_ && fs::exists(folder / kTokenizerName)) {
+  if (tokenizer_ && is_there(folder / kTokenizerName)) {
     const auto theirs = Tokenizer::load(folder).fingerprint_text();
     PRISM_CHECK(
         theirs == tokenizer_->fingerprint_text(), "train",
@@ -184,7 +185,7 @@ GenerateOptions LanguageModelling::sample_options(const std::string& prompt, dou
   GenerateOptions options;
   const auto room = room_behind(recipe_.model, *tokenizer_, prompt);
   options.max_new_tokens = std::min(recipe_.train.sample_tokens, room.value_or(recipe_.train.sample_tokens));
-  options.heed_signals = false;  // a sample cut short would stay in the records
+  options.stop_on_signals = false;  // a sample cut short would stay in the records
   options.sampler.temperature = temperature;
   options.sampler.seed = recipe_.seed;
   return options;

@@ -4,6 +4,7 @@
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/records/run_event.h"
@@ -39,7 +40,7 @@ Recipe recipe_from_json(const Json& json, const std::string& source, const std::
 
 Recipe load_run_recipe(const std::filesystem::path& run) {
   const auto file = run / kRunRecipeName;
-  PRISM_CHECK(std::filesystem::exists(file), "recipe",
+  PRISM_CHECK(is_there(file), "recipe",
               "expected a run to resume at {}; found {}; name the folder of a run, or start one with --recipe FILE.",
               run.string(), std::filesystem::exists(run) ? fmt::format("no {}", kRunRecipeName) : "nothing");
   return load_recipe(file, {});
@@ -47,7 +48,7 @@ Recipe load_run_recipe(const std::filesystem::path& run) {
 
 std::optional<Recipe> find_run_recipe(const std::filesystem::path& model_folder) {
   const auto run = run_of_checkpoint(model_folder);
-  if (!run || !std::filesystem::exists(*run / kRunRecipeName)) return std::nullopt;
+  if (!run || !is_there(*run / kRunRecipeName)) return std::nullopt;
   return load_run_recipe(*run);
 }
 

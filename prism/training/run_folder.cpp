@@ -33,7 +33,7 @@ void RunFolder::check_unused(Start start) const {
   PRISM_CHECK(!path_.empty(), "train", "expected a folder for the run; found an empty name; name one with --out.");
   std::error_code code;
   if (!fs::is_directory(path_, code)) return;  // make_folder() says what is wrong with anything else
-  const bool is_run = fs::exists(path_ / kRunRecipeName), restarts = start == Start::restart && is_run;
+  const bool is_run = is_there(path_ / kRunRecipeName), restarts = start == Start::restart && is_run;
   PRISM_CHECK(!is_run || restarts, "train",
               "expected an unused folder; found a run in {}; continue it with --resume, delete it and start again with "
               "--restart, or choose another --out.",
@@ -63,7 +63,7 @@ void RunFolder::check_is_apart(const fs::path& used) const {
 }
 
 void RunFolder::claim(Start start) {
-  if (start != Start::resume) make_folder(path_);
+  if (start != Start::resume) made_.emplace(path_);
   lock_.emplace(path_, "train");
   if (start != Start::resume) check_unused(start);  // again, because another process may have been faster
   if (start == Start::restart) {

@@ -28,7 +28,8 @@ class RunFolder {
   /// @throws InputError if `used` lies inside this folder, where a restart would delete it. An empty path passes.
   void check_is_apart(const std::filesystem::path& used) const;
   /// Makes the folder of a new run, locks it, and deletes the temporary files of a killed process. With `restart`, it
-  /// deletes the previous run too. @throws InputError as check_unused(), FailedError if another process trains there.
+  /// deletes the previous run too. The destructor removes the folder if it made it and it is still empty.
+  /// @throws InputError as check_unused(), FailedError if another process trains there.
   void claim(Start start);
 
   const std::filesystem::path& path() const { return path_; }
@@ -43,6 +44,7 @@ class RunFolder {
  private:
   std::filesystem::path path_;
   CheckpointStore checkpoints_;
+  std::optional<MadeFolder> made_;  ///< a new folder is removed again if the run does not begin
   std::optional<FolderLock> lock_;
 };
 

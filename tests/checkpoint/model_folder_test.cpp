@@ -216,7 +216,7 @@ TEST_F(ModelFolderTest, ReadsAScalingThatWasAddedByHand) {
   ASSERT_EQ(json["rope_parameters"]["rope_type"], "default");
   json["rope_scaling"] = {{"rope_type", "yarn"}, {"original_max_position_embeddings", json["max_position_embeddings"]}};
   json["max_position_embeddings"] = 4 * json["max_position_embeddings"].get<int64_t>();
-  json["rope_parameters"]["rope_theta"] = 5e5;
+  json["rope_theta"] = json["rope_parameters"]["rope_theta"] = 5e5;
   const auto rotary = config_from_json(json, "test").layers.back().rotary;
   EXPECT_EQ(rotary.scaling, "yarn");
   EXPECT_EQ(rotary.factor, 4);
@@ -350,12 +350,26 @@ TEST_F(ModelFolderTest, RefusesALlamaThatItCannotRun) {
   refused([](Json& j) { j["num_attention_heads"] = 0; }, "at least 1 head");
   refused([](Json& j) { j["num_hidden_layers"] = 1000000000000; }, "num_hidden_layers within 1-4096");
   refused([](Json& j) { j["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}}; }, "found \"dynamic\"");
+  refused([](Json& j) { j["rope_theta"] = 5e5; },
+          "expected one rope_theta; found 500000 and, in rope_parameters, 10000");
+  refused([](Json& j) { j["rms_norm_eps"] = 1e-320; }, "norm_eps: expected a number within 1e-20-1");
+  refused([](Json& j) { j["eos_token_id"] = 1000000; }, "eos_token_id: expected token ids below vocab_size");
+  refused([](Json& j) { j["bos_token_id"] = -1; }, "bos_token_id: expected token ids");
+  refused([](Json& j) { j["eos_token_id"] = "end"; }, "eos_token_id: expected token ids");
+  refused([](Json& j) { j["eos_token_id"] = {1, 1000000}; }, "eos_token_id: expected token ids");
+}
+
+TEST_F(ModelFolderTest, TakesSeveralTokensThatEndDocuments) {
+  auto json = config_to_json(config_of("4x2"), nullptr);
+  json["eos_token_id"] = {1, 2};
+  EXPECT_NO_THROW(config_from_json(json, "test"));
 }
 
 TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   const auto refused = [good = config_to_json(config_of("1x1,2x1"), nullptr)](auto change, const std::string& words) {
     expect_refused(good, change, words);
   };
+  refused([](Json& j) { j.erase("prism_format"); }, "expected \"prism_format\" in test; found none; add it");
   refused([](Json& j) { j["prism_format"] = 3; }, "expected prism_format 1 or 2; found 3");
   refused([](Json& j) { j["hidden_size"] = 16; }, "expected a field of test; found \"hidden_size\"");
   refused([](Json& j) { j["tokenizer_fingerprnt"] = "0"; }, "did you mean \"tokenizer_fingerprint\"?");
@@ -365,11 +379,11 @@ TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   refused([](Json& j) { j["model"]["d_model"] = "16"; }, "test: model.d_model: expected a whole number");
   refused([](Json& j) { j["model"].erase("d_model"); }, "model.d_model: expected a size");
   refused([](Json& j) { j["model"]["context"] = 0; }, "model.context: expected a size");
-  for (const double eps : {0.0, -1.0, 1.5, 1e308})
-    refused([&](Json& j) { j["model"]["norm_eps"] = eps; }, "norm_eps: expected a number above 0 and at most 1");
-  for (const double base : {0.0, 1e13, 1e308})
+  for (const double eps : {0.0, 1e-320, -1.0, 1.5, 1e308})
+    refused([&](Json& j) { j["model"]["norm_eps"] = eps; }, "norm_eps: expected a number within 1e-20-1");
+  for (const double base : {0.0, 1e-320, 1e13, 1e308})
     refused([&](Json& j) { j["model"]["layers"][0]["rotary"]["base"] = base; },
-            "rotary.base: expected a number above 0 and at most 1000000000000");
+            "rotary.base: expected a number within 0.001-1000000000000");
   refused([](Json& j) { j["model"].erase("layers"); }, "expected a schedule or a list of layers");
   refused([](Json& j) { j["model"]["schedule"] = "1x1,2x1"; }, "found both");
   refused([](Json& j) { j["model"]["layers"][0]["heads"] = 0; }, "at least 1 head");
@@ -482,7 +496,8 @@ TEST_F(ModelFolderTest, RunStateSurvivesToTheLastBit) {
   const std::vector<NamedTensor> moments = {{"a.mean", torch::randn({3, 2})}, {"a.square", torch::rand({3, 2})}};
   save_run_state(folder_, state, moments);
   EXPECT_TRUE(equal_fields(load_run_state(folder_), state));
-  for (const auto& change : {Json{{"step", nullptr}}, Json{{"step", -1}}}) {
+  for (const auto& change :
+       {Json{{"step", nullptr}}, Json{{"step", -1}}, Json{{"recipe_fingerprint", nullptr}}, Json{{"isa", nullptr}}}) {
     auto json = fields_to_json(state);
     json.update(change);
     if (json["step"].is_null()) json.erase("step");

@@ -85,6 +85,7 @@ TEST(Info, AgreesWithItselfAsJson) {
 
 TEST(Info, NeedsAModelWithAName) {
   expect_sentence(run({"info", ""}), 2, {"MODEL", "found nothing"});
+  expect_sentence(run({"info", "recipe.json", "--vocab-size", "0"}), 2, {"--vocab-size", "1", "16777216"});
   expect_sentence(run({"info"}), 2, {"MODEL or --machine", "neither"});
   expect_sentence(run({"info", "--machine", "recipe.json"}), 2, {"both"});
 }
@@ -434,6 +435,28 @@ TEST(ReportInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"report", trained(), "--out", "data"}), 2, {"data"});
   expect_sentence(run({"report", trained(), "--out", "/dev/null"}), 2, {"/dev/null"});
   expect_sentence(run({"report", trained(), "--out", "trained/records.jsonl"}), 2, {"records.jsonl"});
+}
+
+TEST(EmptyValues, AreRefusedByTheNameOfTheirOption) {
+  // They come from unset shell variables.
+  const std::pair<const char*, std::vector<std::string>> cases[] = {
+      {"--vocab-size", {"info", "recipe.json", "--vocab-size", ""}},
+      {"--threads", {"eval", "model", "text.txt", "--threads", ""}},
+      {"--tokens", {"analyse", "spectrum", "model", "text.txt", "--tokens", ""}},
+      {"--baseline", {"report", "run", "--baseline", ""}},
+      {"--title", {"report", "run", "--title", ""}},
+      {"--out", {"tokenize", "text.txt", "--tokenizer", "tokenizer", "--out", ""}},
+      {"--out", {"tokenizer", "train", "text.txt", "--out", ""}},
+      {"--layers", {"analyse", "entropy", "model", "text.txt", "--layers", ""}},
+      {"--set", {"sweep", "sweep.json", "--set", ""}},
+      {"--stop", {"generate", "model", "The", "--stop", ""}},
+      {"--max-new-tokens", {"generate", "model", "The", "--max-new-tokens", ""}},
+      {"TEXT", {"tokenizer", "encode", "--tokenizer", "tokenizer", ""}},
+  };
+  for (const auto& [option, words] : cases) {
+    SCOPED_TRACE(option);
+    expect_sentence(run(words), 2, {option, "found nothing"});
+  }
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST(ShortenedShard, EndsTrainingWithOneSentenceAndStatusOne) {
   const pid_t child = start_prism({"train", "--recipe", (Workshop::folder() / "recipe.json").string(), "--out", "run",
                                    "--data.folder", copy.string(), "--train.tokens", "100M", "--threads", "1"},
                                   folder.path());
-  while (!fs::exists(folder.path() / "run/records.jsonl")) ::usleep(1000);
+  ASSERT_TRUE(wait_for_file(folder.path() / "run/records.jsonl"));
   fs::resize_file(copy / "train_000000.bin", 1);
   const auto outcome = wait_for(child, folder.path());
   EXPECT_EQ(outcome.status, 1) << outcome.err;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -55,6 +56,30 @@ inline pid_t start_prism(const std::vector<std::string>& words, const std::files
   arguments.push_back(nullptr);
   ::execv(kProgram.c_str(), arguments.data());
   ::_exit(127);
+}
+
+/// Waits until `condition` holds. Returns false after a minute.
+inline bool wait_until(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    ::usleep(1000);
+  }
+  return true;
+}
+
+inline bool wait_for_file(const std::filesystem::path& path) {
+  return wait_until([&] { return std::filesystem::exists(path); });
+}
+
+/// Waits until the child catches `signal` instead of dying from it.
+inline bool wait_until_caught(pid_t child, int signal) {
+  return wait_until([&] {
+    std::ifstream status("/proc/" + std::to_string(child) + "/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+    return false;
+  });
 }
 
 inline Outcome wait_for(pid_t child, const std::filesystem::path& folder) {

@@ -62,7 +62,7 @@ TEST_P(ResumeThreads, AfterATermSignalEqualsTheUninterruptedRun) {
   const auto& shop = Workshop::folder();
   ASSERT_EQ(run_prism(train("whole", "60k", GetParam()), shop).status, 0);
   const pid_t child = start_prism(train("stopped", "60k", GetParam()), shop);
-  while (!fs::exists(shop / "stopped/checkpoints")) ::usleep(10000);
+  ASSERT_TRUE(wait_for_file(shop / "stopped/checkpoints"));
   ::kill(child, SIGTERM);
   const auto stopped = wait_for(child, shop);
   EXPECT_EQ(stopped.status, 1);
@@ -121,7 +121,7 @@ TEST(Resume, AfterTermSignalsInValidationEqualsTheUninterruptedRun) {
   int stops = 0;
   for (int attempt = 0; attempt < 60; ++attempt) {
     const pid_t child = start_prism(attempt == 0 ? begin("interrupted") : resume("interrupted"), shop);
-    while (!fs::exists(shop / "interrupted/recipe.json")) ::usleep(1000);
+    ASSERT_TRUE(wait_for_file(shop / "interrupted/recipe.json"));
     ::usleep(200000 + random() % 200000);
     ::kill(child, SIGTERM);
     const auto outcome = wait_for(child, shop);
@@ -140,7 +140,7 @@ TEST(Resume, ASignalStopsAStepBetweenItsBatches) {
   auto words = train("huge-step", "100M");
   words.insert(words.end(), {"--train.accumulate", "60000"});  // minutes for a single step
   const pid_t child = start_prism(words, shop);
-  while (!fs::exists(shop / "huge-step/records.jsonl")) ::usleep(10000);
+  ASSERT_TRUE(wait_for_file(shop / "huge-step/records.jsonl"));
   ::usleep(300000);
   ::kill(child, SIGTERM);
   const auto outcome = wait_for(child, shop);

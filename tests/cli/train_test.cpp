@@ -200,7 +200,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"train"}), 2, {"--recipe"});
   expect_sentence(run({"train", "--recipe", "none.json"}), 2, {"none.json"});
   expect_sentence(run({"train", "--out", "never", "--resume"}), 2, {"never", "--recipe"});
-  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", ""}), 2, {"--out", "empty name"});
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", ""}), 2, {"--out", "found nothing"});
   expect_sentence(train({"--model.layers[0].ffn.kind", "mixture"}), 2, {"layer 0", "swiglu"});
   expect_sentence(train({"--thread", "1"}), 2, {"did you mean --threads?"});
   expect_sentence(run({"train", "recipe.json"}), 2, {"write --recipe recipe.json"});
@@ -240,7 +240,7 @@ TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
       start_prism({"train", "--recipe", (shop / "recipe.json").string(), "--out", (shop / "busy").string(),
                    "--data.folder", (shop / "data").string(), "--train.tokens", "100M", "--threads", "1"},
                   other.path());
-  while (!fs::exists(shop / "busy/recipe.json")) ::usleep(10000);
+  ASSERT_TRUE(wait_for_file(shop / "busy/recipe.json"));
   const auto second = run({"train", "--out", "busy", "--resume"});
   ::kill(first, SIGKILL);
   wait_for(first, other.path());
@@ -292,11 +292,50 @@ TEST(TrainDisk, ThatIsFullLeavesTheLastCheckpointWhole) {
         const struct rlimit limit { 20000, 20000 };
         ::setrlimit(RLIMIT_FSIZE, &limit);
       });
-  expect_sentence(outcome, 1, {"free some space"});
+  expect_sentence(outcome, 1, {"free some space", "then continue with: prism train --out full2 --resume"});
   for (const auto& entry : fs::recursive_directory_iterator(shop / "full2"))
     EXPECT_EQ(entry.path().string().find(".tmp"), std::string::npos) << entry.path();
   EXPECT_EQ(run({"train", "--out", "full2", "--resume", "--threads", "1"}).status, 0)
       << "resumes once there is space again";
+}
+
+TEST(TrainDisk, ThatIsFullFromTheStartLeavesNoFolder) {
+  const auto& shop = Workshop::folder();
+  const auto outcome =
+      run_prism({"train", "--recipe", "recipe.json", "--out", "new/full", "--threads", "1"}, shop, "", [] {
+        const struct rlimit limit { 100, 100 };  // room for the lock alone
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        ::close(STDERR_FILENO);
+        ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
+      });
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_FALSE(fs::exists(shop / "new"));
+  EXPECT_EQ(
+      run({"train", "--recipe", "recipe.json", "--out", "new/full", "--threads", "1", "--train.tokens", "512"}).status,
+      0)
+      << "the same command works once there is space";
+}
+
+TEST(TrainData, WithALinkToNothingForItsTokenizerIsRefused) {
+  const auto& shop = Workshop::folder();
+  fs::copy(shop / "data", shop / "dangling");
+  fs::remove(shop / "dangling/tokenizer.json");
+  fs::create_symlink("nowhere", shop / "dangling/tokenizer.json");
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--data.folder", "dangling", "--out", "never"}), 2,
+                  {"dangling/tokenizer.json", "No such file"});
+}
+
+TEST(RestartCommand, AcceptsRecordsThatCannotBeRead) {
+  const auto& shop = Workshop::folder();
+  const std::vector<std::string> words = {"train",     "--recipe", "recipe.json",    "--out", "looped",
+                                          "--threads", "1",        "--train.tokens", "512"};
+  ASSERT_EQ(run(words).status, 0);
+  fs::remove(shop / "looped/records.jsonl");
+  fs::create_symlink("records.jsonl", shop / "looped/records.jsonl");
+  auto again = words;
+  again.push_back("--restart");
+  const auto outcome = run(again);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
 TEST(StandardError, ThatIsFullOrClosedStopsNothing) {
@@ -329,7 +368,7 @@ TEST(StandardError, ThatNobodyReadsAnyMoreDoesNotKeepASignalFromSaving) {
       });
   ::close(ends[1]);
   ::close(ends[0]);
-  while (!fs::exists(shop / "unread/checkpoints")) ::usleep(10000);
+  ASSERT_TRUE(wait_for_file(shop / "unread/checkpoints"));
   ::kill(child, SIGTERM);
   EXPECT_EQ(wait_for(child, shop).status, 1);
   EXPECT_EQ(read_text(shop / "unread/records.jsonl").back(), '\n');

@@ -126,7 +126,6 @@ TEST(MadeFolder, IsRemovedWithItsNewParentsUnlessSomethingIsInIt) {
   fs::create_directories(folder.path() / "there");
   {
     const MadeFolder made(folder.path() / "there" / "a" / "b" / "");
-    EXPECT_TRUE(made.is_new());
     EXPECT_TRUE(fs::is_directory(folder.path() / "there/a/b"));
   }
   EXPECT_FALSE(fs::exists(folder.path() / "there/a"));
@@ -138,6 +137,21 @@ TEST(MadeFolder, IsRemovedWithItsNewParentsUnlessSomethingIsInIt) {
   }
   EXPECT_FALSE(fs::exists(folder.path() / "there/a/b"));
   EXPECT_TRUE(fs::exists(folder.path() / "there/a/kept"));
+}
+
+TEST(MadeFolder, OfANameThatTheSystemRefusesGivesTheReason) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(MadeFolder(folder.path() / std::string(300, 'a') / "b"), Error);
+  fs::create_symlink("loop", folder.path() / "loop");
+  EXPECT_THROW(MadeFolder(folder.path() / "loop" / "a"), Error);
+}
+
+TEST(IsThere, CountsLinksToNothing) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(is_there(folder.path() / "a"));
+  fs::create_symlink("nothing", folder.path() / "a");
+  EXPECT_TRUE(is_there(folder.path() / "a"));
+  EXPECT_TRUE(is_there(folder.path()));
 }
 
 TEST(AtomicFile, LeavesNothingWhenItIsNotCommitted) {
@@ -241,9 +255,28 @@ TEST(AtomicFile, FollowsALinkToWhatIsNotThereYet) {
   EXPECT_THROW(write_file(folder.path() / "three", "x"), FailedError);
 }
 
+TEST(AtomicFile, ReplacesNoLinkToStandardOutputButWritesToMemory) {
+  const TemporaryFolder folder;
+  const fs::path redirected = folder.path() / "redirected";
+  write_file(redirected, "x");
+  const Descriptor file = open_output(redirected, O_WRONLY, "test");
+  const std::string name = std::to_string(file.get());
+  EXPECT_REFUSED(AtomicFile("/dev/fd/" + name), "found a device or pipe");
+  EXPECT_REFUSED(AtomicFile("/proc/self/fd/" + name), "found a device or pipe");
+  EXPECT_REFUSED(AtomicFile("/dev/null"), "found a device or pipe");
+  fs::create_symlink("/dev/fd/" + name, folder.path() / "link");
+  EXPECT_REFUSED(AtomicFile(folder.path() / "link"), "found a device or pipe");
+  if (!fs::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
+  const fs::path memory = fmt::format("/dev/shm/prism-test-{}", ::getpid());
+  write_file(memory, "x");
+  EXPECT_EQ(read_file(memory), "x");
+  fs::remove(memory);
+}
+
 TEST(FailWrite, SaysWhatHelpsForEachReason) {
   const auto sentence = [](int code) { return message_of<FailedError>([&] { fail_write("a", code); }); };
-  EXPECT_CONTAINS(sentence(ENOSPC), "found: No space left on device; free some space and run again");
+  EXPECT_CONTAINS(sentence(ENOSPC),
+                  "found: No space left on device; free some space (nothing that was there is lost).");
   EXPECT_CONTAINS(sentence(EACCES), "found: Permission denied; choose another place or change its permissions.");
 }
 
@@ -281,6 +314,17 @@ TEST(FolderLock, IsFreeAfterItsScope) {
   { const FolderLock lock(folder.path(), "train"); }
   const FolderLock lock(folder.path(), "train");
   EXPECT_THROW(FolderLock(folder.path(), "train"), FailedError);
+}
+
+TEST(FolderLock, LeavesNothingInAFolderWithoutOtherFiles) {
+  const TemporaryFolder folder;
+  { const FolderLock lock(folder.path(), "train"); }
+  EXPECT_TRUE(folder.names().empty());
+  {
+    const FolderLock lock(folder.path(), "train");
+    write_file(folder.path() / "a", "x");
+  }
+  EXPECT_EQ(folder.names(), (std::set<std::string>{".lock", "a"}));
 }
 
 TEST(FolderLock, FollowsNoLinkAndWaitsForNoPipe) {

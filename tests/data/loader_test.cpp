@@ -231,6 +231,15 @@ TEST_F(Loader, RefusesShardsThatContradictDataJson) {
   EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("prism_format 1"), std::string::npos);
   put_info(10, 10, 5);
   EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }).find("end-of-text"), std::string::npos);
+  DatasetInfo negative;
+  negative.vocab_size = 10;
+  negative.train_documents = -1;
+  write_file(folder_.path() / "data.json", fields_to_json(negative).dump());
+  EXPECT_REFUSED(TokenDataset(folder_.path(), "train"), "counts of at least 0; found -1");
+  std::filesystem::remove(folder_.path() / "data.json");
+  std::filesystem::create_symlink("nowhere", folder_.path() / "data.json");
+  EXPECT_REFUSED(TokenDataset(folder_.path(), "train"), "No such file");
+  std::filesystem::remove(folder_.path() / "data.json");
   write_file(folder_.path() / "data.json", "{");
   EXPECT_NE(message_of([&] { TokenDataset(folder_.path(), "train"); }), "");
 }

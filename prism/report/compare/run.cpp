@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/records.h"
 #include "prism/core/statistics.h"
@@ -263,10 +264,10 @@ Run read_run(const fs::path& folder) {
   RunReader reader(run, path);
   for (const auto& record : records) reader.add(record);
   reader.finish();
-  if (const fs::path recipe = folder / "recipe.json"; fs::exists(recipe, code)) {
+  if (const fs::path recipe = folder / "recipe.json"; is_there(recipe)) {
     run.recipe = recipe_fields(read_json(recipe.string()));
   }
-  if (const fs::path timing = folder / kRunTimingName; fs::exists(timing, code)) {
+  if (const fs::path timing = folder / kRunTimingName; is_there(timing)) {
     run.timing = fields_from_json<RunTiming>(read_json(timing.string()), timing.string());
     run.tokens_per_s = run.timing->tokens_per_s;
     run.wait_share = run.timing->wait_share;

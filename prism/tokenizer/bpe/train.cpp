@@ -15,8 +15,6 @@ namespace {
 using nlohmann::json;
 using Phase = TrainProgress::Phase;
 
-constexpr int64_t kStepsBetweenReports = 64;
-
 void check(const BpeTrainOptions& options, int threads) {
   const auto smallest = static_cast<int64_t>(256 + options.special_tokens.size());
   PRISM_CHECK(options.vocab_size >= smallest, "train_bpe",
@@ -71,10 +69,8 @@ Tokenizer train_bpe(const TextSupply& source, const BpeTrainOptions& options, in
   PRISM_CHECK(words.size() > 0, "train_bpe", "expected text to learn from; found none; name a file that holds some.");
 
   MergeLearner learner(words, options.special_tokens);
-  while (learner.size() < options.vocab_size && learner.step(options.min_frequency)) {
-    if (learner.size() % kStepsBetweenReports == 0) report(Phase::merge, learner.size(), options.vocab_size);
-  }
-  report(Phase::merge, learner.size(), options.vocab_size);
+  do report(Phase::merge, learner.size(), options.vocab_size);
+  while (learner.size() < options.vocab_size && learner.step(options.min_frequency));
   return Tokenizer::from_json(write_tokenizer_file(make_file(learner, options)), "trained tokenizer");
 }
 

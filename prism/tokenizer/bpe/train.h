@@ -50,7 +50,7 @@ struct TrainProgress {
 /// Memory: proportional to the number of distinct pieces (words) in the text, plus a few texts of `source`.
 ///
 /// @param threads   number of threads that count words; merging uses one thread.
-/// @param progress  called occasionally by the calling thread; may be empty.
+/// @param progress  called by the calling thread after each text and each merge; may be empty. It may throw.
 /// @throws InputError for no text, a vocabulary smaller than 256 + special tokens, special tokens that are empty,
 ///         duplicate or not UTF-8, or a pattern that does not compile; whatever `source` throws.
 Tokenizer train_bpe(const TextSupply& source, const BpeTrainOptions& options, int threads,

@@ -6,6 +6,7 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/records.h"
 #include "prism/core/text/names.h"
 #include "prism/training/objective.h"
@@ -160,7 +161,7 @@ std::vector<std::pair<fs::path, Recipe>> runs_in(const fs::path& folder, const s
   std::vector<std::pair<fs::path, Recipe>> runs;
   if (folder.empty() || !fs::is_directory(folder)) return runs;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (!fs::exists(entry.path() / kRunRecipeName)) continue;
+    if (!is_there(entry.path() / kRunRecipeName)) continue;
     try {
       runs.emplace_back(entry.path(), load_run_recipe(entry.path()));
     } catch (const InputError&) {
@@ -242,7 +243,7 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const 
       }
     }
     if (run.state != SweepRun::State::absent) continue;
-    PRISM_CHECK(!fs::exists(run.folder / kRunRecipeName), "sweep",
+    PRISM_CHECK(!is_there(run.folder / kRunRecipeName), "sweep",
                 "expected {} to hold this sweep's run; found another value of {}; choose another --out, or remove it.",
                 run.folder.string(), difference(load_run_recipe(run.folder), run.recipe));
   }

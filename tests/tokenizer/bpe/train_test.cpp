@@ -155,6 +155,18 @@ TEST(Train, RefusesOptionsThatMakeNoSense) {
   EXPECT_NE(refused([](auto&) {}, 0).find("one thread"), std::string::npos);
 }
 
+TEST(Train, CanBeStoppedBeforeAnyMerge) {
+  int merges = 0;
+  const auto stop_at_third = [&](const TrainProgress& now) {
+    if (now.phase == TrainProgress::Phase::merge && ++merges == 3) throw FailedError("test", "stopped.");
+  };
+  BpeTrainOptions options;
+  options.vocab_size = 300;
+  options.min_frequency = 1;
+  EXPECT_THROW(train_bpe(supply({"some words and some more words"}), options, 1, stop_at_third), FailedError);
+  EXPECT_EQ(merges, 3);
+}
+
 TEST(Train, PassesOnWhatTheSourceThrows) {
   int calls = 0;
   const TextSupply broken = [&](std::string& text) {
