@@ -156,7 +156,7 @@ TEST_F(TokenizerCommand, RefusesAnOutputThatCannotBeWrittenBeforeItTrains) {
 TEST_F(TokenizerCommand, RefusesToEncodeOrDecodeWhatIsNotThere) {
   expect_refused(run({"encode", "--tokenizer", "nowhere", "text"}), 2, {"nowhere"});
   expect_refused(run({"encode", "--tokenizer", "made", ""}), 2, {"found nothing"});
-  expect_refused(run({"encode", "--tokenizer", "made"}, ""), 2, {"found nothing"});
+  expect_refused(run({"encode", "--tokenizer", "made"}, ""), 2, {"expected text"});
   expect_refused(run({"encode", "--tokenizer", "text.txt", "text"}), 2, {"text.txt", "expected JSON"});
   expect_refused(run({"decode", "--tokenizer", "made"}, ""), 2, {"expected token ids"});
   expect_refused(run({"decode", "--tokenizer", "made", "275"}), 2, {"0 to 274", "found 275"});
