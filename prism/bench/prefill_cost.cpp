@@ -24,8 +24,8 @@
 #include "prism/core/timer.h"
 #include "prism/kernels/attention/attend.h"
 #include "prism/kernels/simd/isa.h"
-#include "prism/sparse/methods/plain_selectors.h"
-#include "prism/sparse/methods/spectral.h"
+#include "prism/sparse/methods/random_blocks.h"
+#include "prism/sparse/methods/spectral/spectral.h"
 
 namespace prism {
 namespace {

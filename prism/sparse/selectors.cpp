@@ -6,10 +6,14 @@
 
 #include "prism/core/text/names.h"
 #include "prism/sparse/methods/auto_selector.h"
+#include "prism/sparse/methods/dense.h"
 #include "prism/sparse/methods/flash_prefill.h"
 #include "prism/sparse/methods/flex_prefill.h"
-#include "prism/sparse/methods/plain_selectors.h"
-#include "prism/sparse/methods/spectral.h"
+#include "prism/sparse/methods/mean_pooling.h"
+#include "prism/sparse/methods/oracle.h"
+#include "prism/sparse/methods/random_blocks.h"
+#include "prism/sparse/methods/sink_window.h"
+#include "prism/sparse/methods/spectral/spectral.h"
 #include "prism/sparse/methods/vertical_slash.h"
 #include "prism/sparse/methods/xattention.h"
 

@@ -56,4 +56,10 @@ void keep_top_p(std::span<const float> probabilities, double share, std::span<ui
   }
 }
 
+void keep_top_p(const torch::Tensor& probabilities_N, double share, std::span<uint8_t> kept) {
+  const auto probabilities = probabilities_N.to(torch::kFloat).contiguous();
+  std::vector<uint64_t> keys;
+  keep_top_p({probabilities.const_data_ptr<float>(), kept.size()}, share, kept, keys);
+}
+
 }  // namespace prism

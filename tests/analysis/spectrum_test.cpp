@@ -10,7 +10,7 @@
 #include "prism/attention/rotary.h"
 #include "prism/bench/synthetic_heads.h"
 #include "prism/core/error.h"
-#include "prism/sparse/methods/bands.h"
+#include "prism/sparse/methods/spectral/bands.h"
 
 namespace prism {
 namespace {

@@ -21,7 +21,7 @@
 #include "prism/report/draw/grid_plot.h"
 #include "prism/report/draw/plot_file.h"
 #include "prism/report/page/table.h"
-#include "prism/sparse/methods/bands.h"
+#include "prism/sparse/methods/spectral/bands.h"
 
 namespace prism {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "prism/core/error.h"
 #include "prism/kernels/attention/attend.h"
+#include "prism/sparse/option_checks.h"
 
 namespace prism {
 namespace {
@@ -73,8 +74,7 @@ class AutoSelector : public Selector {
  public:
   AutoSelector(const AutoOptions& options, PrefillCosts costs)
       : options_(options), costs_(std::move(costs)), spectral_(make_spectral_selector(options.spectral)) {
-    PRISM_CHECK(options.overhead > 0 && options.overhead <= 1, "auto",
-                "overhead: expected a share within (0, 1]; found {}; change it.", options.overhead);
+    check_share("auto", "overhead", options.overhead);
   }
 
   std::unique_ptr<SelectorState> make_state(const SelectorInput&) const override {

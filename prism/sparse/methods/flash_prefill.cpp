@@ -8,6 +8,7 @@
 #include "prism/core/error.h"
 #include "prism/sparse/forced_blocks.h"
 #include "prism/sparse/head_by_head.h"
+#include "prism/sparse/option_checks.h"
 
 namespace prism {
 namespace {
@@ -20,7 +21,7 @@ class FlashPrefillSelector : public HeadByHeadSelector {
                 "alpha: expected a share within 0-1; found {}; change it.", options.alpha);
     for (const auto& [name, count] :
          {std::pair{"sink", options.sink}, {"window", options.window}, {"last_dense", options.last_dense}})
-      PRISM_CHECK(count >= 0, "flash_prefill", "{}: expected at least 0; found {}; raise it.", name, count);
+      check_count("flash_prefill", name, count);
   }
 
  protected:

@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/sparse/methods/last_queries.h"
+#include "prism/sparse/option_checks.h"
 
 namespace prism {
 namespace {
@@ -29,7 +30,7 @@ class VerticalSlashSelector : public HeadByHeadSelector {
   explicit VerticalSlashSelector(const VerticalSlashOptions& options)
       : HeadByHeadSelector(options.blocks), options_(options) {
     for (const auto& [name, count] : {std::pair{"vertical", options.vertical}, {"slash", options.slash}})
-      PRISM_CHECK(count >= 0, "vertical_slash", "{}: expected at least 0; found {}; raise it.", name, count);
+      check_count("vertical_slash", name, count);
   }
 
   std::vector<double> unrounded_densities(const SelectorInput& input) const override {

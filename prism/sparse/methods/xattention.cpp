@@ -9,6 +9,7 @@
 
 #include "prism/core/error.h"
 #include "prism/sparse/head_by_head.h"
+#include "prism/sparse/option_checks.h"
 
 namespace prism {
 namespace {
@@ -30,8 +31,7 @@ class XAttentionSelector : public HeadByHeadSelector {
                     options.blocks.keys() % options.stride == 0,
                 "xattention", "stride: expected a divisor of the block sizes, {} and {}; found {}; choose e.g. 8.",
                 options.blocks.queries(), options.blocks.keys(), options.stride);
-    PRISM_CHECK(options.threshold > 0 && options.threshold <= 1, "xattention",
-                "threshold: expected a share within (0, 1]; found {}; change it.", options.threshold);
+    check_share("xattention", "threshold", options.threshold);
   }
 
  protected:

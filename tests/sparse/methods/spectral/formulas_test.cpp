@@ -11,9 +11,9 @@
 
 #include "prism/core/random.h"
 #include "prism/kernels/attention/attend.h"
-#include "prism/sparse/methods/pooled_tokens.h"
-#include "prism/sparse/methods/spectral.h"
-#include "prism/sparse/methods/spectral_rows.h"
+#include "prism/sparse/methods/spectral/pooled_tokens.h"
+#include "prism/sparse/methods/spectral/spectral.h"
+#include "prism/sparse/methods/spectral/spectral_rows.h"
 #include "tests/sparse/golden_input.h"
 
 namespace prism {

@@ -1,4 +1,4 @@
-#include "prism/sparse/methods/spectral_rows.h"
+#include "prism/sparse/methods/spectral/spectral_rows.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // The spectral selector against golden masks of an independent implementation in double precision, and properties that
 // hold for any input.
-#include "prism/sparse/methods/spectral.h"
+#include "prism/sparse/methods/spectral/spectral.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "prism/sparse/methods/spectral.h"
+#include "prism/sparse/methods/spectral/spectral.h"
 
 #include <ATen/Parallel.h>
 
@@ -11,8 +11,9 @@
 #include "prism/core/fields.h"
 #include "prism/core/text/names.h"
 #include "prism/sparse/forced_blocks.h"
-#include "prism/sparse/methods/pooled_tokens.h"
-#include "prism/sparse/methods/spectral_rows.h"
+#include "prism/sparse/methods/spectral/pooled_tokens.h"
+#include "prism/sparse/methods/spectral/spectral_rows.h"
+#include "prism/sparse/option_checks.h"
 
 namespace prism {
 namespace {
@@ -50,7 +51,7 @@ class SpectralSelector : public Selector {
                 "expected high_dims and low_dims only with bands=paper; found them with auto; leave one out.");
     for (const auto& [name, count] :
          {std::pair{"sink", options.sink}, {"recent", options.recent}, {"last_dense", options.last_dense}})
-      PRISM_CHECK(count >= 0, "spectral", "{}: expected at least 0; found {}; raise it.", name, count);
+      check_count("spectral", name, count);
     PRISM_CHECK(
         options.recent > 0 || options.blocks.queries() <= options.blocks.keys(), "spectral",
         "recent: expected at least 1 if a row has more queries, {}, than a block has keys, {}, so that every query "
