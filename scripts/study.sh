@@ -73,13 +73,31 @@ measure_heads() {  # measures what each head of the finished ladder runs attends
   done
 }
 
+runs_of() {  # SWEEP: folders of its records, and of SWEEP_rest's, in the order of the sweeps' arms
+  python3 - "$(records_of "$1")" "configs/sweeps/$1.json" "configs/sweeps/$1_rest.json" << 'END'
+import json, os, re, sys
+
+folder, sweeps = sys.argv[1], [path for path in sys.argv[2:] if os.path.exists(path)]
+arms = list(dict.fromkeys(arm for path in sweeps for arm in json.load(open(path))["arms"]))
+
+def place(run):
+    matching = [arm for arm in arms if run.startswith(arm)]
+    numbers_as_numbers = [(float(part), "") if re.match(r"\d", part) else (-1, part) for part in re.split(r"(\d+\.?\d*)", run)]
+    return arms.index(max(matching, key=len)) if matching else len(arms), numbers_as_numbers
+
+runs = [run for run in os.listdir(folder) if "-seed" in run] if os.path.isdir(folder) else []
+for run in sorted(runs, key=place):
+    print(os.path.join(folder, run))
+END
+}
+
 write_report() {  # NAME SWEEP...: one report of the runs of these sweeps, against the baseline of the first
   local name=$1 sweep runs=() title results
   results=$(results_of "$name")
   title=$(basename "$results" | tr - ' ')
   shift
   for sweep in "$@"; do
-    while read -r run; do runs+=("$run"); done < <(find "$(records_of "$sweep")" -maxdepth 1 -name '*-seed*' 2> /dev/null | sort)
+    while read -r run; do runs+=("$run"); done < <(runs_of "$sweep")
   done
   [ ${#runs[@]} -gt 0 ] || return 0
   $prism report "${runs[@]}" --baseline "$(sed -n 's/.*"baseline": "\(.*\)".*/\1/p' "configs/sweeps/$1.json")" \

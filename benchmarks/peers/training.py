@@ -43,7 +43,7 @@ def main():
     modes = {"eager": []} | ({"compiled": ["--compile"]} if args.compile else {})
     print(f"{'case':<14} {'peer':<9} {'prism tok/s':>11} {'peer tok/s':>11} {'ratio':>6} {'prism MiB':>10} {'peer MiB':>9}")
     for case in args.cases:
-        ours_words = [args.prism, "bench", "training", OURS.get(case, case), "--peer", "none", "--dtypes", "bf16", "--json",
+        ours_words = [args.prism, "bench", "training", OURS.get(case, case), "--peer", "none", "--dtypes", "bfloat16", "--json",
                       "--steps", str(args.steps - 2), "--threads", str(args.threads)]
         theirs_words = [args.python, str(HERE / THEIRS.get(case, "train_gpt.py")), "--case", case, "--bf16", "--steps", str(args.steps),
                         "--threads", str(args.threads)]

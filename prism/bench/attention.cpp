@@ -10,6 +10,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/kernels/attention/attend.h"
+#include "prism/kernels/compute_type.h"
 
 namespace prism {
 namespace {
@@ -193,13 +194,13 @@ AttentionShape check_attention_bench(const AttentionShape& given, const Attentio
   PRISM_CHECK(bench.pass == "forward" || bench.pass == "forward_backward" || bench.pass == "decode", "bench",
               "expected the pass forward, forward_backward or decode; found \"{}\"; choose one of them.", bench.pass);
   AttentionShape shape = checked(given);
-  check_fits(shape, bench, find_bench_dtype(bench.dtype));
+  check_fits(shape, bench, find_compute_type(bench.dtype));
   return shape;
 }
 
 AttentionTiming bench_attention(const AttentionShape& given, const AttentionBench& bench) {
   const AttentionShape shape = check_attention_bench(given, bench);
-  const auto type = find_bench_dtype(bench.dtype);
+  const auto type = find_compute_type(bench.dtype);
   torch::manual_seed(1);
   return bench.pass == "decode" ? bench_decode(shape, bench, type) : bench_products(shape, bench, type);
 }

@@ -37,7 +37,7 @@ struct AttentionTiming {
   void visit(Visitor& v) {
     v("bench", bench, "attention or decode");
     v("pass", pass, "forward, forward_backward or decode");
-    v("dtype", dtype, "bf16 or f32");
+    v("dtype", dtype, "bfloat16 or float32");
     v("batch", batch, "sequences");
     v("heads", heads, "query heads");
     v("kv_heads", kv_heads, "key/value heads");
@@ -56,7 +56,7 @@ struct AttentionTiming {
 };
 
 struct AttentionBench {
-  std::string dtype = "bf16", pass = "forward";  ///< forward, forward_backward or decode
+  std::string dtype = "bfloat16", pass = "forward";  ///< forward, forward_backward or decode
   int64_t rounds = 5;
   int threads = 1;
   int64_t decode_bytes = int64_t{1} << 30;  ///< bytes of distinct keys and values that decoding cycles through

@@ -88,11 +88,6 @@ double read_bandwidth(int threads) {
   return sum == uint64_t{kPasses} * kWords ? best : 0;  // uses the sum, so that the loop is not optimised away
 }
 
-torch::ScalarType find_bench_dtype(const std::string& name) {
-  static const std::map<std::string, torch::ScalarType> table = {{"bf16", torch::kBFloat16}, {"f32", torch::kFloat}};
-  return find_by_name(table, name, "bench", "dtype");
-}
-
 double share_of_peak(double flops_per_second, int threads, torch::ScalarType type) {
   return flops_per_second / (measure_peak(threads, type == torch::kBFloat16).gflops * 1e9);
 }

@@ -42,9 +42,6 @@ uint64_t read_through(const void* memory, int64_t bytes, int threads);
 /// Bytes per second that `threads` threads read from uncached memory; the best of a few passes.
 double read_bandwidth(int threads);
 
-/// The dtype of "bf16" or "f32". @throws InputError for another name.
-torch::ScalarType find_bench_dtype(const std::string& name);
-
 /// Share of the CPU's peak for matrix products of that dtype on that many threads (kernels/peak.h).
 double share_of_peak(double flops_per_second, int threads, torch::ScalarType type);
 

@@ -13,6 +13,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/statistics.h"
 #include "prism/kernels/attention/attend.h"
+#include "prism/kernels/compute_type.h"
 #include "prism/sparse/mask_statistics.h"
 #include "prism/sparse/selectors.h"
 
@@ -98,7 +99,7 @@ PrefillMethod parse_prefill_method(const std::string& text) {
 }
 
 void check_prefill_bench(const PrefillBench& bench) {
-  find_bench_dtype(bench.dtype);
+  find_compute_type(bench.dtype);
   PRISM_CHECK(bench.tokens > 0 && bench.tokens <= int64_t{1} << 24, "bench",
               "tokens: expected 1 to {}; found {}; change it.", int64_t{1} << 24, bench.tokens);
   for (const auto& method : bench.methods) find_selector(method.selector, method.settings);
@@ -106,7 +107,7 @@ void check_prefill_bench(const PrefillBench& bench) {
   const double values = static_cast<double>(bench.tokens * bench.mix.head_dim) *
                         static_cast<double>(static_cast<int64_t>(bench.mix.heads.size()) + 2 * bench.mix.kv_heads);
   // Tensors in the dtype, one of them in float32 while it is made, and the output.
-  const double needed = 2 * values * static_cast<double>(c10::elementSize(find_bench_dtype(bench.dtype)));
+  const double needed = 2 * values * static_cast<double>(c10::elementSize(find_compute_type(bench.dtype)));
   const auto total = static_cast<double>(total_memory_bytes());
   PRISM_CHECK(needed < total, "bench",
               "expected tensors that fit into {} bytes of memory; found {} of them; choose "
@@ -118,7 +119,7 @@ std::vector<PrefillShape> cost_shapes(const PrefillBench& bench) {
   std::vector<PrefillShape> shapes;
   for (const auto& method : bench.methods)
     if (const auto shape =
-            cost_shape(method.selector, method.settings, find_bench_dtype(bench.dtype), bench.mix.head_dim))
+            cost_shape(method.selector, method.settings, find_compute_type(bench.dtype), bench.mix.head_dim))
       shapes.push_back(*shape);
   return shapes;
 }
@@ -126,7 +127,7 @@ std::vector<PrefillShape> cost_shapes(const PrefillBench& bench) {
 std::vector<PrefillTiming> bench_prefill(const PrefillBench& bench) {
   check_prefill_bench(bench);
   const torch::NoGradGuard no_gradients;
-  const auto heads = make_synthetic_heads(bench.mix, bench.tokens, find_bench_dtype(bench.dtype));
+  const auto heads = make_synthetic_heads(bench.mix, bench.tokens, find_compute_type(bench.dtype));
   const SelectorInput input{
       .q_BTHD = heads.q_BTHD, .k_BGSD = heads.k_BGSD, .q_lengths_B = {}, .kv_lengths_B = {}, .pairs = heads.pairs};
   AttentionInput dense;

@@ -25,7 +25,7 @@ struct PrefillBench {
   std::vector<PrefillMethod> methods;
   SyntheticMix mix;
   std::string mix_name = "noise";
-  std::string dtype = "bf16";
+  std::string dtype = "bfloat16";
   PrefillCosts costs = {};  ///< used by the selector `auto`
   int64_t tokens = 8192;
   int64_t rounds = 0;           ///< rounds; 0: 15, or 3 from 32k tokens on
@@ -60,7 +60,7 @@ struct PrefillTiming {
     v("selector", selector, "what chose the blocks");
     v("settings", settings, "its settings");
     v("mix", mix, "what the heads look at: the file's name, or noise");
-    v("dtype", dtype, "bf16 or f32");
+    v("dtype", dtype, "bfloat16 or float32");
     v("tokens", tokens, "tokens of the prompt");
     v("heads", heads, "query heads");
     v("kv_heads", kv_heads, "key/value heads");

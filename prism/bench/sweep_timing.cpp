@@ -11,7 +11,7 @@ namespace prism {
 namespace {
 
 std::string bench_dtype(const Recipe& recipe) {
-  return find_compute_type(recipe.train.dtype) == torch::kBFloat16 ? "bf16" : "f32";
+  return compute_type_name(find_compute_type(recipe.train.dtype));
 }
 
 }  // namespace

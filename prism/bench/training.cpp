@@ -21,6 +21,7 @@
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
 #include "prism/data/loader.h"
+#include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
@@ -74,7 +75,7 @@ class Workload {
 
 std::function<void()> make_peer(const TrainingCase& measured, const TrainingBench& bench, torch::ScalarType type) {
   if (bench.peer.name == kNoPeer) return {};
-  const auto peer_type = bench.peer.dtype.empty() ? type : find_bench_dtype(bench.peer.dtype);
+  const auto peer_type = bench.peer.dtype.empty() ? type : find_compute_type(bench.peer.dtype);
   const auto work = std::make_shared<Workload>(bench.peer.other.value_or(measured), peer_type);
   if (bench.peer.other) return [work] { work->step(); };
   return [work] {
@@ -158,7 +159,7 @@ TrainingPeer find_training_peer(const std::string& name) {
 
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench) {
   PRISM_CHECK(bench.steps > 0, "bench", "expected at least 1 step; found {}; raise it.", bench.steps);
-  const auto type = find_bench_dtype(bench.dtype);
+  const auto type = find_compute_type(bench.dtype);
   torch::manual_seed(0);
   Workload work(measured, type);
   const auto peer = make_peer(measured, bench, type);
@@ -191,7 +192,7 @@ std::vector<OperationTime> profile_training(const TrainingCase& measured, const 
   namespace profiler = torch::autograd::profiler;
   ::setenv("KINETO_LOG_LEVEL", "99", 0);  // otherwise Kineto warns about missing GPUs
   torch::manual_seed(0);
-  Workload work(measured, find_bench_dtype(bench.dtype));
+  Workload work(measured, find_compute_type(bench.dtype));
   for (int64_t step = 0; step < kUncounted; ++step) work.step();
   const profiler::ProfilerConfig config(profiler::ProfilerState::KINETO);
   const std::set<profiler::ActivityType> activities = {profiler::ActivityType::CPU};

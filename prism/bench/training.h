@@ -39,7 +39,7 @@ struct TrainingPeer {
 TrainingPeer find_training_peer(const std::string& name);
 
 struct TrainingBench {
-  std::string dtype = "bf16";  ///< dtype of matrix products
+  std::string dtype = "bfloat16";  ///< dtype of matrix products
   TrainingPeer peer = {};
   int64_t steps = 8;  ///< counted steps, after two warm-up steps
   int threads = 1;
@@ -58,7 +58,7 @@ struct TrainingTiming {
     v("bench", bench, "training");
     v("pass", pass, "step: forward, backward, clipping and the optimizer");
     v("case", name, "the model");
-    v("dtype", dtype, "dtype of matrix products, bf16 or f32");
+    v("dtype", dtype, "dtype of matrix products, bfloat16 or float32");
     v("parameters", parameters, "parameters of the model");
     v("batch", batch, "sequences per step");
     v("tokens", tokens, "tokens per sequence");

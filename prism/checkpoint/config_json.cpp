@@ -352,7 +352,7 @@ ModelConfig config_from_json(const Json& json, const std::string& source) {
   try {
     complete(config);
   } catch (const InputError& error) {
-    throw InputError("config.json", fmt::format("{}: {}.", source, error.reason()));
+    throw InputError("config.json", fmt::format("{}: {}", source, error.sentence()));
   }
   check_special_ids(json, config.vocab_size, source);
   return config;

@@ -57,7 +57,8 @@ BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const
               "expected {} of uint8 or bool; found {} in {}; convert it.", kMask, mask.dtype().name(), path.string());
   const int64_t columns = blocks_over(keys, blocks.keys());
   PRISM_CHECK(mask.dim() == 4 && mask.size(3) == columns, "block_mask",
-              "expected {} [B, H, query blocks, {}] for {} keys in blocks of {}; found {} in {}; give its block sizes.",
+              "expected {} [B, H, query blocks, {}] for {} keys in blocks of {}; found {} in {}; give its block sizes "
+              "(--mask-blocks).",
               kMask, columns, keys, blocks.keys(), c10::str(mask.sizes()), path.string());
   return make_block_mask(mask, blocks.queries(), blocks.keys());
 }

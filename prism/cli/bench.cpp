@@ -37,7 +37,7 @@ instruction set.
 )";
 
 constexpr const char* kAttentionExamples = R"(
-  prism bench attention --tokens 1024 4096 --head-dims 64 128 256 --dtypes bf16 f32
+  prism bench attention --tokens 1024 4096 --head-dims 64 128 256 --dtypes bfloat16 float32
   prism bench attention --passes forward_backward --tokens 512 1024 --json
   prism bench attention --shapes shapes.json --rounds 15         # a list of {"batch": 2, "heads": 12, "tokens": 77, ...}
   prism bench attention --shapes benchmarks/attention_grid.json --rounds 15
@@ -60,9 +60,14 @@ constexpr const char* kTrainingExamples = R"(
   prism bench training small-prism --peer small                  # one schedule against another
 )";
 
+/// The dtype's name as results show it, e.g. bfloat16 for bf16 or auto.
+std::string full_dtype(const std::string& name) {
+  return compute_type_name(find_compute_type(name));
+}
+
 struct AttentionWords {
   std::vector<int64_t> tokens = {1024, 4096}, keys = {0}, head_dims = {64, 128, 256};
-  std::vector<std::string> dtypes = {"bf16"}, passes = {"forward"};
+  std::vector<std::string> dtypes = {"bfloat16"}, passes = {"forward"};
   int64_t d_model = 768, kv_heads = 0, batch = 1, rounds = 5;
   std::string shapes;
   int threads = 0;
@@ -99,7 +104,7 @@ void print_row(const AttentionTiming& row, bool json) {
   if (json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
-    fmt::print("{:<17}{:<6}{:>4} x {:>2} ({:>2}) x {:<4}{:>7}{:>7}  {:<8}{:>11.3f}{:>11.3f}{:>8.2f}{:>7.0f}%{}\n",
+    fmt::print("{:<17}{:<10}{:>4} x {:>2} ({:>2}) x {:<4}{:>7}{:>7}  {:<8}{:>11.3f}{:>11.3f}{:>8.2f}{:>7.0f}%{}\n",
                row.pass, row.dtype, row.batch, row.heads, row.kv_heads, row.head_dim, row.tokens, row.keys, row.lengths,
                row.prism_ms, row.peer_ms, row.ratio, 100 * row.peak_share,
                row.backend == "flash" ? "" : "  by the backend " + row.backend);
@@ -126,7 +131,7 @@ void add_attention_options(CLI::App& app, AttentionWords& words, bool decode) {
       ->excludes("--tokens", "--keys", "--head-dims", "--d-model", "--kv-heads", "--batch");
   if (!decode)
     app.add_option("--passes", words.passes, "passes to measure: forward, forward_backward")->capture_default_str();
-  app.add_option("--dtypes", words.dtypes, "dtypes to measure: bf16, f32")->capture_default_str();
+  app.add_option("--dtypes", words.dtypes, "dtypes to measure: bfloat16, float32")->capture_default_str();
   app.add_option("--rounds", words.rounds, "measurements of prism and of the peer")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -150,6 +155,7 @@ int run_attention(const Arguments& arguments, bool decode) {
   const int threads = start_compute(words.threads);
   current_isa();  // reports a wrong PRISM_ISA before anything is printed
   const auto shapes = shapes_of(words);
+  for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
   std::vector<std::pair<AttentionShape, AttentionBench>> rows;
   for (const auto& dtype : words.dtypes)
     for (const auto& pass : words.passes)
@@ -158,7 +164,7 @@ int run_attention(const Arguments& arguments, bool decode) {
         rows.emplace_back(check_attention_bench(shape, bench), bench);
       }
   if (!words.json)
-    fmt::print("{:<17}{:<6}{:<20}{:>7}{:>7}  {:<8}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
+    fmt::print("{:<17}{:<10}{:<20}{:>7}{:>7}  {:<8}{:>11}{:>11}{:>8}{:>8}\n", "pass", "dtype", "batch x heads x width",
                "tokens", "keys", "lengths", "prism ms", "SDPA ms", "ratio", "share");
   flush_output();
   for (const auto& [shape, bench] : rows) print_row(bench_attention(shape, bench), words.json);
@@ -233,7 +239,7 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
   app.add_option("--head-dim", mix.head_dim, "without --mix: head width, a multiple of 16")
       ->capture_default_str()
       ->excludes(file);
-  app.add_option("--dtype", words.bench.dtype, "dtype: bf16 or f32")->capture_default_str();
+  app.add_option("--dtype", words.bench.dtype, "dtype: bfloat16 or float32")->capture_default_str();
   app.add_option("--rounds", words.bench.rounds, "measurements of each method; 0: 15, or 3 from 32768 tokens on")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
@@ -270,6 +276,7 @@ int run_bench_prefill(const Arguments& arguments) {
   }
   check_outputs("bench", {words.mix}, {words.plot});
   if (!words.plot.empty()) check_gnuplot("gnuplot");
+  words.bench.dtype = full_dtype(words.bench.dtype);
   for (const auto& text : words.selectors) words.bench.methods.push_back(parse_prefill_method(text));
   for (const int64_t tokens : words.tokens) {
     words.bench.tokens = tokens;
@@ -332,7 +339,7 @@ void print_operations(const TrainingCase& measured, const TrainingBench& bench, 
 
 int run_bench_training(const Arguments& arguments) {
   TrainingWords words;
-  words.dtypes = {find_compute_type("auto") == torch::kBFloat16 ? "bf16" : "f32"};
+  words.dtypes = {compute_type_name(find_compute_type("auto"))};
   CLI::App app(std::string("Measure training steps.\n") + kHowToRead + kTrainingExamples, "prism bench training");
   app.add_option("CASE", words.cases, "cases: tiny, small, small-prism, 357m-2layers, or a recipe file")
       ->capture_default_str();
@@ -342,7 +349,8 @@ int run_bench_training(const Arguments& arguments) {
   app.add_option("--steps", words.bench.steps, "measured steps; two warm-up steps come before them")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_option("--dtypes", words.dtypes, "dtypes of matrix products to measure: bf16, f32")->capture_default_str();
+  app.add_option("--dtypes", words.dtypes, "dtypes of matrix products to measure: bfloat16, float32")
+      ->capture_default_str();
   app.add_flag("--by-operation", words.by_operation, "also show how the time of a step divides between operations");
   add_threads_option(app, words.threads);
   app.add_flag("--json", words.json, "one JSON object a line");
@@ -351,7 +359,7 @@ int run_bench_training(const Arguments& arguments) {
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
   words.bench.peer = find_training_peer(words.peer);
-  for (const auto& dtype : words.dtypes) find_bench_dtype(dtype);
+  for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
   if (!words.json)
     fmt::print("{:<14}{:<10}{:>10}{:>14}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
                "rows x tokens", "prism ms", "peer", "peer ms", "ratio", "tokens/s", "share", "memory");

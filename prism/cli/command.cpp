@@ -16,12 +16,26 @@ void check_values(const CLI::App& app) {
   constexpr std::string_view kMayBeEmpty[] = {"--separator", "PROMPT"};
   for (const auto* option : app.get_options()) {
     const std::string name = option->get_name();
-    if (std::find(std::begin(kMayBeEmpty), std::end(kMayBeEmpty), name) != std::end(kMayBeEmpty)) continue;
+    if (option->get_group() == kDescribedInFooter ||
+        std::find(std::begin(kMayBeEmpty), std::end(kMayBeEmpty), name) != std::end(kMayBeEmpty))
+      continue;
     const auto results = option->results();
     PRISM_CHECK(std::find(results.begin(), results.end(), "") == results.end(), app.get_name(),
                 "{}: expected a value; found nothing; give one{}.", name,
                 option->get_required() ? "" : ", or leave it out");
   }
+}
+
+/// Reports a word that is not an option of the command. @throws InputError, always, with the nearest option.
+[[noreturn]] void fail_extra(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  for (const auto* option : app.get_options())
+    if (option->get_name().starts_with('-')) known.push_back(option->get_name());
+  const std::string near = nearest_name(word, known);
+  throw InputError(app.get_name(),
+                   fmt::format("expected an option or argument of {0}; found {1}; {2}", app.get_name(), word,
+                               near.empty() ? fmt::format("see {} --help.", app.get_name())
+                                            : fmt::format("did you mean {}?", near)));
 }
 
 }  // namespace
@@ -45,17 +59,6 @@ std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::
   return overrides;
 }
 
-void fail_extra(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> known;
-  for (const auto* option : app.get_options())
-    if (option->get_name().starts_with('-')) known.push_back(option->get_name());
-  const std::string near = nearest_name(word, known);
-  throw InputError(app.get_name(),
-                   fmt::format("expected an option or argument of {0}; found {1}; {2}", app.get_name(), word,
-                               near.empty() ? fmt::format("see {} --help.", app.get_name())
-                                            : fmt::format("did you mean {}?", near)));
-}
-
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   const std::string footer = app.get_footer();
   app.footer(footer + (footer.empty() ? "" : "\n") + fmt::format("Exit status: 0 done, {}, 2 wrong input.", failed));
@@ -66,6 +69,8 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
     check_values(app);
     return true;
   } catch (const CLI::CallForHelp&) {
+    for (auto* option : app.get_options([](const CLI::Option* o) { return o->get_group() == kDescribedInFooter; }))
+      option->group("");  // hides it
     // Each subcommand prints its own help.
     fmt::print("{}", app.help());
     return false;

@@ -31,8 +31,8 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed = "1 fa
 std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::vector<std::string>& sets,
                                                                      const std::string& operation);
 
-/// Reports a word that is not an option of the command. @throws InputError, always, with the nearest option.
-[[noreturn]] void fail_extra(const CLI::App& app, const std::string& word);
+/// Group of options that the help does not list, since its footer describes them. Their values may be empty.
+constexpr const char* kDescribedInFooter = "described in the footer";
 
 /// One function per command, in the file named after it. Each returns the exit status.
 int run_attend(const Arguments& arguments);

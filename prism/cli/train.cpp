@@ -1,6 +1,7 @@
 // prism train: trains a model from a recipe and its overrides into a run folder.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/cli/command.h"
@@ -18,30 +19,41 @@
 namespace prism {
 namespace {
 
-bool may_be_field(const std::string& path) {
-  const Json fields = fields_to_json(Recipe());
-  return path.find_first_of(".[") != std::string::npos || fields.contains(path);
+/// Adds an option for each recipe field: --train.tokens 4M. recipe_help() describes them. @param overrides  receives
+/// paths and values in the order of the command line.
+void add_recipe_fields(CLI::App& app, std::vector<Override>& overrides) {
+  std::set<std::string> paths;
+  for (const auto& row : describe_fields<Recipe>()) {
+    const std::string path = row.path.substr(0, row.path.find('['));
+    paths.insert(path);
+    // Fields that hold other fields take JSON.
+    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+      paths.insert(path.substr(0, dot));
+  }
+  for (const auto& path : paths)
+    app.add_option_function<std::string>(
+           "--" + path, [&overrides, path](const std::string& text) { overrides.emplace_back(path, text); })
+        ->trigger_on_parse()
+        ->take_last()
+        ->group(kDescribedInFooter);
 }
 
-/// "--model.schedule 8x8", "--seed=2" -> paths and values.
-std::vector<Override> overrides_from(const CLI::App& app, const std::vector<std::string>& sets) {
-  const auto words = app.remaining();
-  auto overrides = overrides_from_sets(sets, "train");
-  for (size_t i = 0; i < words.size(); ++i) {
-    PRISM_CHECK(words[i].starts_with("-") || !words[i].ends_with(".json"), "train",
-                "expected a recipe after --recipe; found {0} alone; write --recipe {0}.", shell_word(words[i]));
-    // A field has a path with "." or "[", or is a top-level field of a recipe.
-    const size_t equals = words[i].find('=');
-    if (!words[i].starts_with("--") || !may_be_field(words[i].substr(2, equals - 2))) fail_extra(app, words[i]);
-    if (equals != std::string::npos) {
-      overrides.emplace_back(words[i].substr(2, equals - 2), words[i].substr(equals + 1));
+/// Writes fields of list elements as --set, since an option's name cannot be a pattern: --model.layers[0-3].heads 3
+/// becomes --set model.layers[0-3].heads=3.
+Arguments with_sets(const Arguments& arguments) {
+  Arguments words;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const size_t bracket = word.find('['), equals = word.find('=');
+    if (!word.starts_with("--") || bracket == std::string::npos || bracket > equals) {
+      words.push_back(word);
       continue;
     }
-    PRISM_CHECK(i + 1 < words.size(), "train", "expected a value after {}; found none; give one.", words[i]);
-    overrides.emplace_back(words[i].substr(2), words[i + 1]);
-    ++i;
+    PRISM_CHECK(equals != std::string::npos || i + 1 < arguments.size(), "train",
+                "expected a value after {}; found none; give one.", word);
+    words.insert(words.end(), {"--set", word.substr(2) + (equals == std::string::npos ? "=" + arguments[++i] : "")});
   }
-  return overrides;
+  return words;
 }
 
 std::string recipe_help() {
@@ -121,11 +133,17 @@ int run_train(const Arguments& arguments) {
   add_device_option(app, device);
   add_threads_option(app, threads);
   app.add_flag("--json", json, "print the result as one JSON object");
-  app.allow_extras();
+  std::string lone_word;
+  app.add_option("WORD", lone_word)->group("");
+  std::vector<Override> fields;
+  add_recipe_fields(app, fields);
   app.footer(recipe_help());
-  if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
+  if (!parse(app, with_sets(arguments), "1 failed or stopped before the end")) return 0;
 
-  const auto overrides = overrides_from(app, sets);
+  PRISM_CHECK(lone_word.empty(), "train", "expected a recipe after --recipe; found {0} alone; write --recipe {0}.",
+              shell_word(lone_word));
+  auto overrides = overrides_from_sets(sets, "train");
+  overrides.insert(overrides.end(), fields.begin(), fields.end());
   PRISM_CHECK(!recipe_file.empty() || (resume && !out.empty()), "train",
               "expected {}; found none; see prism train --help.",
               resume ? "--out, the run to resume" : "--recipe FILE, or --resume with --out DIR");

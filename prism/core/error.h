@@ -20,9 +20,11 @@ class Error : public std::runtime_error {
   Error(std::string_view operation, std::string_view message)
       : std::runtime_error(fmt::format("[{}] {}", operation, message)), start_(operation.size() + 3) {}
 
-  /// The message without its operation and full stop, for use inside another message.
+  /// The message without its operation, for use at the end of another message.
+  const char* sentence() const { return what() + start_; }
+  /// sentence() without its full stop, for use inside another message.
   std::string reason() const {
-    std::string text = what() + start_;
+    std::string text = sentence();
     if (text.ends_with('.')) text.pop_back();
     return text;
   }

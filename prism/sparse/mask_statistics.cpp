@@ -90,8 +90,9 @@ torch::Tensor kept_blocks(const SelectorInput& input, const BlockMask& mask) {
   if (!mask.defined()) return visible;
   const auto kept = kept_blocks(spread_to_heads(mask, input.heads()), key_blocks(input, mask.key_block_size));
   PRISM_CHECK(kept.sizes() == visible.sizes(), "block_mask",
-              "expected a mask {} for these queries and keys; found {}; select one for them.",
-              c10::str(visible.sizes()), c10::str(kept.sizes()));
+              "expected a mask {} for these queries and keys in blocks of {} and {}; found {}; give its block sizes "
+              "(--mask-blocks), or select a mask for them.",
+              c10::str(visible.sizes()), mask.query_block_size, mask.key_block_size, c10::str(kept.sizes()));
   return kept.logical_and(visible);
 }
 

@@ -197,7 +197,7 @@ void LanguageModelling::check_samples() const {
     try {
       room_behind(recipe_.model, *tokenizer_, prompt);
     } catch (const InputError& error) {
-      throw InputError("train", fmt::format("train.sample_prompts: {}.", error.reason()));
+      throw InputError("train", fmt::format("train.sample_prompts: {}", error.sentence()));
     }
   }
 }

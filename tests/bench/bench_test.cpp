@@ -47,7 +47,7 @@ TEST(PrefillBench, MeasuresEveryMethodBesideDense) {
   PrefillBench bench;
   bench.methods = {parse_prefill_method("spectral:p=0.5,block_size=32"), parse_prefill_method("dense")};
   bench.mix = {.seed = 1, .head_dim = 16, .kv_heads = 1, .base = 1e4, .noise = 1, .heads = {{}, {.sink = 5}}};
-  bench.dtype = "f32";
+  bench.dtype = "float32";
   bench.tokens = 300;
   bench.rounds = 1;
   const auto rows = bench_prefill(bench);
@@ -106,19 +106,19 @@ TrainingCase one_layer() {
 TEST(BenchTraining, ComparesWithTheSameModelOnLibTorch) {
   const Isa before = current_isa();
   const auto row =
-      bench_training(one_layer(), {.dtype = "f32", .peer = find_training_peer("libtorch"), .steps = 2, .threads = 1});
+      bench_training(one_layer(), {.dtype = "float32", .peer = find_training_peer("libtorch"), .steps = 2, .threads = 1});
   EXPECT_EQ(current_isa(), before) << "only the peer uses LibTorch's operations";
   EXPECT_EQ(row.tokens, 8);
   EXPECT_GT(row.prism_ms, 0);
   EXPECT_DOUBLE_EQ(row.ratio, row.peer_ms / row.prism_ms);
   EXPECT_NEAR(row.tokens_per_s, 16 / row.prism_ms * 1e3, 1e-6 * row.tokens_per_s);
-  EXPECT_EQ(bench_training(one_layer(), {.dtype = "f32", .peer = find_training_peer("none"), .steps = 1}).peer_ms, 0);
+  EXPECT_EQ(bench_training(one_layer(), {.dtype = "float32", .peer = find_training_peer("none"), .steps = 1}).peer_ms, 0);
   EXPECT_REFUSED(find_training_peer("pytorch"), "libtorch, none or a case");
   EXPECT_REFUSED(find_training_case("smal"), "did you mean small?");
 }
 
 TEST(BenchTraining, SharesAStepOutToItsOperations) {
-  const auto operations = profile_training(one_layer(), {.dtype = "f32", .steps = 3, .threads = 1});
+  const auto operations = profile_training(one_layer(), {.dtype = "float32", .steps = 3, .threads = 1});
   std::map<std::string, OperationTime> times;
   for (const auto& time : operations) {
     EXPECT_GE(time.ms, 0) << time.operation;
@@ -136,7 +136,7 @@ TEST(BenchTraining, SharesAStepOutToItsOperations) {
 
 TEST(BenchAttention, NamesTheShapeItMeasured) {
   const AttentionShape shape{.batch = 2, .heads = 4, .kv_heads = 2, .tokens = 5, .keys = 9, .head_dim = 8};
-  const auto row = bench_attention(shape, {.dtype = "f32", .pass = "forward", .rounds = 1, .threads = 1});
+  const auto row = bench_attention(shape, {.dtype = "float32", .pass = "forward", .rounds = 1, .threads = 1});
   EXPECT_EQ(row.kv_heads, 2);
   EXPECT_EQ(row.keys, 9);
   EXPECT_GT(row.prism_ms, 0);
@@ -154,7 +154,7 @@ TEST(BenchAttention, RefusesShapesThatMakeNoSense) {
 }
 
 TEST(BenchAttention, NamesTheBackendThatServed) {
-  const AttentionBench bench{.dtype = "f32", .rounds = 1, .threads = 1};
+  const AttentionBench bench{.dtype = "float32", .rounds = 1, .threads = 1};
   EXPECT_EQ(bench_attention({.heads = 1, .tokens = 4, .head_dim = 12}, bench).backend, "torch");
   EXPECT_EQ(bench_attention({.heads = 1, .tokens = 4, .head_dim = 16}, bench).backend,
             current_isa() == Isa::portable ? "torch" : "flash");
@@ -162,7 +162,7 @@ TEST(BenchAttention, NamesTheBackendThatServed) {
 
 TEST(BenchDecode, TakesGroupedHeadsAndAFewQueries) {
   const AttentionShape shape{.heads = 4, .kv_heads = 1, .tokens = 3, .keys = 40, .head_dim = 8};
-  const AttentionBench bench{.dtype = "bf16", .pass = "decode", .rounds = 1, .threads = 1, .decode_bytes = 4096};
+  const AttentionBench bench{.dtype = "bfloat16", .pass = "decode", .rounds = 1, .threads = 1, .decode_bytes = 4096};
   const auto row = bench_attention(shape, bench);
   EXPECT_EQ(row.bench, "decode");
   EXPECT_EQ(row.pass, "decode");

@@ -112,6 +112,7 @@ TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
   for (std::string line; std::getline(lines, line); ++rows) {
     const auto row = Json::parse(line);
     EXPECT_EQ(row["bench"], "attention");
+    EXPECT_EQ(row["dtype"], "float32") << "in full, though asked for as f32";
     EXPECT_EQ(row["heads"], 2);
     EXPECT_GT(row["prism_ms"].get<double>(), 0);
     EXPECT_NEAR(row["ratio"].get<double>(), row["peer_ms"].get<double>() / row["prism_ms"].get<double>(), 1e-9);
@@ -168,7 +169,7 @@ TEST(Bench, ComparesSelectorsOverAPrompt) {
 TEST(BenchInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"bench", "atention"}), 2, {"attention"});
   expect_sentence(run({"bench", "attention", "--head-dims", "7"}), 2, {"768", "7"});
-  expect_sentence(run({"bench", "attention", "--dtypes", "bf17"}), 2, {"bf16"});
+  expect_sentence(run({"bench", "attention", "--dtypes", "bf17"}), 2, {"bfloat16"});
   expect_sentence(run({"bench", "attention", "--passes", "sideways"}), 2, {"forward_backward"});
   expect_sentence(run({"bench", "attention", "--tokens", "0"}), 2, {"tokens", "within 1-"});
   expect_sentence(run({"bench", "decode", "--keys", "999999999999"}), 2, {"keys", "within 1-"});
@@ -182,7 +183,7 @@ TEST(BenchInput, ThatIsWrongGetsASentence) {
   ::unsetenv("PRISM_ISA");
   expect_sentence(run({"bench", "training", "tiny", "smal"}), 2, {"did you mean small?"});
   expect_sentence(run({"bench", "training", "tiny", "--peer", "pytorch"}), 2, {"libtorch, none or a case"});
-  expect_sentence(run({"bench", "training", "tiny", "--dtypes", "int8", "--peer", "none"}), 2, {"int8", "bf16"});
+  expect_sentence(run({"bench", "training", "tiny", "--dtypes", "int8", "--peer", "none"}), 2, {"int8", "bfloat16"});
 }
 
 TEST(Generate, ContinuesAPromptAndRepeatsWithTheSeed) {

@@ -30,7 +30,7 @@ struct PrefillHeadShare {
 /// A line of prism bench prefill.
 struct PrefillSpeed {
   PrefillMethodName method;
-  std::string heads;  ///< "structured, 8 on 2, 128 wide, bf16"
+  std::string heads;  ///< "structured, 8 on 2, 128 wide, bfloat16"
   int64_t tokens = 0;
   double density = 1, recall = 0, oracle_density = 0;                           ///< 0 if not measured
   double select_ms = 0, attend_ms = 0, dense_ms = 0, sdpa_ms = 0, speedup = 0;  ///< sdpa_ms is 0 if not measured

@@ -145,7 +145,7 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     data_of_run(recipe);  // finds data that a run would refuse before other arms have trained
     return recipe;
   } catch (const InputError& error) {
-    throw InputError("sweep", fmt::format("arm {}: {}.", arm.name, error.reason()));
+    throw InputError("sweep", fmt::format("arm {}: {}", arm.name, error.sentence()));
   }
 }
 

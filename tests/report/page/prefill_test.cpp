@@ -14,7 +14,7 @@ namespace {
 
 std::string speed_line(const std::string& selector, const std::string& settings, double density, double recall) {
   return fmt::format(
-      "{{\"bench\":\"prefill\",\"selector\":\"{}\",\"settings\":{},\"mix\":\"structured\",\"dtype\":\"bf16\","
+      "{{\"bench\":\"prefill\",\"selector\":\"{}\",\"settings\":{},\"mix\":\"structured\",\"dtype\":\"bfloat16\","
       "\"tokens\":"
       "8192,\"heads\":8,\"kv_heads\":2,\"head_dim\":128,\"rounds\":3,\"density\":{},\"recall\":{},\"recall_p5\":0.9,"
       "\"oracle_density\":0.05,\"select_ms\":1.5,\"attend_ms\":20.0,\"dense_ms\":86.0,\"sdpa_ms\":0.0,\"speedup\":4.0,"
@@ -53,7 +53,7 @@ TEST_F(PrefillRecordsTest, NameSettingsOnlyWhereRecordsDifferInThem) {
   ASSERT_EQ(tables.size(), 1u) << "neither perplexities nor heads";
   const Table& table = tables[0];
   ASSERT_EQ(table.rows.size(), 3u);
-  EXPECT_EQ(table.rows[0][1].text, "structured, 8 on 2, 128 wide, bf16");
+  EXPECT_EQ(table.rows[0][1].text, "structured, 8 on 2, 128 wide, bfloat16");
   EXPECT_EQ(table.rows[0][3].text, "0.300");
   EXPECT_EQ(table.rows[0][9].text, "–") << "LibTorch's was not measured";
 }
