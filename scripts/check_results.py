@@ -252,14 +252,29 @@ class Records:
             return next(record["head_entropies"] for record in rows if record["analysis"] == "entropy")
         return [record[figure] for record in rows if record["analysis"] == "heads"]
 
-    def method(self, name, figure, head=None, file=None):
-        """A figure of a selector, such as recall; of one head if that is given, and from the file of that name."""
-        rows = [record for path in self.paths if file in (None, os.path.basename(path).removesuffix(".jsonl"))
-                for record in self.lines(path) if record["method"] == name]
-        if len(rows) != 1:
-            raise Fault(f"expected one record of {name}; found {len(rows)}.")
-        row = rows[0] if head is None else rows[0]["by_head"][head]
-        return row[figure] if figure in row else row["prefill"][figure]
+    def method(self, name, figure, head=None, layer=None, file=None):
+        """A figure of a selector, such as recall; of one head or layer if that is given; from the file of that name."""
+        found = []
+        for path in self.paths:
+            if path.endswith(".jsonl") and file in (None, os.path.basename(path).removesuffix(".jsonl")):
+                for row in self.lines(path):
+                    if row["method"] == name:
+                        row = row | row.get("prefill", {})
+                        row = row if head is None else row["by_head"][head]
+                        row = row if layer is None else row["layers"][layer]
+                        found += [row[figure]] if figure in row else []
+        if len(set(found)) != 1:
+            raise Fault(f"expected one {figure} of {name}; found {len(set(found))}.")
+        return found[0]
+
+    def held(self, name, head=None):
+        """Recall and density of a selector."""
+        return [self.method(name, "recall", head), self.method(name, "density", head)]
+
+    def named(self, text):
+        """The selectors whose names contain the text."""
+        return [row["method"] for path in self.paths if path.endswith(".jsonl") for row in self.lines(path)
+                if text in row["method"]]
 
     def above_dense(self, name):
         """Perplexity above that of dense attention, in percent."""
@@ -294,7 +309,7 @@ class Names(dict):
 def evaluate(records, expression):
     names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
     for name in ("loss", "gap", "distance", "parameters", "tokens", "bytes_per_token", "recipe", "speed", "heads", "method",
-                 "above_dense", "line"):
+                 "held", "named", "above_dense", "line"):
         names[name] = getattr(records, name)
     try:
         return eval(expression, names, names)  # the text is the repository's own
@@ -339,13 +354,23 @@ def figures_in(text):
             yield found
 
 
+def expressions_in(text):
+    """The expressions between semicolons or line breaks, those inside brackets aside."""
+    depth, start = 0, 0
+    for place, letter in enumerate(text + ";"):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
+        if letter in ";\n" and depth == 0:
+            if text[start:place].strip():
+                yield " ".join(text[start:place].split())
+            start = place + 1
+    if depth:
+        raise Fault(f"expected brackets that close in the comment; found \"{text[start:].strip()}\".")
+
+
 def check_paragraph(text, comment, records):
     shown = list(figures_in(text))
     place = 0
-    for expression in re.split(r"[;\n]", comment["figures"]):
-        expression = expression.strip()
-        if not expression:
-            continue
+    for expression in expressions_in(comment["figures"]):
         values = [None] if expression in UNCHECKED else values_of(evaluate(records, expression))
         for value in values:
             if place == len(shown):
@@ -471,7 +496,8 @@ columns: label | loss('{}') | loss('{}') - loss(base) | interval(loss('{}') - lo
 | bad | not finite at step 12 | | |
 
 <!-- record: study/x, speed.txt
-figures: -(loss(wide) - loss(base)); interval(loss(base) - loss(wide)); setting; percent(mean(loss(wide)) / 4)
+figures: -(loss(wide) - loss(base)); interval(loss(base) -
+ loss(wide)); setting; percent(mean(loss(wide)) / 4)
 line('small compiled', ratio); line('structured', recall) -->
 The wide one gains 0.2000 ± 0.1000 (95% interval -0.048 to +0.448) at 0.5 in 12 layers (arXiv 2606.27449),
 which is 45% with `p=0.7`, 1.27x as fast, recall 0.96.
@@ -492,9 +518,9 @@ which is 45% with `p=0.7`, 1.27x as fast, recall 0.96.
         for right, wrong, line in (("1.8000 ±", "1.8001 ±", 8), ("0.9000", "0.9001", 8), ("-0.2000 ±", "+0.2000 ±", 8),
                                    ("+0.048 |", "+0.049 |", 8), ("1.5000,", "1.5100,", 9), ("step 12 ", "step 13 ", 10),
                                    ("+0.5000 |", "+0.5000 ± 0.1 |", 9), ("| base, 12x12 |", "| wide, 12x12 |", 7),
-                                   ("gains 0.2000", "gains 0.2010", 15), ("45%", "46%", 15), ("1.27x", "1.28x", 15),
-                                   ("recall 0.96", "recall 0.95", 15), ("recall 0.96", "recall 0.96, 1.1", 15),
-                                   ("record: study/x\ncol", "note: study/x\ncol", 5), ("study/x, ", "study/y, ", 15)):
+                                   ("gains 0.2000", "gains 0.2010", 16), ("45%", "46%", 16), ("1.27x", "1.28x", 16),
+                                   ("recall 0.96", "recall 0.95", 16), ("recall 0.96", "recall 0.96, 1.1", 16),
+                                   ("record: study/x\ncol", "note: study/x\ncol", 5), ("study/x, ", "study/y, ", 16)):
             assert page.count(right) == 1, right
             found = list(faults_in(page.replace(right, wrong), root))
             assert found and found[0][0] == line, (wrong, found)
