@@ -281,25 +281,37 @@ class Records:
         """Perplexity above that of dense attention, in percent."""
         return percent(self.method(name, "token_perplexity") / self.method("dense", "token_perplexity") - 1)
 
-    def line(self, start, column, nth=None):
-        """A number of the line that starts with these words, blanks aside, or of the nth such line: the one after or
-        before the word `column` in the line, else the one below `column` in the names above it, two blanks apart."""
-        names, found = [], []
-        for path in filter(os.path.isfile, self.paths):
-            with open(path, encoding="utf-8") as file:
-                for text in file:
-                    fields = re.split(r"\s{2,}", text.strip())
-                    if " ".join(text.split()).startswith(start):
-                        found.append((text, fields, names))
-                    elif column in fields:
-                        names = fields
+    def each(self, start, column=None, file=None):
+        """A number of each line of a text that starts with these words, blanks aside: the one after or before the word
+        `column` in the line, else the one below `column` in the names above it, two blanks apart. Without a column, all
+        numbers behind the words."""
+        found = []
+        for path in self.paths:
+            if not path.endswith(".txt") or file not in (None, os.path.basename(path).removesuffix(".txt")):
+                continue
+            names = []
+            with open(path, encoding="utf-8") as rows:
+                for row in rows:
+                    fields, text = re.split(r"\s{2,}", row.strip()), " ".join(row.split())
+                    if not text.startswith(start):
+                        names = fields if column in fields else names
+                        continue
+                    if column is None:
+                        found.append([float(number.group()) for number in NUMBER.finditer(text.removeprefix(start))])
+                        continue
+                    beside = re.search(rf"\b{re.escape(column)} (\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?{re.escape(column)}", text)
+                    below = None if beside else fields[names.index(column) - len(names)].rstrip("%x")
+                    found.append(float(below or beside.group(1) or beside.group(2)))
+        if not found:
+            raise Fault(f"expected a line that starts with \"{start}\"; found none.")
+        return found
+
+    def line(self, start, column=None, nth=None, file=None):
+        """The same of the only such line, or of the nth."""
+        found = self.each(start, column, file)
         if nth is None and len(found) > 1:
             raise Fault(f"expected one line that starts with \"{start}\"; found {len(found)}; say which.")
-        if not 0 < (nth or 1) <= len(found):
-            raise Fault(f"expected a line that starts with \"{start}\"; found {len(found)}.")
-        text, fields, names = found[(nth or 1) - 1]
-        beside = re.search(rf"\b{re.escape(column)} (\d+(?:\.\d+)?)|(\d+(?:\.\d+)?)\s?{re.escape(column)}", text)
-        return float(beside.group(1) or beside.group(2) if beside else fields[names.index(column) - len(names)].rstrip("%"))
+        return found[(nth or 1) - 1]
 
 
 class Names(dict):
@@ -310,7 +322,7 @@ class Names(dict):
 def evaluate(records, expression):
     names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
     for name in ("loss", "gap", "distance", "parameters", "tokens", "bytes_per_token", "recipe", "speed", "heads", "method",
-                 "held", "named", "above_dense", "line"):
+                 "held", "named", "above_dense", "each", "line"):
         names[name] = getattr(records, name)
     try:
         return eval(expression, names, names)  # the text is the repository's own
