@@ -32,8 +32,8 @@ checked.
 
 Not checked: headings, headers of tables, text in backquotes, link targets, numbers of arXiv papers, the level "95%
 interval", whole numbers without a sign in paragraphs, columns and figures marked `label`, `setting` or `quoted`, and
-whether an expression says what the sentence says. The pages in folders under docs/results are written by prism report
-from the same records and are not read.
+whether the sentence, or the label of the row, says what the expression computes. The pages in folders under docs/results
+are written by prism report from the same records and are not read.
 """
 import glob
 import json
@@ -315,6 +315,8 @@ class Records:
 
 
 class Names(dict):
+    """What an expression can use; any other word stands for itself."""
+
     def __missing__(self, name):
         return name
 
