@@ -122,6 +122,8 @@ check "names in unnamed namespaces: self-test" scripts/check_names.py --self-tes
 check "names in unnamed namespaces" scripts/check_names.py
 check "messages: self-test" scripts/check_messages.py --self-test
 check "messages" scripts/check_messages.py
+check "results: self-test" scripts/check_results.py --self-test
+check "results" scripts/check_results.py
 check "no layer read as if it were all" check_layers
 check "no absolute paths of a machine" check_paths
 check "shellcheck" check_shell

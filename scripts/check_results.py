@@ -1,0 +1,579 @@
+#!/usr/bin/env python3
+"""Checks the figures of the hand-written result pages, docs/results/*.md and README.md, against their records.
+
+    scripts/check_results.py              checks the pages; prints one line per fault, exit status 1 if there is any
+    scripts/check_results.py --self-test  tests the check on a sample page, with wrong digits that it must find
+
+A comment before a table or a paragraph names its records and says how each figure follows from them:
+
+    <!-- record: study/ablation
+    rows: uniform; main
+    columns: label | loss('{}') | loss('{}') - loss(uniform) | interval(loss('{}') - loss(uniform)) -->
+
+    <!-- record: prefill/perplexity.jsonl
+    figures: above_dense('oracle:p=0.5'); setting -->
+
+record   folders and files under docs/results or the repository. Figures can come from no others.
+rows     one key for each row of the table. Without it, the key is the text in backquotes in the row's first cell, else
+         that cell up to its first comma.
+columns  one Python expression for each column. {} is the key of the row, {1} and {2} its parts if it is "this | that",
+         {above} the key of the row above it. A bare word is a string. A column `label`, `setting` or `quoted` (from a
+         paper or a post) is not checked.
+figures  one expression for each figure of the paragraph, in the order of the text. `setting` and `quoted` skip one.
+
+The functions below that are in `FUNCTIONS` or are methods of `Records` can be used. An arm's figure has a value for each
+seed; `-` pairs seeds. It prints as mean and sample standard deviation, and as the value alone if there is one seed. A
+run that diverged prints as the word "step" and the step.
+
+Checked: every number of a table with columns, and the signed, decimal and percent numbers of every paragraph and of
+every table with figures. Each must equal its expression to the digits shown, sign and count included. A table with a
+number, or a paragraph with such numbers, that has no comment is a fault; in README.md only those with a comment are
+checked.
+
+Not checked: headings, headers of tables, text in backquotes, link targets, numbers of arXiv papers, the level "95%
+interval", whole numbers without a sign in paragraphs, columns and figures marked `label`, `setting` or `quoted`, and
+whether the sentence, or the label of the row, says what the expression computes. The pages in folders under docs/results
+are written by prism report from the same records and are not read.
+"""
+import glob
+import json
+import math
+import os
+import re
+import sys
+import tempfile
+
+# 4.5602, -0.01, 2,000,896, and in 1.27x and 5.2M the part before the letter; nothing in 3x2,6x2, layer0 or v1.2.3.
+NUMBER = re.compile(r"(?<![\w.,])([-+−]?)(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(?=[xkMB]?(?!\w|[.,]\d))")
+UNCHECKED = ("label", "setting", "quoted")
+
+
+class Fault(Exception):
+    """A sentence about a page that disagrees with its records."""
+
+
+class Seeds(dict):
+    """A figure of the runs of one arm: seed -> value."""
+
+    def __sub__(self, other):
+        if isinstance(other, Steps):
+            return Steps()
+        shared = sorted(set(self) & set(other))
+        if not shared:
+            raise Fault("expected seeds that both arms share; found none.")
+        return Seeds((seed, self[seed] - other[seed]) for seed in shared)
+
+    def __neg__(self):
+        return Seeds((seed, -value) for seed, value in self.items())
+
+
+class Steps(list):
+    """The first steps that were not finite, of an arm whose runs diverged."""
+
+    def __sub__(self, _):
+        return Steps()
+
+
+def two_sided_p(t, freedom):
+    """The probability that Student's t is at least as far from zero; the closed forms for whole degrees of freedom."""
+    angle = math.atan2(abs(t), math.sqrt(freedom))
+    term = math.cos(angle) if freedom % 2 else 1.0
+    total = term if freedom > 1 or freedom % 2 == 0 else 0.0
+    for power in range(3 if freedom % 2 else 2, freedom - 1, 2):
+        term *= math.cos(angle) ** 2 * (power - 1) / power
+        total += term
+    inside = math.sin(angle) * total
+    return 1 - (2 / math.pi * (angle + inside) if freedom % 2 else inside)
+
+
+def quantile(freedom):
+    """The t that 95% of the distribution lie within."""
+    low, high = 0.0, 1000.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if two_sided_p(middle, freedom) > 0.05 else (low, middle)
+    return low
+
+
+def mean(seeds):
+    return sum(seeds.values()) / len(seeds)
+
+
+def sd(seeds):
+    return math.sqrt(sum((value - mean(seeds)) ** 2 for value in seeds.values()) / (len(seeds) - 1))
+
+
+def interval(seeds):
+    """The ends of the 95% interval (Student's t) of the mean; nothing for a single seed."""
+    if len(seeds) < 2:
+        return []
+    half = quantile(len(seeds) - 1) * sd(seeds) / math.sqrt(len(seeds))
+    return [mean(seeds) - half, mean(seeds) + half]
+
+
+def p_value(seeds):
+    return two_sided_p(mean(seeds) / (sd(seeds) / math.sqrt(len(seeds))), len(seeds) - 1)
+
+
+def holm(*comparisons):
+    """The p values of the comparisons, corrected by Holm's method, in their order."""
+    order = sorted(range(len(comparisons)), key=lambda place: p_value(comparisons[place]))
+    corrected, least = [0.0] * len(comparisons), 0.0
+    for rank, place in enumerate(order):
+        least = max(least, min(1.0, (len(comparisons) - rank) * p_value(comparisons[place])))
+        corrected[place] = least
+    return corrected
+
+
+def seed(seeds, number):
+    return seeds[number]
+
+
+def perplexity(seeds):
+    return [] if isinstance(seeds, Steps) else math.exp(mean(seeds))
+
+
+def percent(share):
+    return 100 * share
+
+
+FUNCTIONS = (mean, sd, interval, p_value, holm, seed, perplexity, percent, min, max, abs, sum, len)
+
+
+class Records:
+    """The records that one comment names."""
+    cache = {}
+
+    def __init__(self, root, names):
+        self.paths = []
+        for name in names:
+            found = [path for path in (os.path.join(root, "docs/results", name), os.path.join(root, name))
+                     if os.path.exists(path)]
+            if not found:
+                raise Fault(f"expected the record {name}; found none.")
+            self.paths.append(os.path.normpath(found[0]))
+
+    def lines(self, path):
+        """The objects of a JSONL file, without the long ones that no figure is taken from."""
+        if path not in self.cache:
+            with open(path, encoding="utf-8") as file:
+                self.cache[path] = [json.loads(line) for line in file
+                                    if not line.startswith(('{"kind":"train"', '{"kind":"diagnostics"'))]
+        return self.cache[path]
+
+    def runs(self, arm):
+        """{seed: folder} of an arm, which is named ARM or FOLDER/ARM."""
+        folder, _, name = arm.rpartition("/")
+        runs = {}
+        for path in self.paths:
+            for run in glob.glob(os.path.join(glob.escape(path), glob.escape(name) + "-seed*")):
+                number = int(run.rpartition("-seed")[2].partition(".")[0])
+                if folder not in ("", os.path.basename(path)):
+                    continue
+                if number in runs:
+                    raise Fault(f"expected one run of {arm} with seed {number}; found two; name its folder.")
+                runs[number] = run
+        if not runs:
+            raise Fault(f"expected runs of {arm} in the records; found none.")
+        return dict(sorted(runs.items()))
+
+    def of_kind(self, arm, kind, value):
+        """value(record) of the last record of a kind for which it is not None, of each seed."""
+        seeds = Seeds()
+        for number, run in self.runs(arm).items():
+            values = [value(record) for record in self.lines(os.path.join(run, "records.jsonl")) if record["kind"] == kind]
+            values = [one for one in values if one is not None]
+            if not values:
+                raise Fault(f"expected a record {kind} in {os.path.basename(run)}; found none.")
+            seeds[number] = values[-1]
+        return seeds
+
+    def loss(self, arm, tokens=None, text=None):
+        """Validation loss at the end, or after so many tokens, or per token of a whole text (its name may be cut short)."""
+        if text is not None:
+            return self.of_kind(arm, "text_loss", lambda record: record["nats"] / record["tokens"]
+                                if record["text"].startswith(text) else None)
+        if tokens is not None:
+            return self.of_kind(arm, "eval", lambda record: record["val_loss"] if record["tokens"] == tokens else None)
+        ends = [[(record["kind"], record["step"]) for record in self.lines(os.path.join(run, "records.jsonl"))][-1]
+                for run in self.runs(arm).values()]
+        if {kind for kind, _ in ends} == {"diverged"}:
+            return Steps(step for _, step in ends)
+        return self.of_kind(arm, "end", lambda record: record["val_loss"])
+
+    def gap(self, arm, base, text=None):
+        """Loss of an arm minus that of another."""
+        return self.loss(arm, text=text) - self.loss(base, text=text)
+
+    def distance(self, arm, first, last):
+        """Mean attention distance over the layers from first to last."""
+        def over_layers(record):
+            distances = [layer["distance"] for layer in record["layers"] if first <= layer["layer"] <= last]
+            return sum(distances) / len(distances)
+        return self.of_kind(arm, "attention_distance", over_layers)
+
+    def parameters(self, arm):
+        return mean(self.of_kind(arm, "run", lambda record: record["parameters"]))
+
+    def tokens(self, arm):
+        """Tokens that were trained."""
+        return mean(self.of_kind(arm, "end", lambda record: record["tokens"]))
+
+    def bytes_per_token(self, arm, text):
+        return mean(self.of_kind(arm, "text_loss", lambda record: record["bytes"] / record["tokens"]
+                                 if record["text"].startswith(text) else None))
+
+    def recipe(self, arm, field):
+        """A number of the recipe, such as train.learning_rate, which all seeds of the arm share."""
+        values = set()
+        for run in self.runs(arm).values():
+            with open(os.path.join(run, "recipe.json"), encoding="utf-8") as file:
+                value = json.load(file)
+            for name in field.split("."):
+                value = value[name]
+            values.add(value)
+        if len(values) != 1:
+            raise Fault(f"expected one {field} in the recipes of {arm}; found {len(values)}.")
+        return values.pop()
+
+    def speed(self, arm):
+        """Tokens per second over those of the baseline, in turn."""
+        ratios = set()
+        for run in self.runs(arm).values():
+            with open(os.path.join(run, "timing.json"), encoding="utf-8") as file:
+                ratios.add(json.load(file)["ratio"])
+        if len(ratios) != 1:
+            raise Fault(f"expected one speed of {arm}; found {len(ratios)}.")
+        return ratios.pop()
+
+    def heads(self, arm, layer, figure, number=1):
+        """A figure of each head of a layer: entropy, or the share of its weight on self, previous, punctuation, ..."""
+        rows = [record for record in self.lines(self.runs(arm)[number]) if record["layer"] == layer]
+        if figure == "entropy":
+            return next(record["head_entropies"] for record in rows if record["analysis"] == "entropy")
+        return [record[figure] for record in rows if record["analysis"] == "heads"]
+
+    def method(self, name, figure, head=None, layer=None, file=None):
+        """A figure of a selector, such as recall; of one head or layer if that is given; from the file of that name."""
+        found = []
+        for path in self.paths:
+            if path.endswith(".jsonl") and file in (None, os.path.basename(path).removesuffix(".jsonl")):
+                for row in self.lines(path):
+                    if row["method"] == name:
+                        row = row | row.get("prefill", {})
+                        row = row if head is None else row["by_head"][head]
+                        row = row if layer is None else row["layers"][layer]
+                        found += [row[figure]] if figure in row else []
+        if len(set(found)) != 1:
+            raise Fault(f"expected one {figure} of {name}; found {len(set(found))}.")
+        return found[0]
+
+    def held(self, name, head=None):
+        """Recall and density of a selector."""
+        return [self.method(name, "recall", head), self.method(name, "density", head)]
+
+    def named(self, text):
+        """The selectors whose names contain the text."""
+        return [row["method"] for path in self.paths if path.endswith(".jsonl") for row in self.lines(path)
+                if text in row["method"]]
+
+    def above_dense(self, name):
+        """Perplexity above that of dense attention, in percent."""
+        return percent(self.method(name, "token_perplexity") / self.method("dense", "token_perplexity") - 1)
+
+    def each(self, start, column=None, file=None):
+        """A number of each line of a text that starts with these words, blanks aside: the one after or before the word
+        `column` in the line, else the one below `column` in the names above it, two blanks apart. Without a column, all
+        numbers behind the words."""
+        found = []
+        for path in self.paths:
+            if not path.endswith(".txt") or file not in (None, os.path.basename(path).removesuffix(".txt")):
+                continue
+            names = []
+            with open(path, encoding="utf-8") as rows:
+                for row in rows:
+                    fields, text = re.split(r"\s{2,}", row.strip()), " ".join(row.split())
+                    if not text.startswith(start):
+                        names = fields if column in fields else names
+                        continue
+                    if column is None:
+                        found.append([float(number.group()) for number in NUMBER.finditer(text.removeprefix(start))])
+                        continue
+                    beside = re.search(rf"\b{re.escape(column)} (\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?{re.escape(column)}", text)
+                    below = None if beside else fields[names.index(column) - len(names)].rstrip("%x")
+                    found.append(float(below or beside.group(1) or beside.group(2)))
+        if not found:
+            raise Fault(f"expected a line that starts with \"{start}\"; found none.")
+        return found
+
+    def line(self, start, column=None, nth=None, file=None):
+        """The same of the only such line, or of the nth."""
+        found = self.each(start, column, file)
+        if nth is None and len(found) > 1:
+            raise Fault(f"expected one line that starts with \"{start}\"; found {len(found)}; say which.")
+        return found[(nth or 1) - 1]
+
+
+class Names(dict):
+    """What an expression can use; any other word stands for itself."""
+
+    def __missing__(self, name):
+        return name
+
+
+def evaluate(records, expression):
+    names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
+    for name in ("loss", "gap", "distance", "parameters", "tokens", "bytes_per_token", "recipe", "speed", "heads", "method",
+                 "held", "named", "above_dense", "each", "line"):
+        names[name] = getattr(records, name)
+    try:
+        return eval(expression, names, names)  # the text is the repository's own
+    except Fault:
+        raise
+    except Exception as error:
+        raise Fault(f"expected an expression that can be computed; found \"{expression}\": {error}.") from error
+
+
+def values_of(figure):
+    """The numbers that a figure prints as, None for one that is not checked."""
+    if isinstance(figure, str) and figure in UNCHECKED:
+        return [None]
+    if isinstance(figure, Seeds):
+        return [mean(figure)] if len(figure) == 1 else [mean(figure), sd(figure)]
+    if isinstance(figure, (list, tuple)):
+        return [value for part in figure for value in values_of(part)]
+    if isinstance(figure, (int, float)):
+        return [figure]
+    raise Fault(f"expected a figure; found {figure!r}.")
+
+
+def fault_between(shown, value):
+    """What is wrong with a number that was found by NUMBER, if it shows a value; else None."""
+    sign, digits, decimals = shown.groups()
+    places = len(decimals) - 1 if decimals else 0
+    number = float(digits.replace(",", "") + (decimals or ""))
+    number = -number if sign in ("-", "−") else number
+    if abs(number - value) <= 0.5 * 10 ** -places * (1 + 1e-9) and not (sign == "+" and value < 0 and number != 0):
+        return None
+    return f"expected {value:{'+' if sign else ''},.{places}f}; found {shown.group()}"
+
+
+def plain(text):
+    """The text without what is never checked."""
+    text = re.sub(r"!\[[^\]]*\]\([^)]*\)|`[^`]*`|\]\([^)]*\)|arXiv \d{4}\.\d{5}|95% (?=interval)", " ", text)
+    return re.sub(r"\s+", " ", text)
+
+
+def figures_in(text):
+    """The numbers of a paragraph that are checked: those with a sign, decimals or a percent sign, or after ±."""
+    unread = re.search(r"\S*\d\.\d\S*", NUMBER.sub("", text))
+    if unread:
+        raise Fault(f"expected decimal numbers as in 4.5602, 1.27x or 5.2M; found {unread.group()}; write it so, or in backquotes.")
+    for found in NUMBER.finditer(text):
+        if found.group(1) or found.group(3) or text[found.end():].startswith("%") or text[:found.start()].endswith("± "):
+            yield found
+
+
+def has_figures(text):
+    try:
+        return any(figures_in(text))
+    except Fault:
+        return True
+
+
+def expressions_in(text):
+    """The expressions between semicolons or line breaks, those inside brackets aside."""
+    depth, start = 0, 0
+    for place, letter in enumerate(text + ";"):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
+        if letter in ";\n" and depth == 0:
+            if text[start:place].strip():
+                yield " ".join(text[start:place].split())
+            start = place + 1
+    if depth:
+        raise Fault(f"expected brackets that close in the comment; found \"{text[start:].strip()}\".")
+
+
+def check_paragraph(text, comment, records):
+    shown = list(figures_in(text))
+    place = 0
+    for expression in expressions_in(comment["figures"]):
+        for value in values_of(evaluate(records, expression)):
+            if place == len(shown):
+                raise Fault(f"expected one more figure, {expression}; found none.")
+            fault = None if value is None else fault_between(shown[place], value)
+            if fault:
+                raise Fault(f"{fault}, figure {place + 1} of the text, where the records give {expression}.")
+            place += 1
+    if place < len(shown):
+        raise Fault(f"expected {place} figures as the comment lists them; found one more, {shown[place].group()}.")
+
+
+def key_of(cell):
+    code = re.search(r"`([^`]*)`", cell)
+    return code.group(1) if code else cell.strip("* ").partition(",")[0]
+
+
+def cells_of(row):
+    return [cell.strip() for cell in re.sub(r"^\s*\||\|\s*$", "", row).split("|")]
+
+
+def check_table(lines, comment, records):
+    """Yields (line within the table, sentence) for each fault."""
+    columns = [column.strip() for column in comment["columns"].split("|")]
+    rows = [cells_of(line) for line in lines[2:]]
+    keys = [key.strip() for key in comment["rows"].split(";")] if "rows" in comment else [key_of(row[0]) for row in rows]
+    if len(keys) != len(rows):
+        raise Fault(f"expected {len(keys)} rows as the comment lists them; found {len(rows)}.")
+    for place, (key, row) in enumerate(zip(keys, rows)):
+        try:
+            if len(row) != len(columns):
+                raise Fault(f"expected {len(columns)} cells as the comment has columns; found {len(row)}.")
+            for cell, column in zip(row, columns):
+                if column in UNCHECKED:
+                    continue
+                expression = column.replace("{}", key).replace("{above}", keys[max(place - 1, 0)])
+                for number, part in enumerate(key.split("|"), 1):
+                    expression = expression.replace(f"{{{number}}}", part.strip())
+                figure = evaluate(records, expression)
+                values, shown = values_of(figure), list(NUMBER.finditer(plain(cell)))
+                if not cell and not any(values):  # an arm minus itself
+                    continue
+                if len(values) != len(shown):
+                    raise Fault(f"expected {len(values)} numbers, {expression}; found \"{cell}\".")
+                if isinstance(figure, Steps) and figure and "step" not in cell:
+                    raise Fault(f"expected the step at which {key} diverged; found \"{cell}\".")
+                if not isinstance(figure, Steps) and "step" in cell:
+                    raise Fault(f"expected a loss of {key}, which did not diverge; found \"{cell}\".")
+                for number, value in zip(shown, values):
+                    fault = fault_between(number, value)
+                    if fault:
+                        raise Fault(f"{fault} in row {row[0]}, where the records give {expression}.")
+        except Fault as fault:
+            yield 2 + place, str(fault)
+
+
+def blocks_of(text):
+    """Yields (line, comment or None, lines) for each block between empty lines; comments name records."""
+    comment, block, start, fence = None, [], 0, False
+    lines = text.split("\n") + [""]
+    place = 0
+    while place < len(lines):
+        line = lines[place]
+        if line.startswith("```"):
+            fence = not fence
+        elif block and not fence and (line.startswith(("<!--", "#")) or block[0].startswith("#")):
+            yield start + 1, comment, block  # a heading, or what stands before a heading or a comment without an empty line
+            comment, block = None, []
+            continue
+        elif line.startswith("<!--") and not fence:
+            end = next((at for at in range(place, len(lines)) if "-->" in lines[at]), len(lines) - 1)
+            written = "\n".join(lines[place:end + 1])
+            place = end
+            if "record:" in written:
+                parts = re.split(r"(?m)^(?:<!-- *)?(record|rows|columns|figures):", written.replace("-->", ""))
+                comment = dict(zip(parts[1::2], (part.strip() for part in parts[2::2])))
+        elif line.strip() and not fence:
+            if not block:
+                start = place
+            block.append(line)
+        elif block and not fence:
+            yield start + 1, comment, block
+            comment, block = None, []
+        place += 1
+
+
+def faults_in(text, root, every_block=True):
+    """Yields (line, sentence) for each fault of a page; blocks without a comment are faults if all must have one."""
+    for start, comment, lines in blocks_of(text):
+        is_table = lines[0].startswith("|")
+        shown = plain("\n".join(lines[2:] if is_table else lines))
+        if lines[0].startswith("#"):
+            continue
+        if not comment:
+            if every_block and (re.search(r"\d", shown) if is_table else has_figures(shown)):
+                yield start, (f"expected a comment that names the record of this {'table' if is_table else 'paragraph'}; found "
+                              f"none before \"{lines[0][:60]}\"; see scripts/check_results.py.")
+            continue
+        try:
+            records = Records(root, re.split(r",\s*", comment["record"]))
+            if is_table and "columns" in comment:
+                for place, sentence in check_table(lines, comment, records):
+                    yield start + place, sentence
+            elif "figures" in comment:
+                check_paragraph(shown, comment, records)
+            else:
+                yield start, f"expected {'columns or ' if is_table else ''}figures in the comment; found neither."
+        except Fault as fault:
+            yield start, str(fault)
+
+
+def self_test():
+    for freedom, expected in ((1, 12.706205), (2, 4.302653), (3, 3.182446), (4, 2.776445), (7, 2.364624)):
+        assert abs(quantile(freedom) - expected) < 1e-5, (freedom, quantile(freedom))
+    assert abs(two_sided_p(2.0, 5) - 0.101939) < 1e-5, two_sided_p(2.0, 5)
+    small, large = Seeds({1: 1.0, 2: 1.1, 3: 0.9}), Seeds({1: 1.0, 2: 2.0, 3: 0.0})
+    assert holm(large, small) == [p_value(large), 2 * p_value(small)]
+    page = """# Page, 1.5 in a heading
+
+<!-- record: study/x
+columns: label | loss('{}') | loss('{}') - loss(base) | interval(loss('{}') - loss(base)) -->
+| arm | loss | difference | interval |
+|---|---:|---:|---|
+| base, 12x12 | 2.0000 ± 1.0000 | 0.0000 ± 0.0000 | 0.00 to 0.00 |
+| wide, 3x2,6x2 | 1.8000 ± 0.9000 | -0.2000 ± 0.1000 | -0.448 to +0.048 |
+| one | 1.5000, one seed | +0.5000 | |
+| bad | not finite at step 12 | | |
+
+<!-- record: study/x, speed.txt
+figures: -(loss(wide) - loss(base)); interval(loss(base) -
+ loss(wide)); setting; percent(mean(loss(wide)) / 4)
+line('small compiled', ratio); line('structured', recall) -->
+The wide one gains 0.2000 ± 0.1000 (95% interval -0.048 to +0.448) at 0.5 in 12 layers (arXiv 2606.27449),
+which is 45% with `p=0.7`, 1.27x as fast, recall 0.96.
+"""
+    with tempfile.TemporaryDirectory() as root:
+        def write(path, lines):
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                file.write("\n".join(lines) + "\n")
+        for arm, losses in {"base": (1.0, 2.0, 3.0), "wide": (0.9, 1.8, 2.7), "one": (1.5,)}.items():
+            for number, loss in enumerate(losses, 1):
+                write(f"docs/results/study/x/{arm}-seed{number}/records.jsonl",
+                      [json.dumps({"kind": "end", "step": 9, "val_loss": loss})])
+        write("docs/results/study/x/bad-seed1/records.jsonl", ['{"kind":"diverged","step":12}'])
+        write("docs/results/speed.txt", ["case   peer     ratio  MiB", "small  eager    1.76   5", "small  compiled  1.27   4",
+                                         "structured  recall 0.9564  11.00 x dense"])
+        assert not list(faults_in(page, root)), list(faults_in(page, root))
+        for right, wrong, line in (("1.8000 ±", "1.8001 ±", 8), ("0.9000", "0.9001", 8), ("-0.2000 ±", "+0.2000 ±", 8),
+                                   ("+0.048 |", "+0.049 |", 8), ("1.5000,", "1.5100,", 9), ("step 12 ", "step 13 ", 10),
+                                   ("+0.5000 |", "+0.5000 ± 0.1 |", 9), ("| base, 12x12 |", "| wide, 12x12 |", 7),
+                                   ("gains 0.2000", "gains 0.2010", 16), ("45%", "46%", 16), ("1.27x", "1.28x", 16),
+                                   ("recall 0.96", "recall 0.95", 16), ("recall 0.96", "recall 0.96, 1.1", 16),
+                                   ("record: study/x\ncol", "note: study/x\ncol", 5), ("study/x, ", "study/y, ", 16)):
+            assert page.count(right) == 1, right
+            found = list(faults_in(page.replace(right, wrong), root))
+            assert found and found[0][0] == line, (wrong, found)
+    print("check_results: self-test passed")
+
+
+def main():
+    if "--self-test" in sys.argv[1:]:
+        return self_test()
+    root = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    front_page = os.path.join(root, "README.md")
+    pages = sorted(glob.glob(os.path.join(root, "docs/results/*.md"))) + [front_page]
+    faults = 0
+    for path in pages:
+        with open(path, encoding="utf-8") as file:
+            for line, sentence in faults_in(file.read(), root, path != front_page):
+                faults += 1
+                print(f"{os.path.relpath(path, root)}:{line}: {sentence}")
+    if len(pages) < 2:
+        print(f"expected pages under {root}/docs/results; found none; run the script of a whole checkout.")
+    print(f"results: {len(pages)} pages checked, {faults} faults")
+    return sys.exit(1 if faults or len(pages) < 2 else 0)
+
+
+if __name__ == "__main__":
+    main()
