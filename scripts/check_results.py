@@ -129,6 +129,11 @@ def seed(seeds, number):
     return seeds[number]
 
 
+def together(*comparisons):
+    """The figures of several sweeps whose seeds differ, as one."""
+    return Seeds(pair for seeds in comparisons for pair in seeds.items())
+
+
 def perplexity(seeds):
     return [] if isinstance(seeds, Steps) else math.exp(mean(seeds))
 
@@ -137,7 +142,7 @@ def percent(share):
     return 100 * share
 
 
-FUNCTIONS = (mean, sd, interval, p_value, holm, seed, perplexity, percent, min, max, abs, sum, len)
+FUNCTIONS = (mean, sd, interval, p_value, holm, seed, together, perplexity, percent, min, max, abs, sum, len)
 
 
 class Records:
