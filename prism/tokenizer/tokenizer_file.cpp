@@ -138,7 +138,7 @@ void check_kinds(const json& root, const std::string& source) {
     const json type = normalizer->is_object() ? normalizer->value("type", json()) : json();
     throw InputError("tokenizer",
                      fmt::format("{}: expected no normalizer; found {}; tokenizers that rewrite text before "
-                                 "they cut it are not supported.",
+                                 "they cut it are not supported; choose another tokenizer.",
                                  source, type.dump()));
   }
   const json decoder = root.value("decoder", json());

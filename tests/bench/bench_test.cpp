@@ -105,14 +105,15 @@ TrainingCase one_layer() {
 
 TEST(BenchTraining, ComparesWithTheSameModelOnLibTorch) {
   const Isa before = current_isa();
-  const auto row =
-      bench_training(one_layer(), {.dtype = "float32", .peer = find_training_peer("libtorch"), .steps = 2, .threads = 1});
+  const auto row = bench_training(
+      one_layer(), {.dtype = "float32", .peer = find_training_peer("libtorch"), .steps = 2, .threads = 1});
   EXPECT_EQ(current_isa(), before) << "only the peer uses LibTorch's operations";
   EXPECT_EQ(row.tokens, 8);
   EXPECT_GT(row.prism_ms, 0);
   EXPECT_DOUBLE_EQ(row.ratio, row.peer_ms / row.prism_ms);
   EXPECT_NEAR(row.tokens_per_s, 16 / row.prism_ms * 1e3, 1e-6 * row.tokens_per_s);
-  EXPECT_EQ(bench_training(one_layer(), {.dtype = "float32", .peer = find_training_peer("none"), .steps = 1}).peer_ms, 0);
+  EXPECT_EQ(bench_training(one_layer(), {.dtype = "float32", .peer = find_training_peer("none"), .steps = 1}).peer_ms,
+            0);
   EXPECT_REFUSED(find_training_peer("pytorch"), "libtorch, none or a case");
   EXPECT_REFUSED(find_training_case("smal"), "did you mean small?");
 }

@@ -67,7 +67,7 @@ bool add_step(const json& part, const std::string& source, std::vector<SplitStep
     PRISM_CHECK(
         !flag(part, "add_prefix_space", true), "tokenizer",
         "{}: expected ByteLevel with \"add_prefix_space\": false; found true; tokenizers that put a space before "
-        "every text are not supported.",
+        "every text are not supported; choose another tokenizer.",
         source);
     if (flag(part, "use_regex", true)) steps.push_back({Kind::gpt2, std::nullopt});
     return true;
