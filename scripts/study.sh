@@ -12,7 +12,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest)
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }
