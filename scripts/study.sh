@@ -91,6 +91,12 @@ for run in sorted(runs, key=place):
 END
 }
 
+baseline_of() {  # SWEEP: the name that the runs of its baseline have in their recipes
+  local arm
+  arm=$(sed -n 's/.*"baseline": "\(.*\)".*/\1/p' "configs/sweeps/$1.json")
+  sed -n 's/^  "name": "\(.*\)",$/\1/p' "$(records_of "$1")/$arm-seed"*/recipe.json | head -n 1
+}
+
 write_report() {  # NAME SWEEP...: one report of the runs of these sweeps, against the baseline of the first
   local name=$1 sweep runs=() title results
   results=$(results_of "$name")
@@ -100,8 +106,8 @@ write_report() {  # NAME SWEEP...: one report of the runs of these sweeps, again
     while read -r run; do runs+=("$run"); done < <(runs_of "$sweep")
   done
   [ ${#runs[@]} -gt 0 ] || return 0
-  $prism report "${runs[@]}" --baseline "$(sed -n 's/.*"baseline": "\(.*\)".*/\1/p' "configs/sweeps/$1.json")" \
-    --title "${title^}: $name" --out "$study/$name.html" --markdown "$results/$name.md" --figures "$results/$name"
+  $prism report "${runs[@]}" --baseline "$(baseline_of "$1")" --title "${title^}: $name" \
+    --out "$study/$name.html" --markdown "$results/$name.md" --figures "$results/$name"
 }
 
 write_results() {
