@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures the quality lost by sparse prompts, for every selector and for ablations of the spectral one: perplexity over
+# Measures the quality lost by sparse prefill, for every selector and for ablations of the spectral one: perplexity over
 # density of a model trained here, and recall on synthetic heads. Records and figures: docs/results/prefill/.
 #
 #   scripts/study_prefill.sh             measures what is not recorded yet; half an hour on two cores
@@ -71,7 +71,7 @@ record_recall() {  # FILE METHOD MIX
 write_results() {
   for name in perplexity perplexity_ablations recall_structured recall_unstructured recall_ablations; do
     [ -f $records/$name.jsonl ] || continue
-    $prism report --prefill $records/$name.jsonl --title "Sparse prompts: ${name//_/, }" --out $runs/$name.html \
+    $prism report --prefill $records/$name.jsonl --title "Sparse prefill: ${name//_/, }" --out $runs/$name.html \
       --markdown $records/$name.md --figures $records/$name > "$runs/$name.txt"
   done
 }

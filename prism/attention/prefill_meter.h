@@ -20,8 +20,9 @@ struct PrefillMeterOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("recall_rows", recall_rows,
-      "also measure the share of exact attention that is kept, on this many block rows of each head and chunk; 0: do "
-      "not");
+      "also measure recall, the share of exact attention that the kept blocks hold, on this many blocks of queries of "
+      "each "
+      "head and chunk; 0: do not measure it");
   }
 };
 

@@ -19,12 +19,20 @@ const std::map<std::string, Scaling> kScalings = {
 
 /// YaRN's ramp, [D/2]: 0 for pairs that keep their angle, 1 for pairs whose angle is divided by the factor.
 torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
-  PRISM_CHECK(config.original_context > 0 && config.base > 1 && config.beta_fast > config.beta_slow &&
-                  config.beta_slow > 0 && config.attention_factor >= 0,
-              "rotary",
-              "expected base above 1, original_context, 0 < beta_slow < beta_fast and attention_factor of at least 0 "
-              "for yarn; found {}, {}, {}, {} and {}; change them.",
-              config.base, config.original_context, config.beta_slow, config.beta_fast, config.attention_factor);
+  PRISM_CHECK(config.base > 1, "rotary", "rotary.base: expected a number above 1 for yarn; found {}; raise it.",
+              config.base);
+  PRISM_CHECK(
+      config.original_context > 0, "rotary",
+      "rotary.original_context: expected at least 1 for yarn; found {}; set it to the context that the model was "
+      "trained with.",
+      config.original_context);
+  PRISM_CHECK(
+      config.beta_slow > 0 && config.beta_slow < config.beta_fast, "rotary",
+      "rotary.beta_slow: expected a number between 0 and rotary.beta_fast, {}, for yarn; found {}; change one of "
+      "them.",
+      config.beta_fast, config.beta_slow);
+  PRISM_CHECK(config.attention_factor >= 0, "rotary",
+              "rotary.attention_factor: expected at least 0 for yarn; found {}; raise it.", config.attention_factor);
   const auto width = static_cast<double>(head_dim);
   const auto pair_with_turns = [&](double turns) {
     const double wavelength = static_cast<double>(config.original_context) / turns;
@@ -44,7 +52,7 @@ torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
   constexpr double kSmallest = 1e-3, kLargest = 1e12;  // published models: 0.125 (a factor) to 1e8 (a base)
   for (const auto& [name, value] : {std::pair{"base", config.base}, {"factor", config.factor}})
     PRISM_CHECK(value >= kSmallest && value <= kLargest, "rotary",
-                "rotary.{}: expected a number within {}-{}; found {}; change it.", name, kSmallest, kLargest, value);
+                "rotary.{}: expected a number from {} to {}; found {}; change it.", name, kSmallest, kLargest, value);
   const auto scaling = find_by_name(kScalings, config.scaling, "rotary", "scaling");
   const auto exponent = at::arange(0, head_dim, 2, torch::kDouble) / static_cast<double>(head_dim);
   auto plain = at::pow(config.base, -exponent);

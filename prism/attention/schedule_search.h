@@ -19,10 +19,12 @@ struct ScheduleSpace {
   void visit(Visitor& v) {
     v("first_heads", first_heads,
       "head counts allowed in the first layer; empty: all that fit and are below base_heads");
-    v("least_stages", least_stages, "minimum number of stages (runs of layers with equal heads), the base's included");
-    v("most_stages", most_stages, "maximum number of stages, the base's included");
-    v("least_stage_layers", least_stage_layers, "minimum number of layers in each stage before the base's");
-    v("least_base_layers", least_base_layers, "minimum number of layers in the base's stage; 0: half of all");
+    v("least_stages", least_stages,
+      "minimum number of stages (groups of consecutive layers with equal heads), the last included, which has "
+      "base_heads");
+    v("most_stages", most_stages, "maximum number of stages, the last included");
+    v("least_stage_layers", least_stage_layers, "minimum number of layers in each stage but the last");
+    v("least_base_layers", least_base_layers, "minimum number of layers in the last stage; 0: half of all");
     v("head_dim_step", head_dim_step, "head widths are multiples of this; prism's kernels support multiples of 8");
   }
 };

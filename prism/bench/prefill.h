@@ -59,7 +59,7 @@ struct PrefillTiming {
     v("bench", bench, "prefill");
     v("selector", selector, "what chose the blocks");
     v("settings", settings, "its settings");
-    v("mix", mix, "what the heads look at: the file's name, or noise");
+    v("mix", mix, "synthetic heads: the name of their file, or noise");
     v("dtype", dtype, "bfloat16 or float32");
     v("tokens", tokens, "tokens of the prompt");
     v("heads", heads, "query heads");

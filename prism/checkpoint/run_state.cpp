@@ -200,7 +200,7 @@ RunState load_run_state(const fs::path& folder) {
               state.step, state.loss_count);
   constexpr int64_t kMostThreads = 1024;
   PRISM_CHECK(state.threads >= 0 && state.threads <= kMostThreads, "checkpoint",
-              "{}: expected threads within 0-{}; found {}; restore the file.", file.string(), kMostThreads,
+              "{}: expected threads from 0 to {}; found {}; restore the file.", file.string(), kMostThreads,
               state.threads);
   PRISM_CHECK(state.prism_format == RunState().prism_format, "checkpoint",
               "{}: expected prism_format {}; found {}; resume it with the version of prism that wrote it.",

@@ -8,14 +8,9 @@
 #include <vector>
 
 #include "prism/formats/safetensors.h"
+#include "prism/layers/named_tensor.h"
 
 namespace prism {
-
-/// A tensor and its name in a file. Often a view of the rows of a fused weight.
-struct NamedTensor {
-  std::string name;
-  torch::Tensor tensor;
-};
 
 /// Writes the tensors in the given order, each in its dtype. Atomic.
 void write_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);

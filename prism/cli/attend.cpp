@@ -82,10 +82,10 @@ void add_options(CLI::App& app, AttendWords& words) {
   set->allow_extra_args(false);
   auto* mask = app.add_option(
       "--mask", words.mask,
-      "read the mask from this file instead of using a selector: mask, uint8 [B, H, query blocks, key blocks], with "
-      "blocks of --mask-blocks tokens; or lists as --save-mask writes them: counts int32 [B, H, M], indices int32 "
-      "[B, H, M, N], whose first counts entries are ascending blocks, and block_sizes int64 [2], of queries and of "
-      "keys");
+      "read the mask from this file instead of using a selector. Either mask, uint8 [B, H, M, N], 1 for each key block "
+      "that a query block keeps (sizes: --mask-blocks); or the lists that --save-mask writes: counts, int32 [B, H, M], "
+      "the number of key blocks kept; indices, int32 [B, H, M, N], which start with these blocks in ascending order; "
+      "and block_sizes, int64 [2], tokens of a query block and of a key block");
   mask->type_name("FILE")->excludes(selector, set);
   app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask [128,128]")
       ->needs(mask)
@@ -93,7 +93,9 @@ void add_options(CLI::App& app, AttendWords& words) {
       ->expected(2)
       ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}));
   app.add_option("--skip-share", words.skip_share,
-                 "skip tiles in which no weight reaches this share of the largest so far; 0: skip none")
+                 "within kept blocks, skip tiles of keys whose attention weights are all below this share of the "
+                 "largest so far; "
+                 "0: skip none")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--output", words.output, "write mask, out and lse to this file; default: write nothing")
@@ -112,15 +114,17 @@ void add_options(CLI::App& app, AttendWords& words) {
   app.add_flag("--json", words.json, "print one JSON object");
   app.footer(
       selectors_text() +
-      "\nLater tokens that a row's choice of blocks depends on:\n"
-      "  spectral, mean_pooling       the rest of the row's own last block, whose mean is over all of its tokens;\n"
+      "\nAttention is always causal. The choice of blocks is not: all queries of a block (a row of the mask) share "
+      "it,\n"
+      "so it also depends on these later tokens:\n"
+      "  spectral, mean_pooling       the rest of the row's own block, since they use means over whole blocks;\n"
       "                               spectral with calibration=all_blocks: the whole prompt\n"
       "  xattention, flash_prefill,   the other queries of the row\n"
       "  oracle\n"
       "  vertical_slash,              the last queries of the prompt, or of its chunk, which choose for all rows\n"
       "  flex_prefill\n"
       "  the others                   none\n"
-      "The attention itself is always causal. Rows of --mask that keep nothing give out 0 and lse -inf.\n"
+      "If a row of --mask keeps no block, its out is 0 and its lse -inf.\n"
       "\nStatistics, over all heads and per head:\n"
       "  density               kept blocks as a share of the blocks that some query of their row sees\n"
       "  recall                with --recall: mean share of a query's exact attention that is in the kept blocks\n"
@@ -200,11 +204,15 @@ void write_files(const AttendWords& words, const SelectorInput& input, const Blo
 int run_attend(const Arguments& arguments) {
   AttendWords words;
   CLI::App app(
-      "Run block-sparse attention on tensors from a file. Attention is causal; the queries stand at the end of the "
-      "keys."
-      "\n\nFILE holds q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E] as float32 or bfloat16, with q and k after the "
-      "rotary\nencoding. It may also hold inverse_frequencies [R / 2]. The file of --output holds mask, uint8 [B, H, "
-      "query blocks,\nkey blocks], out [B, H, T, E] and lse [B, H, T].",
+      "Compute attention on tensors from a file, but only over the blocks of keys that a selector chooses for each "
+      "block "
+      "of queries. Print the share of blocks that is kept, and with --recall the share of attention that they hold.\n\n"
+      "FILE holds q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E] as float32 or bfloat16, with q and k after the "
+      "rotary\nencoding: B sequences, H query heads, G key/value heads, S keys, T queries, which are the last T of the "
+      "S positions,\nand head widths D and E. It may also hold inverse_frequencies [R / 2] of the R rotary features. "
+      "The file of --output\nholds mask, uint8 [B, H, M, N] with M query blocks and N key blocks, out [B, H, T, E], "
+      "and "
+      "lse [B, H, T], the log of\nthe sum of the exponentials of a query's scores.",
       "prism attend");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
@@ -217,7 +225,7 @@ int run_attend(const Arguments& arguments) {
   const auto tensors = read_attention_tensors(words.file, words.rotary, "attend");
   PRISM_CHECK(tensors.v_BGSE.defined(), "attend", "expected q, k and v in {}; found no v; add it.", words.file);
   PRISM_CHECK(words.picture_head >= 0 && words.picture_head < tensors.q_BTHD.size(2), "attend",
-              "--picture-head: expected a head within 0-{}; found {}; change it.", tensors.q_BTHD.size(2) - 1,
+              "--picture-head: expected a head from 0 to {}; found {}; change it.", tensors.q_BTHD.size(2) - 1,
               words.picture_head);
   const SelectorInput input{tensors.q_BTHD, tensors.k_BGSD, {}, {}, tensors.pairs, 0};
   std::vector<PrefillShape> shapes;

@@ -29,8 +29,9 @@ namespace {
 
 constexpr const char* kHowToRead = R"(
 prism and its peer take turns in one process; figures are medians. The peer is LibTorch's scaled_dot_product_attention,
-or for training the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. The share
-is relative to the CPU's limit: what a loop in registers computes, or for decoding, a plain loop over the same memory.
+or for training the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. The
+column share is prism's speed as a share of what this CPU can do: its arithmetic peak, measured by a loop in
+registers, or for decoding its memory bandwidth, measured by a plain loop over the same memory.
 Shapes that prism's own kernels do not support are marked with the backend that computes them.
 PRISM_ISA=portable, avx2, avx512, avx512-bf16 or amx-bf16 in the environment selects the kernels of a lesser
 instruction set.
@@ -227,7 +228,9 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
                  "selectors to measure: NAME or NAME:SETTING=VALUE,...; see prism attend --help")
       ->capture_default_str();
   auto* file = app.add_option("--mix", words.mix,
-                              "JSON file that says what the heads look at; default: noise, which looks at everything")
+                              "JSON file that describes the synthetic heads: which keys their queries attend to; "
+                              "default: noise, random queries "
+                              "and keys, whose attention is nearly even")
                    ->type_name("FILE");
   app.add_option("--heads", words.heads, "without --mix: query heads")
       ->check(CLI::Range(1, 1024))
@@ -248,7 +251,7 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 24))
       ->capture_default_str();
   app.add_option("--recall-rows", words.bench.recall_rows,
-                 "block rows per head on which recall is measured; 0: do not measure recall")
+                 "blocks of queries per head on which recall is measured; 0: do not measure recall")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app.add_option("--plot", words.plot, "draw the speed-ups into this file")->type_name("OUT.svg");

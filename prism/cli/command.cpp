@@ -26,6 +26,14 @@ void check_values(const CLI::App& app) {
   }
 }
 
+/// The help without CLI11's marks: the value that a flag's negation sets, and the empty brackets of hidden arguments.
+std::string help_text(const CLI::App& app) {
+  std::string help = app.help();
+  for (const std::string_view mark : {"{false}", " []"})
+    for (size_t at = help.find(mark); at != std::string::npos; at = help.find(mark, at)) help.erase(at, mark.size());
+  return help;
+}
+
 /// Reports a word that is not an option of the command. @throws InputError, always, with the nearest option.
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
@@ -72,15 +80,14 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
     for (auto* option : app.get_options([](const CLI::Option* o) { return o->get_group() == kDescribedInFooter; }))
       option->group("");  // hides it
     // Each subcommand prints its own help.
-    fmt::print("{}", app.help());
+    fmt::print("{}", help_text(app));
     return false;
   } catch (const CLI::ExtrasError&) {
     const auto extra = app.remaining();
     fail_extra(app, extra.empty() ? "another" : extra.front());
   } catch (const CLI::ParseError& error) {
     check_values(app);  // CLI11 does not name the value that it cannot convert if that is empty
-    throw InputError(app.get_name(),
-                     fmt::format("expected valid arguments; found: {}; see {} --help.", error.what(), app.get_name()));
+    throw InputError(app.get_name(), fmt::format("{}; see {} --help.", error.what(), app.get_name()));
   }
 }
 

@@ -36,7 +36,7 @@ Tasks:
 A .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may be
 compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
 cut into windows. With the default --stride they do not overlap. A smaller --stride gives every token more context and
-takes window / stride times as long. The conventions used are printed with the figures.
+takes window / stride times as long. The output states the window, the stride and which tokens are counted.
 
 --against scores a second model with the same tokenizer on the same documents. It prints the difference of the losses
 with its standard error over documents, because tokens of one document are not independent. Give --separator, so that

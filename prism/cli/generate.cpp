@@ -26,8 +26,8 @@ namespace {
 
 constexpr const char* kGenerateExamples = R"(
 The continuation goes to standard output while it is generated; speeds go to standard error. The same command prints the
-same text again; --seed chooses another. Prompt and new tokens together must fit the model's context, unless --slide
-rereads its last half whenever it is full. --truncate-prompt reads only the end of a prompt that is too long. Models
+same text again; --seed chooses another. Prompt and new tokens together must fit the model's context. With --slide, the
+model continues beyond it: whenever the context is full, it rereads the last half. --truncate-prompt reads only the end of a prompt that is too long. Models
 with learned positions always do both.
 
   prism generate runs/novels 'It was a dark and'

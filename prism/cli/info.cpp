@@ -132,7 +132,7 @@ int run_info(const Arguments& arguments) {
   app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder or a run folder");
   app.add_flag("--machine", machine,
                "show this machine's instruction set (PRISM_ISA in the environment selects a lesser one), its threads "
-               "and what limits their number, and measured limits");
+               "and what limits their number, and its measured peak of matrix products");
   add_threads_option(app, threads, "threads for the measurements of --machine");
   app.add_option("--vocab-size", vocab_size,
                  "vocabulary size, for recipes that take it from data that are missing here")

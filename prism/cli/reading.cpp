@@ -81,7 +81,8 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
     add_document_mask_option(app, words.document_mask);
   }
-  app.add_option("--tokens", words.tokens, "tokens of FILE to read, or tokens per window; 0: the model's context")
+  app.add_option("--tokens", words.tokens,
+                 "with FILE: tokens of it to read; with --data: tokens per window; 0: the model's context")
       ->capture_default_str();
   add_invalid_utf8_option(app, words.invalid_utf8);
   add_compute_options(app, words.compute);

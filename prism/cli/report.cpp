@@ -115,10 +115,10 @@ void add_options(CLI::App& app, ReportWords& words) {
                                  "also write each figure as an SVG file into this folder; the Markdown then shows them")
                       ->type_name("FOLDER");
   app.add_option("--baseline", words.baseline, "name of the run that the others are compared with")->type_name("NAME");
-  app.add_option(
-         "--prefill", words.prefill,
-         "JSON lines of prism bench prefill or prism eval --prefill: add tables of what sparse prompts cost and lose; "
-         "needs no RUN")
+  app.add_option("--prefill", words.prefill,
+                 "JSON lines of prism bench prefill or prism eval --prefill: add tables of what sparse prefill costs "
+                 "and loses; "
+                 "needs no RUN")
       ->type_name("FILE");
   app.add_option("--analysis", words.analysis,
                  "JSON lines of prism analyse entropy, gradients, heads, maps or norms: add their tables and pictures; "

@@ -52,7 +52,7 @@ end, OUT/report.html and OUT/report.md compare the arms; differences are paired 
 
 With --search schedules, the file has no arms. Head schedules of the search space, all or a sample, train for few tokens
 in OUT/rung1; the best of them train for more in OUT/rung2, and so on. Each rung also trains the uniform schedule. The
-schedules of the last rung are timed, and a table shows which of them no other beats in both loss and tokens/s.
+schedules of the last rung are timed, and a table marks those that are Pareto-optimal in loss and tokens/s.
 
   prism sweep configs/sweeps/ablation.json --plan                  # what would run
   prism sweep configs/sweeps/search.json --search schedules --jobs 2
@@ -282,7 +282,7 @@ int run_sweep(const Arguments& arguments) {
   app.add_option("FILE", words.file, "the sweep, a JSON file (see below)")->required();
   app.add_option("--out", words.out, "folder for runs and report  [runs/<file>]");
   app.add_option("--records", words.records,
-                 "copy recipe and records of ended runs to this folder; runs found there count as ended");
+                 "copy recipe and records of finished runs to this folder, and skip runs that are already there");
   app.add_option("--set", words.sets, "FIELD=VALUE: override one recipe field in all arms; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--jobs", words.jobs, "runs that train at the same time; they share the threads")
@@ -291,10 +291,11 @@ int run_sweep(const Arguments& arguments) {
   add_device_option(app, words.device);
   add_threads_option(app, words.threads);
   app.add_option("--search", words.search,
-                 "schedules: search for a head schedule by successive halving, instead of comparing given arms");
+                 "search by successive halving instead of comparing given arms; schedules: for a head schedule")
+      ->type_name("schedules");
   app.add_option(
          "--timing-steps", words.timing_steps,
-         "after training, measure the tokens/s of each arm over this many steps, in turn with the baseline's; 0: "
+         "after training, measure the tokens/s of each arm over this many steps, alternating with the baseline; 0: "
          "take the tokens/s of the runs (with --search, measure 8 steps)")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();

@@ -40,7 +40,7 @@ void print_error_stream(std::string_view text) noexcept {
 }
 
 void fail_output() {
-  throw FailedError("output", "expected to write to standard output; found it closed or full; give it another place.");
+  throw FailedError("output", "could not write to standard output, which is closed or full; redirect it to a file.");
 }
 
 void flush_output() {

@@ -192,9 +192,12 @@ struct PathSetter {
     found = true;
     if (!step.indexed) return set_value(value, step.rest, text, path);
     if constexpr (IsVector<T>::value) {
-      PRISM_CHECK(step.first <= step.last && step.last < static_cast<int64_t>(value.size()), "fields",
-                  "{}: expected indices of the {} elements there are, from 0 on; found {}-{}; choose others.", path,
-                  value.size(), step.first, step.last);
+      const auto size = static_cast<int64_t>(value.size());
+      PRISM_CHECK(size > 0, "fields", "{}: expected a list with elements; found an empty one; set the whole list.",
+                  path);
+      PRISM_CHECK(step.first <= step.last && step.last < size, "fields",
+                  "{}: expected indices from 0 to {}; found {}-{}; choose others.", path, size - 1, step.first,
+                  step.last);
       for (int64_t i = step.first; i <= step.last; ++i) set_value(value[static_cast<size_t>(i)], step.rest, text, path);
     } else {
       throw InputError("fields",

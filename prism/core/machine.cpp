@@ -1,6 +1,5 @@
 #include "prism/core/machine.h"
 
-#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -124,13 +123,6 @@ std::string busy_text(double share) {
 void fail_to_start_threads(int threads, const std::system_error& error) {
   throw FailedError("threads", fmt::format("expected to start {} threads; found: {}; choose fewer by --threads.",
                                            threads, error.code().message()));
-}
-
-void set_up_process() {
-  ::setenv("MKL_CBWR", "AUTO,STRICT", 0);
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  ::mallopt(M_TOP_PAD, 64 << 20);
 }
 
 std::string cpu_name() {

@@ -1,4 +1,4 @@
-// The cores and memory that the process may use, and settings that must be made before the first kernel runs.
+// The cores and memory that the process may use, and how long its threads wait for a core.
 #pragma once
 
 #include <cstdint>
@@ -47,10 +47,6 @@ std::string busy_text(double share);
 
 /// For code that starts threads. @throws FailedError with the number of threads requested and the system's reason.
 [[noreturn]] void fail_to_start_threads(int threads, const std::system_error& error);
-
-/// Sets options that libraries read only once: MKL_CBWR (same bits for every buffer alignment) and malloc thresholds
-/// (freed buffers stay mapped, since page faults cost more than many kernels). Call it first in main().
-void set_up_process();
 
 /// The processor's name, "unknown" if the system does not report it.
 std::string cpu_name();

@@ -209,10 +209,9 @@ class DatasetWriter {
 void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid_named) {
   const DatasetInfo& info = writer.info();
   PRISM_CHECK(info.train_documents > 0, "tokenize",
-              "expected text to train on; found {} empty documents and no others; give files with text.",
-              empty_documents);
+              "expected text to train on; found only empty documents ({}); give files with text.", empty_documents);
   PRISM_CHECK(info.valid_documents > 0 || !valid_named, "tokenize",
-              "expected text in the --valid files; found {} empty documents and no others; give files with text.",
+              "expected text in the --valid files; found only empty documents ({}); give files with text.",
               empty_documents);
   PRISM_CHECK(writer.text_tokens() > 0, "tokenize",
               "expected at least one token; found none in {} bytes of text; give more text or another tokenizer.",

@@ -22,7 +22,7 @@ struct PerplexityOptions {
   void visit(Visitor& v) {
     v("window", window, "tokens per window, read at once; 0: the model's context");
     v("stride", stride, "tokens from the start of one window to the start of the next; 0: the window, without overlap");
-    v("documents", documents, "score only the first documents, this many; 0: all");
+    v("documents", documents, "score only the first N documents; 0: all");
   }
 };
 

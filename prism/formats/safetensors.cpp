@@ -50,7 +50,8 @@ void check_tiling(const std::vector<TensorEntry>& entries, std::span<const std::
   }
   const auto left = buffer.data() + buffer.size() - next;
   PRISM_CHECK(left == 0, "safetensors",
-              "{}: expected the file to end after its last tensor; found {} more bytes; copy it again.", file, left);
+              "{}: expected the file to end after its last tensor; found {} bytes after it; copy it again.", file,
+              left);
 }
 
 Json header_json(const std::vector<TensorEntry>& entries, std::map<std::string, std::string> metadata) {

@@ -165,8 +165,9 @@ class HeaderHandler {
 
   ElementType type_of(const std::string& name) const {
     if (const auto type = find_element_type(name)) return *type;
-    throw InputError("safetensors", fmt::format("{}: expected a dtype out of {}; found \"{}\"; convert the file first.",
-                                                where(), join_names(element_type_names()), name));
+    throw InputError("safetensors",
+                     fmt::format("{}: expected a dtype that is one of {}; found \"{}\"; convert the file first.",
+                                 where(), join_names(element_type_names()), name));
   }
 
   /// Sets the entry's data after all checks that need only this entry.
@@ -182,7 +183,7 @@ class HeaderHandler {
         where(), data_.size(), end);
     const auto bytes = tensor_bytes(entry_.shape, entry_.type);
     PRISM_CHECK(bytes == offsets_[1] - offsets_[0], "safetensors",
-                "{}: expected the bytes of {} {}; found {} bytes of data; the file is damaged, copy it again.", where(),
+                "{}: expected {} bytes for {} {}; found {}; the file is damaged, copy it again.", where(), bytes,
                 element_type_name(entry_.type), list_text(entry_.shape), end - begin);
     entry_.data = data_.subspan(begin, end - begin);
     header_.entries.push_back(std::move(entry_));

@@ -117,10 +117,11 @@ void check(const char* operation, const Tensor& hidden, const Tensor& cast, cons
               c10::toString(labels.scalar_type()));
   if (labels.numel() == 0) return;
   const auto [lowest, highest] = labels.aminmax();
-  PRISM_CHECK(lowest.item<int64_t>() >= -1 && highest.item<int64_t>() < cast.size(0), operation,
-              "expected labels within 0-{}, or -1; found {}-{}; compare the vocabularies of data and model, and use -1 "
-              "for labels to ignore.",
-              cast.size(0) - 1, lowest.item<int64_t>(), highest.item<int64_t>());
+  PRISM_CHECK(
+      lowest.item<int64_t>() >= -1 && highest.item<int64_t>() < cast.size(0), operation,
+      "expected labels from 0 to {}, or -1; found {} to {}; compare the vocabularies of data and model, and use -1 "
+      "for labels to ignore.",
+      cast.size(0) - 1, lowest.item<int64_t>(), highest.item<int64_t>());
 }
 
 }  // namespace

@@ -118,12 +118,12 @@ void complete(ModelConfig& config) {
               "expected a vocab_size; found none; give model.vocab_size or data with a tokenizer.json.");
   for (const auto& [name, size] :
        {std::pair{"vocab_size", config.vocab_size}, {"d_model", config.d_model}, {"context", config.context}})
-    PRISM_CHECK(size > 0 && size <= kLargest, "model", "model.{}: expected a size within 1-{}; found {}; change it.",
+    PRISM_CHECK(size > 0 && size <= kLargest, "model", "model.{}: expected a size from 1 to {}; found {}; change it.",
                 name, kLargest, size);
   constexpr double kSmallest = 1e-20;  // far above the smallest float32
   for (const auto& [name, value] : {std::pair{"norm_eps", config.norm_eps}, {"init_std", config.init_std}})
     PRISM_CHECK(value >= kSmallest && value <= 1, "model",
-                "model.{}: expected a number within {}-1; found {}; change it.", name, kSmallest, value);
+                "model.{}: expected a number from {} to 1; found {}; change it.", name, kSmallest, value);
   PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", "model",
               "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
   PRISM_CHECK(!config.layers.empty(), "model", "expected at least one layer; found none; give a schedule or layers.");
@@ -134,7 +134,7 @@ void complete(ModelConfig& config) {
                                      {"head_dim", layer.head_dim},
                                      {"ffn.width", layer.ffn.width}})
       PRISM_CHECK(size >= 0 && size <= kLargest, "model",
-                  "layer {}: {}: expected a size within 0-{}; found {}; change it.", i, name, kLargest, size);
+                  "layer {}: {}: expected a size from 0 to {}; found {}; change it.", i, name, kLargest, size);
   }
   // The rules apply only to models whose heads split d_model.
   const bool split = std::all_of(config.layers.begin(), config.layers.end(), [&](const LayerConfig& layer) {

@@ -46,7 +46,7 @@ torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContex
               past + tokens);
   const auto [lowest, highest] = tokens_BT.aminmax();
   PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "decoder",
-              "expected token ids within 0-{}; found {}-{}; use the tokenizer that belongs to this model.",
+              "expected token ids from 0 to {}; found {} to {}; use the tokenizer that belongs to this model.",
               config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
   const ForwardContext context = on_device(given, device());
   Residual residual{embed(tokens_BT, context, past), {}};

@@ -59,7 +59,7 @@ SelectorLengths::SelectorLengths(const SelectorInput& input) : prompt_length_(in
     for (int64_t b = 0; b < batch; ++b) {
       lengths[static_cast<size_t>(b)] = given[b].item<int64_t>();
       PRISM_CHECK(lengths[static_cast<size_t>(b)] >= 0 && lengths[static_cast<size_t>(b)] <= all, "selector",
-                  "{}: expected lengths within 0-{}; found {}; pass the number of valid tokens.", name, all,
+                  "{}: expected lengths from 0 to {}; found {}; pass the number of valid tokens.", name, all,
                   lengths[static_cast<size_t>(b)]);
     }
     return lengths;

@@ -61,7 +61,8 @@ Entry auto_entry() {
       kName,
       "spectral where it is faster than dense attention by measured costs, else dense (costs are measured on this "
       "machine in a second or two, once for each width, type, block size, number of threads and instruction set, and "
-      "stored as prefill_cost.json in PRISM_CACHE, else in prism in XDG_CACHE_HOME or ~/.cache; delete the file to "
+      "stored as prefill_cost.json in $PRISM_CACHE, else $XDG_CACHE_HOME/prism, else ~/.cache/prism; delete the file "
+      "to "
       "measure again)",
       nullptr);
   made.make = [](const Json& settings, const PrefillCosts& costs) {
@@ -77,13 +78,17 @@ const Json kReferenceSpectral = {{"p", 0.95}, {"calibration", "all_blocks"}, {"t
 
 const std::vector<Entry>& entries() {
   static const std::vector<Entry> list = {
-      entry("spectral", "two bands of rotary pairs, calibrated (arXiv 2602.08426)", make_spectral_selector,
-            {{"prism", "same result however a prompt is cut at multiples of both block sizes"},
-             {"official", "as the authors' code: calibrated over all blocks, last mean padded", kReferenceSpectral},
-             {"paper", "as official, p for Llama-3.1; Qwen uses 0.93", kReferenceSpectral}}),
+      entry("spectral",
+            "mean queries against mean keys of blocks, separately for fast and slow rotary pairs (the two bands) "
+            "(arXiv 2602.08426)",
+            make_spectral_selector,
+            {{"prism", "the same result however a prompt is cut at multiples of both block sizes"},
+             {"official", "as the authors' code: calibration=all_blocks, tail=padded", kReferenceSpectral},
+             {"paper", "as official, with its p for Llama-3.1; for Qwen set p=0.93", kReferenceSpectral}}),
       auto_entry(),
       entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
-            {{"official", "alpha for Qwen3; Llama-3.1 uses 0.18"}, {"paper", "as official; not in the tables"}}),
+            {{"official", "alpha for Qwen3; Llama-3.1 uses 0.18"},
+             {"paper", "as official; its tables leave this method out"}}),
       entry("xattention", "sums along antidiagonals (arXiv 2503.16428)", make_xattention_selector,
             {{"official", "stride 8, threshold 0.9"}, {"paper", "as official"}}),
       entry("flex_prefill", "query-aware or vertical-slash, head by head (arXiv 2502.20766)",
@@ -97,7 +102,7 @@ const std::vector<Entry>& entries() {
               "the values of the paper's code for its tables; its text says \"recommended\"",
               {{"vertical", 512}, {"slash", 2048}}}}),
       entry("mean_pooling", "pooled queries against pooled keys, without bands (arXiv 2602.08426, equation 2)",
-            make_mean_pooling_selector, {{"paper", "p as for the spectral selector; not in the tables"}}),
+            make_mean_pooling_selector, {{"paper", "p as for spectral; its tables leave this method out"}}),
       entry("sink_window", "the first and the last blocks (StreamingLLM, arXiv 2309.17453)", make_sink_window_selector,
             {{"prism", "one block of first keys and a window of 1,024"},
              {"official", "4 first keys and a window of 2,000, each rounded up to blocks", {{"window", 16}}}}),

@@ -21,7 +21,7 @@ struct FinalText {
   std::vector<std::string> files;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("name", name, "name of the text in records and reports");
+    v("name", name, "name, in records and reports, of a text whose loss is measured after training");
     v("separator", separator, "text between documents of a .txt file; empty: each file is one document");
     v("files", files, "files or folders, as prism eval takes them");
   }
@@ -33,8 +33,8 @@ struct FinalOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("distance_sequences", distance_sequences,
-      "validation windows on which each layer's attention distance is measured; 0: none");
-    v("texts", texts, "texts whose losses are recorded document by document");
+      "after training, measure each layer's attention distance on this many validation windows; 0: do not measure it");
+    v("texts", texts, "texts whose losses are measured after training, document by document");
   }
 };
 

@@ -42,7 +42,7 @@ struct DataOptions {
     v("stride", stride,
       "tokens from the start of one training window to the start of the next; 0: the context, without overlap");
     v("document_mask", document_mask,
-      "attention stops and positions restart at document boundaries; the paper has it off");
+      "attention stops and positions restart at document boundaries; off in arXiv 2606.27449");
   }
 };
 
@@ -114,7 +114,7 @@ struct Recipe {
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's format");
     v("name", name, "name of the run in reports; empty: the recipe's file name");
-    v("from", from, "source of the numbers: paper, table, row");
+    v("from", from, "free text: where the values of this recipe come from, e.g. paper, table and row");
     v("seed", seed, "seed of initial weights and data order");
     v("init", init,
       "model folder or run whose weights this run starts from; its heads may differ; empty: random weights");

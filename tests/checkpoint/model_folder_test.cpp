@@ -352,7 +352,7 @@ TEST_F(ModelFolderTest, RefusesALlamaThatItCannotRun) {
   refused([](Json& j) { j["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}}; }, "found \"dynamic\"");
   refused([](Json& j) { j["rope_theta"] = 5e5; },
           "expected one rope_theta; found 500000 and, in rope_parameters, 10000");
-  refused([](Json& j) { j["rms_norm_eps"] = 1e-320; }, "norm_eps: expected a number within 1e-20-1");
+  refused([](Json& j) { j["rms_norm_eps"] = 1e-320; }, "norm_eps: expected a number from 1e-20 to 1");
   refused([](Json& j) { j["eos_token_id"] = 1000000; }, "eos_token_id: expected token ids below vocab_size");
   refused([](Json& j) { j["bos_token_id"] = -1; }, "bos_token_id: expected token ids");
   refused([](Json& j) { j["eos_token_id"] = "end"; }, "eos_token_id: expected token ids");
@@ -380,10 +380,10 @@ TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   refused([](Json& j) { j["model"].erase("d_model"); }, "model.d_model: expected a size");
   refused([](Json& j) { j["model"]["context"] = 0; }, "model.context: expected a size");
   for (const double eps : {0.0, 1e-320, -1.0, 1.5, 1e308})
-    refused([&](Json& j) { j["model"]["norm_eps"] = eps; }, "norm_eps: expected a number within 1e-20-1");
+    refused([&](Json& j) { j["model"]["norm_eps"] = eps; }, "norm_eps: expected a number from 1e-20 to 1");
   for (const double base : {0.0, 1e-320, 1e13, 1e308})
     refused([&](Json& j) { j["model"]["layers"][0]["rotary"]["base"] = base; },
-            "rotary.base: expected a number within 0.001-1000000000000");
+            "rotary.base: expected a number from 0.001 to 1000000000000");
   refused([](Json& j) { j["model"].erase("layers"); }, "expected a schedule or a list of layers");
   refused([](Json& j) { j["model"]["schedule"] = "1x1,2x1"; }, "found both");
   refused([](Json& j) { j["model"]["layers"][0]["heads"] = 0; }, "at least 1 head");

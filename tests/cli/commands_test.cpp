@@ -62,8 +62,8 @@ TEST(Output, ThatIsClosedIsAFailure) {
                                 [&] { ::dup2(::open(target, O_WRONLY), STDOUT_FILENO); });
     EXPECT_EQ(full.status, std::string(target) == "/dev/full" ? 1 : 0) << full.err;
     EXPECT_EQ(full.err, full.status == 0 ? ""
-                                         : "[output] expected to write to standard output; found it closed or full; "
-                                           "give it another place.\n");
+                                         : "[output] could not write to standard output, which is closed or full; "
+                                           "redirect it to a file.\n");
   }
 }
 

@@ -85,7 +85,7 @@ TEST(Train, RefusesAStateThatIsNotTheRuns) {
   const auto last = run_folder / "checkpoints/step-00000016/state.json";
   auto state = Json::parse(read_text(last));
   state["threads"] = -3;
-  refuse(last, state.dump(), {"threads within 0-1024", "-3"});
+  refuse(last, state.dump(), {"threads from 0 to 1024", "-3"});
   refuse(last, read_text(run_folder / "checkpoints/step-00000012/state.json"), {"step 12"});
   // The data may move to another folder.
   fs::copy(Workshop::folder() / "data", Workshop::folder() / "moved_data", fs::copy_options::recursive);

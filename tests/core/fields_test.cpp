@@ -127,9 +127,8 @@ TEST(Fields, RejectPathsThatLeadNowhere) {
   Outer a;
   EXPECT_EQ(message_of([&] { set_field(a, "one.haeds", "3"); }),
             "[fields] expected a field of one; found \"haeds\"; did you mean \"heads\"?");
-  EXPECT_EQ(
-      message_of([&] { set_field(a, "layers[0-3].heads", "3"); }),
-      "[fields] layers[0-3].heads: expected indices of the 3 elements there are, from 0 on; found 0-3; choose others.");
+  EXPECT_EQ(message_of([&] { set_field(a, "layers[0-3].heads", "3"); }),
+            "[fields] layers[0-3].heads: expected indices from 0 to 2; found 0-3; choose others.");
   EXPECT_NE(message_of([&] { set_field(a, "name.x", "3"); }), "");
   EXPECT_NE(message_of([&] { set_field(a, "layers[x].heads", "3"); }), "");
   EXPECT_NE(message_of([&] { set_field(a, "one[0].heads", "3"); }), "");

@@ -96,8 +96,8 @@ TEST(Files, InAFolderThatIsNotWritableFailAndNameIt) {
     constexpr uid_t kNobody = 65534;
     if (::geteuid() == 0 && ::setuid(kNobody) != 0) ::_exit(1);  // root may write anywhere
     const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "a", "x"); });
-    const std::string expected = "expected to write " + (folder.path() / "a").string() +
-                                 "; found: Permission denied; choose another place or change its permissions.";
+    const std::string expected = "could not write " + (folder.path() / "a").string() +
+                                 ": Permission denied; choose another place or change its permissions.";
     ::_exit(message.find(expected) == std::string::npos ? 2 : 0);
   });
   EXPECT_EQ(child.wait(), 0);

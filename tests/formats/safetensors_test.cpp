@@ -211,7 +211,7 @@ TEST_F(Safetensors, RefuseATensorWhoseDescriptionIsIncompleteOrWrong) {
 
 TEST_F(Safetensors, RefuseShapesThatDoNotMatchTheirBytes) {
   put(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "xxxx");
-  EXPECT_REFUSED(read(), "expected the bytes of F32 [2]; found 4 bytes");
+  EXPECT_REFUSED(read(), "expected 8 bytes for F32 [2]; found 4");
   // 2^62 * 4 * 4 is 0 modulo 2^64.
   put(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", "");
   EXPECT_REFUSED(read(), "found 0 bytes");
@@ -232,13 +232,13 @@ TEST_F(Safetensors, RefuseHolesOverlapsAndLeftovers) {
   put_two("[1,3]", "[3,5]", "xxxxx");
   EXPECT_REFUSED(read(), "there is a gap");
   put_two("[0,2]", "[2,4]", "xxxxx");
-  EXPECT_REFUSED(read(), "found 1 more bytes");
+  EXPECT_REFUSED(read(), "found 1 bytes after it");
   put_two("[0,2]", "[2,4]", "xxx");
   EXPECT_REFUSED(read(), "end by byte 3");
   put_two("[0,2]", "[2,9223372036854775807]", "xxxx");
   EXPECT_REFUSED(read(), "end by byte 4");
   put("{}", "x");
-  EXPECT_REFUSED(read(), "found 1 more bytes");
+  EXPECT_REFUSED(read(), "found 1 bytes after it");
 }
 
 TEST_F(Safetensors, AcceptAFileWithoutTensors) {

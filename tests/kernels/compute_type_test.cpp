@@ -15,7 +15,7 @@ TEST(ComputeType, IsFoundByItsFullAndItsShortName) {
 }
 
 TEST(ComputeType, IsRefusedByItsFullName) {
-  EXPECT_REFUSED(find_compute_type("f16"), "out of auto, bfloat16 and float32; found \"float16\"");
+  EXPECT_REFUSED(find_compute_type("f16"), "one of auto, bfloat16 and float32; found \"float16\"");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
+#include "prism/core/process.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/models/device.h"
 

@@ -41,8 +41,9 @@ const Value& find_by_name(const std::map<std::string, Value>& table, const std::
   const std::string near = nearest_name(name, known);
   const bool vowel = std::string_view("aeiou").find(what.front()) != std::string_view::npos;
   throw InputError(
-      operation, fmt::format("expected {} {} out of {}; found \"{}\"; {}", vowel ? "an" : "a", what, join_names(known),
-                             name, near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
+      operation,
+      fmt::format("expected {} {} that is one of {}; found \"{}\"; {}", vowel ? "an" : "a", what, join_names(known),
+                  name, near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
 }
 
 }  // namespace prism

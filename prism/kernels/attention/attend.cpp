@@ -20,8 +20,10 @@ void check_lengths(const torch::Tensor& lengths, int64_t batch, int64_t most, co
   const auto dense = lengths.contiguous();
   for (int64_t b = 0; b < batch; ++b) {
     const int32_t length = dense.const_data_ptr<int32_t>()[b];
-    PRISM_CHECK(length >= 0 && length <= most, "attend", "{}: expected lengths within 0-{}; found {}; cut it.", name,
-                most, length);
+    PRISM_CHECK(
+        length >= 0 && length <= most, "attend",
+        "{}: expected lengths from 0 to {}; found {}; pass the number of valid keys or queries of each sequence.", name,
+        most, length);
   }
 }
 
@@ -41,7 +43,7 @@ void check_pages(const KeyValues& kv, int64_t batch) {
   if (kv.page_table_BN.numel() == 0) return;
   const auto [lowest, highest] = kv.page_table_BN.aminmax();
   PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), "attend",
-              "page table: expected pages within 0-{}; found {}-{}; pass indices of existing pages.",
+              "page table: expected pages from 0 to {}; found {} to {}; pass indices of existing pages.",
               kv.k_BGSD.size(0) - 1, lowest.item<int>(), highest.item<int>());
 }
 

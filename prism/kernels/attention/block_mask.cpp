@@ -65,13 +65,13 @@ BlockMask checked_block_mask(const BlockMask& given, int64_t key_blocks) {
   for (int64_t row = 0; row < mask.counts_BHM.numel(); ++row) {
     const int64_t count = mask.counts_BHM.const_data_ptr<int32_t>()[row];
     PRISM_CHECK(count >= 0 && count <= width, "block_mask",
-                "expected rows with counts within 0-{}; found {}; pass a count of kept blocks for each row.", width,
+                "expected rows with counts from 0 to {}; found {}; pass a count of kept blocks for each row.", width,
                 count);
     const int32_t* index = mask.indices_BHMN.const_data_ptr<int32_t>() + row * width;
     for (int64_t i = 0; i < count; ++i)
       PRISM_CHECK(
           index[i] < key_blocks && index[i] > (i == 0 ? -1 : index[i - 1]), "block_mask",
-          "expected ascending block indices within 0-{}; found {} at {}; sort each row and remove repeated blocks.",
+          "expected ascending block indices from 0 to {}; found {} at {}; sort each row and remove repeated blocks.",
           key_blocks - 1, index[i], i);
   }
   return mask;

@@ -225,8 +225,9 @@ size_t find_group(const std::vector<RunGroup>& groups, const std::string& name) 
   }
   const auto labels = labels_of(groups);
   const std::string near = nearest_name(name, labels);
-  throw InputError("report", fmt::format("expected a baseline out of {}; found \"{}\"; {}", join_names(labels), name,
-                                         near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
+  throw InputError("report",
+                   fmt::format("expected a baseline that is one of {}; found \"{}\"; {}", join_names(labels), name,
+                               near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
 }
 
 std::vector<std::string> labels_of(const std::vector<RunGroup>& groups) {

@@ -54,7 +54,7 @@ std::string reader_name(const Json& line) {
 
 void check_place(const Json& line, const char* name, const std::string& place) {
   const auto value = line.at(name).get<int64_t>();
-  PRISM_CHECK(value >= 0 && value < kMostHeads, "report", "{}: expected a {} within 0-{}; found {}; correct the line.",
+  PRISM_CHECK(value >= 0 && value < kMostHeads, "report", "{}: expected a {} from 0 to {}; found {}; correct the line.",
               place, name, kMostHeads - 1, value);
 }
 

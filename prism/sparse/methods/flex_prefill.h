@@ -17,9 +17,11 @@ struct FlexPrefillOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("gamma", gamma, "share of the attention that the budgets cover");
+    v("gamma", gamma, "share of the estimated attention that the kept keys cover");
     v("tau", tau,
-      "a head is query-aware if the divergence between its pooled estimate and its attention is below this");
+      "a head whose pooled estimate diverges from its attention by less than this is query-aware: it chooses blocks "
+      "for "
+      "each row; the others choose columns and diagonals for all rows");
     v("min_budget", min_budget,
       "minimum number of keys that every row keeps; prompts up to this length, and up to 256, stay dense");
     blocks.visit(v);

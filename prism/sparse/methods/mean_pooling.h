@@ -16,7 +16,7 @@ struct MeanPoolingOptions {
   void visit(Visitor& v) {
     v("p", p, "share of the softmax over pooled keys that the kept blocks cover");
     v("sink", sink, "number of first key blocks that every row keeps");
-    v("recent", recent, "number of last key blocks that every row keeps, counted from its own, which is always kept");
+    v("recent", recent, "number of latest key blocks that every row keeps, its own included, which is always kept");
     blocks.visit(v);
   }
 };

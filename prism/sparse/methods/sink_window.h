@@ -14,7 +14,7 @@ struct SinkWindowOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("sink", sink, "number of first key blocks that every row keeps");
-    v("window", window, "number of last key blocks that every row keeps, with its own, which is always kept");
+    v("window", window, "number of latest key blocks that every row keeps, its own included, which is always kept");
     blocks.visit(v);
   }
 };

@@ -18,7 +18,7 @@ struct VerticalSlashOptions {
     v("vertical", vertical,
       "number of keys (columns) that every query keeps, at least 30; the first 30 keys are always kept");
     v("slash", slash,
-      "number of distances (diagonals) that every query keeps, at least 50; the first 100 are taken before others");
+      "number of distances (diagonals) that every query keeps, at least 50; distances 0 to 99 are kept first");
     blocks.visit(v);
   }
 };

@@ -24,7 +24,8 @@ struct BpeTrainOptions {
     v("vocab_size", vocab_size, "tokens in total: special tokens, the 256 bytes, and one per merge");
     v("min_frequency", min_frequency, "pairs that occur less often are not merged; 0 and 1 merge all");
     v("special_tokens", special_tokens,
-      "a special token; special tokens get the first ids, and text that spells one is encoded as it; may be repeated");
+      "a special token; special tokens get the first ids, and text that spells one is encoded as that token; may be "
+      "repeated");
     v("pattern", pattern, "how text is split before merging: gpt2, llama3 or a regular expression");
   }
 };

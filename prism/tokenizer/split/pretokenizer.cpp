@@ -55,8 +55,8 @@ SplitStep split_step(const json& split, const std::string& source) {
               source, pattern.dump());
   if (regex) return step_for_pattern(pattern["Regex"].get<std::string>(), source);
   const std::string literal = pattern["String"].get<std::string>();
-  PRISM_CHECK(!literal.empty(), "tokenizer",
-              "{}: expected a Split at some text; found one at \"\"; change its pattern.", source);
+  PRISM_CHECK(!literal.empty(), "tokenizer", "{}: expected a Split whose pattern is not empty; found \"\"; change it.",
+              source);
   return {Kind::regex, Regex(quote(literal), source)};
 }
 

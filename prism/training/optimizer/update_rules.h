@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "prism/checkpoint/tensor_file.h"
+#include "prism/layers/named_tensor.h"
 
 namespace prism {
 

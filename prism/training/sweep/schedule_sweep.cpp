@@ -16,7 +16,7 @@ void check(const SearchOptions& options) {
                                            {"factor", options.factor, int64_t{2}},
                                            {"candidates", options.candidates, int64_t{1}}})
     PRISM_CHECK(value >= least && value <= 1000, "sweep",
-                "search.{}: expected a number within {}-1000; found {}; change it.", name, least, value);
+                "search.{}: expected a number from {} to 1000; found {}; change it.", name, least, value);
 }
 
 /// A random sample of `count` schedules, in their original order.

@@ -41,7 +41,7 @@ struct SweepFile {
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's format");
-    v("from", from, "purpose of the sweep");
+    v("from", from, "free text: purpose of the sweep");
     v("recipe", recipe, "recipe that all runs share: a file name relative to this file, or the recipe itself");
     v("set", set, "recipe fields to override in all runs: {FIELD: value, ...}");
     v("arms", arms, "variations of the recipe by name: {NAME: {FIELD: value, ...}, ...}");

@@ -48,8 +48,9 @@ TEST(Names, AreFoundInATableOrAnsweredWithTheKnownOnes) {
     find_by_name(table, "refrence", "attend", "backend");
     FAIL() << "an unknown name was accepted";
   } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "[attend] expected a backend out of reference and torch; found \"refrence\"; did you mean reference?");
+    EXPECT_STREQ(
+        error.what(),
+        "[attend] expected a backend that is one of reference and torch; found \"refrence\"; did you mean reference?");
   }
 }
 

@@ -418,9 +418,9 @@ TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
 TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
   auto long_keys = make_input({.batch = 1, .queries = 3, .keys = 8});
   long_keys.kv_lengths_B = torch::tensor({9}, torch::kInt);
-  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths within 0-8; found 9");
+  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths from 0 to 8; found 9");
   long_keys.kv_lengths_B = torch::tensor({-1}, torch::kInt);
-  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths within 0-8; found -1");
+  EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths from 0 to 8; found -1");
   const auto good = make_input({});
   const auto expect_rejected = [&](auto change) {
     auto bad = good;

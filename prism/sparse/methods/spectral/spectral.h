@@ -26,16 +26,18 @@ struct SpectralOptions {
     v("p_high", p_high, "p of the band of fast pairs; 0: p");
     v("p_low", p_low, "p of the band of slow pairs; 0: p");
     v("bands", bands,
-      "paper: from high_dims and low_dims; auto: from how much of each rotary pair of this model pooling keeps");
+      "features of the two bands. paper: from high_dims and low_dims; auto: from the share of each rotary pair that "
+      "remains after averaging over a block");
     v("high_dims", high_dims, "features in the band of fast pairs; 0: half of the rotary features");
     v("low_dims", low_dims, "features in the band of slow pairs; 0: three quarters of the rotary features");
     v("calibration", calibration,
-      "blocks whose energies set the temperatures: causal_running, those up to the row, so that cutting a prompt at "
-      "multiples of both block sizes changes nothing; all_blocks, as the reference; off");
+      "divide each band's scores by a temperature, which follows from the band's mean squares (energies) over blocks: "
+      "causal_running, those up to the row, so that cutting a prompt at multiples of both block sizes changes nothing; "
+      "all_blocks, as the reference; or off");
     v("tail", tail, "mean of an incomplete block: exact, or padded with zeros as in the reference");
     v("sink", sink, "number of first key blocks that every row keeps");
-    v("recent", recent, "number of last key blocks that every row keeps, counted from its own");
-    v("last_dense", last_dense, "number of last block rows of a prompt that keep every block they see");
+    v("recent", recent, "number of latest key blocks that every row keeps, its own included; 0: none");
+    v("last_dense", last_dense, "number of last blocks of queries of a prompt that keep every block they see");
     blocks.visit(v);
   }
 };
