@@ -2,15 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "prism/checkpoint/config_json.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
-#include "prism/tokenizer/bpe/train.h"
+#include "tests/checkpoint/models.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
@@ -24,29 +22,6 @@ class ModelFolderTest : public testing::Test {
   const TemporaryFolder temporary_;
   const fs::path folder_ = temporary_.path();
 };
-
-ModelConfig config_of(const std::string& schedule, bool tied = true) {
-  ModelConfig config;
-  config.vocab_size = 20;
-  config.d_model = 16;
-  config.context = 8;
-  config.tied = tied;
-  config.schedule = schedule;
-  config.ffn_width = 12;
-  config.allow_any = true;
-  expand_shorthand(config);
-  complete(config);
-  return config;
-}
-
-Tokenizer tokenizer_of(const std::string& text) {
-  bool read = false;
-  const auto supply = [&](std::string& to) {
-    to = text;
-    return !std::exchange(read, true);
-  };
-  return train_bpe(supply, {.vocab_size = 260}, 1);
-}
 
 Decoder make_decoder(const ModelConfig& config) {
   Decoder decoder(config);
@@ -118,26 +93,6 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
   EXPECT_TRUE(config_from_json(json, "test").layers[0].qk_norm);
   json["use_sliding_window"] = true;
   EXPECT_REFUSED(config_from_json(json, "test"), "use_sliding_window");
-}
-
-/// A rung of the ladder; its first layer also lacks the output projection.
-ModelConfig rung() {
-  ModelConfig config;
-  config.vocab_size = 30;
-  config.d_model = 16;
-  config.context = 8;
-  config.schedule = "2x2";
-  config.ffn_width = 12;
-  config.each.rotary.kind = "none";
-  config.each.ffn = {.kind = "relu", .width = 0, .depth = 2, .bias = true};
-  config.each.norm = "none";
-  config.learned_positions = true;
-  config.tied = config.final_norm = false;
-  config.initialisation = "ladder";
-  expand_shorthand(config);
-  complete(config);
-  config.layers.front().output_projection = false;
-  return config;
 }
 
 TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
@@ -264,78 +219,6 @@ TEST_F(ModelFolderTest, ReadsShorthandThatWasWrittenByHand) {
   EXPECT_TRUE(equal_fields(config_from_json(json, "test"), config_of("1x1,2x1")));
 }
 
-/// Files in format 1, as older versions of prism wrote them.
-constexpr const char* kFormat1Heads = R"({
-  "architectures": ["PrismForCausalLM"], "model_type": "prism", "prism_format": 1, "vocab_size": 20,
-  "hidden_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 8, "tie_word_embeddings": true,
-  "hidden_act": "silu", "attention_bias": false, "mlp_bias": false, "rms_norm_eps": 1e-05,
-  "initializer_range": 0.02, "base_heads": 0, "allow_any": true, "dtype": "float32", "torch_dtype": "float32",
-  "use_cache": true, "eos_token_id": 0, "bos_token_id": 0, "tokenizer_fingerprint": "c8ceb478d2d07227",
-  "per_layer_config": {
-    "0": {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 12,
-          "rope_theta": 10000.0, "rope_scaling": null},
-    "1": {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4, "intermediate_size": 12,
-          "rope_theta": 10000.0, "rope_scaling": null}}})";
-constexpr const char* kFormat1Rung = R"({
-  "architectures": ["PrismForCausalLM"], "model_type": "prism", "prism_format": 1, "vocab_size": 30,
-  "hidden_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 8, "tie_word_embeddings": false,
-  "attention_bias": false, "rms_norm_eps": 1e-05, "initializer_range": 0.02, "base_heads": 0, "allow_any": false,
-  "dtype": "float32", "torch_dtype": "float32", "use_cache": true, "eos_token_id": null, "bos_token_id": null,
-  "per_layer_config": {
-    "0": {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 12,
-          "rope_theta": 10000.0, "rope_scaling": null, "rotary_kind": "none", "hidden_act": "relu",
-          "mlp_bias": true, "mlp_depth": 2, "norm": "none", "output_projection": false},
-    "1": {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 12,
-          "rope_theta": 10000.0, "rope_scaling": null, "rotary_kind": "none", "hidden_act": "relu",
-          "mlp_bias": true, "mlp_depth": 2, "norm": "none"}},
-  "learned_positions": true, "final_norm": false, "initialisation": "ladder"})";
-constexpr const char* kFormat1QkNorm = R"({
-  "architectures": ["PrismForCausalLM"], "model_type": "prism", "prism_format": 1, "vocab_size": 20,
-  "hidden_size": 16, "num_hidden_layers": 2, "max_position_embeddings": 8, "tie_word_embeddings": true,
-  "hidden_act": "silu", "attention_bias": false, "mlp_bias": false, "rms_norm_eps": 1e-05,
-  "initializer_range": 0.02, "base_heads": 0, "allow_any": true, "dtype": "float32", "torch_dtype": "float32",
-  "use_cache": true, "eos_token_id": null, "bos_token_id": null,
-  "per_layer_config": {
-    "0": {"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 4, "intermediate_size": 12,
-          "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
-          "original_max_position_embeddings": 32, "beta_fast": 16.0, "beta_slow": 1.0,
-          "attention_factor": 1.138629436111989}, "qk_norm": true},
-    "1": {"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 4, "intermediate_size": 12,
-          "rope_theta": 1000000.0, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
-          "original_max_position_embeddings": 32, "beta_fast": 16.0, "beta_slow": 1.0,
-          "attention_factor": 1.138629436111989}}}})";
-
-TEST_F(ModelFolderTest, ReadsFormat1) {
-  const auto expect_read = [](const char* text, const ModelConfig& expected) {
-    const auto read = config_from_json(parse_json(text, "test"), "test");
-    EXPECT_TRUE(equal_fields(read, expected)) << fields_to_json(read);
-  };
-  auto heads = config_of("2x1,4x1");
-  heads.layers.back().kv_heads = 2;
-  expect_read(kFormat1Heads, heads);
-  EXPECT_REFUSED(check_tokenizer(parse_json(kFormat1Heads, "test"), tokenizer_of("other words, other words"), "test"),
-                 "another model");
-  expect_read(kFormat1Rung, rung());
-  auto normed = config_of("4x2");
-  normed.layers.front().qk_norm = true;
-  for (auto& layer : normed.layers)
-    layer.rotary = {.base = 1e6,
-                    .scaling = "yarn",
-                    .factor = 4,
-                    .original_context = 32,
-                    .beta_fast = 16,
-                    .attention_factor = 1.138629436111989};
-  expect_read(kFormat1QkNorm, normed);
-}
-
-/// Expects `good` to be accepted, and to be refused after `change`.
-void expect_refused(const Json& good, const std::function<void(Json&)>& change, const std::string& words) {
-  EXPECT_NO_THROW(config_from_json(good, "test"));
-  auto json = good;
-  change(json);
-  EXPECT_REFUSED(config_from_json(json, "test"), words);
-}
-
 TEST_F(ModelFolderTest, RefusesALlamaThatItCannotRun) {
   const auto refused = [good = config_to_json(config_of("4x2"), nullptr)](auto change, const std::string& words) {
     expect_refused(good, change, words);
@@ -389,34 +272,6 @@ TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
   refused([](Json& j) { j["model"]["layers"][0]["heads"] = 0; }, "at least 1 head");
   refused([](Json& j) { j["model"]["layers"][1]["kv_heads"] = 3; }, "kv_heads that divide");
   refused([](Json& j) { j["model"]["layers"][1]["rotary"]["scaling"] = "dynamic"; }, "dynamic");
-}
-
-TEST_F(ModelFolderTest, RefusesAFileOfFormat1ThatItCannotRun) {
-  const auto refused = [good = parse_json(kFormat1Heads, "test")](auto change, const std::string& words) {
-    expect_refused(good, change, words);
-  };
-  refused([](Json& j) { j["hidden_act"] = "gelu"; }, "expected hidden_act = silu; found gelu");
-  refused([](Json& j) { j["attention_bias"] = true; }, "expected attention_bias = false");
-  refused([](Json& j) { j.erase("hidden_size"); }, "expected \"hidden_size\"");
-  refused([](Json& j) { j["hidden_size"] = "16"; }, "hidden_size: expected a whole number");
-  refused([](Json& j) { j["num_hidden_layers"] = 3; }, "expected per_layer_config with 3 layers; found 2");
-  refused([](Json& j) { j["num_hidden_layers"] = 1000000000000; }, "num_hidden_layers within 1-4096");
-  refused([](Json& j) { j["per_layer_config"].erase("1"); }, "expected per_layer_config with 2 layers; found 1");
-  refused([](Json& j) { j.erase("per_layer_config"); }, "expected per_layer_config with 2 layers; found 0");
-  refused(
-      [](Json& j) {
-        j["per_layer_config"]["2"] = j["per_layer_config"]["1"];
-        j["per_layer_config"].erase("1");
-      },
-      "expected layer 1 in per_layer_config");
-  refused([](Json& j) { j["per_layer_config"]["0"]["num_attention_heads"] = 0; }, "at least 1 head");
-  refused([](Json& j) { j["per_layer_config"]["1"]["num_key_value_heads"] = 3; }, "kv_heads that divide");
-  refused([](Json& j) { j["per_layer_config"]["1"]["hidden_act"] = "gelu"; }, "hidden_act silu or relu");
-  refused(
-      [](Json& j) {
-        j["per_layer_config"]["1"]["rope_scaling"] = {{"rope_type", "dynamic"}, {"factor", 2.0}};
-      },
-      "found \"dynamic\"");
 }
 
 TEST_F(ModelFolderTest, RefusesTensorsOfAnotherShapeMissingOrLeftOver) {

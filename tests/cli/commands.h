@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,10 +32,24 @@ inline std::filesystem::path last_checkpoint() {
   return Workshop::folder() / trained() / "checkpoints/step-00000016";
 }
 
-/// Expects an error of the form "[operation] ..." with all `parts` in it, and no stack trace.
+/// The last line of standard error; progress and notes may precede it.
+inline std::string last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const size_t start = text.find_last_of("\r\n", end);
+  return text.substr(start + 1, end - start);
+}
+
+/// True for "[operation] Any words; and a way out.": one sentence, which ends with the line.
+inline bool is_one_sentence(const std::string& line) {
+  if (!std::regex_match(line, std::regex(R"(\[[^\]]+\] .*[.?])"))) return false;
+  return !std::regex_search(line, std::regex(R"([a-z0-9)"][.?!] [A-Z])"));
+}
+
+/// Expects an error of one sentence, "[operation] ...", with all `parts` in it, and no stack trace.
 inline void expect_sentence(const Outcome& outcome, int status, const std::vector<std::string>& parts) {
   EXPECT_EQ(outcome.status, status) << outcome.err;
-  EXPECT_TRUE(outcome.err.find('[') != std::string::npos) << outcome.err;
+  EXPECT_TRUE(is_one_sentence(last_line(outcome.err))) << outcome.err;
   EXPECT_EQ(outcome.err.find("frame #"), std::string::npos) << outcome.err;
   if (status == 2) {
     EXPECT_TRUE(has_way_out(outcome.err)) << "no way out: " << outcome.err;

@@ -403,53 +403,5 @@ TEST_F(Tokenize, AcceptsAFolderInWhichAFirstRunWasKilled) {
   EXPECT_EQ(contents().size(), 3u);
 }
 
-TEST_F(Tokenize, CutsDocumentsOnlyWhereTheIdsStayTheSame) {
-  const char* data = std::getenv("PRISM_DATA");
-  if (data == nullptr) GTEST_SKIP() << "PRISM_DATA is not set: no tokenizers to compare with";
-  const fs::path base = data;
-  // White space of all kinds, punctuation next to newlines, contractions, digits, letters beyond ASCII.
-  Random random(11);
-  const std::vector<std::string> words = {"word",
-                                          "it's",
-                                          "DON'T",
-                                          "1234567",
-                                          "...",
-                                          "\"\n",
-                                          "\n",
-                                          "\n\n",
-                                          "\r\n",
-                                          "\t",
-                                          "  ",
-                                          "\xC2\xA0",
-                                          "\xE3\x80\x80",
-                                          "\xD0\xB6\xD1\x83\xD0\xBA",
-                                          "\xE4\xB8\xAD\xE6\x96\x87",
-                                          "e\xCC\x81",
-                                          "!?",
-                                          ".\n"};
-  std::string text;
-  while (text.size() < 60'000) text += (random.below(3) ? " " : "") + words[random.below(words.size())];
-  for (const char* name : {"gpt2", "llama3"}) {
-    TextOptions options;
-    options.format = "txt";
-    TextSource json({(base / "tokenizers" / name / "tokenizer.json.xz").string()}, options);
-    std::string spelled;
-    while (auto piece = json.next()) spelled += piece->text;
-    const Tokenizer tokenizer = Tokenizer::from_json(spelled, name);
-    const std::vector<int32_t> whole = tokenizer.encode(text, SpecialTokens::as_text);
-    options.piece_bytes = 64;
-    TextSource source({put("a.txt", text)}, options);
-    std::vector<int32_t> joined;
-    int pieces = 0;
-    while (auto piece = source.next()) {
-      const std::vector<int32_t> ids = tokenizer.encode(piece->text, SpecialTokens::as_text);
-      joined.insert(joined.end(), ids.begin(), ids.end());
-      ++pieces;
-    }
-    EXPECT_GT(pieces, 900) << name;
-    EXPECT_EQ(joined, whole) << name;
-  }
-}
-
 }  // namespace
 }  // namespace prism

@@ -92,5 +92,70 @@ TEST(ModelConfig, IsSavedCompleteWithoutTheShorthand) {
   EXPECT_TRUE(equal_fields(fields_from_json<ModelConfig>(json["model"], ""), config));
 }
 
+TEST(ModelConfig, RefusesRatiosThatDoNotDivideEveryLayer) {
+  EXPECT_REFUSED(grouped("3x1,6x2", "/2"), "found 3 in layer 0");
+  EXPECT_REFUSED(grouped("4x2", "/0"), "a ratio such as /4");
+  EXPECT_REFUSED(grouped("4x2", "/2x"), "a ratio such as /4");
+}
+
+TEST(ModelConfig, RefusesShorthandTogetherWithLayersAndNeither) {
+  auto both = config_of("2x1,4x2");
+  both.schedule = "4x3";
+  EXPECT_NE(message_of([&] { expand_shorthand(both); }).find("found both"), std::string::npos);
+  ModelConfig neither;
+  EXPECT_NE(message_of([&] { expand_shorthand(neither); }).find("found neither"), std::string::npos);
+}
+
+TEST(ModelConfig, LetsLayersBeOverriddenAfterExpansion) {
+  ModelConfig config;
+  config.vocab_size = 10;
+  config.d_model = 48;
+  config.schedule = "4x3";
+  config.ffn_width = 8;
+  expand_shorthand(config);
+  set_field(config, "layers[0-1].heads", "2");
+  complete(config);
+  EXPECT_EQ(format_head_schedule(heads_of(config)), "2x2,4x1");
+  EXPECT_EQ(config.layers[1].head_dim, 24);
+  EXPECT_EQ(config.layers[1].kv_heads, 2);
+}
+
+TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
+  const auto rejects = [](auto change) {
+    auto config = config_of("4x2");
+    change(config);
+    return message_of([&] { complete(config); });
+  };
+  EXPECT_NE(rejects([](ModelConfig& c) { c.vocab_size = 0; }), "");
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.clear(); }), "");
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().kv_heads = 3; }).find("kv_heads"), std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().ffn.width = 0; }).find("ffn.width"), std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
+              c.allow_any = false;
+              c.layers.back().heads = c.layers.back().kv_heads = 2;
+              c.layers.back().head_dim = 0;
+            }).find("never falls"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().norm = "layer"; }).find("norm rms or none"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().rotary.kind = "alibi"; }).find("rope or none"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) { c.initialisation = "zero"; }).find("gpt2 or ladder"), std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
+              c.layers.back().head_dim = 24;
+              c.layers.back().output_projection = false;
+            }).find("add the projection"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
+              c.layers.back().output_bias = true;
+              c.layers.back().output_projection = false;
+            }).find("expected an output_projection for output_bias"),
+            std::string::npos);
+  EXPECT_NE(rejects([](ModelConfig& c) {
+              for (auto& layer : c.layers) layer.heads = layer.kv_heads = 16, layer.head_dim = 0;
+            }).find("even head width"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace prism

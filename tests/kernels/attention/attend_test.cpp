@@ -10,6 +10,7 @@
 #include "prism/core/error.h"
 #include "prism/kernels/simd/isa.h"
 #include "tests/core/message_of.h"
+#include "tests/kernels/attention/attend_truth.h"
 #include "tests/kernels/gradient_check.h"
 
 namespace prism {
@@ -17,142 +18,11 @@ namespace {
 
 using torch::Tensor;
 
-struct Case {
-  int64_t batch = 2, queries = 7, keys = 7, heads = 4, groups = 2, head_dim = 8;
-  Causality causality = Causality::causal;
-  bool lengths = false, documents = false, kept = false, blocks = false;
-  torch::ScalarType type = torch::kFloat;
-};
-
-std::ostream& operator<<(std::ostream& out, const Case& c) {
-  return out << "B" << c.batch << " T" << c.queries << " S" << c.keys << " H" << c.heads << " G" << c.groups << " D"
-             << c.head_dim << (c.causality == Causality::causal ? " causal" : " full") << (c.lengths ? " lengths" : "")
-             << (c.documents ? " documents" : "") << (c.kept ? " kept" : "") << (c.blocks ? " blocks" : "") << " "
-             << c10::toString(c.type);
-}
-
-/// A mask that differs by sequence, head and row. Block n of a row is kept unless (row + head + batch + n) % 3 == 1;
-/// block 0 is always kept.
-BlockMask listed_mask(const Case& c) {
-  const int64_t size = 4, blocks = (c.keys + size - 1) / size, rows = blocks + 1;
-  BlockMask mask;
-  mask.query_block_size = mask.key_block_size = size;
-  mask.counts_BHM = torch::zeros({c.batch, c.heads, rows}, torch::kInt);
-  mask.indices_BHMN =
-      torch::full({c.batch, c.heads, rows, blocks}, -7, torch::kInt);  // entries past the counts may be anything
-  for (int64_t b = 0; b < c.batch; ++b)
-    for (int64_t h = 0; h < c.heads; ++h)
-      for (int64_t m = 0; m < rows; ++m) {
-        int count = 0;
-        for (int64_t n = 0; n < blocks; ++n)
-          if (n == 0 || (m + h + b + n) % 3 != 1) mask.indices_BHMN[b][h][m][count++] = n;
-        mask.counts_BHM[b][h][m] = count;
-      }
-  return mask;
-}
-
-/// Returns true if the mask keeps key s for the query at an absolute position.
-bool block_kept(const BlockMask& mask, int64_t b, int64_t h, int64_t position, int64_t first_query, int64_t s) {
-  const int64_t row = position / mask.query_block_size - first_query / mask.query_block_size;
-  for (int i = 0; i < mask.counts_BHM[b][h][row].item<int>(); ++i)
-    if (mask.indices_BHMN[b][h][row][i].item<int>() == s / mask.key_block_size) return true;
-  return false;
-}
-
-AttentionInput make_input(const Case& c) {
-  torch::manual_seed(1);
-  // Queries, keys and values are slices of a fused tensor, as in the decoder.
-  const auto q = torch::randn({c.batch, c.queries, c.heads + 3, c.head_dim}).to(c.type).narrow(2, 1, c.heads);
-  const auto kv = torch::randn({c.batch, c.keys, 2 * c.groups, c.head_dim}).to(c.type);
-  AttentionInput input;
-  input.q_BTHD = q;
-  input.kv = {kv.narrow(2, 0, c.groups).transpose(1, 2), kv.narrow(2, c.groups, c.groups).transpose(1, 2), {}};
-  input.causality = c.causality;
-  if (c.lengths) {
-    input.q_lengths_B = torch::tensor({c.queries, std::max<int64_t>(1, c.queries / 2)}, torch::kInt);
-    input.kv_lengths_B = torch::tensor({c.keys - 1, std::max<int64_t>(1, c.keys / 2)}, torch::kInt);
-  }
-  if (c.documents)
-    input.documents_BS = torch::arange(c.keys, torch::kInt).floor_divide(3).expand({c.batch, c.keys}).contiguous();
-  if (c.kept) input.kept_heads_BH = (torch::arange(c.batch * c.heads).view({c.batch, c.heads}) % 3).ne(0);
-  if (c.blocks) input.block_mask = listed_mask(c);
-  return input;
-}
-
-/// Attention by its definition, element by element, in double precision on the same values.
-struct Truth {
-  Tensor out_BTHE, lse_BHT;
-};
-
-Truth loop_over_everything(const AttentionInput& input) {
-  const auto q = input.q_BTHD.to(torch::kDouble).contiguous(), k = input.kv.k_BGSD.to(torch::kDouble).contiguous(),
-             v = input.kv.v_BGSE.to(torch::kDouble).contiguous();
-  const int64_t batch = q.size(0), queries = q.size(1), heads = q.size(2), head_dim = q.size(3), groups = k.size(1),
-                keys = k.size(2);
-  Truth truth{torch::zeros({batch, queries, heads, head_dim}, torch::kDouble),
-              torch::full({batch, heads, queries}, -std::numeric_limits<double>::infinity(), torch::kDouble)};
-  const auto Q = q.accessor<double, 4>(), K = k.accessor<double, 4>(), V = v.accessor<double, 4>();
-  auto O = truth.out_BTHE.accessor<double, 4>();
-  auto L = truth.lse_BHT.accessor<double, 3>();
-  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
-  for (int64_t b = 0; b < batch; ++b) {
-    const int64_t q_length = input.q_lengths_B.defined() ? input.q_lengths_B[b].item<int>() : queries;
-    const int64_t kv_length = input.kv_lengths_B.defined() ? input.kv_lengths_B[b].item<int>() : keys;
-    for (int64_t h = 0; h < heads; ++h) {
-      const int64_t g = h * groups / heads;
-      const bool kept = !input.kept_heads_BH.defined() || input.kept_heads_BH[b][h].item<bool>();
-      for (int64_t t = 0; t < q_length; ++t) {
-        const int64_t position = t + kv_length - q_length;
-        double sum = 0;
-        std::vector<double> out(head_dim, 0.0);
-        for (int64_t s = 0; s < kv_length; ++s) {
-          if (input.causality == Causality::causal && s > position) continue;
-          if (input.documents_BS.defined() &&
-              input.documents_BS[b][s].item<int>() !=
-                  input.documents_BS[b][std::clamp<int64_t>(position, 0, keys - 1)].item<int>())
-            continue;
-          const int64_t first_query = input.first_query.value_or(kv_length - q_length);
-          if (input.block_mask.defined() && !block_kept(input.block_mask, b, h, first_query + t, first_query, s))
-            continue;
-          double score = 0;
-          for (int64_t d = 0; d < head_dim; ++d) score += Q[b][t][h][d] * K[b][g][s][d];
-          const double weight = std::exp(score * scale);
-          sum += weight;
-          for (int64_t d = 0; d < head_dim; ++d) out[d] += weight * V[b][g][s][d];
-        }
-        if (sum == 0) continue;
-        if (!kept) continue;
-        L[b][h][t] = std::log(sum);
-        for (int64_t d = 0; d < head_dim; ++d) O[b][t][h][d] = out[d] / sum;
-      }
-    }
-  }
-  return truth;
-}
-
-/// Scores carry (2 D max|q| max|k| scale) eps, the softmax passes them on, sums over keys add 2 S eps; out is rounded
-/// once.
-double tolerance(const AttentionInput& input) {
-  const auto type = input.q_BTHD.scalar_type();
-  const double rounding = type == torch::kBFloat16 ? 0x1p-8 : 0x1p-24;
-  const double work = type == torch::kBFloat16 ? 0x1p-8 : 0x1p-23;  // SDPA rounds its weights to bfloat16
-  const double score = input.q_BTHD.abs().max().item<double>() * input.kv.k_BGSD.abs().max().item<double>() *
-                       std::sqrt(static_cast<double>(input.q_BTHD.size(3)));
-  const double keys = type == torch::kBFloat16 ? 1 : static_cast<double>(2 * input.kv.k_BGSD.size(2));
-  const double statistics =
-      (type == torch::kBFloat16 ? 0x1p-23 : work) * 2 * static_cast<double>(input.q_BTHD.size(3)) * score;
-  return (rounding + work * keys + statistics) * input.kv.v_BGSE.abs().max().item<double>();
-}
-
-double difference(const AttentionOutput& output, const Truth& truth) {
-  return (output.out_BTHE.to(torch::kDouble) - truth.out_BTHE).abs().max().item<double>();
-}
-
 bool serves(const AttentionInput& input, AttentionBackend backend) {
   return backend != AttentionBackend::flash || flash_backend_serves(input);
 }
 
-class Attend : public testing::TestWithParam<std::tuple<Case, AttentionBackend>> {};
+class Attend : public testing::TestWithParam<std::tuple<AttendCase, AttentionBackend>> {};
 
 TEST_P(Attend, EqualsTheDefinition) {
   const auto& [c, backend] = GetParam();
@@ -181,8 +51,8 @@ TEST_P(Attend, ExceedsTheToleranceWhenOneKeyIsDropped) {
   EXPECT_GT(difference(attend(faulty, backend), loop_over_everything(input)), tolerance(input));
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> list;
+std::vector<AttendCase> cases() {
+  std::vector<AttendCase> list;
   for (const auto type : {torch::kFloat, torch::kBFloat16}) {
     list.push_back({.type = type});
     list.push_back({.heads = 3, .groups = 3, .head_dim = 256, .type = type});
@@ -210,9 +80,9 @@ std::vector<Case> cases() {
 }
 
 /// All cases, each with every backend that supports it.
-std::vector<std::tuple<Case, AttentionBackend>> cases_and_backends() {
-  std::vector<std::tuple<Case, AttentionBackend>> list;
-  for (const Case& c : cases())
+std::vector<std::tuple<AttendCase, AttentionBackend>> cases_and_backends() {
+  std::vector<std::tuple<AttendCase, AttentionBackend>> list;
+  for (const AttendCase& c : cases())
     for (const auto backend : {AttentionBackend::reference, AttentionBackend::flash, AttentionBackend::torch})
       list.emplace_back(c, backend);
   return list;
@@ -220,7 +90,7 @@ std::vector<std::tuple<Case, AttentionBackend>> cases_and_backends() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Attend, testing::ValuesIn(cases_and_backends()));
 
-class AttendGradient : public testing::TestWithParam<std::tuple<Case, AttentionBackend>> {};
+class AttendGradient : public testing::TestWithParam<std::tuple<AttendCase, AttentionBackend>> {};
 
 TEST_P(AttendGradient, AgreesWithFiniteDifferences) {
   auto [c, backend] = GetParam();
@@ -258,16 +128,17 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, AttendGradient,
     testing::Combine(
         testing::Values(
-            Case{.batch = 1, .queries = 4, .keys = 4, .heads = 2, .groups = 2, .head_dim = 4},
-            Case{.batch = 1, .queries = 3, .keys = 5, .head_dim = 2},
-            Case{.queries = 6, .keys = 6, .heads = 2, .groups = 1, .head_dim = 2, .lengths = true, .documents = true},
-            Case{.batch = 1, .queries = 5, .keys = 3, .heads = 2, .groups = 1, .head_dim = 2}),
+            AttendCase{.batch = 1, .queries = 4, .keys = 4, .heads = 2, .groups = 2, .head_dim = 4},
+            AttendCase{.batch = 1, .queries = 3, .keys = 5, .head_dim = 2},
+            AttendCase{
+                .queries = 6, .keys = 6, .heads = 2, .groups = 1, .head_dim = 2, .lengths = true, .documents = true},
+            AttendCase{.batch = 1, .queries = 5, .keys = 3, .heads = 2, .groups = 1, .head_dim = 2}),
         testing::Values(AttentionBackend::reference, AttentionBackend::torch)));
 
 TEST(AttendFlash, SendsTheGradientsOfTheReference) {
-  for (const auto& c : {Case{.queries = 40, .keys = 40, .heads = 4, .groups = 2, .head_dim = 24},
-                        Case{.queries = 9, .keys = 30, .head_dim = 16, .lengths = true},
-                        Case{.queries = 33, .keys = 33, .head_dim = 8, .documents = true, .kept = true}}) {
+  for (const auto& c : {AttendCase{.queries = 40, .keys = 40, .heads = 4, .groups = 2, .head_dim = 24},
+                        AttendCase{.queries = 9, .keys = 30, .head_dim = 16, .lengths = true},
+                        AttendCase{.queries = 33, .keys = 33, .head_dim = 8, .documents = true, .kept = true}}) {
     const auto input = make_input(c);
     if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
     torch::manual_seed(2);
@@ -287,7 +158,7 @@ TEST(AttendFlash, SendsTheGradientsOfTheReference) {
 }
 
 TEST(AttendFlash, KeepsANanInTheRowsThatSeeIt) {
-  const Case c{.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2};
+  const AttendCase c{.batch = 1, .queries = 20, .keys = 20, .heads = 2, .groups = 2};
   auto input = make_input(c);
   if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
   const auto clean = attend(input, AttentionBackend::flash).out_BTHE;
@@ -392,7 +263,7 @@ TEST(AttendPages, AreNotReadBehindTheLengthWhereNothingWasWritten) {
 }
 
 TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
-  const Case c{.batch = 1, .queries = 22, .keys = 22, .heads = 2, .groups = 1, .blocks = true};
+  const AttendCase c{.batch = 1, .queries = 22, .keys = 22, .heads = 2, .groups = 1, .blocks = true};
   const auto whole = make_input(c);
   const auto expected = attend(whole, AttentionBackend::reference).out_BTHE;
   for (const int64_t cut : {4, 6, 15}) {

@@ -303,7 +303,9 @@ TEST(ReportFigures, StandAloneWithTheirNamesAndColours) {
 
 TEST(ReportFigures, ShowHostileNamesAsTexts) {
   const RunFolder folder;
-  for (const auto& [name, svg] : report_figures(hostile_runs(folder), {})) {
+  const auto files = report_figures(hostile_runs(folder), {});
+  ASSERT_FALSE(files.empty());
+  for (const auto& [name, svg] : files) {
     SCOPED_TRACE(name);
     EXPECT_EQ(tag_fault(svg), "");
     EXPECT_EQ(count(svg, "</style>"), 1U);

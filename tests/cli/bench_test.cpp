@@ -1,0 +1,103 @@
+// Runs prism bench as a user does: its figures, and that every wrong input gets one sentence.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "prism/core/fields.h"
+#include "tests/cli/commands.h"
+#include "tests/core/message_of.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
+  const auto outcome =
+      run({"bench", "attention", "--tokens", "32", "48", "--head-dims", "8", "--d-model", "16", "--passes", "forward",
+           "forward_backward", "--dtypes", "f32", "--rounds", "1", "--threads", "1", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  int rows = 0;
+  for (std::string line; std::getline(lines, line); ++rows) {
+    const auto row = Json::parse(line);
+    EXPECT_EQ(row["bench"], "attention");
+    EXPECT_EQ(row["dtype"], "float32") << "in full, though asked for as f32";
+    EXPECT_EQ(row["heads"], 2);
+    EXPECT_GT(row["prism_ms"].get<double>(), 0);
+    EXPECT_NEAR(row["ratio"].get<double>(), row["peer_ms"].get<double>() / row["prism_ms"].get<double>(), 1e-9);
+  }
+  EXPECT_EQ(rows, 4);
+  write_text(Workshop::folder() / "shapes.json", R"([{"batch": 2, "heads": 4, "kv_heads": 2, "tokens": 5, "keys": 19,
+    "head_dim": 24, "lengths": "ragged"}])");
+  EXPECT_EQ(run({"bench", "attention", "--shapes", "shapes.json", "--rounds", "1"}).status, 0);
+  EXPECT_NE(run({"bench", "attention", "--tokens", "8", "--head-dims", "6", "--d-model", "6", "--rounds", "1"})
+                .out.find("by the backend torch"),
+            std::string::npos);
+}
+
+TEST(Bench, ComparesSelectorsOverAPrompt) {
+  const auto outcome = run({"bench",
+                            "prefill",
+                            "--tokens",
+                            "256",
+                            "512",
+                            "--selector",
+                            "spectral:block_size=32",
+                            "random:share=0.5,block_size=32",
+                            "--heads",
+                            "2",
+                            "--kv-heads",
+                            "1",
+                            "--head-dim",
+                            "16",
+                            "--rounds",
+                            "1",
+                            "--threads",
+                            "1",
+                            "--plot",
+                            "speed.svg",
+                            "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::vector<Json> rows;
+  for (std::string line; std::getline(lines, line);) rows.push_back(Json::parse(line));
+  ASSERT_EQ(rows.size(), 4u);
+  for (const char* name : {"selector", "tokens", "head_dim", "density", "recall", "select_ms", "attend_ms", "dense_ms",
+                           "sdpa_ms", "extra_bytes"})
+    EXPECT_TRUE(rows[3].contains(name)) << name;
+  EXPECT_EQ(rows[3]["selector"], "random");
+  EXPECT_EQ(rows[3]["tokens"], 512);
+  EXPECT_NE(read_text(Workshop::folder() / "speed.svg").find("</svg>"), std::string::npos);
+  write_text(Workshop::folder() / "mix.json", R"({"head_dim": 16, "heads": [{"sink": 5}]})");
+  EXPECT_EQ(run({"bench", "prefill", "--tokens", "64", "--mix", "mix.json", "--rounds", "1"}).status, 0);
+  expect_sentence(run({"bench", "prefill", "--selector", "spectral:block_size=33"}), 2, {"33"});
+  expect_sentence(run({"bench", "prefill", "--heads", "3"}), 2, {"kv_heads", "3"});
+  expect_sentence(run({"bench", "prefill", "--tokens", "0"}), 2, {"tokens", "0"});
+}
+
+TEST(BenchInput, ThatIsWrongGetsASentence) {
+  expect_sentence(run({"bench", "atention"}), 2, {"attention"});
+  expect_sentence(run({"bench", "attention", "--head-dims", "7"}), 2, {"768", "7"});
+  expect_sentence(run({"bench", "attention", "--dtypes", "bf17"}), 2, {"bfloat16"});
+  expect_sentence(run({"bench", "attention", "--passes", "sideways"}), 2, {"forward_backward"});
+  expect_sentence(run({"bench", "attention", "--tokens", "0"}), 2, {"tokens", "within 1-"});
+  expect_sentence(run({"bench", "decode", "--keys", "999999999999"}), 2, {"keys", "within 1-"});
+  expect_sentence(run({"bench", "decode", "--keys", "4", "--tokens", "5"}), 2, {"at least as many keys", "5", "4"});
+  expect_sentence(run({"bench", "attention", "--kv-heads", "5", "--head-dims", "64"}), 2, {"divide 12 heads", "5"});
+  expect_sentence(run({"bench", "attention", "--tokens", "1048576", "--keys", "16777216"}), 2, {"fit into memory"});
+  write_text(Workshop::folder() / "shapes.json", R"([{"haeds": 4}])");
+  expect_sentence(run({"bench", "attention", "--shapes", "shapes.json"}), 2, {"haeds", "heads"});
+  ::setenv("PRISM_ISA", "mmx", 1);
+  expect_sentence(run({"bench", "attention", "--tokens", "8", "--rounds", "1"}), 2, {"mmx", "avx2"});
+  ::unsetenv("PRISM_ISA");
+  expect_sentence(run({"bench", "training", "tiny", "smal"}), 2, {"did you mean small?"});
+  expect_sentence(run({"bench", "training", "tiny", "--peer", "pytorch"}), 2, {"libtorch, none or a case"});
+  expect_sentence(run({"bench", "training", "tiny", "--dtypes", "int8", "--peer", "none"}), 2, {"int8", "bfloat16"});
+}
+
+}  // namespace
+}  // namespace prism
