@@ -10,6 +10,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
+#include "prism/core/machine.h"
 
 namespace prism {
 namespace {
@@ -198,7 +199,6 @@ RunState load_run_state(const fs::path& folder) {
   PRISM_CHECK(state.loss_count <= state.step, "checkpoint",
               "{}: expected a loss_count of at most the {} steps; found {}; restore the file.", file.string(),
               state.step, state.loss_count);
-  constexpr int64_t kMostThreads = 1024;
   PRISM_CHECK(state.threads >= 0 && state.threads <= kMostThreads, "checkpoint",
               "{}: expected threads from 0 to {}; found {}; restore the file.", file.string(), kMostThreads,
               state.threads);

@@ -87,7 +87,8 @@ void add_options(CLI::App& app, AttendWords& words) {
       "the number of key blocks kept; indices, int32 [B, H, M, N], which start with these blocks in ascending order; "
       "and block_sizes, int64 [2], tokens of a query block and of a key block");
   mask->type_name("FILE")->excludes(selector, set);
-  app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask [128,128]")
+  app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask")
+      ->default_str("128,128")
       ->needs(mask)
       ->delimiter(',')
       ->expected(2)

@@ -6,6 +6,7 @@
 
 #include "prism/core/console.h"
 #include "prism/core/error.h"
+#include "prism/core/machine.h"
 #include "prism/core/text/names.h"
 
 namespace prism {
@@ -51,7 +52,7 @@ std::string help_text(const CLI::App& app) {
 void add_threads_option(CLI::App& app, int& threads, const std::string& what) {
   app.add_option("--threads", threads, what + "; 0: as many as this process may use")
       ->type_name("N")
-      ->check(CLI::Range(0, 1024))
+      ->check(CLI::Range(0, kMostThreads))
       ->capture_default_str();
 }
 
@@ -85,6 +86,9 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
   } catch (const CLI::ExtrasError&) {
     const auto extra = app.remaining();
     fail_extra(app, extra.empty() ? "another" : extra.front());
+  } catch (const InputError&) {  // from a callback that cannot read its value
+    check_values(app);
+    throw;
   } catch (const CLI::ParseError& error) {
     check_values(app);  // CLI11 does not name the value that it cannot convert if that is empty
     throw InputError(app.get_name(), fmt::format("{}; see {} --help.", error.what(), app.get_name()));

@@ -280,7 +280,7 @@ int run_sweep(const Arguments& arguments) {
   SweepWords words;
   CLI::App app("Train variations of a recipe over several seeds and compare them.", "prism sweep");
   app.add_option("FILE", words.file, "the sweep, a JSON file (see below)")->required();
-  app.add_option("--out", words.out, "folder for runs and report  [runs/<file>]");
+  app.add_option("--out", words.out, "folder for runs and report")->type_name("FOLDER")->default_str("runs/<file>");
   app.add_option("--records", words.records,
                  "copy recipe and records of finished runs to this folder, and skip runs that are already there");
   app.add_option("--set", words.sets, "FIELD=VALUE: override one recipe field in all arms; may be repeated")

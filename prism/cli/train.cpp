@@ -124,7 +124,9 @@ int run_train(const Arguments& arguments) {
   bool resume = false, restart = false, json = false;
   CLI::App app("Train a model from a recipe; resume a run.", "prism train");
   app.add_option("--recipe", recipe_file, "the recipe, a JSON file such as configs/head_schedules/small_prism.json");
-  app.add_option("--out", out, "run folder: records, checkpoints and the complete recipe  [runs/<recipe>]");
+  app.add_option("--out", out, "run folder: records, checkpoints and the complete recipe")
+      ->type_name("FOLDER")
+      ->default_str("runs/<recipe>");
   app.add_option("--set", sets, "FIELD=VALUE: override one recipe field, like --FIELD VALUE; may be repeated")
       ->allow_extra_args(false);
   app.add_flag("--resume", resume,

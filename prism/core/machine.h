@@ -8,6 +8,9 @@
 
 namespace prism {
 
+/// More threads than any machine needs; larger numbers are refused as slips.
+constexpr int kMostThreads = 1024;
+
 /// How many threads to use, and what limits the number.
 struct ThreadLimit {
   int threads = 1;

@@ -183,8 +183,9 @@ class HeaderHandler {
         where(), data_.size(), end);
     const auto bytes = tensor_bytes(entry_.shape, entry_.type);
     PRISM_CHECK(bytes == offsets_[1] - offsets_[0], "safetensors",
-                "{}: expected {} bytes for {} {}; found {}; the file is damaged, copy it again.", where(), bytes,
-                element_type_name(entry_.type), list_text(entry_.shape), end - begin);
+                "{}: expected {} bytes for {} {}; found {}; the file is damaged, copy it again.", where(),
+                bytes ? fmt::to_string(*bytes) : "over 2^63", element_type_name(entry_.type), list_text(entry_.shape),
+                end - begin);
     entry_.data = data_.subspan(begin, end - begin);
     header_.entries.push_back(std::move(entry_));
   }

@@ -43,7 +43,7 @@ inline std::string last_line(const std::string& text) {
 /// True for "[operation] Any words; and a way out.": one sentence, which ends with the line.
 inline bool is_one_sentence(const std::string& line) {
   if (!std::regex_match(line, std::regex(R"(\[[^\]]+\] .*[.?])"))) return false;
-  return !std::regex_search(line, std::regex(R"([a-z0-9)"][.?!] [A-Z])"));
+  return !std::regex_search(line, std::regex(R"re([a-z0-9)"][.?!] [A-Z])re"));
 }
 
 /// Expects an error of one sentence, "[operation] ...", with all `parts` in it, and no stack trace.

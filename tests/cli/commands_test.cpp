@@ -364,7 +364,7 @@ TEST(EmptyValues, AreRefusedByTheNameOfTheirOption) {
       {"--title", {"report", "run", "--title", ""}},
       {"--out", {"tokenize", "text.txt", "--tokenizer", "tokenizer", "--out", ""}},
       {"--out", {"tokenizer", "train", "text.txt", "--out", ""}},
-      {"--layers", {"analyse", "entropy", "model", "text.txt", "--layers", ""}},
+      {"--layers", {"analyse", "maps", "model", "text.txt", "--layers", ""}},
       {"--set", {"sweep", "sweep.json", "--set", ""}},
       {"--stop", {"generate", "model", "The", "--stop", ""}},
       {"--max-new-tokens", {"generate", "model", "The", "--max-new-tokens", ""}},

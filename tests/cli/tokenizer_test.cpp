@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/process.h"
+#include "tests/core/message_of.h"
 
 namespace prism {
 namespace {

@@ -13,25 +13,10 @@
 #include <vector>
 
 #include "tests/core/child_process.h"
+#include "tests/core/environment.h"
 
 namespace prism {
 namespace {
-
-/// Sets or removes an environment variable for one scope.
-class Environment {
- public:
-  Environment(const char* name, const char* value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
-  }
-  ~Environment() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 TEST(ThreadLimit, ByDefaultIsWhatTheMachineLends) {
   const Environment none("OMP_NUM_THREADS", nullptr);
@@ -75,17 +60,6 @@ TEST(ThreadLimit, PassesOverAnEnvironmentThatIsNoNumber) {
     const Environment set("OMP_NUM_THREADS", text);
     EXPECT_EQ(thread_limit().threads, expected.threads) << text;
     EXPECT_EQ(thread_limit().reason, expected.reason) << text;
-  }
-}
-
-TEST(SetUpProcess, KeepsTheUsersChoiceOfBits) {
-  const Environment bits("MKL_CBWR", "COMPATIBLE");
-  set_up_process();
-  EXPECT_STREQ(std::getenv("MKL_CBWR"), "COMPATIBLE");
-  {
-    const Environment none("MKL_CBWR", nullptr);
-    set_up_process();
-    EXPECT_STREQ(std::getenv("MKL_CBWR"), "AUTO,STRICT");
   }
 }
 
