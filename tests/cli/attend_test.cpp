@@ -114,7 +114,7 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
                   {"48"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors", "--mask-blocks", "64,0"}), 2,
                   {"--mask-blocks", "0"});
-  expect_sentence(run({"attend", "qkv.safetensors", "--picture", "x.svg", "--picture-head", "4"}), 2, {"0-3", "4"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--picture", "x.svg", "--picture-head", "4"}), 2, {"0 to 3", "4"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "x.svg"));
 }
 

@@ -21,7 +21,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
     return run(words);
   };
   expect_sentence(train({"--train.learning_rat", "1"}), 2, {"did you mean --train.learning_rate?"});
-  expect_sentence(train({"--set", "model.layers[7].heads=1"}), 2, {"2 elements", "7-7"});
+  expect_sentence(train({"--set", "model.layers[7].heads=1"}), 2, {"0 to 1", "7-7"});
   expect_sentence(train({"--train.tokens", "many"}), 2, {"train.tokens", "whole number"});
   expect_sentence(train({"--train.tokens"}), 2, {"--train.tokens"});
   expect_sentence(train({"--train.tokens", "0"}), 2, {"train.tokens", "at least 1"});

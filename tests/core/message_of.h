@@ -20,10 +20,11 @@ std::string message_of(auto&& call) {
   return "";
 }
 
-/// Returns true for a message with a way out: "[operation] expected ...; found ...; way out.".
+/// Returns true for a message with a way out: "[operation] expected ...; found ...; way out." or "[operation] what is
+/// wrong; way out.".
 inline bool has_way_out(const std::string& sentence) {
-  const size_t first = sentence.find(';');
-  return first != std::string::npos && sentence.find(';', first + 1) != std::string::npos;
+  const size_t last = sentence.rfind("; ");
+  return last != std::string::npos && !sentence.substr(last).starts_with("; found");
 }
 
 }  // namespace prism
