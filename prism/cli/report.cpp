@@ -15,8 +15,9 @@
 #include "prism/core/text/printable.h"
 #include "prism/records/run_event.h"
 #include "prism/report/compare/compare.h"
+#include "prism/report/page/markdown.h"
 #include "prism/report/page/page.h"
-#include "prism/report/page/summary.h"
+#include "prism/report/tables/summary.h"
 #include "prism/serving/page_server.h"
 #include "prism/training/recipe.h"
 

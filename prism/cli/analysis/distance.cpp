@@ -21,7 +21,7 @@
 #include "prism/core/text/names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/report/draw/number_text.h"
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 #include "prism/training/recipe.h"
 
 namespace prism {

@@ -20,7 +20,7 @@
 #include "prism/report/draw/gnuplot.h"
 #include "prism/report/draw/grid_plot.h"
 #include "prism/report/draw/plot_file.h"
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 #include "prism/sparse/methods/spectral/bands.h"
 
 namespace prism {

@@ -17,6 +17,9 @@ namespace prism {
 /// @throws FailedError like draw_plot().
 std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, const std::string& gnuplot);
 
+/// The name of the plot's file in a folder of figures.
+std::string figure_file_name(const Plot& plot);
+
 /// A drawing with its own background, in the page's colours. @param style  additional CSS. @param description  any
 /// text.
 std::string svg_on_paper(double width, double height, const std::string& description, const std::string& style,

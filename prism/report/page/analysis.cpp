@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr NumberStyle kNats = {3, false}, kShare = {3, false}, kNorm = {4, false}, kPercent = {1, false};
 constexpr const char* kNorms = "norms";
-constexpr int64_t kMostHeads = 4096;  // a picture draws every head
+constexpr int64_t kMostPlaces = 4096;  // layers, or heads of a layer: a picture draws every head
 
 constexpr const char* kPatterns[] = {"previous", "first", "self", "same", "punctuation", "induction"};
 
@@ -54,16 +54,16 @@ std::string reader_name(const Json& line) {
 
 void check_place(const Json& line, const char* name, const std::string& place) {
   const auto value = line.at(name).get<int64_t>();
-  PRISM_CHECK(value >= 0 && value < kMostHeads, "report", "{}: expected a {} from 0 to {}; found {}; correct the line.",
-              place, name, kMostHeads - 1, value);
+  PRISM_CHECK(value >= 0 && value < kMostPlaces, "report", "{}: expected a {} from 0 to {}; found {}; correct the line.",
+              place, name, kMostPlaces - 1, value);
 }
 
 void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   number(line.at("entropy"));
-  PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostHeads, "report",
+  PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostPlaces, "report",
               "{}: expected a list of fewer than {} entropies of heads; found another; correct the line.", place,
-              kMostHeads);
+              kMostPlaces);
 }
 
 void check_heads(const Json& line, const std::string& place) {

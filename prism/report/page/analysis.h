@@ -12,7 +12,7 @@
 #include "prism/core/fields.h"
 #include "prism/report/draw/heat_map.h"
 #include "prism/report/draw/plot.h"
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 
 namespace prism {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "prism/report/draw/plot.h"
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 
 namespace prism {
 

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "prism/report/page/markdown.h"
 #include "prism/report/page/page.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
