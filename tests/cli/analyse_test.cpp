@@ -228,8 +228,13 @@ TEST(AnalyseSpectrum, AnswersWrongInputWithASentence) {
   expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--rotary-base", "500"}), 2,
                   {"--rotary", "leave it out"});
   expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--tokens", "100000"}), 2, {"100000", "context"});
-  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--layer", "9"}), 2, {"--layer", "9"});
-  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--head", "-1"}), 2, {"--head", "-1"});
+  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--layer", "9", "--figures", "x"}), 2,
+                  {"--layer", "9"});
+  expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--head", "-1", "--figures", "x"}), 2,
+                  {"--head", "-1"});
+  for (const char* option : {"--layer", "--head"})
+    expect_sentence(run({"analyse", "spectrum", model, "text.txt", option, "1"}), 2,
+                    {std::string(option) + " requires --figures"});
   expect_sentence(run({"analyse", "spectrum", "nowhere", "text.txt"}), 2, {"nowhere"});
   expect_sentence(run({"analyse", "spectrum", "text.txt"}), 2, {"text.txt"});
 }

@@ -1,4 +1,4 @@
-#include "prism/report/page/analysis.h"
+#include "prism/report/analysis/analysis.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +15,7 @@
 #include "prism/core/statistics.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
+#include "prism/report/analysis/lines.h"
 #include "prism/report/draw/number_text.h"
 #include "prism/report/draw/plot_parts.h"
 
@@ -28,17 +29,6 @@ constexpr const char* kNorms = "norms";
 constexpr int64_t kMostPlaces = 4096;  // layers, or heads of a layer: a picture draws every head
 
 constexpr const char* kPatterns[] = {"previous", "first", "self", "same", "punctuation", "induction"};
-
-/// A number; null, which stands for a value that JSON cannot represent, becomes NaN.
-double number(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-std::vector<double> numbers(const Json& list) {
-  std::vector<double> values;
-  for (const auto& value : list) values.push_back(number(value));
-  return values;
-}
 
 std::string layer_name(const Json& line) {
   return fmt::format("{}", line.at("layer").get<int64_t>());
@@ -60,23 +50,23 @@ void check_place(const Json& line, const char* name, const std::string& place) {
 
 void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
-  number(line.at("entropy"));
-  PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostPlaces, "report",
-              "{}: expected a list of fewer than {} entropies of heads; found another; correct the line.", place,
-              kMostPlaces);
+  number_of(line.at("entropy"));
+  PRISM_CHECK(line.at("head_entropies").is_array() && numbers_of(line.at("head_entropies")).size() < kMostPlaces,
+              "report", "{}: expected a list of fewer than {} entropies of heads; found another; correct the line.",
+              place, kMostPlaces);
 }
 
 void check_heads(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   check_place(line, "head", place);
-  for (const char* name : kPatterns) number(line.at(name));
+  for (const char* name : kPatterns) number_of(line.at(name));
 }
 
 void check_norms(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
-  number(line.at("residual_rms"));
+  number_of(line.at("residual_rms"));
   reader_name(line);
-  numbers(line.at("dead_units"));
+  numbers_of(line.at("dead_units"));
 }
 
 void check_gradients(const Json& line, const std::string& place) {
@@ -85,8 +75,8 @@ void check_gradients(const Json& line, const std::string& place) {
     check_place(line, "layer", place);
     line.at("part").get<std::string>();
   }
-  number(line.at("gradient"));
-  number(line.at("weight"));
+  number_of(line.at("gradient"));
+  number_of(line.at("weight"));
 }
 
 void check_maps(const Json& line, const std::string& place) {
@@ -99,7 +89,7 @@ void check_maps(const Json& line, const std::string& place) {
       "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; correct the line.",
       place, weights.size(), tokens.size());
   for (const auto& row : weights)
-    PRISM_CHECK(numbers(row).size() <= tokens.size(), "report",
+    PRISM_CHECK(numbers_of(row).size() <= tokens.size(), "report",
                 "{}: expected at most {} weights in a row; found {}; correct the line.", place, tokens.size(),
                 row.size());
 }
@@ -120,8 +110,8 @@ Table entropy_table(const AnalysisGroup& group) {
   for (const auto& line : group.lines) {
     table.rows.push_back({{layer_name(line)},
                           {fmt::format("{}", line.at("head_entropies").size())},
-                          {number_text(number(line.at("entropy")), kNats)},
-                          {numbers_text(numbers(line.at("head_entropies")), kNats)}});
+                          {number_text(number_of(line.at("entropy")), kNats)},
+                          {numbers_text(numbers_of(line.at("head_entropies")), kNats)}});
   }
   table.notes.push_back(fmt::format(
       "Entropy of the attention weights in nats, mean over queries: 0 if all weight is on one key, ln n if n keys have "
@@ -135,13 +125,13 @@ Table heads_table(const AnalysisGroup& group) {
   for (const char* name : kPatterns) table.columns.push_back({name, true});
   std::map<std::string, double> most;
   for (const auto& line : group.lines)
-    for (const char* name : kPatterns) most[name] = std::max(most[name], number(line.at(name)));
+    for (const char* name : kPatterns) most[name] = std::max(most[name], number_of(line.at(name)));
   for (const auto& line : group.lines) {
     auto& row = table.rows.emplace_back();
     row.push_back({layer_name(line)});
     row.push_back({fmt::format("{}", line.at("head").get<int64_t>())});
     for (const char* name : kPatterns) {
-      const double value = number(line.at(name));
+      const double value = number_of(line.at(name));
       row.push_back({.text = number_text(value, kShare), .strong = value > 0 && value == most[name]});
     }
   }
@@ -156,10 +146,11 @@ Table heads_table(const AnalysisGroup& group) {
 Table norms_table(const AnalysisGroup& group) {
   Table table{title_of(group), {{"before"}, {"root mean square", true}, {"dead units, %", true}}, {}, {}};
   for (const auto& line : group.lines) {
-    auto dead = numbers(line.at("dead_units"));
+    auto dead = numbers_of(line.at("dead_units"));
     for (double& share : dead) share *= 100;
-    table.rows.push_back(
-        {{reader_name(line)}, {number_text(number(line.at("residual_rms")), kNorm)}, {numbers_text(dead, kPercent)}});
+    table.rows.push_back({{reader_name(line)},
+                          {number_text(number_of(line.at("residual_rms")), kNorm)},
+                          {numbers_text(dead, kPercent)}});
   }
   table.notes.push_back(
       fmt::format("Root mean square of the residual stream over all tokens and features; for each hidden layer of the "
@@ -176,7 +167,7 @@ Table gradients_table(const AnalysisGroup& group) {
   Table table{
       title_of(group), {{"parameter"}, {"gradient", true}, {"weight", true}, {"gradient / weight", true}}, {}, {}};
   for (const auto& line : group.lines) {
-    const double gradient = number(line.at("gradient")), weight = number(line.at("weight"));
+    const double gradient = number_of(line.at("gradient")), weight = number_of(line.at("weight"));
     table.rows.push_back(
         {{line.at("name").get<std::string>()},
          {norm_text(gradient)},
@@ -207,7 +198,7 @@ std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
   HeatMap map{.description = title_of(group) + ", gradient / weight, as a power of ten", .row_label = "layer"};
   std::map<size_t, std::map<std::string, double>> layers;
   for (const auto& line : group.lines) {
-    const double share = number(line.at("gradient")) / number(line.at("weight"));
+    const double share = number_of(line.at("gradient")) / number_of(line.at("weight"));
     if (!line.contains("layer") || !(share > 0) || !std::isfinite(share)) continue;
     const auto part = line.at("part").get<std::string>();
     layers[line.at("layer").get<size_t>()][part] = std::log10(share);
@@ -232,7 +223,7 @@ std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
   std::vector<std::vector<double>> layers;
   double most = 0;
   for (const auto& line : group.lines)
-    for (const double entropy : layers.emplace_back(numbers(line.at("head_entropies"))))
+    for (const double entropy : layers.emplace_back(numbers_of(line.at("head_entropies"))))
       if (std::isfinite(entropy)) most = std::max(most, entropy);
   HeatMap map = heads_map(title_of(group) + ", in nats", layers);
   map.high = most;
@@ -247,7 +238,7 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
       const auto layer = line.at("layer").get<size_t>(), head = line.at("head").get<size_t>();
       if (layers.size() <= layer) layers.resize(layer + 1);
       if (layers[layer].size() <= head) layers[layer].resize(head + 1, std::numeric_limits<double>::quiet_NaN());
-      layers[layer][head] = number(line.at(name));
+      layers[layer][head] = number_of(line.at(name));
     }
     const std::string title = fmt::format("{}: {}", title_of(group), name);
     HeatMap map = heads_map(title, layers);
@@ -268,7 +259,7 @@ AnalysisPicture map_picture(const AnalysisGroup& group, const Json& line) {
               .rows = tokens,
               .columns = tokens};
   for (const auto& row : line.at("weights")) {
-    auto values = numbers(row);
+    auto values = numbers_of(row);
     values.resize(tokens.size(), std::numeric_limits<double>::quiet_NaN());
     map.values.insert(map.values.end(), values.begin(), values.end());
   }
@@ -385,7 +376,7 @@ std::vector<Plot> analysis_plots(const AnalysisRecords& records) {
     if (group.analysis != kNorms) continue;
     PlotSeries line{PlotStyle::kPoints, series++, {}};
     for (const auto& at : group.lines) {
-      const double rms = number(at.at("residual_rms"));
+      const double rms = number_of(at.at("residual_rms"));
       if (!std::isfinite(rms)) continue;
       extent.add(rms);
       line.points.push_back({.x = at.at("layer").get<double>(),

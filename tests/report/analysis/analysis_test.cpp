@@ -1,4 +1,4 @@
-#include "prism/report/page/analysis.h"
+#include "prism/report/analysis/analysis.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
