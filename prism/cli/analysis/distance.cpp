@@ -1,5 +1,4 @@
 // prism analyse attention-distance: how many tokens back each layer attends, for one arm or for two arms compared.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,16 +10,14 @@
 #include "prism/analysis/compare_distances.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/analysis/analyse.h"
+#include "prism/cli/analysis/output.h"
 #include "prism/cli/command.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/field_options.h"
 #include "prism/cli/reading.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
-#include "prism/core/text/names.h"
 #include "prism/kernels/compute_type.h"
-#include "prism/report/draw/number_text.h"
-#include "prism/report/tables/table.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -28,7 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kDistanceName = "attention-distance";
 constexpr const char* kDistanceHelp = R"(
 In every head, a token attends to itself and to the tokens before it with weights that sum to 1. The attention distance
 is the weighted mean of how many tokens back these stand. A layer's distance is the mean over its heads, the windows and
@@ -48,7 +44,8 @@ deviation is then that of the differences; otherwise the deviations of the arms 
   prism analyse attention-distance runs/prism --data data --sequences 256 --context 512 --json
 
 --json prints one object per model (kind model: layers with the distance of every head), then one per layer (kind layer:
-means and deviations over seeds, and the difference).
+means and deviations over seeds, and the difference). prism report --analysis shows them as a table, a plot over layers
+and pictures of the heads.
 )";
 
 struct DistanceOptions {
@@ -83,90 +80,33 @@ std::vector<ArmModel> read_models(const std::vector<std::string>& names) {
   return models;
 }
 
-/// A distance in tokens, with two decimals.
-std::string tokens_text(double value) {
-  return fmt::format("{:.2f}", value);
+std::vector<std::string> names_in(const std::vector<ArmModel>& arm) {
+  std::vector<std::string> names;
+  for (const auto& model : arm) names.push_back(model.name);
+  return names;
 }
 
-/// Adds an arm's two cells to a row: its geometry, and its distance with the deviation over seeds if it has several.
-void add_arm(std::vector<TableCell>& row, const ArmLayer& layer) {
-  row.push_back({fmt::format("{} x {}", layer.heads, layer.head_dim)});
-  row.push_back({tokens_text(layer.distance), layer.seeds > 1 ? tokens_text(layer.seed_sd) : ""});
-}
-
-Table arm_table(const std::vector<ArmLayer>& layers) {
-  Table table{
-      "Attention distance", {{"layer"}, {"heads x width"}, {"distance", true}, {"sd over heads", true}}, {}, {}};
-  for (const auto& layer : layers) {
-    auto& row = table.rows.emplace_back(1, TableCell{std::to_string(layer.layer)});
-    add_arm(row, layer);
-    row.push_back({layer.heads > 1 ? tokens_text(layer.head_sd) : kNoValue});
-  }
-  return table;
-}
-
-Table comparison_table(const std::vector<LayerComparison>& layers) {
-  Table table{"Attention distance",
-              {{"layer"},
-               {"heads x width"},
-               {"distance", true},
-               {"against"},
-               {"distance", true},
-               {"difference", true},
-               {"heads differ"}},
-              {},
-              {}};
-  for (const auto& layer : layers) {
-    auto& row = table.rows.emplace_back(1, TableCell{std::to_string(layer.layer)});
-    add_arm(row, layer.arm);
-    add_arm(row, layer.against);
-    const bool scatters = std::min(layer.arm.seeds, layer.against.seeds) > 1;
-    row.push_back({fmt::format("{:+.2f}", layer.difference), scatters ? tokens_text(layer.difference_sd) : ""});
-    row.push_back({layer.same_heads ? "" : "yes"});
-  }
-  return table;
-}
-
-/// Says how the difference of the arms was computed.
-std::string pairing_note(const Arms& arms) {
-  if (arms.models.size() != arms.against.size())
-    return fmt::format(
-        "The difference is between means of {} and {} models, not paired; deviations of both add in "
-        "squares.",
-        arms.models.size(), arms.against.size());
-  std::vector<std::string> pairs;
-  for (size_t i = 0; i < arms.models.size(); ++i) pairs.push_back(arms.models[i].name + " - " + arms.against[i].name);
-  return fmt::format("The difference is paired: {}.", join_names(pairs));
-}
-
-void print_table(Table table, const Arms& arms, const AttentionDistance& measured, bool document_mask) {
-  table.notes.push_back(fmt::format(
-      "Mean tokens back over {} queries: the second half of each of {} windows of {} tokens{}.", measured.queries,
-      measured.sequences, measured.context, document_mask ? ", attention within documents" : ""));
-  if (!arms.against.empty()) table.notes.push_back(pairing_note(arms));
-  if (std::max(arms.models.size(), arms.against.size()) > 1)
-    table.notes.emplace_back("± is the sample standard deviation over models.");
-  fmt::print("{}", table_text(table));
-}
-
-Json line_of(const char* kind, const Json& fields) {
-  Json json = {{"analysis", kDistanceName}, {"kind", kind}};
-  json.update(fields);
-  return json;
-}
-
-void print_models(const std::vector<ArmModel>& models, const std::vector<AttentionDistance>& results, const char* arm,
-                  bool document_mask) {
-  for (size_t i = 0; i < models.size(); ++i) {
-    Json json = line_of("model", {{"model", models[i].name}, {"arm", arm}, {"document_mask", document_mask}});
-    json.update(fields_to_json(results[i]));
-    fmt::print("{}\n", to_text(json));
+/// Adds a line for each model of an arm. @param name  of the arm.
+void add_models(AnalysisLines& lines, const char* name, const std::vector<ArmModel>& arm,
+                const std::vector<AttentionDistance>& distances, bool document_mask) {
+  for (size_t i = 0; i < arm.size(); ++i) {
+    Json line = {{"kind", "model"}, {"model", arm[i].name}, {"arm", name}, {"document_mask", document_mask}};
+    line.update(fields_to_json(distances[i]));
+    lines.add(line);
   }
 }
 
+/// Adds a line for each layer.
 template <class Layer>
-void print_layers(const std::vector<Layer>& layers) {
-  for (const auto& layer : layers) fmt::print("{}\n", to_text(line_of("layer", fields_to_json(layer))));
+void add_layers(AnalysisLines& lines, const Arms& arms, int64_t queries, const std::vector<Layer>& layers) {
+  for (const auto& layer : layers) {
+    Json line = {{"kind", "layer"},
+                 {"models", names_in(arms.models)},
+                 {"against_models", names_in(arms.against)},
+                 {"queries", queries}};
+    line.update(fields_to_json(layer));
+    lines.add(line);
+  }
 }
 
 void add_options(CLI::App& app, DistanceWords& words) {
@@ -177,7 +117,8 @@ void add_options(CLI::App& app, DistanceWords& words) {
   add_fields(app, words.options);
   app.get_option("--data")->required()->type_name("FOLDER");
   add_document_mask_option(app, words.document_mask);
-  app.add_flag("--json", words.json, "print one JSON object per line instead of the table");
+  app.add_flag("--json", words.json,
+               "print one JSON object per line instead of the table; prism report --analysis shows them");
   add_compute_options(app, words.compute);
 }
 
@@ -207,17 +148,16 @@ int run_analyse_distance(const Arguments& arguments) {
   const auto load = [&](const std::string& name) { return load_model(name, words.compute).decoder; };
   const auto [models, against] = measure_distances(arms, load, loader, words.options.sequences);
 
-  if (words.json) {
-    print_models(arms.models, models, "model", document_mask);
-    print_models(arms.against, against, "against", document_mask);
-  }
-  if (against.empty()) {
-    const auto layers = average_distances(models);
-    words.json ? print_layers(layers) : print_table(arm_table(layers), arms, models.front(), document_mask);
-  } else {
-    const auto layers = compare_distances(models, against);
-    words.json ? print_layers(layers) : print_table(comparison_table(layers), arms, models.front(), document_mask);
-  }
+  const auto& first = models.front();
+  AnalysisLines lines(
+      {{"analysis", "attention-distance"},
+       {"reading", describe_reading(describe_shards(words.options.data, words.options.split, document_mask),
+                                    first.sequences, context)}});
+  add_models(lines, "model", arms.models, models, document_mask);
+  add_models(lines, "against", arms.against, against, document_mask);
+  against.empty() ? add_layers(lines, arms, first.queries, average_distances(models))
+                  : add_layers(lines, arms, first.queries, compare_distances(models, against));
+  lines.print({.figures = "", .json = words.json});
   return 0;
 }
 

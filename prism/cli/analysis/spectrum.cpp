@@ -9,18 +9,16 @@
 
 #include "prism/analysis/spectrum_probe.h"
 #include "prism/cli/analysis/analyse.h"
+#include "prism/cli/analysis/output.h"
 #include "prism/cli/options/attention_tensors.h"
 #include "prism/cli/options/compute_options.h"
-#include "prism/cli/options/field_options.h"
 #include "prism/cli/reading.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
-#include "prism/kernels/rotary_pairs.h"
 #include "prism/report/analysis/spectrum.h"
 #include "prism/report/draw/gnuplot.h"
 #include "prism/report/draw/grid_plot.h"
 #include "prism/report/draw/plot_file.h"
-#include "prism/report/tables/table.h"
 #include "prism/sparse/methods/spectral/bands.h"
 
 namespace prism {
@@ -28,7 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kName = "spectrum";
 /// The largest number of cells per side of an attention map.
 constexpr int64_t kCells = 64;
 
@@ -36,7 +33,7 @@ constexpr const char* kSpectrumHelp = R"(
 The rotary encoding turns each pair of features by its own angle per token. Selectors of key blocks look at the mean
 over a block of tokens. In that mean, pair j keeps the share lambda_j of its length: little for fast pairs (dead zone:
 at least a whole turn per block), part for the next (transition), all for slow pairs (semantic: lambda of at least
-0.999). The table shows the root mean square of queries and keys in each zone: of tokens -> of means over blocks.
+0.999). The table shows the root mean square of queries and keys in each zone: of tokens → of means over blocks.
 
 SOURCE is a model, which reads the beginning of TEXT, or a safetensors file with q [B, H, T, D] and k [B, G, S, D].
 --figures draws lambda_j, the energy of each pair of one head, and what its slow band, its fast band and all of its
@@ -58,18 +55,24 @@ SpectrumOptions options_of(const SpectrumWords& words) {
   return {.block = words.block_size, .kept_layer = words.figures.empty() ? std::nullopt : std::optional(words.layer)};
 }
 
+/// The spectra of a source, and a description of what was read.
+struct ReadSpectra {
+  SpectrumProbe probe;
+  std::string reading;
+};
+
 /// Checks --layer and --head. @param heads  number of heads in each layer.
 void check_head(const SpectrumWords& words, const std::vector<int64_t>& heads) {
   const auto layers = static_cast<int64_t>(heads.size());
   PRISM_CHECK(words.layer >= 0 && words.layer < layers, "analyse",
-              "--layer: expected a layer within 0-{}; found {}; change it.", layers - 1, words.layer);
+              "--layer: expected a layer from 0 to {}; found {}; change it.", layers - 1, words.layer);
   const int64_t count = heads[static_cast<size_t>(words.layer)];
   PRISM_CHECK(words.head >= 0 && words.head < count, "analyse",
-              "--head: expected a head of layer {} within 0-{}; found {}; change it.", words.layer, count - 1,
+              "--head: expected a head of layer {} from 0 to {}; found {}; change it.", words.layer, count - 1,
               words.head);
 }
 
-SpectrumProbe read_model(const SpectrumWords& words) {
+ReadSpectra read_model(const SpectrumWords& words) {
   PRISM_CHECK(fs::exists(words.source), "analyse",
               "expected a model folder, a run or a safetensors file; found nothing at {}; name another.", words.source);
   PRISM_CHECK(!words.text.empty(), "analyse", "expected TEXT for the model to read; found none; name a file.");
@@ -88,10 +91,10 @@ SpectrumProbe read_model(const SpectrumWords& words) {
   check_head(words, heads);
   SpectrumProbe probe(reading.config().layers, options_of(words));
   reading.show_to(probe);
-  return probe;
+  return {std::move(probe), reading.description()};
 }
 
-SpectrumProbe read_source(const SpectrumWords& words) {
+ReadSpectra read_source(const SpectrumWords& words) {
   if (!fs::is_regular_file(words.source)) return read_model(words);
   PRISM_CHECK(words.text.empty() && words.tokens == 0, "analyse",
               "expected neither TEXT nor --tokens with queries and keys from a file; found one; leave it out.");
@@ -100,38 +103,11 @@ SpectrumProbe read_source(const SpectrumWords& words) {
   check_head(words, {tensors.q_BTHD.size(2)});
   SpectrumProbe probe({}, options_of(words));
   probe.add({tensors.q_BTHD[0], tensors.k_BGSD[0], tensors.pairs});
-  return probe;
-}
-
-std::string before_and_after(double tokens, double pooled) {
-  return fmt::format("{:.3f} -> {:.3f}", tokens, pooled);
-}
-
-Table spectrum_table(const std::vector<std::vector<HeadSpectrum>>& layers, int64_t block) {
-  Table table{"Spectrum", {{"layer"}, {"head"}, {"pairs", true}}, {}, {}};
-  for (const std::string zone : kZones)
-    for (const char* side : {" q", " k"}) table.columns.push_back({zone + side, true});
-  for (size_t l = 0; l < layers.size(); ++l)
-    for (size_t h = 0; h < layers[l].size(); ++h) {
-      auto& row = table.rows.emplace_back();
-      row.push_back({std::to_string(l)});
-      row.push_back({std::to_string(h)});
-      // Zones differ between layers of different head widths.
-      const auto& head = layers[l][h];
-      row.push_back({fmt::format("{} + {} + {}", head.zone("dead").pairs, head.zone("transition").pairs,
-                                 head.zone("semantic").pairs)});
-      for (const auto& zone : head.zones) {
-        row.push_back({before_and_after(zone.energy.q, zone.energy.q_pooled)});
-        row.push_back({before_and_after(zone.energy.k, zone.energy.k_pooled)});
-      }
-    }
-  table.notes.push_back(fmt::format(
-      "Pairs: dead + transition + semantic. Root mean squares: of tokens -> of means over {} tokens.", block));
-  return table;
+  return {std::move(probe), describe_reading("queries and keys", 1, tensors.k_BGSD.size(2))};
 }
 
 Json spectrum_line(const SpectrumWords& words, size_t layer, size_t head, const HeadSpectrum& spectrum) {
-  Json line = {{"analysis", kName}, {"layer", layer}, {"head", head}, {"block_size", words.block_size}};
+  Json line = {{"layer", layer}, {"head", head}, {"block_size", words.block_size}};
   for (const char* list : {"zones", "pairs"}) line[list] = Json::array();
   for (const auto& zone : spectrum.zones) line["zones"].push_back(fields_to_json(zone));
   for (const auto& pair : spectrum.pairs) line["pairs"].push_back(fields_to_json(pair));
@@ -155,9 +131,10 @@ void draw_figures(const SpectrumWords& words, const LayerTensors& layer, const J
   PRISM_CHECK(!line.at("pairs").empty(), "analyse",
               "--figures: expected rotary pairs; found none; leave the figures out.");
   const std::string what = fmt::format("layer {}, head {}", words.layer, words.head);
+  const auto energy = energy_plot({line}, what);
   std::vector<std::pair<std::string, std::string>> files = {
-      {"gain.svg", plot_file(gain_plot(line), {}, "gnuplot")},
-      {"energy.svg", plot_file(energy_plot({line}, what), kEnergyNames, "gnuplot")}};
+      {"gain.svg", plot_file(gain_plot({line}).plot, {}, "gnuplot")},
+      {"energy.svg", plot_file(energy.plot, energy.labels, "gnuplot")}};
   const auto draw_map = [&](const std::string& name, const std::vector<int64_t>& features) {
     files.emplace_back(name + ".svg",
                        map_figure(layer, words.head, features, name + ": where attention goes, " + what));
@@ -185,7 +162,9 @@ void add_options(CLI::App& app, SpectrumWords& words) {
   app.add_option("--layer", words.layer, "layer of that head, counted from 0")->needs(figures)->capture_default_str();
   app.add_option("--head", words.head, "which head to draw, counted from 0")->needs(figures)->capture_default_str();
   add_rotary_options(app, words.rotary);
-  app.add_flag("--json", words.json, "print one JSON object per head, with every pair, instead of the table");
+  app.add_flag(
+      "--json", words.json,
+      "print one JSON object per head, with every pair, instead of the table; prism report --analysis shows them");
   add_compute_options(app, words.compute);
 }
 
@@ -201,19 +180,16 @@ int run_analyse_spectrum(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   const torch::NoGradGuard no_gradients;
   if (!words.figures.empty()) check_gnuplot("gnuplot");
-  const auto measured = read_source(words);
-  const auto& spectra = measured.spectra();
+  const auto [probe, reading] = read_source(words);
+  const auto& spectra = probe.spectra();
   if (!words.figures.empty()) {
     const auto layer = static_cast<size_t>(words.layer), head = static_cast<size_t>(words.head);
-    draw_figures(words, measured.kept(), spectrum_line(words, layer, head, spectra[layer][head]));
+    draw_figures(words, probe.kept(), spectrum_line(words, layer, head, spectra[layer][head]));
   }
-  if (!words.json) {
-    fmt::print("{}", table_text(spectrum_table(spectra, words.block_size)));
-    return 0;
-  }
+  AnalysisLines lines({{"analysis", "spectrum"}, {"model", words.source}, {"reading", reading}});
   for (size_t l = 0; l < spectra.size(); ++l)
-    for (size_t h = 0; h < spectra[l].size(); ++h)
-      fmt::print("{}\n", to_text(spectrum_line(words, l, h, spectra[l][h])));
+    for (size_t h = 0; h < spectra[l].size(); ++h) lines.add(spectrum_line(words, l, h, spectra[l][h]));
+  lines.print({.figures = "", .json = words.json});
   return 0;
 }
 

@@ -10,6 +10,12 @@
 
 namespace prism {
 
+/// A plot that belongs to no comparison of runs.
+struct LabelledPlot {
+  Plot plot;
+  std::vector<std::string> labels;  ///< of the series, by series number; any text
+};
+
 /// The drawing with its own background, in the page's colours, which follow dark mode, and a key to its series below.
 /// It refers to nothing outside the file.
 /// @param labels   labels of the series, by series number; any text.

@@ -18,13 +18,21 @@ namespace prism {
 namespace {
 
 /// @param folder  the folder of the figures, relative to the document.
+std::string markdown_figure(const Plot& plot, const std::string& folder) {
+  const auto file = (std::filesystem::path(folder) / figure_file_name(plot)).generic_string();
+  const std::string words = escape_markdown(plot.description);
+  return fmt::format("![{}](<{}>)\n\n{}.\n\n", words, file, words);
+}
+
 std::string markdown_figures(const std::vector<Plot>& plots, const std::string& folder) {
   std::string text;
-  for (const Plot& plot : plots) {
-    const auto file = (std::filesystem::path(folder) / figure_file_name(plot)).generic_string();
-    const std::string words = escape_markdown(plot.description);
-    text += fmt::format("![{}](<{}>)\n\n{}.\n\n", words, file, words);
-  }
+  for (const Plot& plot : plots) text += markdown_figure(plot, folder);
+  return text;
+}
+
+std::string markdown_figures(const std::vector<LabelledPlot>& plots, const std::string& folder) {
+  std::string text;
+  for (const auto& labelled : plots) text += markdown_figure(labelled.plot, folder);
   return text;
 }
 

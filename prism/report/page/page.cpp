@@ -51,11 +51,11 @@ std::string prefill_section(const PrefillRecords& records, const char* heading =
 }
 
 /// Plots that belong to no run, each with its own key.
-std::string plots_with_keys(const std::vector<Plot>& plots, const std::vector<std::string>& labels,
-                            const std::string& gnuplot, std::vector<std::string>* problems) {
+std::string plots_with_keys(const std::vector<LabelledPlot>& plots, const std::string& gnuplot,
+                            std::vector<std::string>* problems) {
   std::string drawings;
   try {
-    for (const Plot& plot : plots)
+    for (const auto& [plot, labels] : plots)
       drawings += fmt::format("<figure>\n{}<figcaption>{}.</figcaption>\n</figure>\n", plot_file(plot, labels, gnuplot),
                               escape_html(plot.description));
     return drawings;
@@ -68,8 +68,7 @@ std::string plots_with_keys(const std::vector<Plot>& plots, const std::vector<st
 /// Tables and pictures of prism analyse.
 std::string analysis_section(const ReportOptions& options, std::vector<std::string>* problems) {
   const auto& records = options.analysis;
-  std::string content,
-      drawings = plots_with_keys(analysis_plots(records), records.plotted(), options.gnuplot, problems);
+  std::string content, drawings = plots_with_keys(analysis_plots(records), options.gnuplot, problems);
   for (const Table& table : analysis_tables(records))
     content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
   const auto pictures = analysis_pictures(records);
@@ -141,8 +140,7 @@ std::vector<FigureFile> report_figures(const Comparison& comparison, const Repor
 
 std::string records_html(const ReportOptions& options, std::vector<std::string>* problems) {
   std::string page = page_head(records_title(options), "") + prefill_section(options.prefill, "Tables");
-  const auto drawings =
-      plots_with_keys(prefill_plots(options.prefill), options.prefill.series(), options.gnuplot, problems);
+  const auto drawings = plots_with_keys(prefill_plots(options.prefill), options.gnuplot, problems);
   page += section_html(kSparsity, "Figures", drawings.empty() ? "" : figures_html(drawings));
   page += analysis_section(options, problems);
   return page + "</main>\n<footer>Written by prism report.</footer>\n</body>\n</html>\n";
@@ -150,10 +148,9 @@ std::string records_html(const ReportOptions& options, std::vector<std::string>*
 
 std::vector<FigureFile> records_figures(const ReportOptions& options) {
   std::vector<FigureFile> files;
-  for (const Plot& plot : prefill_plots(options.prefill))
-    files.push_back({figure_file_name(plot), plot_file(plot, options.prefill.series(), options.gnuplot)});
-  for (const Plot& plot : analysis_plots(options.analysis))
-    files.push_back({figure_file_name(plot), plot_file(plot, options.analysis.plotted(), options.gnuplot)});
+  for (const auto& plots : {prefill_plots(options.prefill), analysis_plots(options.analysis)})
+    for (const auto& [plot, labels] : plots)
+      files.push_back({figure_file_name(plot), plot_file(plot, labels, options.gnuplot)});
   for (const auto& picture : analysis_pictures(options.analysis))
     files.push_back({picture.name + ".svg", heat_map_file(picture.map)});
   return files;

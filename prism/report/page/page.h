@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "prism/report/compare/compare.h"
 #include "prism/report/analysis/analysis.h"
+#include "prism/report/compare/compare.h"
 #include "prism/report/page/prefill.h"
 
 namespace prism {

@@ -106,9 +106,9 @@ TEST(AnalysisRecords, DrawGradientsByLayersAndTheStreamOfEveryModel) {
   EXPECT_TRUE(std::isnan(map.values[1]));
   const auto plots = analysis_plots(records);
   ASSERT_EQ(plots.size(), 1u);
-  EXPECT_EQ(records.plotted(), (std::vector<std::string>{"m", "n"}));
-  ASSERT_EQ(plots[0].series.size(), 2u);
-  EXPECT_EQ(plots[0].series[0].points[1].y, 2.5);
+  EXPECT_EQ(plots[0].labels, (std::vector<std::string>{"m", "n"}));
+  ASSERT_EQ(plots[0].plot.series.size(), 2u);
+  EXPECT_EQ(plots[0].plot.series[0].points[1].y, 2.5);
   EXPECT_TRUE(analysis_plots(records_of({kEntropy})).empty());
 }
 
@@ -128,20 +128,21 @@ TEST(AnalysisRecords, TellTextsOfOneBeginningAndLengthApart) {
   ASSERT_EQ(tables.size(), 2u);
   EXPECT_NE(tables[0].notes[0].find("…, 1 sequence of 9 tokens."), std::string::npos) << tables[0].notes[0];
   EXPECT_LT(tables[0].notes[0].size(), 400u);
-  EXPECT_TRUE(records.plotted()[1].starts_with("m, \"aaa")) << records.plotted()[1];
+  const auto plots = analysis_plots(records);
+  ASSERT_EQ(plots.size(), 1u);
+  EXPECT_TRUE(plots[0].labels[1].starts_with("m, \"aaa")) << plots[0].labels[1];
+}
+
+/// The message with which a file of this one line is refused.
+std::string refusal(const std::string& line) {
+  const RunFolder folder;
+  const auto file = folder.path("line.jsonl");
+  std::ofstream(file) << line << "\n";
+  return message_of([&] { read_analysis_records({file}); });
 }
 
 TEST(AnalysisRecords, RefuseOtherLines) {
-  const auto refusal = [](const std::string& line) {
-    return message_of([&] {
-      try {
-        records_of({line});
-      } catch (const Json::exception& error) {
-        throw InputError("test", error.what());
-      }
-    });
-  };
-  EXPECT_NE(refusal(R"({"analysis":"spectrum"})").find("one of spectrum"), std::string::npos);
+  EXPECT_NE(refusal(R"({"analysis":"unknown"})").find("one of unknown"), std::string::npos);
   EXPECT_NE(refusal("[1]"), "");
   EXPECT_NE(refusal(R"({"analysis":"entropy","layer":0})"), "");
   EXPECT_NE(refusal(R"({"analysis":"entropy","layer":-1,"entropy":1,"head_entropies":[1]})").find("from 0 to"),
@@ -158,6 +159,177 @@ TEST(AnalysisRecords, RefuseOtherLines) {
   EXPECT_NE(message_of([&] { read_analysis_records({file}); }).find("found none"), std::string::npos);
   std::ofstream(file) << kEntropy << "\n{\"analysis\":\"norms\"}\n";
   EXPECT_NE(message_of([&] { read_analysis_records({file}); }).find("line 2"), std::string::npos);
+}
+
+/// A line of a model of two layers, with 1 and 2 heads.
+Json distance_model(const std::string& model, double first) {
+  return {{"analysis", "attention-distance"},
+          {"reading", "data (valid), 4 sequences of 32 tokens"},
+          {"kind", "model"},
+          {"model", model},
+          {"layers", {{{"head_distances", {first}}}, {{"head_distances", {2, 6}}}}}};
+}
+
+Json arm_layer(int64_t heads, double distance, int64_t seeds) {
+  return {{"heads", heads}, {"head_dim", 8 / heads}, {"distance", distance},
+          {"seed_sd", 0.5}, {"head_sd", 1.5},        {"seeds", seeds}};
+}
+
+/// A line of a layer of two models against two others.
+Json distance_layer(int64_t layer) {
+  return {{"analysis", "attention-distance"},
+          {"reading", "data (valid), 4 sequences of 32 tokens"},
+          {"kind", "layer"},
+          {"models", {"a1", "a2"}},
+          {"against_models", {"b1", "b2"}},
+          {"queries", 64},
+          {"layer", layer},
+          {"arm", arm_layer(1, 5 + static_cast<double>(layer), 2)},
+          {"against", arm_layer(2, 7, 2)},
+          {"difference", -2},
+          {"difference_sd", 0.25},
+          {"paired", true},
+          {"same_heads", layer == 1}};
+}
+
+TEST(AttentionDistanceLines, OfTwoArmsBecomeATableAndAPlotWithBands) {
+  const auto records = records_of({distance_layer(0).dump(), distance_layer(1).dump()});
+  const auto tables = analysis_tables(records);
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].caption, "Attention distance: a1 and 1 more against b1 and 1 more");
+  ASSERT_EQ(tables[0].rows.size(), 2u);
+  const auto& row = tables[0].rows[0];
+  EXPECT_EQ(row[1].text, "1 x 8");
+  EXPECT_EQ(row[2].text, "5.00");
+  EXPECT_EQ(row[2].spread, "0.50");
+  EXPECT_EQ(row[4].text, "7.00");
+  EXPECT_EQ(row[5].text, "-2.00");
+  EXPECT_EQ(row[5].spread, "0.25");
+  EXPECT_EQ(row[6].text, "yes");
+  EXPECT_EQ(tables[0].rows[1][6].text, "");
+  EXPECT_NE(tables[0].notes[0].find("64 queries"), std::string::npos);
+  EXPECT_NE(tables[0].notes[0].find("Input: data (valid), 4 sequences of 32 tokens."), std::string::npos);
+  EXPECT_EQ(tables[0].notes[1], "The difference is paired: a1 - b1 and a2 - b2.");
+  const auto plots = analysis_plots(records);
+  ASSERT_EQ(plots.size(), 1u);
+  EXPECT_EQ(plots[0].labels, (std::vector<std::string>{"a1 and 1 more", "b1 and 1 more"}));
+  ASSERT_EQ(plots[0].plot.series.size(), 4u) << "a band and a line for each arm";
+  EXPECT_EQ(plots[0].plot.series[0].style, PlotStyle::kBand);
+  EXPECT_EQ(plots[0].plot.series[2].points[1].y, 6);
+  EXPECT_EQ(plots[0].plot.series[2].points[1].y_bar.high, 6.5);
+  EXPECT_TRUE(analysis_pictures(records).empty());
+}
+
+TEST(AttentionDistanceLines, OfOneModelBecomeATableAndAPictureOfItsHeads) {
+  Json layer = distance_layer(1);
+  layer.update({{"models", {"a"}}, {"against_models", Json::array()}});
+  layer.update(arm_layer(2, 4, 1));
+  const auto records = records_of({distance_model("a", 3).dump(), layer.dump()});
+  EXPECT_EQ(records.groups.size(), 1u);
+  const auto tables = analysis_tables(records);
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].caption, "Attention distance: a");
+  ASSERT_EQ(tables[0].rows[0].size(), 4u);
+  EXPECT_EQ(tables[0].rows[0][2].spread, "") << "one model scatters over nothing";
+  EXPECT_EQ(tables[0].rows[0][3].text, "1.50");
+  const auto pictures = analysis_pictures(records);
+  ASSERT_EQ(pictures.size(), 1u);
+  EXPECT_EQ(pictures[0].map.values[0], 3);
+  EXPECT_TRUE(std::isnan(pictures[0].map.values[1]));
+  EXPECT_EQ(pictures[0].map.high, 6);
+}
+
+TEST(AttentionDistanceLines, ThatAreMalformedAreRefusedWithASentence) {
+  const auto with = [](Json line, const Json& fields) {
+    line.update(fields);
+    return refusal(line.dump());
+  };
+  const auto without = [](Json line, const char* field) {
+    line.erase(field);
+    return refusal(line.dump());
+  };
+  const Json layer = distance_layer(0), model = distance_model("a", 3);
+  EXPECT_EQ(refusal(layer.dump() + "\n" + model.dump()), "");
+  for (const char* field : {"reading", "kind", "models", "against_models", "queries", "layer", "arm", "against",
+                            "difference", "difference_sd", "paired", "same_heads"})
+    EXPECT_NE(without(layer, field).find("lacks a field of its analysis; correct it"), std::string::npos) << field;
+  for (const char* field : {"model", "layers"})
+    EXPECT_NE(without(model, field).find("lacks a field"), std::string::npos) << field;
+  EXPECT_NE(with(layer, {{"kind", "other"}}).find("kind model or layer; found other"), std::string::npos);
+  EXPECT_NE(with(layer, {{"models", Json::array()}}).find("models that were measured; found none"), std::string::npos);
+  EXPECT_NE(with(layer, {{"against_models", {"b"}}}).find("found 2 and 1"), std::string::npos);
+  EXPECT_NE(with(layer, {{"layer", -1}}).find("from 0 to"), std::string::npos);
+  EXPECT_NE(with(layer, {{"arm", {{"heads", 1}}}}).find("lacks a field"), std::string::npos);
+  EXPECT_NE(with(model, {{"layers", Json::array()}}).find("list of 1 to"), std::string::npos);
+  EXPECT_NE(with(model, {{"layers", {{{"head_distances", 1}}}}}).find("distances of heads"), std::string::npos);
+}
+
+/// A line of a head with two pairs.
+Json spectrum_line(int64_t layer, int64_t head, double energy, double gain = 0.5) {
+  const auto with_energy = [&](Json fields) {
+    for (const char* side : {"q", "k"}) fields[side] = energy;
+    for (const char* side : {"q_pooled", "k_pooled"}) fields[side] = energy / 2;
+    return fields;
+  };
+  Json line = {{"analysis", "spectrum"}, {"model", "m"},    {"reading", "t"},         {"layer", layer},
+               {"head", head},           {"block_size", 8}, {"zones", Json::array()}, {"pairs", Json::array()}};
+  for (const char* zone : {"dead", "transition", "semantic", "full"})
+    line["zones"].push_back(with_energy({{"zone", zone}, {"pairs", 1}}));
+  for (int64_t pair = 0; pair < 2; ++pair) line["pairs"].push_back(with_energy({{"pair", pair}, {"gain", gain}}));
+  return line;
+}
+
+TEST(SpectrumLines, BecomeATableOfZonesAndPlotsOverPairs) {
+  const auto records = records_of({spectrum_line(0, 0, 1).dump(), spectrum_line(0, 1, 3).dump(),
+                                   spectrum_line(1, 0, 5).dump(), spectrum_line(2, 0, 5, 0.75).dump()});
+  const auto tables = analysis_tables(records);
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].caption, "Spectrum: m");
+  ASSERT_EQ(tables[0].rows.size(), 4u);
+  EXPECT_EQ(tables[0].rows[1][2].text, "1 + 1 + 1");
+  EXPECT_EQ(tables[0].rows[1][3].text, "3.000 → 1.500");
+  EXPECT_NE(tables[0].notes[0].find("Input: t, blocks of 8 tokens."), std::string::npos) << tables[0].notes[0];
+  const auto plots = analysis_plots(records);
+  ASSERT_EQ(plots.size(), 4u) << "gains, and the energy of each layer";
+  EXPECT_EQ(plots[0].labels, (std::vector<std::string>{"layers 0 and 1", "layer 2"}));
+  ASSERT_EQ(plots[0].plot.series.size(), 2u);
+  EXPECT_EQ(plots[0].plot.series[1].points[1].y, 0.75);
+  EXPECT_EQ(plots[1].plot.id, "energy-layer0");
+  EXPECT_NE(plots[1].plot.description.find("mean over the heads of layer 0 of m"), std::string::npos);
+  ASSERT_EQ(plots[1].plot.series.size(), 4u);
+  EXPECT_EQ(plots[1].plot.series[0].points[1].x, 2);
+  EXPECT_EQ(plots[1].plot.series[0].points[1].y, 2) << "mean over both heads";
+  EXPECT_EQ(plots[1].plot.series[1].points[1].y, 1);
+}
+
+TEST(SpectrumLines, OfOtherBlocksAreAnotherTableWithPlotsOfTheirOwn) {
+  Json other = spectrum_line(0, 0, 1);
+  other["block_size"] = 16;
+  const auto records = records_of({spectrum_line(0, 0, 1).dump(), other.dump()});
+  EXPECT_EQ(analysis_tables(records).size(), 2u);
+  const auto plots = analysis_plots(records);
+  ASSERT_EQ(plots.size(), 4u);
+  EXPECT_EQ(plots[2].plot.id, "gain-2");
+  EXPECT_EQ(plots[3].plot.id, "energy-layer0-2");
+}
+
+TEST(SpectrumLines, ThatAreMalformedAreRefusedWithASentence) {
+  const auto with = [](const Json& fields) {
+    Json line = spectrum_line(0, 0, 1);
+    line.update(fields);
+    return refusal(line.dump());
+  };
+  EXPECT_EQ(with(Json::object()), "");
+  for (const char* field : {"model", "reading", "layer", "head", "block_size", "zones", "pairs"}) {
+    Json line = spectrum_line(0, 0, 1);
+    line.erase(field);
+    EXPECT_NE(refusal(line.dump()).find("lacks a field of its analysis; correct it"), std::string::npos) << field;
+  }
+  EXPECT_NE(with({{"block_size", 0}}).find("at least 1; found 0"), std::string::npos);
+  EXPECT_NE(with({{"zones", Json::array()}}).find("dead, transition, semantic and full"), std::string::npos);
+  EXPECT_NE(with({{"pairs", 1}}).find("list of at most"), std::string::npos);
+  EXPECT_NE(with({{"pairs", {{{"pair", 1e9}}}}}).find("a pair from 0 to"), std::string::npos);
+  EXPECT_NE(with({{"pairs", {{{"pair", 0}}}}}).find("lacks a field"), std::string::npos);
 }
 
 TEST(HeatMap, OfManyCellsDrawsAPathForEachShade) {
