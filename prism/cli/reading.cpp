@@ -101,6 +101,15 @@ void check_tokenizer(const TokenDataset& data, const std::string& model, const s
       shell_word((find_model_folder(model) / kTokenizerName).string()));
 }
 
+std::string describe_shards(const std::string& folder, const std::string& split, bool document_mask) {
+  return fmt::format("{} ({}){}", folder, split, document_mask ? ", attention within documents" : "");
+}
+
+std::string describe_reading(const std::string& source, int64_t sequences, int64_t tokens) {
+  return fmt::format("{}, {} sequence{} of {} tokens", source, grouped(sequences), sequences == 1 ? "" : "s",
+                     grouped(tokens));
+}
+
 Reading::Reading(const ReadingWords& words) {
   const int given = static_cast<int>(!words.file.empty()) + static_cast<int>(!words.text.empty()) +
                     static_cast<int>(!words.data.empty());
@@ -168,7 +177,7 @@ void Reading::read_text(const ReadingWords& words) {
 void Reading::open_data(const ReadingWords& words) {
   const std::string split = words.split.value_or("valid");
   const bool document_mask = words.document_mask ? *words.document_mask : trained_with_document_mask(words.model);
-  source_ = fmt::format("{} ({}){}", words.data, split, document_mask ? ", attention within documents" : "");
+  source_ = describe_shards(words.data, split, document_mask);
   data_ = std::make_unique<TokenDataset>(words.data, split);
   check_tokenizer(*data_, words.model, tokenizer().fingerprint_text());
   const WindowOptions options{.context = tokens_,
@@ -180,8 +189,7 @@ void Reading::open_data(const ReadingWords& words) {
 }
 
 std::string Reading::description() const {
-  return fmt::format("{}, {} sequence{} of {} tokens", source_, grouped(sequences_), sequences_ == 1 ? "" : "s",
-                     grouped(tokens_));
+  return describe_reading(source_, sequences_, tokens_);
 }
 
 Batch Reading::text_batch() const {

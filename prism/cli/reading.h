@@ -42,6 +42,12 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data = tr
 /// @throws InputError if the shards are known to come from another tokenizer.
 void check_tokenizer(const TokenDataset& data, const std::string& model, const std::string& fingerprint);
 
+/// Describes shards, e.g. "data/novels (valid), attention within documents".
+std::string describe_shards(const std::string& folder, const std::string& split, bool document_mask);
+
+/// Describes an input, e.g. "data/novels (valid), 16 sequences of 256 tokens".
+std::string describe_reading(const std::string& source, int64_t sequences, int64_t tokens);
+
 /// A model and its input.
 class Reading {
  public:
@@ -54,7 +60,7 @@ class Reading {
   Decoder& model() { return model_.decoder; }
   const Tokenizer& tokenizer() const { return *model_.tokenizer; }
   const ModelConfig& config() { return model_.decoder->config(); }
-  /// Describes the input, e.g. "data/novels (valid), 16 sequences of 256 tokens".
+  /// See describe_reading().
   std::string description() const;
 
   /// Calls `run` for each batch of the input. Windows of shards have labels. If `labelled`, the labels of a text are

@@ -15,8 +15,9 @@
 #include "prism/core/text/printable.h"
 #include "prism/records/run_event.h"
 #include "prism/report/compare/compare.h"
+#include "prism/report/page/markdown.h"
 #include "prism/report/page/page.h"
-#include "prism/report/page/summary.h"
+#include "prism/report/tables/summary.h"
 #include "prism/serving/page_server.h"
 #include "prism/training/recipe.h"
 
@@ -120,10 +121,10 @@ void add_options(CLI::App& app, ReportWords& words) {
                  "and loses; "
                  "needs no RUN")
       ->type_name("FILE");
-  app.add_option("--analysis", words.analysis,
-                 "JSON lines of prism analyse entropy, gradients, heads, maps or norms: add their tables and pictures; "
-                 "needs no "
-                 "RUN")
+  app.add_option(
+         "--analysis", words.analysis,
+         "JSON lines of prism analyse attention-distance, entropy, gradients, heads, maps, norms or spectrum: add "
+         "their tables and pictures; needs no RUN")
       ->type_name("FILE");
   app.add_option("--title", words.options.title, "title of the page")->type_name("TEXT");
   auto* watch =

@@ -100,7 +100,7 @@ int run_analyse_maps(const Arguments& arguments) {
     batch.context.probe = &probe;
     reading.model()(batch.tokens_BT, batch.context);
   });
-  AnalysisLines lines("maps", words.model, reading);
+  AnalysisLines lines({{"analysis", "maps"}, {"model", words.model}, {"reading", reading.description()}});
   for (const auto& map : probe.maps)
     lines.add({{"layer", map.layer}, {"head", map.head}, {"tokens", tokens}, {"weights", rows_of(map.weights_TS)}});
   lines.print(output);

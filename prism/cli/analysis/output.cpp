@@ -17,11 +17,8 @@ void add_output_options(CLI::App& app, OutputWords& words) {
                "print one JSON object per line instead of tables; prism report --analysis shows them");
 }
 
-AnalysisLines::AnalysisLines(std::string analysis, std::string model, const Reading& reading)
-    : analysis_(std::move(analysis)), model_(std::move(model)), reading_(reading.description()) {}
-
 void AnalysisLines::add(const Json& fields) {
-  Json line = {{"analysis", analysis_}, {"model", model_}, {"reading", reading_}};
+  Json line = common_;
   line.update(fields);
   lines_.push_back(std::move(line));
 }
@@ -54,7 +51,7 @@ int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& anal
   add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
   Reading reading(words);
-  AnalysisLines lines(analysis.name, words.model, reading);
+  AnalysisLines lines({{"analysis", analysis.name}, {"model", words.model}, {"reading", reading.description()}});
   for (const auto& line : measure(reading)) lines.add(line);
   lines.print(output);
   return 0;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prism/cli/command.h"
@@ -20,18 +21,19 @@ struct OutputWords {
 /// Adds --json and --figures.
 void add_output_options(CLI::App& app, OutputWords& words);
 
-/// The lines of one analysis of one model (report/analysis.h).
+/// The lines of one analysis (report/analysis/analysis.h).
 class AnalysisLines {
  public:
-  /// @param analysis  its name in prism analyse. @param model  as named on the command line.
-  AnalysisLines(std::string analysis, std::string model, const Reading& reading);
+  /// @param common  the fields that all lines begin with: analysis, its name in prism analyse; model, as named on the
+  ///                command line; reading, which describes the input.
+  explicit AnalysisLines(Json common) : common_(std::move(common)) {}
 
   void add(const Json& fields);
   /// Writes the pictures, then prints the lines or their tables.
   void print(const OutputWords& words) const;
 
  private:
-  std::string analysis_, model_, reading_;
+  Json common_;
   std::vector<Json> lines_;
 };
 

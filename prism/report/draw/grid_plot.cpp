@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "prism/core/error.h"
 
@@ -20,6 +21,27 @@ double opacity_of(int shade) {
 }
 
 }  // namespace
+
+ShadeGrid attention_grid(int64_t rows, int64_t columns, std::vector<double> shares, int64_t tokens) {
+  PRISM_ASSERT(rows <= columns && static_cast<int64_t>(shares.size()) == rows * columns, "attention_grid",
+               "{} shares for {} x {}", shares.size(), rows, columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    const auto first = shares.begin() + row * columns, end = first + columns;
+    const auto after_query = first + (columns - rows + row + 1);
+    const double most = *std::max_element(first, end);
+    std::for_each(first, after_query, [&](double& share) { share /= most; });
+    std::fill(after_query, end, kNoShare);
+  }
+  const auto size = static_cast<double>(tokens);
+  return {.rows = rows,
+          .columns = columns,
+          .shares = std::move(shares),
+          .first_row = static_cast<double>(columns - rows) * size,
+          .row_step = size,
+          .column_step = size,
+          .row_label = "query, tokens",
+          .column_label = "key, tokens"};
+}
 
 Plot grid_plot(const std::string& id, const std::string& description, const ShadeGrid& grid) {
   PRISM_ASSERT(

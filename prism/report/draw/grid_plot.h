@@ -22,6 +22,12 @@ struct ShadeGrid {
   std::string row_label = "query", column_label = "key";
 };
 
+/// A grid of where attention goes, from cells of queries to cells of keys. Shares are relative to the largest of their
+/// row, so that rows with a long past are visible too. Keys after the query are not drawn.
+/// @param shares  row-major; the rows are the last of as many cells as there are columns.
+/// @param tokens  tokens per cell.
+ShadeGrid attention_grid(int64_t rows, int64_t columns, std::vector<double> shares, int64_t tokens);
+
 /// Draws rows from top to bottom. Shares are rounded to tenths. 0 is drawn in a pale shade, to distinguish it from
 /// cells that are not drawn.
 /// @throws InternalError for shares that are not rows x columns.

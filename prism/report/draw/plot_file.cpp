@@ -79,6 +79,10 @@ std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, 
   return svg_on_paper(frame.width, frame.height + key.height, plot.description, kFileStyle, inner);
 }
 
+std::string figure_file_name(const Plot& plot) {
+  return plot.id + ".svg";
+}
+
 std::string svg_on_paper(double width, double height, const std::string& description, const std::string& style,
                          const std::string& drawing) {
   return fmt::format(

@@ -1,4 +1,4 @@
-// The report as one self-contained HTML page, and as Markdown.
+// The report as one self-contained HTML page, and its figures as files.
 //
 //   const Comparison comparison = compare_runs({read_run("runs/uniform"), read_run("runs/prism")});
 //   write_file("report.html", report_html(comparison, {}, &problems));
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "prism/report/analysis/analysis.h"
 #include "prism/report/compare/compare.h"
-#include "prism/report/page/analysis.h"
 #include "prism/report/page/prefill.h"
 
 namespace prism {
@@ -20,6 +20,12 @@ struct ReportOptions {
   AnalysisRecords analysis = {};    ///< shown in addition to the runs
   std::string figures = {};         ///< folder of report_figures() relative to the Markdown; empty: no figures
 };
+
+/// options.title, or one made from the labels of the groups.
+std::string page_title(const Comparison& comparison, const ReportOptions& options);
+
+/// options.title, or one for a report without runs.
+std::string records_title(const ReportOptions& options);
 
 /// The page. It refers to nothing outside itself. Its one script (page_script.h) shows values at points, hides groups
 /// and arranges sections in tabs; no other script can run. The page is complete without the script. A plot that cannot
@@ -34,12 +40,8 @@ struct FigureFile {
 /// @throws FailedError like draw_plot().
 std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options);
 
-/// Markdown with tables and samples. Plots appear as tables of their values.
-std::string report_markdown(const Comparison& comparison, const ReportOptions& options);
-
 /// A report of options.prefill and options.analysis, without runs.
 std::string records_html(const ReportOptions& options, std::vector<std::string>* problems);
 std::vector<FigureFile> records_figures(const ReportOptions& options);
-std::string records_markdown(const ReportOptions& options);
 
 }  // namespace prism

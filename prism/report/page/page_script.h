@@ -12,10 +12,11 @@
 
 namespace prism {
 
-/// JavaScript, identical on every page; plot_data() holds what differs.
+/// page/page.js, which the build makes into a string (cmake/embed_page.cmake): identical on every page; plot_data()
+/// holds what differs. The script sets texts of runs only as textContent.
 extern const char* const kPageScript;
 
-/// "sha256-...": the hash by which the content security policy allows this script and no other.
+/// "sha256-...": the hash by which the content security policy allows this script and no other; made by the build.
 extern const char* const kPageScriptHash;
 
 /// JSON without "<", ">" and "&": {"series": [[name, colour], ...], "plots": {id: [[x, y, series, text], ...]}}.

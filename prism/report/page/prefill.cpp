@@ -325,7 +325,7 @@ std::vector<Table> prefill_tables(const PrefillRecords& records) {
   return tables;
 }
 
-std::vector<Plot> prefill_plots(const PrefillRecords& records) {
+std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records) {
   const double nothing = std::numeric_limits<double>::quiet_NaN();
   const auto names = records.series();
   std::vector<Plot> plots;
@@ -345,8 +345,10 @@ std::vector<Plot> prefill_plots(const PrefillRecords& records) {
                                    "recall", names, records.speeds, [&](const PrefillSpeed& row) {
                                      return prompt_of(row) == prompts[i] && row.recall > 0 ? row.recall : nothing;
                                    }));
-  std::erase_if(plots, [](const Plot& plot) { return plot.series.empty(); });
-  return plots;
+  std::vector<LabelledPlot> labelled;
+  for (auto& plot : plots)
+    if (!plot.series.empty()) labelled.push_back({std::move(plot), names});
+  return labelled;
 }
 
 }  // namespace prism

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "prism/report/draw/plot.h"
-#include "prism/report/page/table.h"
+#include "prism/report/draw/plot_file.h"
+#include "prism/report/tables/table.h"
 
 namespace prism {
 
@@ -62,6 +62,6 @@ std::vector<Table> prefill_tables(const PrefillRecords& records);
 
 /// Plots of perplexity over density, one for each setup, and of recall over density, one for each kind of heads and
 /// length; one line for each series. Only plots in which a series has two densities.
-std::vector<Plot> prefill_plots(const PrefillRecords& records);
+std::vector<LabelledPlot> prefill_plots(const PrefillRecords& records);
 
 }  // namespace prism

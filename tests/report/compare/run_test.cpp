@@ -5,7 +5,7 @@
 
 #include "prism/core/error.h"
 #include "prism/report/compare/compare.h"
-#include "prism/report/page/summary.h"
+#include "prism/report/tables/summary.h"
 #include "tests/core/message_of.h"
 #include "tests/report/run_folder.h"
 

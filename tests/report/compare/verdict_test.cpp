@@ -4,7 +4,7 @@
 
 #include "prism/report/compare/cost.h"
 #include "prism/report/page/figures.h"
-#include "prism/report/page/summary.h"
+#include "prism/report/tables/summary.h"
 #include "tests/core/message_of.h"
 #include "tests/report/made_runs.h"
 

@@ -32,6 +32,15 @@ TEST(GridPlot, JoinsNeighboursOfOneShadeAndLeavesOutWhatIsNotThere) {
   EXPECT_EQ(plot.series[0].points.size(), 1u);
 }
 
+TEST(AttentionGrid, ScalesRowsToTheirLargestShareAndLeavesOutLaterKeys) {
+  // The last two of three cells have queries.
+  const ShadeGrid grid = attention_grid(2, 3, {0.25, 0.5, 0.25, 0.5, 0, 0.25}, 4);
+  EXPECT_EQ(grid.shares, (std::vector<double>{0.5, 1, kNoShare, 1, 0, 0.5}));
+  EXPECT_EQ(grid.first_row, 4);
+  EXPECT_EQ(grid.column_step, 4);
+  EXPECT_THROW(attention_grid(3, 2, std::vector<double>(6), 1), InternalError);
+}
+
 TEST(GridPlot, RefusesSharesThatDoNotFillIt) {
   EXPECT_THROW(grid_plot("g", "A grid", {.rows = 2, .columns = 2, .shares = {1}}), InternalError);
 }

@@ -44,7 +44,7 @@ TEST(PageScript, IsWhatItsHashSaysSoThatBrowsersRunIt) {
   write_file(path, kPageScript);
   const std::string hex = first_word("sha256sum '" + path.string() + "'");
   ASSERT_EQ(hex.size(), 64U) << "sha256sum is part of coreutils";
-  EXPECT_EQ(kPageScriptHash, "sha256-" + base64_of_hex(hex)) << "put this after every change of kPageScript";
+  EXPECT_EQ(kPageScriptHash, "sha256-" + base64_of_hex(hex));
 }
 
 TEST(PageScript, EndsInItsElementAndMakesNoMarkupOfTexts) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "prism/core/fields.h"
+#include "prism/report/page/markdown.h"
 #include "prism/report/page/page_script.h"
 #include "tests/report/has.h"
 #include "tests/report/made_runs.h"

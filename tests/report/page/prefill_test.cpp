@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "prism/report/page/markdown.h"
 #include "prism/report/page/page.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
@@ -68,7 +69,7 @@ TEST_F(PrefillRecordsTest, AreOneSeriesWhereOnlyNumbersDiffer) {
   EXPECT_EQ(records.speeds[1].method.series, records.speeds[0].method.series);
   const auto plots = prefill_plots(records);
   ASSERT_EQ(plots.size(), 1u);
-  EXPECT_EQ(plots[0].series.size(), 3u);
+  EXPECT_EQ(plots[0].plot.series.size(), 3u);
 }
 
 TEST_F(PrefillRecordsTest, ShowEachHeadWhereItIsRecorded) {
@@ -95,8 +96,8 @@ TEST_F(PrefillRecordsTest, GivePerplexityBesideDense) {
   EXPECT_EQ(table.rows[0].back().text, "0.00");
   const auto plots = prefill_plots(records);
   ASSERT_EQ(plots.size(), 1u);
-  ASSERT_EQ(plots[0].series.size(), 2u);
-  EXPECT_EQ(plots[0].series[1].points.front().x, 0.2) << "from the lowest density on";
+  ASSERT_EQ(plots[0].plot.series.size(), 2u);
+  EXPECT_EQ(plots[0].plot.series[1].points.front().x, 0.2) << "from the lowest density on";
   EXPECT_EQ(records.series(), (std::vector<std::string>{"dense", "spectral"}));
 }
 
@@ -118,8 +119,8 @@ TEST_F(PrefillRecordsTest, OfOtherModelsTextsAndWindowsAreNotCompared) {
   EXPECT_EQ(table.rows[3].back().text, "–") << "no dense attention of that text";
   const auto plots = prefill_plots(records);
   ASSERT_EQ(plots.size(), 2u);
-  EXPECT_EQ(plots[1].series.size(), 1u);
-  EXPECT_EQ(plots[1].series[0].points.front().y, 250);
+  EXPECT_EQ(plots[1].plot.series.size(), 1u);
+  EXPECT_EQ(plots[1].plot.series[0].points.front().y, 250);
 }
 
 TEST_F(PrefillRecordsTest, AreLinesOfTheirOwnWhereMoreThanTheShareDiffers) {

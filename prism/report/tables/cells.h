@@ -9,7 +9,7 @@
 
 #include "prism/report/compare/compare.h"
 #include "prism/report/draw/number_text.h"
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 
 namespace prism {
 

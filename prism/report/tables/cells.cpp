@@ -1,4 +1,4 @@
-#include "prism/report/page/cells.h"
+#include "prism/report/tables/cells.h"
 
 namespace prism {
 

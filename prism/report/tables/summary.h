@@ -6,7 +6,7 @@
 #include <string>
 
 #include "prism/report/compare/compare.h"
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 
 namespace prism {
 

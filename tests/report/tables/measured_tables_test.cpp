@@ -1,4 +1,4 @@
-#include "prism/report/page/measured_tables.h"
+#include "prism/report/tables/measured_tables.h"
 
 #include <gtest/gtest.h>
 

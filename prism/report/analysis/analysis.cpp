@@ -1,4 +1,4 @@
-#include "prism/report/page/analysis.h"
+#include "prism/report/analysis/analysis.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,8 @@
 #include "prism/core/files.h"
 #include "prism/core/statistics.h"
 #include "prism/core/text/names.h"
-#include "prism/core/text/printable.h"
+#include "prism/report/analysis/distance.h"
+#include "prism/report/analysis/spectrum.h"
 #include "prism/report/draw/number_text.h"
 #include "prism/report/draw/plot_parts.h"
 
@@ -25,24 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr NumberStyle kNats = {3, false}, kShare = {3, false}, kNorm = {4, false}, kPercent = {1, false};
 constexpr const char* kNorms = "norms";
-constexpr int64_t kMostHeads = 4096;  // a picture draws every head
-
 constexpr const char* kPatterns[] = {"previous", "first", "self", "same", "punctuation", "induction"};
-
-/// A number; null, which stands for a value that JSON cannot represent, becomes NaN.
-double number(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-std::vector<double> numbers(const Json& list) {
-  std::vector<double> values;
-  for (const auto& value : list) values.push_back(number(value));
-  return values;
-}
-
-std::string layer_name(const Json& line) {
-  return fmt::format("{}", line.at("layer").get<int64_t>());
-}
 
 /// The reader of the residual stream: a layer, or the language-model head after the last layer.
 std::string reader_name(const Json& line) {
@@ -52,31 +36,25 @@ std::string reader_name(const Json& line) {
 // The check functions, one for each kind of analysis, make sure that a line has all fields that tables and pictures
 // use. They throw Json::exception or InputError.
 
-void check_place(const Json& line, const char* name, const std::string& place) {
-  const auto value = line.at(name).get<int64_t>();
-  PRISM_CHECK(value >= 0 && value < kMostHeads, "report", "{}: expected a {} from 0 to {}; found {}; correct the line.",
-              place, name, kMostHeads - 1, value);
-}
-
 void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
-  number(line.at("entropy"));
-  PRISM_CHECK(line.at("head_entropies").is_array() && numbers(line.at("head_entropies")).size() < kMostHeads, "report",
-              "{}: expected a list of fewer than {} entropies of heads; found another; correct the line.", place,
-              kMostHeads);
+  number_of(line.at("entropy"));
+  PRISM_CHECK(line.at("head_entropies").is_array() && numbers_of(line.at("head_entropies")).size() < kMostPlaces,
+              "report", "{}: expected a list of fewer than {} entropies of heads; found another; correct the line.",
+              place, kMostPlaces);
 }
 
 void check_heads(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   check_place(line, "head", place);
-  for (const char* name : kPatterns) number(line.at(name));
+  for (const char* name : kPatterns) number_of(line.at(name));
 }
 
 void check_norms(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
-  number(line.at("residual_rms"));
+  number_of(line.at("residual_rms"));
   reader_name(line);
-  numbers(line.at("dead_units"));
+  numbers_of(line.at("dead_units"));
 }
 
 void check_gradients(const Json& line, const std::string& place) {
@@ -85,8 +63,8 @@ void check_gradients(const Json& line, const std::string& place) {
     check_place(line, "layer", place);
     line.at("part").get<std::string>();
   }
-  number(line.at("gradient"));
-  number(line.at("weight"));
+  number_of(line.at("gradient"));
+  number_of(line.at("weight"));
 }
 
 void check_maps(const Json& line, const std::string& place) {
@@ -99,34 +77,25 @@ void check_maps(const Json& line, const std::string& place) {
       "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; correct the line.",
       place, weights.size(), tokens.size());
   for (const auto& row : weights)
-    PRISM_CHECK(numbers(row).size() <= tokens.size(), "report",
+    PRISM_CHECK(numbers_of(row).size() <= tokens.size(), "report",
                 "{}: expected at most {} weights in a row; found {}; correct the line.", place, tokens.size(),
                 row.size());
 }
 
 std::string title_of(const AnalysisGroup& group);
 
-/// The description of the input for a caption. A long one is reduced to its beginning and its length.
-std::string read_text_of(const AnalysisGroup& group) {
-  constexpr size_t kMostColumns = 100, kBeginning = 60;
-  if (display_width(group.reading) <= kMostColumns) return plain_line(group.reading);
-  const size_t amount = group.reading.rfind(", ");
-  return short_line(group.reading, kBeginning) +
-         (amount == std::string::npos ? "" : short_line(group.reading.substr(amount), kBeginning));
-}
-
 Table entropy_table(const AnalysisGroup& group) {
   Table table{title_of(group), {{"layer"}, {"heads", true}, {"mean", true}, {"of each head, in nats"}}, {}, {}};
   for (const auto& line : group.lines) {
     table.rows.push_back({{layer_name(line)},
                           {fmt::format("{}", line.at("head_entropies").size())},
-                          {number_text(number(line.at("entropy")), kNats)},
-                          {numbers_text(numbers(line.at("head_entropies")), kNats)}});
+                          {number_text(number_of(line.at("entropy")), kNats)},
+                          {numbers_text(numbers_of(line.at("head_entropies")), kNats)}});
   }
   table.notes.push_back(fmt::format(
       "Entropy of the attention weights in nats, mean over queries: 0 if all weight is on one key, ln n if n keys have "
       "equal weight. Input: {}. Layers count from 0.",
-      read_text_of(group)));
+      input_of(group)));
   return table;
 }
 
@@ -135,13 +104,13 @@ Table heads_table(const AnalysisGroup& group) {
   for (const char* name : kPatterns) table.columns.push_back({name, true});
   std::map<std::string, double> most;
   for (const auto& line : group.lines)
-    for (const char* name : kPatterns) most[name] = std::max(most[name], number(line.at(name)));
+    for (const char* name : kPatterns) most[name] = std::max(most[name], number_of(line.at(name)));
   for (const auto& line : group.lines) {
     auto& row = table.rows.emplace_back();
     row.push_back({layer_name(line)});
     row.push_back({fmt::format("{}", line.at("head").get<int64_t>())});
     for (const char* name : kPatterns) {
-      const double value = number(line.at(name));
+      const double value = number_of(line.at(name));
       row.push_back({.text = number_text(value, kShare), .strong = value > 0 && value == most[name]});
     }
   }
@@ -149,22 +118,23 @@ Table heads_table(const AnalysisGroup& group) {
       "Shares of a head's attention, means over queries; the kinds overlap. Same: earlier tokens equal to the query's "
       "token. Induction: in a repeated random sequence, the token that followed the same token before. Input: {}. "
       "Layers and heads count from 0.",
-      read_text_of(group)));
+      input_of(group)));
   return table;
 }
 
 Table norms_table(const AnalysisGroup& group) {
   Table table{title_of(group), {{"before"}, {"root mean square", true}, {"dead units, %", true}}, {}, {}};
   for (const auto& line : group.lines) {
-    auto dead = numbers(line.at("dead_units"));
+    auto dead = numbers_of(line.at("dead_units"));
     for (double& share : dead) share *= 100;
-    table.rows.push_back(
-        {{reader_name(line)}, {number_text(number(line.at("residual_rms")), kNorm)}, {numbers_text(dead, kPercent)}});
+    table.rows.push_back({{reader_name(line)},
+                          {number_text(number_of(line.at("residual_rms")), kNorm)},
+                          {numbers_text(dead, kPercent)}});
   }
   table.notes.push_back(
       fmt::format("Root mean square of the residual stream over all tokens and features; for each hidden layer of the "
                   "feed-forward part, the share of units that were 0 for every token. Input: {}. Layers count from 0.",
-                  read_text_of(group)));
+                  input_of(group)));
   return table;
 }
 
@@ -176,7 +146,7 @@ Table gradients_table(const AnalysisGroup& group) {
   Table table{
       title_of(group), {{"parameter"}, {"gradient", true}, {"weight", true}, {"gradient / weight", true}}, {}, {}};
   for (const auto& line : group.lines) {
-    const double gradient = number(line.at("gradient")), weight = number(line.at("weight"));
+    const double gradient = number_of(line.at("gradient")), weight = number_of(line.at("weight"));
     table.rows.push_back(
         {{line.at("name").get<std::string>()},
          {norm_text(gradient)},
@@ -184,22 +154,8 @@ Table gradients_table(const AnalysisGroup& group) {
          {weight > 0 && std::isfinite(gradient) ? fmt::format("{:.3g}", gradient / weight) : kNoValue}});
   }
   table.notes.push_back(
-      fmt::format("Euclidean norms of the mean loss's gradient and of the values. Input: {}.", read_text_of(group)));
+      fmt::format("Euclidean norms of the mean loss's gradient and of the values. Input: {}.", input_of(group)));
   return table;
-}
-
-/// A map of layers by heads. The layers may have different numbers of heads.
-HeatMap heads_map(const std::string& description, const std::vector<std::vector<double>>& values) {
-  HeatMap map{.description = description, .row_label = "layer", .column_label = "head"};
-  size_t most = 0;
-  for (const auto& layer : values) most = std::max(most, layer.size());
-  for (size_t h = 0; h < most; ++h) map.columns.push_back(std::to_string(h));
-  for (size_t l = 0; l < values.size(); ++l) {
-    map.rows.push_back(std::to_string(l));
-    for (size_t h = 0; h < most; ++h)
-      map.values.push_back(h < values[l].size() ? values[l][h] : std::numeric_limits<double>::quiet_NaN());
-  }
-  return map;
 }
 
 /// A map of layers by their parameters.
@@ -207,7 +163,7 @@ std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
   HeatMap map{.description = title_of(group) + ", gradient / weight, as a power of ten", .row_label = "layer"};
   std::map<size_t, std::map<std::string, double>> layers;
   for (const auto& line : group.lines) {
-    const double share = number(line.at("gradient")) / number(line.at("weight"));
+    const double share = number_of(line.at("gradient")) / number_of(line.at("weight"));
     if (!line.contains("layer") || !(share > 0) || !std::isfinite(share)) continue;
     const auto part = line.at("part").get<std::string>();
     layers[line.at("layer").get<size_t>()][part] = std::log10(share);
@@ -225,18 +181,18 @@ std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
   }
   map.low = extent.low;
   map.high = extent.high;
-  return {{"gradients", map.description, read_text_of(group), map}};
+  return {{"gradients", map.description, input_of(group), map}};
 }
 
 std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
   std::vector<std::vector<double>> layers;
   double most = 0;
   for (const auto& line : group.lines)
-    for (const double entropy : layers.emplace_back(numbers(line.at("head_entropies"))))
+    for (const double entropy : layers.emplace_back(numbers_of(line.at("head_entropies"))))
       if (std::isfinite(entropy)) most = std::max(most, entropy);
   HeatMap map = heads_map(title_of(group) + ", in nats", layers);
   map.high = most;
-  return {{"entropy", map.description, read_text_of(group), map}};
+  return {{"entropy", map.description, input_of(group), map}};
 }
 
 std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
@@ -247,14 +203,14 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
       const auto layer = line.at("layer").get<size_t>(), head = line.at("head").get<size_t>();
       if (layers.size() <= layer) layers.resize(layer + 1);
       if (layers[layer].size() <= head) layers[layer].resize(head + 1, std::numeric_limits<double>::quiet_NaN());
-      layers[layer][head] = number(line.at(name));
+      layers[layer][head] = number_of(line.at(name));
     }
     const std::string title = fmt::format("{}: {}", title_of(group), name);
     HeatMap map = heads_map(title, layers);
     map.high = 0;  // each kind has its own scale, since their shares of attention differ too much
     for (const double value : map.values)
       if (std::isfinite(value)) map.high = std::max(map.high, value);
-    pictures.push_back({fmt::format("heads-{}", name), title, read_text_of(group), map});
+    pictures.push_back({fmt::format("heads-{}", name), title, input_of(group), map});
   }
   return pictures;
 }
@@ -268,11 +224,11 @@ AnalysisPicture map_picture(const AnalysisGroup& group, const Json& line) {
               .rows = tokens,
               .columns = tokens};
   for (const auto& row : line.at("weights")) {
-    auto values = numbers(row);
+    auto values = numbers_of(row);
     values.resize(tokens.size(), std::numeric_limits<double>::quiet_NaN());
     map.values.insert(map.values.end(), values.begin(), values.end());
   }
-  return {fmt::format("map-layer{}-head{}", layer, head), map.description, read_text_of(group), map};
+  return {fmt::format("map-layer{}-head{}", layer, head), map.description, input_of(group), map};
 }
 
 std::vector<AnalysisPicture> map_pictures(const AnalysisGroup& group) {
@@ -288,25 +244,95 @@ bool same_place(const Json& a, const Json& b) {
   return true;
 }
 
+std::string model_of(const Json& line) {
+  return line.value("model", "");
+}
+
+std::string reading_of(const Json& line) {
+  return line.value("reading", "");
+}
+
 struct Kind {
   const char* title;
   void (*check)(const Json& line, const std::string& place);
-  Table (*table)(const AnalysisGroup&);                            ///< null if there is none
-  std::vector<AnalysisPicture> (*pictures)(const AnalysisGroup&);  ///< null if there are none
+  Table (*table)(const AnalysisGroup&) = nullptr;                            ///< null if there is none
+  std::vector<AnalysisPicture> (*pictures)(const AnalysisGroup&) = nullptr;  ///< null if there are none
+  std::vector<LabelledPlot> (*plots)(const AnalysisGroup&) = nullptr;  ///< null if there are none of a group alone
+  // Lines of one model and reading are a group.
+  std::string (*model)(const Json& line) = model_of;
+  std::string (*reading)(const Json& line) = reading_of;
 };
 
 const std::map<std::string, Kind>& kinds() {
   static const std::map<std::string, Kind> all = {
+      {"attention-distance",
+       {.title = "Attention distance",
+        .check = check_distances,
+        .table = distances_table,
+        .pictures = distances_pictures,
+        .plots = distances_plots,
+        .model = compared_models}},
       {"entropy", {"Attention entropy", check_entropy, entropy_table, entropy_pictures}},
       {"gradients", {"Gradients", check_gradients, gradients_table, gradients_pictures}},
       {"heads", {"What heads attend to", check_heads, heads_table, heads_pictures}},
       {"maps", {"Attention", check_maps, nullptr, map_pictures}},
-      {kNorms, {"Residual stream and dead units", check_norms, norms_table, nullptr}}};
+      {kNorms, {"Residual stream and dead units", check_norms, norms_table}},
+      {"spectrum",
+       {.title = "Spectrum",
+        .check = check_spectrum,
+        .table = spectrum_table,
+        .plots = spectrum_plots,
+        .reading = spectrum_reading}}};
   return all;
 }
 
 std::string title_of(const AnalysisGroup& group) {
   return fmt::format("{}: {}", kinds().at(group.analysis).title, group.model);
+}
+
+/// The models whose residual stream is drawn, in the order of their series; with their input if a model read several.
+std::vector<std::string> norms_labels(const AnalysisRecords& records) {
+  std::vector<std::string> names;
+  std::map<std::string, int> times;
+  for (const auto& group : records.groups)
+    if (group.analysis == kNorms) ++times[group.model];
+  for (const auto& group : records.groups)
+    if (group.analysis == kNorms)
+      names.push_back(times[group.model] == 1 ? group.model : fmt::format("{}, {}", group.model, input_of(group)));
+  return names;
+}
+
+/// One series for each model and text.
+LabelledPlot norms_plot(const AnalysisRecords& records) {
+  LabelledPlot result;
+  result.labels = norms_labels(records);
+  Plot& plot = result.plot;
+  plot.id = "norms";
+  plot.description = "Residual stream before each layer of " + join_names(result.labels);
+  Extent extent;
+  int series = 0;
+  for (const auto& group : records.groups) {
+    if (group.analysis != kNorms) continue;
+    PlotSeries line{PlotStyle::kPoints, series++, {}};
+    for (const auto& at : group.lines) {
+      const double rms = number_of(at.at("residual_rms"));
+      if (!std::isfinite(rms)) continue;
+      extent.add(rms);
+      line.points.push_back({.x = at.at("layer").get<double>(),
+                             .y = rms,
+                             .text = fmt::format("{}: {}", reader_name(at), number_text(rms, kNorm))});
+    }
+    if (!line.points.empty()) plot.series.push_back(std::move(line));
+  }
+  if (plot.series.empty()) return result;
+  plot.x = layer_axis(plot);
+  plot.y = axis_over("root mean square", extent);
+  return result;
+}
+
+/// Appends a number to a name that was there before. @param times  how often each name was there.
+void make_unique(std::string& name, std::map<std::string, int>& times) {
+  if (const int n = ++times[name]; n > 1) name += fmt::format("-{}", n);
 }
 
 }  // namespace
@@ -318,7 +344,7 @@ void AnalysisRecords::add(const Json& line, const std::string& place) {
               "{}: expected a line of prism analyse --json, of {}; found {}; name another file.", place,
               join_names(names_of(kinds())), analysis.empty() ? "another" : "one of " + analysis);
   kind->second.check(line, place);
-  const std::string model = line.value("model", ""), reading = line.value("reading", "");
+  const std::string model = kind->second.model(line), reading = kind->second.reading(line);
   const auto same = std::find_if(groups.begin(), groups.end(), [&](const AnalysisGroup& group) {
     return group.analysis == analysis && group.model == model && group.reading == reading;
   });
@@ -363,41 +389,19 @@ std::vector<Table> analysis_tables(const AnalysisRecords& records) {
   std::vector<Table> tables;
   for (const auto& group : records.groups)
     if (const auto table = kinds().at(group.analysis).table) tables.push_back(table(group));
+  std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
 }
 
-std::vector<std::string> AnalysisRecords::plotted() const {
-  std::vector<std::string> names;
+std::vector<LabelledPlot> analysis_plots(const AnalysisRecords& records) {
+  std::vector<LabelledPlot> plots;
+  if (auto norms = norms_plot(records); !norms.plot.series.empty()) plots.push_back(std::move(norms));
+  for (const auto& group : records.groups)
+    if (const auto of_group = kinds().at(group.analysis).plots)
+      for (auto& plot : of_group(group)) plots.push_back(std::move(plot));
   std::map<std::string, int> times;
-  for (const auto& group : groups)
-    if (group.analysis == kNorms) ++times[group.model];
-  for (const auto& group : groups)
-    if (group.analysis == kNorms)
-      names.push_back(times[group.model] == 1 ? group.model : fmt::format("{}, {}", group.model, read_text_of(group)));
-  return names;
-}
-
-std::vector<Plot> analysis_plots(const AnalysisRecords& records) {
-  Plot plot{.id = "norms", .description = "Residual stream before each layer of " + join_names(records.plotted())};
-  Extent extent;
-  int series = 0;
-  for (const auto& group : records.groups) {
-    if (group.analysis != kNorms) continue;
-    PlotSeries line{PlotStyle::kPoints, series++, {}};
-    for (const auto& at : group.lines) {
-      const double rms = number(at.at("residual_rms"));
-      if (!std::isfinite(rms)) continue;
-      extent.add(rms);
-      line.points.push_back({.x = at.at("layer").get<double>(),
-                             .y = rms,
-                             .text = fmt::format("{}: {}", reader_name(at), number_text(rms, kNorm))});
-    }
-    if (!line.points.empty()) plot.series.push_back(std::move(line));
-  }
-  if (plot.series.empty()) return {};
-  plot.x = layer_axis(plot);
-  plot.y = axis_over("root mean square", extent);
-  return {plot};
+  for (auto& [plot, labels] : plots) make_unique(plot.id, times);
+  return plots;
 }
 
 std::vector<AnalysisPicture> analysis_pictures(const AnalysisRecords& records) {
@@ -406,8 +410,7 @@ std::vector<AnalysisPicture> analysis_pictures(const AnalysisRecords& records) {
     if (const auto of_group = kinds().at(group.analysis).pictures)
       for (auto& picture : of_group(group)) pictures.push_back(std::move(picture));
   std::map<std::string, int> times;
-  for (auto& picture : pictures)
-    if (const int n = ++times[picture.name]; n > 1) picture.name += fmt::format("-{}", n);
+  for (auto& picture : pictures) make_unique(picture.name, times);
   return pictures;
 }
 

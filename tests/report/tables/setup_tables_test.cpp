@@ -1,4 +1,4 @@
-#include "prism/report/page/setup_tables.h"
+#include "prism/report/tables/setup_tables.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "prism/report/page/summary.h"
+#include "prism/report/tables/summary.h"
 
 #include <gtest/gtest.h>
 

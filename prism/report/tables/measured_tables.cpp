@@ -1,10 +1,10 @@
-#include "prism/report/page/measured_tables.h"
+#include "prism/report/tables/measured_tables.h"
 
 #include <fmt/format.h>
 
 #include "prism/core/text/names.h"
 #include "prism/report/compare/measured.h"
-#include "prism/report/page/cells.h"
+#include "prism/report/tables/cells.h"
 
 namespace prism {
 namespace {

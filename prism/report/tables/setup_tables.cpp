@@ -1,4 +1,4 @@
-#include "prism/report/page/setup_tables.h"
+#include "prism/report/tables/setup_tables.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "prism/core/text/names.h"
 #include "prism/report/draw/schedule_picture.h"
-#include "prism/report/page/cells.h"
+#include "prism/report/tables/cells.h"
 
 namespace prism {
 namespace {

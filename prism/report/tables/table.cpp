@@ -1,4 +1,4 @@
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "prism/report/compare/compare.h"
-#include "prism/report/page/table.h"
+#include "prism/report/tables/table.h"
 
 namespace prism {
 
