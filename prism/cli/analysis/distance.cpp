@@ -34,10 +34,11 @@ Small: the layer attends to near tokens; 0: only to the token itself. Large: it 
 evenly over the past gives 3/8 of the context (384 tokens of 1024); all attention on the first token gives 3/4.
 Distances do not depend on the number or width of heads, so layers of different head schedules can be compared.
 
-Several MODELs are seeds of one arm. The table shows the mean and sample standard deviation over them. --against names
-the models of a second arm. The difference is MODEL minus that arm; it is below 0 if MODEL attends to nearer tokens. If
-both arms have the same number of models, they are paired: runs by seed, models of unknown seed in the order given. The
-deviation is then that of the differences; otherwise the deviations of the arms add in squares. Layers count from 0.
+Several MODELs count as runs of one configuration (an arm) with different seeds. The table shows the mean and sample
+standard deviation over them. --against names the models of a second arm. The difference is MODEL minus that arm; it is
+below 0 if MODEL attends to nearer tokens. If both arms have the same number of models, they are paired: runs by seed,
+models of unknown seed in the order given. The table then shows the standard deviation of the differences; otherwise
+the root of the sum of the two arms' squared deviations. Layers count from 0.
 
   prism analyse attention-distance runs/prism --data data
   prism analyse attention-distance runs/prism-1 runs/prism-2 --against runs/uniform-1 runs/uniform-2 --data data

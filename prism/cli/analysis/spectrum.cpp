@@ -30,10 +30,13 @@ namespace fs = std::filesystem;
 constexpr int64_t kCells = 64;
 
 constexpr const char* kSpectrumHelp = R"(
-The rotary encoding turns each pair of features by its own angle per token. Selectors of key blocks look at the mean
-over a block of tokens. In that mean, pair j keeps the share lambda_j of its length: little for fast pairs (dead zone:
-at least a whole turn per block), part for the next (transition), all for slow pairs (semantic: lambda of at least
-0.999). The table shows the root mean square of queries and keys in each zone: of tokens → of means over blocks.
+Shows how much of each head remains when its queries and keys are averaged over a block. Selectors that compare such
+means, such as spectral and mean_pooling, cannot see what is lost.
+
+The rotary encoding turns each pair of features by its own angle per token. Averaging over a block therefore shrinks
+pair j by a factor lambda_j. Pairs form three zones: dead (a full turn or more per block, lambda near 0), transition,
+and semantic (lambda of at least 0.999). For each zone the table shows the root mean square of queries and of keys,
+over tokens → over means of blocks.
 
 SOURCE is a model, which reads the beginning of TEXT, or a safetensors file with q [B, H, T, D] and k [B, G, S, D].
 --figures draws lambda_j, the energy of each pair of one head, and what its slow band, its fast band and all of its
