@@ -373,7 +373,7 @@ TEST(TrainData, MayBeShardsFromElsewhereWithoutDataJsonOrTokenizer) {
   EXPECT_NE(outcome.out.find("validation loss"), std::string::npos) << outcome.out;
   sized.back() = "200";  // too few for the token ids in the shards
   sized[4] = "too-few";
-  expect_sentence(run(sized), 2, {"0-199"});
+  expect_sentence(run(sized), 2, {"from 0 to 199"});
 }
 
 TEST(Resume, NeedsTheRunAndItsTokensAsTheyWere) {

@@ -86,7 +86,7 @@ TEST(Files, OfWhichLessCanBeReadThanTheirSizeFail) {
 TEST(Files, AreNotWrittenWhereThereIsNoFolder) {
   const TemporaryFolder folder;
   const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "none" / "a", "x"); });
-  EXPECT_NE(message.find("found: No such file or directory; choose another place"), std::string::npos) << message;
+  EXPECT_NE(message.find(": No such file or directory; choose another place"), std::string::npos) << message;
 }
 
 TEST(Files, InAFolderThatIsNotWritableFailAndNameIt) {
@@ -218,7 +218,7 @@ TEST(AtomicFile, OnAFullDiskFailsAndKeepsTheOldFile) {
     const rlimit limit{100000, 100000};
     if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(1);
     const std::string message = message_of<FailedError>([&] { write_file(folder.path() / "a", all_bytes(300000)); });
-    if (message.find("found: File too large; free some space") == std::string::npos) ::_exit(2);
+    if (message.find(": File too large; free some space") == std::string::npos) ::_exit(2);
     const std::string patched = message_of<FailedError>([&] {
       AtomicFile file(folder.path() / "a");
       file.write_at(99998, "body", 4);
@@ -275,9 +275,8 @@ TEST(AtomicFile, ReplacesNoLinkToStandardOutputButWritesToMemory) {
 
 TEST(FailWrite, SaysWhatHelpsForEachReason) {
   const auto sentence = [](int code) { return message_of<FailedError>([&] { fail_write("a", code); }); };
-  EXPECT_CONTAINS(sentence(ENOSPC),
-                  "found: No space left on device; free some space (nothing that was there is lost).");
-  EXPECT_CONTAINS(sentence(EACCES), "found: Permission denied; choose another place or change its permissions.");
+  EXPECT_CONTAINS(sentence(ENOSPC), ": No space left on device; free some space (nothing that was there is lost).");
+  EXPECT_CONTAINS(sentence(EACCES), ": Permission denied; choose another place or change its permissions.");
 }
 
 TEST(FolderLock, NamesTheProcessThatHoldsIt) {

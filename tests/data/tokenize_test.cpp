@@ -235,11 +235,11 @@ TEST_F(Tokenize, NeedsNoEndOfTextToken) {
 
 TEST_F(Tokenize, RefusesTextWithoutContentAndLeavesNoFolder) {
   const std::string empty = put("empty.txt", "");
-  EXPECT_CONTAINS(message_of([&] { run({empty}); }), "found 1 empty documents");
+  EXPECT_CONTAINS(message_of([&] { run({empty}); }), "only empty documents (1)");
   EXPECT_CONTAINS(message_of([&] {
                     run({empty, put("rows.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n")});
                   }),
-                  "found 3 empty documents");
+                  "only empty documents (3)");
   EXPECT_CONTAINS(message_of([&] { run({put("bad.txt", "ok \xFF")}); }), "byte offset 3");
   EXPECT_CONTAINS(message_of([&] { run({}); }), "at least one file");
   EXPECT_FALSE(fs::exists(out()));

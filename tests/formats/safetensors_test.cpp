@@ -214,7 +214,7 @@ TEST_F(Safetensors, RefuseShapesThatDoNotMatchTheirBytes) {
   EXPECT_REFUSED(read(), "expected 8 bytes for F32 [2]; found 4");
   // 2^62 * 4 * 4 is 0 modulo 2^64.
   put(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})", "");
-  EXPECT_REFUSED(read(), "found 0 bytes");
+  EXPECT_REFUSED(read(), "found 0;");
   put(R"({"a":{"dtype":"F32","shape":[4611686018427387904,4,0],"data_offsets":[0,0]}})", "");
   EXPECT_EQ(read().find("a").bytes(), 0);
 }

@@ -326,7 +326,7 @@ TEST(Decoder, RejectsForeignTokensAndTextBeyondTheContext) {
   auto decoder = drawn_decoder(config_of("4x1"));
   EXPECT_NE(message_of([&] {
               decoder(torch::full({1, 2}, 50, torch::kLong), ForwardContext{});
-            }).find("0-49"),
+            }).find("from 0 to 49"),
             std::string::npos);
   EXPECT_NE(message_of([&] { decoder(tokens(1, 33), ForwardContext{}); }).find("at most 32 positions"),
             std::string::npos);

@@ -82,7 +82,7 @@ TEST(TokenizerFile, RefusesSplitsItCannotFollow) {
   expect_refused_with("/pre_tokenizer", sequence(split), "missing closing parenthesis");
   split = good;
   split["pattern"] = {{"String", ""}};
-  expect_refused_with("/pre_tokenizer", sequence(split), "found one at \"\"");
+  expect_refused_with("/pre_tokenizer", sequence(split), "whose pattern is not empty; found \"\"");
   json late = sequence(good);
   std::swap(late["pretokenizers"][0], late["pretokenizers"][1]);
   expect_refused_with("/pre_tokenizer", late, "expected ByteLevel to be the last");
