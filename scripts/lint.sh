@@ -75,8 +75,20 @@ base_commit() {
   echo $empty_tree
 }
 
-# Sources to check for the changed files, most changed lines first. A changed header selects the source with its name,
-# else the first source that includes it.
+source_of() {  # HEADER: the source with its name, else the first that includes it, directly or through other headers
+  local header=$1 source
+  while [ -n "$header" ]; do
+    source=${header%.h}.cpp
+    [ -f "$source" ] || source=$({ grep -rlF --include='*.cpp' "#include \"$header\"" prism tests || true; } | sort | sed -n 1p)
+    if [ -n "$source" ]; then
+      echo "$source"
+      return
+    fi
+    header=$({ grep -rlF --include='*.h' "#include \"$header\"" prism tests || true; } | sort | sed -n 1p)
+  done
+}
+
+# Sources to check for the changed files, most changed lines first.
 changed_sources() {
   local lines file
   {
@@ -88,12 +100,7 @@ changed_sources() {
     if [ "$lines" = - ] || [ ! -f "$file" ]; then continue; fi
     case $file in
       *.cpp) echo "$file" ;;
-      *.h)
-        if [ -f "${file%.h}.cpp" ]; then
-          echo "${file%.h}.cpp"
-        else
-          { grep -rlF --include='*.cpp' "#include \"$file\"" prism tests || true; } | sort | sed -n 1p
-        fi ;;
+      *.h) source_of "$file" ;;
     esac
   done | awk '!seen[$0]++'
 }

@@ -402,7 +402,9 @@ int run_bench(const Arguments& arguments) {
   const int status =
       find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));
   flush_output();
-  if (const auto share = wait.share().value_or(0); share > CoreWait::kBusy)
+  const bool measured = std::none_of(arguments.begin(), arguments.end(),
+                                     [](const auto& word) { return word == "--help" || word == "-h"; });
+  if (const auto share = wait.share().value_or(0); measured && share > CoreWait::kBusy)
     tell("note: {}; measure again on an idle machine\n", busy_text(share));
   return status;
 }

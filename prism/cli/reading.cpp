@@ -76,13 +76,15 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   if (with_data) {
     app.add_option("--data", words.data, "token shards made by prism tokenize; the model reads their first windows")
         ->type_name("FOLDER");
-    app.add_option("--split", words.split, "which shards of --data: valid or train  [valid]");
-    app.add_option("--sequences", words.sequences, "number of windows of --data; all if there are fewer  [16]")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    app.add_option("--split", words.split, "which shards of --data: valid or train")->default_str("valid");
+    app.add_option("--sequences", words.sequences, "number of windows of --data; all if there are fewer")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+        ->default_str("16");
     add_document_mask_option(app, words.document_mask);
   }
   app.add_option("--tokens", words.tokens,
-                 "with FILE: tokens of it to read; with --data: tokens per window; 0: the model's context")
+                 with_data ? "with FILE: tokens of it to read; with --data: tokens per window; 0: the model's context"
+                           : "tokens of FILE to read; 0: the model's context")
       ->capture_default_str();
   add_invalid_utf8_option(app, words.invalid_utf8);
   add_compute_options(app, words.compute);

@@ -126,7 +126,8 @@ std::string pairing_note(const Json& line) {
   const auto models = names_in(line, "models"), against = names_in(line, "against_models");
   if (!line.at("paired").get<bool>())
     return fmt::format(
-        "The difference is between means of {} and {} models, not paired; deviations of both add in squares.",
+        "The difference is between means of {} and {} models, not paired; the deviation is the root of the sum of both "
+        "squared.",
         models.size(), against.size());
   std::vector<std::string> pairs;
   for (size_t i = 0; i < models.size(); ++i) pairs.push_back(models[i] + " - " + against[i]);
@@ -134,7 +135,9 @@ std::string pairing_note(const Json& line) {
 }
 
 bool has_several_seeds(const std::vector<Arm>& arms) {
-  return std::any_of(arms.begin(), arms.end(), [](const Arm& arm) { return seeds_of(arm.layers.front()) > 1; });
+  return std::any_of(arms.begin(), arms.end(), [](const Arm& arm) {
+    return std::any_of(arm.layers.begin(), arm.layers.end(), [](const auto& layer) { return seeds_of(layer) > 1; });
+  });
 }
 
 std::string arms_text(const std::vector<Arm>& arms) {
