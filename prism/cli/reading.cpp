@@ -21,8 +21,6 @@
 namespace prism {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// The token that opens every document, if the tokenizer has one.
 std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
   if (!tokenizer.end_of_text()) return {};

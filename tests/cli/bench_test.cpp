@@ -12,7 +12,6 @@
 namespace prism {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
