@@ -95,8 +95,7 @@ void add_options(CLI::App& app, AttendWords& words) {
       ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}));
   app.add_option("--skip-share", words.skip_share,
                  "within kept blocks, skip tiles of keys whose attention weights are all below this share of the "
-                 "largest so far; "
-                 "0: skip none")
+                 "largest so far; 0: skip none")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--output", words.output, "write mask, out and lse to this file; default: write nothing")
@@ -115,9 +114,8 @@ void add_options(CLI::App& app, AttendWords& words) {
   app.add_flag("--json", words.json, "print one JSON object");
   app.footer(
       selectors_text() +
-      "\nAttention is always causal. The choice of blocks is not: all queries of a block (a row of the mask) share "
-      "it,\n"
-      "so it also depends on these later tokens:\n"
+      "\nAttention is always causal. The choice of blocks is not: all queries of a block (a row of the mask)\n"
+      "share it, so it also depends on these later tokens:\n"
       "  spectral, mean_pooling       the rest of the row's own block, since they use means over whole blocks;\n"
       "                               spectral with calibration=all_blocks: the whole prompt\n"
       "  xattention, flash_prefill,   the other queries of the row\n"
@@ -206,14 +204,13 @@ int run_attend(const Arguments& arguments) {
   AttendWords words;
   CLI::App app(
       "Compute attention on tensors from a file, but only over the blocks of keys that a selector chooses for each "
-      "block "
-      "of queries. Print the share of blocks that is kept, and with --recall the share of attention that they hold.\n\n"
+      "block of queries. Print the share of blocks that is kept, and with --recall the share of attention that they "
+      "hold.\n\n"
       "FILE holds q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E] as float32 or bfloat16, with q and k after the "
       "rotary\nencoding: B sequences, H query heads, G key/value heads, S keys, T queries, which are the last T of the "
       "S positions,\nand head widths D and E. It may also hold inverse_frequencies [R / 2] of the R rotary features. "
-      "The file of --output\nholds mask, uint8 [B, H, M, N] with M query blocks and N key blocks, out [B, H, T, E], "
-      "and "
-      "lse [B, H, T], the log of\nthe sum of the exponentials of a query's scores.",
+      "The file of --output\nholds mask, uint8 [B, H, M, N] with M query blocks and N key blocks, out [B, H, T, E] "
+      "and lse [B, H, T],\nthe log of the sum of the exponentials of a query's scores.",
       "prism attend");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;

@@ -27,6 +27,14 @@
 namespace prism {
 namespace {
 
+/// Ends a benchmark: prints what is left of its rows, and a note if the cores were busy meanwhile.
+int finish(CoreWait& wait) {
+  flush_output();
+  if (const auto share = wait.share().value_or(0); share > CoreWait::kBusy)
+    tell("note: {}; measure again on an idle machine\n", busy_text(share));
+  return 0;
+}
+
 constexpr const char* kHowToRead = R"(
 prism and its peer take turns in one process; figures are medians. The peer is LibTorch's scaled_dot_product_attention,
 or for training the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. The
@@ -154,6 +162,7 @@ int run_attention(const Arguments& arguments, bool decode) {
   add_attention_options(app, words, decode);
   if (!parse(app, arguments)) return 0;
   const int threads = start_compute(words.threads);
+  CoreWait wait;
   current_isa();  // reports a wrong PRISM_ISA before anything is printed
   const auto shapes = shapes_of(words);
   for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
@@ -169,7 +178,7 @@ int run_attention(const Arguments& arguments, bool decode) {
                "tokens", "keys", "lengths", "prism ms", "SDPA ms", "ratio", "share");
   flush_output();
   for (const auto& [shape, bench] : rows) print_row(bench_attention(shape, bench), words.json);
-  return 0;
+  return finish(wait);
 }
 
 struct PrefillWords {
@@ -229,8 +238,7 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
       ->capture_default_str();
   auto* file = app.add_option("--mix", words.mix,
                               "JSON file that describes the synthetic heads: which keys their queries attend to; "
-                              "default: noise, random queries "
-                              "and keys, whose attention is nearly even")
+                              "default: noise, random queries and keys, whose attention is nearly even")
                    ->type_name("FILE");
   app.add_option("--heads", words.heads, "without --mix: query heads")
       ->check(CLI::Range(1, 1024))
@@ -270,6 +278,7 @@ int run_bench_prefill(const Arguments& arguments) {
   add_prefill_options(app, words);
   if (!parse(app, arguments)) return 0;
   start_compute(words.threads);
+  CoreWait wait;
   current_isa();
   if (words.mix.empty()) {
     mix.heads.resize(static_cast<size_t>(words.heads));
@@ -299,7 +308,7 @@ int run_bench_prefill(const Arguments& arguments) {
     }
   }
   if (!words.plot.empty()) write_file(words.plot, speedup_figure(words.selectors, rows));
-  return 0;
+  return finish(wait);
 }
 
 struct TrainingWords {
@@ -359,6 +368,7 @@ int run_bench_training(const Arguments& arguments) {
   app.add_flag("--json", words.json, "one JSON object a line");
   if (!parse(app, arguments)) return 0;
   words.bench.threads = start_compute(words.threads);
+  CoreWait wait;
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
   words.bench.peer = find_training_peer(words.peer);
@@ -373,7 +383,7 @@ int run_bench_training(const Arguments& arguments) {
       print_row(bench_training(measured, words.bench), words.json);
       if (words.by_operation) print_operations(measured, words.bench, words.json);
     }
-  return 0;
+  return finish(wait);
 }
 
 int run_bench_attention(const Arguments& arguments) {
@@ -398,15 +408,7 @@ int run_bench(const Arguments& arguments) {
         kHowToRead, kAttentionExamples, kDecodeExamples + 1, kPrefillExamples + 1, kTrainingExamples + 1);
     return arguments.empty() ? 2 : 0;
   }
-  CoreWait wait;
-  const int status =
-      find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));
-  flush_output();
-  const bool measured = std::none_of(arguments.begin(), arguments.end(),
-                                     [](const auto& word) { return word == "--help" || word == "-h"; });
-  if (const auto share = wait.share().value_or(0); measured && share > CoreWait::kBusy)
-    tell("note: {}; measure again on an idle machine\n", busy_text(share));
-  return status;
+  return find_by_name(benches, arguments[0], "bench", "benchmark")(Arguments(arguments.begin() + 1, arguments.end()));
 }
 
 }  // namespace prism

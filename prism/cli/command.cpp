@@ -1,8 +1,10 @@
 #include "prism/cli/command.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "prism/core/console.h"
 #include "prism/core/error.h"
@@ -27,11 +29,12 @@ void check_values(const CLI::App& app) {
   }
 }
 
-/// The help without CLI11's marks: the value that a flag's negation sets, and the empty brackets of hidden arguments.
+/// The help without CLI11's marks: the value that a flag's negation sets, and a hidden argument's brackets in the
+/// usage.
 std::string help_text(const CLI::App& app) {
   std::string help = app.help();
-  for (const std::string_view mark : {"{false}", " []"})
-    for (size_t at = help.find(mark); at != std::string::npos; at = help.find(mark, at)) help.erase(at, mark.size());
+  for (const auto& [mark, plain] : {std::pair{"{false}", ""}, {"[OPTIONS] []", "[OPTIONS]"}})
+    if (const size_t at = help.find(mark); at != std::string::npos) help.replace(at, std::strlen(mark), plain);
   return help;
 }
 

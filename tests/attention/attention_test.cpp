@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "prism/core/error.h"
@@ -68,9 +69,17 @@ TEST(Rotary, RejectsWhatItCannotTurnBy) {
   EXPECT_THROW(rotary_angles({}, 7), InputError);
   EXPECT_THROW(rotary_angles({.base = 0}, 8), InputError);
   EXPECT_THROW(rotary_angles({.scaling = "dynamic"}, 8), InputError);
-  EXPECT_THROW(rotary_angles({.scaling = "yarn", .factor = 2}, 8), InputError);
-  EXPECT_THROW(rotary_angles({.scaling = "yarn", .original_context = 64, .beta_fast = 1, .beta_slow = 2}, 8),
-               InputError);
+  const auto yarn = [](const std::function<void(RotaryConfig&)>& change) {
+    RotaryConfig config{.scaling = "yarn", .factor = 2, .original_context = 64};
+    rotary_angles(config, 8);
+    change(config);
+    rotary_angles(config, 8);
+  };
+  EXPECT_REFUSED(yarn([](auto& c) { c.original_context = 0; }), "rotary.original_context: expected at least 1");
+  EXPECT_REFUSED(yarn([](auto& c) { c.beta_slow = c.beta_fast; }), "rotary.beta_slow: expected a number between 0 and");
+  EXPECT_REFUSED(yarn([](auto& c) { c.beta_slow = 0; }), "rotary.beta_slow: expected a number between 0 and");
+  EXPECT_REFUSED(yarn([](auto& c) { c.base = 1; }), "rotary.base: expected a number above 1 for yarn; found 1");
+  EXPECT_REFUSED(yarn([](auto& c) { c.attention_factor = -1; }), "rotary.attention_factor: expected at least 0");
 }
 
 TEST(PositionsInDocuments, StartAgainAtZeroWithEveryDocument) {

@@ -129,6 +129,9 @@ TEST(Fields, RejectPathsThatLeadNowhere) {
             "[fields] expected a field of one; found \"haeds\"; did you mean \"heads\"?");
   EXPECT_EQ(message_of([&] { set_field(a, "layers[0-3].heads", "3"); }),
             "[fields] layers[0-3].heads: expected indices from 0 to 2; found 0-3; choose others.");
+  a.layers.clear();
+  EXPECT_EQ(message_of([&] { set_field(a, "layers[0].heads", "3"); }),
+            "[fields] layers[0].heads: expected a list with elements; found an empty one; set the whole list.");
   EXPECT_NE(message_of([&] { set_field(a, "name.x", "3"); }), "");
   EXPECT_NE(message_of([&] { set_field(a, "layers[x].heads", "3"); }), "");
   EXPECT_NE(message_of([&] { set_field(a, "one[0].heads", "3"); }), "");

@@ -7,7 +7,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$root"
-git -c safe.directory="$root" ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$folder" --no-dereference 2> /dev/null
+git -c safe.directory="$root" ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$folder" --no-dereference
 ln -s "$root/.venv" "$folder/.venv"
 cd "$folder"
 git init -q

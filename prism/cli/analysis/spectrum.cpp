@@ -1,4 +1,4 @@
-// prism analyse spectrum: the energy in the fast and slow rotary pairs of heads, before and after pooling.
+// prism analyse spectrum: how much of each head remains when its queries and keys are averaged over blocks.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -29,9 +29,10 @@ namespace fs = std::filesystem;
 /// The largest number of cells per side of an attention map.
 constexpr int64_t kCells = 64;
 
-constexpr const char* kSpectrumHelp = R"(
-Shows how much of each head remains when its queries and keys are averaged over a block. Selectors that compare such
-means, such as spectral and mean_pooling, cannot see what is lost.
+constexpr const char* kSpectrumHelp =
+    R"(Show how much of each head remains when its queries and keys are averaged over blocks.
+
+Selectors that compare such means, such as spectral and mean_pooling, cannot see what is lost.
 
 The rotary encoding turns each pair of features by its own angle per token. Averaging over a block therefore shrinks
 pair j by a factor lambda_j. Pairs form three zones: dead (a full turn or more per block, lambda near 0), transition,
@@ -175,10 +176,7 @@ void add_options(CLI::App& app, SpectrumWords& words) {
 
 int run_analyse_spectrum(const Arguments& arguments) {
   SpectrumWords words;
-  CLI::App app(
-      std::string("Measure the energy in the fast and slow rotary pairs of heads, before and after pooling.\n") +
-          kSpectrumHelp,
-      "prism analyse spectrum");
+  CLI::App app(kSpectrumHelp, "prism analyse spectrum");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   const torch::NoGradGuard no_gradients;

@@ -39,9 +39,7 @@ std::string reader_name(const Json& line) {
 void check_entropy(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   number_of(line.at("entropy"));
-  PRISM_CHECK(line.at("head_entropies").is_array() && numbers_of(line.at("head_entropies")).size() < kMostPlaces,
-              "report", "{}: expected a list of fewer than {} entropies of heads; found another; correct the line.",
-              place, kMostPlaces);
+  check_head_values(line.at("head_entropies"), "entropies", place);
 }
 
 void check_heads(const Json& line, const std::string& place) {
@@ -186,12 +184,8 @@ std::vector<AnalysisPicture> gradients_pictures(const AnalysisGroup& group) {
 
 std::vector<AnalysisPicture> entropy_pictures(const AnalysisGroup& group) {
   std::vector<std::vector<double>> layers;
-  double most = 0;
-  for (const auto& line : group.lines)
-    for (const double entropy : layers.emplace_back(numbers_of(line.at("head_entropies"))))
-      if (std::isfinite(entropy)) most = std::max(most, entropy);
-  HeatMap map = heads_map(title_of(group) + ", in nats", layers);
-  map.high = most;
+  for (const auto& line : group.lines) layers.push_back(numbers_of(line.at("head_entropies")));
+  const HeatMap map = heads_map(title_of(group) + ", in nats", layers);
   return {{"entropy", map.description, input_of(group), map}};
 }
 
@@ -206,11 +200,8 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
       layers[layer][head] = number_of(line.at(name));
     }
     const std::string title = fmt::format("{}: {}", title_of(group), name);
-    HeatMap map = heads_map(title, layers);
-    map.high = 0;  // each kind has its own scale, since their shares of attention differ too much
-    for (const double value : map.values)
-      if (std::isfinite(value)) map.high = std::max(map.high, value);
-    pictures.push_back({fmt::format("heads-{}", name), title, input_of(group), map});
+    // Each kind has its own scale, since their shares of attention differ too much.
+    pictures.push_back({fmt::format("heads-{}", name), title, input_of(group), heads_map(title, layers)});
   }
   return pictures;
 }

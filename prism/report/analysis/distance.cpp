@@ -68,11 +68,9 @@ void check_model_line(const Json& line, const std::string& place) {
   line.at("model").get<std::string>();
   const auto& layers = line.at("layers");
   PRISM_CHECK(layers.is_array() && !layers.empty() && layers.size() < kMostPlaces, "report",
-              "{}: expected a list of 1 to {} layers; found another; correct the line.", place, kMostPlaces - 1);
-  for (const auto& layer : layers)
-    PRISM_CHECK(layer.at("head_distances").is_array() && numbers_of(layer.at("head_distances")).size() < kMostPlaces,
-                "report", "{}: expected a list of fewer than {} distances of heads; found another; correct the line.",
-                place, kMostPlaces);
+              "{}: expected a list of 1 to {} layers; found {}; correct the line.", place, kMostPlaces - 1,
+              what_is(layers));
+  for (const auto& layer : layers) check_head_values(layer.at("head_distances"), "distances", place);
 }
 
 void check_layer_line(const Json& line, const std::string& place) {
@@ -126,8 +124,8 @@ std::string pairing_note(const Json& line) {
   const auto models = names_in(line, "models"), against = names_in(line, "against_models");
   if (!line.at("paired").get<bool>())
     return fmt::format(
-        "The difference is between means of {} and {} models, not paired; the deviation is the root of the sum of both "
-        "squared.",
+        "The difference is between means of {} and {} models, not paired; its deviation is the square root of the sum "
+        "of their squared deviations.",
         models.size(), against.size());
   std::vector<std::string> pairs;
   for (size_t i = 0; i < models.size(); ++i) pairs.push_back(models[i] + " - " + against[i]);
@@ -217,9 +215,6 @@ std::vector<AnalysisPicture> distances_pictures(const AnalysisGroup& group) {
     const std::string title = fmt::format("Attention distance of each head: {}, in tokens", group.model);
     HeatMap map = heads_map(title, layers);
     map.decimals = 1;
-    map.high = 0;
-    for (const double value : map.values)
-      if (std::isfinite(value)) map.high = std::max(map.high, value);
     pictures.push_back({"attention-distance-heads", title, input_of(group), map});
   }
   return pictures;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "prism/core/error.h"
@@ -26,6 +27,12 @@ void check_place(const Json& line, const char* name, const std::string& place) {
               "{}: expected a {} from 0 to {}; found {}; correct the line.", place, name, kMostPlaces - 1, value);
 }
 
+void check_head_values(const Json& list, const char* what, const std::string& place) {
+  PRISM_CHECK(list.is_array() && numbers_of(list).size() < kMostPlaces, "report",
+              "{}: expected a list of fewer than {} {} of heads; found {}; correct the line.", place, kMostPlaces, what,
+              what_is(list));
+}
+
 std::string layer_name(const Json& line) {
   return fmt::format("{}", line.at("layer").get<int64_t>());
 }
@@ -38,6 +45,11 @@ std::string input_of(const AnalysisGroup& group) {
          (amount == std::string::npos ? "" : short_line(group.reading.substr(amount), kBeginning));
 }
 
+std::string what_is(const Json& value) {
+  if (value.is_array()) return fmt::format("a list of {}", value.size());
+  return value.type_name();
+}
+
 HeatMap heads_map(const std::string& description, const std::vector<std::vector<double>>& values) {
   HeatMap map{.description = description, .row_label = "layer", .column_label = "head"};
   size_t most = 0;
@@ -48,6 +60,9 @@ HeatMap heads_map(const std::string& description, const std::vector<std::vector<
     for (size_t h = 0; h < most; ++h)
       map.values.push_back(h < values[l].size() ? values[l][h] : std::numeric_limits<double>::quiet_NaN());
   }
+  map.high = 0;
+  for (const double value : map.values)
+    if (std::isfinite(value)) map.high = std::max(map.high, value);
   return map;
 }
 

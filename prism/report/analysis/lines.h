@@ -43,13 +43,21 @@ std::vector<double> numbers_of(const Json& list);
 /// @throws InputError if it is outside. @throws Json::exception if it is no number.
 void check_place(const Json& line, const char* name, const std::string& place);
 
+/// Checks that a list has numbers, one for each head of a layer. @param what  what they are, e.g. "entropies".
+/// @throws InputError for a value that is no list, or one of kMostPlaces or more. @throws Json::exception if one is no
+/// number.
+void check_head_values(const Json& list, const char* what, const std::string& place);
+
 /// The number of a line's layer.
 std::string layer_name(const Json& line);
 
 /// The description of the input for a caption. A long one is reduced to its beginning and its length.
 std::string input_of(const AnalysisGroup& group);
 
-/// A map of layers by heads. The layers may have different numbers of heads.
+/// What a value is, for messages: "a list of 3", "text".
+std::string what_is(const Json& value);
+
+/// A map of layers by heads, from 0 to the largest finite value. The layers may have different numbers of heads.
 HeatMap heads_map(const std::string& description, const std::vector<std::vector<double>>& values);
 
 }  // namespace prism

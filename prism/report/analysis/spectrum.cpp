@@ -10,12 +10,14 @@
 #include "prism/core/error.h"
 #include "prism/core/statistics.h"
 #include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
 #include "prism/report/draw/number_text.h"
 
 namespace prism {
 namespace {
 
 constexpr NumberStyle kRootMeanSquare = {3, false};
+constexpr size_t kShownName = 20;
 constexpr const char* kZoneNames[] = {"dead", "transition", "semantic", "full"};
 constexpr const char* kEnergyFields[] = {"q", "q_pooled", "k", "k_pooled"};
 
@@ -27,6 +29,13 @@ void check_energy(const Json& band) {
 std::string before_and_after(const Json& zone, const std::string& side) {
   return fmt::format("{} → {}", number_text(number_of(zone.at(side)), kRootMeanSquare),
                      number_text(number_of(zone.at(side + "_pooled")), kRootMeanSquare));
+}
+
+/// The names of the zones of a line, for messages.
+std::string list_of_zones(const Json& zones) {
+  std::vector<std::string> names;
+  for (const auto& zone : zones) names.push_back(short_line(zone.at("zone").get<std::string>(), kShownName));
+  return names.empty() ? "none" : join_names(names);
 }
 
 /// Lines over the pairs, mean over the heads. Values that are not finite are left out.
@@ -78,14 +87,16 @@ void check_spectrum(const Json& line, const std::string& place) {
   const auto is_zone = [](const Json& zone, const char* name) { return zone.at("zone") == name; };
   PRISM_CHECK(
       zones.is_array() && std::equal(zones.begin(), zones.end(), std::begin(kZoneNames), std::end(kZoneNames), is_zone),
-      "report", "{}: expected the zones dead, transition, semantic and full; found others; correct the line.", place);
+      "report", "{}: expected the zones dead, transition, semantic and full; found {}; correct the line.", place,
+      zones.is_array() ? list_of_zones(zones) : what_is(zones));
   for (const auto& zone : zones) {
     zone.at("pairs").get<int64_t>();
     check_energy(zone);
   }
   const auto& pairs = line.at("pairs");
   PRISM_CHECK(pairs.is_array() && pairs.size() <= kMostPlaces, "report",
-              "{}: expected a list of at most {} pairs; found another; correct the line.", place, kMostPlaces);
+              "{}: expected a list of at most {} pairs; found {}; correct the line.", place, kMostPlaces,
+              what_is(pairs));
   for (const auto& pair : pairs) {
     check_place(pair, "pair", place);
     number_of(pair.at("gain"));

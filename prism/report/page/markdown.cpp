@@ -45,7 +45,7 @@ std::string markdown_tables(const std::vector<Table>& tables) {
   return text;
 }
 
-/// Sparse prompts and analyses.
+/// Sparse prefill and analyses.
 std::string records_text(const ReportOptions& options) {
   std::string text;
   if (!options.figures.empty()) text += markdown_figures(prefill_plots(options.prefill), options.figures);

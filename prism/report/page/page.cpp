@@ -43,7 +43,7 @@ std::string page_head(const std::string& title, const std::string& lead) {
                             lead.empty() ? "" : paragraph_html(lead, "lead"));
 }
 
-std::string prefill_section(const PrefillRecords& records, const char* heading = "Sparse prompts") {
+std::string prefill_section(const PrefillRecords& records, const char* heading = "Sparse prefill") {
   std::string content;
   for (const Table& table : prefill_tables(records))
     content += "<h3>" + escape_html(table.caption) + "</h3>\n" + table_html(table);
@@ -103,7 +103,7 @@ std::string page_title(const Comparison& comparison, const ReportOptions& option
 
 std::string records_title(const ReportOptions& options) {
   if (!options.title.empty()) return options.title;
-  return options.prefill.empty() ? "Analyses of models" : "Sparse prompts";
+  return options.prefill.empty() ? "Analyses of models" : "Sparse prefill";
 }
 
 std::string report_html(const Comparison& comparison, const ReportOptions& options,

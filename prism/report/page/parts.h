@@ -1,8 +1,8 @@
 // Parts of the report's page: sections, figures with numbers, keys and tables that unfold.
 //
 //   FigureWriter writer("gnuplot", &problems);
-//   page += section_html(kTraining, "Loss", figures_html(writer.figure(plot, "Training loss", "Smoothed.", "No
-//   loss.")));
+//   const std::string loss = writer.figure(plot, "Training loss", "Smoothed.", /*nothing=*/"No loss.");
+//   page += section_html(kTraining, "Loss", figures_html(loss));
 #pragma once
 
 #include <string>

@@ -181,7 +181,7 @@ std::vector<std::string> distinct(const std::vector<Row>& rows, const Name& name
 
 Table speed_table(const PrefillRecords& records) {
   Table table{
-      "Sparse prompts: time",
+      "Sparse prefill: time",
       {{"selector"},
        {"heads"},
        {"tokens", true},
@@ -212,7 +212,7 @@ Table speed_table(const PrefillRecords& records) {
 }
 
 Table loss_table(const PrefillRecords& records) {
-  Table table{"Sparse prompts: perplexity",
+  Table table{"Sparse prefill: perplexity",
               {{"selector"},
                {"model and text"},
                {"tokens", true},
@@ -239,7 +239,7 @@ Table loss_table(const PrefillRecords& records) {
 /// For records whose heads are few enough for one column each.
 Table heads_table(const PrefillRecords& records) {
   constexpr size_t kMostHeads = 16;
-  Table table{"Sparse prompts: heads",
+  Table table{"Sparse prefill: heads",
               {{"selector"}, {"heads"}, {"tokens", true}},
               {},
               {"For each query head, the density, then the recall of the kept blocks. Heads count from 0."}};

@@ -1,4 +1,4 @@
-// The cost and quality of sparse prompts, from the JSON lines of `prism bench prefill --json` and
+// The cost and quality of sparse prefill, from the JSON lines of `prism bench prefill --json` and
 // `prism eval --prefill ... --json`.
 //
 //   const PrefillRecords records = read_prefill_records({"speed.jsonl", "perplexity.jsonl"});
