@@ -20,9 +20,8 @@ struct PrefillMeterOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("recall_rows", recall_rows,
-      "also measure recall, the share of exact attention that the kept blocks hold, on this many blocks of queries of "
-      "each "
-      "head and chunk; 0: do not measure it");
+      "blocks of queries per head and chunk on which to measure recall, the share of exact attention that the kept "
+      "blocks hold; 0: none");
   }
 };
 

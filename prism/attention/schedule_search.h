@@ -20,9 +20,9 @@ struct ScheduleSpace {
     v("first_heads", first_heads,
       "head counts allowed in the first layer; empty: all that fit and are below base_heads");
     v("least_stages", least_stages,
-      "minimum number of stages (groups of consecutive layers with equal heads), the last included, which has "
-      "base_heads");
-    v("most_stages", most_stages, "maximum number of stages, the last included");
+      "minimum number of stages, counting the last; a stage is a group of consecutive layers with the same number of "
+      "heads, and the last stage has base_heads");
+    v("most_stages", most_stages, "maximum number of stages, counting the last");
     v("least_stage_layers", least_stage_layers, "minimum number of layers in each stage but the last");
     v("least_base_layers", least_base_layers, "minimum number of layers in the last stage; 0: half of all");
     v("head_dim_step", head_dim_step, "head widths are multiples of this; prism's kernels support multiples of 8");

@@ -71,18 +71,19 @@ void publish(const fs::path& temporary, const fs::path& name) {
                     name.string(), code.message()));
 }
 
-/// Converts a state of format 1 to format 2.
+/// Converts a state of an earlier format (run_state.h) to the present one.
 void update_format(Json& json, const fs::path& file) {
-  PRISM_CHECK(json.value("prism_format", Json()) == 1, "checkpoint",
-              "{}: expected prism_format 1; found {}; restore the file.", file.string(),
-              to_text(json.value("prism_format", Json())));
+  const bool first = json["prism_format"] == 1;
   json["prism_format"] = RunState().prism_format;
-  for (const auto& [before, after] : {std::pair{"best_val_loss", "best_figure"}, {"last_val_loss", "last_figure"}}) {
-    const Json value = json.value(before, Json());
+  for (const std::string which : {"best", "last"}) {
+    const std::string before = which + (first ? "_val_loss" : "_figure");
+    const auto found = json.find(before);
+    if (found == json.end() && !first) continue;
+    const Json value = found == json.end() ? Json() : *found;
     PRISM_CHECK(value.is_number(), "checkpoint", "{}: expected a number as {}; found {}; restore the file.",
                 file.string(), before, to_text(value));
-    if (value.get<double>() >= 0) json[after] = value;
     json.erase(before);
+    if (!first || value.get<double>() >= 0) json[which + "_metric"] = value;
   }
 }
 
@@ -181,7 +182,8 @@ void save_run_state(const fs::path& folder, const RunState& state, const std::ve
 RunState load_run_state(const fs::path& folder) {
   const auto file = folder / "state.json";
   Json json = read_json(file.string());
-  if (json.is_object() && json.contains("best_val_loss")) update_format(json, file);
+  if (json.is_object() && (json.value("prism_format", Json()) == 1 || json.value("prism_format", Json()) == 2))
+    update_format(json, file);
   auto state = fields_from_json<RunState>(json, file.string());
   const Json known = fields_to_json(state);
   for (const auto& [name, value] : known.items())

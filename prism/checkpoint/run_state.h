@@ -1,7 +1,7 @@
 // The checkpoints of a run: model folders with the state from which training resumes bit for bit.
 //
 //   run/checkpoints/step-00000120      model, optimizer.safetensors, state.json; --resume continues from it
-//   run/checkpoints/best-00000080      model only; the best validation so far by the run's figure
+//   run/checkpoints/best-00000080      model only; the best validation so far by the run's metric
 //   run/checkpoints/weights-00000064   model only; the steps listed in the recipe
 //
 // A checkpoint is written under a temporary name, flushed to disk and then renamed. A named checkpoint is complete.
@@ -19,7 +19,9 @@ namespace prism {
 
 /// The state of a run except its tensors.
 struct RunState {
-  int64_t prism_format = 2;  ///< format 1 had best_val_loss and last_val_loss, -1 for none
+  /// Format 2 had best_figure and last_figure instead of best_metric and last_metric; format 1 had best_val_loss and
+  /// last_val_loss, -1 for none.
+  int64_t prism_format = 3;
   int64_t step = 0, tokens = 0;
   bool evaluation_pending = false;  ///< stopped after the step, before its validation
   int64_t windows = 0;              ///< position of the loader
@@ -28,7 +30,7 @@ struct RunState {
   double loss_sum = 0;  ///< sum over the steps since the last train record
   int64_t loss_count = 0;
   double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< a LossTrend (training/diagnostics.h)
-  std::optional<double> best_figure, last_figure;             ///< std::nullopt before the first validation
+  std::optional<double> best_metric, last_metric;             ///< std::nullopt before the first validation
   std::optional<std::string> recipe_fingerprint;              ///< std::nullopt in states of earlier versions
   std::string data_fingerprint;                               ///< of the data's tokenizer, size and tokens
   std::string dtype;    ///< the dtype of matmuls, with `auto` resolved when the run began
@@ -50,8 +52,8 @@ struct RunState {
     v("mean_loss", mean_loss, "running mean of the steps' losses, nats; -1: none yet");
     v("least_loss", least_loss, "lowest running mean so far; -1: none yet");
     v("loss_variance", loss_variance, "running variance of the steps' losses");
-    v("best_figure", best_figure, "best validation figure so far, if any");
-    v("last_figure", last_figure, "latest validation figure, if any");
+    v("best_metric", best_metric, "best validation metric so far, if any");
+    v("last_metric", last_metric, "latest validation metric, if any");
     v("recipe_fingerprint", recipe_fingerprint, "fingerprint of the recipe");
     v("data_fingerprint", data_fingerprint, "fingerprint of the token shards");
     v("dtype", dtype, "dtype of matrix products");

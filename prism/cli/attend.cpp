@@ -84,8 +84,11 @@ void add_options(CLI::App& app, AttendWords& words) {
       "--mask", words.mask,
       "read the mask from this file instead of using a selector. Either mask, uint8 [B, H, M, N], 1 for each key block "
       "that a query block keeps (sizes: --mask-blocks); or the lists that --save-mask writes: counts, int32 [B, H, M], "
-      "the number of key blocks kept; indices, int32 [B, H, M, N], which start with these blocks in ascending order; "
-      "and block_sizes, int64 [2], tokens of a query block and of a key block");
+      "the number of key blocks that each query block keeps; indices, int32 [B, H, M, K], K at least the largest "
+      "count: "
+      "the first counts entries are these blocks in ascending order; and block_sizes, int64 [2], tokens per query "
+      "block "
+      "and per key block");
   mask->type_name("FILE")->excludes(selector, set);
   app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask")
       ->default_str("128,128")
@@ -114,8 +117,8 @@ void add_options(CLI::App& app, AttendWords& words) {
   app.add_flag("--json", words.json, "print one JSON object");
   app.footer(
       selectors_text() +
-      "\nAttention is always causal. The choice of blocks is not: all queries of a block (a row of the mask)\n"
-      "share it, so it also depends on these later tokens:\n"
+      "\nAttention is always causal: a query never reads later keys. The choice of key blocks may depend on later\n"
+      "tokens all the same, because the queries of a block (a row of the mask) share one choice. It depends on:\n"
       "  spectral, mean_pooling       the rest of the row's own block, since they use means over whole blocks;\n"
       "                               spectral with calibration=all_blocks: the whole prompt\n"
       "  xattention, flash_prefill,   the other queries of the row\n"
@@ -204,8 +207,8 @@ int run_attend(const Arguments& arguments) {
   AttendWords words;
   CLI::App app(
       "Compute attention on tensors from a file, but only over the blocks of keys that a selector chooses for each "
-      "block of queries. Print the share of blocks that is kept, and with --recall the share of attention that they "
-      "hold.\n\n"
+      "block\nof queries. Print the share of blocks that is kept, and with --recall the share of the exact attention "
+      "that they hold.\nThis shows which blocks a method keeps and what is lost without them.\n\n"
       "FILE holds q [B, H, T, D], k [B, G, S, D] and v [B, G, S, E] as float32 or bfloat16, with q and k after the "
       "rotary\nencoding: B sequences, H query heads, G key/value heads, S keys, T queries, which are the last T of the "
       "S positions,\nand head widths D and E. It may also hold inverse_frequencies [R / 2] of the R rotary features. "
@@ -214,7 +217,8 @@ int run_attend(const Arguments& arguments) {
       "prism attend");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  const Json settings = selector_settings(words.selector, overrides_from_sets(words.sets, "attend"));
+  const Json settings =
+      selector_settings(words.selector, overrides_from_sets(words.sets, "attend", {"--set", "NAME=VALUE", "p=0.9"}));
   find_selector(words.selector, settings);  // reports wrong settings before anything is read
   check_outputs("attend", {words.file, words.mask}, {words.output, words.save_mask, words.picture});
   if (!words.picture.empty()) check_gnuplot("gnuplot");

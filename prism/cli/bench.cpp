@@ -37,9 +37,9 @@ int finish(CoreWait& wait) {
 
 constexpr const char* kHowToRead = R"(
 prism and its peer take turns in one process; figures are medians. The peer is LibTorch's scaled_dot_product_attention,
-or for training the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. The
-column share is prism's speed as a share of what this CPU can do: its arithmetic peak, measured by a loop in
-registers, or for decoding its memory bandwidth, measured by a plain loop over the same memory.
+or for training the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. `share`
+is prism's speed as a share of this CPU's limit: its arithmetic peak, measured by a loop in registers, or for decoding
+its memory bandwidth, measured by a plain loop over the same memory.
 Shapes that prism's own kernels do not support are marked with the backend that computes them.
 PRISM_ISA=portable, avx2, avx512, avx512-bf16 or amx-bf16 in the environment selects the kernels of a lesser
 instruction set.
@@ -139,7 +139,9 @@ void add_attention_options(CLI::App& app, AttentionWords& words, bool decode) {
       ->type_name("FILE")
       ->excludes("--tokens", "--keys", "--head-dims", "--d-model", "--kv-heads", "--batch");
   if (!decode)
-    app.add_option("--passes", words.passes, "passes to measure: forward, forward_backward")->capture_default_str();
+    app.add_option("--passes", words.passes, "passes to measure")
+        ->check(CLI::IsMember({"forward", "forward_backward"}))
+        ->capture_default_str();
   app.add_option("--dtypes", words.dtypes, "dtypes to measure: bfloat16, float32")->capture_default_str();
   app.add_option("--rounds", words.rounds, "measurements of prism and of the peer")
       ->check(CLI::Range(1, 1000))
@@ -403,7 +405,11 @@ int run_bench(const Arguments& arguments) {
                                                                            {"training", run_bench_training}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print(
-        "Usage: prism bench attention|decode|prefill|training [options]\n{}{}{}{}{}\n`prism bench attention --help` "
+        "Usage: prism bench KIND [options]\n\nMeasures how fast prism is on this machine, beside LibTorch.\n\n"
+        "  attention  attention of whole sequences, forward and backward\n"
+        "  decode     attention of new tokens over a KV cache\n"
+        "  prefill    block-sparse attention of a prompt, by selector\n"
+        "  training   training steps of a model\n{}{}{}{}{}\n`prism bench attention --help` "
         "explains the options of a benchmark.\nExit status: 0 done, 1 failed, 2 wrong input.\n",
         kHowToRead, kAttentionExamples, kDecodeExamples + 1, kPrefillExamples + 1, kTrainingExamples + 1);
     return arguments.empty() ? 2 : 0;

@@ -60,12 +60,13 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what) {
 }
 
 std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::vector<std::string>& sets,
-                                                                     const std::string& operation) {
+                                                                     const std::string& operation,
+                                                                     const SetOption& option) {
   std::vector<std::pair<std::string, std::string>> overrides;
   for (const auto& set : sets) {
     const size_t equals = set.find('=');
-    PRISM_CHECK(equals != std::string::npos, operation,
-                "--set: expected FIELD=VALUE; found \"{}\"; write e.g. train.tokens=4M.", set);
+    PRISM_CHECK(equals != std::string::npos, operation, "{}: expected {}; found \"{}\"; write e.g. {}.", option.name,
+                option.form, set, option.example);
     overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
   }
   return overrides;

@@ -26,10 +26,16 @@ void add_threads_option(CLI::App& app, int& threads, const std::string& what = "
 /// @throws InputError for arguments that the command does not accept.
 bool parse(CLI::App& app, const Arguments& arguments, const char* failed = "1 failed");
 
-/// Splits words such as "train.tokens=4M" into fields and values.
-/// @throws InputError for a word without "=".
+/// How an option that sets fields is described in messages.
+struct SetOption {
+  const char *name = "--set", *form = "FIELD=VALUE", *example = "train.tokens=4M";
+};
+
+/// Splits the values of such an option, e.g. "train.tokens=4M", into fields and values.
+/// @throws InputError for a value without "=".
 std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::vector<std::string>& sets,
-                                                                     const std::string& operation);
+                                                                     const std::string& operation,
+                                                                     const SetOption& option = {});
 
 /// Group of options that the help does not list, since its footer describes them. Their values may be empty.
 constexpr const char* kDescribedInFooter = "described in the footer";

@@ -27,8 +27,9 @@ namespace {
 constexpr const char* kGenerateExamples = R"(
 The continuation goes to standard output while it is generated; speeds go to standard error. The same command prints the
 same text again; --seed chooses another. Prompt and new tokens together must fit the model's context. With --slide, the
-model continues beyond it: whenever the context is full, it rereads the last half. --truncate-prompt reads only the end of a prompt that is too long. Models
-with learned positions always do both.
+model continues beyond it: whenever the context is full, it recomputes the last half. --truncate-prompt reads only the
+end of a prompt that is too long. Models with learned positions always truncate a long prompt; when their context is
+full, they drop the oldest token and recompute the whole context for each new token.
 
   prism generate runs/novels 'It was a dark and'
   prism generate runs/novels --temperature 0 --max-new-tokens 50 'It was a dark and'      # always the likeliest token

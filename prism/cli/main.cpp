@@ -34,9 +34,10 @@ constexpr std::array kCommands = {
     Command{"generate", "continue a prompt", run_generate},
     Command{"eval", "measure perplexity; compare two models document by document", run_eval},
     Command{"analyse", "inspect a model: entropy, distance and maps of attention, norms, gradients", run_analyse},
-    Command{"attend", "run block-sparse attention on tensors from a file", run_attend},
+    Command{"attend", "run block-sparse attention on saved queries, keys and values: what is kept, what is lost",
+            run_attend},
     Command{"info", "list parameters, FLOPs and cache size layer by layer", run_info},
-    Command{"bench", "compare the speed of attention, decoding, prefill and training with LibTorch", run_bench},
+    Command{"bench", "compare prism's speed with LibTorch's: attention, decoding, prefill, training", run_bench},
     Command{"report", "write a page that compares runs, or serve it while they train", run_report},
     Command{"tokenizer", "train, inspect and apply byte-level BPE tokenizers", run_tokenizer},
     Command{"tokenize", "convert text files to token shards", run_tokenize},
@@ -44,8 +45,8 @@ constexpr std::array kCommands = {
 
 void print_help() {
   fmt::print(
-      "Usage: prism COMMAND [options]\n\nTrains, evaluates and runs transformers in which each layer chooses its own "
-      "number and width of heads.\n\n");
+      "Usage: prism COMMAND [options]\n\nTrains, evaluates and runs transformers in which each layer may have its own "
+      "number and width of attention heads.\n\n");
   for (const auto& command : kCommands) fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print(
       "\n`prism COMMAND --help` explains a command; `prism --version` prints the version. Exit status: 0 done, 1 "

@@ -83,8 +83,8 @@ void print_json(const Comparison& comparison, int64_t rung) {
                  {"baseline", comparison.groups[comparison.baseline].label},
                  {"tokens", finals.tokens},
                  {"seeds", group.runs.size()},
-                 {comparison.figure.name, loss.count > 0 ? Json(loss.mean) : Json()},
-                 {comparison.figure.name + "_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
+                 {comparison.metric.name, loss.count > 0 ? Json(loss.mean) : Json()},
+                 {comparison.metric.name + "_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
     if (rung > 0) json["rung"] = rung;
     if (const auto& timing = group.runs.front().timing)
       json.update({{"tokens_per_s", timing->tokens_per_s}, {"speed_ratio", timing->ratio}});
@@ -196,9 +196,9 @@ std::vector<double> losses_of(const std::vector<HeadSchedule>& schedules, const 
 
 /// Prints the schedules of the last rung, the fastest last, and marks those that no other beats.
 void print_front(const Comparison& comparison) {
-  const std::string figure = comparison.figure.noun();
-  Table table{comparison.figure.is_loss() ? "Loss against rate" : figure + " against rate",
-              {{"schedule"}, {"val " + figure, true}, {"tokens/s", true}, {"on the front"}},
+  const std::string metric = comparison.metric.noun();
+  Table table{comparison.metric.is_loss() ? "Loss against rate" : metric + " against rate",
+              {{"schedule"}, {"val " + metric, true}, {"tokens/s", true}, {"on the front"}},
               {},
               {}};
   for (const auto& point : cost_points(comparison))
@@ -209,7 +209,7 @@ void print_front(const Comparison& comparison) {
   table.notes.push_back(
       fmt::format("On the front: no other schedule is at least as {} in {} and as fast (Pareto). Only schedules "
                   "of the last rung are timed; those dropped earlier, by {}, may be faster.",
-                  comparison.figure.less_is_better ? "low" : "high", figure, figure));
+                  comparison.metric.less_is_better ? "low" : "high", metric, metric));
   fmt::print("\n{}", table_text(table));
 }
 
@@ -224,7 +224,7 @@ void print_rungs(const ScheduleSearch& search) {
   for (int64_t rung = 0; rung < search.options.rungs; ++rung) {
     fmt::print("  {:<8}{:>12} tokens{:>6} schedules\n", rung_name(rung), grouped(rung_tokens(search, rung)),
                schedules.size());
-    schedules = best_schedules(search, schedules, std::vector<double>(schedules.size()), Figure());
+    schedules = best_schedules(search, schedules, std::vector<double>(schedules.size()), Metric());
   }
   for (const auto& schedule : search.candidates) fmt::print("{}\n", format_head_schedule(schedule));
 }
@@ -265,7 +265,7 @@ int search_schedules(const SweepWords& words, const std::vector<Override>& overr
     if (last && steps > 0 && !time_runs(words, records, sweep, runs, steps)) return 1;
     const auto comparison = print_comparison(words, out, sweep, runs, rung + 1);
     if (last && !words.json) print_front(comparison);
-    schedules = best_schedules(search, schedules, losses_of(schedules, runs), comparison.figure);
+    schedules = best_schedules(search, schedules, losses_of(schedules, runs), comparison.metric);
     if (schedules.empty())
       throw FailedError("sweep", fmt::format("expected a validation loss of a schedule of {}; found none; "
                                              "see the logs in {}.",
@@ -283,7 +283,8 @@ int run_sweep(const Arguments& arguments) {
   app.add_option("--out", words.out, "folder for runs and report")->type_name("FOLDER")->default_str("runs/<file>");
   app.add_option("--records", words.records,
                  "copy recipe and records of finished runs to this folder, and skip runs that are already there");
-  app.add_option("--set", words.sets, "FIELD=VALUE: override one recipe field in all arms; may be repeated")
+  app.add_option("--set", words.sets,
+                 "FIELD=VALUE: override one recipe field in all variations (arms); may be repeated")
       ->allow_extra_args(false);
   app.add_option("--jobs", words.jobs, "runs that train at the same time; they share the threads")
       ->check(CLI::Range(1, 1024))
@@ -291,7 +292,8 @@ int run_sweep(const Arguments& arguments) {
   add_device_option(app, words.device);
   add_threads_option(app, words.threads);
   app.add_option("--search", words.search,
-                 "search by successive halving instead of comparing given arms; schedules: for a head schedule")
+                 "find a head schedule by successive halving, instead of comparing the arms in FILE; the only value is "
+                 "schedules")
       ->type_name("schedules");
   app.add_option(
          "--timing-steps", words.timing_steps,

@@ -142,7 +142,9 @@ int run_train(const Arguments& arguments) {
   app.footer(recipe_help());
   if (!parse(app, with_sets(arguments), "1 failed or stopped before the end")) return 0;
 
-  PRISM_CHECK(lone_word.empty(), "train", "expected a recipe after --recipe; found {0} alone; write --recipe {0}.",
+  PRISM_CHECK(lone_word.empty() || (recipe_file.empty() && !resume), "train",
+              "expected only options; found {}; leave it out.", shell_word(lone_word));
+  PRISM_CHECK(lone_word.empty(), "train", "expected --recipe before the recipe; found only {0}; write --recipe {0}.",
               shell_word(lone_word));
   auto overrides = overrides_from_sets(sets, "train");
   overrides.insert(overrides.end(), fields.begin(), fields.end());
@@ -171,10 +173,10 @@ int run_train(const Arguments& arguments) {
                                 {"finished", result.finished},
                                 {"step", result.step},
                                 {"tokens", result.tokens},
-                                {result.figure.name, result.value ? Json(*result.value) : Json()}}));
+                                {result.metric.name, result.value ? Json(*result.value) : Json()}}));
   } else if (result.finished) {
     fmt::print("{}: {} steps, {} tokens{}\n", plain_line(out), result.step, result.tokens,
-               !result.value ? "" : fmt::format(", validation {} {:.4f}", result.figure.noun(), *result.value));
+               !result.value ? "" : fmt::format(", validation {} {:.4f}", result.metric.noun(), *result.value));
   }
   return result.finished ? 0 : 1;
 }

@@ -60,10 +60,10 @@ void fail_type(const std::string& path, std::string_view expected, const Json& f
 
 void fail_unknown(const std::string& owner, const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest_name(name, known);
-  throw InputError(
-      "fields", fmt::format("expected a field of {}; found \"{}\"; {}", owner.empty() ? "the top level" : owner, name,
-                            near.empty() ? fmt::format("it has {}.", join_names(known))
-                                         : fmt::format("did you mean \"{}\"?", near)));
+  throw InputError("fields", fmt::format("expected a {}; found \"{}\"; {}",
+                                         owner.empty() ? "known field" : "field of " + owner, name,
+                                         near.empty() ? fmt::format("the fields are {}.", join_names(known))
+                                                      : fmt::format("did you mean \"{}\"?", near)));
 }
 
 void scalar_from_json(bool& value, const Json& json, const std::string& path) {

@@ -33,10 +33,11 @@ struct GenerateOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens,
-      "stop after this many new tokens; 0: 128, or fewer if the context ends and does not slide");
+      "stop after this many new tokens; 0: 128, or without slide as many as fit the context, if fewer");
     v("truncate_prompt", truncate_prompt, "if the prompt is too long, read only the last tokens that fit");
     v("slide", slide,
-      "when the context is full, reread its last half and continue; models with learned positions always slide");
+      "when the context is full, recompute its last half and continue; models with learned positions always drop their "
+      "oldest token instead and recompute the whole context for each new token");
     v("ignore_end_of_text", ignore_end_of_text, "continue past the end-of-text token");
     v("stop_on_signals", stop_on_signals, "stop early on SIGINT or SIGTERM");
     v("stop", stop, R"(stop before this text; \n, \t, \r, \\ and \xHH as in C; may be repeated)");

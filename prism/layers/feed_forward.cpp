@@ -21,8 +21,8 @@ std::shared_ptr<FeedForward> make(int64_t d_model, const FfnConfig& config) {
 
 constexpr Kind kKinds[] = {
     {"swiglu", "W_down (silu(W_gate x) * W_up x)", false, false, make<SwigluMlp>},
-    {"relu", "W_down max(0, W_up x), with depth and bias", true, true, make<ReluMlp>},
-    {"gelu", "W_down gelu(W_up x), with bias", false, true, make<GeluMlp>},
+    {"relu", "W_down max(0, W_up x), supports depth and bias", true, true, make<ReluMlp>},
+    {"gelu", "W_down gelu(W_up x), supports bias", false, true, make<GeluMlp>},
 };
 
 /// The names of the kinds for which `wanted` returns true, e.g. "swiglu or relu".

@@ -128,8 +128,8 @@ Json run_event_to_json(const RunEvent& event) {
       event.record);
 }
 
-bool is_figure_name(std::string_view name) {
-  if (name == Figure().name) return true;
+bool is_metric_name(std::string_view name) {
+  if (name == Metric().name) return true;
   if (name.empty() || name.size() > 40 ||
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
     return false;
@@ -142,7 +142,7 @@ bool is_figure_name(std::string_view name) {
   return true;
 }
 
-RunEvent read_run_event(const Json& json, std::string_view where, const std::string& figure) {
+RunEvent read_run_event(const Json& json, std::string_view where, const std::string& metric) {
   RecordFields fields(json, where);
   Kind kind;
   kind.visit(fields);
@@ -151,7 +151,7 @@ RunEvent read_run_event(const Json& json, std::string_view where, const std::str
   if (!std::holds_alternative<UnknownRecord>(event.record)) event.head.visit(fields);
   std::visit(
       [&](auto& record) {
-        if constexpr (requires { record.figure = figure; }) record.figure = figure;
+        if constexpr (requires { record.metric = metric; }) record.metric = metric;
         if constexpr (requires { record.visit(fields); }) record.visit(fields);
       },
       event.record);
@@ -160,7 +160,7 @@ RunEvent read_run_event(const Json& json, std::string_view where, const std::str
 
 RunEvent RunEventReader::read(const Json& json) {
   ++number_;
-  RunEvent event = read_run_event(json, where(), figure_);
+  RunEvent event = read_run_event(json, where(), metric_);
   const auto* start = std::get_if<StartRecord>(&event.record);
   if (start == nullptr) return event;
   PRISM_CHECK(number_ == 1, "records",
@@ -170,7 +170,7 @@ RunEvent RunEventReader::read(const Json& json) {
   PRISM_CHECK(start->prism_format == StartRecord().prism_format, "records",
               "{}: expected prism_format {}; found {}; use a newer prism.", where(), StartRecord().prism_format,
               start->prism_format);
-  figure_ = start->figure.value_or(Figure()).name;
+  metric_ = start->metric.value_or(Metric()).name;
   return event;
 }
 
@@ -192,7 +192,7 @@ std::optional<RunEvent> last_run_event(const std::filesystem::path& run) {
   const auto records = read_records(file);
   if (records.empty()) return std::nullopt;
   RunEventReader reader(file);
-  auto event = reader.read(records.front());  // names the figure of the others
+  auto event = reader.read(records.front());  // names the metric of the others
   if (records.size() > 1) event = reader.read(records.back());
   return event;
 }

@@ -1,6 +1,6 @@
 // One line of a run's records: its head and the record of its kind.
 //
-//   const RunEvent event = read_run_event(json, "runs/novels/records.jsonl, record 7", Figure().name);
+//   const RunEvent event = read_run_event(json, "runs/novels/records.jsonl, record 7", Metric().name);
 //   if (const auto* train = std::get_if<TrainRecord>(&event.record)) plot(event.head.tokens, train->loss);
 #pragma once
 
@@ -36,9 +36,9 @@ Json run_event_to_json(const RunEvent& event);
 
 /// Ignores unknown kinds and fields. null counts as absent; in a list it is NaN.
 /// @param where   the file and the position in it, for messages.
-/// @param figure  the name of the run's figure, as in its start record.
+/// @param metric  the name of the run's metric, as in its start record.
 /// @throws InputError for a field of the wrong type.
-RunEvent read_run_event(const Json& json, std::string_view where, const std::string& figure);
+RunEvent read_run_event(const Json& json, std::string_view where, const std::string& metric);
 
 /// Reads records in order, and remembers what the first one says about the others.
 class RunEventReader {
@@ -52,7 +52,7 @@ class RunEventReader {
  private:
   std::filesystem::path file_;
   size_t number_ = 0;
-  std::string figure_ = Figure().name;
+  std::string metric_ = Metric().name;
 };
 
 /// All complete records of a run, or those in its first `bytes` (core/records.h).

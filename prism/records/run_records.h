@@ -28,7 +28,7 @@ struct RecordHead {
 };
 
 /// The quantity that validation measures. Runs are compared, and the best weights chosen, by it.
-struct Figure {
+struct Metric {
   std::string name = "val_loss";
   bool less_is_better = true;
   template <class Visitor>
@@ -36,7 +36,7 @@ struct Figure {
     v("name", name, "name of its field in records");
     v("less_is_better", less_is_better, "true if lower values are better");
   }
-  bool operator==(const Figure&) const = default;
+  bool operator==(const Metric&) const = default;
   bool is_better(double a, double b) const { return less_is_better ? a < b : a > b; }
   bool is_loss() const { return name == "val_loss"; }
   /// The word that follows "validation" in text for people: "loss", "accuracy".
@@ -44,9 +44,9 @@ struct Figure {
   const char* best() const { return less_is_better ? "lowest" : "highest"; }
 };
 
-/// Returns true if a figure may have this name, which becomes a field of records and part of headings: up to 40 small
-/// letters, digits and _, different from the other fields of records with the figure.
-bool is_figure_name(std::string_view name);
+/// Returns true if a metric may have this name, which becomes a field of records and part of headings: up to 40 small
+/// letters, digits and _, different from the other fields of records with the metric.
+bool is_metric_name(std::string_view name);
 
 struct LayerRecord {
   int64_t heads = 0, kv_heads = 0, head_dim = 0, ffn_width = 0;
@@ -86,7 +86,7 @@ struct StartRecord {
   std::vector<LayerRecord> layers;
   std::optional<int64_t> seed, total_tokens;
   std::string dtype;
-  std::optional<Figure> figure;
+  std::optional<Metric> metric;
   std::optional<std::string> tokenizer, validation;
   MachineRecord machine;
   template <class Visitor>
@@ -103,7 +103,7 @@ struct StartRecord {
     v("seed", seed, "seed of initial weights and data order");
     v("total_tokens", total_tokens, "tokens that the whole run trains on");
     v("dtype", dtype, "dtype of matrix products");
-    v("figure", figure, "what validation measures; absent: val_loss, less is better");
+    v("metric", metric, "what validation measures; absent: val_loss, less is better");
     v("tokenizer", tokenizer, "fingerprint of the tokenizer of the data");
     v("validation", validation, "fingerprint of the validation data, and how much of it is used");
     machine.visit(v);
@@ -132,12 +132,12 @@ struct TrainRecord {
 
 struct EvalRecord {
   static constexpr const char* kKind = "eval";
-  std::string figure = "val_loss";  ///< the name of the run's figure
+  std::string metric = "val_loss";  ///< the name of the run's metric
   double value = NAN;
   std::optional<int64_t> val_tokens;
   template <class Visitor>
   void visit(Visitor& v) {
-    v(figure.c_str(), value, "the run's figure");
+    v(metric.c_str(), value, "the run's metric");
     v("val_tokens", val_tokens, "validation tokens that it was measured on");
   }
 };
@@ -292,14 +292,14 @@ struct AttentionDistance {
 /// The last record of a run that trained to its end.
 struct EndRecord {
   static constexpr const char* kKind = "end";
-  std::string figure = "val_loss";    ///< the name of the run's figure
+  std::string metric = "val_loss";    ///< the name of the run's metric
   std::optional<double> value, best;  ///< std::nullopt if there was no validation data
   double tokens_per_s = NAN;
   std::optional<int64_t> peak_memory_bytes;
   template <class Visitor>
   void visit(Visitor& v) {
-    v(figure.c_str(), value, "the run's figure, measured last");
-    v(("best_" + figure).c_str(), best, "the figure's best value");
+    v(metric.c_str(), value, "the run's metric, measured last");
+    v(("best_" + metric).c_str(), best, "the metric's best value");
     v("tokens_per_s", tokens_per_s, "tokens per second of training steps, over the whole run");
     v("peak_memory_bytes", peak_memory_bytes, "peak memory of the process");
   }

@@ -20,7 +20,7 @@
 namespace prism {
 
 struct Validation {
-  double value = 0;    ///< the value of the objective's figure
+  double value = 0;    ///< the value of the objective's metric
   int64_t tokens = 0;  ///< tokens it was measured on
 };
 
@@ -49,7 +49,7 @@ class Objective {
   /// The mean loss of a whole batch, a differentiable scalar. @param hidden  the result of forward().
   virtual torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) = 0;
 
-  virtual Figure figure() const { return {}; }
+  virtual Metric metric() const { return {}; }
   /// Returns true if there is validation data.
   virtual bool has_validation() const = 0;
   /// @return  std::nullopt if a stop signal arrived (core/stop.h).

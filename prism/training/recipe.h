@@ -83,9 +83,8 @@ struct TrainOptions {
     v("dtype", dtype, "dtype of matrix products: auto, bfloat16 or float32; weights and sums are float32");
     v("log_steps", log_steps, "steps between train records");
     v("diagnose_steps", diagnose_steps,
-      "steps between diagnostics (entropy of heads, residual stream, dead units, gradients, updates); before the "
-      "first, "
-      "also after 1, 4, 16, ... steps; 0: none");
+      "steps between diagnostics (entropy of heads, residual stream, dead units, gradients, updates), which are also "
+      "taken after 1, 4, 16, ... steps as long as these are fewer; 0: none");
     v("tensorboard", tensorboard, "also write event files for TensorBoard");
     v("eval_every_tokens", eval_every_tokens, "tokens between validations; 0: only at the end");
     v("eval_tokens", eval_tokens, "validation tokens to use, from the start of the split; 0: all");
@@ -117,7 +116,9 @@ struct Recipe {
     v("from", from, "free text: where the values of this recipe come from, e.g. paper, table and row");
     v("seed", seed, "seed of initial weights and data order");
     v("init", init,
-      "model folder or run whose weights this run starts from; its heads may differ; empty: random weights");
+      "model folder or run whose weights this run starts from; head counts may differ from this recipe's, all shapes "
+      "of "
+      "weights must match; empty: random weights");
     v("model", model, "the model");
     v("data", data, "training and validation data");
     v("train", train, "training options");

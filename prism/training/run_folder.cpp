@@ -34,12 +34,12 @@ void RunFolder::check_unused(Start start) const {
   std::error_code code;
   if (!fs::is_directory(path_, code)) return;  // make_folder() says what is wrong with anything else
   const bool is_run = is_there(path_ / kRunRecipeName), restarts = start == Start::restart && is_run;
-  PRISM_CHECK(!is_run || restarts, "train",
-              "expected an unused folder; found a run in {}; continue it with --resume, delete it and start again with "
-              "--restart, or choose another --out.",
+  PRISM_CHECK(!is_run || !is_known_to_be_finished(path_), "train",
+              "expected an unused folder; found a finished run in {}; choose another --out, or delete the folder.",
               path_.string());
-  PRISM_CHECK(!restarts || !is_known_to_be_finished(path_), "train",
-              "expected a run that did not end; found a finished one in {}; choose another --out, or delete it.",
+  PRISM_CHECK(!is_run || restarts, "train",
+              "expected an unused folder; found a run in {}; continue it with --resume, replace it with --restart, or "
+              "choose another --out.",
               path_.string());
   for (const auto& entry : fs::directory_iterator(path_)) {
     const bool ours = entry.path().filename() == ".lock" || is_temporary_of(entry.path(), path_ / kRunRecipeName) ||

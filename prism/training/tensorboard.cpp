@@ -64,10 +64,10 @@ void TensorBoard::add(int64_t step, const TrainRecord& record) {
 }
 
 void TensorBoard::add(int64_t step, const EvalRecord& record) {
-  if (record.figure == Figure().name)
+  if (record.metric == Metric().name)
     add_loss(step, "valid", record.value);
   else
-    scalar(step, "valid/" + record.figure, record.value);
+    scalar(step, "valid/" + record.metric, record.value);
 }
 
 void TensorBoard::add(int64_t step, const SampleRecord& record) {

@@ -15,7 +15,7 @@
 namespace prism {
 
 /// Scalars: train/loss, train/perplexity, train/learning_rate, train/grad_norm, train/tokens_per_s; valid/loss and
-/// valid/perplexity, or valid/FIGURE if the figure is not the loss. Scalars of diagnostics: entropy/layer_N,
+/// valid/perplexity, or valid/METRIC if the metric is not the loss. Scalars of diagnostics: entropy/layer_N,
 /// entropy/layer_N/head_N (layers with several heads), residual_rms/layer_N, dead_units/layer_N and update/NAME. Texts:
 /// sample/N (each prompt at each temperature, in the recipe's order) and warning. Histograms: weights/NAME and
 /// gradients/NAME, by the names in the model's file.

@@ -50,8 +50,8 @@ bool is_done(const Recipe& recipe, const RunState& state) {
   return state.step == total_steps(recipe) && !state.evaluation_pending;
 }
 
-TrainResult result_of(const RunState& state, const Figure& figure, bool finished) {
-  return {finished, state.step, state.tokens, figure, state.last_figure};
+TrainResult result_of(const RunState& state, const Metric& metric, bool finished) {
+  return {finished, state.step, state.tokens, metric, state.last_metric};
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
   if (start == Start::restart) folder_.check_is_apart(recipe_.init);
   check_train_options(recipe_.train);
   objective_->open(recipe_);
-  PRISM_ASSERT(is_figure_name(objective_->figure().name), "train", "a figure named {}", objective_->figure().name);
+  PRISM_ASSERT(is_metric_name(objective_->metric().name), "train", "a metric named {}", objective_->metric().name);
   check_training(recipe_);
   save_steps_ = save_steps(recipe_.train.save_steps, total_steps(recipe_));
   auto notes = objective_->notes();
@@ -174,7 +174,7 @@ TrainResult Trainer::run() {
   speed_.begin(state_.tokens, state_.step_seconds);
   if (is_done(recipe_, state_)) {
     progress_->finish(fmt::format("train: {} is done, {} steps", folder_.path().string(), state_.step));
-    return result_of(state_, objective_->figure(), /*finished=*/true);
+    return result_of(state_, objective_->metric(), /*finished=*/true);
   }
   while (state_.step < total_steps(recipe_) || state_.evaluation_pending) {
     if (stop_signal() != 0 || !advance()) return stop();
@@ -183,9 +183,9 @@ TrainResult Trainer::run() {
   progress_->finish(
       fmt::format("train: {} steps, {} tokens in {}, {:.0f} tokens/s, {} {}", state_.step,
                   short_number(static_cast<double>(state_.tokens)), short_duration(state_.seconds + timer_.seconds()),
-                  static_cast<double>(state_.tokens) / state_.step_seconds, objective_->figure().noun(),
-                  !state_.last_figure ? "not validated" : fmt::format("{:.4f} (validation)", *state_.last_figure)));
-  return result_of(state_, objective_->figure(), /*finished=*/true);
+                  static_cast<double>(state_.tokens) / state_.step_seconds, objective_->metric().noun(),
+                  !state_.last_metric ? "not validated" : fmt::format("{:.4f} (validation)", *state_.last_metric)));
+  return result_of(state_, objective_->metric(), /*finished=*/true);
 }
 
 TrainResult Trainer::stop() {
@@ -193,7 +193,7 @@ TrainResult Trainer::stop() {
     save_checkpoint();
   progress_->finish(fmt::format("train: stopped at step {}, saved; resume with: prism train --out {} --resume",
                                 state_.step, shell_word(folder_.path().string())));
-  return result_of(state_, objective_->figure(), /*finished=*/false);
+  return result_of(state_, objective_->metric(), /*finished=*/false);
 }
 
 bool Trainer::advance() {
@@ -333,15 +333,15 @@ bool Trainer::evaluate() {
   const auto validation = objective_->validate();
   if (!validation) return false;
   const double value = validation->value;
-  const Figure figure = objective_->figure();
+  const Metric metric = objective_->metric();
   if (!std::isfinite(value))
-    fail_diverged(state_.step, "the validation " + figure.noun(),
+    fail_diverged(state_.step, "the validation " + metric.noun(),
                   fmt::format("expected a finite validation {}; found {} after step {}, windows up to {} of the data",
-                              figure.noun(), unsigned_nan(value), state_.step, state_.windows - 1));
-  state_.last_figure = value;
-  record(EvalRecord{figure.name, value, validation->tokens});
-  if (state_.best_figure && !figure.is_better(value, *state_.best_figure)) return true;
-  state_.best_figure = value;
+                              metric.noun(), unsigned_nan(value), state_.step, state_.windows - 1));
+  state_.last_metric = value;
+  record(EvalRecord{metric.name, value, validation->tokens});
+  if (state_.best_metric && !metric.is_better(value, *state_.best_metric)) return true;
+  state_.best_metric = value;
   folder_.checkpoints().save(CheckpointKind::best, state_.step,
                              [&](const fs::path& folder) { objective_->save(folder); });
   folder_.checkpoints().prune(CheckpointKind::best, 1);

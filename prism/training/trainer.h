@@ -25,8 +25,8 @@ namespace prism {
 struct TrainResult {
   bool finished = false;  ///< false: stopped by a signal, with the state saved
   int64_t step = 0, tokens = 0;
-  Figure figure;                ///< what validation measures
-  std::optional<double> value;  ///< the figure's last value; std::nullopt without validation
+  Metric metric;                ///< what validation measures
+  std::optional<double> value;  ///< the metric's last value; std::nullopt without validation
 };
 
 /// Threads and device of the training.

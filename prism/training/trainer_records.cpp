@@ -36,7 +36,7 @@ void Trainer::record_run() {
   start.seed = recipe_.seed;
   start.total_tokens = total_steps(recipe_) * step_tokens(recipe_);
   start.dtype = state_.dtype;
-  if (const auto figure = objective_->figure(); figure != Figure()) start.figure = figure;
+  if (const auto metric = objective_->metric(); metric != Metric()) start.metric = metric;
   objective_->describe(start);
   start.machine = machine_record();
   record(std::move(start));
@@ -72,9 +72,9 @@ void Trainer::record_training() {
 }
 
 void Trainer::record_end() {
-  record(EndRecord{.figure = objective_->figure().name,
-                   .value = state_.last_figure,
-                   .best = state_.best_figure,
+  record(EndRecord{.metric = objective_->metric().name,
+                   .value = state_.last_metric,
+                   .best = state_.best_metric,
                    .tokens_per_s = static_cast<double>(state_.tokens) / state_.step_seconds,
                    .peak_memory_bytes = peak_memory_bytes()});
 }

@@ -325,12 +325,26 @@ TEST_F(ModelFolderTest, CheckpointsAppearWholeOrNotAtAllAndAreThinnedOut) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "checkpoints"), {}), 2) << "nothing temporary is left";
 }
 
+TEST_F(ModelFolderTest, RunStateOfTheSecondFormatIsRead) {
+  RunState state;
+  state.step = 7;
+  state.best_metric = 5.25;
+  auto json = fields_to_json(state);
+  json.erase("best_metric");
+  json.update({{"prism_format", 2}, {"best_figure", 5.25}});
+  write_file(folder_ / "state.json", json.dump());
+  EXPECT_TRUE(equal_fields(load_run_state(folder_), state));
+  json["best_figure"] = "low";
+  write_file(folder_ / "state.json", json.dump());
+  EXPECT_THROW(load_run_state(folder_), InputError);
+}
+
 TEST_F(ModelFolderTest, RunStateOfTheFirstFormatIsRead) {
   RunState state;
   state.step = 7;
-  state.best_figure = 5.25;
+  state.best_metric = 5.25;
   auto json = fields_to_json(state);
-  json.erase("best_figure");
+  json.erase("best_metric");
   json.update({{"prism_format", 1}, {"best_val_loss", 5.25}, {"last_val_loss", -1}});
   write_file(folder_ / "state.json", json.dump());
   EXPECT_TRUE(equal_fields(load_run_state(folder_), state));
@@ -347,7 +361,7 @@ TEST_F(ModelFolderTest, RunStateSurvivesToTheLastBit) {
   RunState state;
   state.step = 7;
   state.loss_sum = 1.0 / 3;
-  state.best_figure = 5.123456789012345;
+  state.best_metric = 5.123456789012345;
   const std::vector<NamedTensor> moments = {{"a.mean", torch::randn({3, 2})}, {"a.square", torch::rand({3, 2})}};
   save_run_state(folder_, state, moments);
   EXPECT_TRUE(equal_fields(load_run_state(folder_), state));

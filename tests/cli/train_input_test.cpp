@@ -55,9 +55,9 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", ""}), 2, {"--out", "found nothing"});
   expect_sentence(train({"--model.layers[0].ffn.kind", "mixture"}), 2, {"layer 0", "swiglu"});
   expect_sentence(train({"--thread", "1"}), 2, {"did you mean --threads?"});
-  expect_sentence(run({"train", "recipe.json"}), 2, {"write --recipe recipe.json"});
+  expect_sentence(run({"train", "recipe.json"}), 2, {"found only recipe.json", "write --recipe recipe.json"});
   expect_sentence(run({"train", "--recip", "recipe.json", "--out", "never"}), 2, {"did you mean --recipe?"});
-  expect_sentence(train({"word"}), 2, {"found word alone", "--recipe"});
+  expect_sentence(train({"word"}), 2, {"found word", "leave it out"});
   expect_sentence(train({"--set", "seed"}), 2, {"FIELD=VALUE", "train.tokens=4M"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "never")) << "a refused recipe leaves nothing";
 }

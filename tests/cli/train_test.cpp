@@ -65,7 +65,8 @@ TEST(Train, RestartsInAFolderWhoseRunDidNotEnd) {
   const auto records = read_text(Workshop::folder() / "restarted/records.jsonl");
   EXPECT_EQ(records.find("diverged"), std::string::npos);
   EXPECT_NE(records.find("\"kind\":\"end\""), std::string::npos);
-  expect_sentence(with({"--restart"}), 2, {"finished"});
+  expect_sentence(with({"--restart"}), 2, {"finished run", "choose another --out"});
+  expect_sentence(with({}), 2, {"finished run", "choose another --out"});
   EXPECT_EQ(read_text(Workshop::folder() / "restarted/records.jsonl"), records);
   expect_sentence(with({"--restart", "--resume"}), 2, {"leave one out"});
 }

@@ -125,6 +125,8 @@ TEST(Fields, RejectSuffixedNumbersThatAreNotWhole) {
 
 TEST(Fields, RejectPathsThatLeadNowhere) {
   Outer a;
+  EXPECT_NE(message_of([&] { set_field(a, "shape", "3"); }).find("expected a known field; found \"shape\"; "),
+            std::string::npos);
   EXPECT_EQ(message_of([&] { set_field(a, "one.haeds", "3"); }),
             "[fields] expected a field of one; found \"haeds\"; did you mean \"heads\"?");
   EXPECT_EQ(message_of([&] { set_field(a, "layers[0-3].heads", "3"); }),

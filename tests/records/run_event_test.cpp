@@ -28,7 +28,7 @@ const std::vector<std::pair<RunRecord, std::string>>& examples() {
                    .seed = 3,
                    .total_tokens = 4096,
                    .dtype = "float32",
-                   .figure = {},
+                   .metric = {},
                    .tokenizer = "abc",
                    .validation = "def, 64 tokens",
                    .machine = {"0.1.0", "avx2", 2, "CPU", "cpu", 500.5}},
@@ -70,8 +70,8 @@ const std::vector<std::pair<RunRecord, std::string>>& examples() {
   return all;
 }
 
-RunEvent read(const std::string& line, const std::string& figure = "val_loss") {
-  return read_run_event(parse_json(line, "line"), "r, record 2", figure);
+RunEvent read(const std::string& line, const std::string& metric = "val_loss") {
+  return read_run_event(parse_json(line, "line"), "r, record 2", metric);
 }
 
 TEST(RunEvent, OfEveryKindIsWrittenAsItAlwaysWasAndReadAgain) {
@@ -103,7 +103,7 @@ TEST(RunEvent, OfAnotherFigureHasItsName) {
   EXPECT_EQ(std::get<EndRecord>(read(R"({"kind":"end","accuracy":0.5,"best_accuracy":0.75})", "accuracy").record).best,
             0.75);
   RunEventReader reader("r");
-  reader.read(parse_json(R"({"kind":"run","figure":{"name":"accuracy","less_is_better":false}})", "line"));
+  reader.read(parse_json(R"({"kind":"run","metric":{"name":"accuracy","less_is_better":false}})", "line"));
   EXPECT_EQ(std::get<EvalRecord>(reader.read(parse_json(line, "line")).record).value, 0.75);
 }
 
@@ -119,7 +119,7 @@ TEST(RunEvent, NamesAFieldOfTheWrongType) {
   EXPECT_NE(refusal(R"({"kind":7})").find("text as kind"), std::string::npos);
   EXPECT_NE(refusal(R"({"kind":"run","seed":1e300})").find("a whole number as seed"), std::string::npos);
   EXPECT_NE(refusal(R"({"kind":"run","layers":[3]})").find("a list of objects as layers"), std::string::npos);
-  EXPECT_NE(refusal(R"({"kind":"run","figure":3})").find("an object as figure"), std::string::npos);
+  EXPECT_NE(refusal(R"({"kind":"run","metric":3})").find("an object as metric"), std::string::npos);
   EXPECT_NE(refusal(R"({"kind":"text_loss","documents":[[1]]})").find("pairs of numbers as documents"),
             std::string::npos);
   EXPECT_NE(
@@ -134,7 +134,7 @@ TEST(RunEvents, BeginWithTheOnlyRecordThatNamesTheFigure) {
     return read_run_events(folder.path(), bytes);
   };
   const std::string run = "{\"kind\":\"run\",\"prism_format\":1}\n", eval = "{\"kind\":\"eval\",\"val_loss\":5}\n",
-                    other = "{\"kind\":\"run\",\"figure\":{\"name\":\"accuracy\"}}\n";
+                    other = "{\"kind\":\"run\",\"metric\":{\"name\":\"accuracy\"}}\n";
   EXPECT_EQ(read(run + eval).size(), 2u);
   EXPECT_REFUSED(read(run + eval + other), "record 3: expected a record of kind run only at the beginning");
   EXPECT_REFUSED(read("{\"kind\":\"run\",\"prism_format\":9}\n"), "expected prism_format 1; found 9");
@@ -170,11 +170,11 @@ TEST(RunEvent, SurvivesAnyChangeOfALine) {
 }
 
 TEST(FigureName, IsSmallLettersAndNoOtherFieldOfItsRecords) {
-  for (const char* name : {"val_loss", "accuracy", "f1", "top_5"}) EXPECT_TRUE(is_figure_name(name)) << name;
+  for (const char* name : {"val_loss", "accuracy", "f1", "top_5"}) EXPECT_TRUE(is_metric_name(name)) << name;
   for (const char* name :
        {"", "F1", "a b", "tokens", "step", "kind", "seconds", "val_tokens", "tokens_per_s", "peak_memory_bytes"})
-    EXPECT_FALSE(is_figure_name(name)) << name;
-  EXPECT_FALSE(is_figure_name(std::string(41, 'a')));
+    EXPECT_FALSE(is_metric_name(name)) << name;
+  EXPECT_FALSE(is_metric_name(std::string(41, 'a')));
 }
 
 }  // namespace

@@ -168,10 +168,10 @@ TEST(Objective, AddsWhatItsLayersAddToTheLossWithTheProgressOfTheTraining) {
   EXPECT_GT(with[0].grad_norm, 0.5 * std::sqrt(8 * 16) - without[0].grad_norm) << "the term's own gradient";
 }
 
-/// Has a figure that is better when higher and starts below zero.
+/// Has a metric that is better when higher and starts below zero.
 class Explained : public EvenShare {
  public:
-  Figure figure() const override { return {"explained", false}; }
+  Metric metric() const override { return {"explained", false}; }
   std::optional<Validation> validate() override {
     const auto loss = EvenShare::validate();
     return Validation{1 - 32 * loss->value, loss->tokens};
@@ -186,13 +186,13 @@ TEST(Objective, HasAFigureOfWhichMoreMayBeBetter) {
   Trainer trainer(r, folder.path() / "run", std::make_unique<Explained>());
   trainer.prepare(Start::fresh);
   const auto result = trainer.run();
-  EXPECT_EQ(result.figure.name, "explained");
+  EXPECT_EQ(result.metric.name, "explained");
   std::vector<double> values;
   double best = 0;
   int64_t best_step = 0;
   for (const auto& event : read_run_events(folder.path() / "run")) {
     if (const auto* start = std::get_if<StartRecord>(&event.record)) {
-      EXPECT_EQ(start->figure, result.figure);
+      EXPECT_EQ(start->metric, result.metric);
     }
     if (const auto* end = std::get_if<EndRecord>(&event.record)) {
       EXPECT_EQ(end->best, best);

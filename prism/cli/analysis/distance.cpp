@@ -26,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kDistanceHelp = R"(
-In every head, a token attends to itself and to the tokens before it with weights that sum to 1. The attention distance
-is the weighted mean of how many tokens back these stand. A layer's distance is the mean over its heads, the windows and
+In every head, a token attends to itself and to the tokens before it with weights that sum to 1. Its attention distance
+is the mean distance, in tokens, to the tokens it attends to, weighted by these weights. A layer's distance is the mean over its heads, the windows and
 the tokens in the second half of each window, which all have a long past to attend to.
 
 Small: the layer attends to near tokens; 0: only to the token itself. Large: it gathers from far away. Attention spread

@@ -1,4 +1,4 @@
-// prism analyse spectrum: how much of each head remains when its queries and keys are averaged over blocks.
+// prism analyse spectrum: how much of each head's queries and keys remains after averaging over blocks.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -30,18 +30,18 @@ namespace fs = std::filesystem;
 constexpr int64_t kCells = 64;
 
 constexpr const char* kSpectrumHelp =
-    R"(Show how much of each head remains when its queries and keys are averaged over blocks.
+    R"(Measure how much of the magnitude of each head's queries and keys remains after averaging over blocks.
 
 Selectors that compare such means, such as spectral and mean_pooling, cannot see what is lost.
 
 The rotary encoding turns each pair of features by its own angle per token. Averaging over a block therefore shrinks
 pair j by a factor lambda_j. Pairs form three zones: dead (a full turn or more per block, lambda near 0), transition,
-and semantic (lambda of at least 0.999). For each zone the table shows the root mean square of queries and of keys,
-over tokens → over means of blocks.
+and semantic (lambda of at least 0.999). For each zone the table shows the root mean square of the queries and of the
+keys as "a → b": a over single tokens, b over means of blocks.
 
 SOURCE is a model, which reads the beginning of TEXT, or a safetensors file with q [B, H, T, D] and k [B, G, S, D].
---figures draws lambda_j, the energy of each pair of one head, and what its slow band, its fast band and all of its
-features attend to (arXiv 2602.08426, figures 1 to 3).
+--figures draws three pictures of one head: lambda_j; the energy of each pair; and the attention computed from its slow
+pairs, from its fast pairs and from all features (arXiv 2602.08426, figures 1 to 3).
 
   prism analyse spectrum runs/long book.txt --tokens 4096 --layer 3 --head 1 --figures spectrum
   prism analyse spectrum layer12.safetensors --rotary-base 1000000 --json

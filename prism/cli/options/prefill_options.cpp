@@ -32,7 +32,8 @@ void complete_prefill(PrefillFlags& flags) {
   PRISM_CHECK(flags.sets.empty() || flags.options.selector != PrefillOptions().selector, "prefill",
               "expected --prefill SELECTOR with --prefill-set {}; found none; add it or leave --prefill-set out.",
               flags.sets.front());
-  flags.options.settings = selector_settings(flags.options.selector, overrides_from_sets(flags.sets, "prefill"));
+  flags.options.settings = selector_settings(
+      flags.options.selector, overrides_from_sets(flags.sets, "prefill", {"--prefill-set", "NAME=VALUE", "p=0.9"}));
   const Prefill checked(flags.options);
   const PrefillMeter checked_too(flags.meter);
 }

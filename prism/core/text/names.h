@@ -40,10 +40,13 @@ const Value& find_by_name(const std::map<std::string, Value>& table, const std::
   const auto known = names_of(table);
   const std::string near = nearest_name(name, known);
   const bool vowel = std::string_view("aeiou").find(what.front()) != std::string_view::npos;
-  throw InputError(
-      operation,
-      fmt::format("expected {} {} that is one of {}; found \"{}\"; {}", vowel ? "an" : "a", what, join_names(known),
-                  name, near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
+  const std::string expected =
+      known.size() == 1 ? fmt::format("the {} {}", what, known.front())
+                        : fmt::format("{} {} that is one of {}", vowel ? "an" : "a", what, join_names(known));
+  const std::string way_out = !near.empty()       ? fmt::format("did you mean {}?", near)
+                              : known.size() == 1 ? fmt::format("write {}.", known.front())
+                                                  : "choose one of them.";
+  throw InputError(operation, fmt::format("expected {}; found \"{}\"; {}", expected, name, way_out));
 }
 
 }  // namespace prism

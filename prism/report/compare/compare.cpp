@@ -154,12 +154,12 @@ void check_same_text(const std::vector<Run>& runs, std::string Run::*field, cons
   }
 }
 
-void check_same_figure(const std::vector<Run>& runs) {
+void check_same_metric(const std::vector<Run>& runs) {
   for (const auto& run : runs)
-    PRISM_CHECK(run.figure == runs.front().figure, "report",
-                "expected runs with the same validation figure; found {} in {} and {} in {}; compare runs of one "
+    PRISM_CHECK(run.metric == runs.front().metric, "report",
+                "expected runs with the same validation metric; found {} in {} and {} in {}; compare runs of one "
                 "objective.",
-                runs.front().figure.name, runs.front().folder.string(), run.figure.name, run.folder.string());
+                runs.front().metric.name, runs.front().folder.string(), run.metric.name, run.folder.string());
 }
 
 /// A remark that speeds were measured on a busy machine; std::nullopt if none was.
@@ -200,9 +200,9 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
   PRISM_CHECK(!runs.empty(), "report", "expected at least one run; found none; name its folder.");
   check_same_text(runs, &Run::tokenizer, "tokenizer");
   check_same_text(runs, &Run::validation, "validation text");
-  check_same_figure(runs);
+  check_same_metric(runs);
   Comparison result;
-  result.figure = runs.front().figure;
+  result.metric = runs.front().metric;
   for (const auto& run : runs)
     if (run.is_cut)
       result.remarks.push_back(fmt::format(

@@ -30,7 +30,7 @@ std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>
 struct Comparison {
   std::vector<RunGroup> groups;      ///< at least one
   size_t baseline = 0;               ///< index of the group that the others are compared with
-  Figure figure;                     ///< the quantity that validation measured
+  Metric metric;                     ///< the quantity that validation measured
   std::vector<std::string> remarks;  ///< sentences about irregularities
 };
 

@@ -7,9 +7,9 @@
 namespace prism {
 namespace {
 
-bool beats(const Figure& figure, const CostPoint& a, const CostPoint& b) {
-  const bool as_good = !figure.is_better(b.loss.mean, a.loss.mean) && a.tokens_per_s.mean >= b.tokens_per_s.mean;
-  return as_good && (figure.is_better(a.loss.mean, b.loss.mean) || a.tokens_per_s.mean > b.tokens_per_s.mean);
+bool beats(const Metric& metric, const CostPoint& a, const CostPoint& b) {
+  const bool as_good = !metric.is_better(b.loss.mean, a.loss.mean) && a.tokens_per_s.mean >= b.tokens_per_s.mean;
+  return as_good && (metric.is_better(a.loss.mean, b.loss.mean) || a.tokens_per_s.mean > b.tokens_per_s.mean);
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ std::vector<CostPoint> cost_points(const Comparison& comparison) {
   }
   for (auto& point : points) {
     point.on_front = std::none_of(points.begin(), points.end(),
-                                  [&](const CostPoint& other) { return beats(comparison.figure, other, point); });
+                                  [&](const CostPoint& other) { return beats(comparison.metric, other, point); });
   }
   std::stable_sort(points.begin(), points.end(),
                    [](const CostPoint& a, const CostPoint& b) { return a.tokens_per_s.mean < b.tokens_per_s.mean; });
@@ -44,9 +44,9 @@ std::optional<double> target_loss(const Comparison& comparison) {
   return curve.empty() ? std::nullopt : std::optional(curve.back().loss.mean);
 }
 
-std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss, const Figure& figure) {
+std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss, const Metric& metric) {
   const auto next = std::find_if(curve.begin(), curve.end(),
-                                 [&](const CurvePoint& point) { return !figure.is_better(loss, point.loss); });
+                                 [&](const CurvePoint& point) { return !metric.is_better(loss, point.loss); });
   if (next == curve.end()) return std::nullopt;
   const double tokens = static_cast<double>(next->tokens);
   if (next == curve.begin()) return RunMoment{tokens, next->seconds};
@@ -60,7 +60,7 @@ Reach reach_loss(const RunGroup& group, double loss) {
   std::vector<double> tokens, seconds;
   const auto runs = counted_runs(group);
   for (const Run* run : runs) {
-    const auto moment = first_reach(run->valid, loss, run->figure);
+    const auto moment = first_reach(run->valid, loss, run->metric);
     if (!moment) continue;
     tokens.push_back(moment->tokens);
     seconds.push_back(moment->seconds);

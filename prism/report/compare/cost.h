@@ -19,7 +19,7 @@ Statistic training_rate(const Comparison& comparison, size_t group);
 /// A group's position in the plane of loss and rate.
 struct CostPoint {
   size_t group = 0;
-  Statistic loss;          ///< final value of the figure
+  Statistic loss;          ///< final value of the metric
   Statistic tokens_per_s;  ///< in training
   bool on_front = false;   ///< no other group is at least as good and as fast, and better in one of the two (Pareto)
 };
@@ -37,7 +37,7 @@ struct RunMoment {
 
 /// The first time at which the curve, interpolated linearly, is as good as `loss`: its first point if it begins there.
 /// std::nullopt if it never is.
-std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss, const Figure& figure = {});
+std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss, const Metric& metric = {});
 
 struct Reach {
   int64_t runs = 0;           ///< number of counted runs

@@ -121,10 +121,10 @@ class RunReader {
     if (!record.name.empty()) run_.name = record.name;
     run_.schedule = record.schedule;
     run_.dtype = record.dtype;
-    run_.figure = record.figure.value_or(Figure());
+    run_.metric = record.metric.value_or(Metric());
     // It becomes part of headings and of axis labels, which are otherwise fixed texts.
-    check(is_figure_name(run_.figure.name), records_.where(),
-          "up to 40 small letters, digits and _, unlike other fields of records,", "figure's name", run_.figure.name);
+    check(is_metric_name(run_.metric.name), records_.where(),
+          "up to 40 small letters, digits and _, unlike other fields of records,", "metric's name", run_.metric.name);
     run_.tokenizer = record.tokenizer.value_or("");
     run_.validation = record.validation.value_or("");
     run_.seed = record.seed;

@@ -18,7 +18,7 @@ namespace prism {
 
 struct CurvePoint {
   int64_t tokens = 0;
-  double loss = 0;     ///< nats per token; in a validation curve, the run's figure
+  double loss = 0;     ///< nats per token; in a validation curve, the run's metric
   double seconds = 0;  ///< since the run began
 };
 
@@ -77,7 +77,7 @@ struct Run {
   std::filesystem::path folder;  ///< as given
   std::string name;              ///< the folder's name if the records have none
   std::string schedule, dtype, cpu;
-  Figure figure;                      ///< the quantity that validation measured, i.e. the values of `valid`
+  Metric metric;                      ///< the quantity that validation measured, i.e. the values of `valid`
   std::string tokenizer, validation;  ///< fingerprints of tokenizer and validation data; empty if not recorded
   std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up

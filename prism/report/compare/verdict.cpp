@@ -26,7 +26,7 @@ std::vector<Candidate> candidates_of(const Comparison& comparison, const FinalLo
     const auto gap = has_baseline && !is_baseline(final)
                          ? final_difference(comparison.groups[final.group], comparison.groups[comparison.baseline])
                          : std::nullopt;
-    const double sign = comparison.figure.less_is_better ? 1 : -1;
+    const double sign = comparison.metric.less_is_better ? 1 : -1;
     const double worse = !has_baseline        ? sign * final.loss.mean
                          : is_baseline(final) ? 0
                          : gap                ? sign * gap->loss.difference.mean
@@ -65,7 +65,7 @@ std::optional<Verdict> find_verdict(const Comparison& comparison) {
   verdict.best = best.group;
   verdict.rival = best.group == comparison.baseline ? candidates[1].final.group : comparison.baseline;
   verdict.tokens = finals.tokens;
-  verdict.less_is_better = comparison.figure.less_is_better;
+  verdict.less_is_better = comparison.metric.less_is_better;
   verdict.loss = best.loss;
   verdict.of_all = finals.groups.size() == comparison.groups.size();
   verdict.of_seeds = left_out > 0 ? static_cast<int64_t>(most) : 0;

@@ -1,4 +1,4 @@
-// Which group ends with the best validation (the lowest loss, or best by the runs' figure), and whether its seeds show
+// Which group ends with the best validation (the lowest loss, or best by the runs' metric), and whether its seeds show
 // that it is better than its rival.
 //
 //   const auto verdict = find_verdict(comparison);

@@ -42,10 +42,10 @@ struct LossScale {
 enum class Losses { training, validation };
 
 /// Covers all validation and smoothed training losses; those of the first part only if there are no later ones. A
-/// figure that is not a loss has its own scale.
+/// metric that is not a loss has its own scale.
 LossScale loss_scale(const Comparison& comparison, Losses losses) {
   std::vector<CurvePoint> all;
-  const bool both = comparison.figure.is_loss();
+  const bool both = comparison.metric.is_loss();
   for (const auto& group : comparison.groups) {
     for (const auto& run : group.runs) {
       const auto smooth = smooth_curve(run.train);
@@ -58,7 +58,7 @@ LossScale loss_scale(const Comparison& comparison, Losses losses) {
   const auto later = [&](const CurvePoint& point) {
     return static_cast<double>(point.tokens) >= kFirstPart * static_cast<double>(most);
   };
-  // The first part of a loss is far above the rest. A figure that is not a loss may begin at either end of its scale.
+  // The first part of a loss is far above the rest. A metric that is not a loss may begin at either end of its scale.
   const bool is_loss = both || losses == Losses::training;
   const bool use_all = !is_loss || std::count_if(all.begin(), all.end(), later) < 4;
   LossScale scale;
@@ -76,9 +76,9 @@ PlotAxis loss_axis(const Comparison& comparison, Losses losses, const std::strin
   return axis_over(label, scale.empty() ? Extent{0, 1} : Extent{scale.low, scale.high});
 }
 
-/// "validation loss", "final validation loss", with the unit if the figure has one.
-std::string figure_label(const Comparison& comparison, const std::string& what) {
-  return what + (comparison.figure.is_loss() ? fmt::format(" ({})", kUnit) : "");
+/// "validation loss", "final validation loss", with the unit if the metric has one.
+std::string metric_label(const Comparison& comparison, const std::string& what) {
+  return what + (comparison.metric.is_loss() ? fmt::format(" ({})", kUnit) : "");
 }
 
 // ---- series ----
@@ -189,7 +189,7 @@ Plot train_plot(const Comparison& comparison) {
 
 Plot valid_plot(const Comparison& comparison) {
   Plot plot{.id = "valid",
-            .description = fmt::format("Validation {} against trained tokens of {}", comparison.figure.noun(),
+            .description = fmt::format("Validation {} against trained tokens of {}", comparison.metric.noun(),
                                        join_names(labels_of(comparison.groups)))};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
@@ -200,7 +200,7 @@ Plot valid_plot(const Comparison& comparison) {
   }
   plot.x = token_axis(plot);
   plot.y =
-      loss_axis(comparison, Losses::validation, figure_label(comparison, "validation " + comparison.figure.noun()));
+      loss_axis(comparison, Losses::validation, metric_label(comparison, "validation " + comparison.metric.noun()));
   return plot;
 }
 
@@ -209,7 +209,7 @@ Plot difference_plot(const Comparison& comparison) {
   Plot plot{
       .id = "difference",
       .description = fmt::format("Validation {} minus that of {} at equal trained tokens, of {}",
-                                 comparison.figure.noun(), baseline.label, join_names(labels_of(comparison.groups)))};
+                                 comparison.metric.noun(), baseline.label, join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
@@ -223,7 +223,7 @@ Plot difference_plot(const Comparison& comparison) {
     add_statistics(plot, i, comparison.groups.size(), values);
   }
   plot.x = token_axis(plot);
-  plot.y = axis_over(figure_label(comparison, "difference"), extent);
+  plot.y = axis_over(metric_label(comparison, "difference"), extent);
   plot.y.zero_line = true;
   return plot;
 }
@@ -233,7 +233,7 @@ Plot forest_plot(const Comparison& comparison) {
   Plot plot{
       .id = "forest",
       .description = fmt::format("Final validation {} minus that of {}, with 95% intervals, of {}",
-                                 comparison.figure.noun(), baseline.label, join_names(labels_of(comparison.groups)))};
+                                 comparison.metric.noun(), baseline.label, join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto gap = final_difference(comparison.groups[i], baseline);
@@ -243,7 +243,7 @@ Plot forest_plot(const Comparison& comparison) {
     extent.add(interval_bar(gap->loss));
     for (const auto& seed : gap->loss.seeds) extent.add(seed.value);
   }
-  plot.x = axis_over(figure_label(comparison, "difference in final validation " + comparison.figure.noun()), extent);
+  plot.x = axis_over(metric_label(comparison, "difference in final validation " + comparison.metric.noun()), extent);
   plot.x.zero_line = true;
   return plot;
 }
@@ -251,7 +251,7 @@ Plot forest_plot(const Comparison& comparison) {
 Plot pareto_plot(const Comparison& comparison) {
   Plot plot{.id = "pareto",
             .description = fmt::format("Final validation {} against training tokens per second of {}",
-                                       comparison.figure.noun(), join_names(labels_of(comparison.groups)))};
+                                       comparison.metric.noun(), join_names(labels_of(comparison.groups)))};
   const auto points = cost_points(comparison);
   if (points.size() < 2) return plot;
   PlotSeries front{PlotStyle::kGuide, kNoSeries, {}};
@@ -273,7 +273,7 @@ Plot pareto_plot(const Comparison& comparison) {
   if (front.points.size() > 1) plot.series.insert(plot.series.begin(), std::move(front));
   const PlotAxis x = axis_over("", rates);
   plot.x = counting_axis("training tokens/s", x.low, x.high);
-  plot.y = axis_over(figure_label(comparison, "final validation " + comparison.figure.noun()), losses);
+  plot.y = axis_over(metric_label(comparison, "final validation " + comparison.metric.noun()), losses);
   return plot;
 }
 

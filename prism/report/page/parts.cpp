@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "prism/core/error.h"
 #include "prism/report/draw/escape.h"
@@ -17,7 +18,11 @@ std::string section_html(const char* tab, const char* heading, const std::string
 }
 
 std::string paragraph_html(const std::string& text, const char* style) {
-  return fmt::format("<p{}>{}</p>\n", *style ? fmt::format(" class=\"{}\"", style) : "", escape_html(text));
+  constexpr std::string_view kBreakable = " ± ";
+  std::string content = escape_html(text);
+  for (size_t at = 0; (at = content.find(kBreakable, at)) != std::string::npos;)
+    content.replace(at, kBreakable.size(), "&nbsp;±&nbsp;");
+  return fmt::format("<p{}>{}</p>\n", *style ? fmt::format(" class=\"{}\"", style) : "", content);
 }
 
 std::string details_html(const std::string& content, const std::string& summary) {

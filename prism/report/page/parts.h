@@ -22,6 +22,7 @@ inline constexpr const char *kNoTab = "", *kTraining = "Training", *kComparison 
 /// Empty without content. @param tab  one of the tabs. @param content  HTML.
 std::string section_html(const char* tab, const char* heading, const std::string& content);
 
+/// A number and its deviation, "4.4012 ± 0.0031", stay on one line.
 /// @param text  any text. @param style  a class of the style sheet, or empty.
 std::string paragraph_html(const std::string& text, const char* style = "");
 

@@ -56,21 +56,21 @@ std::string difference_figures(const Comparison& comparison, FigureWriter& write
             "separately; a pale dot is one seed. A bar that includes zero shows no difference. A group "
             "without a bar shares fewer than two seeds."
           : " With one seed there is no interval.";
-  const auto& figure = comparison.figure;
+  const auto& metric = comparison.metric;
   std::string content =
-      writer.figure(difference_plot(comparison), "Difference in validation " + figure.noun(),
+      writer.figure(difference_plot(comparison), "Difference in validation " + metric.noun(),
                     fmt::format("Validation {} minus that of {} after equal numbers of tokens; {} zero is better.{}",
-                                figure.noun(), baseline, figure.less_is_better ? "below" : "above", band),
+                                metric.noun(), baseline, metric.less_is_better ? "below" : "above", band),
                     nothing);
   return content + writer.figure(forest_plot(comparison), "Final difference of each run",
                                  fmt::format("The last difference of figure 3; {} of zero is better than {}.{}",
-                                             figure.less_is_better ? "left" : "right", baseline, bars),
+                                             metric.less_is_better ? "left" : "right", baseline, bars),
                                  nothing);
 }
 
 std::string pareto_caption(const Comparison& comparison, const Plot& plot) {
   std::string text =
-      fmt::format("{} and further right is better. ", comparison.figure.less_is_better ? "Lower" : "Higher") +
+      fmt::format("{} and further right is better. ", comparison.metric.less_is_better ? "Lower" : "Higher") +
       front_text(comparison);
   const auto joins = [](const PlotSeries& series) { return series.style == PlotStyle::kGuide; };
   if (std::any_of(plot.series.begin(), plot.series.end(), joins)) text += " The dashed line joins them.";
@@ -103,16 +103,16 @@ std::string loss_section(const Comparison& comparison, FigureWriter& writer) {
   const Plot train = train_plot(comparison);
   std::string content = writer.figure(train, "Training loss", train_caption(comparison, train),
                                       "No training loss has been recorded yet.");
-  const auto& figure = comparison.figure;
-  content += writer.figure(valid_plot(comparison), "Validation " + figure.noun(),
-                           (figure.is_loss() ? "On the scale of figure 1." : "") + band_text(comparison),
-                           fmt::format("No validation {} has been recorded yet.", figure.noun()));
+  const auto& metric = comparison.metric;
+  content += writer.figure(valid_plot(comparison), "Validation " + metric.noun(),
+                           (metric.is_loss() ? "On the scale of figure 1." : "") + band_text(comparison),
+                           fmt::format("No validation {} has been recorded yet.", metric.noun()));
   if (comparison.groups.size() > 1) content += difference_figures(comparison, writer);
   return section_html(
       kTraining, "Loss against tokens",
       legend_html(comparison) + kHint + figures_html(content) +
           table_details(validation_table(comparison),
-                        figure.is_loss() ? "The validation losses in numbers" : "The validations in numbers") +
+                        metric.is_loss() ? "The validation losses in numbers" : "The validations in numbers") +
           table_details(difference_table(comparison), "Their differences in numbers"));
 }
 
@@ -122,7 +122,7 @@ std::string cost_section(const Comparison& comparison, FigureWriter& writer) {
   if (!plot.series.empty()) {
     content =
         legend_html(comparison) +
-        figures_html(writer.figure(plot, fmt::format("Final validation {} against rate", comparison.figure.noun()),
+        figures_html(writer.figure(plot, fmt::format("Final validation {} against rate", comparison.metric.noun()),
                                    pareto_caption(comparison, plot), ""));
   }
   const Table reach = reach_table(comparison);

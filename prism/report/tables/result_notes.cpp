@@ -78,13 +78,13 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
   const DifferenceRemarks remarks(comparison);
   table.notes.push_back(
       fmt::format("Δ val {0}: validation {0} minus that of {1} after equal numbers of tokens{2}; {3} is better.",
-                  comparison.figure.noun(), baseline, remarks.paired ? ", paired by seed" : "",
-                  comparison.figure.less_is_better ? "negative" : "positive"));
+                  comparison.metric.noun(), baseline, remarks.paired ? ", paired by seed" : "",
+                  comparison.metric.less_is_better ? "negative" : "positive"));
   table.notes.push_back(fmt::format(
       "The {1} validation {2} is marked (bold; a star in a terminal) only if the 95% interval (Student's t) of its "
       "difference to {0}, paired by seed, excludes zero. If {0} itself is {1}, its difference to the runner-up counts. "
       "Groups with fewer seeds than others are not marked.",
-      baseline, comparison.figure.best(), comparison.figure.noun()));
+      baseline, comparison.metric.best(), comparison.metric.noun()));
   if (!remarks.unpaired.empty()) {
     table.notes.push_back(
         fmt::format("No pairing for {}: no seed is shared with {}. The difference is that of the means, its ± is the "

@@ -94,7 +94,7 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   std::vector<TableCell> row = {name_cell(comparison, index), {schedule.empty() ? kNoValue : schedule}};
   row.push_back(spread_cell(curve.empty() ? Statistic{} : curve.back().loss, kLossNumber));
   row.back().strong = columns.marks(index);
-  if (comparison.figure.is_loss())
+  if (comparison.metric.is_loss())
     row.push_back({curve.empty() ? kNoValue : number_text(std::exp(curve.back().loss.mean), kPerplexityStyle)});
   if (columns.differences) add_difference_cells(comparison, index, columns.intervals, row);
   if (columns.seeds) row.push_back({seeds_text(group)});
@@ -117,7 +117,7 @@ std::string last_loss(const std::vector<CurvePoint>& curve) {
 
 std::string best_value(const Run& run) {
   const auto best = std::min_element(run.valid.begin(), run.valid.end(), [&](const CurvePoint& a, const CurvePoint& b) {
-    return run.figure.is_better(a.loss, b.loss);
+    return run.metric.is_better(a.loss, b.loss);
   });
   return run.valid.empty() ? kNoValue : number_text(best->loss, kLossNumber);
 }
@@ -172,9 +172,9 @@ std::string headline(const Comparison& comparison) {
           std::find_if(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; });
       if (diverged != group.runs.end())
         return fmt::format("{} diverged after {} tokens.", group.label, grouped(diverged->tokens));
-      return fmt::format("{}: no validation {} has been recorded yet.", group.label, comparison.figure.noun());
+      return fmt::format("{}: no validation {} has been recorded yet.", group.label, comparison.metric.noun());
     }
-    return fmt::format("{}: validation {} {} after {} tokens.", group.label, comparison.figure.noun(),
+    return fmt::format("{}: validation {} {} after {} tokens.", group.label, comparison.metric.noun(),
                        spread_text(curve.back().loss, kLossNumber), grouped(curve.back().tokens));
   }
   const auto verdict = find_verdict(comparison);
@@ -193,16 +193,16 @@ std::string headline(const Comparison& comparison) {
                         verdict->of_all ? "" : " that got that far");
   return fmt::format(
       "{}{}{} has the {} validation {} after {} tokens: {}. {}", among, comparison.groups[verdict->best].label,
-      verdict->best == comparison.baseline ? ", the baseline," : "", comparison.figure.best(), comparison.figure.noun(),
+      verdict->best == comparison.baseline ? ", the baseline," : "", comparison.metric.best(), comparison.metric.noun(),
       grouped(verdict->tokens), spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
 }
 
 Table results_table(const Comparison& comparison) {
   const ResultColumns columns(comparison);
-  const std::string figure = "val " + comparison.figure.noun();
-  Table table{"Results", {{"run"}, {"schedule"}, {figure, true}}, {}, {}};
-  if (comparison.figure.is_loss()) table.columns.push_back({"perplexity", true});
-  if (columns.differences) table.columns.push_back({"Δ " + figure, true});
+  const std::string metric = "val " + comparison.metric.noun();
+  Table table{"Results", {{"run"}, {"schedule"}, {metric, true}}, {}, {}};
+  if (comparison.metric.is_loss()) table.columns.push_back({"perplexity", true});
+  if (columns.differences) table.columns.push_back({"Δ " + metric, true});
   if (columns.intervals) table.columns.push_back({"95% interval", true});
   if (columns.seeds) table.columns.push_back({"seeds", true});
   if (columns.states) table.columns.push_back({"state"});
@@ -221,7 +221,7 @@ Table results_table(const Comparison& comparison) {
 }
 
 Table reach_table(const Comparison& comparison) {
-  Table table{fmt::format("Cost to reach the baseline's final {}", comparison.figure.noun()),
+  Table table{fmt::format("Cost to reach the baseline's final {}", comparison.metric.noun()),
               {{"run"}, {"seeds that reach it", true}, {"tokens", true}, {"seconds", true}},
               {},
               {}};
@@ -239,8 +239,8 @@ Table reach_table(const Comparison& comparison) {
       "The first point at which a validation curve, interpolated linearly between evaluations, is at or {3} {0}, the "
       "mean final validation {1} of {2}. Means and deviations are over the seeds that reach it; seconds include "
       "evaluations.",
-      number_text(*target, kLossNumber), comparison.figure.noun(), comparison.groups[comparison.baseline].label,
-      comparison.figure.less_is_better ? "below" : "above"));
+      number_text(*target, kLossNumber), comparison.metric.noun(), comparison.groups[comparison.baseline].label,
+      comparison.metric.less_is_better ? "below" : "above"));
   return table;
 }
 
@@ -252,21 +252,21 @@ std::string front_text(const Comparison& comparison) {
     if (point.on_front) front.push_back(comparison.groups[point.group].label);
   }
   return fmt::format("On the Pareto front of the means, where no other group is at least as {} and as fast: {}.",
-                     comparison.figure.less_is_better ? "low" : "high", join_names(front));
+                     comparison.metric.less_is_better ? "low" : "high", join_names(front));
 }
 
 Table runs_table(const Comparison& comparison) {
   const bool differences = comparison.groups.size() > 1;
-  const std::string figure = "val " + comparison.figure.noun();
+  const std::string metric = "val " + comparison.metric.noun();
   Table table{"Every run",
-              {{"run"}, {"seed", true}, {"folder"}, {"state"}, {"tokens", true}, {"train loss", true}, {figure, true}},
+              {{"run"}, {"seed", true}, {"folder"}, {"state"}, {"tokens", true}, {"train loss", true}, {metric, true}},
               {},
               {"Train loss: the end of the smoothed curve."}};
   if (differences) {
-    table.columns.push_back({"Δ " + figure, true});
-    table.notes.push_back(fmt::format("Δ {}: difference to the baseline's run with the same seed.", figure));
+    table.columns.push_back({"Δ " + metric, true});
+    table.notes.push_back(fmt::format("Δ {}: difference to the baseline's run with the same seed.", metric));
   }
-  table.columns.push_back({fmt::format("{} {}", comparison.figure.best(), figure), true});
+  table.columns.push_back({fmt::format("{} {}", comparison.metric.best(), metric), true});
   for (const char* header : {"tokens/s", "time"}) table.columns.push_back({header, true});
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto gap = final_difference(comparison.groups[i], comparison.groups[comparison.baseline]);
@@ -281,7 +281,7 @@ Table runs_table(const Comparison& comparison) {
 }
 
 Table validation_table(const Comparison& comparison) {
-  Table table{fmt::format("Validation {} in numbers", comparison.figure.noun()), {{"tokens", true}}, {}, {}};
+  Table table{fmt::format("Validation {} in numbers", comparison.metric.noun()), {{"tokens", true}}, {}, {}};
   NumberedRows rows(comparison.groups.size());
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     table.columns.push_back({comparison.groups[i].label, true});
@@ -295,7 +295,7 @@ Table validation_table(const Comparison& comparison) {
 
 Table difference_table(const Comparison& comparison) {
   const RunGroup& baseline = comparison.groups[comparison.baseline];
-  Table table{fmt::format("Validation {} minus that of {} in numbers", comparison.figure.noun(), baseline.label),
+  Table table{fmt::format("Validation {} minus that of {} in numbers", comparison.metric.noun(), baseline.label),
               {{"tokens", true}},
               {},
               {}};

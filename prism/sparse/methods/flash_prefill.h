@@ -18,7 +18,8 @@ struct FlashPrefillOptions {
   void visit(Visitor& v) {
     v("alpha", alpha, "keep blocks that reach this share of the row's largest block");
     v("sink", sink, "number of first key blocks that every row keeps");
-    v("window", window, "number of latest key blocks that every row keeps, its own included, which is always kept");
+    v("window", window,
+      "number of most recent key blocks that every row keeps, counting the row's own block, which is kept even if 0");
     v("last_dense", last_dense, "number of last blocks of queries of a prompt that keep every block they see");
     blocks.visit(v);
   }

@@ -16,7 +16,8 @@ struct MeanPoolingOptions {
   void visit(Visitor& v) {
     v("p", p, "share of the softmax over pooled keys that the kept blocks cover");
     v("sink", sink, "number of first key blocks that every row keeps");
-    v("recent", recent, "number of latest key blocks that every row keeps, its own included, which is always kept");
+    v("recent", recent,
+      "number of most recent key blocks that every row keeps, counting the row's own block, which is kept even if 0");
     blocks.visit(v);
   }
 };

@@ -14,7 +14,8 @@ struct SinkWindowOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("sink", sink, "number of first key blocks that every row keeps");
-    v("window", window, "number of latest key blocks that every row keeps, its own included, which is always kept");
+    v("window", window,
+      "number of most recent key blocks that every row keeps, counting the row's own block, which is kept even if 0");
     blocks.visit(v);
   }
 };

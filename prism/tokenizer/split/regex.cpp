@@ -26,8 +26,8 @@ Regex::Regex(const std::string& pattern, std::string_view source) : pattern_(pat
                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &offset, nullptr),
               pcre2_code_free);
   PRISM_CHECK(code_ != nullptr, "tokenizer",
-              "{}: expected a regular expression; found \"{}\", in which at offset {} {}; correct it.", source, pattern,
-              offset, pcre2_reason(code));
+              "{}: expected a regular expression; found \"{}\" ({} at offset {}); correct it.", source, pattern,
+              pcre2_reason(code), offset);
   // If there is no machine code for this processor or pattern, PCRE2 interprets the pattern.
   pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);
 }

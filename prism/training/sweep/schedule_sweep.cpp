@@ -64,10 +64,9 @@ void check_rungs(const ScheduleSearch& search) {
 
 ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std::vector<Override>& overrides) {
   const auto file = fields_from_json<SweepFile>(read_json(path.string()), "");
-  PRISM_CHECK(
-      file.arms.empty() && file.grid.empty() && file.baseline.empty(), "sweep",
-      "{}: expected a search without arms, grid and baseline, which it makes itself; found some; leave them out.",
-      path.string());
+  PRISM_CHECK(file.arms.empty() && file.grid.empty() && file.baseline.empty(), "sweep",
+              "{}: expected no arms, grid or baseline, because --search creates its own; found some; leave them out.",
+              path.string());
   check(file.search);
   ScheduleSearch search{file.search, {}, file.seeds, file.keep == "checkpoints", 0, {}};
   SweepFile one = file;
@@ -118,7 +117,7 @@ Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<Head
 }
 
 std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std::vector<HeadSchedule>& schedules,
-                                         const std::vector<double>& losses, const Figure& figure) {
+                                         const std::vector<double>& losses, const Metric& metric) {
   PRISM_ASSERT(schedules.size() == losses.size() && !losses.empty(), "sweep", "{} losses of {} schedules",
                losses.size(), schedules.size());
   std::vector<size_t> places(schedules.size());
@@ -126,7 +125,7 @@ std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std
   const auto factor = static_cast<size_t>(search.options.factor), most = (places.size() + factor - 1) / factor;
   std::erase_if(places, [&](size_t i) { return std::isnan(losses[i]); });
   std::stable_sort(places.begin(), places.end(),
-                   [&](size_t a, size_t b) { return figure.is_better(losses[a], losses[b]); });
+                   [&](size_t a, size_t b) { return metric.is_better(losses[a], losses[b]); });
   places.resize(std::min(places.size(), most));
   std::sort(places.begin(), places.end());
   std::vector<HeadSchedule> best;

@@ -35,11 +35,11 @@ int64_t rung_tokens(const ScheduleSearch& search, int64_t rung);
 /// for the rung's tokens, so its learning rate decays completely.
 Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<HeadSchedule>& schedules);
 
-/// The best 1/factor of the schedules by their losses (or another figure), in their original order. The number is
+/// The best 1/factor of the schedules by their losses (or another metric), in their original order. The number is
 /// rounded up; fewer are returned, possibly none, if too many losses are NaN.
 /// @param losses  one per schedule; NaN marks a failed run, which is never kept.
 /// Source: successive halving, arXiv 1502.07943. Differs: rounds the number of kept schedules up.
 std::vector<HeadSchedule> best_schedules(const ScheduleSearch& search, const std::vector<HeadSchedule>& schedules,
-                                         const std::vector<double>& losses, const Figure& figure);
+                                         const std::vector<double>& losses, const Metric& metric);
 
 }  // namespace prism

@@ -197,7 +197,8 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   check_seeds(file.seeds);
   for (const auto& [field, value] : overrides)
     PRISM_CHECK(field != "seed", "sweep",
-                "expected fields of the recipe in --set; found seed; give \"seeds\" to the sweep's file.");
+                "expected a field that all runs share in --set; found seed; give the seeds in the field \"seeds\" of "
+                "the sweep.");
   const auto source = file.recipe.is_string() ? path.parent_path() / file.recipe.get<std::string>() : path;
   const Json base = file.recipe.is_string() ? read_json(source.string()) : file.recipe;
   Sweep sweep{{}, file.seeds, file.keep == "checkpoints"};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/core/message_of.h"
+
 namespace prism {
 namespace {
 
@@ -52,6 +54,8 @@ TEST(Names, AreFoundInATableOrAnsweredWithTheKnownOnes) {
         error.what(),
         "[attend] expected a backend that is one of reference and torch; found \"refrence\"; did you mean reference?");
   }
+  EXPECT_EQ(message_of<InputError>([] { find_by_name(std::map<std::string, int>{{"one", 1}}, "x", "eval", "task"); }),
+            "[eval] expected the task one; found \"x\"; write one.");
 }
 
 }  // namespace

@@ -285,16 +285,16 @@ TEST(ReadRun, RefusesAFieldOfTheWrongTypeByRecordAndName) {
 TEST(ReadRun, TakesTheFigureOfTheObjective) {
   const RunFolder folder;
   const auto lines = [](const std::string& name) {
-    return "{\"kind\":\"run\",\"figure\":{\"name\":\"" + name + "\",\"less_is_better\":false}}\n" +
+    return "{\"kind\":\"run\",\"metric\":{\"name\":\"" + name + "\",\"less_is_better\":false}}\n" +
            "{\"kind\":\"eval\",\"tokens\":10,\"accuracy\":0.5,\"val_loss\":3}\n" +
            "{\"kind\":\"end\",\"tokens\":20,\"accuracy\":0.75,\"best_accuracy\":0.75}\n";
   };
   const prism::Run run = read_run(folder.write("r", lines("accuracy")));
-  EXPECT_EQ(run.figure, (Figure{"accuracy", false}));
+  EXPECT_EQ(run.metric, (Metric{"accuracy", false}));
   ASSERT_EQ(run.valid.size(), 2U);
   EXPECT_DOUBLE_EQ(run.valid[0].loss, 0.5);
   EXPECT_DOUBLE_EQ(run.valid[1].loss, 0.75);
-  EXPECT_NE(refusal(folder.write("s", lines("<b>"))).find("unlike other fields of records, as figure's name"),
+  EXPECT_NE(refusal(folder.write("s", lines("<b>"))).find("unlike other fields of records, as metric's name"),
             std::string::npos);
 }
 

@@ -37,7 +37,7 @@ TEST(FindVerdict, TakesTheHighestWhereMoreIsBetter) {
   auto runs = runs_ending_at("base", {0.4, 0.45, 0.5});
   for (const auto& run : runs_ending_at("high", {0.5, 0.56, 0.61})) runs.push_back(run);
   for (const auto& run : runs_ending_at("low", {0.3, 0.36, 0.41})) runs.push_back(run);
-  for (auto& run : runs) run.figure = {"accuracy", false};
+  for (auto& run : runs) run.metric = {"accuracy", false};
   const auto comparison = compare_runs(runs);
   const auto verdict = find_verdict(comparison);
   ASSERT_TRUE(verdict.has_value());
@@ -50,9 +50,9 @@ TEST(FindVerdict, TakesTheHighestWhereMoreIsBetter) {
   EXPECT_EQ(valid_plot(comparison).y.label, "validation accuracy");
   for (auto& run : runs) run.valid.insert(run.valid.begin(), {1, 0.01, 0});
   EXPECT_LE(valid_plot(compare_runs(runs)).y.low, 0.01) << "an accuracy begins low";
-  EXPECT_DOUBLE_EQ(first_reach({{100, 0.2, 1}, {200, 0.4, 2}}, 0.3, comparison.figure)->tokens, 150);
-  runs.back().figure = {};
-  EXPECT_NE(message_of([&] { compare_runs(runs); }).find("the same validation figure; found accuracy in"),
+  EXPECT_DOUBLE_EQ(first_reach({{100, 0.2, 1}, {200, 0.4, 2}}, 0.3, comparison.metric)->tokens, 150);
+  runs.back().metric = {};
+  EXPECT_NE(message_of([&] { compare_runs(runs); }).find("the same validation metric; found accuracy in"),
             std::string::npos);
 }
 

@@ -93,6 +93,11 @@ TEST(TagFault, FindsWhatIsWrong) {
   EXPECT_EQ(tag_fault("<script>1 < 2</script>"), "");
 }
 
+TEST(ReportHtml, KeepsANumberAndItsDeviationOnOneLine) {
+  const Page page = render(compare_groups({{"base", {4.0, 4.5, 5.0}}, {"low", {3.9, 4.41, 4.89}}}));
+  EXPECT_TRUE(has(page.html, "4.4000&nbsp;±&nbsp;0.4951. Its difference to base, −0.1000&nbsp;±&nbsp;0.0100, has"));
+}
+
 TEST(ReportHtml, HasEverySectionAndIsWellFormed) {
   const RunFolder folder;
   const Page page = render(two_runs(folder));

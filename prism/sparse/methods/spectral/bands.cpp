@@ -11,8 +11,8 @@ namespace {
 
 void check_dims(const char* name, int64_t dims, int64_t most) {
   PRISM_CHECK(dims >= 2 && dims % 2 == 0 && dims <= most, "spectral",
-              "{}: expected an even number within 2-{}, the features that turn; found {}; change it.", name, most,
-              dims);
+              "{}: expected an even number from 2 to {}, the number of rotary features; found {}; change it.", name,
+              most, dims);
 }
 
 /// A band of the pairs [first, end) in order of speed, plus the features in `more`.
@@ -27,7 +27,7 @@ Band band_of(std::string name, const RotaryPairs& pairs, int64_t first, int64_t 
 }
 
 void check_turns(const RotaryPairs& pairs) {
-  PRISM_CHECK(pairs.size() > 0, "spectral", "expected pairs of features that turn; found none; use another selector.");
+  PRISM_CHECK(pairs.size() > 0, "spectral", "expected at least one rotary pair; found none; use another selector.");
 }
 
 double root_mean(double squares, int64_t count) {

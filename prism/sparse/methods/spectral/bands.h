@@ -22,7 +22,7 @@ struct Band {
 /// "last 96 dimensions" count the features of these pairs; they are not slices of the vector. Source: arXiv 2602.08426,
 /// section 4.1.
 ///
-/// @param high_dims, low_dims  even; 0: half and three quarters of the features that turn, as in the paper.
+/// @param high_dims, low_dims  even; 0: half and three quarters of the rotary features, as in the paper.
 /// @throws InputError for odd numbers, or more features than turn.
 std::vector<Band> paper_bands(const RotaryPairs& pairs, int64_t high_dims = 0, int64_t low_dims = 0);
 

@@ -31,12 +31,15 @@ struct SpectralOptions {
     v("high_dims", high_dims, "features in the band of fast pairs; 0: half of the rotary features");
     v("low_dims", low_dims, "features in the band of slow pairs; 0: three quarters of the rotary features");
     v("calibration", calibration,
-      "divide each band's scores by a temperature, which follows from the band's mean squares (energies) over blocks: "
-      "causal_running, those up to the row, so that cutting a prompt at multiples of both block sizes changes nothing; "
-      "all_blocks, as the reference; or off");
-    v("tail", tail, "mean of an incomplete block: exact, or padded with zeros as in the reference");
+      "temperature by which each band's scores are divided, computed from the band's mean square over blocks. "
+      "causal_running: over the blocks up to the current row, so the result does not depend on how a prompt is cut "
+      "into "
+      "chunks of whole blocks; all_blocks: over all blocks, as in the authors' code; off: none");
+    v("tail", tail,
+      "mean of an incomplete block. exact: over its tokens; padded: with zeros up to a whole block, as in the authors' "
+      "code");
     v("sink", sink, "number of first key blocks that every row keeps");
-    v("recent", recent, "number of latest key blocks that every row keeps, its own included; 0: none");
+    v("recent", recent, "number of most recent key blocks that every row keeps, counting the row's own block; 0: none");
     v("last_dense", last_dense, "number of last blocks of queries of a prompt that keep every block they see");
     blocks.visit(v);
   }

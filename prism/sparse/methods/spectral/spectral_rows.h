@@ -13,7 +13,7 @@ namespace prism {
 enum class Calibration {
   off,             ///< none: the temperature is 1
   all_blocks,      ///< all blocks, as in the reference: a row then depends on later blocks and on how a prompt is cut
-  causal_running,  ///< blocks up to the row: the same however a prompt is cut at multiples of both block sizes
+  causal_running,  ///< blocks up to the row: the same however a prompt is cut into chunks of whole blocks
 };
 
 /// Temperature of a band z with n of a head's d features, from root mean squares over pooled queries Q and keys K:

@@ -31,7 +31,7 @@ struct Draw {
   Layout layout;
   torch::ScalarType type;
 
-  /// Number of features that turn.
+  /// Number of rotary features.
   int64_t turned() const { return layout == Layout::partial ? width / 2 : width; }
   RotaryPairs pairs() const {
     std::vector<double> angles;
