@@ -127,6 +127,7 @@ class MemberReader {
                 source_, json.type_name());
   }
 
+  const std::string& source() const { return source_; }
   bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
 
   template <class T>
@@ -231,6 +232,14 @@ ModelConfig llama_sizes_from_json(const MemberReader& members) {
   config.tied = members.get<bool>("tie_word_embeddings", false);
   config.norm_eps = members.get<double>("rms_norm_eps", 1e-6);  // transformers' default for Llama
   config.init_std = members.get<double>("initializer_range", config.init_std);
+  for (const auto& [name, size] : {std::pair{"vocab_size", config.vocab_size},
+                                   {"hidden_size", config.d_model},
+                                   {"max_position_embeddings", config.context}})
+    PRISM_CHECK(size > 0, "config.json", "{}: expected {} of at least 1; found {}; correct it.", members.source(), name,
+                size);
+  PRISM_CHECK(config.norm_eps > 0 && config.norm_eps <= 1, "config.json",
+              "{}: expected rms_norm_eps above 0 and at most 1; found {}; correct it.", members.source(),
+              config.norm_eps);
   config.base_heads = members.get<int64_t>("base_heads", 0);
   config.allow_any = members.get<bool>("allow_any", false);
   config.initialisation = members.get<std::string>(kInitialisation, config.initialisation);

@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <span>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
+#include "prism/core/mapped_file.h"
+#include "prism/core/random.h"
 
 namespace prism {
 namespace {
@@ -71,9 +74,27 @@ void publish(const fs::path& temporary, const fs::path& name) {
                     name.string(), code.message()));
 }
 
+/// Fingerprint of the names and bytes of a folder's safetensors files.
+std::string tensors_fingerprint(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  uint64_t hash = 0;
+  for (const auto& path : files) {
+    const MappedFile file(path);
+    const std::string name = path.filename().string();
+    hash = mix64(hash ^ hash_bytes(std::as_bytes(std::span(name))));
+    hash = mix64(hash ^ hash_bytes(file.bytes()));
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 /// Converts a state of an earlier format (run_state.h) to the present one.
 void update_format(Json& json, const fs::path& file) {
   const bool first = json["prism_format"] == 1;
+  for (const char* later : {"recipe_fingerprint", "tensors_fingerprint"})
+    if (!json.contains(later)) json[later] = "";
   json["prism_format"] = RunState().prism_format;
   for (const std::string which : {"best", "last"}) {
     const std::string before = which + (first ? "_val_loss" : "_figure");
@@ -174,17 +195,22 @@ std::optional<fs::path> run_of_checkpoint(const fs::path& folder) {
   return checkpoints.parent_path();
 }
 
-void save_run_state(const fs::path& folder, const RunState& state, const std::vector<NamedTensor>& optimizer) {
+void save_run_state(const fs::path& folder, RunState state, const std::vector<NamedTensor>& optimizer) {
   write_tensors(folder / "optimizer.safetensors", optimizer);
+  state.tensors_fingerprint = tensors_fingerprint(folder);
   write_file(folder / "state.json", to_text(fields_to_json(state), 2) + "\n");
 }
 
 RunState load_run_state(const fs::path& folder) {
   const auto file = folder / "state.json";
   Json json = read_json(file.string());
-  if (json.is_object() && (json.value("prism_format", Json()) == 1 || json.value("prism_format", Json()) == 2))
-    update_format(json, file);
+  const Json format = json.is_object() ? json.value("prism_format", Json()) : Json();
+  const bool earlier = format == 1 || format == 2;
+  if (earlier) update_format(json, file);
   auto state = fields_from_json<RunState>(json, file.string());
+  PRISM_CHECK(earlier || (!state.recipe_fingerprint.empty() && !state.tensors_fingerprint.empty()), "checkpoint",
+              "{}: expected fingerprints of the recipe and of the tensors; found empty ones; restore the file.",
+              file.string());
   const Json known = fields_to_json(state);
   for (const auto& [name, value] : known.items())
     PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none; restore the file.", file.string(),
@@ -192,7 +218,10 @@ RunState load_run_state(const fs::path& folder) {
   for (const auto& [name, value] : json.items())
     PRISM_CHECK(!value.is_null(), "checkpoint", "{}: expected a value of \"{}\"; found null; restore the file.",
                 file.string(), name);
-  for (const int64_t count : {state.step, state.tokens, state.windows, state.records_bytes, state.loss_count})
+  PRISM_CHECK(state.records_bytes > 0, "checkpoint",
+              "{}: expected records_bytes of at least 1; found {}; restore the file.", file.string(),
+              state.records_bytes);
+  for (const int64_t count : {state.step, state.tokens, state.windows, state.loss_count})
     PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}; restore the file.",
                 file.string(), count);
   for (const double amount : {state.seconds, state.step_seconds, state.loss_variance})
@@ -208,6 +237,14 @@ RunState load_run_state(const fs::path& folder) {
               "{}: expected prism_format {}; found {}; resume it with the version of prism that wrote it.",
               file.string(), RunState().prism_format, state.prism_format);
   return state;
+}
+
+void check_tensors(const fs::path& folder, const RunState& state) {
+  PRISM_CHECK(state.tensors_fingerprint.empty() || state.tensors_fingerprint == tensors_fingerprint(folder),
+              "checkpoint",
+              "expected the weights and the optimizer's state of step {} in {}; found others; restore the "
+              "files.",
+              state.step, folder.string());
 }
 
 void load_optimizer(const fs::path& folder, const std::vector<NamedTensor>& optimizer) {

@@ -19,8 +19,8 @@ namespace prism {
 
 /// The state of a run except its tensors.
 struct RunState {
-  /// Format 2 had best_figure and last_figure instead of best_metric and last_metric; format 1 had best_val_loss and
-  /// last_val_loss, -1 for none.
+  /// Format 2 had best_figure and last_figure instead of best_metric and last_metric, and no fingerprint of the
+  /// tensors; format 1 had best_val_loss and last_val_loss, -1 for none.
   int64_t prism_format = 3;
   int64_t step = 0, tokens = 0;
   bool evaluation_pending = false;  ///< stopped after the step, before its validation
@@ -31,7 +31,7 @@ struct RunState {
   int64_t loss_count = 0;
   double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< a LossTrend (training/diagnostics.h)
   std::optional<double> best_metric, last_metric;             ///< std::nullopt before the first validation
-  std::optional<std::string> recipe_fingerprint;              ///< std::nullopt in states of earlier versions
+  std::string recipe_fingerprint, tensors_fingerprint;        ///< may be empty in states of earlier formats
   std::string data_fingerprint;                               ///< of the data's tokenizer, size and tokens
   std::string dtype;    ///< the dtype of matmuls, with `auto` resolved when the run began
   std::string isa;      ///< instruction set of the kernels when the run began
@@ -55,6 +55,7 @@ struct RunState {
     v("best_metric", best_metric, "best validation metric so far, if any");
     v("last_metric", last_metric, "latest validation metric, if any");
     v("recipe_fingerprint", recipe_fingerprint, "fingerprint of the recipe");
+    v("tensors_fingerprint", tensors_fingerprint, "fingerprint of the checkpoint's safetensors files");
     v("data_fingerprint", data_fingerprint, "fingerprint of the token shards");
     v("dtype", dtype, "dtype of matrix products");
     v("isa", isa, "instruction set of the kernels that the run began with");
@@ -94,10 +95,13 @@ std::optional<std::filesystem::path> last_checkpoint(const std::filesystem::path
 /// The run that this checkpoint folder belongs to, if any.
 std::optional<std::filesystem::path> run_of_checkpoint(const std::filesystem::path& folder);
 
-void save_run_state(const std::filesystem::path& folder, const RunState& state,
-                    const std::vector<NamedTensor>& optimizer);
+/// Writes the optimizer's tensors and the state, with the fingerprint of all tensors in the folder. The model must be
+/// there already.
+void save_run_state(const std::filesystem::path& folder, RunState state, const std::vector<NamedTensor>& optimizer);
 /// @throws InputError for a missing or damaged file.
 RunState load_run_state(const std::filesystem::path& folder);
+/// @throws InputError if the folder's tensors are not those that were saved with the state.
+void check_tensors(const std::filesystem::path& folder, const RunState& state);
 void load_optimizer(const std::filesystem::path& folder, const std::vector<NamedTensor>& optimizer);
 
 }  // namespace prism

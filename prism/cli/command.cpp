@@ -65,8 +65,8 @@ std::vector<std::pair<std::string, std::string>> overrides_from_sets(const std::
   std::vector<std::pair<std::string, std::string>> overrides;
   for (const auto& set : sets) {
     const size_t equals = set.find('=');
-    PRISM_CHECK(equals != std::string::npos, operation, "{}: expected {}; found \"{}\"; write e.g. {}.", option.name,
-                option.form, set, option.example);
+    PRISM_CHECK(equals != std::string::npos && equals > 0, operation, "{}: expected {}; found \"{}\"; write e.g. {}.",
+                option.name, option.form, set, option.example);
     overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
   }
   return overrides;

@@ -119,9 +119,9 @@ const char* finish_words(FinishReason reason) {
 }
 
 void print_speeds(const GenerateWords& words, const Generation& result, const PrefillMeter& meter) {
-  tell("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n", result.prompt_ids.size(),
-       result.prompt_tokens_per_second(), result.ids.size(), result.decode_tokens_per_second(),
-       finish_words(result.finish));
+  tell("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n",
+       static_cast<int64_t>(result.prompt_ids.size()) - result.unread, result.prompt_tokens_per_second(),
+       result.ids.size(), result.decode_tokens_per_second(), finish_words(result.finish));
   if (result.unread > 0) tell("note: the first {} tokens of the prompt did not fit and were not read\n", result.unread);
   if (result.slides > 0) tell("note: the context was full {} times; its end was then read again\n", result.slides);
   if (words.prefill.options.selector != "dense")

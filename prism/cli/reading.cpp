@@ -167,10 +167,9 @@ void Reading::read_text(const ReadingWords& words) {
                 "--text: expected at most {} tokens (--tokens, or the model's context); found {}; shorten it.",
                 grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
   }
-  PRISM_CHECK(!ids_.empty(), "analyse", "expected text in {}{}; found none; name another file.", source_,
-              tokens_ == 1 && tokenizer().end_of_text()
-                  ? " and --tokens of at least 2, as the first token opens the text"
-                  : "");
+  PRISM_CHECK(!ids_.empty() || tokens_ != 1 || !tokenizer().end_of_text(), "analyse",
+              "expected --tokens of at least 2, because the first token opens the text; found 1; raise it.");
+  PRISM_CHECK(!ids_.empty(), "analyse", "expected text in {}; found none; name another file.", source_);
   tokens_ = static_cast<int64_t>(ids_.size());
 }
 

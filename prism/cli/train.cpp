@@ -12,6 +12,7 @@
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
 #include "prism/models/cost.h"
 #include "prism/models/device.h"
 #include "prism/training/trainer.h"
@@ -72,7 +73,8 @@ void print_plan(const Trainer& trainer, const std::vector<std::string>& notes, c
   if (!resumed)
     for (const auto& warning : schedule_warnings(trainer.recipe().model)) tell("note: {}\n", warning);
   for (const auto& note : notes) tell("note: {}\n", note);
-  tell("train: {}, heads x layers {}, into {}\n", trainer.recipe().name, format_head_schedule(heads), out);
+  tell("train: {}, heads x layers {}, into {}\n", plain_line(trainer.recipe().name), format_head_schedule(heads),
+       plain_line(out));
 }
 
 /// The recipe of the run to resume. A recipe given again on the command line must equal the one that the run began

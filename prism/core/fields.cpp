@@ -97,6 +97,7 @@ Json json_from_text(std::string_view text, bool wants_text) {
   if (text == "on") return Json(true);
   if (text == "off") return Json(false);
   Json json = Json::parse(expand_suffix(text), nullptr, /*allow_exceptions=*/false);
+  if (json.is_structured()) return parse_json(text, "the value");  // refuses members that are there twice
   if (!json.is_discarded()) return json;
   double value = 0;  // ".5" is a number to people, though not to JSON
   const auto [next, code] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -107,8 +107,9 @@ void fail_shortened(const fs::path& path, size_t expected, size_t found) {
 void fail_write(const fs::path& path, int code, std::string_view operation) {
   const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
   throw WriteError(operation, fmt::format("could not write {}: {}; {}.", path.string(), reason(code),
-                                          full ? "free some space (nothing that was there is lost)"
-                                               : "choose another place or change its permissions"));
+                                          full                   ? "free some space (nothing that was there is lost)"
+                                          : code == ENAMETOOLONG ? "choose a shorter name"
+                                                                 : "choose another place or change its permissions"));
 }
 
 void Descriptor::close() {

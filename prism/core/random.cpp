@@ -1,11 +1,32 @@
 #include "prism/core/random.h"
 
+#include <algorithm>
+#include <array>
+#include <cstring>
+
 namespace prism {
 
 uint64_t mix64(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
+}
+
+uint64_t hash_bytes(std::span<const std::byte> bytes) {
+  constexpr size_t kChains = 4, kWord = sizeof(uint64_t);
+  const auto word_at = [&](size_t at, size_t size) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, size);
+    return word;
+  };
+  std::array<uint64_t, kChains> chains = {1, 2, 3, 4};
+  size_t at = 0;
+  for (; at + kChains * kWord <= bytes.size(); at += kChains * kWord)
+    for (size_t i = 0; i < kChains; ++i) chains[i] = mix64(chains[i] + word_at(at + i * kWord, kWord));
+  for (; at < bytes.size(); at += kWord) chains[0] = mix64(chains[0] + word_at(at, std::min(kWord, bytes.size() - at)));
+  uint64_t hash = bytes.size();
+  for (const uint64_t chain : chains) hash = mix64(hash + chain);
+  return hash;
 }
 
 Random::Random(uint64_t seed, uint64_t stream)

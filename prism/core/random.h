@@ -3,12 +3,17 @@
 //   Random random(seed, /*stream=*/kShuffle);  double u = random.uniform();
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace prism {
 
 /// Bijective 64-bit mixer (the finaliser of SplitMix64, Steele et al. 2014).
 uint64_t mix64(uint64_t x);
+
+/// Hash of a sequence of bytes: four interleaved chains of mix64 over words of 8 bytes. Not for hostile data.
+uint64_t hash_bytes(std::span<const std::byte> bytes);
 
 /// Counter-based generator: the n-th draw is a function of (seed, stream, n) alone, so its state is n.
 class Random {

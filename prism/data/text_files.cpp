@@ -40,28 +40,36 @@ TextFile describe_file(const std::string& path, Ending ending) {
 
 std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& options, int64_t* skipped) {
   std::vector<std::string> paths;
+  int64_t odd = 0;  // pipes, links to nothing
   std::error_code code;
+  fs::path listed = folder;
   fs::recursive_directory_iterator walk(folder, code);
-  for (; !code && walk != fs::recursive_directory_iterator(); walk.increment(code)) {
+  while (!code && walk != fs::recursive_directory_iterator()) {
     const bool hidden = walk->path().filename().string().starts_with(".");
     std::error_code dangling;  // a link to nothing, or to itself, is not a file
-    if (hidden && walk->is_directory(dangling)) walk.disable_recursion_pending();
-    if (!hidden && walk->is_regular_file(dangling)) paths.push_back(walk->path().string());
+    const bool is_folder = walk->is_directory(dangling);
+    if (hidden && is_folder) walk.disable_recursion_pending();
+    if (!hidden && walk->is_regular_file(dangling))
+      paths.push_back(walk->path().string());
+    else if (!hidden && !is_folder)
+      ++odd;
+    listed = walk->path();
+    walk.increment(code);
   }
   PRISM_CHECK(!code, "text", "expected to list the folder {}; found: {}; name another, or change its permissions.",
-              folder, code.message());
+              listed.string(), code.message());
   std::sort(paths.begin(), paths.end());
   std::vector<TextFile> files;
   for (const std::string& path : paths) {
     const Ending ending = ending_of(path, options);
     if (ending != Ending::unknown) files.push_back(describe_file(path, ending));
   }
-  PRISM_CHECK(
-      !files.empty(), "text",
-      "expected text files (.txt or .jsonl, plain or packed as .gz, .xz, .zst) in {}; found {} others; name the "
-      "files, or pass --format txt or jsonl.",
-      folder, paths.size());
-  if (skipped != nullptr) *skipped += static_cast<int64_t>(paths.size() - files.size());
+  PRISM_CHECK(!files.empty(), "text",
+              "expected text files (.txt or .jsonl, plain or packed as .gz, .xz, .zst) in {}; found {}; name the "
+              "files, or pass "
+              "--format txt or jsonl.",
+              folder, paths.empty() ? "none" : fmt::format("{} of other kinds", paths.size()));
+  if (skipped != nullptr) *skipped += static_cast<int64_t>(paths.size() - files.size()) + odd;
   return files;
 }
 

@@ -151,9 +151,11 @@ const TensorEntry& SafetensorsReader::find(const std::string& name) const {
   std::vector<std::string> names;
   for (const TensorEntry& entry : entries_) names.push_back(entry.name);
   const std::string near = nearest_name(name, names);
-  throw InputError("safetensors",
-                   fmt::format("{}: expected a tensor {}; found {} others; {}.", path_.string(), name, names.size(),
-                               near.empty() ? "name another file" : "the nearest is " + near));
+  throw InputError(
+      "safetensors",
+      fmt::format("{}: expected a tensor {}; found {}; name another file, or restore this one.", path_.string(), name,
+                  near.empty() ? fmt::format("{} others", names.size())
+                               : fmt::format("{} others, among them {}", names.size(), near)));
 }
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorEntry>& entries,

@@ -35,16 +35,23 @@ int64_t tokens_kept(const ModelConfig& config, bool slide) {
   return slide ? std::max<int64_t>(1, config.context / 2) : 0;
 }
 
-/// Number of tokens of a prompt that are read.
+/// Number of tokens of a prompt that are read. A prompt that is cut leaves room for the new tokens, unless the context
+/// slides.
 int64_t tokens_read(int64_t prompt_tokens, const ModelConfig& config, const GenerateOptions& options) {
-  const int64_t most = tokens_kept(config, options.slide) > 0 ? config.context : config.context - 1;
+  const bool slides = tokens_kept(config, options.slide) > 0;
+  const int64_t most = slides ? config.context : config.context - 1;
   const bool may_cut = config.learned_positions || (options.truncate_prompt && most > 0);
   PRISM_CHECK(
       prompt_tokens <= most || may_cut, "generate",
       "expected a prompt of at most {} tokens in the model's context of {} tokens; found {} tokens; shorten it, "
       "or give {}.",
       most, config.context, prompt_tokens, most == 0 ? "--slide" : "--truncate-prompt");
-  return std::min(prompt_tokens, most);
+  if (slides || !may_cut) return std::min(prompt_tokens, most);
+  const bool too_long = prompt_tokens > most;
+  const int64_t wanted = options.max_new_tokens > 0 ? options.max_new_tokens
+                         : too_long                 ? std::min(kDefaultNewTokens, config.context / 2)
+                                                    : 1;
+  return std::min(prompt_tokens, std::max<int64_t>(1, config.context - wanted));
 }
 
 /// Maximum number of new tokens. @param read  tokens of the prompt that are read.
@@ -55,8 +62,8 @@ int64_t new_token_limit(int64_t read, const ModelConfig& config, const GenerateO
   if (tokens_kept(config, options.slide) > 0) return wanted > 0 ? wanted : kDefaultNewTokens;
   PRISM_CHECK(wanted <= room, "generate",
               "expected prompt and new tokens within the model's context of {} tokens; found {} + {}; ask for at "
-              "most {} new tokens, shorten the prompt, or give --slide.",
-              config.context, read, wanted, room);
+              "most {} new {}, shorten the prompt, or give --slide.",
+              config.context, read, wanted, room, room == 1 ? "token" : "tokens");
   return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
 }
 

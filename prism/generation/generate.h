@@ -34,7 +34,8 @@ struct GenerateOptions {
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens,
       "stop after this many new tokens; 0: 128, or without slide as many as fit the context, if fewer");
-    v("truncate_prompt", truncate_prompt, "if the prompt is too long, read only the last tokens that fit");
+    v("truncate_prompt", truncate_prompt,
+      "if prompt and new tokens exceed the context, read only the end of the prompt");
     v("slide", slide,
       "when the context is full, recompute its last half and continue; models with learned positions always drop their "
       "oldest token instead and recompute the whole context for each new token");
@@ -89,7 +90,8 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// after it. So one pass over half a context serves half a context of new tokens. A model with learned positions always
 /// slides, by one token at a time as its sources do: the last `context` tokens are recomputed for every new token.
 /// Of a prompt that is too long, only the last tokens are read, with truncate_prompt or learned positions: `context` of
-/// them if the context slides, otherwise one less.
+/// them if the context slides; otherwise as many as leave room for max_new_tokens, or by default for 128 new tokens or
+/// half the context, whichever is less.
 ///
 /// @param on_text  if given, called with each part of the text as it becomes known; the parts add up to result.text.
 /// @param prefill  how attention over the prompt is computed, and in what chunks; null: dense, at once.

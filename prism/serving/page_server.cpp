@@ -56,7 +56,7 @@ Response refuse(http::status status, const std::string& sentence) {
 Response answer(const Request& request, const std::function<ServedPage()>& page) {
   if (!is_local(std::string(request[http::field::host])))
     return refuse(http::status::forbidden,
-                  "expected 127.0.0.1 or localhost as the host; found another; open http://localhost.");
+                  "expected 127.0.0.1 or localhost as the host; found another; open the address that prism printed.");
   if (request.method() != http::verb::get && request.method() != http::verb::head)
     return refuse(http::status::method_not_allowed, "expected GET or HEAD; found another method; use GET.");
   if (!is_page({request.target().data(), request.target().size()}))

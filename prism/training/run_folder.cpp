@@ -2,7 +2,6 @@
 
 #include "prism/core/error.h"
 #include "prism/records/run_event.h"
-#include "prism/training/recipe.h"
 
 namespace prism {
 namespace {
@@ -18,16 +17,27 @@ bool is_of_run(const fs::path& path) {
          name.starts_with("events.out.tfevents.") || is_temporary_of(path, path.parent_path() / kRunRecipeName);
 }
 
-/// is_finished(), or false if the records cannot be read, as after a failed run.
+/// Returns true if the run's records or its last checkpoint say that it is finished. Either may be missing or damaged,
+/// as after a failed run.
 bool is_known_to_be_finished(const fs::path& run) {
   try {
-    return is_finished(run);
+    if (is_finished(run)) return true;
+  } catch (const InputError&) {
+    // asks the checkpoint
+  }
+  try {
+    const auto last = last_checkpoint(run);
+    return last && is_done(load_run_recipe(run), load_run_state(*last));
   } catch (const InputError&) {
     return false;
   }
 }
 
 }  // namespace
+
+bool is_done(const Recipe& recipe, const RunState& state) {
+  return state.step == total_steps(recipe) && !state.evaluation_pending;
+}
 
 void RunFolder::check_unused(Start start) const {
   PRISM_CHECK(!path_.empty(), "train", "expected a folder for the run; found an empty name; name one with --out.");

@@ -12,11 +12,16 @@
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/core/files.h"
+#include "prism/training/recipe.h"
 
 namespace prism {
 
 /// fresh: begin in a new folder; restart: delete an unfinished run and begin again; resume: continue a run.
 enum class Start { fresh, restart, resume };
+
+/// Returns true if nothing is left to do after the state: all steps are done, and the validation after the last one
+/// too.
+bool is_done(const Recipe& recipe, const RunState& state);
 
 class RunFolder {
  public:

@@ -46,10 +46,6 @@ double unsigned_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
 
-bool is_done(const Recipe& recipe, const RunState& state) {
-  return state.step == total_steps(recipe) && !state.evaluation_pending;
-}
-
 TrainResult result_of(const RunState& state, const Metric& metric, bool finished) {
   return {finished, state.step, state.tokens, metric, state.last_metric};
 }
@@ -119,11 +115,12 @@ std::vector<std::string> Trainer::restore() {
     state_ = load_run_state(folder);
     objective_->load(folder);
     load_optimizer(folder, optimizer_->state());
+    check_tensors(folder, state_);
   } catch (const InputError& error) {
     throw InputError("train", fmt::format("expected a complete checkpoint in {}; found a damaged one ({}); {}.",
                                           folder.string(), error.reason(), folder_.way_round_last()));
   }
-  PRISM_CHECK(state_.recipe_fingerprint.value_or(*now.recipe_fingerprint) == *now.recipe_fingerprint, "train",
+  PRISM_CHECK(state_.recipe_fingerprint.empty() || state_.recipe_fingerprint == now.recipe_fingerprint, "train",
               "expected the recipe that the run began with; found {} changed; restore it, or start a new run, with "
               "init to begin from this run's weights.",
               (folder_.path() / kRunRecipeName).string());
@@ -152,6 +149,10 @@ std::vector<std::string> Trainer::restore() {
   if (state_.isa != now.isa)
     notes.push_back(fmt::format("the run began with kernels for {}; with those for {} its last digits may differ",
                                 state_.isa, now.isa));
+  const auto records = folder_.path() / kRunRecordsName;
+  PRISM_CHECK(is_there(records), "train",
+              "expected the records of the run at {}; found nothing; restore the file, or train in another folder.",
+              records.string());
   const auto events = read_run_events(folder_.path(), state_.records_bytes);
   // After the last check. Checkpoints of later steps, which this run will train again, must not count as its own.
   for (const auto kind : {CheckpointKind::best, CheckpointKind::weights})

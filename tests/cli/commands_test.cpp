@@ -199,6 +199,9 @@ TEST(Eval, ReadsThroughASelectorAndSaysWhatItKept) {
   expect_sentence(run({"eval", trained(), "text.txt", "--prefill", "spectral", "--prefill-set", "q=1"}), 2, {"q", "p"});
   expect_sentence(run({"eval", trained(), "text.txt", "--prefill", "spectral", "--prefill-set", "p"}), 2,
                   {"--prefill-set: expected NAME=VALUE", "p=0.9"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--prefill", "spectral", "--prefill-set", "=1"}), 2,
+                  {"--prefill-set: expected NAME=VALUE"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--prefill-recall", "1"}), 2, {"--prefill SELECTOR"});
   expect_sentence(run({"eval", trained(), "text.txt", "--prefill-chunk", "-1"}), 2, {"chunk", "-1"});
 }
 

@@ -223,7 +223,7 @@ TEST(SweepInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"sweep", "right.json", "--set", "seed=7"}), 2, {"found seed"});
   expect_sentence(run({"sweep", "right.json", "--set", "init=nowhere", "--plan"}), 2, {"arm uniform", "nowhere"});
   expect_sentence(run({"sweep", "right.json", "--device", "gpu"}), 2, {"cpu, cuda or cuda:N"});
-  expect_sentence(run({"sweep", "right.json", "--search", "schedules"}), 2, {"without arms"});
+  expect_sentence(run({"sweep", "right.json", "--search", "schedules"}), 2, {"expected no arms"});
   write_text(Workshop::folder() / "none_fits.json",
              R"({"recipe": "recipe.json", "set": {"model.schedule": "1x2"}, "search": {"head_dim_step": 2}})");
   expect_sentence(run({"sweep", "none_fits.json", "--search", "schedules"}), 2, {"expected a schedule in the space"});

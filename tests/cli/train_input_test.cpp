@@ -75,7 +75,7 @@ TEST(TrainRecipe, WithAnUnknownFieldOrBothFormsIsRefused) {
 }
 
 TEST(TrainFolder, ThatIsUsedOrNotWritableOrBusyIsRefused) {
-  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", trained()}), 2, {"--resume"});
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", trained()}), 2, {"finished run"});
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "data"}), 2, {"empty folder"});
   write_text(Workshop::folder() / "plain", "x");
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "plain/run"}), 2, {"plain", "found a file"});
@@ -338,6 +338,53 @@ TEST(Checkpoint, WithTheStateOfAnotherRunIsRefused) {
   write_text(file, state.dump());
   expect_sentence(run({"train", "--out", "foreign-state", "--resume", "--threads", "1"}), 2,
                   {"999", "state of this run"});
+}
+
+TEST(Checkpoint, WithTheTensorsOfAnotherStepIsRefused) {
+  const auto& shop = Workshop::folder();
+  trained();
+  ASSERT_EQ(run({"train", "--recipe", "recipe.json", "--out", "other-seed", "--threads", "1", "--seed", "8"}).status,
+            0);
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    fs::remove_all(shop / "mixed");
+    fs::copy(shop / "trained", shop / "mixed", fs::copy_options::recursive);
+    fs::copy(shop / "other-seed/checkpoints/step-00000016" / fs::path(file),
+             shop / "mixed/checkpoints/step-00000016" / fs::path(file), fs::copy_options::overwrite_existing);
+    expect_sentence(run({"train", "--out", "mixed", "--resume", "--threads", "1"}), 2,
+                    {"step 16", "found others", "restore the files"});
+  }
+  const auto file = shop / "mixed/checkpoints/step-00000016/state.json";
+  const auto state = Json::parse(read_text(file));
+  for (const auto& change :
+       {Json{{"recipe_fingerprint", ""}}, Json{{"tensors_fingerprint", ""}}, Json{{"records_bytes", 0}}}) {
+    auto changed = state;
+    changed.update(change);
+    write_text(file, changed.dump());
+    expect_sentence(run({"train", "--out", "mixed", "--resume", "--threads", "1"}), 2, {change.begin().key()});
+  }
+}
+
+TEST(Checkpoint, OfAFinishedRunWithoutRecordsIsNotDeleted) {
+  const auto& shop = Workshop::folder();
+  trained();
+  fs::copy(shop / "trained", shop / "no-records", fs::copy_options::recursive);
+  fs::remove(shop / "no-records/records.jsonl");
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "no-records", "--threads", "1", "--restart"}), 2,
+                  {"finished run"});
+  expect_sentence(run({"train", "--out", "no-records", "--resume", "--threads", "1"}), 2,
+                  {"records.jsonl", "restore the file"});
+  EXPECT_TRUE(fs::exists(shop / "no-records/checkpoints/step-00000016/model.safetensors"));
+}
+
+TEST(Train, RefusesMoreThreadsThanCanWork) {
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "threads", "--threads", "1024"}), 2,
+                  {"found 1024", "fewer with --threads"});
+}
+
+TEST(Train, PrintsANameOnOneLine) {
+  const auto outcome = run({"train", "--recipe", "recipe.json", "--out", "two-lines", "--threads", "1",
+                            "--train.tokens", "512", "--name", "a\ntrain: b"});
+  EXPECT_NE(outcome.err.find("train: a train: b, heads"), std::string::npos) << outcome.err;
 }
 
 TEST(Shards, ThatAreCutOrForeignAreRefused) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace prism {
@@ -14,6 +15,22 @@ TEST(Random, Mix64IsTheFinaliserOfSplitMix64) {
   // The first outputs of SplitMix64 seeded with 1234567, as its authors' C code prints them.
   const std::array<uint64_t, 3> expected = {6457827717110365317u, 3203168211198807973u, 9817491932198370423u};
   for (uint64_t n = 0; n < expected.size(); ++n) EXPECT_EQ(mix64(1234567 + 0x9E3779B97F4A7C15u * (n + 1)), expected[n]);
+}
+
+TEST(HashBytes, DiffersForEveryChangedByteAndLength) {
+  std::vector<std::byte> bytes(131);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(37 * i);
+  std::set<uint64_t> hashes = {hash_bytes(bytes)};
+  EXPECT_EQ(hash_bytes(bytes), *hashes.begin());
+  for (auto& byte : bytes) {
+    byte ^= std::byte{1};
+    EXPECT_TRUE(hashes.insert(hash_bytes(bytes)).second);
+    byte ^= std::byte{1};
+  }
+  for (size_t length = 0; length < bytes.size(); ++length)
+    EXPECT_TRUE(hashes.insert(hash_bytes(std::span(bytes).first(length))).second) << length;
+  std::swap(bytes[0], bytes[8]);  // the same bytes in another order
+  EXPECT_TRUE(hashes.insert(hash_bytes(bytes)).second);
 }
 
 TEST(Random, DrawsAreTheSameOnEveryMachine) {

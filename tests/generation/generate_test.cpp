@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <set>
 
@@ -277,6 +278,19 @@ TEST(Generate, ReadsTheEndOfALongPromptIfAskedTo) {
   EXPECT_EQ(result.unread, 2);
   EXPECT_EQ(result.text, "b");
   EXPECT_EQ(result.prompt_ids.size(), 9U);
+  const auto unread = [&](int64_t new_tokens, const char* prompt) {
+    options.max_new_tokens = new_tokens;
+    const auto more = generate(decoder, tiny_tokenizer(), prompt, options);
+    EXPECT_EQ(more.ids.size(),
+              static_cast<size_t>(new_tokens > 0 ? new_tokens
+                                                 : 8 - (std::strlen(prompt) - static_cast<size_t>(more.unread))));
+    return more.unread;
+  };
+  EXPECT_EQ(unread(3, "123456789"), 4) << "leaves room for the new tokens";
+  EXPECT_EQ(unread(3, "1234569"), 2);
+  EXPECT_EQ(unread(3, "12349"), 0);
+  EXPECT_EQ(unread(0, "123456789"), 5) << "half of the context by default";
+  EXPECT_EQ(unread(0, "1234569"), 0) << "a prompt that fits is read whole";
 }
 
 TEST(Generate, RefusesWhatTheContextCannotHoldAndNamesTheNumbers) {

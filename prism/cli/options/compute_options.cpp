@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+
 #include "prism/cli/command.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
@@ -11,6 +13,13 @@
 #include "prism/models/device.h"
 
 namespace prism {
+namespace {
+
+/// More threads per core spend most of their time waiting for each other: 1,024 threads on two cores generate no token
+/// in 20 seconds. A run that began on a larger machine can still be resumed with its number of threads.
+constexpr int kMostPerCore = 16, kLeastLimit = 64;
+
+}  // namespace
 
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
   app.add_option("--dtype", options.dtype,
@@ -31,6 +40,11 @@ int start_compute(int requested, const std::string& device) {
   open_device(device);
   const int threads = thread_limit(requested).threads;
   const auto cores = core_limit();
+  const int most = std::max(kLeastLimit, kMostPerCore * cores.threads);
+  PRISM_CHECK(
+      threads <= most, "threads",
+      "expected at most {} threads, because this process may use {} cores; found {}; give fewer with --threads.", most,
+      cores.threads, threads);
   if (threads > cores.threads)
     tell("note: {} threads share {} cores ({}), which is often slower than one thread per core\n", threads,
          cores.threads, cores.reason);

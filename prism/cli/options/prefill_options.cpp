@@ -32,6 +32,8 @@ void complete_prefill(PrefillFlags& flags) {
   PRISM_CHECK(flags.sets.empty() || flags.options.selector != PrefillOptions().selector, "prefill",
               "expected --prefill SELECTOR with --prefill-set {}; found none; add it or leave --prefill-set out.",
               flags.sets.front());
+  PRISM_CHECK(flags.meter.recall_rows == 0 || flags.options.selector != PrefillOptions().selector, "prefill",
+              "expected --prefill SELECTOR with --prefill-recall; found none; add it or leave --prefill-recall out.");
   flags.options.settings = selector_settings(
       flags.options.selector, overrides_from_sets(flags.sets, "prefill", {"--prefill-set", "NAME=VALUE", "p=0.9"}));
   const Prefill checked(flags.options);
@@ -49,7 +51,11 @@ std::vector<PrefillShape> cost_shapes(const PrefillOptions& options, Decoder dec
 }
 
 PrefillCosts costs_on_this_machine(const std::vector<PrefillShape>& shapes) {
-  const auto machine = machine_prefill_costs(shapes);
+  const auto machine = machine_prefill_costs(shapes, [](const PrefillShape& shape) {
+    tell("note: auto measures the costs of attention on this machine once, heads {} wide in {}\n", shape.head_dim,
+         c10::toString(shape.type));
+    return measure_prefill_cost(shape);
+  });
   if (!machine.note.empty()) say_notes({machine.note});
   return machine.costs;
 }

@@ -40,9 +40,12 @@ std::string cell_html(const TableCell& cell, const TableColumn& column, size_t s
   return fmt::format("<{}{}>{}</{}>", tag, style, inner, names_row ? "th" : "td");
 }
 
+/// Columns of a terminal that a cell may fill.
+constexpr size_t kWidestCell = 60;
+
 /// "value ± spread", with the spread padded to its column's width.
 std::string cell_text(const TableCell& cell, size_t spread_width) {
-  std::string text = plain_line(cell.text);
+  std::string text = short_line(cell.text, kWidestCell);
   if (spread_width == 0) return text;
   if (cell.spread.empty()) return text + std::string(spread_width + 3, ' ');
   return text + " ± " + std::string(spread_width - display_width(cell.spread), ' ') + plain_line(cell.spread);
