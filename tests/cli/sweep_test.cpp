@@ -229,7 +229,7 @@ TEST(SweepInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"sweep", "none_fits.json", "--search", "schedules"}), 2, {"expected a schedule in the space"});
   expect_sentence(run({"sweep", "none.json"}), 2, {"none.json"});
   expect_sentence(run({"sweep"}), 2, {"FILE"});
-  expect_sentence(run({"sweep", "recipe.json"}), 2, {"expected a field"});
+  expect_sentence(run({"sweep", "recipe.json"}), 2, {"expected a known field"});
 }
 
 }  // namespace

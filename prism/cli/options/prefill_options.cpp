@@ -52,8 +52,7 @@ std::vector<PrefillShape> cost_shapes(const PrefillOptions& options, Decoder dec
 
 PrefillCosts costs_on_this_machine(const std::vector<PrefillShape>& shapes) {
   const auto machine = machine_prefill_costs(shapes, [](const PrefillShape& shape) {
-    tell("note: auto measures the costs of attention on this machine once, heads {} wide in {}\n", shape.head_dim,
-         c10::toString(shape.type));
+    tell("note: auto measures the costs of attention with heads {} wide on this machine, once\n", shape.head_dim);
     return measure_prefill_cost(shape);
   });
   if (!machine.note.empty()) say_notes({machine.note});

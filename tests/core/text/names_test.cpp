@@ -54,7 +54,9 @@ TEST(Names, AreFoundInATableOrAnsweredWithTheKnownOnes) {
         error.what(),
         "[attend] expected a backend that is one of reference and torch; found \"refrence\"; did you mean reference?");
   }
-  EXPECT_EQ(message_of<InputError>([] { find_by_name(std::map<std::string, int>{{"one", 1}}, "x", "eval", "task"); }),
+  EXPECT_EQ(message_of<InputError>([] {
+              find_by_name(std::map<std::string, int>{{"one", 1}}, "x", "eval", "task");
+            }),
             "[eval] expected the task one; found \"x\"; write one.");
 }
 
