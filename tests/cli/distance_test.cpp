@@ -20,9 +20,9 @@ Outcome distance(std::vector<std::string> words) {
 TEST(AttentionDistance, ExplainsItselfInItsHelp) {
   const auto help = run({"analyse", "attention-distance", "--help"});
   EXPECT_EQ(help.status, 0) << help.err;
-  for (const char* words :
-       {"weighted mean of how many tokens back", "Small:", "Large:", "3/8", "--against", "--data", "--sequences",
-        "--context", "--json", "prism analyse attention-distance runs/", "prism report --analysis", "Exit status"})
+  for (const char* words : {"mean distance, in tokens, to the tokens it attends to", "Small:", "Large:", "3/8",
+                            "--against", "--data", "--sequences", "--context", "--json",
+                            "prism analyse attention-distance runs/", "prism report --analysis", "Exit status"})
     EXPECT_NE(help.out.find(words), std::string::npos) << words;
 }
 

@@ -211,7 +211,7 @@ TEST_F(Texts, RefuseWhatCannotBeRead) {
   EXPECT_CONTAINS(refusal({(folder_.path() / "absent.txt").string()}), "found none");
   EXPECT_CONTAINS(refusal({put("table.csv", "a,b")}), "--format txt or jsonl");
   EXPECT_CONTAINS(refusal({put("table.csv.gz", pack("a,b", ".gz"))}), "expected an ending");
-  EXPECT_CONTAINS(refusal({folder_.path().string()}), "found 2 others");
+  EXPECT_CONTAINS(refusal({folder_.path().string()}), "found 2 of other kinds");
   TextOptions options;
   options.format = "txt";
   EXPECT_EQ(read({put("table.csv", "a,b")}, options), Documents{"a,b"});

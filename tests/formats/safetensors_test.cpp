@@ -89,7 +89,7 @@ TEST_F(Safetensors, PadTheHeaderSoThatDataBeginsAtAMultipleOfEight) {
 
 TEST_F(Safetensors, NameTheNearestTensorForAnAbsentOne) {
   write_valid();
-  EXPECT_REFUSED(read().find("layers.0.v"), "the nearest is layers.0.w");
+  EXPECT_REFUSED(read().find("layers.0.v"), "among them layers.0.w");
 }
 
 TEST_F(Safetensors, LeaveNoFileWithoutCommit) {

@@ -84,7 +84,7 @@ TEST_F(ScheduleSearchFolder, KeepsTheLowestLossesInTheirOrder) {
 }
 
 TEST_F(ScheduleSearchFolder, RefusesWhatCannotBeSearched) {
-  EXPECT_REFUSED(load_search(R"(, "arms": {"a": {}})"), "without arms");
+  EXPECT_REFUSED(load_search(R"(, "arms": {"a": {}})"), "expected no arms");
   EXPECT_REFUSED(load_search(R"(, "search": {"factor": 1})"), "search.factor");
   EXPECT_REFUSED(load_search(R"(, "search": {"head_dim_step": 2, "first_heads": [3]})"),
                  "expected a schedule in the space");
