@@ -206,17 +206,21 @@ RunState load_run_state(const fs::path& folder) {
   Json json = read_json(file.string());
   const Json format = json.is_object() ? json.value("prism_format", Json()) : Json();
   const bool earlier = format == 1 || format == 2;
+  PRISM_CHECK(earlier || !format.is_number() || format == RunState().prism_format, "checkpoint",
+              "{}: expected prism_format {}; found {}; resume it with the version of prism that wrote it.",
+              file.string(), RunState().prism_format, to_text(format));
   if (earlier) update_format(json, file);
   auto state = fields_from_json<RunState>(json, file.string());
-  PRISM_CHECK(earlier || (!state.recipe_fingerprint.empty() && !state.tensors_fingerprint.empty()), "checkpoint",
-              "{}: expected fingerprints of the recipe and of the tensors; found empty ones; restore the file.",
-              file.string());
   const Json known = fields_to_json(state);
   for (const auto& [name, value] : known.items())
     PRISM_CHECK(json.contains(name), "checkpoint", "{}: expected \"{}\"; found none; restore the file.", file.string(),
                 name);
   for (const auto& [name, value] : json.items())
     PRISM_CHECK(!value.is_null(), "checkpoint", "{}: expected a value of \"{}\"; found null; restore the file.",
+                file.string(), name);
+  for (const auto& [name, value] : {std::pair{"recipe_fingerprint", &state.recipe_fingerprint},
+                                    {"tensors_fingerprint", &state.tensors_fingerprint}})
+    PRISM_CHECK(earlier || !value->empty(), "checkpoint", "{}: expected a {}; found an empty one; restore the file.",
                 file.string(), name);
   PRISM_CHECK(state.records_bytes > 0, "checkpoint",
               "{}: expected records_bytes of at least 1; found {}; restore the file.", file.string(),
@@ -233,9 +237,6 @@ RunState load_run_state(const fs::path& folder) {
   PRISM_CHECK(state.threads >= 0 && state.threads <= kMostThreads, "checkpoint",
               "{}: expected threads from 0 to {}; found {}; restore the file.", file.string(), kMostThreads,
               state.threads);
-  PRISM_CHECK(state.prism_format == RunState().prism_format, "checkpoint",
-              "{}: expected prism_format {}; found {}; resume it with the version of prism that wrote it.",
-              file.string(), RunState().prism_format, state.prism_format);
   return state;
 }
 

@@ -123,7 +123,7 @@ void print_speeds(const GenerateWords& words, const Generation& result, const Pr
        static_cast<int64_t>(result.prompt_ids.size()) - result.unread, result.prompt_tokens_per_second(),
        result.ids.size(), result.decode_tokens_per_second(), finish_words(result.finish));
   if (result.unread > 0) tell("note: the first {} tokens of the prompt did not fit and were not read\n", result.unread);
-  if (result.slides > 0) tell("note: the context was full {} times; its end was then read again\n", result.slides);
+  if (result.slides > 0) tell("note: the context was full {} times; its end was then recomputed\n", result.slides);
   if (words.prefill.options.selector != "dense")
     tell("prefill: {}.\n", prefill_text(words.prefill.options, meter.layers()));
 }

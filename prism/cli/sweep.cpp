@@ -305,6 +305,7 @@ int run_sweep(const Arguments& arguments) {
   app.add_flag("--json", words.json, "print one JSON object per arm instead of the table");
   app.footer(sweep_help());
   if (!parse(app, arguments, "1 failed or stopped before the end")) return 0;
+  check_threads(words.threads);
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
 
   const auto overrides = overrides_from_sets(words.sets, "sweep");

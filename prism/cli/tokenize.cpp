@@ -79,7 +79,8 @@ void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options)
     tell("note: the tokenizer has no end-of-text token, so document boundaries are not marked.\n");
   if (summary.empty_documents > 0) tell("note: {} empty documents left out.\n", summary.empty_documents);
   if (summary.skipped_files > 0)
-    tell("note: {} files in folders left out because of their names' endings.\n", summary.skipped_files);
+    tell("note: {} files in folders left out: pipes, links to nothing, or names without a known ending.\n",
+         summary.skipped_files);
   if (info.valid_documents == 0 && options.valid_share > 0)
     tell("note: {}one document gives no validation split; name a file with --valid, or {}.\n",
          options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",

@@ -77,7 +77,7 @@ std::string short_number(double value) {
 }
 
 std::string short_duration(double seconds) {
-  const auto whole = static_cast<int64_t>(std::llround(std::clamp(seconds, 0.0, 1e15)));
+  const auto whole = static_cast<int64_t>(std::llround(std::min(std::max(0.0, seconds), 1e15)));
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);

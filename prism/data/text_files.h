@@ -36,7 +36,7 @@ struct TextFile {
 
 /// Lists the files of `inputs`. An input is a file, "-", or a folder, which stands for every text file below it, sorted
 /// by path; hidden files and those with other endings are skipped.
-/// @param skipped  if given, receives the number of files skipped because of their ending.
+/// @param skipped  if given, receives the number of files skipped: those with other endings, pipes, links to nothing.
 /// @throws InputError for a path that is absent or unreadable, a file given by name whose ending is unknown (way out:
 ///         format), a folder without text, or an option with an unknown value.
 std::vector<TextFile> list_text_files(const std::vector<std::string>& inputs, const TextOptions& options,

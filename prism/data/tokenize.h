@@ -42,7 +42,7 @@ struct TokenizeSummary {
   DatasetInfo info;
   int64_t train_shards = 0, valid_shards = 0;
   int64_t empty_documents = 0;  ///< skipped: files and rows without text
-  int64_t skipped_files = 0;    ///< files in folders skipped because of their ending
+  int64_t skipped_files = 0;    ///< files in folders skipped, as list_text_files()
 };
 
 /// Writes `<out>/{train,valid}_000000.bin, ...`, `data.json` and `tokenizer.json`.

@@ -47,6 +47,10 @@ int64_t tokens_read(int64_t prompt_tokens, const ModelConfig& config, const Gene
       "or give {}.",
       most, config.context, prompt_tokens, most == 0 ? "--slide" : "--truncate-prompt");
   if (slides || !may_cut) return std::min(prompt_tokens, most);
+  PRISM_CHECK(options.max_new_tokens < config.context, "generate",
+              "expected fewer new tokens than the model's context of {} tokens; found {}; ask for at most {}, or give "
+              "--slide.",
+              config.context, options.max_new_tokens, config.context - 1);
   const bool too_long = prompt_tokens > most;
   const int64_t wanted = options.max_new_tokens > 0 ? options.max_new_tokens
                          : too_long                 ? std::min(kDefaultNewTokens, config.context / 2)

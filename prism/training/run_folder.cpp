@@ -27,7 +27,9 @@ bool is_known_to_be_finished(const fs::path& run) {
   }
   try {
     const auto last = last_checkpoint(run);
-    return last && is_done(load_run_recipe(run), load_run_state(*last));
+    if (!last) return false;
+    const Recipe recipe = load_run_recipe(run);
+    return step_tokens(recipe) > 0 && is_done(recipe, load_run_state(*last));
   } catch (const InputError&) {
     return false;
   }

@@ -115,7 +115,6 @@ std::vector<std::string> Trainer::restore() {
     state_ = load_run_state(folder);
     objective_->load(folder);
     load_optimizer(folder, optimizer_->state());
-    check_tensors(folder, state_);
   } catch (const InputError& error) {
     throw InputError("train", fmt::format("expected a complete checkpoint in {}; found a damaged one ({}); {}.",
                                           folder.string(), error.reason(), folder_.way_round_last()));
@@ -134,6 +133,7 @@ std::vector<std::string> Trainer::restore() {
   PRISM_CHECK(folder == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
               "expected the state of the checkpoint {}; found that of step {} in it; {}.", folder.string(), state_.step,
               folder_.way_round_last());
+  check_tensors(folder, state_);
   PRISM_CHECK(
       state_.data_fingerprint == now.data_fingerprint, "train",
       "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",

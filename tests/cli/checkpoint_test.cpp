@@ -68,6 +68,18 @@ TEST(Checkpoint, WithTheTensorsOfAnotherStepIsRefused) {
   }
 }
 
+TEST(Checkpoint, BesideARecipeWithoutABatchIsNoFinishedRun) {
+  const auto& shop = Workshop::folder();
+  trained();
+  fs::copy(shop / "trained", shop / "no-batch", fs::copy_options::recursive);
+  fs::remove(shop / "no-batch/records.jsonl");
+  auto recipe = Json::parse(read_text(shop / "no-batch/recipe.json"));
+  recipe["train"]["batch_rows"] = 0;
+  write_text(shop / "no-batch/recipe.json", recipe.dump());
+  expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "no-batch", "--threads", "1"}), 2,
+                  {"found a run in no-batch", "--restart"});
+}
+
 TEST(Checkpoint, OfAFinishedRunWithoutRecordsIsNotDeleted) {
   const auto& shop = Workshop::folder();
   trained();

@@ -291,6 +291,8 @@ TEST(Generate, ReadsTheEndOfALongPromptIfAskedTo) {
   EXPECT_EQ(unread(3, "12349"), 0);
   EXPECT_EQ(unread(0, "123456789"), 5) << "half of the context by default";
   EXPECT_EQ(unread(0, "1234569"), 0) << "a prompt that fits is read whole";
+  options.max_new_tokens = 8;
+  EXPECT_NE(refusal(decoder, "1", options).find("ask for at most 7, or give --slide"), std::string::npos);
 }
 
 TEST(Generate, RefusesWhatTheContextCannotHoldAndNamesTheNumbers) {

@@ -94,7 +94,7 @@ TEST(RunEvent, LeavesOutWhatThereIsNotAndKeepsTheHeadOfTheStep) {
   EXPECT_TRUE(std::isnan(train.loss) && std::isnan(train.tokens_per_s) && !train.peak_share);
 }
 
-TEST(RunEvent, OfAnotherFigureHasItsName) {
+TEST(RunEvent, OfAnotherMetricHasItsName) {
   const EvalRecord eval{"accuracy", 0.75, 64};
   const std::string line = to_text(run_event_to_json({kHead, eval}));
   EXPECT_EQ(line, R"({"kind":"eval","step":7,"tokens":28672,"seconds":1.5,"accuracy":0.75,"val_tokens":64})");
@@ -127,7 +127,7 @@ TEST(RunEvent, NamesAFieldOfTheWrongType) {
       std::string::npos);
 }
 
-TEST(RunEvents, BeginWithTheOnlyRecordThatNamesTheFigure) {
+TEST(RunEvents, BeginWithTheOnlyRecordThatNamesTheMetric) {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& text, std::optional<int64_t> bytes = {}) {
     write_file(folder.path() / kRunRecordsName, text);
@@ -169,7 +169,7 @@ TEST(RunEvent, SurvivesAnyChangeOfALine) {
   EXPECT_GT(refused, 100);
 }
 
-TEST(FigureName, IsSmallLettersAndNoOtherFieldOfItsRecords) {
+TEST(MetricName, IsSmallLettersAndNoOtherFieldOfItsRecords) {
   for (const char* name : {"val_loss", "accuracy", "f1", "top_5"}) EXPECT_TRUE(is_metric_name(name)) << name;
   for (const char* name :
        {"", "F1", "a b", "tokens", "step", "kind", "seconds", "val_tokens", "tokens_per_s", "peak_memory_bytes"})

@@ -178,7 +178,7 @@ class Explained : public EvenShare {
   }
 };
 
-TEST(Objective, HasAFigureOfWhichMoreMayBeBetter) {
+TEST(Objective, HasAMetricOfWhichMoreMayBeBetter) {
   const TemporaryFolder folder;
   Recipe r = recipe();
   r.train.eval_every_tokens = 16 * 8;

@@ -16,7 +16,7 @@ namespace prism {
 namespace {
 
 /// More threads per core spend most of their time waiting for each other: 1,024 threads on two cores generate no token
-/// in 20 seconds. A run that began on a larger machine can still be resumed with its number of threads.
+/// in 20 seconds.
 constexpr int kMostPerCore = 16, kLeastLimit = 64;
 
 }  // namespace
@@ -36,15 +36,20 @@ void add_device_option(CLI::App& app, std::string& device) {
       ->capture_default_str();
 }
 
-int start_compute(int requested, const std::string& device) {
-  open_device(device);
-  const int threads = thread_limit(requested).threads;
-  const auto cores = core_limit();
-  const int most = std::max(kLeastLimit, kMostPerCore * cores.threads);
+int check_threads(int requested) {
+  const int threads = thread_limit(requested).threads, cores = core_limit().threads;
+  const int most = std::max(kLeastLimit, kMostPerCore * cores);
   PRISM_CHECK(
       threads <= most, "threads",
       "expected at most {} threads, because this process may use {} cores; found {}; give fewer with --threads.", most,
-      cores.threads, threads);
+      cores, threads);
+  return threads;
+}
+
+int start_compute(int requested, const std::string& device) {
+  open_device(device);
+  const int threads = check_threads(requested);
+  const auto cores = core_limit();
   if (threads > cores.threads)
     tell("note: {} threads share {} cores ({}), which is often slower than one thread per core\n", threads,
          cores.threads, cores.reason);

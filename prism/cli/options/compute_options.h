@@ -19,6 +19,10 @@ void add_device_option(CLI::App& app, std::string& device);
 /// Adds --dtype, --device and --threads.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
+/// The number of threads that `requested` stands for (thread_limit()). @throws InputError if it is more than the cores
+/// can run in reasonable time: 16 for each core, at least 64.
+int check_threads(int requested);
+
 /// Sets up the process for `requested` threads (0: all that it may use) and opens the device, so that a missing device
 /// is reported before any file is read. Call it before creating tensors.
 /// @return  the number of threads.

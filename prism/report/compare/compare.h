@@ -35,7 +35,7 @@ struct Comparison {
 };
 
 /// Groups the runs and finds the baseline. @throws InputError for no runs, for runs with different tokenizers,
-/// validation texts or figures, and for an unknown baseline, like find_group().
+/// validation texts or metrics, and for an unknown baseline, like find_group().
 Comparison compare_runs(std::vector<Run> runs, const std::string& baseline = "");
 
 /// Index of the group called `name`, which is a label, or the name or folder of a run. An empty name is the first

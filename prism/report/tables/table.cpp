@@ -41,7 +41,7 @@ std::string cell_html(const TableCell& cell, const TableColumn& column, size_t s
 }
 
 /// Columns of a terminal that a cell may fill.
-constexpr size_t kWidestCell = 60;
+constexpr size_t kWidestCell = 200;
 
 /// "value ± spread", with the spread padded to its column's width.
 std::string cell_text(const TableCell& cell, size_t spread_width) {

@@ -282,7 +282,7 @@ TEST(ReadRun, RefusesAFieldOfTheWrongTypeByRecordAndName) {
             std::string::npos);
 }
 
-TEST(ReadRun, TakesTheFigureOfTheObjective) {
+TEST(ReadRun, TakesTheMetricOfTheObjective) {
   const RunFolder folder;
   const auto lines = [](const std::string& name) {
     return "{\"kind\":\"run\",\"metric\":{\"name\":\"" + name + "\",\"less_is_better\":false}}\n" +
