@@ -84,11 +84,9 @@ void add_options(CLI::App& app, AttendWords& words) {
       "--mask", words.mask,
       "read the mask from this file instead of using a selector. Either mask, uint8 [B, H, M, N], 1 for each key block "
       "that a query block keeps (sizes: --mask-blocks); or the lists that --save-mask writes: counts, int32 [B, H, M], "
-      "the number of key blocks that each query block keeps; indices, int32 [B, H, M, K], K at least the largest "
-      "count: "
-      "the first counts entries are these blocks in ascending order; and block_sizes, int64 [2], tokens per query "
-      "block "
-      "and per key block");
+      "the number of key blocks that each query block keeps; indices, int32 [B, H, M, K] with K at least the largest "
+      "count, each row beginning with these blocks in ascending order; and block_sizes, int64 [2], tokens per query "
+      "block and per key block");
   mask->type_name("FILE")->excludes(selector, set);
   app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask")
       ->default_str("128,128")

@@ -117,8 +117,7 @@ struct Recipe {
     v("seed", seed, "seed of initial weights and data order");
     v("init", init,
       "model folder or run whose weights this run starts from; head counts may differ from this recipe's, all shapes "
-      "of "
-      "weights must match; empty: random weights");
+      "of weights must match; empty: random weights");
     v("model", model, "the model");
     v("data", data, "training and validation data");
     v("train", train, "training options");

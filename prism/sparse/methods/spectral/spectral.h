@@ -33,8 +33,7 @@ struct SpectralOptions {
     v("calibration", calibration,
       "temperature by which each band's scores are divided, computed from the band's mean square over blocks. "
       "causal_running: over the blocks up to the current row, so the result does not depend on how a prompt is cut "
-      "into "
-      "chunks of whole blocks; all_blocks: over all blocks, as in the authors' code; off: none");
+      "into chunks of whole blocks; all_blocks: over all blocks, as in the authors' code; off: none");
     v("tail", tail,
       "mean of an incomplete block. exact: over its tokens; padded: with zeros up to a whole block, as in the authors' "
       "code");
