@@ -37,7 +37,7 @@ const Quantity kCurves[] = {
     {"update-curve", "Updates", "update / values",
      "Norm of a step's change over the norm of the values; the median over parameters.",
      [](const RunDiagnostics& at) { return at.update; }},
-    {"step-curve", "Time of a step", "ms", "Of the steps with diagnostics, without the diagnostics themselves.",
+    {"step-curve", "Time of a step", "ms", "The steps with diagnostics, without the time of the diagnostics.",
      [](const RunDiagnostics& at) { return at.step_ms; }}};
 
 struct LayerQuantity {
