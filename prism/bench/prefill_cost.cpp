@@ -23,8 +23,8 @@
 #include "prism/core/stop.h"
 #include "prism/core/timer.h"
 #include "prism/kernels/attention/attend.h"
+#include "prism/kernels/attention/block_mask.h"
 #include "prism/kernels/simd/isa.h"
-#include "prism/sparse/methods/random_blocks.h"
 #include "prism/sparse/methods/spectral/spectral.h"
 
 namespace prism {
@@ -34,9 +34,11 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 1024, kLong = 4096;
 constexpr const char* kFileName = "prefill_cost.json";
+/// Of three masks, the steps between kept blocks: one run a row, runs of single blocks, and only each row's own blocks.
+constexpr std::array<int64_t, 3> kSteps = {1, 2, kLong};
 constexpr int kLeastRounds = 5, kMostRounds = 25;
 /// Increase when the measurement or the kernels change; all costs are then measured again.
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 /// The fastest time of a call.
 struct Fastest {
@@ -78,6 +80,30 @@ std::array<double, 2> solve(std::array<double, 2> x, std::array<double, 2> y, st
   return a > 0 && b >= 0 ? std::array{a, b} : std::array{seconds[1] / x[1], 0.0};
 }
 
+/// Sets the costs of sparse attention from the times of masks of kSteps. None is lower than that of dense attention,
+/// which computes the same products and rows: a lower measurement is noise.
+void add_sparse_costs(const std::array<KeptWork, 3>& kept, double rows, const std::array<double, 3>& seconds,
+                      PrefillCost& cost) {
+  const auto& [all, single, few] = kept;
+  cost.sparse_pair = std::max((seconds[0] - seconds[2]) / (all.pairs - few.pairs), cost.dense_pair);
+  const double of_runs = seconds[1] - seconds[2] - (single.pairs - few.pairs) * cost.sparse_pair;
+  cost.sparse_run = std::max(of_runs / (single.runs - few.runs), 0.0);
+  const double of_rows = seconds[2] - few.pairs * cost.sparse_pair - few.runs * cost.sparse_run;
+  cost.sparse_row = std::max(of_rows / rows, cost.dense_row);
+}
+
+/// A mask that keeps each row's own blocks and every `step`-th block before them.
+BlockMask striped_mask(const HeadBlocks& blocks, int64_t step) {
+  std::vector<std::vector<int32_t>> kept_HM;
+  for (int64_t i = 0; i < kHeads * blocks.rows(); ++i) {
+    const int64_t row = i % blocks.rows(), own = blocks.own_block(row);
+    auto& kept = kept_HM.emplace_back();
+    for (int64_t n = 0; n < blocks.visible(row); ++n)
+      if (n >= own || (own - n) % step == 0) kept.push_back(static_cast<int32_t>(n));
+  }
+  return make_block_mask(kept_HM, 1, kHeads, blocks.query_block, blocks.key_block);
+}
+
 /// A prompt of noise, and its attention.
 struct Noise {
   SelectorInput input;
@@ -108,8 +134,8 @@ std::string cost_key(const PrefillShape& shape) {
 bool makes_sense(const PrefillCost& cost) {
   const auto is_cost = [](double seconds) { return std::isfinite(seconds) && seconds >= 0; };
   return is_cost(cost.dense_pair) && is_cost(cost.dense_row) && cost.dense_pair > 0 && is_cost(cost.sparse_pair) &&
-         is_cost(cost.sparse_row) && is_cost(cost.select_call) && is_cost(cost.select_token) &&
-         is_cost(cost.select_pair) && cost.sparse_pair > 0 && cost.select_call > 0;
+         is_cost(cost.sparse_run) && is_cost(cost.sparse_row) && is_cost(cost.select_call) &&
+         is_cost(cost.select_token) && is_cost(cost.select_pair) && cost.sparse_pair > 0 && cost.select_call > 0;
 }
 
 /// All kept costs; an empty object if there are none or the file cannot be read.
@@ -172,47 +198,41 @@ PrefillCost keep(const PrefillShape& shape, const PrefillCost& measured, std::st
 
 PrefillCost measure_prefill_cost(const PrefillShape& shape) {
   const torch::NoGradGuard no_gradients;
-  const BlockSizes blocks{
-      .block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block};
-  const auto spectral = make_spectral_selector({.blocks = blocks});
-  std::array<double, 2> pairs{}, rows{}, tokens{}, pooled{}, dense{}, select{};
-  std::array<double, 2> kept{}, sparse{};
-  PrefillCost cost;
+  const auto spectral = make_spectral_selector(
+      {.blocks = {.block_size = shape.query_block, .query_block = shape.query_block, .key_block = shape.key_block}});
   const auto selection_of = [&](const Noise& noise) {
     return [&spectral, noise] { spectral->select(noise.input, *spectral->make_state(noise.input)); };
   };
-  const Noise one(shape, 1);
-  std::vector<std::function<void()>> calls = {selection_of(one)};
+  std::vector<std::function<void()>> calls = {selection_of(Noise(shape, 1))};
+  std::array<double, 2> pairs{}, rows{}, tokens{}, pooled{};
   for (const size_t i : {0, 1}) {
     const Noise noise(shape, i == 0 ? kShort : kLong);
-    const SelectorLengths lengths(noise.input);
-    const auto of_head = lengths.blocks(0, shape.query_block, shape.key_block);
-    pairs[i] = static_cast<double>(kHeads * of_head.seen_pairs());
-    rows[i] = static_cast<double>(kHeads * of_head.rows());
-    tokens[i] = static_cast<double>((kHeads + kKvHeads) * of_head.keys);
-    pooled[i] = static_cast<double>(kHeads * of_head.visible_blocks());
-    // The cost of a row shows only when few pairs are kept.
-    const auto random = make_random_selector({.share = i == 0 ? 0.1 : 0.999, .blocks = blocks});
+    const auto blocks = SelectorLengths(noise.input).blocks(0, shape.query_block, shape.key_block);
+    pairs[i] = static_cast<double>(kHeads * blocks.seen_pairs());
+    rows[i] = static_cast<double>(kHeads * blocks.rows());
+    tokens[i] = static_cast<double>((kHeads + kKvHeads) * blocks.keys);
+    pooled[i] = static_cast<double>(kHeads * blocks.visible_blocks());
+    calls.insert(calls.end(), {[noise] { attend(noise.attention); }, selection_of(noise)});
+  }
+  const Noise noise(shape, kLong);
+  const SelectorLengths lengths(noise.input);
+  std::array<KeptWork, 3> kept;
+  for (const size_t i : {0, 1, 2}) {
     AttentionInput masked = noise.attention;
-    masked.block_mask = random->select(noise.input, *random->make_state(noise.input));
-    kept[i] = kept_pairs(lengths, masked.block_mask);
-    calls.insert(calls.end(),
-                 {[noise] { attend(noise.attention); }, [masked] { attend(masked); }, selection_of(noise)});
+    masked.block_mask = striped_mask(lengths.blocks(0, shape.query_block, shape.key_block), kSteps[i]);
+    kept[i] = kept_work(lengths, masked.block_mask);
+    calls.emplace_back([masked] { attend(masked); });
   }
   const auto fastest = fastest_in_turn(calls);
+
+  PrefillCost cost;
   // One token never costs more than many; a measurement that says so was disturbed.
-  cost.select_call = std::min(fastest[0].seconds, fastest[3].seconds);
-  for (const size_t i : {0, 1}) {
-    dense[i] = fastest[3 * i + 1].seconds;
-    sparse[i] = fastest[3 * i + 2].seconds;
-    select[i] = std::max(fastest[3 * i + 3].seconds - cost.select_call, 0.0);
-  }
-  std::tie(cost.dense_pair, cost.dense_row) = std::tuple_cat(solve(pairs, rows, dense));
-  std::tie(cost.sparse_pair, cost.sparse_row) = std::tuple_cat(solve(kept, rows, sparse));
-  // Sparse attention computes the same products and rows, so a lower measurement is noise.
-  cost.sparse_pair = std::max(cost.sparse_pair, cost.dense_pair);
-  cost.sparse_row = std::max(cost.sparse_row, cost.dense_row);
-  std::tie(cost.select_token, cost.select_pair) = std::tuple_cat(solve(tokens, pooled, select));
+  cost.select_call = std::min(fastest[0].seconds, fastest[2].seconds);
+  const auto selection = [&](size_t call) { return std::max(fastest[call].seconds - cost.select_call, 0.0); };
+  std::tie(cost.dense_pair, cost.dense_row) =
+      std::tuple_cat(solve(pairs, rows, {fastest[1].seconds, fastest[3].seconds}));
+  std::tie(cost.select_token, cost.select_pair) = std::tuple_cat(solve(tokens, pooled, {selection(2), selection(4)}));
+  add_sparse_costs(kept, rows[1], {fastest[5].seconds, fastest[6].seconds, fastest[7].seconds}, cost);
   return cost;
 }
 

@@ -123,6 +123,7 @@ TEST_F(MachineCostsTest, MakeSense) {
   const auto cost = machine_prefill_costs({shape}).costs.at(shape);
   EXPECT_GT(cost.dense_pair, 0);
   EXPECT_GE(cost.sparse_pair, cost.dense_pair);
+  EXPECT_GE(cost.sparse_run, 0);
   EXPECT_GE(cost.sparse_row, cost.dense_row);
   EXPECT_GT(cost.select_call, 0);
   EXPECT_TRUE(equal_fields(costs_of({shape}).costs.at(shape), cost)) << "kept, however noisy the measurement";

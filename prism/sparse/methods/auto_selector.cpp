@@ -99,12 +99,12 @@ class AutoSelector : public Selector {
       return all;
     const double choosing = cost.select_seconds(1, size.tokens, size.pooled);
     if (choosing > kGain * dense) return all;
-    const double expected = sampled_share(input, lengths, state) * size.pairs;
+    const auto expected = sampled_work(input, lengths, state);
     // Selection counts twice: the expected gain must also cover its cost in case the mask is not used.
     if (2 * choosing + cost.sparse_seconds(expected, size.rows) > kGain * dense) return all;
     if (state.spectral == nullptr) state.spectral = spectral_->make_state(input);
     auto mask = spectral_->select(input, *state.spectral);
-    return cost.sparse_seconds(kept_pairs(lengths, mask), size.rows) < kGain * dense ? mask : all;
+    return cost.sparse_seconds(kept_work(lengths, mask), size.rows) < kGain * dense ? mask : all;
   }
 
   std::vector<std::string> notes() const override {
@@ -141,9 +141,9 @@ class AutoSelector : public Selector {
     return size;
   }
 
-  /// Estimates the share of pairs that are kept from sampled rows, each of which represents the same number of pairs.
-  double sampled_share(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
-    double kept = 0, seen = 0;  // over all sequences
+  /// Estimates the kept work of all rows from sampled rows, each of which represents the same number of pairs.
+  KeptWork sampled_work(const SelectorInput& input, const SelectorLengths& lengths, AutoState& state) const {
+    KeptWork work;
     if (state.samples_B.empty())
       for (int64_t b = 0; b < input.q_BTHD.size(0); ++b)
         state.samples_B.push_back(spectral_->make_state(of_sequence(input, b)));
@@ -152,7 +152,6 @@ class AutoSelector : public Selector {
       const auto whole = of_sequence(input, b);
       const auto rows = sampled_rows(blocks);
       const auto pairs = static_cast<double>(input.heads() * blocks.seen_pairs());
-      seen += pairs;
       for (const int64_t row : rows) {
         const int64_t first = blocks.first_position(row), end = blocks.end_position(row);
         const SelectorInput asked{.q_BTHD = whole.q_BTHD.narrow(1, first - blocks.first_query(), end - first),
@@ -163,14 +162,16 @@ class AutoSelector : public Selector {
                                   .scale = input.scale,
                                   .prompt_length = std::max(input.prompt_length, blocks.keys)};
         const SelectorLengths asked_lengths(asked);
-        const double of_row =
-            kept_pairs(asked_lengths, spectral_->select(asked, *state.samples_B[static_cast<size_t>(b)]));
+        const auto of_row =
+            kept_work(asked_lengths, spectral_->select(asked, *state.samples_B[static_cast<size_t>(b)]));
         const auto row_pairs =
             static_cast<double>(input.heads() * asked_lengths.blocks(0, query_block(), key_block()).seen_pairs());
-        kept += pairs * of_row / row_pairs / static_cast<double>(rows.size());
+        const double represented = pairs / row_pairs / static_cast<double>(rows.size());
+        work.pairs += represented * of_row.pairs;
+        work.runs += represented * of_row.runs;
       }
     }
-    return seen == 0 ? 1 : kept / seen;
+    return work;
   }
 
   AutoOptions options_;

@@ -72,6 +72,18 @@ TEST(AutoSelector, WeighsWhatAllHeadsKeepTogether) {
   EXPECT_FALSE(select_with({.dense_pair = 1e-9, .sparse_pair = 1.1e-9 / density}, input).defined());
 }
 
+TEST(AutoSelector, WeighsHowFragmentedTheKeptBlocksAre) {
+  const auto input = make_input();
+  const auto kept = kept_work(SelectorLengths(input), spectral_mask(input));
+  const double rows = 2.0 * kTokens / 64, pairs = 1.0 * kTokens * (kTokens + 1);  // of two heads
+  ASSERT_GT(kept.runs, rows) << "some rows have more than one run";
+  const double spare = 0.97e-9 * pairs - 1e-12 * kept.pairs;  // what runs may cost
+  EXPECT_TRUE(
+      select_with({.dense_pair = 1e-9, .sparse_pair = 1e-12, .sparse_run = 0.9 * spare / kept.runs}, input).defined());
+  EXPECT_FALSE(
+      select_with({.dense_pair = 1e-9, .sparse_pair = 1e-12, .sparse_run = 1.1 * spare / kept.runs}, input).defined());
+}
+
 TEST(AutoSelector, IsDenseWhereAttentionCouldLeaveNothingOut) {
   auto input = make_input();
   ASSERT_TRUE(select_with({.dense_pair = 1e-9, .sparse_pair = 1e-12}, input).defined());
@@ -143,14 +155,30 @@ TEST(AutoSelector, GoesOnFromChunkToChunk) {
   }
 }
 
-TEST(KeptPairs, AreThoseThatQueriesSee) {
+TEST(KeptWork, CountsThePairsThatQueriesSee) {
   // Queries 100 to 299 in rows of 64, keys 0 to 299 in blocks of 32: row 0 holds 100 to 127.
   const HeadBlocks blocks{200, 300, 64, 32};
-  const auto count = [&](int64_t row, std::vector<int32_t> kept) { return kept_pairs(blocks, row, kept); };
+  const auto count = [&](int64_t row, std::vector<int32_t> kept) { return kept_work(blocks, row, kept).pairs; };
   EXPECT_EQ(count(0, {0}), 28 * 32);
   EXPECT_EQ(count(0, {3}), 28 * 29 / 2 + 28 * 4);  // keys 96 to 127
   EXPECT_EQ(count(1, {0, 4, 5}), 64 * 32 + (32 * 33 / 2 + 32 * 32) + 32 * 33 / 2);
   EXPECT_EQ(count(3, {9}), 12 * 13 / 2);  // queries 256 to 299, keys 288 to 299
+}
+
+TEST(KeptWork, CountsRunsOfNeighbouringBlocks) {
+  const HeadBlocks blocks{200, 300, 64, 32};
+  const auto runs = [&](std::vector<int32_t> kept) { return kept_work(blocks, 3, kept).runs; };
+  EXPECT_EQ(runs({}), 0);
+  EXPECT_EQ(runs({0}), 1);
+  EXPECT_EQ(runs({0, 1, 2, 7}), 2);
+  EXPECT_EQ(runs({1, 3, 5, 7}), 4);
+  const SelectorInput input{.q_BTHD = torch::zeros({1, 128, 2, 8}),
+                            .k_BGSD = torch::zeros({1, 1, 128, 8}),
+                            .q_lengths_B = {},
+                            .kv_lengths_B = {},
+                            .pairs = half_split_pairs(8, std::vector<double>(4, 1))};
+  const auto mask = make_block_mask({{0}, {0, 1}, {0}, {1}}, 1, 2, 64, 64);
+  EXPECT_EQ(kept_work(SelectorLengths(input), mask).runs, 4) << "blocks 0 and 1 of the first head's second row are one";
 }
 
 TEST(AutoSelectorInput, ThatIsWrongGetsASentence) {
