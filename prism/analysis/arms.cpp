@@ -45,10 +45,12 @@ std::vector<ArmModel> paired_with(const std::vector<ArmModel>& models, std::vect
   for (const auto& model : models) {
     const auto other = std::find_if(against.begin(), against.end(),
                                     [&](const ArmModel& candidate) { return candidate.seed == model.seed; });
-    PRISM_CHECK(other != against.end(), "analyse",
-                "expected the same seeds on both sides, because differences are paired by seed; found {} of {} on one "
-                "side only; name runs of the same seeds, or different numbers of runs, which are not paired.",
-                *model.seed, model.name);
+    PRISM_CHECK(
+        other != against.end(), "analyse",
+        "expected the same seeds on both sides, because differences are paired by seed; found seed {} of {} "
+        "on one side only; name runs of the same seeds, or a different number of runs on each side, so that they "
+        "are not paired.",
+        *model.seed, model.name);
     paired.push_back(std::move(*other));
     against.erase(other);
   }

@@ -87,8 +87,8 @@ void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t 
                 layer, schedule[layer - 1], layer - 1, schedule[layer]);
   }
   PRISM_CHECK(base == 0 || schedule.back() == base, "head_schedule",
-              "last layer: expected the base count of {} heads; found {}; a schedule ends at its base; add such a "
-              "layer, or set allow_any.",
+              "last layer: expected the base count of {} heads; found {}; a schedule ends with "
+              "base_heads; add such a layer, or set allow_any.",
               base, schedule.back());
 }
 

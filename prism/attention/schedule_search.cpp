@@ -108,8 +108,8 @@ std::vector<HeadSchedule> propose_schedules(const ScheduleSpace& space) {
   auto schedules = Proposer(space, heads).run();
   heads.pop_back();
   PRISM_CHECK(!schedules.empty(), "schedule_search",
-              "expected a schedule in the space; found none: head counts that fit before the base are [{}], each stage "
-              "needs {} layers, the base {} of {}; widen the space.",
+              "expected a schedule in the space; found none: stages before the last may have [{}] heads and need {} "
+              "layers each, and the last stage needs {} of the model's {} layers; widen the space.",
               fmt::join(heads, ", "), space.least_stage_layers,
               space.least_base_layers > 0 ? space.least_base_layers : (space.layers + 1) / 2, space.layers);
   return schedules;

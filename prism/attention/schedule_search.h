@@ -18,7 +18,7 @@ struct ScheduleSpace {
   template <class Visitor>
   void visit(Visitor& v) {
     v("first_heads", first_heads,
-      "head counts allowed in the first layer; empty: all that fit and are below base_heads");
+      "head counts allowed in the first layer; empty: all below base_heads that head_dim_step allows");
     v("least_stages", least_stages,
       "minimum number of stages, counting the last; a stage is a group of consecutive layers with the same number of "
       "heads, and the last stage has base_heads");

@@ -46,7 +46,7 @@ BlockMask load_block_mask(const std::filesystem::path& path, int64_t keys, const
   if (!reader.contains(kMask)) {
     auto lists = read_lists(reader, keys);
     PRISM_CHECK(!sizes || (sizes->queries() == lists.query_block_size && sizes->keys() == lists.key_block_size),
-                "block_mask", "expected the block sizes stored in {}, {} and {}; found {} and {}; leave them out.",
+                "block_mask", "expected the block sizes stored in {}, {} and {}; found {} and {}; leave the sizes out.",
                 path.string(), lists.query_block_size, lists.key_block_size, sizes->queries(), sizes->keys());
     return lists;
   }

@@ -82,9 +82,10 @@ void add_options(CLI::App& app, AttendWords& words) {
   set->allow_extra_args(false);
   auto* mask = app.add_option(
       "--mask", words.mask,
-      "read the mask from this file instead of using a selector. Either mask, uint8 [B, H, M, N], 1 for each key block "
-      "that a query block keeps (sizes: --mask-blocks); or the lists that --save-mask writes: counts, int32 [B, H, M], "
-      "the number of key blocks that each query block keeps; indices, int32 [B, H, M, K] with K at least the largest "
+      "read the mask from this file instead of using a selector. The file holds either a tensor mask, uint8 [B, H, M, "
+      "N], which is 1 for each key block that a query block keeps (sizes: --mask-blocks); or the lists that "
+      "--save-mask writes: counts, int32 [B, H, M], the number of key blocks that each query block keeps; indices, "
+      "int32 [B, H, M, K] with K at least the largest "
       "count, each row beginning with these blocks in ascending order; and block_sizes, int64 [2], tokens per query "
       "block and per key block");
   mask->type_name("FILE")->excludes(selector, set);
@@ -116,7 +117,8 @@ void add_options(CLI::App& app, AttendWords& words) {
   app.footer(
       selectors_text() +
       "\nAttention is always causal: a query never reads later keys. The choice of key blocks may depend on later\n"
-      "tokens all the same, because the queries of a block (a row of the mask) share one choice. It depends on:\n"
+      "tokens all the same, because the queries of a block (a row of the mask) share one choice. Later tokens that\n"
+      "the choice depends on:\n"
       "  spectral, mean_pooling       the rest of the row's own block, since they use means over whole blocks;\n"
       "                               spectral with calibration=all_blocks: the whole prompt\n"
       "  xattention, flash_prefill,   the other queries of the row\n"

@@ -253,7 +253,8 @@ void add_prefill_options(CLI::App& app, PrefillWords& words) {
       ->capture_default_str()
       ->excludes(file);
   app.add_option("--dtype", words.bench.dtype, "dtype: bfloat16 or float32")->capture_default_str();
-  app.add_option("--rounds", words.bench.rounds, "measurements of each method; 0: 15, or 3 from 32768 tokens on")
+  app.add_option("--rounds", words.bench.rounds,
+                 "measurements of each method; 0: 15, but 3 for prompts of 32768 tokens or more")
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   app.add_option("--sdpa-tokens", words.bench.sdpa_tokens,

@@ -31,7 +31,7 @@ namespace {
 constexpr const char* kEvalExamples = R"(
 Tasks:
   perplexity   how well the model predicts the text of FILE...: perplexity per token, word and byte, bits per byte.
-               Only figures per word or byte compare models with different tokenizers.
+               To compare models with different tokenizers, use only the figures per word and per byte.
 
 A .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may be
 compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
@@ -40,7 +40,8 @@ takes window / stride times as long. The output states the window, the stride an
 
 --against scores a second model with the same tokenizer on the same documents. It prints the difference of the losses
 with its standard error over documents, because tokens of one document are not independent. Give --separator, so that
-the text has several documents. --json also lists the tokens of each document and its loss in nats under both models.
+the text has several documents. --json also lists each document's number of tokens and its loss in nats under both
+models.
 
   prism eval runs/novels --task perplexity valid.txt.xz
   prism eval runs/novels --task perplexity valid.txt.xz --stride 512 --json

@@ -34,7 +34,7 @@ constexpr std::array kCommands = {
     Command{"generate", "continue a prompt", run_generate},
     Command{"eval", "measure perplexity; compare two models document by document", run_eval},
     Command{"analyse", "inspect a model: entropy, distance and maps of attention, norms, gradients", run_analyse},
-    Command{"attend", "run block-sparse attention on saved queries, keys and values: what is kept, what is lost",
+    Command{"attend", "run block-sparse attention on saved queries, keys and values: kept blocks, lost attention",
             run_attend},
     Command{"info", "list parameters, FLOPs and cache size layer by layer", run_info},
     Command{"bench", "compare prism's speed with LibTorch's: attention, decoding, prefill, training", run_bench},

@@ -238,7 +238,8 @@ std::vector<int64_t> parse_numbers(const std::optional<std::string>& given, int6
   }
   const std::string& list = *given;
   const auto fail = [&](const std::string& found) {
-    throw InputError("analyse", fmt::format("{}: expected numbers within 0-{}, such as 0,2-3; found {}; change it.",
+    throw InputError("analyse", fmt::format("{}: expected a list of numbers from 0 to {}, with commas between them "
+                                            "and a dash for a range; found {}; change it.",
                                             what, count - 1, found));
   };
   const auto number = [&](std::string_view word) {

@@ -298,7 +298,7 @@ int run_sweep(const Arguments& arguments) {
   app.add_option(
          "--timing-steps", words.timing_steps,
          "after training, measure the tokens/s of each arm over this many steps, alternating with the baseline; 0: "
-         "take the tokens/s of the runs (with --search, measure 8 steps)")
+         "take the tokens/s of the runs; with --search, 0 stands for 8 steps")
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   app.add_flag("--plan", words.plan, "show the runs and their states, then exit");

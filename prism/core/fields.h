@@ -200,8 +200,9 @@ struct PathSetter {
                   step.last);
       for (int64_t i = step.first; i <= step.last; ++i) set_value(value[static_cast<size_t>(i)], step.rest, text, path);
     } else {
-      throw InputError("fields",
-                       fmt::format("{}: expected no [...], {} is not a list; found one; leave it out.", path, name));
+      throw InputError(
+          "fields",
+          fmt::format("{}: expected no index, because {} is not a list; found [...]; leave it out.", path, name));
     }
   }
 };

@@ -47,10 +47,11 @@ std::vector<Json> read_records(const std::filesystem::path& path, bool* is_cut, 
   if (bytes) {
     check_length(path, *bytes, static_cast<int64_t>(text.size()));
     text.resize(static_cast<size_t>(*bytes));
-    PRISM_CHECK(text.empty() || text.back() == '\n', "records",
-                "{}: expected a line to end at byte {}, as the checkpoint recorded; found another byte; restore the "
-                "file or start a new run.",
-                path.string(), *bytes);
+    PRISM_CHECK(
+        text.empty() || text.back() == '\n', "records",
+        "{}: expected a line to end at byte {}, as the checkpoint recorded; found no line end there; restore the "
+        "file or start a new run.",
+        path.string(), *bytes);
   }
   if (is_cut != nullptr) *is_cut = !text.empty() && text.back() != '\n';
   std::vector<Json> records;

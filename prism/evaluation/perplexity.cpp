@@ -223,9 +223,10 @@ std::vector<std::string> PerplexityResult::conventions() const {
   if (!cut) {
     cutting += " (no document is longer than a window)";
   } else if (stride == window) {
-    cutting += " (the first of a window from one token, the last from the whole window)";
+    cutting += " (the first prediction of a window sees one token, the last sees the whole window)";
   } else {
-    cutting += fmt::format(" (after a document's first window, from {} to {} tokens)", window - stride + 1, window);
+    cutting +=
+        fmt::format(" (after a document's first window, predictions see {} to {} tokens)", window - stride + 1, window);
   }
   return {cutting,
           opening.empty() ? "a document's first token is not predicted"

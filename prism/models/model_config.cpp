@@ -21,8 +21,8 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
     layer.head_dim = d_model / layer.heads;
   }
   PRISM_CHECK(layer.heads * layer.head_dim <= kLargest, "model",
-              "layer {}: expected heads at most {} wide together; found {} of width {}; lower either.", index, kLargest,
-              layer.heads, layer.head_dim);
+              "layer {}: expected a total width of the heads of at most {}; found {} heads of width {}; lower either.",
+              index, kLargest, layer.heads, layer.head_dim);
   PRISM_CHECK(layer.rotary.kind == "rope" || layer.rotary.kind == "none", "model",
               "layer {}: expected rotary.kind rope or none; found \"{}\"; choose one of them.", index,
               layer.rotary.kind);

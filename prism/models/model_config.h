@@ -56,8 +56,9 @@ struct ModelConfig : LayersShorthand {
     v("final_norm", final_norm, "RMSNorm before the language-model head");
     v("norm_eps", norm_eps, "epsilon of RMSNorm, added to the mean square");
     v("initialisation", initialisation,
-      "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder: "
-      "embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), but weights and biases of the "
+      "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder, "
+      "for configs/ladder: embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), but weights "
+      "and biases of the "
       "feed-forward part uniform within 1 / sqrt(fan-in)");
     v("init_std", init_std, "gpt2: standard deviation of the weights");
     LayersShorthand::visit(v);

@@ -53,8 +53,8 @@ void LanguageModelling::open(Recipe& recipe) {
   loader_ = std::make_unique<WindowLoader>(mixture, options, end_of_text);
   const int64_t needed_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
   PRISM_CHECK(recipe_.data.stride <= recipe_.model.context || loader_->windows_per_epoch() >= needed_windows, "train",
-              "expected at least {} windows in the data, one step's (batch_rows x accumulate); found {} at "
-              "data.stride {}; lower data.stride, train.batch_rows or train.accumulate.",
+              "expected at least {} windows in the data, as many as one step reads (batch_rows x accumulate); found {} "
+              "at data.stride {}; lower data.stride, train.batch_rows or train.accumulate.",
               needed_windows, loader_->windows_per_epoch(), recipe_.data.stride);
   open_validation_data(options, end_of_text);
   complete(recipe_.model);

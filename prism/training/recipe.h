@@ -75,16 +75,16 @@ struct TrainOptions {
     v("warmup_share", warmup_share, "length of the linear warm-up, as a share of the tokens");
     v("warmup_tokens", warmup_tokens, "length of the linear warm-up in tokens; 0: use warmup_share");
     v("z_loss", z_loss,
-      "weight of the z-loss (mean squared log-sum-exp of the logits), which is added to the training loss and its "
-      "records, not to other losses; 0 disables it");
+      "weight of the z-loss (mean squared log-sum-exp of the logits), which is added to the training loss, also in "
+      "its records; other losses do not contain it; 0 disables it");
     v("recompute", recompute,
       "recompute activations in the backward pass: less memory, longer steps, the same gradients");
     optimizer_options.visit(v);
     v("dtype", dtype, "dtype of matrix products: auto, bfloat16 or float32; weights and sums are float32");
     v("log_steps", log_steps, "steps between train records");
     v("diagnose_steps", diagnose_steps,
-      "steps between diagnostics (entropy of heads, residual stream, dead units, gradients, updates), which are also "
-      "taken after 1, 4, 16, ... steps as long as these are fewer; 0: none");
+      "steps between diagnostics (entropy of heads, residual stream, dead units, gradients, updates); before the first "
+      "of these, diagnostics are also taken after 1, 4, 16, ... steps; 0: none");
     v("tensorboard", tensorboard, "also write event files for TensorBoard");
     v("eval_every_tokens", eval_every_tokens, "tokens between validations; 0: only at the end");
     v("eval_tokens", eval_tokens, "validation tokens to use, from the start of the split; 0: all");

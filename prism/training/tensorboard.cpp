@@ -82,7 +82,8 @@ void TensorBoard::add(int64_t step, const WarningRecord& record) {
 }
 
 void TensorBoard::add(int64_t step, const DivergedRecord& record) {
-  events_.text(step, "warning", record.place.empty() ? "diverged" : "diverged, first in " + record.place);
+  events_.text(step, "warning",
+               record.place.empty() ? "diverged" : "diverged, the first value that is not finite in " + record.place);
 }
 
 void TensorBoard::add(int64_t step, const DiagnosticsRecord& record) {

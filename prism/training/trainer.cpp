@@ -127,7 +127,8 @@ std::vector<std::string> Trainer::restore() {
   PRISM_CHECK(state_.step <= total_steps(recipe_) && state_.tokens == state_.step * step_tokens(recipe_) &&
                   state_.windows == state_.step * step_windows(recipe_),
               "train",
-              "expected a state of this run, {} steps of {} tokens; found step {}, {} tokens, {} windows in {}; {}.",
+              "expected a checkpoint of this run, which has {} steps of {} tokens each; found step {}, {} tokens, {} "
+              "windows in {}; {}.",
               total_steps(recipe_), step_tokens(recipe_), state_.step, state_.tokens, state_.windows, folder.string(),
               folder_.way_round_last());
   PRISM_CHECK(folder == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
@@ -278,7 +279,7 @@ void Trainer::fail_not_finite(double loss, double norm) {
       fmt::format("expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data{}",
                   unsigned_nan(loss), unsigned_nan(norm), state_.step + 1, state_.windows,
                   state_.windows + step_windows(recipe_) - 1,
-                  place.empty() ? "" : fmt::format(", first in {}", place)));
+                  place.empty() ? "" : fmt::format(", the first value that is not finite in {}", place)));
 }
 
 void Trainer::fail_diverged(int64_t step, const std::string& place, const std::string& sentence) {

@@ -30,7 +30,7 @@ TEST(Arms, PairModelsBySeedIfAllSeedsAreKnown) {
   EXPECT_EQ(names_in(unknown.against), (std::vector<std::string>{"b2", "b"})) << "in the order given";
   const Arms unequal = pair_arms(models, {model("b2", 4, 2)});
   EXPECT_EQ(names_in(unequal.against), (std::vector<std::string>{"b2"}));
-  EXPECT_REFUSED(pair_arms(models, {model("b2", 4, 2), model("b3", 4, 3)}), "found 1 of a1 on one side only");
+  EXPECT_REFUSED(pair_arms(models, {model("b2", 4, 2), model("b3", 4, 3)}), "found seed 1 of a1 on one side only");
 }
 
 TEST(Arms, RefuseModelsThatCannotBeCompared) {

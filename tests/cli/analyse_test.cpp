@@ -266,7 +266,7 @@ TEST(AnalyseInput, ThatIsWrongGetsASentence) {
   for (int i = 0; i < 60; ++i) long_text += "word ";
   expect_sentence(analyse({"maps", model, "--text", long_text, "--figures", "x"}), 2, {"--text", "at most 32"});
   expect_sentence(analyse({"maps", model, "--text", "a b", "--layers", "2", "--figures", "x"}), 2,
-                  {"--layers", "0-1", "2"});
+                  {"--layers", "from 0 to 1", "found 2"});
   expect_sentence(analyse({"maps", model, "--text", "a b", "--heads", "0,7", "--figures", "x"}), 2,
                   {"--heads of layer 0", "7"});
   expect_sentence(analyse({"maps", model, "--text", "a b", "--layers", "1-", "--figures", "x"}), 2, {"1-"});

@@ -117,7 +117,7 @@ TEST(AttentionDistance, PairsRunsByTheirSeedsWhateverTheirOrder) {
     return distance(words);
   };
   EXPECT_EQ(with({uniform_seed("2"), uniform_seed("1")}).out, with({uniform_seed("1"), uniform_seed("2")}).out);
-  expect_sentence(with({uniform_seed("1"), uniform_seed("3")}), 2, {"same seeds", "found 2 of rising-2"});
+  expect_sentence(with({uniform_seed("1"), uniform_seed("3")}), 2, {"same seeds", "found seed 2 of rising-2"});
 }
 
 TEST(AttentionDistance, OfArmsOfOtherSizesSaysThatNothingIsPaired) {

@@ -141,7 +141,7 @@ TEST(Sweep, SaysWhichRunDivergedWhereAndDoesNotRunItAgain) {
   EXPECT_NE(outcome.err.find("finite loss"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.out.find("good"), std::string::npos);
   EXPECT_NE(outcome.out.find("bad diverged after"), std::string::npos) << outcome.out;
-  EXPECT_NE(outcome.out.find(", first in "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find(", the first value that is not finite in "), std::string::npos) << outcome.out;
   const auto records = read_text(Workshop::folder() / "kept/bad-seed1/records.jsonl");
   EXPECT_NE(records.find("\"kind\":\"diverged\""), std::string::npos);
   EXPECT_NE(run({"sweep", "diverges.json", "--records", "kept", "--plan"}).out.find("bad-seed1   diverged"),

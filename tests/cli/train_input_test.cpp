@@ -44,7 +44,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(train({"--model.layers[0].head_dim", "16", "--model.layers[1].heads", "5"}), 2,
                   {"layer 1", "found 5"});
   expect_sentence(train({"--model.layers[0].head_dim", "16000000"}), 2, {"memory", "smaller"});
-  expect_sentence(train({"--model.layers[1].head_dim", "16000000"}), 2, {"layer 1", "wide together"});
+  expect_sentence(train({"--model.layers[1].head_dim", "16000000"}), 2, {"layer 1", "total width"});
   expect_sentence(train({"--model.schedule", "2x1,1x1"}), 2, {"at least the 2 heads of layer 0", "allow_any"});
   expect_sentence(train({"--model.vocab_size", "100"}), 2, {"vocab_size", "300"});
   expect_sentence(train({"--model.context", "100000"}), 2, {"context"});

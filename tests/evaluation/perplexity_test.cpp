@@ -246,8 +246,8 @@ TEST(Perplexity, SaysItsConvention) {
     for (const auto& part : parts) EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   };
   expect(true, {}, {"windows of 200 tokens every 200", "no document is longer", "<|endoftext|> opens"});
-  expect(false, {16, 0}, {"16 tokens every 16", "from one token", "first token is not predicted"});
-  expect(true, {16, 4}, {"from 13 to 16 tokens"});
+  expect(false, {16, 0}, {"16 tokens every 16", "sees one token", "first token is not predicted"});
+  expect(true, {16, 4}, {"see 13 to 16 tokens"});
 }
 
 TEST(Perplexity, IsTheSameInChunksAndThroughASelectorThatKeepsAll) {

@@ -361,7 +361,7 @@ TEST_F(Run, ThatDivergesNamesACheckpointThatIsGood) {
   r.train.learning_rate = 30;
   const auto message = message_of<FailedError>([&] { train(r, "diverged"); });
   const auto names = checkpoints("diverged", "step-");
-  EXPECT_NE(message.find("first in the "), std::string::npos) << message;
+  EXPECT_NE(message.find("the first value that is not finite in the "), std::string::npos) << message;
   const size_t at = message.find("the last good checkpoint is ");
   ASSERT_NE(at, std::string::npos) << message;
   bool named = false;

@@ -27,7 +27,8 @@ const std::map<std::string, Analysis>& analyses() {
       {"maps", {"which words each word of a text attends to, as pictures", run_analyse_maps}},
       {"norms", {"size of the residual stream before each layer, and dead units", run_analyse_norms}},
       {"spectrum",
-       {"how much of each head's queries and keys remains after averaging over blocks", run_analyse_spectrum}}};
+       {"how much of each head's queries and keys remains after averaging over blocks, as some selectors do",
+        run_analyse_spectrum}}};
   return all;
 }
 

@@ -32,7 +32,8 @@ the tokens in the second half of each window, which all have a long past to atte
 
 Small: the layer attends to near tokens; 0: only to the token itself. Large: it gathers from far away. Attention spread
 evenly over the past gives 3/8 of the context (384 tokens of 1024); all attention on the first token gives 3/4.
-Distances do not depend on the number or width of heads, so layers of different head schedules can be compared.
+Distances are in tokens whatever the number and width of the heads, so layers of different head schedules can be
+compared.
 
 Several MODELs count as runs of one configuration (an arm) with different seeds. The table shows the mean and sample
 standard deviation over them. --against names the models of a second arm. The difference is MODEL minus that arm; it is

@@ -18,7 +18,7 @@ The table shows the share of each head's attention, averaged over tokens, that g
 token, the token itself, earlier copies of the same token, and punctuation. These kinds overlap. The induction score is
 measured on a sequence of random tokens that is repeated: for each token of the second copy, it is the share of the
 attention on the token that followed this same token in the first copy. Heads with a high score, called induction heads, let a model continue a
-sequence that it has seen once (Olsson et al. 2022). The largest value of each column stands out.
+sequence that it has seen once (Olsson et al. 2022). The largest value of each column is highlighted.
 
   prism analyse heads runs/prism --data data/novels
   prism analyse heads runs/prism book.txt --figures heads

@@ -19,7 +19,7 @@ constexpr int64_t kMostTokens = 128;
 
 constexpr const char* kMapsHelp = R"(
 Draws a map of each chosen head, with one row and one column per token of a text. The darker a cell, the more the row's
-token attends to the column's. Without --figures, --json prints the weights themselves.
+token attends to the column's. Give --figures for pictures, --json for the weights themselves, or both.
 
   prism analyse maps runs/prism --text "The cat sat on the mat." --figures maps
   prism analyse maps runs/prism book.txt --tokens 48 --layers 0,3-5 --heads 0 --figures maps

@@ -32,7 +32,8 @@ constexpr int64_t kCells = 64;
 constexpr const char* kSpectrumHelp =
     R"(Measure how much of the magnitude of each head's queries and keys remains after averaging over blocks.
 
-Selectors that compare such means, such as spectral and mean_pooling, cannot see what is lost.
+Selectors of key blocks (see prism attend --help) that compare averages of blocks, such as spectral and mean_pooling,
+cannot see what averaging removes.
 
 The rotary encoding turns each pair of features by its own angle per token. Averaging over a block therefore shrinks
 pair j by a factor lambda_j. Pairs form three zones: dead (a full turn or more per block, lambda near 0), transition,

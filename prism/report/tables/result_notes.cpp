@@ -148,9 +148,9 @@ void add_state_notes(const Comparison& comparison, Table& table) {
     std::vector<const Run*> unfinished;
     for (const auto& run : group.runs) {
       if (run.diverged)
-        table.notes.push_back(fmt::format("{}{} diverged after {} tokens{}.", group.label, seeds_clause(group, {&run}),
-                                          grouped(run.tokens),
-                                          run.diverged->empty() ? "" : ", first in " + *run.diverged));
+        table.notes.push_back(fmt::format(
+            "{}{} diverged after {} tokens{}.", group.label, seeds_clause(group, {&run}), grouped(run.tokens),
+            run.diverged->empty() ? "" : ", the first value that is not finite in " + *run.diverged));
       else if (!run.finished)
         unfinished.push_back(&run);
     }

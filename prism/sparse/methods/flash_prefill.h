@@ -16,10 +16,10 @@ struct FlashPrefillOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("alpha", alpha, "keep blocks that reach this share of the row's largest block");
+    v("alpha", alpha, "keep blocks whose estimated attention is at least this share of the highest in the row");
     v("sink", sink, "number of first key blocks that every row keeps");
     v("window", window,
-      "number of most recent key blocks that every row keeps, counting the row's own block, which is kept even if 0");
+      "number of most recent key blocks that every row keeps, counting the row's own block; 0: only that one");
     v("last_dense", last_dense, "number of last blocks of queries of a prompt that keep every block they see");
     blocks.visit(v);
   }

@@ -23,7 +23,7 @@ struct FlexPrefillOptions {
       "for "
       "each row; the others choose columns and diagonals for all rows");
     v("min_budget", min_budget,
-      "minimum number of keys that every row keeps; prompts up to this length, and up to 256, stay dense");
+      "minimum number of keys that every row keeps; prompts of at most this many keys, or of at most 256, stay dense");
     blocks.visit(v);
   }
 };

@@ -18,7 +18,8 @@ struct VerticalSlashOptions {
     v("vertical", vertical,
       "number of keys (columns) that every query keeps, at least 30; the first 30 keys are always kept");
     v("slash", slash,
-      "number of distances (diagonals) that every query keeps, at least 50; distances 0 to 99 are kept first");
+      "number of distances (diagonals) that every query keeps, at least 50; distances 0 to 99 are chosen before all "
+      "others");
     blocks.visit(v);
   }
 };

@@ -18,7 +18,8 @@ struct XAttentionOptions {
   void visit(Visitor& v) {
     v("stride", stride, "tokens per entry of the estimate, a divisor of the block sizes");
     v("threshold", threshold,
-      "share of a row's estimated attention that the kept blocks cover, forced blocks included");
+      "share of a row's estimated attention that the kept blocks cover, including the first block and the row's own, "
+      "which are always kept");
     blocks.visit(v);
   }
 };

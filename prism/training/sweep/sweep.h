@@ -28,7 +28,9 @@ struct SearchOptions {
     v("candidates", candidates,
       "schedules in the first rung; if the space has more, they are sampled from it with the first seed");
     v("rungs", rungs, "rounds of training; runs of the last one train for train.tokens");
-    v("factor", factor, "each rung keeps the best 1/factor of the schedules and multiplies the tokens by factor");
+    v("factor", factor,
+      "after each rung, the best 1/factor of the schedules go on to the next, which trains them for factor times as "
+      "many tokens");
   }
 };
 

@@ -23,17 +23,18 @@ struct SpectralOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("p", p, "share of each band's softmax that the kept blocks cover");
-    v("p_high", p_high, "p of the band of fast pairs; 0: p");
-    v("p_low", p_low, "p of the band of slow pairs; 0: p");
+    v("p_high", p_high, "p of the band of fast pairs; 0: the value of p");
+    v("p_low", p_low, "p of the band of slow pairs; 0: the value of p");
     v("bands", bands,
       "features of the two bands. paper: from high_dims and low_dims; auto: from the share of each rotary pair that "
       "remains after averaging over a block");
     v("high_dims", high_dims, "features in the band of fast pairs; 0: half of the rotary features");
     v("low_dims", low_dims, "features in the band of slow pairs; 0: three quarters of the rotary features");
     v("calibration", calibration,
-      "temperature by which each band's scores are divided, computed from the band's mean square over blocks. "
-      "causal_running: over the blocks up to the current row, so the result does not depend on how a prompt is cut "
-      "into chunks of whole blocks; all_blocks: over all blocks, as in the authors' code; off: none");
+      "temperature by which each band's scores are divided, computed from the root mean square of the "
+      "band's averaged queries and keys. causal_running: over the blocks up to the current row, so the result does not "
+      "depend on how a prompt is cut into chunks of whole blocks; all_blocks: over all blocks, as in the authors' "
+      "code; off: none");
     v("tail", tail,
       "mean of an incomplete block. exact: over its tokens; padded: with zeros up to a whole block, as in the authors' "
       "code");
