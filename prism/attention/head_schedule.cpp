@@ -100,14 +100,16 @@ std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, in
   if (base == 0) base = schedule.back();
   for (const auto& stage : stages) {
     if (stage.layers < 2 && stage.heads != base)
-      warnings.push_back(fmt::format("the stage of {} heads at layer {} is one layer long; the guideline is 2 or more",
-                                     stage.heads, stage.first_layer));
+      warnings.push_back(
+          fmt::format("the stage of {} heads at layer {} is one layer long; arXiv 2606.27449 advises 2 or more",
+                      stage.heads, stage.first_layer));
   }
   const int64_t at_base = std::count(schedule.begin(), schedule.end(), base);
   const auto layers = static_cast<int64_t>(schedule.size());
   if (2 * at_base < layers)
-    warnings.push_back(fmt::format("{} of {} layers have the base count of {} heads; the guideline is half or more",
-                                   at_base, layers, base));
+    warnings.push_back(
+        fmt::format("{} of {} layers have the base count of {} heads; arXiv 2606.27449 advises half or more", at_base,
+                    layers, base));
   const int64_t first_width = head_dims.at(static_cast<size_t>(stages.front().first_layer));
   if (first_width != 128 && first_width != 256)
     warnings.push_back(

@@ -101,10 +101,11 @@ void check(const ScheduleSpace& space) {
 std::vector<HeadSchedule> propose_schedules(const ScheduleSpace& space) {
   check(space);
   auto heads = heads_that_fit(space);
-  PRISM_CHECK(!heads.empty() && heads.back() == space.base_heads, "schedule_search",
-              "expected a base whose head width is a multiple of {}; found {} heads of width {}; change base_heads or "
-              "head_dim_step.",
-              space.head_dim_step, space.base_heads, space.d_model / space.base_heads);
+  PRISM_CHECK(
+      !heads.empty() && heads.back() == space.base_heads, "schedule_search",
+      "base_heads: expected heads whose width, d_model / base_heads, is a multiple of {}; found {} heads of width "
+      "{}; change base_heads or head_dim_step.",
+      space.head_dim_step, space.base_heads, space.d_model / space.base_heads);
   auto schedules = Proposer(space, heads).run();
   heads.pop_back();
   PRISM_CHECK(!schedules.empty(), "schedule_search",

@@ -264,7 +264,7 @@ int run_encode(const Arguments& arguments) {
   add_fields(app, command.source, {{"piece_bytes", ""}});
   auto* ids = app.add_flag("--ids", command.ids, "print ids (the default)");
   app.add_flag("--tokens", command.tokens,
-               "print one token per line, its id and its bytes; with --json, a list of texts")
+               "print one token per line, its id and its bytes; with --json, add the text of each token to the objects")
       ->excludes(ids);
   app.add_flag("--json", command.json, "print one JSON object per document");
   app.add_flag("--no-special", command.no_special, "encode text that spells a special token as ordinary text");
@@ -373,7 +373,7 @@ void print_info(const Tokenizer& tokenizer, const Summary& summary) {
   print(fmt::format("special tokens  {}\n", special.empty() ? "none" : special));
   print(fmt::format("end of text     {}\n", end ? fmt::format("{} ({})", tokenizer.bytes(*end), *end) : "none"));
   print(fmt::format("pattern         {}\n", tokenizer.pattern()));
-  print(fmt::format("word starts     {:.1f}% of the tokens\n",
+  print(fmt::format("begin a word    {:.1f}% of the tokens\n",
                     100.0 * static_cast<double>(summary.word_starts) / static_cast<double>(tokenizer.vocab_size())));
   print(fmt::format("longest token   {} bytes, {} ({})\n", tokenizer.bytes(summary.longest).size(),
                     shown(tokenizer.bytes(summary.longest)), summary.longest));

@@ -164,8 +164,8 @@ RunEvent RunEventReader::read(const Json& json) {
   const auto* start = std::get_if<StartRecord>(&event.record);
   if (start == nullptr) return event;
   PRISM_CHECK(number_ == 1, "records",
-              "{}: expected a record of kind run only at the beginning; found another; leave the run out, or keep the "
-              "records of one run in its file.",
+              "{}: expected a record of kind \"run\" at the beginning only; found a second one; leave this run out, or "
+              "keep the records of one run in its file.",
               where());
   PRISM_CHECK(start->prism_format == StartRecord().prism_format, "records",
               "{}: expected prism_format {}; found {}; use a newer prism.", where(), StartRecord().prism_format,

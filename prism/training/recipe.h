@@ -75,8 +75,8 @@ struct TrainOptions {
     v("warmup_share", warmup_share, "length of the linear warm-up, as a share of the tokens");
     v("warmup_tokens", warmup_tokens, "length of the linear warm-up in tokens; 0: use warmup_share");
     v("z_loss", z_loss,
-      "weight of the z-loss (mean squared log-sum-exp of the logits), which is added to the training loss, also in "
-      "its records; other losses do not contain it; 0 disables it");
+      "weight of the z-loss (mean squared log-sum-exp of the logits); it is added to the training loss, and the "
+      "recorded training loss includes it; validation and final losses do not; 0 disables it");
     v("recompute", recompute,
       "recompute activations in the backward pass: less memory, longer steps, the same gradients");
     optimizer_options.visit(v);

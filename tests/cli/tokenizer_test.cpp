@@ -118,7 +118,7 @@ TEST_F(TokenizerCommand, PrintsOneObjectADocument) {
 
 TEST_F(TokenizerCommand, ShowsWhatATokenizerHolds) {
   const auto info = run({"info", "made"});
-  for (const char* part : {"275 tokens", "<|endoftext|> (0)", "\\p{L}", "word starts", "fingerprint"})
+  for (const char* part : {"275 tokens", "<|endoftext|> (0)", "\\p{L}", "begin a word", "fingerprint"})
     EXPECT_NE(info.out.find(part), std::string::npos) << info.out;
   const json object = json::parse(run({"info", "made", "--json"}).out);
   EXPECT_EQ(object["vocab_size"], 275);

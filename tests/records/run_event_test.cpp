@@ -136,7 +136,7 @@ TEST(RunEvents, BeginWithTheOnlyRecordThatNamesTheMetric) {
   const std::string run = "{\"kind\":\"run\",\"prism_format\":1}\n", eval = "{\"kind\":\"eval\",\"val_loss\":5}\n",
                     other = "{\"kind\":\"run\",\"metric\":{\"name\":\"accuracy\"}}\n";
   EXPECT_EQ(read(run + eval).size(), 2u);
-  EXPECT_REFUSED(read(run + eval + other), "record 3: expected a record of kind run only at the beginning");
+  EXPECT_REFUSED(read(run + eval + other), "record 3: expected a record of kind \"run\" at the beginning only");
   EXPECT_REFUSED(read("{\"kind\":\"run\",\"prism_format\":9}\n"), "expected prism_format 1; found 9");
   const auto length = static_cast<int64_t>(run.size());
   EXPECT_EQ(read(run + "no JSON", length).size(), 1u) << "what comes after the checkpoint's records is not read";

@@ -9,9 +9,9 @@ namespace {
 constexpr const char* kGradientsHelp = R"(Measure the norm of each parameter's gradient relative to its values.
 
 Computes the gradient of the mean loss over the input. For each parameter, the table shows the Euclidean norm of the
-gradient, the norm of the values, and their ratio. Plain gradient descent changes a parameter by this ratio times the
-learning rate. A parameter whose ratio is a hundredth of its neighbours' hardly learns. What the optimizer really did is
-recorded during training (train.diagnose_steps) and shown by prism report.
+gradient, the norm of the values, and their ratio. A step of plain gradient descent changes a parameter, relative
+to its norm, by this ratio times the learning rate. A parameter whose ratio is a hundredth of its neighbours' hardly
+learns. What the optimizer really did is recorded during training (train.diagnose_steps) and shown by prism report.
 
   prism analyse gradients runs/prism --data data/novels --split train --sequences 32 --figures gradients
 )";

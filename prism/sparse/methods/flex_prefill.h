@@ -19,9 +19,9 @@ struct FlexPrefillOptions {
   void visit(Visitor& v) {
     v("gamma", gamma, "share of the estimated attention that the kept keys cover");
     v("tau", tau,
-      "a head whose pooled estimate diverges from its attention by less than this is query-aware: it chooses blocks "
-      "for "
-      "each row; the others choose columns and diagonals for all rows");
+      "for the last queries, attention per key block is computed exactly and estimated from averaged queries and keys; "
+      "if the two differ by less than this (square root of the Jensen-Shannon divergence), the head chooses blocks for "
+      "each row; otherwise the last queries choose columns and diagonals for all rows");
     v("min_budget", min_budget,
       "minimum number of keys that every row keeps; prompts of at most this many keys, or of at most 256, stay dense");
     blocks.visit(v);

@@ -16,7 +16,7 @@ struct XAttentionOptions {
   BlockSizes blocks = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("stride", stride, "tokens per entry of the estimate, a divisor of the block sizes");
+    v("stride", stride, "side of the tiles in tokens, a divisor of the block sizes; larger is coarser and faster");
     v("threshold", threshold,
       "share of a row's estimated attention that the kept blocks cover, including the first block and the row's own, "
       "which are always kept");

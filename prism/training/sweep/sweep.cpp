@@ -245,7 +245,8 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const 
     }
     if (run.state != SweepRun::State::absent) continue;
     PRISM_CHECK(!is_there(run.folder / kRunRecipeName), "sweep",
-                "expected {} to hold this sweep's run; found another value of {}; choose another --out, or remove it.",
+                "expected {} to hold this sweep's run; found another value of {}; choose another --out, or delete "
+                "that folder.",
                 run.folder.string(), difference(load_run_recipe(run.folder), run.recipe));
   }
   return runs;
