@@ -17,14 +17,11 @@ namespace {
 constexpr int64_t kBlockScores = int64_t{1} << 20;
 
 void check_served(const AttentionInput& input, const char* operation) {
-  PRISM_CHECK(input.causality == Causality::causal && !input.kv.page_table_BN.defined() &&
-                  !input.block_mask.defined() && !input.kept_heads_BH.defined(),
-              operation,
-              "expected causal attention of all heads to unpaged, unmasked keys; found {}; leave that out here.",
-              input.causality != Causality::causal ? "attention to later keys"
-              : input.kv.page_table_BN.defined()   ? "keys in pages"
-              : input.block_mask.defined()         ? "a block mask"
-                                                   : "heads that are left out");
+  PRISM_CHECK(!input.kv.page_table_BN.defined() && !input.block_mask.defined() && !input.kept_heads_BH.defined(),
+              operation, "expected attention of all heads to unpaged, unmasked keys; found {}; leave that out here.",
+              input.kv.page_table_BN.defined() ? "keys in pages"
+              : input.block_mask.defined()     ? "a block mask"
+                                               : "heads that are left out");
 }
 
 /// The sequence of a span without padding or lengths. Keys are converted to the type that scores are computed in.
@@ -36,36 +33,51 @@ AttentionInput cut_sequence(const AttentionInput& input, const QuerySpan& span) 
                            .to(input.q_BTHD.scalar_type() == torch::kDouble ? torch::kDouble : torch::kFloat);
   if (input.documents_BS.defined())
     sequence.documents_BS = input.documents_BS.narrow(0, span.sequence, 1).narrow(1, 0, span.keys);
-  sequence.scale = input.scale.value_or(1.0 / std::sqrt(static_cast<double>(input.q_BTHD.size(3))));
+  sequence.causality = input.causality;
   return sequence;
 }
 
-/// Queries [first, first + count) of a sequence, and the keys up to the last of them. Causal attention aligns queries
-/// with the last keys, so each query keeps its position.
-AttentionInput cut_queries(const AttentionInput& sequence, int64_t first, int64_t count) {
-  const int64_t past = sequence.kv.k_BGSD.size(2) - sequence.q_BTHD.size(1), keys = past + first + count;
-  AttentionInput block = sequence;
-  block.q_BTHD = sequence.q_BTHD.narrow(1, first, count);
-  block.kv.k_BGSD = sequence.kv.k_BGSD.narrow(2, 0, keys);
-  if (sequence.documents_BS.defined()) block.documents_BS = sequence.documents_BS.narrow(1, 0, keys);
+/// Some queries of a sequence, and the keys that they may see.
+struct QueryBlock {
+  torch::Tensor q_THD, k_GSD;
+  torch::Tensor hidden_TS;     ///< bool, keys that a query does not see; undefined: none
+  int64_t first_position = 0;  ///< position of the first query among the keys
+};
+
+/// Queries [first, first + count) of a sequence. Causal attention aligns queries with the last keys, so each query
+/// keeps its position if the keys after the last query are cut off.
+QueryBlock cut_queries(const AttentionInput& sequence, int64_t first, int64_t count) {
+  const bool is_causal = sequence.causality == Causality::causal;
+  const int64_t all = sequence.kv.k_BGSD.size(2), past = all - sequence.q_BTHD.size(1);
+  const int64_t keys = is_causal ? past + first + count : all;
+  QueryBlock block{
+      sequence.q_BTHD[0].narrow(0, first, count), sequence.kv.k_BGSD[0].narrow(1, 0, keys), {}, past + first};
+  const auto hide = [&](const torch::Tensor& more) {
+    block.hidden_TS = block.hidden_TS.defined() ? block.hidden_TS | more : more;
+  };
+  const auto key_S = at::arange(keys, sequence.q_BTHD.options().dtype(torch::kLong));
+  if (is_causal) hide(key_S > key_S.narrow(0, block.first_position, count).unsqueeze(1));
+  if (sequence.documents_BS.defined()) {
+    const auto document_S = sequence.documents_BS[0];
+    hide(document_S.narrow(0, 0, keys) != document_S.narrow(0, block.first_position, count).unsqueeze(1));
+  }
   return block;
 }
 
-void show_block(const AttentionInput& block, int64_t sequence, const std::function<void(const AttentionRows&)>& take) {
-  const int64_t queries = block.q_BTHD.size(1), head_dim = block.q_BTHD.size(3);
-  const int64_t groups = block.kv.k_BGSD.size(1), keys = block.kv.k_BGSD.size(2);
-  const int64_t group_heads = block.q_BTHD.size(2) / groups;
+void show_block(const QueryBlock& block, double scale, int64_t sequence,
+                const std::function<void(const AttentionRows&)>& take) {
+  const int64_t queries = block.q_THD.size(0), head_dim = block.q_THD.size(2);
+  const int64_t groups = block.k_GSD.size(0), keys = block.k_GSD.size(1);
+  const int64_t group_heads = block.q_THD.size(1) / groups;
   AttentionRows rows;
   rows.sequence = sequence;
-  rows.first_position = keys - queries;
-  const auto hidden_TS = visible_keys(block).view({queries, keys}).logical_not();
+  rows.first_position = block.first_position;
   for (int64_t g = 0; g < groups; ++g) {
     // The query heads of a key/value head are stacked into one product, so its keys need no copy.
-    const auto q_RTD = block.q_BTHD[0].narrow(1, g * group_heads, group_heads).transpose(0, 1);
-    const auto rows_ND =
-        q_RTD.reshape({group_heads * queries, head_dim}).to(block.kv.k_BGSD.scalar_type()) * *block.scale;
-    const auto scores_RTS = at::matmul(rows_ND, block.kv.k_BGSD[0][g].t()).view({group_heads, queries, keys});
-    scores_RTS.masked_fill_(hidden_TS, -std::numeric_limits<double>::infinity());
+    const auto q_RTD = block.q_THD.narrow(1, g * group_heads, group_heads).transpose(0, 1);
+    const auto rows_ND = q_RTD.reshape({group_heads * queries, head_dim}).to(block.k_GSD.scalar_type()) * scale;
+    const auto scores_RTS = at::matmul(rows_ND, block.k_GSD[g].t()).view({group_heads, queries, keys});
+    if (block.hidden_TS.defined()) scores_RTS.masked_fill_(block.hidden_TS, -std::numeric_limits<double>::infinity());
     rows.first_head = g * group_heads;
     rows.weights_RTS = at::softmax(scores_RTS, -1);
     take(rows);
@@ -94,10 +106,11 @@ void stream_attention(const AttentionInput& input, const QuerySpan& span,
                       const std::function<void(const AttentionRows&)>& take) {
   const torch::NoGradGuard no_gradients;
   const AttentionInput sequence = cut_sequence(input, span);
+  const double scale = input.scale.value_or(1.0 / std::sqrt(static_cast<double>(input.q_BTHD.size(3))));
   const int64_t group_heads = input.q_BTHD.size(2) / input.kv.k_BGSD.size(1);
   const int64_t rows = std::max<int64_t>(1, kBlockScores / (group_heads * span.keys));
   for (int64_t at = span.first; at < span.end; at += rows)
-    show_block(cut_queries(sequence, at, std::min(rows, span.end - at)), span.sequence, take);
+    show_block(cut_queries(sequence, at, std::min(rows, span.end - at)), scale, span.sequence, take);
 }
 
 }  // namespace prism

@@ -27,7 +27,7 @@ struct QuerySpan {
 
 /// The span of each sequence that has keys.
 /// @param operation  named by errors.
-/// @throws InputError for attention that is not causal, and for paged keys, block masks and left-out heads.
+/// @throws InputError for paged keys, block masks and left-out heads.
 std::vector<QuerySpan> query_spans(const AttentionInput& input, QueryRange range, const char* operation);
 
 /// Attention weights of consecutive queries, for the query heads that share a key/value head.
@@ -35,7 +35,7 @@ struct AttentionRows {
   int64_t sequence = 0;        ///< index in the batch
   int64_t first_head = 0;      ///< first of the R query heads
   int64_t first_position = 0;  ///< position of the first query among the keys of its sequence
-  torch::Tensor weights_RTS;   ///< softmax(scale q k^T) over visible keys, 0 elsewhere; S ends at the last query
+  torch::Tensor weights_RTS;  ///< softmax(scale q k^T) over visible keys, 0 elsewhere; causal: S ends at the last query
 };
 
 /// Passes the weights of a span to `take` in blocks of about a million scores: blocks of queries in order, and for each

@@ -9,9 +9,10 @@
 
 namespace prism {
 
-Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
+Attention::Attention(const AttentionOptions& options, const LayerConfig& config, size_t index,
                      std::shared_ptr<RotaryCache> rotary)
     : config_(config),
+      is_causal_(options.is_causal),
       index_(index),
       pairs_(std::make_shared<RotaryPairs>(rotary_pairs(config.rotary, config.head_dim))),
       rotary_(std::move(rotary)) {
@@ -23,15 +24,18 @@ Attention::Attention(int64_t d_model, double norm_eps, const LayerConfig& config
   PRISM_ASSERT(config.output_projection || !config.output_bias, "attention", "layer {}: a bias without a projection",
                index);
   const int64_t q_width = config.heads * config.head_dim, kv_width = config.kv_heads * config.head_dim;
-  qkv = Linear({.in = d_model,
+  qkv = Linear({.in = options.d_model,
                 .out = {{{"q_proj"}, q_width, config.heads},
                         {{"k_proj"}, kv_width, config.kv_heads},
-                        {{"v_proj"}, kv_width, config.kv_heads}}});
+                        {{"v_proj"}, kv_width, config.kv_heads}},
+                .bias = config.qkv_bias});
   if (config.output_projection)
-    out = Linear({.in = q_width, .out = {{{"o_proj"}, d_model}}, .bias = config.output_bias, .into_stream = true});
+    out = Linear(
+        {.in = q_width, .out = {{{"o_proj"}, options.d_model}}, .bias = config.output_bias, .into_stream = true});
   if (!config.qk_norm) return;
-  q_norm = RmsNorm(config.head_dim, norm_eps, WeightRole::head_gain);
-  k_norm = RmsNorm(config.head_dim, norm_eps, WeightRole::head_gain);
+  const NormOptions norm{.width = config.head_dim, .eps = options.norm_eps, .role = WeightRole::head_gain};
+  q_norm = Norm(norm);
+  k_norm = Norm(norm);
 }
 
 void Attention::visit(WeightVisitor& v) const {
@@ -44,7 +48,7 @@ void Attention::visit(WeightVisitor& v) const {
 torch::Tensor Attention::norm_heads(const torch::Tensor& fused_BTF) const {
   const int64_t q_width = config_.heads * config_.head_dim, k_width = config_.kv_heads * config_.head_dim;
   const auto parts = fused_BTF.split_with_sizes({q_width, k_width, k_width}, 2);
-  const auto normed = [&](const torch::Tensor& part_BTF, const RmsNorm& norm) {
+  const auto normed = [&](const torch::Tensor& part_BTF, const Norm& norm) {
     const auto heads = part_BTF.unflatten(2, {-1, config_.head_dim}).to(norm.weight.tensor().scalar_type());
     return norm(heads, torch::Tensor(), part_BTF.scalar_type()).normed.flatten(2);
   };
@@ -71,11 +75,13 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
   input.q_BTHD = parts[0];
   input.kv = {parts[1].transpose(1, 2), parts[2].transpose(1, 2), {}};
   if (context.cache != nullptr) {
+    PRISM_CHECK(is_causal_, "attention", "expected causal attention with a cache; found full; leave out the cache.");
     PRISM_CHECK(
         !context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
         "expected rows of one document without padding with a cache; found documents or lengths; leave out the cache.");
     input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
   }
+  input.causality = is_causal_ ? Causality::causal : Causality::full;
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
   if (context.probe != nullptr) context.probe->observe_attention(index_, input);

@@ -10,13 +10,19 @@
 
 namespace prism {
 
+/// What attention takes from the model rather than from its layer.
+struct AttentionOptions {
+  int64_t d_model = 0;
+  double norm_eps = 1e-5;  ///< epsilon of the QK-norms
+  bool is_causal = true;   ///< false: every token attends to all tokens of its row
+};
+
 class Attention {
  public:
-  /// @param norm_eps  epsilon of the QK-norms.
-  /// @param index     index of this layer, for the cache.
-  /// @param rotary    shared by all layers of a model.
+  /// @param index   index of this layer, for the cache.
+  /// @param rotary  shared by all layers of a model.
   /// @throws InputError if kv_heads does not divide heads.
-  Attention(int64_t d_model, double norm_eps, const LayerConfig& config, size_t index,
+  Attention(const AttentionOptions& options, const LayerConfig& config, size_t index,
             std::shared_ptr<RotaryCache> rotary);
 
   /// x [B, T, d_model] -> [B, T, d_model], x's dtype. @throws InputError for documents or lengths together with a
@@ -25,10 +31,10 @@ class Attention {
 
   void visit(WeightVisitor& v) const;
 
-  Linear qkv;              ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
-  Linear out;              ///< [d_model, heads head_dim]; empty unless output_projection
-  RmsNorm q_norm, k_norm;  ///< [head_dim], applied to each head; empty unless qk_norm (arXiv 2010.04245, but with
-                           ///< RMSNorm and one gain per feature)
+  Linear qkv;           ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
+  Linear out;           ///< [d_model, heads head_dim]; empty unless output_projection
+  Norm q_norm, k_norm;  ///< [head_dim], applied to each head; empty unless qk_norm (arXiv 2010.04245, but with
+                        ///< RMSNorm and one gain per feature)
 
  private:
   /// Normalises the queries and keys in the fused rows.
@@ -37,6 +43,7 @@ class Attention {
   torch::Tensor turn(const torch::Tensor& fused_BTF, const ForwardContext& context) const;
 
   LayerConfig config_;
+  bool is_causal_;
   size_t index_;
   std::shared_ptr<const RotaryPairs> pairs_;  ///< description of the rotation, for Prefill
   std::shared_ptr<RotaryCache> rotary_;

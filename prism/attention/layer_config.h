@@ -17,8 +17,8 @@ struct LayerConfig {
   RotaryConfig rotary;
   FfnConfig ffn;
   bool qk_norm = false;
-  std::string norm = "rms";
-  bool output_projection = true, output_bias = false;
+  std::string norm = "rms", norm_place = "pre";
+  bool qkv_bias = false, output_projection = true, output_bias = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("heads", heads, "query heads");
@@ -33,7 +33,11 @@ struct LayerConfig {
     v("ffn", ffn, "feed-forward part");
     v("qk_norm", qk_norm,
       "RMSNorm on every query and key head before the rotary encoding; one gain for queries, one for keys");
-    v("norm", norm, "norm before attention and before the feed-forward part: rms or none");
+    v("norm", norm, "norm at attention and at the feed-forward part: rms (RMSNorm), layer (LayerNorm) or none");
+    v("norm_place", norm_place,
+      "pre: normalise the input of attention and of the feed-forward part; post: normalise the residual stream after "
+      "adding their outputs to it");
+    v("qkv_bias", qkv_bias, "the projections W_Q, W_K and W_V have biases");
     v("output_projection", output_projection,
       "projection W_O after the heads; off: the heads are added to the residual stream directly");
     v("output_bias", output_bias, "W_O has a bias");

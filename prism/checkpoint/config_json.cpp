@@ -347,6 +347,7 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
   }
   const auto layer = common_layer(config.layers);
   if (layer && equal_fields(llama_part(config), config)) return llama_to_json(config, *layer, file);
+  if (config.classes > 0) file.architectures = {"PrismForSequenceClassification"};
   file.model = complete_to_json(config);
   return fields_to_json(file);
 }

@@ -37,6 +37,21 @@ Json generation_config(const Tokenizer* tokenizer) {
   return json;
 }
 
+/// Reads a model's weights and its tokenizer, if any.
+std::optional<Tokenizer> fill_model(Trunk& model, const fs::path& folder, torch::ScalarType compute_type) {
+  load_weights(model.weights(), folder);
+  model.set_compute_type(compute_type);
+  if (!is_there(folder / "tokenizer.json")) return std::nullopt;
+  auto tokenizer = Tokenizer::load(folder);
+  PRISM_CHECK(tokenizer.vocab_size() <= model.config().vocab_size, "model",
+              "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
+              "another model; restore the right one.",
+              folder.string(), model.config().vocab_size, tokenizer.vocab_size());
+  const auto config_file = (folder / "config.json").string();
+  check_tokenizer(read_json(config_file), tokenizer, config_file);
+  return tokenizer;
+}
+
 }  // namespace
 
 fs::path find_model_folder(const fs::path& path) {
@@ -77,28 +92,32 @@ void save_weights(const fs::path& folder, const std::vector<WeightEntry>& weight
 ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
   ModelFolder model;
   model.folder = find_model_folder(path);
-  model.decoder = Decoder(load_config(model.folder));
-  load_weights(model.decoder->weights(), model.folder);
-  model.decoder->set_compute_type(compute_type);
-  if (is_there(model.folder / "tokenizer.json")) {
-    model.tokenizer = Tokenizer::load(model.folder);
-    PRISM_CHECK(model.tokenizer->vocab_size() <= model.decoder->config().vocab_size, "model",
-                "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
-                "another model; restore the right one.",
-                model.folder.string(), model.decoder->config().vocab_size, model.tokenizer->vocab_size());
-    const auto config_file = (model.folder / "config.json").string();
-    check_tokenizer(read_json(config_file), *model.tokenizer, config_file);
-  }
+  const auto config = load_config(model.folder);
+  PRISM_CHECK(config.classes == 0, "model", "expected a language model in {}; found a classifier; name another model.",
+              model.folder.string());
+  model.decoder = Decoder(config);
+  model.tokenizer = fill_model(*model.decoder, model.folder, compute_type);
   return model;
 }
 
-void save_model(const fs::path& folder, Decoder decoder, const Tokenizer* tokenizer) {
-  save_weights(folder, decoder->weights());
-  write_file(folder / "config.json", pretty(config_to_json(decoder->config(), tokenizer)));
+ClassifierFolder load_classifier(const fs::path& path, torch::ScalarType compute_type) {
+  ClassifierFolder model;
+  model.folder = find_model_folder(path);
+  const auto config = load_config(model.folder);
+  PRISM_CHECK(config.classes > 0, "model", "expected a classifier in {}; found a language model; name another model.",
+              model.folder.string());
+  model.classifier = Classifier(config);
+  model.tokenizer = fill_model(*model.classifier, model.folder, compute_type);
+  return model;
+}
+
+void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tokenizer) {
+  save_weights(folder, model.weights());
+  write_file(folder / "config.json", pretty(config_to_json(model.config(), tokenizer)));
   write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
   if (tokenizer == nullptr) return;
   tokenizer->save(folder / "tokenizer.json");
-  write_file(folder / "tokenizer_config.json", pretty(tokenizer_config(*tokenizer, decoder->config())));
+  write_file(folder / "tokenizer_config.json", pretty(tokenizer_config(*tokenizer, model.config())));
 }
 
 }  // namespace prism

@@ -1,7 +1,7 @@
 // Model folders in the Hugging Face layout: config.json, model.safetensors, tokenizer.json, tokenizer_config.json,
 // generation_config.json. Every command that takes a model takes such a folder.
 //
-//   save_model("out", decoder, &tokenizer);
+//   save_model("out", *decoder, &tokenizer);
 //   ModelFolder model = load_model("runs/novels");        // a model folder, or a run (its last checkpoint)
 //   auto hidden = model.decoder(tokens, ForwardContext{});
 #pragma once
@@ -10,15 +10,24 @@
 #include <optional>
 #include <vector>
 
+#include "prism/models/classifier.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
 
+/// A language model and its tokenizer.
 struct ModelFolder {
   std::filesystem::path folder;  ///< the model folder that was read
   Decoder decoder{nullptr};
   std::optional<Tokenizer> tokenizer;  ///< std::nullopt if the folder has none
+};
+
+/// The same for a classifier.
+struct ClassifierFolder {
+  std::filesystem::path folder;
+  Classifier classifier{nullptr};
+  std::optional<Tokenizer> tokenizer;
 };
 
 /// The model folder at a path: the path itself, or the last checkpoint if it is a run. @throws InputError if it is
@@ -28,10 +37,12 @@ std::filesystem::path find_model_folder(const std::filesystem::path& path);
 /// The config of a model folder or run, without its weights.
 ModelConfig load_config(const std::filesystem::path& path);
 
-/// Reads a model. @param compute_type  dtype of matmuls.
-/// @throws InputError for missing or truncated files, tensors of the wrong shape, a tokenizer larger than the
-///         embedding, or the tokenizer of another model.
+/// Reads a language model. @param compute_type  dtype of matmuls.
+/// @throws InputError for a classifier, missing or truncated files, tensors of the wrong shape, a tokenizer larger than
+///         the embedding, or the tokenizer of another model.
 ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
+/// Reads a classifier. @throws InputError for a language model, else as load_model().
+ClassifierFolder load_classifier(const std::filesystem::path& path, torch::ScalarType compute_type);
 
 /// The weights file of a model folder. @throws InputError if there is none, or if there are several.
 std::filesystem::path find_weights(const std::filesystem::path& folder);
@@ -44,7 +55,8 @@ void load_weights(const std::vector<WeightEntry>& weights, const std::filesystem
 void save_weights(const std::filesystem::path& folder, const std::vector<WeightEntry>& weights);
 
 /// Writes all files of a model folder into the existing `folder`. Each weight keeps its dtype.
+/// @param model      a model of any kind, with its head.
 /// @param tokenizer  may be null.
-void save_model(const std::filesystem::path& folder, Decoder decoder, const Tokenizer* tokenizer);
+void save_model(const std::filesystem::path& folder, const Trunk& model, const Tokenizer* tokenizer);
 
 }  // namespace prism

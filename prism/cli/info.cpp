@@ -56,6 +56,7 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
            {{"parameters", beyond.parameters},
             {"flops_per_token", beyond.flops_per_token},
             {"kv_bytes_per_token", beyond.kv_bytes_per_token}}},
+          {"classes", config.classes},
           {"d_model", config.d_model},
           {"context", config.context},
           {"vocab_size", config.vocab_size},
@@ -64,7 +65,10 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
 
 void print_table(const ModelConfig& config, const ModelCost& cost) {
   fmt::print("heads x layers {}, d_model {}, context {}, vocabulary {}{}\n\n", format_head_schedule(heads_of(config)),
-             config.d_model, config.context, config.vocab_size, config.tied ? ", tied head" : "");
+             config.d_model, config.context, config.vocab_size,
+             config.classes > 0 ? fmt::format(", {} classes", config.classes)
+             : config.tied      ? ", tied head"
+                                : "");
   fmt::print("{:>9} {:>6} {:>9} {:>6} {:>6} {:>13} {:>14} {:>13}\n", "layer", "heads", "kv_heads", "width", "ffn",
              "parameters", "FLOPs/token", "KV B/token");
   const auto row = [](const std::string& name, const std::string& geometry, int64_t parameters, int64_t flops,
@@ -81,9 +85,9 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
     row(part.name, part.parameters == 0 ? "shared" : "", part.parameters, part.flops_per_token, 0);
   row("total", "", cost.parameters, cost.flops_per_token, cost.kv_bytes_per_token);
   fmt::print(
-      "\n{:.1f}M parameters. FLOPs: forward pass, per token of a full causal context; training takes three times as "
-      "many. KV: in bfloat16.\n",
-      static_cast<double>(cost.parameters) / 1e6);
+      "\n{:.1f}M parameters ({:.2f} MiB in float32). FLOPs: forward pass, per token of a full context with {} "
+      "attention; training takes three times as many. KV: in bfloat16.\n",
+      static_cast<double>(cost.parameters) / 1e6, static_cast<double>(cost.parameters) / 262144, config.attention);
   if (!is_uniform(config.layers))
     fmt::print("Compared with {} heads in all {} layers: {}.\n", base_heads(config.layers).heads, config.layers.size(),
                describe(schedule_cost(config)));

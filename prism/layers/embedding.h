@@ -21,4 +21,9 @@ class Embedding {
   Weight weight;  ///< [rows, width]
 };
 
+/// The encoding of positions by sines and cosines: row t has sin(t / 10000^(2 i / width)) in column 2 i and the cosine
+/// of the same angle in column 2 i + 1. Source: arXiv 1706.03762, section 3.5.
+/// @param width  even. @return  float64 [positions, width].
+torch::Tensor sinusoidal_positions(int64_t positions, int64_t width);
+
 }  // namespace prism

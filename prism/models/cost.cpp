@@ -8,13 +8,16 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
+#include "prism/models/classifier.h"
+#include "prism/models/decoder.h"
 
 namespace prism {
 namespace {
 
-/// FLOPs per token of the causal products q k^T and p v.
-int64_t attention_flops(const LayerConfig& layer, int64_t context) {
-  return 2 * layer.heads * layer.head_dim * (context + 1);
+/// FLOPs per token of the products q k^T and p v.
+int64_t attention_flops(const LayerConfig& layer, const ModelConfig& config) {
+  const int64_t keys_twice = config.attention == "causal" ? config.context + 1 : 2 * config.context;
+  return 2 * layer.heads * layer.head_dim * keys_twice;
 }
 
 /// Finds the part with this name; appends a new one if there is none.
@@ -26,20 +29,20 @@ PartCost& part_of(std::vector<PartCost>& parts, const std::string& name) {
 }  // namespace
 
 ModelCost model_cost(const ModelConfig& config) {
-  return model_cost(DecoderImpl(config));
+  return config.classes > 0 ? model_cost(ClassifierImpl(config)) : model_cost(DecoderImpl(config));
 }
 
-ModelCost model_cost(const DecoderImpl& decoder) {
-  const auto& config = decoder.config();
+ModelCost model_cost(const Trunk& model) {
+  const auto& config = model.config();
   ModelCost cost;
   for (const auto& layer : config.layers) {
     auto& of_layer = cost.layers.emplace_back();
-    of_layer.flops_per_token = attention_flops(layer, config.context);
-    of_layer.kv_bytes_per_token = kv_cache_bytes({layer}, 1, 2);
+    of_layer.flops_per_token = attention_flops(layer, config);
+    of_layer.kv_bytes_per_token = config.classes > 0 ? 0 : kv_cache_bytes({layer}, 1, 2);
     cost.flops_per_token += of_layer.flops_per_token;
     cost.kv_bytes_per_token += of_layer.kv_bytes_per_token;
   }
-  for (const auto& entry : decoder.weights()) {
+  for (const auto& entry : model.weights()) {
     const int64_t parameters = entry.weight.numel();
     cost.parameters += parameters;
     for (size_t i = 0; i < entry.uses.size(); ++i) {

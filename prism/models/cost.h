@@ -5,17 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "prism/models/decoder.h"
+#include "prism/models/trunk.h"
 
 namespace prism {
 
 struct LayerCost {
   int64_t parameters = 0;  ///< excluding weights shared with an earlier layer
   /// Average per token in a forward pass over a full context of T tokens: 2 for each weight value and product with it,
-  /// and 2 H D (T + 1) for the causal products q k^T and p v, whose queries see (T + 1) / 2 keys on average. Norms,
-  /// activations, rotation and softmax are not counted; of these only softmax depends on the number of heads.
+  /// and for q k^T and p v 4 H D for each key that a query sees: T keys, or (T + 1) / 2 on average if attention is
+  /// causal. Norms, activations, rotation and softmax are not counted; of these only softmax depends on the number of
+  /// heads.
   int64_t flops_per_token = 0;
-  int64_t kv_bytes_per_token = 0;  ///< bfloat16
+  int64_t kv_bytes_per_token = 0;  ///< bfloat16; 0 in classifiers, which have no cache
 };
 
 /// A module outside the layers: embedding, positions, final norm or head.
@@ -36,7 +37,7 @@ struct ModelCost {
 /// Computes the cost from the model's list of weights, without allocating them. @param config  must be complete.
 ModelCost model_cost(const ModelConfig& config);
 /// The same for an existing model, whose layers may share weights.
-ModelCost model_cost(const DecoderImpl& decoder);
+ModelCost model_cost(const Trunk& model);
 
 /// Cost of a schedule minus that of the uniform model, which has the last layer's heads and key/value heads in every
 /// layer.

@@ -1,8 +1,5 @@
 #include "prism/models/decoder.h"
 
-#include "prism/layers/initialise.h"
-#include "prism/models/cost.h"
-
 namespace prism {
 
 DecoderImpl::DecoderImpl(const ModelConfig& config)
@@ -12,14 +9,6 @@ DecoderImpl::DecoderImpl(const ModelConfig& config)
 void DecoderImpl::visit(WeightVisitor& v) const {
   Trunk::visit(v);
   v.module("head", "lm_head", head);
-}
-
-void DecoderImpl::initialise(uint64_t seed) {
-  prism::initialise(weights(), initialisation_of(config()), seed);
-}
-
-Decoder::Decoder(const ModelConfig& config) : impl_(std::make_shared<DecoderImpl>(config)) {
-  check_memory(model_cost(*impl_).parameters, sizeof(float));
 }
 
 }  // namespace prism

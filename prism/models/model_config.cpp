@@ -6,6 +6,7 @@
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
 #include "prism/core/text/names.h"
+#include "prism/models/classification_head.h"
 
 namespace prism {
 namespace {
@@ -34,8 +35,12 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
               "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
               layer.kv_heads);
   check(layer.ffn, index);
-  PRISM_CHECK(layer.norm == "rms" || layer.norm == "none", "model",
-              "layer {}: expected norm rms or none; found \"{}\"; choose one of them.", index, layer.norm);
+  PRISM_CHECK(layer.norm == "rms" || layer.norm == "layer" || layer.norm == "none", "model",
+              "layer {}: expected norm rms, layer or none; found \"{}\"; choose one of them.", index, layer.norm);
+  PRISM_CHECK(layer.norm_place == "pre" || layer.norm_place == "post", "model",
+              "layer {}: expected norm_place pre or post; found \"{}\"; choose one of them.", index, layer.norm_place);
+  PRISM_CHECK(layer.norm != "none" || layer.norm_place == "pre", "model",
+              "layer {}: expected a norm for norm_place post; found none; set norm to rms or layer.", index);
   PRISM_CHECK(
       layer.output_projection || layer.heads * layer.head_dim == d_model, "model",
       "layer {}: expected a total head width of d_model = {} without output_projection; found {} heads of width "
@@ -44,6 +49,24 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
   PRISM_CHECK(layer.output_projection || !layer.output_bias, "model",
               "layer {}: expected an output_projection for output_bias; found none; leave out the bias.", index);
   if (layer.rotary.turns()) rotary_angles(layer.rotary, layer.head_dim);  // throws for invalid settings
+}
+
+/// Checks the fields that make a model a classifier or a language model, and its positions.
+void check_task(const ModelConfig& config) {
+  constexpr int64_t kMostClasses = 65536;
+  PRISM_CHECK(config.classes == 0 || (config.classes >= 2 && config.classes <= kMostClasses), "model",
+              "model.classes: expected 0 (a language model) or from 2 to {}; found {}; change it.", kMostClasses,
+              config.classes);
+  PRISM_CHECK(config.attention == "causal" || config.attention == "full", "model",
+              "model.attention: expected causal or full; found \"{}\"; choose one of them.", config.attention);
+  PRISM_CHECK(config.classes > 0 || config.attention == "causal", "model",
+              "model.attention: expected causal in a language model, which must not see the tokens it predicts; found "
+              "full; set it to causal, or give model.classes.");
+  find_pooling(config.pooling);
+  PRISM_CHECK(!config.learned_positions || !config.sinusoidal_positions, "model",
+              "expected learned_positions or sinusoidal_positions; found both; leave one out.");
+  PRISM_CHECK(!config.sinusoidal_positions || config.d_model % 2 == 0, "model",
+              "expected an even d_model for sinusoidal_positions; found {}; change it.", config.d_model);
 }
 
 /// Parses the key/value heads of each layer; 0 means as many as query heads. "/4" is a ratio, anything else a schedule.
@@ -126,6 +149,7 @@ void complete(ModelConfig& config) {
                 "model.{}: expected a number from {} to 1; found {}; change it.", name, kSmallest, value);
   PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", "model",
               "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
+  check_task(config);
   PRISM_CHECK(!config.layers.empty(), "model", "expected at least one layer; found none; give a schedule or layers.");
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto& layer = config.layers[i];

@@ -38,7 +38,9 @@ struct LayersShorthand {
 /// The fields of the shorthand appear as fields of the model. They are empty in a complete config.
 struct ModelConfig : LayersShorthand {
   int64_t vocab_size = 0, d_model = 0, context = 1024;
-  bool tied = true, learned_positions = false, final_norm = true;
+  std::string attention = "causal", pooling = "mean";
+  int64_t classes = 0;
+  bool tied = true, learned_positions = false, sinusoidal_positions = false, final_norm = true;
   double norm_eps = 1e-5, init_std = 0.02;
   std::string initialisation = "gpt2";
   // Rules of the schedule.
@@ -51,10 +53,16 @@ struct ModelConfig : LayersShorthand {
     v("vocab_size", vocab_size, "rows of the embedding; 0: the tokenizer's vocabulary size");
     v("d_model", d_model, "width of the residual stream");
     v("context", context, "maximum sequence length in tokens");
+    v("classes", classes, "classes of a classifier, at least 2; 0: the model is a language model");
+    v("attention", attention,
+      "causal: a token attends to itself and the tokens before it; full: to all tokens, for classifiers");
+    v("pooling", pooling, "classifiers: what the head reads, the mean of the hidden states or that of the first token");
     v("tied", tied, "the language-model head shares its weights with the embedding");
     v("learned_positions", learned_positions, "add a learned vector for each position of the context to the embedding");
-    v("final_norm", final_norm, "RMSNorm before the language-model head");
-    v("norm_eps", norm_eps, "epsilon of RMSNorm, added to the mean square");
+    v("sinusoidal_positions", sinusoidal_positions,
+      "add sines and cosines of the position to the embedding, as in arXiv 1706.03762");
+    v("final_norm", final_norm, "norm before the head: LayerNorm if all layers have norm layer, else RMSNorm");
+    v("norm_eps", norm_eps, "epsilon of the norms, added to the mean square (LayerNorm: to the variance)");
     v("initialisation", initialisation,
       "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder, "
       "for configs/ladder: embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), but weights "

@@ -25,14 +25,25 @@ struct Work : torch::CustomClassHolder {
     context.auxiliary = nullptr;  // the caller's may no longer exist when the block runs again
   }
 
-  /// Runs the block. Returns its stream, its branch and its auxiliary loss, 0 if it has none.
+  /// Runs the block. Returns its stream, its auxiliary loss (0 if it has none), and its branch or cast, if any.
   variable_list run(const Residual& residual) const {
     Auxiliary auxiliary(progress.value_or(0));
     ForwardContext own = context;
     if (progress) own.auxiliary = &auxiliary;
     const auto after = block->forward(residual, own, type);
-    return {after.stream_BTD, after.branch_BTD,
-            auxiliary.loss().defined() ? auxiliary.loss() : at::zeros({}, after.stream_BTD.options())};
+    variable_list results = {after.stream_BTD,
+                             auxiliary.loss().defined() ? auxiliary.loss() : at::zeros({}, after.stream_BTD.options())};
+    for (const auto& part : {after.branch_BTD, after.cast_BTD})
+      if (part.defined()) results.push_back(part);
+    PRISM_ASSERT(results.size() <= 3, "recompute", "a residual with a branch and a cast");
+    return results;
+  }
+
+  /// The residual in the results of run().
+  Residual residual(const variable_list& results) const {
+    Residual after{results[0], {}, {}};
+    if (results.size() > 2) (block->is_post() ? after.cast_BTD : after.branch_BTD) = results[2];
+    return after;
   }
 
   std::shared_ptr<const Block> block;
@@ -43,24 +54,25 @@ struct Work : torch::CustomClassHolder {
 
 struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
   static variable_list forward(AutogradContext* context, const Variable& stream, const std::optional<Variable>& branch,
-                               const c10::intrusive_ptr<Work>& work) {
-    context->save_for_backward({stream, branch.value_or(Variable())});
+                               const std::optional<Variable>& cast, const c10::intrusive_ptr<Work>& work) {
+    const Residual before{stream, branch.value_or(Variable()), cast.value_or(Variable())};
+    context->save_for_backward({before.stream_BTD, before.branch_BTD, before.cast_BTD});
     context->saved_data["work"] = c10::IValue::make_capsule(work);
-    return work->run(Residual{stream, branch.value_or(Variable())});
+    return work->run(before);
   }
 
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
     RECORD_FUNCTION("prism::recompute", {});
     const auto work = c10::static_intrusive_pointer_cast<Work>(context->saved_data["work"].toCapsule());
     const auto saved = context->get_saved_variables();
     const auto leaf = [](const Variable& x) { return x.defined() ? x.detach().set_requires_grad(true) : x; };
-    const Residual before{leaf(saved[0]), leaf(saved[1])};
+    const variable_list leaves = {leaf(saved[0]), leaf(saved[1]), leaf(saved[2])};
     const torch::AutoGradMode with_gradients(true);
-    auto after = work->run(before);
-    auto given = gradients;
-    if (!after[2].requires_grad()) after.pop_back(), given.pop_back();
-    torch::autograd::backward(after, given);
-    return {before.stream_BTD.grad(), before.branch_BTD.defined() ? before.branch_BTD.grad() : Variable(), Variable()};
+    auto after = work->run({leaves[0], leaves[1], leaves[2]});
+    if (!after[1].requires_grad()) after.erase(after.begin() + 1), gradients.erase(gradients.begin() + 1);
+    torch::autograd::backward(after, gradients);
+    const auto gradient = [](const Variable& x) { return x.defined() ? x.grad() : Variable(); };
+    return {gradient(leaves[0]), gradient(leaves[1]), gradient(leaves[2]), Variable()};
   }
 };
 
@@ -69,11 +81,12 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
 Residual recomputed(const std::shared_ptr<Block>& block, const Residual& residual, const ForwardContext& context,
                     torch::ScalarType type) {
   PRISM_ASSERT(context.cache == nullptr && context.probe == nullptr, "recompute", "unexpected cache or probe");
-  const auto branch = residual.branch_BTD.defined() ? std::optional(residual.branch_BTD) : std::nullopt;
+  const auto given = [](const torch::Tensor& x) { return x.defined() ? std::optional(x) : std::nullopt; };
+  const auto work = c10::make_intrusive<Work>(block, context, type);
   const auto after =
-      RecomputeFunction::apply(residual.stream_BTD, branch, c10::make_intrusive<Work>(block, context, type));
-  if (context.auxiliary != nullptr) context.auxiliary->add(after[2]);
-  return {after[0], after[1]};
+      RecomputeFunction::apply(residual.stream_BTD, given(residual.branch_BTD), given(residual.cast_BTD), work);
+  if (context.auxiliary != nullptr) context.auxiliary->add(after[1]);
+  return work->residual(after);
 }
 
 }  // namespace prism

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -19,9 +20,16 @@ Initialisation initialisation_of(const ModelConfig& config) {
 Trunk::Trunk(ModelConfig config) : embedding(config.vocab_size, config.d_model), config_(std::move(config)) {
   const auto rotary = std::make_shared<RotaryCache>();
   if (config_.learned_positions) positions = Embedding(config_.context, config_.d_model);
-  for (size_t i = 0; i < config_.layers.size(); ++i)
-    blocks.push_back(std::make_shared<Block>(config_.d_model, config_.norm_eps, config_.layers[i], i, rotary));
-  if (config_.final_norm) norm = RmsNorm(config_.d_model, config_.norm_eps);
+  for (size_t i = 0; i < config_.layers.size(); ++i) blocks.push_back(std::make_shared<Block>(config_, i, rotary));
+  const bool layer_norms = std::all_of(config_.layers.begin(), config_.layers.end(),
+                                       [](const LayerConfig& layer) { return layer.norm == "layer"; });
+  if (config_.final_norm)
+    norm = Norm(
+        {.width = config_.d_model, .eps = config_.norm_eps, .kind = layer_norms ? NormKind::layer : NormKind::rms});
+}
+
+void Trunk::initialise(uint64_t seed) {
+  prism::initialise(weights(), initialisation_of(config_), seed);
 }
 
 void Trunk::visit(WeightVisitor& v) const {
@@ -34,9 +42,13 @@ void Trunk::visit(WeightVisitor& v) const {
 
 torch::Tensor Trunk::embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past) const {
   auto stream_BTD = embedding(tokens_BT.to(device()));
-  if (!positions) return stream_BTD;
-  if (context.positions_BT.defined()) return stream_BTD + positions(context.positions_BT);
-  return stream_BTD + positions.weight.tensor().narrow(0, past, tokens_BT.size(1));
+  if (!positions && !config_.sinusoidal_positions) return stream_BTD;
+  if (!positions && (!sinusoids_TD_.defined() || sinusoids_TD_.device() != stream_BTD.device() ||
+                     sinusoids_TD_.scalar_type() != stream_BTD.scalar_type()))
+    sinusoids_TD_ = sinusoidal_positions(config_.context, config_.d_model).to(stream_BTD.options());
+  const auto& table_TD = positions ? positions.weight.tensor() : sinusoids_TD_;
+  if (!context.positions_BT.defined()) return stream_BTD + table_TD.narrow(0, past, tokens_BT.size(1));
+  return stream_BTD + (positions ? positions(context.positions_BT) : table_TD.index({context.positions_BT}));
 }
 
 torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContext& given) const {
@@ -56,7 +68,7 @@ torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContex
                           : block->forward(residual, context, compute_type_);
   if (context.cache != nullptr) context.cache->advance(tokens);
   const auto last = normed(norm, residual, compute_type_);
-  if (context.probe != nullptr) context.probe->observe_residual(blocks.size(), last.sum);
+  if (context.probe != nullptr) context.probe->observe_residual(blocks.size(), last.stream);
   return last.normed;
 }
 

@@ -1,7 +1,8 @@
-// The embedding and the stack of blocks: maps tokens to hidden states, which a head reads (language_model_head.h).
+// The embedding and the stack of blocks: maps tokens to hidden states. A model is a trunk with a head that reads these
+// (decoder.h, classifier.h).
 //
 //   Trunk trunk(config);
-//   initialise(weights_of(trunk), initialisation_of(config), seed);
+//   trunk.initialise(seed);
 //   auto hidden = trunk.forward(tokens_BT, ForwardContext{});
 #pragma once
 
@@ -23,6 +24,10 @@ class Trunk {
  public:
   /// Does not initialise the weights. @param config  must be complete.
   explicit Trunk(ModelConfig config);
+  virtual ~Trunk() = default;
+
+  /// Initialises all weights, those of the head included, by the config's `initialisation` (layers/initialise.h).
+  void initialise(uint64_t seed);
 
   /// tokens_BT int64 -> hidden [B, T, d_model] after the last norm, in the compute dtype. Extends the cache in
   /// `context`, if any.
@@ -38,19 +43,22 @@ class Trunk {
   /// The device of the weights. forward() copies tokens and contexts to it.
   torch::Device device() const { return embedding.weight.tensor().device(); }
 
-  void visit(WeightVisitor& v) const;
+  /// All weights, those of the head included; shared ones appear once.
+  std::vector<WeightEntry> weights() const { return weights_of(*this); }
+  virtual void visit(WeightVisitor& v) const;
   const ModelConfig& config() const { return config_; }
 
   Embedding embedding;
   Embedding positions;  ///< [context, d_model]; empty unless learned_positions
   std::vector<std::shared_ptr<Block>> blocks;
-  RmsNorm norm;  ///< empty unless final_norm
+  Norm norm;  ///< LayerNorm if all layers have LayerNorms, else RMSNorm; empty unless final_norm
 
  private:
   /// The residual stream before the first layer. @param past  number of tokens before these.
   torch::Tensor embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past) const;
 
   ModelConfig config_;
+  mutable torch::Tensor sinusoids_TD_;  ///< [context, d_model], made when first needed
   torch::ScalarType compute_type_ = torch::kFloat;
   bool recomputes_ = false;
 };

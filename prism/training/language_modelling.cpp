@@ -178,7 +178,7 @@ void LanguageModelling::initialise(const Recipe& recipe) {
 }
 
 void LanguageModelling::save(const fs::path& folder) const {
-  save_model(folder, decoder_, tokenizer());
+  save_model(folder, *decoder_, tokenizer());
 }
 
 GenerateOptions LanguageModelling::sample_options(const std::string& prompt, double temperature) const {

@@ -1,6 +1,7 @@
 #include "prism/training/objective.h"
 
 #include "prism/checkpoint/model_folder.h"
+#include "prism/core/error.h"
 #include "prism/layers/initialise.h"
 #include "prism/training/language_modelling.h"
 
@@ -29,7 +30,11 @@ void Objective::load(const std::filesystem::path& folder) {
   load_weights(weights(), folder);
 }
 
-std::unique_ptr<Objective> make_objective(const Recipe&) {
+std::unique_ptr<Objective> make_objective(const Recipe& recipe) {
+  PRISM_CHECK(recipe.model.classes == 0, "train",
+              "expected a language model to train; found model.classes {}; set it to 0: prism cannot train classifiers "
+              "yet.",
+              recipe.model.classes);
   return std::make_unique<LanguageModelling>();
 }
 

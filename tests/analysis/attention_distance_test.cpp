@@ -222,15 +222,21 @@ TEST(AttentionDistance, EndsAtTheStartOfADocument) {
 
 TEST(AttentionDistance, IsTheSameInBlocksAsFromAllProbabilitiesAtOnce) {
   // 6 heads of 1024 keys give 170 rows per block: four blocks, the last of two rows.
-  const auto input = random_input(1, 1024, 1024, 6, 1);
-  torch::Tensor probabilities_BHTS;
-  attend_reference(input, &probabilities_BHTS);
+  auto input = random_input(1, 1024, 1024, 6, 1);
   const auto position_T = torch::arange(1024, torch::kDouble);
   const auto distance_TS = (position_T.unsqueeze(1) - position_T).abs();
-  const auto expected_H = (probabilities_BHTS * distance_TS).sum(-1).narrow(2, 512, 512).mean(2)[0];
-  const auto found = distance_of({input}).layers.back().head_distances;
-  for (size_t head = 0; head < 6; ++head)
-    EXPECT_NEAR(found[head], expected_H[static_cast<int64_t>(head)].item<double>(), 1e-9);
+  for (const auto causality : {Causality::causal, Causality::full})
+    for (const bool in_documents : {false, true}) {
+      input.causality = causality;
+      if (in_documents) input.documents_BS = torch::arange(1024, torch::kInt).floor_divide(300).unsqueeze(0);
+      torch::Tensor probabilities_BHTS;
+      attend_reference(input, &probabilities_BHTS);
+      const auto expected_H = (probabilities_BHTS * distance_TS).sum(-1).narrow(2, 512, 512).mean(2)[0];
+      const auto found = distance_of({input}).layers.back().head_distances;
+      for (size_t head = 0; head < 6; ++head)
+        EXPECT_NEAR(found[head], expected_H[static_cast<int64_t>(head)].item<double>(), 1e-9);
+      input.documents_BS = torch::Tensor();
+    }
 }
 
 TEST(AttentionDistance, OfAPaddedRowIsThatOfItsOwnLength) {
@@ -278,9 +284,6 @@ TEST(AttentionDistance, OfAModelHasMeansAndDeviationsOverHeads) {
 TEST(AttentionDistance, RefusesAttentionThatItIsNotDefinedFor) {
   AttentionDistanceProbe probe(one_layer(2, 2, 8));
   auto input = random_input(1, 4, 4, 2, 2);
-  input.causality = Causality::full;
-  EXPECT_REFUSED(probe.observe_attention(0, input), "later keys");
-  input = random_input(1, 4, 4, 2, 2);
   input.kept_heads_BH = torch::ones({1, 2}, torch::kBool);
   EXPECT_REFUSED(probe.observe_attention(0, input), "left out");
   EXPECT_REFUSED(probe.result(), "found none");

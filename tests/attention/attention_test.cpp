@@ -94,7 +94,8 @@ LayerConfig layer(int64_t heads, int64_t kv_heads, int64_t head_dim, bool qk_nor
 
 Attention make_attention(int64_t heads, int64_t kv_heads, int64_t head_dim) {
   torch::manual_seed(1);
-  Attention attention(24, 1e-5, layer(heads, kv_heads, head_dim), 0, std::make_shared<RotaryCache>());
+  Attention attention({.d_model = 24, .norm_eps = 1e-5}, layer(heads, kv_heads, head_dim), 0,
+                      std::make_shared<RotaryCache>());
   torch::NoGradGuard no_gradients;
   for (const auto& entry : weights_of(attention)) entry.weight.tensor().normal_(0, 0.3);
   return attention;
@@ -167,7 +168,8 @@ TEST(Attention, NormsEachQueryAndKeyHeadBeforeItTurns) {
   torch::manual_seed(1);
   const torch::NoGradGuard no_gradients;
   const auto rotary = std::make_shared<RotaryCache>();
-  Attention normed(24, 1e-6, layer(4, 2, 6, /*qk_norm=*/true), 0, rotary), plain(24, 1e-6, layer(4, 2, 6), 0, rotary);
+  Attention normed({.d_model = 24, .norm_eps = 1e-6}, layer(4, 2, 6, /*qk_norm=*/true), 0, rotary),
+      plain({.d_model = 24, .norm_eps = 1e-6}, layer(4, 2, 6), 0, rotary);
   for (const auto& entry : weights_of(normed)) entry.weight.tensor().normal_(0, 0.3);
   const auto x = torch::randn({1, 1, 24}), weight = normed.qkv.weight.tensor();
   // At position 0 nothing turns and a query sees only its own key, so only the values matter.
@@ -196,9 +198,9 @@ TEST(Attention, AddsABiasToItsOutputWhereItHasOne) {
   const torch::NoGradGuard no_gradients;
   const auto rotary = std::make_shared<RotaryCache>();
   auto config = layer(4, 2, 6);
-  const Attention plain(24, 1e-6, config, 0, rotary);
+  const Attention plain({.d_model = 24, .norm_eps = 1e-6}, config, 0, rotary);
   config.output_bias = true;
-  const Attention biased(24, 1e-6, config, 0, rotary);
+  const Attention biased({.d_model = 24, .norm_eps = 1e-6}, config, 0, rotary);
   const auto weights = weights_of(biased);
   for (const auto& entry : weights) entry.weight.tensor().normal_(0, 0.3);
   plain.qkv.weight.tensor().copy_(biased.qkv.weight.tensor());
@@ -214,7 +216,7 @@ TEST(Attention, AddsABiasToItsOutputWhereItHasOne) {
 TEST(Probe, IsShownWhatTheOutputIsComputedFrom) {
   torch::manual_seed(1);
   const torch::NoGradGuard no_gradients;
-  Attention attention(24, 1e-5, layer(4, 2, 6), /*index=*/3, std::make_shared<RotaryCache>());
+  Attention attention({.d_model = 24, .norm_eps = 1e-5}, layer(4, 2, 6), /*index=*/3, std::make_shared<RotaryCache>());
   for (const auto& entry : weights_of(attention)) entry.weight.tensor().normal_(0, 0.3);
   const auto x = torch::randn({2, 7, 24});
   Recorder recorder;
@@ -248,7 +250,7 @@ TEST(Probe, SeesThePastOfACache) {
 }
 
 TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {
-  EXPECT_THROW(Attention(24, 1e-5, layer(4, 3, 6), 0, std::make_shared<RotaryCache>()), InputError);
+  EXPECT_THROW(Attention({.d_model = 24}, layer(4, 3, 6), 0, std::make_shared<RotaryCache>()), InputError);
   auto attention = make_attention(4, 2, 6);
   KvCache cache({layer(4, 2, 6)}, 1, 4, torch::kFloat);
   ForwardContext context;

@@ -41,7 +41,7 @@ TEST_F(ModelFolderTest, SurvivesSavingAndLoadingBitForBit) {
     auto config = config_of("1x1,2x1,4x1", tied);
     config.layers.back().kv_heads = 2;
     auto decoder = make_decoder(config);
-    save_model(folder_, decoder, nullptr);
+    save_model(folder_, *decoder, nullptr);
     auto model = load_model(folder_, torch::kFloat);
     EXPECT_TRUE(equal_fields(model.decoder->config(), config));
     expect_equal_weights(decoder, model.decoder);
@@ -81,7 +81,7 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
     decoder->blocks[0]->attention.k_norm.weight.tensor().fill_(3);
     const auto path = folder_ / schedule;
     make_folder(path);
-    save_model(path, decoder, nullptr);
+    save_model(path, *decoder, nullptr);
     const auto model = load_model(path, torch::kFloat);
     EXPECT_TRUE(equal_fields(model.decoder->config(), config)) << schedule;
     EXPECT_EQ(model.decoder->blocks[0]->attention.k_norm.weight.tensor()[0].item<float>(), 3);
@@ -100,7 +100,7 @@ TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
   auto decoder = make_decoder(config);
   const auto path = folder_ / "rung";
   make_folder(path);
-  save_model(path, decoder, nullptr);
+  save_model(path, *decoder, nullptr);
   const auto model = load_model(path, torch::kFloat);
   EXPECT_TRUE(equal_fields(model.decoder->config(), config));
   expect_equal_weights(decoder, model.decoder);
@@ -276,9 +276,9 @@ TEST_F(ModelFolderTest, RefusesWhatItCannotRun) {
 
 TEST_F(ModelFolderTest, RefusesTensorsOfAnotherShapeMissingOrLeftOver) {
   auto small = make_decoder(config_of("2x1")), large = make_decoder(config_of("2x2"));
-  save_model(folder_, small, nullptr);
+  save_model(folder_, *small, nullptr);
   EXPECT_THROW(load_weights(large->weights(), folder_), InputError);
-  save_model(folder_, large, nullptr);
+  save_model(folder_, *large, nullptr);
   EXPECT_THROW(load_weights(small->weights(), folder_), InputError);
   auto wider = config_of("2x2");
   wider.layers.back().ffn.width = 14;

@@ -10,8 +10,8 @@
 #include "prism/core/machine.h"
 #include "prism/kernels/cross_entropy.h"
 #include "prism/kernels/linear.h"
+#include "prism/kernels/norm.h"
 #include "prism/kernels/peak.h"
-#include "prism/kernels/rms_norm.h"
 #include "prism/kernels/rotate.h"
 #include "prism/kernels/swiglu.h"
 #include "tests/kernels/gradient_check.h"
@@ -29,6 +29,15 @@ double max_difference(const Tensor& a, const Tensor& b) {
 Tensor weighted_sum(const Tensor& y) {
   torch::manual_seed(7);
   return (y * torch::randn(y.sizes(), torch::kDouble)).sum();
+}
+
+NormedSum add_rms_norm(const Tensor& x, const Tensor& branch, const Tensor& weight, double eps, torch::ScalarType out) {
+  return add_norm(x, branch, {.weight = weight, .eps = eps}, out);
+}
+
+NormedSum add_rms_norm_plain(const Tensor& x, const Tensor& branch, const Tensor& weight, double eps,
+                             torch::ScalarType out) {
+  return add_norm_plain(x, branch, {.weight = weight, .eps = eps}, out);
 }
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, torch::ScalarType out) {

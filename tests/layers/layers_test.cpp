@@ -57,7 +57,7 @@ TEST(Weight, IsSharedByItsHandlesAndSumsTheGradientsOfTheirProducts) {
 /// Two projections that may share their weight, and a norm.
 struct Pair {
   Linear a{{.in = 4, .out = {{{"q", "k"}, 3}, {{"v"}, 2}}, .bias = true}}, b{4, 8};
-  RmsNorm norm{4, 1e-5};
+  Norm norm{NormOptions{.width = 4}};
   void visit(WeightVisitor& v) const {
     v.layer(0, "a", "first", a);
     v.module("norm", "last", norm);
@@ -190,7 +190,7 @@ TEST(Embedding, GivesRowsAndSumsTheirGradients) {
 }
 
 TEST(RmsNormModule, StartsAsPlainNormalisation) {
-  RmsNorm norm(4, 0.0);
+  const Norm norm({.width = 4, .eps = 0.0});
   const auto y = norm(torch::tensor({{3.0f, 3.0f, -3.0f, 3.0f}}), torch::Tensor(), torch::kFloat).normed;
   EXPECT_TRUE(torch::allclose(y, torch::tensor({{1.0f, 1.0f, -1.0f, 1.0f}})));
 }

@@ -223,7 +223,7 @@ Decoder penalised_decoder() {
   Decoder decoder(config);
   const auto rotary = std::make_shared<RotaryCache>();
   for (size_t i = 0; i < config.layers.size(); ++i)
-    decoder->blocks[i] = std::make_shared<PenalisedBlock>(config.d_model, config.norm_eps, config.layers[i], i, rotary);
+    decoder->blocks[i] = std::make_shared<PenalisedBlock>(config, i, rotary);
   decoder->initialise(7);
   return decoder;
 }

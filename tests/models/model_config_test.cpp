@@ -136,7 +136,7 @@ TEST(ModelConfig, RejectsSizesThatCannotBeBuilt) {
               c.layers.back().head_dim = 0;
             }).find("never falls"),
             std::string::npos);
-  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().norm = "layer"; }).find("norm rms or none"),
+  EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().norm = "batch"; }).find("norm rms, layer or none"),
             std::string::npos);
   EXPECT_NE(rejects([](ModelConfig& c) { c.layers.back().rotary.kind = "alibi"; }).find("rope or none"),
             std::string::npos);

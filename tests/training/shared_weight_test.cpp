@@ -102,7 +102,7 @@ TEST(SharedWeight, IsSteppedOnceAndResumesBitForBitWithEveryOptimizer) {
     for (const auto& name : state)
       EXPECT_FALSE(name.starts_with("blocks_2.mlp.down") || name.starts_with("blocks_2.attention.out")) << name;
     for (const uint64_t seed : {1, 2}) step(whole, optimizer, seed);
-    save_model(temporary.path(), whole, nullptr);
+    save_model(temporary.path(), *whole, nullptr);
     save_run_state(temporary.path(), {}, optimizer.state());
     for (const uint64_t seed : {3, 4}) step(whole, optimizer, seed);
 

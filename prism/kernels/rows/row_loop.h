@@ -21,6 +21,8 @@ struct WholeVector {
   PRISM_FORCE_INLINE void store(Storage* row, Vector x) const {
     Op::store(row + first, x);
   }
+  /// x with 0 in the lanes beyond the row's end.
+  PRISM_FORCE_INLINE Vector inside(Vector x) const { return x; }
 };
 
 /// The last `count` values of a row, fewer than kLanes; the other lanes load 0.
@@ -36,6 +38,11 @@ struct PartialVector {
   template <class Storage>
   PRISM_FORCE_INLINE void store(Storage* row, Vector x) const {
     Op::store_units(row + first, x, count);
+  }
+  PRISM_FORCE_INLINE Vector inside(Vector x) const {
+    float lanes[Op::kLanes];
+    Op::store(lanes, x);
+    return Op::load_units(lanes, count);
   }
 };
 

@@ -16,27 +16,33 @@ using simd::Type;
 
 // N rows, d width
 
-/// s = x + branch,  r = 1 / sqrt(mean(s^2) + eps),  y = s r w.
+/// s = x + branch,  r = 1 / sqrt(mean((s - m)^2) + eps),  y = (s - m) r w + b. LayerNorm: m = mean(s); RMSNorm: m = 0.
 struct Norm {
   Type type = Type::float32;  ///< of branch and y
   int64_t width = 0;
   float eps = 0;
-  const float *x = nullptr, *weight = nullptr;   ///< [N, d]; [d]
-  const void* branch = nullptr;                  ///< [N, d]; null: s is x
-  float *sum = nullptr, *inverse_rms = nullptr;  ///< s [N, d], written only if there is a branch; r [N]
+  const float *x = nullptr, *weight = nullptr, *bias = nullptr;  ///< [N, d]; w [d]; b [d], null: 0
+  const void* branch = nullptr;                                  ///< [N, d]; null: s is x
+  float *sum = nullptr, *inverse = nullptr;                      ///< s [N, d], written only if there is a branch; r [N]
+  float* mean = nullptr;                                         ///< m [N]; null: RMSNorm
   void* y = nullptr;
+  float* unrounded = nullptr;  ///< y in float32, [N, d]; null: not wanted
 };
 
-/// dx = ds + r (w dy - s r^2 mean(w dy s)),  dbranch = dx rounded,  dw += sum over the rows of dy s r.
+/// With g = (dy + dy') w and e = (s - m) r:  dx = ds + r (g - mean(g) - e mean(g e)),  dbranch = dx rounded,
+/// dw += sum over the rows of (dy + dy') e,  db += sum over the rows of dy + dy'. RMSNorm: without mean(g).
 struct NormGradient {
   Type type = Type::float32;  ///< of dy and dbranch
   int64_t width = 0;
-  const float *sum = nullptr, *weight = nullptr, *inverse_rms = nullptr;
+  const float *sum = nullptr, *weight = nullptr, *inverse = nullptr;
+  const float* mean = nullptr;  ///< null: RMSNorm
   const void* d_y = nullptr;
-  const float* d_sum = nullptr;  ///< ds, the gradient that reaches s without passing the norm; null: 0
+  const float* d_unrounded = nullptr;  ///< dy', the gradient of Norm::unrounded; null: 0
+  const float* d_sum = nullptr;        ///< ds, the gradient that reaches s without passing the norm; null: 0
   float* d_x = nullptr;
   void* d_branch = nullptr;   ///< null: there was no branch
   float* d_weight = nullptr;  ///< [d]
+  float* d_bias = nullptr;    ///< [d]; null: there is no bias
 };
 
 /// y = silu(gate) up, from rows [gate | up] of 2 d values.

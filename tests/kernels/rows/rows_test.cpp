@@ -104,7 +104,7 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
     norm.weight = weight.data();
     norm.branch = branch.data();
     norm.sum = sum.data();
-    norm.inverse_rms = inverse.data();
+    norm.inverse = inverse.data();
     norm.y = y.data();
     kernels.norm(norm, 0, 1);
     kernels.norm(norm, 1, kRows);
@@ -113,7 +113,7 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
     gradient.width = width;
     gradient.sum = sum.data();
     gradient.weight = weight.data();
-    gradient.inverse_rms = inverse.data();
+    gradient.inverse = inverse.data();
     gradient.d_y = d_y.data();
     gradient.d_sum = d_sum.data();
     gradient.d_x = d_x.data();

@@ -1,0 +1,160 @@
+#include "prism/kernels/norm.h"
+
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <optional>
+
+#include "prism/core/error.h"
+#include "prism/kernels/row_kernels.h"
+
+namespace prism {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+/// Rows whose weight gradients are summed into one partial sum. The order of summation is thus independent of the
+/// number of threads.
+constexpr int64_t kRowsPerNormTask = 64;
+
+const float* values_or_null(const Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
+}
+
+std::optional<Variable> if_defined(const Tensor& tensor) {
+  return tensor.defined() ? std::optional<Variable>(tensor) : std::nullopt;
+}
+
+/// The settings besides tensors that the backward pass needs.
+struct NormWork : torch::CustomClassHolder {
+  bool is_layer = false, is_post = false, has_branch = false;
+  float eps = 0;
+  torch::ScalarType out = torch::kFloat;
+  /// Returns true if the stream is a result of its own, neither x nor the norm in x's dtype.
+  bool has_stream() const { return is_post ? out != torch::kFloat : has_branch; }
+};
+
+struct NormFunction : torch::autograd::Function<NormFunction> {
+  /// Returns {normed}, or {normed, stream} if the stream is a result of its own.
+  static variable_list forward(AutogradContext* context, const Variable& x_given,
+                               const std::optional<Variable>& branch_given, const Variable& weight,
+                               const std::optional<Variable>& bias, const c10::intrusive_ptr<NormWork>& settings) {
+    RECORD_FUNCTION("prism::add_norm", {});
+    const auto x = x_given.contiguous();
+    const auto branch = branch_given ? branch_given->contiguous() : Tensor();
+    const int64_t width = x.size(-1), rows = x.numel() / width;
+    const auto normed = torch::empty(x.sizes(), x.options().dtype(settings->out));
+    const auto inverse = torch::empty({rows}, x.options());
+    const auto mean = settings->is_layer ? torch::empty_like(inverse) : Tensor();
+    const auto sum = branch.defined() ? torch::empty_like(x) : x;
+    const auto unrounded = settings->is_post && settings->has_stream() ? torch::empty_like(x) : Tensor();
+    rows::Norm work;
+    work.type = row_type(settings->out);
+    work.width = width;
+    work.eps = settings->eps;
+    work.x = x.const_data_ptr<float>();
+    work.weight = weight.const_data_ptr<float>();
+    work.bias = values_or_null(bias.value_or(Tensor()));
+    work.inverse = inverse.mutable_data_ptr<float>();
+    if (mean.defined()) work.mean = mean.mutable_data_ptr<float>();
+    work.y = normed.mutable_data_ptr();
+    if (unrounded.defined()) work.unrounded = unrounded.mutable_data_ptr<float>();
+    if (branch.defined()) {
+      work.branch = branch.const_data_ptr();
+      work.sum = sum.mutable_data_ptr<float>();
+    }
+    for_rows(found_again(row_kernels(x, settings->out)).norm, work, rows, width);
+    context->save_for_backward({sum, weight, inverse, mean, bias.value_or(Tensor())});
+    context->saved_data["settings"] = c10::IValue::make_capsule(settings);
+    context->set_materialize_grads(false);
+    if (!settings->has_stream()) return {normed};
+    return {normed, settings->is_post ? unrounded : sum};
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    RECORD_FUNCTION("prism::add_norm_backward", {});
+    const auto saved = context->get_saved_variables();
+    const auto &sum = saved[0], &weight = saved[1], &inverse = saved[2], &mean = saved[3], &bias = saved[4];
+    const auto settings = c10::static_intrusive_pointer_cast<NormWork>(context->saved_data["settings"].toCapsule());
+    const int64_t width = sum.size(-1), rows = sum.numel() / width;
+    const auto d_y = gradients[0].defined() ? gradients[0].contiguous()
+                                            : torch::zeros(sum.sizes(), sum.options().dtype(settings->out));
+    const auto d_stream = gradients.size() > 1 && gradients[1].defined() ? gradients[1].contiguous() : Tensor();
+    const auto d_x = torch::empty_like(sum);
+    const auto d_branch = settings->has_branch ? torch::empty_like(d_y) : Tensor();
+    const auto partial_sums = [&] {
+      return torch::zeros({(rows + kRowsPerNormTask - 1) / kRowsPerNormTask, width}, sum.options());
+    };
+    const auto d_weight = partial_sums(), d_bias = bias.defined() ? partial_sums() : Tensor();
+    rows::NormGradient work;
+    work.type = row_type(settings->out);
+    work.width = width;
+    work.sum = sum.const_data_ptr<float>();
+    work.weight = weight.const_data_ptr<float>();
+    work.inverse = inverse.const_data_ptr<float>();
+    work.mean = values_or_null(mean);
+    work.d_y = d_y.const_data_ptr();
+    (settings->is_post ? work.d_unrounded : work.d_sum) = values_or_null(d_stream);
+    work.d_x = d_x.mutable_data_ptr<float>();
+    work.d_branch = settings->has_branch ? d_branch.mutable_data_ptr() : nullptr;
+    const auto& kernels = found_again(row_kernels(sum, settings->out));
+    at::parallel_for(0, d_weight.size(0), 1, [&](int64_t first, int64_t last) {
+      for (int64_t block = first; block < last; ++block) {
+        auto share = work;
+        share.d_weight = d_weight.mutable_data_ptr<float>() + block * width;
+        if (d_bias.defined()) share.d_bias = d_bias.mutable_data_ptr<float>() + block * width;
+        kernels.norm_gradient(share, block * kRowsPerNormTask, std::min(rows, (block + 1) * kRowsPerNormTask));
+      }
+    });
+    return {d_x, d_branch, d_weight.sum(0), d_bias.defined() ? d_bias.sum(0) : Tensor(), Tensor()};
+  }
+};
+
+void check_norm(const Tensor& x, const Tensor& branch, const NormSettings& norm, torch::ScalarType out) {
+  const auto type = x.scalar_type();
+  PRISM_CHECK((type == torch::kFloat && (out == torch::kFloat || out == torch::kBFloat16)) ||
+                  (type == torch::kDouble && out == type),
+              "norm", "expected float32 to float32 or bfloat16, or float64 to float64; found {} to {}; convert x.",
+              c10::toString(type), c10::toString(out));
+  for (const auto* weights : {&norm.weight, &norm.bias})
+    PRISM_CHECK((!weights->defined() && weights == &norm.bias) ||
+                    (weights->defined() && x.dim() >= 1 && weights->dim() == 1 && weights->size(0) == x.size(-1) &&
+                     weights->scalar_type() == type),
+                "norm",
+                "expected weights of width {} in x's dtype; found width {}; pass the weights of these features.",
+                x.size(-1), weights->defined() ? weights->numel() : 0);
+  PRISM_CHECK(!branch.defined() || (branch.sizes() == x.sizes() && branch.scalar_type() == out), "norm",
+              "expected a branch of x's shape {} in {}; found {} in {}; add tensors of one shape and dtype.",
+              c10::str(x.sizes()), c10::toString(out), c10::str(branch.sizes()), c10::toString(branch.scalar_type()));
+}
+
+}  // namespace
+
+NormedSum add_norm(const Tensor& x, const Tensor& branch, const NormSettings& norm, torch::ScalarType out) {
+  check_norm(x, branch, norm, out);
+  if (x.numel() == 0 || x.scalar_type() != torch::kFloat || row_kernels(x, out) == nullptr)
+    return add_norm_plain(x, branch, norm, out);
+  const auto settings = c10::make_intrusive<NormWork>();
+  settings->is_layer = norm.kind == NormKind::layer;
+  settings->is_post = norm.is_post;
+  settings->has_branch = branch.defined();
+  settings->eps = static_cast<float>(norm.eps);
+  settings->out = out;
+  const auto bias = norm.bias.defined() ? norm.bias.contiguous() : Tensor();
+  const auto results = NormFunction::apply(x, if_defined(branch), norm.weight.contiguous(), if_defined(bias), settings);
+  if (settings->has_stream()) return {results[1], results[0]};
+  return {norm.is_post ? results[0] : x, results[0]};
+}
+
+NormedSum add_norm_plain(const Tensor& x, const Tensor& branch, const NormSettings& norm, torch::ScalarType out) {
+  const auto sum = branch.defined() ? x + branch : x;
+  const auto centred = norm.kind == NormKind::layer ? sum - sum.mean(-1, /*keepdim=*/true) : sum;
+  auto y = centred * torch::rsqrt(centred.square().mean(-1, /*keepdim=*/true) + norm.eps) * norm.weight;
+  if (norm.bias.defined()) y = y + norm.bias;
+  return {norm.is_post ? y : sum, y.to(out)};
+}
+
+}  // namespace prism
