@@ -40,7 +40,7 @@ constexpr std::array kCommands = {
     Command{"bench", "compare prism's speed with LibTorch's: attention, decoding, prefill, training", run_bench},
     Command{"report", "write a page that compares runs, or serve it while they train", run_report},
     Command{"tokenizer", "train, inspect and apply byte-level BPE tokenizers", run_tokenizer},
-    Command{"tokenize", "convert text files to token shards", run_tokenize},
+    Command{"tokenize", "convert text files to token shards, or labelled texts to tokens and labels", run_tokenize},
 };
 
 void print_help() {

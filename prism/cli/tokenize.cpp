@@ -1,4 +1,4 @@
-// prism tokenize: converts text files to token shards.
+// prism tokenize: converts text files to token shards, or labelled texts to tokens and labels.
 #include "prism/data/tokenize.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,10 @@
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/names.h"
 #include "prism/core/timer.h"
+#include "prism/data/labelled/classes.h"
+#include "prism/data/labelled/tokenize_labelled.h"
 
 namespace prism {
 namespace {
@@ -27,12 +30,26 @@ end-of-text token.
   zcat web.jsonl.gz | prism tokenize - --format jsonl --tokenizer tokenizers/gpt2 --out data/web
 
 The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.json and tokenizer.json.
+
+With --label, each row of a .csv or .jsonl file is a text with a class. The end-of-text token also stands between the
+fields of a text, such as premise and hypothesis. In CSV, a written \n becomes a line end. Training rows whose text is
+also in the --test or --valid files are left out.
+
+  prism tokenize train.csv --label 1 --text-fields 2,3 --classes classes.txt --test test.csv --valid-share 0.05 \
+    --tokenizer tokenizers/gpt2 --out data/news
+  prism tokenize snli.jsonl --label label --text-fields premise,hypothesis --tokenizer tokenizers/gpt2 --out data/snli
+
+The output then holds train.safetensors, valid.safetensors, test.safetensors, data.json and tokenizer.json.
 )";
 
 struct TokenizeWords {
   std::vector<std::string> inputs, valid;
   std::string tokenizer, out;
   bool json = false;
+  // With --label.
+  std::string label, classes;
+  std::vector<std::string> text_fields, test;
+  bool words = false;
 };
 
 double ratio(int64_t a, int64_t b) {
@@ -89,6 +106,65 @@ void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options)
     tell("note: validation is larger than training; name its files with --valid.\n");
 }
 
+void print_labelled_json(const LabelledInfo& info, const TokenizeWords& words, double seconds) {
+  const auto split = [](int64_t examples, int64_t tokens) {
+    return Json{{"examples", examples}, {"tokens", tokens}, {"tokens_per_example", ratio(tokens, examples)}};
+  };
+  fmt::print("{}\n", to_text({{"out", words.out},
+                              {"vocab_size", info.vocab_size},
+                              {"classes", info.classes},
+                              {"text_fields", info.text_fields},
+                              {"train", split(info.train_examples, info.train_tokens)},
+                              {"valid", split(info.valid_examples, info.valid_tokens)},
+                              {"test", split(info.test_examples, info.test_tokens)},
+                              {"dropped_examples", info.dropped_examples},
+                              {"seconds", seconds}}));
+}
+
+void print_labelled_table(const LabelledInfo& info, const TokenizeWords& words, double seconds) {
+  const auto row = [](const char* name, int64_t examples, int64_t tokens) {
+    fmt::print("{:<6}{:>12}{:>15}{:>16.1f}\n", name, examples, tokens, ratio(tokens, examples));
+  };
+  fmt::print("split     examples         tokens  tokens/example\n");
+  row("train", info.train_examples, info.train_tokens);
+  row("valid", info.valid_examples, info.valid_tokens);
+  row("test", info.test_examples, info.test_tokens);
+  fmt::print("{} classes: {}\n", info.classes.size(), short_line(join_names(info.classes), 100));
+  fmt::print("text from column{} {}; {} in {}\n", info.text_fields.size() == 1 ? "" : "s",
+             short_line(join_names(info.text_fields), 100), plain_line(words.out), short_duration(seconds));
+}
+
+void print_labelled_notes(const LabelledInfo& info) {
+  if (info.dropped_examples > 0)
+    tell("note: {} training examples left out, because their texts are also in the test or validation files.\n",
+         info.dropped_examples);
+  if (info.end_of_text < 0)
+    tell("note: the tokenizer has no end-of-text token, so nothing stands between the fields of a text.\n");
+  if (info.valid_examples == 0)
+    tell("note: no examples for validation; name files with --valid, or raise --valid-share.\n");
+}
+
+/// Options that only texts without labels have, and those that --label needs.
+void add_label_options(CLI::App& app, TokenizeWords& words) {
+  auto* label = app.add_option("--label", words.label,
+                               "the column with the class: a name (the first row of a CSV then holds names) or a "
+                               "number from 1; classes are words, or numbers from 0 or 1");
+  label->type_name("COLUMN");
+  for (const char* name : {"--separator", "--field", "--invalid-utf8", "--shard-tokens"})
+    app.get_option(name)->excludes(label);
+  app.add_option("--text-fields", words.text_fields, "columns of the text; default: all but the label")
+      ->type_name("COLUMN,...")
+      ->delimiter(',')
+      ->needs(label);
+  app.add_option("--classes", words.classes,
+                 "file with the names of the classes, one a line, in the order of their numbers; default: from the "
+                 "labels")
+      ->type_name("FILE")
+      ->needs(label);
+  app.add_option("--test", words.test, "files for the test")->type_name("FILE")->needs(label);
+  app.add_flag("--words", words.words, "convert texts to lower case, with spaces around punctuation")->needs(label);
+}
+
 void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {
   app.add_option("INPUT", words.inputs, "text files, folders, or - for standard input")->required();
   app.add_option("--tokenizer", words.tokenizer, "tokenizer.json, or a folder that holds one")->required();
@@ -98,26 +174,54 @@ void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) 
   app.get_option("--valid-share")->excludes(valid);
   add_threads_option(app, options.threads, "threads that encode");
   app.add_flag("--json", words.json, "print the summary as one JSON object");
+  add_label_options(app, words);
+}
+
+void run_labelled(const TokenizeWords& words, const TokenizeOptions& options,
+                  const std::function<void(const TokenizeProgress&)>& show, std::optional<Progress>& progress) {
+  const Timer timer;
+  LabelledOptions labelled{.examples = {.label = words.label,
+                                        .text_fields = words.text_fields,
+                                        .format = options.text.format,
+                                        .words = words.words},
+                           .classes = {},
+                           .valid_share = options.valid_share,
+                           .seed = options.seed,
+                           .threads = options.threads,
+                           .force = options.force};
+  if (!words.classes.empty()) labelled.classes = read_class_names(words.classes);
+  const auto info = tokenize_labelled({words.inputs, words.valid, words.test}, Tokenizer::load(words.tokenizer),
+                                      words.out, labelled, show);
+  progress.reset();  // clears its line
+  (words.json ? print_labelled_json : print_labelled_table)(info, words, timer.seconds());
+  print_labelled_notes(info);
 }
 
 }  // namespace
 
 int run_tokenize(const Arguments& arguments) {
-  CLI::App app(std::string("Convert text files to token shards.\n") + kTokenizeExamples, "prism tokenize");
+  CLI::App app(
+      std::string("Convert text files to token shards, or labelled texts to tokens and labels.\n") + kTokenizeExamples,
+      "prism tokenize");
   TokenizeWords words;
   TokenizeOptions options;
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;
 
   catch_stop_signals();
-  const Timer timer;
-  const Tokenizer tokenizer = Tokenizer::load(words.tokenizer);
   std::optional<Progress> progress;
   const auto show = [&](const TokenizeProgress& state) {
     if (!progress) progress.emplace("tokenize", state.bytes_total, "B");
-    progress->update(state.bytes_read, fmt::format("{} documents, {} tokens", state.documents,
-                                                   short_number(static_cast<double>(state.tokens))));
+    progress->update(state.bytes_read,
+                     fmt::format("{} {}, {} tokens", state.documents, words.label.empty() ? "documents" : "examples",
+                                 short_number(static_cast<double>(state.tokens))));
   };
+  if (!words.label.empty()) {
+    run_labelled(words, options, show, progress);
+    return 0;
+  }
+  const Timer timer;
+  const Tokenizer tokenizer = Tokenizer::load(words.tokenizer);
   const TokenizeSummary summary = tokenize(words.inputs, words.valid, tokenizer, words.out, options, show);
   progress.reset();  // clears its line
   if (words.json) {

@@ -9,6 +9,7 @@
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/core/random.h"
+#include "prism/data/labelled/dataset.h"
 
 namespace prism {
 namespace {
@@ -82,11 +83,18 @@ void check_folder(const fs::path& folder) {
                                                           : unreachable.message());
 }
 
+void check_not_labelled(const fs::path& folder) {
+  PRISM_CHECK(!is_labelled(folder), "dataset",
+              "expected token shards in {}; found labelled examples; make shards with prism tokenize without --label.",
+              folder.string());
+}
+
 }  // namespace
 
 std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
   const fs::path path = folder / kDatasetInfoName;
   if (!is_there(path)) return std::nullopt;
+  check_not_labelled(folder);
   const auto info = fields_from_json<DatasetInfo>(read_json(path.string()), path.string());
   PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use a newer prism.",
               path.string(), info.prism_format);
@@ -115,6 +123,7 @@ std::vector<fs::path> find_shards(const fs::path& folder, const std::string& spl
 
 TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : folder_(folder), starts_{0} {
   check_folder(folder);
+  check_not_labelled(folder);
   PRISM_CHECK(
       !is_there(folder / kUnfinishedName), "dataset",
       "expected a finished dataset in {}; found one whose writing was interrupted; run prism tokenize --force again.",

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "prism/core/error.h"
+#include "prism/data/labelled/dataset.h"
 #include "prism/data/loader.h"
 
 namespace prism {
@@ -15,7 +16,9 @@ std::vector<fs::path> dataset_files(const fs::path& folder) {
   std::vector<fs::path> files = find_shards(folder, "train");
   const std::vector<fs::path> valid = find_shards(folder, "valid");
   files.insert(files.end(), valid.begin(), valid.end());
-  if (is_there(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
+  for (const fs::path& file : {folder / kDatasetInfoName, labelled_file(folder, "train"),
+                               labelled_file(folder, "valid"), labelled_file(folder, "test")})
+    if (is_there(file)) files.push_back(file);
   return files;
 }
 
@@ -30,6 +33,14 @@ std::vector<fs::path> entries(const fs::path& folder) {
 }
 
 }  // namespace
+
+void check_tokenizer_there(const fs::path& folder, const Tokenizer& tokenizer, bool force) {
+  const fs::path path = folder / kTokenizerName;
+  if (force || !fs::exists(path)) return;
+  PRISM_CHECK(Tokenizer::load(path).fingerprint() == tokenizer.fingerprint(), "tokenize",
+              "expected no other tokenizer in {}; found {}; choose another folder, or pass --force to replace it.",
+              folder.string(), path.string());
+}
 
 StagedFolder::StagedFolder(const fs::path& folder, bool force)
     : folder_(folder), staging_(folder / ".partial"), made_folder_(folder) {

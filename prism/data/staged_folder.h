@@ -9,8 +9,12 @@
 #include <optional>
 
 #include "prism/core/files.h"
+#include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
+
+/// Refuses to overwrite another tokenizer that is already in the folder. @throws InputError for one, unless `force`.
+void check_tokenizer_there(const std::filesystem::path& folder, const Tokenizer& tokenizer, bool force);
 
 /// New files are written to `.partial` until publish(), which renames that folder to `.unfinished` (loader.h), removes
 /// the old dataset, moves the new files out and removes `.unfinished`. If the process is killed at any point, the

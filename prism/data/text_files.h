@@ -17,7 +17,8 @@ struct TextOptions {
   bool raw = false;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("format", format, "txt, jsonl, or auto: by the file name's ending; standard input is txt");
+    v("format", format,
+      "txt, jsonl, or auto: by the file name's ending; standard input is txt; with --label csv, jsonl or auto");
     v("field", field, "member of a .jsonl row that holds the text");
     v("separator", separator,
       R"(text between documents of a .txt, e.g. \n\n\n\n; \r, \t, \\ and \xHH as in C; empty: one document per file)");

@@ -218,15 +218,6 @@ void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid
               info.train_bytes + info.valid_bytes);
 }
 
-/// Refuses to overwrite another tokenizer that is already in the folder.
-void check_tokenizer_there(const fs::path& out, const Tokenizer& tokenizer, bool force) {
-  const fs::path path = out / kTokenizerName;
-  if (force || !fs::exists(path)) return;
-  PRISM_CHECK(Tokenizer::load(path).fingerprint() == tokenizer.fingerprint(), "tokenize",
-              "expected no other tokenizer in {}; found {}; choose another folder, or pass --force to replace it.",
-              out.string(), path.string());
-}
-
 }  // namespace
 
 TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,

@@ -95,6 +95,35 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
   EXPECT_REFUSED(config_from_json(json, "test"), "use_sliding_window");
 }
 
+TEST_F(ModelFolderTest, KeepsAClassifier) {
+  auto config = config_of("4x2");
+  config.classes = 3;
+  config.attention = "full";
+  config.sinusoidal_positions = true;
+  for (auto& layer : config.layers) {
+    layer.norm = "layer";
+    layer.norm_place = "post";
+    layer.qkv_bias = true;
+  }
+  complete(config);
+  Classifier classifier(config);
+  classifier->initialise(1);
+  for (const auto& entry : classifier->weights()) entry.weight.tensor().detach().add_(0.01);
+  save_model(folder_, *classifier, nullptr);
+  const auto loaded = load_classifier(folder_, torch::kFloat);
+  EXPECT_TRUE(equal_fields(loaded.classifier->config(), config));
+  const auto before = classifier->weights(), after = loaded.classifier->weights();
+  ASSERT_EQ(before.size(), after.size());
+  for (const auto& entry : before)
+    EXPECT_TRUE(torch::equal(entry.weight.tensor(), find_weight(after, entry.name).tensor())) << entry.name;
+  const auto json = read_json((folder_ / "config.json").string());
+  EXPECT_EQ(json["model_type"], "prism");
+  EXPECT_EQ(json["architectures"][0], "PrismForSequenceClassification");
+  EXPECT_REFUSED(load_model(folder_, torch::kFloat), "expected a language model");
+  save_model(folder_, *make_decoder(config_of("4x2")), nullptr);
+  EXPECT_REFUSED(load_classifier(folder_, torch::kFloat), "expected a classifier");
+}
+
 TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
   const auto config = rung();
   auto decoder = make_decoder(config);

@@ -149,6 +149,68 @@ TEST_P(RowKernels, NormTheSumAndItsGradient) {
   });
 }
 
+TEST_P(RowKernels, NormOfALayerInBothTypesAndItsGradient) {
+  sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
+    const auto count = static_cast<size_t>(kRows * width), features = static_cast<size_t>(width);
+    const auto x = randoms(random, count, 3), weight = randoms(random, features), bias = randoms(random, features);
+    const auto d_unrounded = randoms(random, count);
+    Values y(type(), kRows * width), d_y(type(), randoms(random, count));
+    std::vector<float> unrounded(count), inverse(kRows), mean(kRows), d_x(count), d_weight(features), d_bias(features);
+    rows::Norm norm;
+    norm.type = type();
+    norm.width = width;
+    norm.eps = 1e-2f;
+    norm.x = x.data();
+    norm.weight = weight.data();
+    norm.bias = bias.data();
+    norm.inverse = inverse.data();
+    norm.mean = mean.data();
+    norm.y = y.data();
+    norm.unrounded = unrounded.data();
+    kernels.norm(norm, 0, kRows);
+    rows::NormGradient gradient;
+    gradient.type = type();
+    gradient.width = width;
+    gradient.sum = x.data();
+    gradient.weight = weight.data();
+    gradient.inverse = inverse.data();
+    gradient.mean = mean.data();
+    gradient.d_y = d_y.data();
+    gradient.d_unrounded = d_unrounded.data();
+    gradient.d_x = d_x.data();
+    gradient.d_weight = d_weight.data();
+    gradient.d_bias = d_bias.data();
+    kernels.norm_gradient(gradient, 0, kRows);
+
+    // Sums of `width` products and a few roundings after them, of values below 40: deviations are at least sqrt(eps).
+    const double allowed = static_cast<double>(width + 8) * 0x1p-24 * 40, n = static_cast<double>(width);
+    std::vector<double> d_weight_truth(features), d_bias_truth(features);
+    for (int64_t row = 0; row < kRows; ++row) {
+      const auto at = [&](int64_t i) { return static_cast<size_t>(row * width + i); };
+      double m = 0, squares = 0, dots = 0, total = 0;
+      for (int64_t i = 0; i < width; ++i) m += x[at(i)] / n;
+      for (int64_t i = 0; i < width; ++i) squares += (x[at(i)] - m) * (x[at(i)] - m);
+      const double r = 1 / std::sqrt(squares / n + 1e-2);
+      const auto e = [&](int64_t i) { return (x[at(i)] - m) * r; };
+      const auto g = [&](int64_t i) { return (d_y[at(i)] + d_unrounded[at(i)]) * weight[static_cast<size_t>(i)]; };
+      for (int64_t i = 0; i < width; ++i) dots += g(i) * e(i), total += g(i);
+      for (int64_t i = 0; i < width; ++i) {
+        const auto feature = static_cast<size_t>(i);
+        const double truth = e(i) * weight[feature] + bias[feature];
+        EXPECT_NEAR(unrounded[at(i)], truth, allowed);
+        EXPECT_NEAR(y[at(i)], unrounded[at(i)], std::abs(truth) * 2 * rounding(type()) + 1e-30);
+        EXPECT_NEAR(d_x[at(i)], r * (g(i) - total / n - e(i) * dots / n), allowed * (1 + r * r));
+        d_weight_truth[feature] += (d_y[at(i)] + d_unrounded[at(i)]) * e(i);
+        d_bias_truth[feature] += d_y[at(i)] + d_unrounded[at(i)];
+      }
+    }
+    for (size_t i = 0; i < features; ++i) {
+      EXPECT_NEAR(d_weight[i], d_weight_truth[i], allowed);
+      EXPECT_NEAR(d_bias[i], d_bias_truth[i], allowed);
+    }
+  });
+}
+
 TEST_P(RowKernels, SwigluAndItsGradient) {
   sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
     const auto count = static_cast<size_t>(kRows * width);

@@ -1,0 +1,33 @@
+// The classes that labels name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace prism {
+
+/// A label as it is written, and where it was first found.
+struct FoundLabel {
+  std::string text, place;
+  bool in_training = false;
+};
+
+/// Maps labels to classes.
+struct ClassMap {
+  std::vector<std::string> names;       ///< of the classes, in order
+  std::vector<int32_t> class_of_label;  ///< the class of each found label
+};
+
+/// Whole numbers count classes from 0 if one of them is 0, else from 1. Words are the classes' names.
+/// @param labels  all labels found, each once.
+/// @param names   names of the classes in order; empty: numbers name themselves, and words are ordered by their bytes.
+/// @throws InputError naming the place: a label that is none of the classes, or, without names, that no training text
+///         has; fewer than two classes; a name twice.
+ClassMap map_classes(const std::vector<FoundLabel>& labels, std::vector<std::string> names);
+
+/// Reads names of classes, one a line. @throws InputError for a file without names or one that cannot be read.
+std::vector<std::string> read_class_names(const std::filesystem::path& file);
+
+}  // namespace prism

@@ -1,0 +1,96 @@
+#include "prism/data/labelled/dataset.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "prism/core/random.h"
+#include "prism/data/loader.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A copy of a list in a file, since data in the file may be unaligned.
+template <class T>
+std::vector<T> read_list(const SafetensorsReader& reader, const char* name, ElementType type) {
+  const auto& entry = reader.find(name);
+  PRISM_CHECK(entry.type == type && entry.shape.size() == 1, "dataset",
+              "{}: expected {} as a list in {}; found {} with {} dimensions; make the data again.",
+              reader.path().string(), name, element_type_name(type), element_type_name(entry.type), entry.shape.size());
+  std::vector<T> values(entry.data.size() / sizeof(T));
+  std::memcpy(values.data(), entry.data.data(), entry.data.size());
+  return values;
+}
+
+template <class T>
+uint64_t hash_of(const std::vector<T>& values) {
+  return hash_bytes(std::as_bytes(std::span(values)));
+}
+
+LabelledInfo read_info(const fs::path& folder) {
+  const fs::path file = folder / kDatasetInfoName;
+  PRISM_CHECK(!fs::exists(folder / kUnfinishedName), "dataset",
+              "expected a complete dataset in {}; found one whose files were not all moved to their places; run prism "
+              "tokenize again with --force.",
+              folder.string());
+  PRISM_CHECK(is_there(file), "dataset",
+              "expected labelled examples in {}; found no {}; make them with prism tokenize --label.", folder.string(),
+              kDatasetInfoName);
+  PRISM_CHECK(is_labelled(folder), "dataset",
+              "expected labelled examples in {}; found token shards; make examples with prism tokenize --label.",
+              folder.string());
+  const auto info = fields_from_json<LabelledInfo>(read_json(file.string()), file.string());
+  PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use the prism that wrote it.",
+              file.string(), info.prism_format);
+  return info;
+}
+
+}  // namespace
+
+fs::path labelled_file(const fs::path& folder, const std::string& split) {
+  return folder / (split + ".safetensors");
+}
+
+bool is_labelled(const fs::path& folder) {
+  const fs::path file = folder / kDatasetInfoName;
+  return is_there(file) && read_json(file.string()).contains("classes");
+}
+
+LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& split)
+    : folder_(folder), info_(read_info(folder)) {
+  const fs::path file = labelled_file(folder, split);
+  PRISM_CHECK(is_there(file), "dataset",
+              "expected a split \"{}\" in {}; found none; name another, or make the data again with its files.", split,
+              folder.string());
+  const SafetensorsReader reader(file);
+  tokens_ = read_list<int32_t>(reader, kTokensName, ElementType::i32);
+  offsets_ = read_list<int64_t>(reader, kOffsetsName, ElementType::i64);
+  labels_ = read_list<int32_t>(reader, kLabelsName, ElementType::i32);
+  reader.check_whole();
+  const auto check = [&](bool is_right, const char* what) {
+    PRISM_CHECK(is_right, "dataset", "{}: expected {}; found others; the file is damaged: make the data again.",
+                file.string(), what);
+  };
+  const auto is_below = [](int64_t most) { return [most](int32_t value) { return value >= 0 && value < most; }; };
+  check(offsets_.size() == labels_.size() + 1 && offsets_.front() == 0 &&
+            offsets_.back() == static_cast<int64_t>(tokens_.size()) &&
+            std::adjacent_find(offsets_.begin(), offsets_.end(), std::greater_equal<>()) == offsets_.end(),
+        "rising offsets that span all tokens, one more than labels");
+  check(std::all_of(labels_.begin(), labels_.end(), is_below(static_cast<int64_t>(info_.classes.size()))),
+        "labels of the classes in data.json");
+  check(std::all_of(tokens_.begin(), tokens_.end(), is_below(info_.vocab_size)), "tokens of the vocabulary");
+  const int64_t expected = split == "train"   ? info_.train_examples
+                           : split == "valid" ? info_.valid_examples
+                                              : info_.test_examples;
+  check(size() == expected, "as many examples as in data.json");
+}
+
+uint64_t LabelledDataset::fingerprint() const {
+  return mix64(hash_of(tokens_) ^ mix64(hash_of(offsets_) ^ mix64(hash_of(labels_))));
+}
+
+}  // namespace prism

@@ -1,0 +1,91 @@
+#include "prism/data/labelled/example_loader.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "prism/core/error.h"
+#include "prism/core/random.h"
+
+namespace prism {
+namespace {
+
+/// Streams of random numbers.
+constexpr uint64_t kFraction = 0x66726163, kOrder = 0x6f726465, kBatches = 0x62617463;
+
+/// A uniform permutation in place (Fisher and Yates).
+template <class T>
+void shuffle(std::vector<T>& values, Random random) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random.below(i)]);
+}
+
+}  // namespace
+
+ExampleLoader::ExampleLoader(const LabelledDataset& data, ExampleLoaderOptions options)
+    : data_(data), options_(options), used_(static_cast<size_t>(data.size())) {
+  PRISM_CHECK(options.context >= 1 && options.rows >= 1, "dataset",
+              "expected a context and a number of rows of at least 1; found {} and {}; raise them.", options.context,
+              options.rows);
+  PRISM_CHECK(options.fraction > 0 && options.fraction <= 1, "dataset",
+              "data.fraction: expected a share above 0 and at most 1; found {}; change it.", options.fraction);
+  std::iota(used_.begin(), used_.end(), int64_t{0});
+  if (options.fraction < 1) {
+    // The order does not depend on the seed of the run, so all runs with this fraction use the same examples.
+    shuffle(used_, Random(0, kFraction));
+    used_.resize(static_cast<size_t>(options.fraction * static_cast<double>(used_.size())));
+    std::sort(used_.begin(), used_.end());
+  }
+  PRISM_CHECK(!used_.empty(), "dataset", "expected at least one example of {} in {}; found none; raise data.fraction.",
+              data.size(), data.folder().string());
+  cut_ = std::count_if(used_.begin(), used_.end(), [&](int64_t example) {
+    return static_cast<int64_t>(data.tokens(example).size()) > options.context;
+  });
+}
+
+int64_t ExampleLoader::length(int64_t example) const {
+  return std::min(static_cast<int64_t>(data_.tokens(example).size()), options_.context);
+}
+
+void ExampleLoader::lay_out_epoch(int64_t epoch) {
+  if (epoch == epoch_) return;
+  auto order = used_;
+  const auto number = static_cast<uint64_t>(epoch);
+  const auto seed = static_cast<uint64_t>(options_.seed);
+  if (options_.shuffle) shuffle(order, Random(seed, mix64(kOrder ^ mix64(number))));
+  const auto rows = static_cast<size_t>(options_.rows);
+  const size_t pool = options_.shuffle ? rows * static_cast<size_t>(kPoolBatches) : order.size();
+  batches_.clear();
+  for (size_t first = 0; first < order.size(); first += pool) {
+    const size_t end = std::min(first + pool, order.size());
+    const auto begin = order.begin();
+    std::stable_sort(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(end),
+                     [&](int64_t a, int64_t b) { return length(a) < length(b); });
+    std::vector<std::vector<int64_t>> of_pool;
+    for (size_t at = first; at < end; at += rows)
+      of_pool.emplace_back(begin + static_cast<std::ptrdiff_t>(at),
+                           begin + static_cast<std::ptrdiff_t>(std::min(at + rows, end)));
+    if (options_.shuffle) shuffle(of_pool, Random(seed, mix64(kBatches ^ mix64(number)) + first));
+    batches_.insert(batches_.end(), of_pool.begin(), of_pool.end());
+  }
+  epoch_ = epoch;
+}
+
+ExampleBatch ExampleLoader::batch(int64_t n) {
+  PRISM_ASSERT(n >= 0, "dataset", "batch {}", n);
+  lay_out_epoch(n / batches_per_epoch());
+  ExampleBatch batch;
+  batch.examples = batches_[static_cast<size_t>(n % batches_per_epoch())];
+  batch.rows = static_cast<int64_t>(batch.examples.size());
+  for (const int64_t example : batch.examples) {
+    batch.lengths.push_back(static_cast<int32_t>(length(example)));
+    batch.labels.push_back(data_.label(example));
+    batch.width = std::max(batch.width, length(example));
+  }
+  batch.tokens.resize(static_cast<size_t>(batch.rows * batch.width));
+  for (size_t b = 0; b < batch.examples.size(); ++b) {
+    const auto tokens = data_.tokens(batch.examples[b]).first(static_cast<size_t>(batch.lengths[b]));
+    std::copy(tokens.begin(), tokens.end(), batch.tokens.begin() + static_cast<std::ptrdiff_t>(b) * batch.width);
+  }
+  return batch;
+}
+
+}  // namespace prism

@@ -1,0 +1,70 @@
+// Labelled texts: rows of CSV or JSONL files, of which one column is the label and others are the text.
+//
+//   ExampleSource source({"train.csv"}, {.label = "1", .text_fields = {"2", "3"}});
+//   while (std::optional<Example> example = source.next()) use(example->label, example->texts);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/data/labelled/rows.h"
+#include "prism/data/labelled/words.h"
+
+namespace prism {
+
+struct ExampleOptions {
+  std::string label;                          ///< column of the label
+  std::vector<std::string> text_fields = {};  ///< columns of the text; empty: all but the label
+  std::string format = "auto";                ///< csv, jsonl, or auto: by the file name's ending
+  bool words = false;                         ///< texts in lower case, with punctuation apart (words.h)
+};
+
+/// One labelled text.
+struct Example {
+  std::string label;
+  std::vector<std::string> texts;  ///< the text's fields that are not empty, at least one
+  std::string place;               ///< "train.csv, line 7"
+};
+
+/// The examples of several files, in their order.
+class ExampleSource {
+ public:
+  /// Columns are names if `label` is one: a member of JSON objects, or a column of a CSV whose first row holds names.
+  /// They are numbers from 1 if `label` is a number, and the CSV then has no row of names.
+  /// @throws InputError for columns of both kinds, a column named twice, and a label that is also a text.
+  ExampleSource(std::vector<std::string> files, ExampleOptions options);
+
+  /// The next example; std::nullopt at the end. In CSV, a written \n (backslash and n) becomes a line end.
+  /// @throws InputError naming file and line: a missing column, a row without text or without a label; also as
+  ///         RowReader::next().
+  std::optional<Example> next();
+
+  /// Bytes of the files on disk that have been read.
+  int64_t consumed() const;
+  /// The columns that make the text; empty before the first example if the options name none: all but the label.
+  const std::vector<std::string>& text_fields() const { return text_fields_; }
+
+ private:
+  void open_next();
+  /// Finds the columns in the first row. @return  true if that row only holds names.
+  bool find_columns(const Row& row);
+  size_t find_column(const Row& row, const std::string& column) const;
+  Example example_of(Row& row) const;
+
+  std::vector<std::string> files_;
+  ExampleOptions options_;
+  bool by_number_;
+  std::vector<std::string> text_fields_;
+  WordText words_;
+  size_t next_file_ = 0;
+  int64_t consumed_before_ = 0;  ///< bytes of the files before the open one
+  std::unique_ptr<RowReader> reader_;
+  bool is_first_row_ = true;
+  size_t label_at_ = 0;
+  std::vector<size_t> texts_at_;
+};
+
+}  // namespace prism

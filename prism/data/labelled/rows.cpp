@@ -1,0 +1,173 @@
+#include "prism/data/labelled/rows.h"
+
+#include <csv.h>
+
+#include <array>
+#include <deque>
+#include <string_view>
+
+#include "prism/core/error.h"
+#include "prism/core/json.h"
+#include "prism/core/text/printable.h"
+#include "prism/core/text/utf8.h"
+#include "prism/data/byte_stream.h"
+
+namespace prism {
+namespace {
+
+/// The lines of a stream with their numbers, without a byte-order mark.
+class LineReader {
+ public:
+  explicit LineReader(const std::string& path) : name_(path == "-" ? "standard input" : path), stream_(path) {}
+
+  /// The next line with its line end, if it has one; std::nullopt at the end.
+  std::optional<std::string_view> next() {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";
+    size_t end;
+    while ((end = buffer_.find('\n', scanned_)) == std::string::npos) {
+      scanned_ = buffer_.size();
+      std::array<char, 1 << 16> part;
+      const size_t count = stream_.read(part.data(), part.size());
+      if (count == 0) break;
+      buffer_.erase(0, taken_);
+      scanned_ -= taken_;
+      taken_ = 0;
+      buffer_.append(part.data(), count);
+    }
+    if (taken_ == buffer_.size()) return std::nullopt;
+    std::string_view line(buffer_);
+    line = line.substr(taken_, end == std::string::npos ? end : end + 1 - taken_);
+    taken_ = scanned_ = taken_ + line.size();
+    if (++number_ == 1 && line.starts_with(kMark)) line.remove_prefix(kMark.size());
+    PRISM_CHECK(find_invalid_utf8(line) == std::string_view::npos, "tokenize",
+                "{}: expected UTF-8; found other bytes; convert the file.", place(number_));
+    return line;
+  }
+
+  std::string place(int64_t line) const { return fmt::format("{}, line {}", name_, line); }
+  int64_t number() const { return number_; }
+  int64_t consumed() const { return stream_.consumed(); }
+
+ private:
+  std::string name_;
+  ByteStream stream_;
+  std::string buffer_;
+  size_t taken_ = 0, scanned_ = 0;
+  int64_t number_ = 0;
+};
+
+class JsonRows : public RowReader {
+ public:
+  explicit JsonRows(const std::string& path) : lines_(path) {}
+
+  std::optional<Row> next() override {
+    while (const auto line = lines_.next()) {
+      if (line->find_first_not_of(" \t\r\n") == std::string_view::npos) continue;
+      const std::string place = lines_.place(lines_.number());
+      const Json json = parse_json(std::string(*line), place);
+      PRISM_CHECK(json.is_object(), "tokenize", "{}: expected a JSON object; found {}; write one object a line.", place,
+                  json.type_name());
+      Row row{{}, lines_.number()};
+      for (const auto& [name, value] : json.items())
+        row.fields.emplace_back(name, value.is_string() ? value.get<std::string>()
+                                      : value.is_null() ? std::string()
+                                                        : to_text(value));
+      return row;
+    }
+    return std::nullopt;
+  }
+  int64_t consumed() const override { return lines_.consumed(); }
+  bool has_names() const override { return true; }
+
+ private:
+  LineReader lines_;
+};
+
+/// Reads CSV with libcsv, line by line, so that the first line of each row is known.
+class CsvRows : public RowReader {
+ public:
+  explicit CsvRows(const std::string& path) : lines_(path) {
+    PRISM_ASSERT(csv_init(&parser_, CSV_STRICT | CSV_STRICT_FINI) == 0, "tokenize", "libcsv cannot start");
+    csv_set_space_func(&parser_, [](unsigned char) { return 0; });  // spaces around values belong to them
+  }
+  ~CsvRows() override { csv_free(&parser_); }
+  CsvRows(const CsvRows&) = delete;
+  CsvRows& operator=(const CsvRows&) = delete;
+
+  std::optional<Row> next() override {
+    while (ready_.empty() && !ended_) read_line();
+    if (ready_.empty()) return std::nullopt;
+    Row row = std::move(ready_.front());
+    ready_.pop_front();
+    if (width_ == 0) width_ = row.fields.size();
+    PRISM_CHECK(row.fields.size() == width_, "tokenize",
+                "{}: expected {} values, as in the first row; found {}; "
+                "correct the row.",
+                lines_.place(row.line), width_, row.fields.size());
+    return row;
+  }
+  int64_t consumed() const override { return lines_.consumed(); }
+  bool has_names() const override { return false; }
+
+ private:
+  void read_line() {
+    const auto add_value = [](void* text, size_t size, void* self) {
+      static_cast<CsvRows*>(self)->add_value(static_cast<const char*>(text), size);
+    };
+    const auto end_row = [](int, void* self) { static_cast<CsvRows*>(self)->end_row(); };
+    const auto line = lines_.next();
+    if (!line) {
+      ended_ = true;
+      const bool is_whole = csv_fini(&parser_, add_value, end_row, this) == 0;
+      PRISM_CHECK(is_whole, "tokenize",
+                  "{}: expected a closing quote for the value that begins in this row; found the end of the file; "
+                  "add the quote.",
+                  lines_.place(row_.line));
+      return;
+    }
+    if (row_.line == 0) row_.line = lines_.number();
+    const size_t taken = csv_parse(&parser_, line->data(), line->size(), add_value, end_row, this);
+    PRISM_CHECK(taken == line->size(), "tokenize",
+                "{}: expected quotes around the whole value, and doubled inside it; found a quote elsewhere, at byte "
+                "{} of the line; correct the row.",
+                lines_.place(lines_.number()), taken + 1);
+    if (row_.fields.empty() && !is_inside_quotes()) row_.line = 0;
+  }
+
+  void add_value(const char* text, size_t size) {
+    if (row_.line == 0) row_.line = lines_.number();  // a carriage return alone ends a row, too
+    row_.fields.emplace_back("", text == nullptr ? std::string() : std::string(text, size));
+  }
+
+  void end_row() {
+    ready_.push_back(std::move(row_));
+    row_ = {};
+  }
+
+  /// Returns true if a quoted value continues on the next line.
+  bool is_inside_quotes() const { return parser_.quoted != 0; }
+
+  LineReader lines_;
+  csv_parser parser_{};
+  Row row_;  ///< being read; its line is 0 before its first line
+  std::deque<Row> ready_;
+  size_t width_ = 0;  ///< values of the first row
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RowReader> open_rows(const std::string& path, const std::string& format) {
+  const std::string name = without_packed_ending(path);
+  const bool is_csv = format == "csv" || (format == "auto" && name.ends_with(".csv"));
+  const bool is_json = format == "jsonl" || (format == "auto" && (name.ends_with(".jsonl") || name.ends_with(".json")));
+  PRISM_CHECK(format == "csv" || format == "jsonl" || format == "auto", "tokenize",
+              "expected the format csv, jsonl or auto with --label; found \"{}\"; choose one of them.", format);
+  PRISM_CHECK(is_csv || is_json, "tokenize",
+              "expected labelled rows in a .csv or .jsonl file; found {}; name another, or give --format.",
+              plain_line(path));
+  if (is_csv) return std::make_unique<CsvRows>(path);
+  return std::make_unique<JsonRows>(path);
+}
+
+}  // namespace prism

@@ -1,0 +1,224 @@
+#include "prism/data/labelled/tokenize_labelled.h"
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "prism/core/machine.h"
+#include "prism/core/random.h"
+#include "prism/core/stop.h"
+#include "prism/data/labelled/classes.h"
+#include "prism/data/ordered_pipeline.h"
+#include "prism/data/staged_folder.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Texts are encoded in portions of about this size, to make passing them between threads cheap.
+constexpr size_t kPortionBytes = 1 << 18;
+
+enum Split : size_t { kTest, kValid, kTrain, kSplits };
+constexpr std::array<const char*, kSplits> kSplitNames = {"test", "valid", "train"};
+
+struct Encoded {
+  Example example;
+  Split split = kTrain;
+  std::vector<int32_t> tokens;
+};
+
+struct Portion {
+  std::vector<Encoded> examples;
+  int64_t bytes_read = 0;
+};
+
+/// Reads the test files, then those for validation, then those to train on, so that texts to leave out are known first.
+class SplitsReader {
+ public:
+  SplitsReader(const LabelledFiles& files, const ExampleOptions& options)
+      : sources_{ExampleSource(files.test, options), ExampleSource(files.valid, options),
+                 ExampleSource(files.train, options)} {}
+
+  std::optional<Portion> next() {
+    Portion portion;
+    for (size_t bytes = 0; bytes < kPortionBytes && split_ < kSplits;) {
+      auto example = sources_[split_].next();
+      if (!example) {
+        ++split_;
+        continue;
+      }
+      for (const auto& text : example->texts) bytes += text.size();
+      portion.examples.push_back({std::move(*example), static_cast<Split>(split_), {}});
+    }
+    for (const auto& source : sources_) portion.bytes_read += source.consumed();
+    if (portion.examples.empty()) return std::nullopt;
+    return portion;
+  }
+
+  const std::vector<std::string>& text_fields() const { return sources_[kTrain].text_fields(); }
+
+ private:
+  std::array<ExampleSource, kSplits> sources_;
+  size_t split_ = 0;
+};
+
+/// Collects the examples of all splits in memory; their labels become classes when all are known.
+class Collector {
+ public:
+  explicit Collector(const LabelledOptions& options) : options_(options) {}
+
+  void add(const Encoded& encoded) {
+    Split split = encoded.split;
+    std::string text;
+    for (const auto& part : encoded.example.texts) text.append(part).push_back('\0');
+    if (split != kTrain) {
+      held_out_.insert(std::move(text));
+    } else if (held_out_.contains(text)) {
+      ++dropped_;
+      return;
+    } else if (!has_valid_files_ && goes_to_valid(number_++)) {
+      split = kValid;
+    }
+    if (split == kValid && encoded.split == kValid) has_valid_files_ = true;
+    auto& examples = splits_[split];
+    examples.labels.push_back(label_id(encoded.example, encoded.split == kTrain));
+    examples.tokens.insert(examples.tokens.end(), encoded.tokens.begin(), encoded.tokens.end());
+    examples.offsets.push_back(static_cast<int64_t>(examples.tokens.size()));
+  }
+
+  int64_t examples() const {
+    int64_t count = 0;
+    for (const auto& split : splits_) count += static_cast<int64_t>(split.labels.size());
+    return count;
+  }
+  int64_t tokens() const {
+    int64_t count = 0;
+    for (const auto& split : splits_) count += static_cast<int64_t>(split.tokens.size());
+    return count;
+  }
+
+  /// Writes the files of all splits that have examples. @param info  receives the classes and counts.
+  void write(const fs::path& folder, LabelledInfo& info) {
+    PRISM_CHECK(!splits_[kTrain].labels.empty(), "tokenize", "expected examples to train on; found {}; give others.",
+                dropped_ == 0 ? "none" : fmt::format("{}, all with texts of the test or validation files", dropped_));
+    const auto map = map_classes(labels_, options_.classes);
+    info.classes = map.names;
+    info.dropped_examples = dropped_;
+    const std::array<std::pair<int64_t*, int64_t*>, kSplits> counts = {
+        std::pair{&info.test_examples, &info.test_tokens},
+        {&info.valid_examples, &info.valid_tokens},
+        {&info.train_examples, &info.train_tokens}};
+    for (const size_t split : {kTest, kValid, kTrain}) {
+      auto& examples = splits_[split];
+      *counts[split].first = static_cast<int64_t>(examples.labels.size());
+      *counts[split].second = static_cast<int64_t>(examples.tokens.size());
+      if (examples.labels.empty()) continue;
+      for (auto& label : examples.labels) label = map.class_of_label[static_cast<size_t>(label)];
+      write_split(labelled_file(folder, kSplitNames[split]), examples);
+    }
+  }
+
+ private:
+  struct Examples {
+    std::vector<int32_t> tokens, labels;  ///< labels are indices into labels_ until they are mapped
+    std::vector<int64_t> offsets = {0};
+  };
+
+  bool goes_to_valid(uint64_t number) const {
+    return Random(static_cast<uint64_t>(options_.seed), number).uniform() < options_.valid_share;
+  }
+
+  int32_t label_id(const Example& example, bool in_training) {
+    const auto [found, is_new] = label_ids_.try_emplace(example.label, static_cast<int32_t>(labels_.size()));
+    if (is_new) labels_.push_back({example.label, example.place, false});
+    auto& label = labels_[static_cast<size_t>(found->second)];
+    label.in_training = label.in_training || in_training;
+    return found->second;
+  }
+
+  static void write_split(const fs::path& file, const Examples& examples) {
+    const auto size = [](const auto& list) { return std::vector{static_cast<int64_t>(list.size())}; };
+    SafetensorsWriter writer(file, {{kTokensName, ElementType::i32, size(examples.tokens), {}},
+                                    {kOffsetsName, ElementType::i64, size(examples.offsets), {}},
+                                    {kLabelsName, ElementType::i32, size(examples.labels), {}}});
+    writer.write(std::as_bytes(std::span(examples.tokens)));
+    writer.write(std::as_bytes(std::span(examples.offsets)));
+    writer.write(std::as_bytes(std::span(examples.labels)));
+    writer.commit();
+  }
+
+  const LabelledOptions& options_;
+  std::array<Examples, kSplits> splits_;
+  std::vector<FoundLabel> labels_;
+  std::unordered_map<std::string, int32_t> label_ids_;
+  std::unordered_set<std::string> held_out_;  ///< texts of the test and validation files
+  bool has_valid_files_ = false;
+  uint64_t number_ = 0;  ///< of the next training example that is kept
+  int64_t dropped_ = 0;
+};
+
+/// Total size on disk; 0 if standard input is one of the files.
+int64_t bytes_of(const LabelledFiles& files) {
+  int64_t bytes = 0;
+  for (const auto* list : {&files.train, &files.valid, &files.test})
+    for (const auto& file : *list) {
+      if (file == "-") return 0;
+      PRISM_CHECK(is_there(file) && !fs::is_directory(file), "tokenize",
+                  "expected files of labelled rows; found {} {}; name .csv or .jsonl files.",
+                  is_there(file) ? "the folder" : "no file", file);
+      std::error_code unknown;
+      const auto size = fs::file_size(file, unknown);
+      if (!unknown) bytes += static_cast<int64_t>(size);
+    }
+  return bytes;
+}
+
+}  // namespace
+
+LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& tokenizer, const fs::path& out,
+                               const LabelledOptions& options,
+                               const std::function<void(const TokenizeProgress&)>& on_progress) {
+  PRISM_CHECK(!files.train.empty(), "tokenize", "expected at least one file of labelled rows; found none; name one.");
+  PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, "tokenize",
+              "expected a validation share from 0 to below 1; found {}; change it.", options.valid_share);
+  const int64_t bytes_total = bytes_of(files);
+  SplitsReader reader(files, options.examples);
+  check_tokenizer_there(out, tokenizer, options.force);
+  StagedFolder folder(out, options.force);
+  LabelledInfo info;
+  info.vocab_size = tokenizer.vocab_size();
+  info.end_of_text = tokenizer.end_of_text().value_or(-1);
+  info.tokenizer_fingerprint = tokenizer.fingerprint_text();
+  info.words = options.examples.words;
+  Collector collector(options);
+  {
+    const auto encode = [&](Portion& portion) {
+      for (auto& encoded : portion.examples)
+        for (const auto& text : encoded.example.texts) {
+          if (info.end_of_text >= 0) encoded.tokens.push_back(static_cast<int32_t>(info.end_of_text));
+          const auto ids = tokenizer.encode(text, SpecialTokens::as_text);
+          encoded.tokens.insert(encoded.tokens.end(), ids.begin(), ids.end());
+        }
+    };
+    OrderedPipeline<Portion> pipeline([&] { return reader.next(); }, encode, thread_limit(options.threads).threads);
+    while (const std::optional<Portion> portion = pipeline.next()) {
+      if (stop_signal() != 0) throw FailedError("tokenize", "stopped by a signal; nothing was written.");
+      for (const auto& encoded : portion->examples) collector.add(encoded);
+      if (on_progress) on_progress({portion->bytes_read, bytes_total, collector.examples(), collector.tokens()});
+    }
+  }
+  info.text_fields = reader.text_fields();
+  collector.write(folder.staging(), info);
+  tokenizer.save(folder.staging() / kTokenizerName);
+  write_file(folder.staging() / kDatasetInfoName, to_text(fields_to_json(info), 2) + "\n");
+  folder.publish();
+  return info;
+}
+
+}  // namespace prism

@@ -1,0 +1,73 @@
+// Runs prism tokenize --label as a user does.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/commands.h"
+
+namespace prism {
+namespace {
+
+class TokenizeLabelled : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string text, rows;
+    for (int i = 0; i < 40; ++i) text += "The keeper lit the lamp; the lamp was bright.\n";
+    for (int i = 0; i < 200; ++i)
+      rows += std::to_string(1 + i % 2) + ",\"Row " + std::to_string(i) + "\",\"Lamp, lit\"\n";
+    write_text(path("text.txt"), text);
+    write_text(path("train.csv"), rows);
+    write_text(path("test.csv"), "1,Row 3,\"Lamp, lit\"\n2,Other,Lamp\n");
+    write_text(path("classes.txt"), "dark\nbright\n");
+    ASSERT_EQ(
+        run_prism({"tokenizer", "train", "text.txt", "--vocab-size", "275", "--out", "made"}, folder_.path()).status,
+        0);
+  }
+  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
+  Outcome tokenize(std::vector<std::string> words, const std::string& input = "") const {
+    words.insert(words.begin(), "tokenize");
+    words.insert(words.end(), {"--tokenizer", "made", "--out", "data"});
+    return run_prism(words, folder_.path(), input);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TokenizeLabelled, PrintsSplitsAndClasses) {
+  const auto outcome = tokenize({"train.csv", "--label", "1", "--text-fields", "2,3", "--classes", "classes.txt",
+                                 "--test", "test.csv", "--valid-share", "0.1"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("2 classes: dark and bright"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("text from columns 2 and 3"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.err.find("note: 1 training examples left out"), std::string::npos) << outcome.err;
+  const auto data = nlohmann::json::parse(read_text(path("data/data.json")));
+  EXPECT_EQ(data["train_examples"].get<int>() + data["valid_examples"].get<int>(), 199);
+  EXPECT_EQ(data["test_examples"], 2);
+}
+
+TEST_F(TokenizeLabelled, ReadsStandardInputAndPrintsJson) {
+  const auto outcome =
+      tokenize({"-", "--format", "jsonl", "--label", "kind", "--words", "--valid-share", "0", "--json"},
+               "{\"kind\": \"a\", \"text\": \"X.\"}\n{\"kind\": \"b\", \"text\": \"Y\"}\n");
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["classes"], (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(json["text_fields"], std::vector<std::string>{"text"});
+  EXPECT_EQ(json["train"]["examples"], 2);
+  EXPECT_NE(outcome.err.find("no examples for validation"), std::string::npos) << outcome.err;
+}
+
+TEST_F(TokenizeLabelled, WithWrongInputGetsASentence) {
+  expect_sentence(tokenize({"train.csv", "--label", "4"}), 2,
+                  {"train.csv, line 1", "expected a column 4", "3 columns"});
+  expect_sentence(tokenize({"train.csv", "--label", "kind"}), 2, {"expected a column \"kind\"", "found 1, Row 0"});
+  expect_sentence(tokenize({"train.csv", "--label", "1", "--classes", "none.txt"}), 2, {"none.txt"});
+  expect_sentence(tokenize({"train.txt", "--label", "1"}), 2, {"found no file train.txt"});
+  expect_sentence(tokenize({"text.txt", "--label", "1"}), 2, {"expected labelled rows", "text.txt"});
+  expect_sentence(tokenize({"train.csv", "--label", "1", "--separator", "x"}), 2, {"--separator excludes --label"});
+  expect_sentence(tokenize({"train.csv", "--words"}), 2, {"--words requires --label"});
+  EXPECT_FALSE(std::filesystem::exists(path("data")));
+}
+
+}  // namespace
+}  // namespace prism
