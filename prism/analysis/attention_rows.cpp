@@ -96,7 +96,8 @@ std::vector<QuerySpan> query_spans(const AttentionInput& input, QueryRange range
     QuerySpan span{.sequence = b};
     span.queries = span.end = length(input.q_lengths_B, b, input.q_BTHD.size(1));
     span.keys = length(input.kv_lengths_B, b, input.kv.k_BGSD.size(2));
-    if (range == QueryRange::last_half) span.first = std::max<int64_t>(0, span.keys / 2 - (span.keys - span.queries));
+    if (range == QueryRange::last_half && input.causality == Causality::causal)
+      span.first = std::max<int64_t>(0, span.keys / 2 - (span.keys - span.queries));
     if (span.keys > 0) spans.push_back(span);
   }
   return spans;

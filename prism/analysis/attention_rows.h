@@ -14,8 +14,8 @@ namespace prism {
 
 // T query positions, S key positions, R query heads that share a key/value head
 
-/// The queries to measure in a sequence of n keys: all, or those at positions floor(n / 2) + 1 to n, which have a long
-/// past.
+/// The queries to measure in a sequence of n keys: all, or, if attention is causal, those at positions floor(n / 2) + 1
+/// to n, which have a long past.
 enum class QueryRange { all, last_half };
 
 /// Queries [first, end) of one sequence of a batch, without padding.

@@ -114,7 +114,7 @@ ClassifierFolder load_classifier(const fs::path& path, torch::ScalarType compute
 void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tokenizer) {
   save_weights(folder, model.weights());
   write_file(folder / "config.json", pretty(config_to_json(model.config(), tokenizer)));
-  write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
+  if (model.config().classes == 0) write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
   if (tokenizer == nullptr) return;
   tokenizer->save(folder / "tokenizer.json");
   write_file(folder / "tokenizer_config.json", pretty(tokenizer_config(*tokenizer, model.config())));

@@ -39,7 +39,8 @@ also in the --test or --valid files are left out.
     --tokenizer tokenizers/gpt2 --out data/news
   prism tokenize snli.jsonl --label label --text-fields premise,hypothesis --tokenizer tokenizers/gpt2 --out data/snli
 
-The output then holds train.safetensors, valid.safetensors, test.safetensors, data.json and tokenizer.json.
+The output then holds data.json, tokenizer.json and, of train.safetensors, valid.safetensors and test.safetensors, those
+with examples.
 )";
 
 struct TokenizeWords {
@@ -49,7 +50,7 @@ struct TokenizeWords {
   // With --label.
   std::string label, classes;
   std::vector<std::string> text_fields, test;
-  bool words = false;
+  bool as_words = false;
 };
 
 double ratio(int64_t a, int64_t b) {
@@ -154,6 +155,7 @@ void add_label_options(CLI::App& app, TokenizeWords& words) {
     app.get_option(name)->excludes(label);
   app.add_option("--text-fields", words.text_fields, "columns of the text; default: all but the label")
       ->type_name("COLUMN,...")
+      ->allow_extra_args(false)
       ->delimiter(',')
       ->needs(label);
   app.add_option("--classes", words.classes,
@@ -161,15 +163,17 @@ void add_label_options(CLI::App& app, TokenizeWords& words) {
                  "labels")
       ->type_name("FILE")
       ->needs(label);
-  app.add_option("--test", words.test, "files for the test")->type_name("FILE")->needs(label);
-  app.add_flag("--words", words.words, "convert texts to lower case, with spaces around punctuation")->needs(label);
+  app.add_option("--test", words.test, "files for the test; name INPUT before them")->type_name("FILE")->needs(label);
+  app.add_flag("--words", words.as_words, "convert texts to lower case, with spaces around punctuation")->needs(label);
 }
 
 void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {
   app.add_option("INPUT", words.inputs, "text files, folders, or - for standard input")->required();
   app.add_option("--tokenizer", words.tokenizer, "tokenizer.json, or a folder that holds one")->required();
-  app.add_option("--out", words.out, "folder for the shards")->required();
-  auto* valid = app.add_option("--valid", words.valid, "validation files or folders, instead of --valid-share");
+  app.add_option("--out", words.out, "folder for the output")->required();
+  auto* valid =
+      app.add_option("--valid", words.valid,
+                     "validation files or (without --label) folders, instead of --valid-share; name INPUT before them");
   add_fields(app, options, {{"piece_bytes", ""}});
   app.get_option("--valid-share")->excludes(valid);
   add_threads_option(app, options.threads, "threads that encode");
@@ -183,7 +187,7 @@ void run_labelled(const TokenizeWords& words, const TokenizeOptions& options,
   LabelledOptions labelled{.examples = {.label = words.label,
                                         .text_fields = words.text_fields,
                                         .format = options.text.format,
-                                        .words = words.words},
+                                        .words = words.as_words},
                            .classes = {},
                            .valid_share = options.valid_share,
                            .seed = options.seed,

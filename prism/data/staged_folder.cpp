@@ -16,9 +16,9 @@ std::vector<fs::path> dataset_files(const fs::path& folder) {
   std::vector<fs::path> files = find_shards(folder, "train");
   const std::vector<fs::path> valid = find_shards(folder, "valid");
   files.insert(files.end(), valid.begin(), valid.end());
-  for (const fs::path& file : {folder / kDatasetInfoName, labelled_file(folder, "train"),
-                               labelled_file(folder, "valid"), labelled_file(folder, "test")})
-    if (is_there(file)) files.push_back(file);
+  if (is_there(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
+  for (const char* split : {"train", "valid", "test"})
+    if (is_labelled(folder) && is_there(labelled_file(folder, split))) files.push_back(labelled_file(folder, split));
   return files;
 }
 

@@ -25,9 +25,10 @@ struct TokenizeOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("text", text, "how the files are read");
-    v("valid_share", valid_share, "share of the documents used for validation, from 0 (none) to below 1");
+    v("valid_share", valid_share,
+      "share of the documents or labelled texts used for validation, from 0 (none) to below 1");
     v("shard_tokens", shard_tokens, "tokens per shard, at most 2147483647; may end in k or M");
-    v("seed", seed, "seed that chooses the validation documents");
+    v("seed", seed, "seed that chooses these");
     v("force", force, "replace an existing dataset");
   }
 };

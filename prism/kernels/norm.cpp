@@ -119,13 +119,16 @@ void check_norm(const Tensor& x, const Tensor& branch, const NormSettings& norm,
                   (type == torch::kDouble && out == type),
               "norm", "expected float32 to float32 or bfloat16, or float64 to float64; found {} to {}; convert x.",
               c10::toString(type), c10::toString(out));
-  for (const auto* weights : {&norm.weight, &norm.bias})
-    PRISM_CHECK((!weights->defined() && weights == &norm.bias) ||
-                    (weights->defined() && x.dim() >= 1 && weights->dim() == 1 && weights->size(0) == x.size(-1) &&
-                     weights->scalar_type() == type),
-                "norm",
-                "expected weights of width {} in x's dtype; found width {}; pass the weights of these features.",
-                x.size(-1), weights->defined() ? weights->numel() : 0);
+  for (const auto* weights : {&norm.weight, &norm.bias}) {
+    if (!weights->defined() && weights == &norm.bias) continue;
+    PRISM_CHECK(weights->defined() && x.dim() >= 1 && weights->dim() == 1 && weights->size(0) == x.size(-1) &&
+                    weights->scalar_type() == type,
+                "norm", "expected weights of shape [{}] in {}; found {}; pass the weights of these features.",
+                x.dim() == 0 ? 0 : x.size(-1), c10::toString(type),
+                weights->defined()
+                    ? fmt::format("{} in {}", c10::str(weights->sizes()), c10::toString(weights->scalar_type()))
+                    : "none");
+  }
   PRISM_CHECK(!branch.defined() || (branch.sizes() == x.sizes() && branch.scalar_type() == out), "norm",
               "expected a branch of x's shape {} in {}; found {} in {}; add tensors of one shape and dtype.",
               c10::str(x.sizes()), c10::toString(out), c10::str(branch.sizes()), c10::toString(branch.scalar_type()));

@@ -87,6 +87,7 @@ ScheduleCost schedule_cost(const ModelConfig& config) {
 std::string describe(const ScheduleCost& cost) {
   if (cost.neutral()) return "neutral: same parameters, FLOPs and cache bytes as the uniform model";
   const auto part = [](const char* what, int64_t more, int64_t of) {
+    if (of == 0) return fmt::format("{} {}", more, what);  // the cache of a classifier
     return fmt::format("{}{} {} ({:+.2f}%)", more < 0 ? "-" : "+", short_number(std::abs(static_cast<double>(more))),
                        what, 100 * static_cast<double>(more) / static_cast<double>(of));
   };

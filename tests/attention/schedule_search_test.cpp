@@ -55,7 +55,7 @@ TEST(ProposeSchedules, RefusesSpacesWithoutASchedule) {
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 3, .base_heads = 12}), "found none");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 12, .base_heads = 12, .first_heads = {5}}), "found none");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 12, .base_heads = 7}), "divide");
-  EXPECT_REFUSED(propose_schedules({.d_model = 36, .layers = 12, .base_heads = 9}), "width is a multiple of 8");
+  EXPECT_REFUSED(propose_schedules({.d_model = 36, .layers = 12, .base_heads = 9}), "is a multiple of 8");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 12, .base_heads = 12, .least_stages = 5}),
                  "least_stages");
   EXPECT_REFUSED(propose_schedules({.d_model = 768, .layers = 0, .base_heads = 12}), "layers");

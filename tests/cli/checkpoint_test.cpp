@@ -41,7 +41,7 @@ TEST(Checkpoint, WithTheStateOfAnotherRunIsRefused) {
   state["step"] = 999;
   write_text(file, state.dump());
   expect_sentence(run({"train", "--out", "foreign-state", "--resume", "--threads", "1"}), 2,
-                  {"999", "state of this run"});
+                  {"999", "checkpoint of this run"});
 }
 
 TEST(Checkpoint, WithTheTensorsOfAnotherStepIsRefused) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <set>
+#include <unordered_map>
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -14,12 +14,12 @@
 namespace prism {
 namespace {
 
-constexpr int64_t kMostClasses = 65536;
+constexpr size_t kMostClasses = 65536;
 
 std::optional<int64_t> whole_number(const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
@@ -35,81 +35,104 @@ std::vector<int64_t> numbers_of(const std::vector<FoundLabel>& labels) {
 }
 
 [[noreturn]] void refuse(const FoundLabel& label, const std::vector<std::string>& names) {
+  const std::vector<std::string> first(names.begin(), names.begin() + std::min<std::ptrdiff_t>(20, std::ssize(names)));
   throw InputError("tokenize",
-                   fmt::format("{}: expected one of the classes {}; found the label \"{}\"; correct the row, "
-                               "or name the class in --classes.",
-                               label.place, short_line(join_names(names), 200), short_line(label.text, 60)));
+                   fmt::format("{}: expected one of the classes {}; found the label \"{}\"; correct the row, or name "
+                               "the class in --classes.",
+                               label.place, short_line(join_names(first), 200), short_line(label.text, 60)));
 }
 
-ClassMap map_numbers(const std::vector<FoundLabel>& labels, const std::vector<int64_t>& numbers,
-                     std::vector<std::string> names) {
-  const int64_t first = std::find(numbers.begin(), numbers.end(), 0) != numbers.end() ? 0 : 1;
-  int64_t last = first - 1;
-  for (size_t i = 0; i < labels.size(); ++i)
-    if (labels[i].in_training) last = std::max(last, numbers[i]);
-  if (names.empty()) {
-    PRISM_CHECK(last - first < kMostClasses, "tokenize",
-                "expected labels that number the classes from 0 or 1; found {}; give the classes' names with "
-                "--classes.",
-                last);
-    for (int64_t number = first; number <= last; ++number) names.push_back(std::to_string(number));
-  }
-  ClassMap map{std::move(names), {}};
+void check_count(size_t count) {
+  PRISM_CHECK(count >= 2 && count <= kMostClasses, "tokenize",
+              "expected from 2 to {} classes; found {}; check --label, or name all classes with --classes.",
+              kMostClasses, count);
+}
+
+/// The index of each name.
+std::unordered_map<std::string, int32_t> index_of(const std::vector<std::string>& names) {
+  std::unordered_map<std::string, int32_t> index;
+  for (const auto& name : names)
+    PRISM_CHECK(index.emplace(name, static_cast<int32_t>(index.size())).second, "tokenize",
+                "expected each class once in --classes; found \"{}\" twice; leave one out.", short_line(name, 60));
+  return index;
+}
+
+/// The number of the first class, 0 or 1, and, without names, the names of all.
+int64_t find_first(const std::vector<FoundLabel>& labels, const std::vector<int64_t>& numbers,
+                   std::vector<std::string>& names) {
+  std::vector<int64_t> found;  // in training texts
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (numbers[i] - first >= static_cast<int64_t>(map.names.size())) refuse(labels[i], map.names);
-    map.class_of_label.push_back(static_cast<int32_t>(numbers[i] - first));
+    PRISM_CHECK(numbers[i] >= 0, "tokenize",
+                "{}: expected classes numbered from 0 or 1; found the label {}; correct or remove the rows with it.",
+                labels[i].place, numbers[i]);
+    if (labels[i].in_training) found.push_back(numbers[i]);
   }
-  return map;
-}
-
-ClassMap map_words(const std::vector<FoundLabel>& labels, std::vector<std::string> names) {
-  if (names.empty()) {
-    std::set<std::string> words;
-    for (const auto& label : labels)
-      if (label.in_training) words.insert(label.text);
-    names.assign(words.begin(), words.end());
+  std::sort(found.begin(), found.end());
+  if (found.empty()) return 0;
+  const auto count = static_cast<int64_t>(names.size());
+  const int64_t first = found.front() == 0 ? 0 : 1;
+  if (!names.empty()) {
+    PRISM_CHECK(
+        first == 0 || found.back() >= count, "tokenize",
+        "expected labels that show whether they count {} classes from 0 or 1; found {} to {}; write the names of "
+        "the classes as labels, or add rows of the others.",
+        count, found.front(), found.back());
+    return first;
   }
-  ClassMap map{std::move(names), {}};
-  for (const auto& label : labels) {
-    const auto found = std::find(map.names.begin(), map.names.end(), label.text);
-    if (found == map.names.end()) refuse(label, map.names);
-    map.class_of_label.push_back(static_cast<int32_t>(found - map.names.begin()));
+  for (int64_t number = first; number <= found.back(); ++number) {
+    const size_t place = static_cast<size_t>(number - first);
+    PRISM_CHECK(
+        place < found.size() && found[place] == number, "tokenize",
+        "expected training rows of every class from {} to {}; found none of {}; name all classes with --classes.",
+        first, found.back(), number);
+    names.push_back(std::to_string(number));
   }
-  return map;
+  return first;
 }
 
 }  // namespace
 
 ClassMap map_classes(const std::vector<FoundLabel>& labels, std::vector<std::string> names) {
-  for (size_t i = 0; i < names.size(); ++i)
-    PRISM_CHECK(std::find(names.begin() + static_cast<std::ptrdiff_t>(i) + 1, names.end(), names[i]) == names.end(),
-                "tokenize", "expected each class once in --classes; found \"{}\" twice; leave one out.",
-                short_line(names[i], 60));
-  const auto numbers = numbers_of(labels);
-  const bool named = std::any_of(labels.begin(), labels.end(), [&](const FoundLabel& label) {
-    return std::find(names.begin(), names.end(), label.text) != names.end();
-  });
-  auto map = numbers.empty() || named ? map_words(labels, std::move(names)) : map_numbers(labels, numbers, names);
-  PRISM_CHECK(map.names.size() >= 2 && static_cast<int64_t>(map.names.size()) <= kMostClasses, "tokenize",
-              "expected from 2 to {} classes; found {}; check --label, or name all classes with --classes.",
-              kMostClasses, map.names.size());
+  ClassMap map{std::move(names), {}};
+  if (!map.names.empty()) check_count(map.names.size());
+  auto index = index_of(map.names);
+  const bool named =
+      std::any_of(labels.begin(), labels.end(), [&](const FoundLabel& label) { return index.contains(label.text); });
+  const auto numbers = named ? std::vector<int64_t>() : numbers_of(labels);
+  const int64_t first = numbers.empty() ? 0 : find_first(labels, numbers, map.names);
+  if (numbers.empty() && map.names.empty()) {
+    for (const auto& label : labels)
+      if (label.in_training) map.names.push_back(label.text);
+    check_count(map.names.size());
+    std::sort(map.names.begin(), map.names.end());
+    index = index_of(map.names);
+  }
+  check_count(map.names.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const auto found = index.find(labels[i].text);
+    const int64_t place = !numbers.empty() ? numbers[i] - first : found == index.end() ? -1 : found->second;
+    if (place < 0 || place >= std::ssize(map.names)) refuse(labels[i], map.names);
+    map.class_of_label.push_back(static_cast<int32_t>(place));
+  }
   return map;
 }
 
 std::vector<std::string> read_class_names(const std::filesystem::path& file) {
-  const std::string text = read_file(file);
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  std::string text = read_file(file);
   PRISM_CHECK(find_invalid_utf8(text) == std::string::npos, "tokenize",
-              "{}: expected UTF-8; found other bytes; convert the file.", file.string());
+              "{}: expected UTF-8; found other bytes; convert the file.", plain_line(file.string()));
+  if (text.starts_with(kMark)) text.erase(0, kMark.size());
   std::vector<std::string> names;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
-    std::string name = text.substr(at, end - at);
-    if (name.ends_with('\r')) name.pop_back();
-    if (!name.empty()) names.push_back(std::move(name));
+    const std::string line = text.substr(at, end - at);
+    const size_t first = line.find_first_not_of(" \t\r");
+    if (first != std::string::npos) names.push_back(line.substr(first, line.find_last_not_of(" \t\r") - first + 1));
     at = end + 1;
   }
   PRISM_CHECK(!names.empty(), "tokenize", "{}: expected names of classes, one a line; found none; name another file.",
-              file.string());
+              plain_line(file.string()));
   return names;
 }
 

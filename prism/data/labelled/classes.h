@@ -20,11 +20,13 @@ struct ClassMap {
   std::vector<int32_t> class_of_label;  ///< the class of each found label
 };
 
-/// Whole numbers count classes from 0 if one of them is 0, else from 1. Words are the classes' names.
+/// Whole numbers count classes from 0 or 1: from 0 if a training text has 0, from 1 if one has the number of classes.
+/// Words are the classes' names.
 /// @param labels  all labels found, each once.
-/// @param names   names of the classes in order; empty: numbers name themselves, and words are ordered by their bytes.
-/// @throws InputError naming the place: a label that is none of the classes, or, without names, that no training text
-///         has; fewer than two classes; a name twice.
+/// @param names   names of the classes in order; empty: the training texts have all classes, numbers name themselves,
+///                and words are ordered by their bytes.
+/// @throws InputError naming the place: a label that is none of the classes; numbers that do not show where they begin,
+///         or have gaps; fewer than two classes; a name twice.
 ClassMap map_classes(const std::vector<FoundLabel>& labels, std::vector<std::string> names);
 
 /// Reads names of classes, one a line. @throws InputError for a file without names or one that cannot be read.

@@ -40,7 +40,7 @@ LabelledInfo read_info(const fs::path& folder) {
   PRISM_CHECK(is_there(file), "dataset",
               "expected labelled examples in {}; found no {}; make them with prism tokenize --label.", folder.string(),
               kDatasetInfoName);
-  PRISM_CHECK(is_labelled(folder), "dataset",
+  PRISM_CHECK(read_json(file.string()).contains("classes"), "dataset",
               "expected labelled examples in {}; found token shards; make examples with prism tokenize --label.",
               folder.string());
   const auto info = fields_from_json<LabelledInfo>(read_json(file.string()), file.string());
@@ -57,7 +57,11 @@ fs::path labelled_file(const fs::path& folder, const std::string& split) {
 
 bool is_labelled(const fs::path& folder) {
   const fs::path file = folder / kDatasetInfoName;
-  return is_there(file) && read_json(file.string()).contains("classes");
+  try {
+    return is_there(file) && read_json(file.string()).contains("classes");
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& split)
@@ -90,7 +94,9 @@ LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& spli
 }
 
 uint64_t LabelledDataset::fingerprint() const {
-  return mix64(hash_of(tokens_) ^ mix64(hash_of(offsets_) ^ mix64(hash_of(labels_))));
+  uint64_t hash = mix64(hash_of(tokens_) ^ mix64(hash_of(offsets_) ^ mix64(hash_of(labels_))));
+  for (const auto& name : info_.classes) hash = mix64(hash ^ hash_bytes(std::as_bytes(std::span(name))));
+  return hash;
 }
 
 }  // namespace prism

@@ -29,7 +29,8 @@ struct LabelledInfo {
   bool words = false;
   int64_t train_examples = 0, valid_examples = 0, test_examples = 0;
   int64_t train_tokens = 0, valid_tokens = 0, test_tokens = 0;
-  int64_t dropped_examples = 0;
+  int64_t dropped_examples = 0, seed = 1;
+  double valid_share = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's format");
@@ -46,15 +47,16 @@ struct LabelledInfo {
     v("valid_tokens", valid_tokens, "tokens for validation");
     v("test_tokens", test_tokens, "tokens for the test");
     v("dropped_examples", dropped_examples,
-      "training examples left out because their text is also in the test or "
-      "validation files");
+      "training examples left out because their text is also in the test or validation files");
+    v("seed", seed, "seed that chose the validation examples");
+    v("valid_share", valid_share, "share of the training examples drawn for validation; 0 if files were given");
   }
 };
 
 /// The file of a split.
 std::filesystem::path labelled_file(const std::filesystem::path& folder, const std::string& split);
 
-/// Returns true if the folder's data.json describes labelled examples.
+/// Returns true if the folder's data.json can be read and describes labelled examples.
 bool is_labelled(const std::filesystem::path& folder);
 
 /// The examples of one split, in memory.
@@ -73,7 +75,7 @@ class LabelledDataset {
   int32_t label(int64_t i) const { return labels_[static_cast<size_t>(i)]; }
   const LabelledInfo& info() const { return info_; }
   const std::filesystem::path& folder() const { return folder_; }
-  /// Hash of all tokens, offsets and labels.
+  /// Hash of all tokens, offsets, labels and names of classes.
   uint64_t fingerprint() const;
 
  private:

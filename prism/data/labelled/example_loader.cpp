@@ -22,9 +22,10 @@ void shuffle(std::vector<T>& values, Random random) {
 
 ExampleLoader::ExampleLoader(const LabelledDataset& data, ExampleLoaderOptions options)
     : data_(data), options_(options), used_(static_cast<size_t>(data.size())) {
-  PRISM_CHECK(options.context >= 1 && options.rows >= 1, "dataset",
-              "expected a context and a number of rows of at least 1; found {} and {}; raise them.", options.context,
-              options.rows);
+  constexpr int64_t kMost = int64_t{1} << 24;
+  PRISM_CHECK(options.context >= 1 && options.context <= kMost && options.rows >= 1 && options.rows <= kMost, "dataset",
+              "expected a context and a number of rows from 1 to {}; found {} and {}; change them.", kMost,
+              options.context, options.rows);
   PRISM_CHECK(options.fraction > 0 && options.fraction <= 1, "dataset",
               "data.fraction: expected a share above 0 and at most 1; found {}; change it.", options.fraction);
   std::iota(used_.begin(), used_.end(), int64_t{0});

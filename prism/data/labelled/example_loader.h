@@ -27,8 +27,9 @@ struct ExampleLoaderOptions {
 };
 
 /// Each epoch is a seeded permutation of the examples. It is cut into pools of kPoolBatches batches; the examples of a
-/// pool are sorted by length, cut into batches, and the batches are shuffled. The last batch of an epoch may have fewer
-/// rows. Batch n depends only on (data, options, n). Examples longer than the context lose their end.
+/// pool are sorted by length, cut into batches, and the batches are shuffled. One batch of an epoch, of its
+/// last pool, may have fewer rows. Batch n depends only on (data, options, n). Examples longer than the context lose
+/// their end.
 class ExampleLoader {
  public:
   static constexpr int64_t kPoolBatches = 64;

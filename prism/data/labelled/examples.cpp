@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "prism/core/error.h"
 #include "prism/core/text/names.h"
@@ -10,20 +11,36 @@
 namespace prism {
 namespace {
 
-/// A column's number from 1; 0 if it is a name.
-size_t number_of(const std::string& column) {
+/// A column's number from 1; std::nullopt if it is a name.
+std::optional<size_t> number_of(const std::string& column) {
   size_t number = 0;
   const auto [end, error] = std::from_chars(column.data(), column.data() + column.size(), number);
-  return error == std::errc() && end == column.data() + column.size() ? number : 0;
+  if (error != std::errc() || end != column.data() + column.size()) return std::nullopt;
+  PRISM_CHECK(number > 0, "tokenize", "expected numbers of columns from 1; found {}; change it.", column);
+  return number;
 }
 
-/// Replaces every written \n, a backslash and an n, by a line end.
-void read_line_ends(std::string& text) {
-  for (size_t at = text.find("\\n"); at != std::string::npos; at = text.find("\\n", at + 1)) text.replace(at, 2, "\n");
+/// Returns true if two columns are the same, however their numbers are written.
+bool is_same(const std::string& a, const std::string& b) {
+  return a == b || (number_of(a) && number_of(a) == number_of(b));
 }
 
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+/// The text with every written \n, a backslash and an n, replaced by a line end.
+std::string with_line_ends(const std::string& text) {
+  std::string read;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool is_written = text[i] == '\\' && i + 1 < text.size() && text[i + 1] == 'n';
+    read += is_written ? '\n' : text[i];
+    i += static_cast<size_t>(is_written);
+  }
+  return read;
+}
+
+/// The text without white space at its ends.
+std::string trimmed(const std::string& text) {
+  constexpr const char* kBlanks = " \t\r\n\v\f";
+  const size_t first = text.find_first_not_of(kBlanks);
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 }  // namespace
@@ -31,19 +48,21 @@ bool is_blank(const std::string& text) {
 ExampleSource::ExampleSource(std::vector<std::string> files, ExampleOptions options)
     : files_(std::move(files)),
       options_(std::move(options)),
-      by_number_(number_of(options_.label) > 0),
+      by_number_(number_of(options_.label).has_value()),
       text_fields_(options_.text_fields) {
   PRISM_CHECK(!options_.label.empty(), "tokenize", "expected a column for --label; found none; name one.");
+  for (auto& column : text_fields_) column = trimmed(column);
   for (size_t i = 0; i < text_fields_.size(); ++i) {
     const auto& column = text_fields_[i];
-    PRISM_CHECK((number_of(column) > 0) == by_number_, "tokenize",
-                "expected columns all by name or all by number; found label {} and text field {}; use one kind.",
+    PRISM_CHECK(number_of(column).has_value() == by_number_, "tokenize",
+                "expected columns all by name or all by number; found the label \"{}\" and the text field \"{}\"; use "
+                "one kind.",
                 options_.label, column);
-    PRISM_CHECK(column != options_.label, "tokenize",
+    PRISM_CHECK(!is_same(column, options_.label), "tokenize",
                 "expected text fields beside the label; found {} as both; leave it out of one.", column);
-    PRISM_CHECK(std::find(text_fields_.begin(), text_fields_.begin() + static_cast<std::ptrdiff_t>(i), column) ==
-                    text_fields_.begin() + static_cast<std::ptrdiff_t>(i),
-                "tokenize", "expected each text field once; found {} twice; leave one out.", column);
+    for (size_t j = 0; j < i; ++j)
+      PRISM_CHECK(!is_same(column, text_fields_[j]), "tokenize",
+                  "expected each text field once; found {} twice; leave one out.", column);
   }
 }
 
@@ -81,36 +100,37 @@ std::optional<Example> ExampleSource::next() {
 
 bool ExampleSource::find_columns(const Row& row) {
   label_at_ = find_column(row, options_.label);
+  if (text_fields_.empty())
+    for (size_t i = 0; i < row.fields.size(); ++i)
+      if (i != label_at_) text_fields_.push_back(by_number_ ? std::to_string(i + 1) : name_of(row.fields[i]));
+  PRISM_CHECK(!text_fields_.empty(), "tokenize",
+              "{}, line {}: expected columns beside the label; found one column; separate values by commas.",
+              plain_line(files_[next_file_ - 1]), row.line);
   texts_at_.clear();
-  if (options_.text_fields.empty()) {
-    text_fields_.clear();
-    for (size_t i = 0; i < row.fields.size(); ++i) {
-      if (i == label_at_) continue;
-      texts_at_.push_back(i);
-      text_fields_.push_back(by_number_             ? std::to_string(i + 1)
-                             : reader_->has_names() ? row.fields[i].first
-                                                    : row.fields[i].second);
-    }
-  } else {
-    for (const auto& column : options_.text_fields) texts_at_.push_back(find_column(row, column));
-  }
+  for (const auto& column : text_fields_) texts_at_.push_back(find_column(row, column));
   return !by_number_ && !reader_->has_names();
+}
+
+const std::string& ExampleSource::name_of(const std::pair<std::string, std::string>& field) const {
+  return reader_->has_names() ? field.first : field.second;
 }
 
 size_t ExampleSource::find_column(const Row& row, const std::string& column) const {
   const std::string& file = files_[next_file_ - 1];
   if (by_number_) {
-    const size_t number = number_of(column);
+    const size_t number = *number_of(column);
     PRISM_CHECK(number <= row.fields.size(), "tokenize",
                 "{}, line {}: expected a column {}; found {} columns; give another number.", plain_line(file), row.line,
                 number, row.fields.size());
     return number - 1;
   }
   std::vector<std::string> names;
-  for (size_t i = 0; i < row.fields.size(); ++i) {
-    names.push_back(reader_->has_names() ? row.fields[i].first : row.fields[i].second);
-    if (names.back() == column) return i;
-  }
+  for (const auto& field : row.fields) names.push_back(name_of(field));
+  const auto found = std::find(names.begin(), names.end(), column);
+  PRISM_CHECK(found == names.end() || std::find(found + 1, names.end(), column) == names.end(), "tokenize",
+              "{}, line {}: expected one column \"{}\"; found two; rename one, or give the columns' numbers.",
+              plain_line(file), row.line, plain_line(column));
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
   throw InputError(
       "tokenize", fmt::format("{}, line {}: expected a column \"{}\"; found {}; give another name{}.", plain_line(file),
                               row.line, plain_line(column), short_line(join_names(names), 200),
@@ -120,17 +140,18 @@ size_t ExampleSource::find_column(const Row& row, const std::string& column) con
 Example ExampleSource::example_of(Row& row) const {
   Example example;
   example.place = fmt::format("{}, line {}", plain_line(files_[next_file_ - 1]), row.line);
-  example.label = row.fields[label_at_].second;
-  PRISM_CHECK(!is_blank(example.label), "tokenize", "{}: expected a label; found none; give one, or remove the row.",
+  example.label = trimmed(row.fields[label_at_].second);
+  PRISM_CHECK(!example.label.empty(), "tokenize", "{}: expected a label; found none; give one, or remove the row.",
               example.place);
+  bool is_empty = true;
   for (const size_t at : texts_at_) {
     auto& text = row.fields[at].second;
-    if (!reader_->has_names()) read_line_ends(text);
+    if (!reader_->has_names()) text = with_line_ends(text);
     if (options_.words) text = words_(text);
-    if (!is_blank(text)) example.texts.push_back(std::move(text));
+    is_empty = is_empty && trimmed(text).empty();
+    example.texts.push_back(std::move(text));
   }
-  PRISM_CHECK(!example.texts.empty(), "tokenize", "{}: expected a text; found none; give one, or remove the row.",
-              example.place);
+  PRISM_CHECK(!is_empty, "tokenize", "{}: expected a text; found none; give one, or remove the row.", example.place);
   return example;
 }
 

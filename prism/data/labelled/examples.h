@@ -25,7 +25,7 @@ struct ExampleOptions {
 /// One labelled text.
 struct Example {
   std::string label;
-  std::vector<std::string> texts;  ///< the text's fields that are not empty, at least one
+  std::vector<std::string> texts;  ///< the fields of the text; not all are blank
   std::string place;               ///< "train.csv, line 7"
 };
 
@@ -33,11 +33,13 @@ struct Example {
 class ExampleSource {
  public:
   /// Columns are names if `label` is one: a member of JSON objects, or a column of a CSV whose first row holds names.
-  /// They are numbers from 1 if `label` is a number, and the CSV then has no row of names.
+  /// They are numbers from 1 if `label` is a number, and the CSV then has no row of names. If the options name no text
+  /// fields, the first row decides them for all rows.
   /// @throws InputError for columns of both kinds, a column named twice, and a label that is also a text.
   ExampleSource(std::vector<std::string> files, ExampleOptions options);
 
-  /// The next example; std::nullopt at the end. In CSV, a written \n (backslash and n) becomes a line end.
+  /// The next example; std::nullopt at the end. Blanks around a label are left out. In CSV, a written \n (backslash and
+  /// n) becomes a line end.
   /// @throws InputError naming file and line: a missing column, a row without text or without a label; also as
   ///         RowReader::next().
   std::optional<Example> next();
@@ -49,9 +51,11 @@ class ExampleSource {
 
  private:
   void open_next();
-  /// Finds the columns in the first row. @return  true if that row only holds names.
+  /// Finds the columns in a row. @return  true if the row only holds names.
   bool find_columns(const Row& row);
   size_t find_column(const Row& row, const std::string& column) const;
+  /// The name of a column: of a JSON member, or as the row of names has it.
+  const std::string& name_of(const std::pair<std::string, std::string>& field) const;
   Example example_of(Row& row) const;
 
   std::vector<std::string> files_;

@@ -18,7 +18,8 @@ namespace {
 /// The lines of a stream with their numbers, without a byte-order mark.
 class LineReader {
  public:
-  explicit LineReader(const std::string& path) : name_(path == "-" ? "standard input" : path), stream_(path) {}
+  explicit LineReader(const std::string& path)
+      : name_(path == "-" ? "standard input" : plain_line(path)), stream_(path) {}
 
   /// The next line with its line end, if it has one; std::nullopt at the end.
   std::optional<std::string_view> next() {
@@ -127,6 +128,9 @@ class CsvRows : public RowReader {
     }
     if (row_.line == 0) row_.line = lines_.number();
     const size_t taken = csv_parse(&parser_, line->data(), line->size(), add_value, end_row, this);
+    PRISM_CHECK(taken == line->size() || csv_error(&parser_) == CSV_EPARSE, "tokenize",
+                "{}: expected a row that fits into memory; found: {}; split the file.", lines_.place(lines_.number()),
+                csv_strerror(csv_error(&parser_)));
     PRISM_CHECK(taken == line->size(), "tokenize",
                 "{}: expected quotes around the whole value, and doubled inside it; found a quote elsewhere, at byte "
                 "{} of the line; correct the row.",

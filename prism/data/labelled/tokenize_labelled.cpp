@@ -12,6 +12,8 @@
 #include "prism/core/machine.h"
 #include "prism/core/random.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
 #include "prism/data/labelled/classes.h"
 #include "prism/data/ordered_pipeline.h"
 #include "prism/data/staged_folder.h"
@@ -61,7 +63,18 @@ class SplitsReader {
     return portion;
   }
 
-  const std::vector<std::string>& text_fields() const { return sources_[kTrain].text_fields(); }
+  /// The columns of the texts, which are the same in all splits.
+  const std::vector<std::string>& text_fields() const {
+    const auto& fields = sources_[kTrain].text_fields();
+    for (const size_t split : {kTest, kValid}) {
+      const auto& others = sources_[split].text_fields();
+      PRISM_CHECK(others.empty() || fields.empty() || others == fields, "tokenize",
+                  "expected the same columns in all files; found {} in the {} files and {} in the others; give "
+                  "--text-fields.",
+                  short_line(join_names(others), 100), kSplitNames[split], short_line(join_names(fields), 100));
+    }
+    return fields;
+  }
 
  private:
   std::array<ExampleSource, kSplits> sources_;
@@ -71,7 +84,8 @@ class SplitsReader {
 /// Collects the examples of all splits in memory; their labels become classes when all are known.
 class Collector {
  public:
-  explicit Collector(const LabelledOptions& options) : options_(options) {}
+  /// @param draws  whether training examples are drawn for validation.
+  Collector(const LabelledOptions& options, bool draws) : options_(options), draws_(draws) {}
 
   void add(const Encoded& encoded) {
     Split split = encoded.split;
@@ -82,10 +96,9 @@ class Collector {
     } else if (held_out_.contains(text)) {
       ++dropped_;
       return;
-    } else if (!has_valid_files_ && goes_to_valid(number_++)) {
+    } else if (draws_ && goes_to_valid(text)) {
       split = kValid;
     }
-    if (split == kValid && encoded.split == kValid) has_valid_files_ = true;
     auto& examples = splits_[split];
     examples.labels.push_back(label_id(encoded.example, encoded.split == kTrain));
     examples.tokens.insert(examples.tokens.end(), encoded.tokens.begin(), encoded.tokens.end());
@@ -130,8 +143,9 @@ class Collector {
     std::vector<int64_t> offsets = {0};
   };
 
-  bool goes_to_valid(uint64_t number) const {
-    return Random(static_cast<uint64_t>(options_.seed), number).uniform() < options_.valid_share;
+  bool goes_to_valid(const std::string& text) const {
+    const uint64_t hash = hash_bytes(std::as_bytes(std::span(text)));
+    return Random(static_cast<uint64_t>(options_.seed), hash).uniform() < options_.valid_share;
   }
 
   int32_t label_id(const Example& example, bool in_training) {
@@ -154,29 +168,37 @@ class Collector {
   }
 
   const LabelledOptions& options_;
+  bool draws_;
   std::array<Examples, kSplits> splits_;
   std::vector<FoundLabel> labels_;
   std::unordered_map<std::string, int32_t> label_ids_;
   std::unordered_set<std::string> held_out_;  ///< texts of the test and validation files
-  bool has_valid_files_ = false;
-  uint64_t number_ = 0;  ///< of the next training example that is kept
   int64_t dropped_ = 0;
 };
 
 /// Total size on disk; 0 if standard input is one of the files.
 int64_t bytes_of(const LabelledFiles& files) {
-  int64_t bytes = 0;
+  int64_t bytes = 0, inputs = 0;
   for (const auto* list : {&files.train, &files.valid, &files.test})
     for (const auto& file : *list) {
-      if (file == "-") return 0;
+      inputs += static_cast<int64_t>(file == "-");
+      if (file == "-") continue;
       PRISM_CHECK(is_there(file) && !fs::is_directory(file), "tokenize",
                   "expected files of labelled rows; found {} {}; name .csv or .jsonl files.",
-                  is_there(file) ? "the folder" : "no file", file);
+                  is_there(file) ? "the folder" : "no file", plain_line(file));
       std::error_code unknown;
       const auto size = fs::file_size(file, unknown);
       if (!unknown) bytes += static_cast<int64_t>(size);
     }
-  return bytes;
+  PRISM_CHECK(inputs <= 1, "tokenize", "expected standard input once; found - {} times; name files.", inputs);
+  return inputs > 0 ? 0 : bytes;
+}
+
+/// Refuses files from which no example came.
+void check_files(const std::vector<std::string>& files, const char* split, int64_t examples) {
+  PRISM_CHECK(files.empty() || examples > 0, "tokenize",
+              "expected {} examples in {}; found none; name files with rows.", split,
+              short_line(join_names(files), 100));
 }
 
 }  // namespace
@@ -196,7 +218,9 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
   info.end_of_text = tokenizer.end_of_text().value_or(-1);
   info.tokenizer_fingerprint = tokenizer.fingerprint_text();
   info.words = options.examples.words;
-  Collector collector(options);
+  info.seed = options.seed;
+  info.valid_share = files.valid.empty() ? options.valid_share : 0;
+  Collector collector(options, files.valid.empty());
   {
     const auto encode = [&](Portion& portion) {
       for (auto& encoded : portion.examples)
@@ -215,6 +239,8 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
   }
   info.text_fields = reader.text_fields();
   collector.write(folder.staging(), info);
+  check_files(files.valid, "validation", info.valid_examples);
+  check_files(files.test, "test", info.test_examples);
   tokenizer.save(folder.staging() / kTokenizerName);
   write_file(folder.staging() / kDatasetInfoName, to_text(fields_to_json(info), 2) + "\n");
   folder.publish();

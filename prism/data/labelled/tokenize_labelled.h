@@ -31,16 +31,15 @@ struct LabelledOptions {
 
 /// Writes `<out>/{train,valid,test}.safetensors`, `data.json` and `tokenizer.json` (dataset.h).
 ///
-/// The end-of-text token (if the tokenizer has one) opens every text and stands between its fields. Special tokens
-/// spelled in a text stay text. Training examples whose text is also in the test or validation files are left out and
-/// counted. Without files for validation, each training example goes to validation with probability valid_share, by a
-/// hash of (seed, its number).
+/// The end-of-text token (if the tokenizer has one) opens every field of a text. Special tokens spelled in a text stay
+/// text. Training examples whose text is also in the test or validation files are left out and counted. Without files
+/// for validation, each training text goes to validation with probability valid_share, by a hash of (seed, text), so
+/// that all copies of a text are on one side. A split without examples has no file.
 ///
 /// @param on_progress  if given, called from the calling thread after every portion.
-/// @throws InputError for bad rows (examples.h) or labels (classes.h), no training examples, an `out` with a dataset
-/// but
-///         no force, or options out of range; FailedError if the disk is full, another process works in `out`, or
-///         SIGINT or SIGTERM arrives (core/stop.h). `out` is then unchanged.
+/// @throws InputError for bad rows (examples.h) or labels (classes.h), files without examples, splits whose columns
+///         differ, an `out` with a dataset but no force, or options out of range; FailedError if the disk is full,
+///         another process works in `out`, or SIGINT or SIGTERM arrives (core/stop.h). `out` is then unchanged.
 LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& tokenizer, const std::filesystem::path& out,
                                const LabelledOptions& options,
                                const std::function<void(const TokenizeProgress&)>& on_progress = {});

@@ -10,9 +10,9 @@
 
 namespace prism {
 
-/// Lowers the case of all letters, puts spaces around punctuation and symbols (Unicode's classes P and S), and replaces
-/// each run of white space by one space. Applying it twice changes nothing. Texts that differ only in how they were
-/// tokenised become equal.
+/// Lowers the case of letters of Unicode's classes Lu and Lt that have one lower-case letter, puts spaces around
+/// punctuation and symbols (Unicode's classes P and S), and replaces each run of white space by one space. Applying it
+/// twice changes nothing. Texts that differ only in how they were tokenised become equal.
 class WordText {
  public:
   WordText();

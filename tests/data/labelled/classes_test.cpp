@@ -20,9 +20,9 @@ using Names = std::vector<std::string>;
 using Classes = std::vector<int32_t>;
 
 TEST(ClassMap, NumbersCountFromZeroOrOne) {
-  const auto from_one = map_classes(found_labels({"2", "1", "4"}), {});
-  EXPECT_EQ(from_one.names, (Names{"1", "2", "3", "4"}));
-  EXPECT_EQ(from_one.class_of_label, (Classes{1, 0, 3}));
+  const auto from_one = map_classes(found_labels({"2", "1", "3"}), {});
+  EXPECT_EQ(from_one.names, (Names{"1", "2", "3"}));
+  EXPECT_EQ(from_one.class_of_label, (Classes{1, 0, 2}));
   const auto from_zero = map_classes(found_labels({"1", "0"}), {});
   EXPECT_EQ(from_zero.names, (Names{"0", "1"}));
   EXPECT_EQ(from_zero.class_of_label, (Classes{1, 0}));
@@ -38,6 +38,24 @@ TEST(ClassMap, NumbersCountNamesInTheirOrder) {
   EXPECT_REFUSED(map_classes(found_labels({"0", "3"}), names), "found the label \"3\"");
   EXPECT_EQ(map_classes(found_labels({"5", "3"}), {"3", "4", "5"}).class_of_label, (Classes{2, 0}))
       << "numbers that are names";
+}
+
+TEST(ClassMap, NumbersShowWhereTheyBeginAndHaveNoGaps) {
+  EXPECT_REFUSED(map_classes(found_labels({"1", "2"}), {"a", "b", "c"}), "found 1 to 2");
+  EXPECT_REFUSED(map_classes(found_labels({"1", "4", "2"}), {}), "found none of 3");
+  EXPECT_REFUSED(map_classes(found_labels({"0", "-1", "1"}), {}),
+                 "t.csv, line 2: expected classes numbered from 0 or 1");
+  auto labels = found_labels({"1", "2", "0"});
+  labels[2].in_training = false;
+  EXPECT_REFUSED(map_classes(labels, {}), "found the label \"0\"");  // the training decides where numbers begin
+}
+
+TEST(ClassMap, OfManyLabelsTakesNoTime) {
+  std::vector<std::string> many;
+  for (int i = 0; i < 200'000; ++i) many.push_back("label " + std::to_string(i));
+  EXPECT_REFUSED(map_classes(found_labels(many), {}), "found 200000");
+  many.resize(60'000);
+  EXPECT_EQ(map_classes(found_labels(many), many).names.size(), 60'000u);
 }
 
 TEST(ClassMap, WordsAreNames) {
@@ -59,12 +77,12 @@ TEST(ClassMap, KnowsOnlyClassesOfTheTraining) {
 TEST(ClassMap, HasTwoClassesAndEachOnce) {
   EXPECT_REFUSED(map_classes(found_labels({"a"}), {}), "found 1");
   EXPECT_REFUSED(map_classes(found_labels({"a", "b"}), {"a", "b", "a"}), "found \"a\" twice");
-  EXPECT_REFUSED(map_classes(found_labels({"1", "99999999"}), {}), "found 99999999");
+  EXPECT_REFUSED(map_classes(found_labels({"1", "99999999"}), {}), "found none of 2");
 }
 
 TEST(ClassNames, AreLines) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "classes.txt", "World\r\nSci/Tech\n\nLast one");
+  write_file(folder.path() / "classes.txt", "\xEF\xBB\xBFWorld\r\n Sci/Tech \n\nLast one");
   EXPECT_EQ(read_class_names(folder.path() / "classes.txt"), (Names{"World", "Sci/Tech", "Last one"}));
   write_file(folder.path() / "classes.txt", "\n");
   EXPECT_REFUSED(read_class_names(folder.path() / "classes.txt"), "expected names of classes");

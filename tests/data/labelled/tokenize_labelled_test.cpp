@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/data/loader.h"
@@ -64,11 +66,35 @@ TEST_F(LabelledData, OpensTextsAndDividesTheirFieldsByEndOfText) {
 TEST_F(LabelledData, ReadsColumnsByNumberAndByName) {
   const auto numbered = file("n.csv", "\"2\",\"Title\",\"One\\nTwo\"\n\"1\",\"\",\"Rest\"\n");
   tokenize({{numbered}, {}, {}}, {.examples = {.label = "1"}, .classes = {"World", "Sports"}, .valid_share = 0});
-  EXPECT_EQ(texts("train"), (Texts{"Sports: |Title|One\nTwo", "World: |Rest"})) << "a written \\n is a line end";
+  EXPECT_EQ(texts("train"), (Texts{"Sports: |Title|One\nTwo", "World: ||Rest"})) << "a written \\n is a line end";
   const auto named = file("m.csv", "text,label\nx,pos\ny,neg\n");
   const auto info = tokenize({{named, named}, {}, {}}, {.examples = {.label = "label"}, .valid_share = 0});
   EXPECT_EQ(texts("train"), (Texts{"pos: |x", "neg: |y", "pos: |x", "neg: |y"})) << "each file has its row of names";
   EXPECT_EQ(info.text_fields, Texts{"text"});
+}
+
+TEST_F(LabelledData, ReadsTheSameColumnsEverywhere) {
+  const auto rows = file("t.jsonl", R"({"a": "1", "b": "2", "l": "x"}
+{"l": "y", "b": "4", "id": "9", "a": "3"}
+)");
+  const LabelledOptions options{.examples = {.label = "l"}, .valid_share = 0};
+  EXPECT_EQ(tokenize({{rows}, {}, {}}, options).text_fields, (Texts{"a", "b"}));
+  EXPECT_EQ(texts("train"), (Texts{"x: |1|2", "y: |3|4"})) << "whatever the order and the other members";
+  const auto more = file("u.jsonl", "{\"a\": \"5\", \"l\": \"x\"}\n");
+  EXPECT_REFUSED(tokenize({{rows, more}, {}, {}}, options), "u.jsonl, line 1: expected a column \"b\"");
+  EXPECT_REFUSED(tokenize({{rows}, {}, {more}}, options), "found a in the test files and a and b in the others");
+  const auto twice = file("v.csv", "l,l,a\nx,y,1\n");
+  EXPECT_REFUSED(tokenize({{twice}, {}, {}}, options), "expected one column \"l\"; found two");
+}
+
+TEST_F(LabelledData, KeepsCopiesOfATextOnOneSide) {
+  std::string rows;
+  for (int i = 0; i < 1000; ++i) rows += (i % 2 == 0 ? "a,t" : "b,t") + std::to_string(i % 500) + "\n";
+  tokenize({{file("t.csv", rows)}, {}, {}}, {.examples = {.label = "1"}, .valid_share = 0.3});
+  std::set<std::string> train;
+  for (const auto& text : texts("train")) train.insert(text);
+  EXPECT_GT(texts("valid").size(), 200u);
+  for (const auto& text : texts("valid")) EXPECT_FALSE(train.contains(text)) << text;
 }
 
 TEST_F(LabelledData, LeavesOutTrainingTextsOfTheTest) {
@@ -114,6 +140,13 @@ TEST_F(LabelledData, IsReplacedAsAWhole) {
   EXPECT_REFUSED(read_dataset_info(out()), "found labelled examples");
 }
 
+TEST_F(LabelledData, LeavesFilesOfOthersAlone) {
+  fs::create_directory(out());
+  write_file(out() / "test.safetensors", "mine");
+  tokenize({{file("t.csv", "a,x\nb,y\n")}, {}, {}}, {.examples = {.label = "1"}, .valid_share = 0});
+  EXPECT_EQ(read_file(out() / "test.safetensors"), "mine");
+}
+
 TEST_F(LabelledData, ThatIsWrongIsNamedByFileAndLine) {
   const auto refused = [&](const std::string& text, ExampleOptions options) {
     const auto path = file("rows.csv", text);
@@ -128,6 +161,20 @@ TEST_F(LabelledData, ThatIsWrongIsNamedByFileAndLine) {
   EXPECT_CONTAINS(refused("a,x\n", {.label = "1", .text_fields = {"1"}}), "found 1 as both");
   EXPECT_CONTAINS(refused("a,x\n", {.label = "1", .text_fields = {"2", "2"}}), "found 2 twice");
   EXPECT_CONTAINS(refused("", {.label = "1"}), "expected examples to train on; found none");
+  EXPECT_CONTAINS(refused("a\n", {.label = "1"}), "expected columns beside the label; found one column");
+  EXPECT_CONTAINS(refused("a,x\n", {.label = "0"}), "expected numbers of columns from 1; found 0");
+  EXPECT_CONTAINS(refused("a,x\n", {.label = "1", .text_fields = {"01"}}), "found 01 as both");
+  EXPECT_CONTAINS(refused("a,x\n", {.label = "1", .text_fields = {"2", " 02"}}), "found 02 twice");
+  const auto empty = file("empty.csv", "\n"), good = file("good.csv", "a,x\nb,y\n");
+  EXPECT_CONTAINS(message_of([&] {
+                    tokenize({{good}, {empty}, {}}, {.examples = {.label = "1"}});
+                  }),
+                  "expected validation examples in");
+  EXPECT_CONTAINS(message_of([&] {
+                    tokenize({{good}, {}, {empty}}, {.examples = {.label = "1"}});
+                  }),
+                  "expected test examples in");
+  EXPECT_CONTAINS(message_of([&] { tokenize({{"-"}, {"-"}, {}}, {.examples = {.label = "1"}}); }), "found - 2 times");
   EXPECT_CONTAINS(message_of([&] {
                     tokenize({{file("r.jsonl", "{}\n")}, {}, {}}, {.examples = {.label = "1"}});
                   }),
