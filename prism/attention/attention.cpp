@@ -32,6 +32,7 @@ Attention::Attention(const AttentionOptions& options, const LayerConfig& config,
   if (config.output_projection)
     out = Linear(
         {.in = q_width, .out = {{{"o_proj"}, options.d_model}}, .bias = config.output_bias, .into_stream = true});
+  if (config.budget.is_on()) budget = HeadBudget(options.d_model, config, index, options.budgets);
   if (!config.qk_norm) return;
   const NormOptions norm{.width = config.head_dim, .eps = options.norm_eps, .role = WeightRole::head_gain};
   q_norm = Norm(norm);
@@ -41,6 +42,7 @@ Attention::Attention(const AttentionOptions& options, const LayerConfig& config,
 void Attention::visit(WeightVisitor& v) const {
   v.module("qkv", "", qkv);
   v.module("out", "", out);
+  v.module("budget", "budget", budget);
   v.module("q_norm", "q_norm", q_norm);
   v.module("k_norm", "k_norm", k_norm);
 }
@@ -71,6 +73,7 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
   const auto parts = fused_BTF.view({batch, tokens, heads + 2 * kv_heads, config_.head_dim})
                          .split_with_sizes({heads, kv_heads, kv_heads}, 2);
 
+  const auto chosen = budget ? budget(x_BTD, context, context.budget_tau) : HeadWeights();
   AttentionInput input;
   input.q_BTHD = parts[0];
   input.kv = {parts[1].transpose(1, 2), parts[2].transpose(1, 2), {}};
@@ -84,11 +87,15 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
   input.causality = is_causal_ ? Causality::causal : Causality::full;
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
-  if (context.probe != nullptr) context.probe->observe_attention(index_, input);
-  const auto output = context.prefill == nullptr ? attend(input, context.backend)
-                                                 : context.prefill->attend(index_, input, *pairs_, context.cache,
-                                                                           context.prompt_length, context.backend);
-  const auto joined_BTF = output.out_BTHE.reshape({batch, tokens, heads * config_.head_dim});
+  if (context.probe != nullptr) context.probe->observe_attention(index_, input);  // all heads, kept or not
+  input.kept_heads_BH = chosen.kept_BH;
+  auto out_BTHE = (context.prefill == nullptr ? attend(input, context.backend)
+                                              : context.prefill->attend(index_, input, *pairs_, context.cache,
+                                                                        context.prompt_length, context.backend))
+                      .out_BTHE;
+  if (chosen.weight_BH.defined())
+    out_BTHE = out_BTHE * chosen.weight_BH.view({batch, 1, heads, 1}).to(out_BTHE.scalar_type());
+  const auto joined_BTF = out_BTHE.reshape({batch, tokens, heads * config_.head_dim});
   return out ? out(joined_BTF) : joined_BTF;
 }
 

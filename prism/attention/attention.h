@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "prism/attention/budget/head_budget.h"
 #include "prism/attention/forward_context.h"
 #include "prism/layers/linear.h"
 #include "prism/layers/norm.h"
@@ -15,6 +16,7 @@ struct AttentionOptions {
   int64_t d_model = 0;
   double norm_eps = 1e-5;  ///< epsilon of the QK-norms
   bool is_causal = true;   ///< false: every token attends to all tokens of its row
+  int64_t budgets = 0;     ///< number of layers with a head budget
 };
 
 class Attention {
@@ -33,6 +35,7 @@ class Attention {
 
   Linear qkv;           ///< [(heads + 2 kv_heads) head_dim, d_model]: query rows, key rows, value rows
   Linear out;           ///< [d_model, heads head_dim]; empty unless output_projection
+  HeadBudget budget;    ///< empty unless the layer has one
   Norm q_norm, k_norm;  ///< [head_dim], applied to each head; empty unless qk_norm (arXiv 2010.04245, but with
                         ///< RMSNorm and one gain per feature)
 

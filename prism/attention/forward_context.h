@@ -2,6 +2,7 @@
 #pragma once
 
 #include "prism/attention/auxiliary.h"
+#include "prism/attention/budget/budgets.h"
 #include "prism/attention/kv_cache.h"
 #include "prism/attention/probe.h"
 
@@ -18,6 +19,8 @@ struct ForwardContext {
   Prefill* prefill = nullptr;      ///< computes a prompt's attention, possibly sparse; null (as in decoding): attend()
   int64_t prompt_length = 0;       ///< length of the prompt that this call is a chunk of; 0: it ends with this call
   Auxiliary* auxiliary = nullptr;  ///< collects auxiliary loss terms; null: the model is not being trained
+  Budgets* budgets = nullptr;      ///< for head budgets: schedules, noise, and what they decide; null: no noise
+  double budget_tau = 0;           ///< temperature of head budgets if `budgets` is null; set by the trunk
   Probe* probe = nullptr;          ///< observes every layer; null: none
   AttentionBackend backend = AttentionBackend::automatic;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/attention/budget/budget_config.h"
 #include "prism/attention/rotary.h"
 #include "prism/layers/ffn_config.h"
 
@@ -19,6 +20,7 @@ struct LayerConfig {
   bool qk_norm = false;
   std::string norm = "rms", norm_place = "pre";
   bool qkv_bias = false, output_projection = true, output_bias = false;
+  BudgetConfig budget = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("heads", heads, "query heads");
@@ -41,6 +43,7 @@ struct LayerConfig {
     v("output_projection", output_projection,
       "projection W_O after the heads; off: the heads are added to the residual stream directly");
     v("output_bias", output_bias, "W_O has a bias");
+    v("budget", budget, "head budget");
   }
 };
 

@@ -19,7 +19,7 @@ void Linear::visit(WeightVisitor& v) const {
                       .fan_in = options_.in,
                       .into_stream = options_.into_stream,
                       .feed_forward = options_.feed_forward,
-                      .products = 1};
+                      .products = options_.products};
   v.weight("weight", weight, traits);
   traits.role = WeightRole::bias;
   traits.products = 0;

@@ -15,6 +15,7 @@ struct LinearOptions {
   std::vector<WeightRows> out = {};  ///< the output features in order, as named groups of rows
   bool bias = false;
   bool into_stream = false, feed_forward = false;  ///< as in WeightTraits
+  int64_t products = 1;                            ///< per token; 0: the projection is used once per sequence
 };
 
 /// x W^T + b: x [..., in] -> [..., out], x's dtype.

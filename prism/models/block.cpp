@@ -12,7 +12,10 @@ NormedSum normed(const Norm& norm, const Residual& residual, torch::ScalarType t
 }
 
 Block::Block(const ModelConfig& model, size_t index, std::shared_ptr<RotaryCache> rotary)
-    : attention({.d_model = model.d_model, .norm_eps = model.norm_eps, .is_causal = model.attention == "causal"},
+    : attention({.d_model = model.d_model,
+                 .norm_eps = model.norm_eps,
+                 .is_causal = model.attention == "causal",
+                 .budgets = layers_with_budgets(model)},
                 model.layers[index], index, std::move(rotary)),
       mlp(make_feed_forward(model.d_model, model.layers[index].ffn)),
       index_(index),

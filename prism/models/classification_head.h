@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "prism/layers/weight_list.h"
+#include "prism/layers/linear.h"
 
 namespace prism {
 
@@ -19,7 +19,7 @@ Pooling find_pooling(const std::string& name);
 class ClassificationHead {
  public:
   ClassificationHead(int64_t d_model, int64_t classes, Pooling pooling)
-      : weight({classes, d_model}), bias({classes}), pooling_(pooling) {}
+      : projection({.in = d_model, .out = {{{""}, classes}}, .bias = true, .products = 0}), pooling_(pooling) {}
 
   /// The pooled hidden states, [B, D] in the weights' dtype; 0 for a sequence without tokens.
   /// @param hidden_BTD  in the dtype of the matmuls.
@@ -31,10 +31,9 @@ class ClassificationHead {
   static torch::Tensor loss(const torch::Tensor& logits_BC, const torch::Tensor& labels_B);
 
   /// The head computes once per sequence, so its products per token count as 0.
-  void visit(WeightVisitor& v) const;
+  void visit(WeightVisitor& v) const { projection.visit(v); }
 
-  Weight weight;  ///< [C, D]
-  Weight bias;    ///< [C]
+  Linear projection;  ///< [C, D], with a bias
 
  private:
   Pooling pooling_;

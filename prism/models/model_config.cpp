@@ -35,6 +35,7 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
               "layer {}: expected kv_heads that divide its {} heads; found {}; choose a divisor.", index, layer.heads,
               layer.kv_heads);
   check(layer.ffn, index);
+  check(layer.budget, index);
   PRISM_CHECK(layer.norm == "rms" || layer.norm == "layer" || layer.norm == "none", "model",
               "layer {}: expected norm rms, layer or none; found \"{}\"; choose one of them.", index, layer.norm);
   PRISM_CHECK(layer.norm_place == "pre" || layer.norm_place == "post", "model",
@@ -63,6 +64,12 @@ void check_task(const ModelConfig& config) {
               "model.attention: expected causal in a language model, which must not see the tokens it predicts; found "
               "full; set it to causal, or give model.classes.");
   find_pooling(config.pooling);
+  PRISM_CHECK(config.classes > 0 || layers_with_budgets(config) == 0, "model",
+              "expected head budgets in classifiers only, because they read the whole text; found some in a language "
+              "model; set budget.kind to none, or give model.classes.");
+  PRISM_CHECK(config.budget_tau > 0 && config.budget_tau <= 1e6, "model",
+              "model.budget_tau: expected a temperature above 0 and at most 1e6; found {}; change it.",
+              config.budget_tau);
   PRISM_CHECK(!config.learned_positions || !config.sinusoidal_positions, "model",
               "expected learned_positions or sinusoidal_positions; found both; leave one out.");
   PRISM_CHECK(!config.sinusoidal_positions || config.d_model % 2 == 0, "model",
@@ -104,6 +111,11 @@ HeadSchedule heads_of(const ModelConfig& config) {
   HeadSchedule heads;
   for (const auto& layer : config.layers) heads.push_back(layer.heads);
   return heads;
+}
+
+int64_t layers_with_budgets(const ModelConfig& config) {
+  return std::count_if(config.layers.begin(), config.layers.end(),
+                       [](const LayerConfig& layer) { return layer.budget.is_on(); });
 }
 
 std::vector<std::string> schedule_warnings(const ModelConfig& config) {

@@ -41,7 +41,7 @@ struct ModelConfig : LayersShorthand {
   std::string attention = "causal", pooling = "mean";
   int64_t classes = 0;
   bool tied = true, learned_positions = false, sinusoidal_positions = false, final_norm = true;
-  double norm_eps = 1e-5, init_std = 0.02;
+  double norm_eps = 1e-5, init_std = 0.02, budget_tau = BudgetSchedule().tau(1);
   std::string initialisation = "gpt2";
   // Rules of the schedule.
   int64_t base_heads = 0;
@@ -63,6 +63,7 @@ struct ModelConfig : LayersShorthand {
       "add sines and cosines of the position to the embedding, as in arXiv 1706.03762");
     v("final_norm", final_norm, "norm before the head: LayerNorm if all layers have norm layer, else RMSNorm");
     v("norm_eps", norm_eps, "epsilon of the norms, added to the mean square (LayerNorm: to the variance)");
+    v("budget_tau", budget_tau, "temperature of head budgets outside training; training sets it");
     v("initialisation", initialisation,
       "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder, "
       "for configs/ladder: embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), but weights "
@@ -78,6 +79,9 @@ struct ModelConfig : LayersShorthand {
 
 /// Number of heads of each layer.
 HeadSchedule heads_of(const ModelConfig& config);
+
+/// Number of layers that have a head budget.
+int64_t layers_with_budgets(const ModelConfig& config);
 
 /// head_schedule_warnings() for a complete config.
 std::vector<std::string> schedule_warnings(const ModelConfig& config);

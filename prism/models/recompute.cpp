@@ -22,7 +22,10 @@ struct Work : torch::CustomClassHolder {
   Work(std::shared_ptr<const Block> block_given, const ForwardContext& context_given, torch::ScalarType type_given)
       : block(std::move(block_given)), context(context_given), type(type_given) {
     if (context.auxiliary != nullptr) progress = context.auxiliary->progress();
-    context.auxiliary = nullptr;  // the caller's may no longer exist when the block runs again
+    if (context.budgets != nullptr) budgets = *context.budgets;
+    // The caller's may no longer exist when the block runs again.
+    context.auxiliary = nullptr;
+    context.budgets = nullptr;
   }
 
   /// Runs the block. Returns its stream, its auxiliary loss (0 if it has none), and its branch or cast, if any.
@@ -30,6 +33,8 @@ struct Work : torch::CustomClassHolder {
     Auxiliary auxiliary(progress.value_or(0));
     ForwardContext own = context;
     if (progress) own.auxiliary = &auxiliary;
+    auto own_budgets = budgets;
+    if (own_budgets) own.budgets = &*own_budgets;
     const auto after = block->forward(residual, own, type);
     variable_list results = {after.stream_BTD,
                              auxiliary.loss().defined() ? auxiliary.loss() : at::zeros({}, after.stream_BTD.options())};
@@ -49,6 +54,7 @@ struct Work : torch::CustomClassHolder {
   std::shared_ptr<const Block> block;
   ForwardContext context;
   torch::ScalarType type;
+  std::optional<Budgets> budgets;  ///< shares its decisions with the caller's
   std::optional<double> progress;  ///< training progress; std::nullopt: the caller collects no auxiliary loss
 };
 
@@ -69,7 +75,10 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
     const variable_list leaves = {leaf(saved[0]), leaf(saved[1]), leaf(saved[2])};
     const torch::AutoGradMode with_gradients(true);
     auto after = work->run({leaves[0], leaves[1], leaves[2]});
-    if (!after[1].requires_grad()) after.erase(after.begin() + 1), gradients.erase(gradients.begin() + 1);
+    if (!after[1].requires_grad()) {
+      after.erase(after.begin() + 1);
+      gradients.erase(gradients.begin() + 1);
+    }
     torch::autograd::backward(after, gradients);
     const auto gradient = [](const Variable& x) { return x.defined() ? x.grad() : Variable(); };
     return {gradient(leaves[0]), gradient(leaves[1]), gradient(leaves[2]), Variable()};

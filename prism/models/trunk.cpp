@@ -53,14 +53,15 @@ torch::Tensor Trunk::embed(const torch::Tensor& tokens_BT, const ForwardContext&
 
 torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContext& given) const {
   const int64_t past = given.cache != nullptr ? given.cache->length() : 0, tokens = tokens_BT.size(1);
-  PRISM_CHECK(past + tokens <= config_.context, "decoder",
+  PRISM_CHECK(past + tokens <= config_.context, "model",
               "expected at most {} positions, the model's context; found {}; shorten the input.", config_.context,
               past + tokens);
   const auto [lowest, highest] = tokens_BT.aminmax();
-  PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "decoder",
+  PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "model",
               "expected token ids from 0 to {}; found {} to {}; use the tokenizer that belongs to this model.",
               config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
-  const ForwardContext context = on_device(given, device());
+  ForwardContext context = on_device(given, device());
+  context.budget_tau = config_.budget_tau;
   Residual residual{embed(tokens_BT, context, past), {}};
   const bool recomputes = recomputes_ && torch::GradMode::is_enabled();
   for (const auto& block : blocks)

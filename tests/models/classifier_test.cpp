@@ -185,6 +185,150 @@ TEST(Classifier, HasTheSameGradientsIfActivationsAreRecomputed) {
   }
 }
 
+/// The same encoder with a budget in every layer.
+ModelConfig with_budgets(ModelConfig config, const std::string& kind, double share = 1) {
+  for (auto& layer : config.layers) {
+    layer.budget.kind = kind;
+    layer.budget.share = share;
+  }
+  complete(config);
+  return config;
+}
+
+TEST(BudgetClassifier, HasTheParametersOfThePaper) {
+  // 206.70 MB with f: D -> D -> 1 and g: D -> H in each layer.
+  auto config = with_budgets(encoder_config("8x4", 768, 3072), "learned");
+  config.vocab_size = 30522;
+  const auto cost = model_cost(config);
+  EXPECT_EQ(cost.parameters, 54'184'743);
+  EXPECT_NEAR(static_cast<double>(cost.parameters) * 4 / (1 << 20), 206.70, 0.005);
+  EXPECT_EQ(cost.layers[0].flops_per_token, model_cost(encoder_config("8x4", 768, 3072)).layers[0].flops_per_token)
+      << "the networks compute once per text, not per token";
+}
+
+TEST(BudgetClassifier, IsThePlainModelIfAllHeadsCountAlike) {
+  const auto config = encoder_config("2x1,4x2", 24, 40);
+  const auto plain = drawn_encoder(config, torch::kBFloat16);
+  const auto budgeted = drawn_encoder(with_budgets(config, "fixed", 1), torch::kBFloat16);
+  torch::NoGradGuard no_gradients;
+  const auto weights = plain->weights();
+  for (const auto& entry : budgeted->weights()) {
+    if (entry.name.find("budget") == std::string::npos)
+      entry.weight.tensor().copy_(find_weight(weights, entry.name).tensor());
+    else
+      entry.weight.tensor().zero_();
+  }
+  const auto text = random_tokens(3, 20);
+  EXPECT_TRUE(torch::equal(budgeted->head.logits(budgeted(text, {}), {}), plain->head.logits(plain(text, {}), {})));
+}
+
+/// The output of an encoder whose every layer multiplies its heads by the given weights [B, H].
+torch::Tensor scaled_encoder(const Classifier& classifier, const torch::Tensor& text,
+                             const std::vector<torch::Tensor>& weights_BH) {
+  auto config = classifier->config();
+  for (auto& layer : config.layers) layer.budget = {};
+  std::vector<torch::Tensor> logits;
+  for (int64_t b = 0; b < text.size(0); ++b) {
+    Classifier scaled(config);
+    const auto from = classifier->weights();
+    torch::NoGradGuard no_gradients;
+    for (const auto& entry : scaled->weights()) entry.weight.tensor().copy_(find_weight(from, entry.name).tensor());
+    for (size_t i = 0; i < config.layers.size(); ++i) {
+      // Scaling a head's output is scaling its columns of W_O.
+      const auto columns = weights_BH[i][b].repeat_interleave(config.layers[i].head_dim);
+      scaled->blocks[i]->attention.out.weight.tensor().mul_(columns);
+    }
+    logits.push_back(scaled->head.logits(scaled(text.narrow(0, b, 1), {}), {}));
+  }
+  return at::cat(logits);
+}
+
+TEST(BudgetClassifier, ComputesKeptHeadsAlone) {
+  const auto classifier = drawn_encoder(with_budgets(encoder_config("2x1,4x2", 24, 40), "learned"));
+  const auto text = random_tokens(3, 20);
+  Budgets budgets({}, 1, {});
+  ForwardContext context;
+  context.budgets = &budgets;
+  torch::NoGradGuard no_gradients;
+  const auto logits = classifier->head.logits(classifier(text, context), {});
+  std::vector<torch::Tensor> weights_BH;
+  int64_t kept = 0, heads = 0;
+  for (const auto& decision : budgets.decisions()) {
+    const int64_t count = decision.kept_BH.size(1);
+    weights_BH.push_back(decision.share_B.unsqueeze(1) * count * decision.probability_BH * decision.kept_BH);
+    kept += decision.kept_BH.sum().item<int64_t>();
+    heads += decision.kept_BH.numel();
+  }
+  EXPECT_LT(kept, heads) << "some heads are left out";
+  EXPECT_LE((logits - scaled_encoder(classifier, text, weights_BH)).abs().max().item<double>(), 2e-5);
+  // Without Budgets, the temperature is the config's, that of the end of training.
+  EXPECT_TRUE(torch::equal(classifier->head.logits(classifier(text, {}), {}), logits));
+}
+
+TEST(BudgetClassifier, TrainsAllHeadsAndRecomputesThemBitForBit) {
+  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
+    const auto classifier = drawn_encoder(with_budgets(encoder_config("2x1,4x2", 24, 40), "learned"), type);
+    const auto text = random_tokens(4, 9), labels_B = torch::tensor({0, 2, 1, 2}, torch::kLong);
+    std::vector<BudgetDecision> decisions;
+    double added = 0;
+    const auto gradients = [&](bool recompute) {
+      clear_gradients(classifier->weights());
+      classifier->set_recompute(recompute);
+      torch::Tensor loss;
+      {
+        Auxiliary auxiliary(0.2);
+        Budgets budgets({}, 0.2, {.seed = 1, .step = 20});
+        ForwardContext context;
+        context.auxiliary = &auxiliary;
+        context.budgets = &budgets;
+        loss = ClassificationHead::loss(classifier->head.logits(classifier(text, context), {}), labels_B) +
+               auxiliary.loss();
+        added = auxiliary.loss().item<double>();
+        decisions = budgets.decisions();
+      }
+      loss.backward();
+      std::vector<torch::Tensor> found;
+      for (const auto& entry : classifier->weights()) {
+        EXPECT_TRUE(entry.weight.tensor().grad().defined()) << entry.name;
+        found.push_back(entry.weight.tensor().grad().clone());
+      }
+      return found;
+    };
+    const auto kept = gradients(false);
+    const auto first = decisions;
+    const double first_added = added;
+    const auto again = gradients(true);
+    for (size_t i = 0; i < kept.size(); ++i) EXPECT_TRUE(torch::equal(kept[i], again[i])) << i;
+    EXPECT_EQ(added, first_added);
+    ASSERT_EQ(decisions.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(torch::equal(decisions[i].probability_BH, first[i].probability_BH));
+  }
+}
+
+TEST(BudgetClassifier, ReadsRowsUpToTheirLengths) {
+  const auto classifier = drawn_encoder(with_budgets(encoder_config("2x1,4x1", 32, 40), "learned"));
+  const auto text = random_tokens(3, 20), lengths_B = torch::tensor({20, 7, 1}, torch::kInt);
+  ForwardContext context;
+  context.lengths_B = lengths_B;
+  torch::NoGradGuard no_gradients;
+  const auto together = classifier->head.logits(classifier(text, context), lengths_B);
+  for (int64_t b = 0; b < 3; ++b) {
+    const auto row = text.narrow(0, b, 1).narrow(1, 0, lengths_B[b].item<int64_t>());
+    const auto alone = classifier->head.logits(classifier(row, {}), {});
+    EXPECT_LE((alone - together.narrow(0, b, 1)).abs().max().item<double>(), 1e-5);
+  }
+}
+
+TEST(BudgetClassifier, IsNoLanguageModel) {
+  auto config = with_budgets(encoder_config("2x2", 24, 40), "learned");
+  config.classes = 0;
+  config.attention = "causal";
+  EXPECT_REFUSED(complete(config), "expected head budgets in classifiers only");
+  config = with_budgets(encoder_config("2x2", 24, 40), "learned");
+  config.budget_tau = 0;
+  EXPECT_REFUSED(complete(config), "model.budget_tau");
+}
+
 TEST(ClassificationHead, PoolsWithoutPadding) {
   torch::manual_seed(4);
   const ClassificationHead mean(6, 2, Pooling::mean), first(6, 2, Pooling::first);

@@ -1,0 +1,53 @@
+#include "prism/attention/budget/budget_config.h"
+
+#include <cmath>
+#include <utility>
+
+#include "prism/core/error.h"
+
+namespace prism {
+
+void check(const BudgetConfig& config, size_t layer) {
+  PRISM_CHECK(config.kind == "none" || config.kind == "learned" || config.kind == "fixed" || config.kind == "random",
+              "model",
+              "layer {}: expected budget.kind none, learned, fixed or random; found \"{}\"; choose one of them.", layer,
+              config.kind);
+  PRISM_CHECK(config.share > 0 && config.share <= 1, "model",
+              "layer {}: expected a budget.share above 0 and at most 1; found {}; change it.", layer, config.share);
+  PRISM_CHECK(config.summary == "tokens" || config.summary == "padded", "model",
+              "layer {}: expected budget.summary tokens or padded; found \"{}\"; choose one of them.", layer,
+              config.summary);
+}
+
+double BudgetSchedule::tau(double progress) const {
+  return tau_min + (tau_max - tau_min) * std::exp(-gamma * progress);
+}
+
+double BudgetSchedule::sigma(double progress) const {
+  return sigma_max * (1 - progress);
+}
+
+double BudgetSchedule::beta(double progress) const {
+  return beta_max * (2 * progress - 1);
+}
+
+void check(const BudgetSchedule& schedule) {
+  PRISM_CHECK(0 <= schedule.s_min && schedule.s_min <= schedule.s_max && schedule.s_max <= 1, "train",
+              "expected 0 <= budget.s_min <= budget.s_max <= 1; found {} and {}; change them.", schedule.s_min,
+              schedule.s_max);
+  PRISM_CHECK(0 < schedule.tau_min && schedule.tau_min <= schedule.tau_max && std::isfinite(schedule.tau_max), "train",
+              "expected 0 < budget.tau_min <= budget.tau_max; found {} and {}; change them.", schedule.tau_min,
+              schedule.tau_max);
+  for (const auto& [name, value] : {std::pair{"alpha_base", schedule.alpha_base},
+                                    {"alpha_max", schedule.alpha_max},
+                                    {"beta_max", schedule.beta_max},
+                                    {"sigma_max", schedule.sigma_max},
+                                    {"gamma", schedule.gamma}})
+    PRISM_CHECK(value >= 0 && std::isfinite(value), "train",
+                "budget.{}: expected a finite number of at least 0; found {}; change it.", name, value);
+  PRISM_CHECK(schedule.entropy_sign == "text" || schedule.entropy_sign == "printed", "train",
+              "budget.entropy_sign: expected text or printed; found \"{}\"; choose one of them.",
+              schedule.entropy_sign);
+}
+
+}  // namespace prism

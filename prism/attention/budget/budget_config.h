@@ -1,0 +1,66 @@
+// Configuration of head budgets: per input, how many heads of a layer count, and which.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace prism {
+
+/// The budget of one layer's heads.
+struct BudgetConfig {
+  std::string kind = "none";
+  double share = 1;
+  bool train_topk = false;
+  std::string summary = "tokens";
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("kind", kind,
+      "head budget, for classifiers: none; learned: each text chooses the share of heads, and which; fixed: which "
+      "heads, "
+      "for a given share; random: heads at random, for a given share");
+    v("share", share, "fixed and random: share of the heads, above 0 and at most 1");
+    v("train_topk", train_topk, "keep only the chosen heads in training too (algorithm 1 of arXiv 2604.22583)");
+    v("summary", summary,
+      "what the budget reads: the mean over the text's tokens, or, as equation 6 has it, over padded positions too: "
+      "tokens or padded");
+  }
+  bool is_on() const { return kind != "none"; }
+};
+
+/// @throws InputError naming the layer for an unknown kind or summary, or a share out of range.
+void check(const BudgetConfig& config, size_t layer);
+
+/// How budgets are trained; the values of arXiv 2604.22583, section V-A. The symbols are those of equations 8 to 25.
+struct BudgetSchedule {
+  double s_min = 0.1, s_max = 0.9;
+  double alpha_base = 0.001, alpha_max = 0.05, beta_max = 0.05;
+  double sigma_max = 0.5, tau_max = 2, tau_min = 0.1, gamma = 5;
+  std::string entropy_sign = "text";
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("s_min", s_min, "shares of heads below this are penalised");
+    v("s_max", s_max, "shares of heads above this are penalised");
+    v("alpha_base", alpha_base, "weight of the penalty where it begins");
+    v("alpha_max", alpha_max, "largest weight of the penalty");
+    v("beta_max", beta_max, "largest weight of the entropy of the choice of heads");
+    v("sigma_max", sigma_max, "standard deviation of the noise on the scores of heads at the first step; falls to 0");
+    v("tau_max", tau_max, "temperature of the choice of heads at the first step");
+    v("tau_min", tau_min, "temperature that it falls towards");
+    v("gamma", gamma, "how fast the temperature falls");
+    v("entropy_sign", entropy_sign,
+      "text: high entropy early, low entropy late, as the paper's text says; printed: the opposite, as its equation 25 "
+      "is printed");
+  }
+
+  /// Equation 10. @param progress  t / T, 0..1.
+  double tau(double progress) const;
+  /// Standard deviation of the noise in equation 8.
+  double sigma(double progress) const;
+  /// Equation 24.
+  double beta(double progress) const;
+};
+
+/// @throws InputError for bounds out of order and values out of range.
+void check(const BudgetSchedule& schedule);
+
+}  // namespace prism

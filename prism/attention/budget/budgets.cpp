@@ -1,0 +1,41 @@
+#include "prism/attention/budget/budgets.h"
+
+#include <ATen/Functions.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "prism/core/error.h"
+#include "prism/core/random.h"
+
+namespace prism {
+
+Budgets::Budgets(const BudgetSchedule& schedule, double progress, BudgetNoise noise)
+    : schedule_(schedule),
+      progress_(progress),
+      noise_(noise),
+      decisions_(std::make_shared<std::vector<BudgetDecision>>()) {
+  PRISM_ASSERT(progress >= 0 && progress <= 1, "budgets", "progress {}", progress);
+}
+
+torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads) const {
+  const auto numbers_BH = at::empty({rows, heads}, torch::kDouble);
+  auto* numbers = numbers_BH.mutable_data_ptr<double>();
+  const uint64_t pass = mix64(mix64(static_cast<uint64_t>(noise_.step)) + layer);
+  for (int64_t b = 0; b < rows; ++b) {
+    Random random(noise_.seed, mix64(pass + static_cast<uint64_t>(noise_.first_row + b)));
+    for (int64_t h = 0; h < heads; ++h) {
+      // Box and Muller; 1 - u is above 0.
+      const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
+      numbers[b * heads + h] = radius * std::cos(2 * std::numbers::pi * random.uniform());
+    }
+  }
+  return numbers_BH;
+}
+
+void Budgets::decide(size_t layer, BudgetDecision decision) const {
+  if (decisions_->size() <= layer) decisions_->resize(layer + 1);
+  (*decisions_)[layer] = std::move(decision);
+}
+
+}  // namespace prism

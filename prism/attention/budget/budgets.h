@@ -1,0 +1,55 @@
+// What head budgets need from the training, and what they decide, for one forward pass.
+//
+//   Budgets budgets(schedule, /*progress=*/0.25, {.seed = 1, .step = 250});
+//   context.budgets = &budgets;
+//   classifier(tokens_BT, context);
+//   budgets.decisions()[layer].share_B                       // the share of heads of each text
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "prism/attention/budget/budget_config.h"
+
+namespace prism {
+
+// B batch, H heads
+
+/// What a layer's budget decides. Without gradients.
+struct BudgetDecision {
+  torch::Tensor share_B;         ///< s, equation 7
+  torch::Tensor probability_BH;  ///< p, equation 9
+  torch::Tensor kept_BH;         ///< bool, the heads of equation 16
+};
+
+/// Identifies the random numbers of a pass: those of row b in layer l are a function of (seed, step, l, first_row + b).
+struct BudgetNoise {
+  uint64_t seed = 0;
+  int64_t step = 0, first_row = 0;
+};
+
+class Budgets {
+ public:
+  /// @param progress  t / T, 0..1, where t is the number of steps done.
+  Budgets(const BudgetSchedule& schedule, double progress, BudgetNoise noise);
+
+  const BudgetSchedule& schedule() const { return schedule_; }
+  double progress() const { return progress_; }
+  /// Standard normal numbers [rows, heads], float64.
+  torch::Tensor normal(size_t layer, int64_t rows, int64_t heads) const;
+
+  /// The decisions by layer; those of layers without a budget are empty. Copies of this object share them.
+  const std::vector<BudgetDecision>& decisions() const { return *decisions_; }
+  void decide(size_t layer, BudgetDecision decision) const;
+
+ private:
+  BudgetSchedule schedule_;
+  double progress_;
+  BudgetNoise noise_;
+  std::shared_ptr<std::vector<BudgetDecision>> decisions_;
+};
+
+}  // namespace prism

@@ -1,0 +1,94 @@
+#include "prism/attention/budget/head_budget.h"
+
+#include <ATen/Functions.h>
+
+#include "prism/core/error.h"
+#include "prism/layers/pooling.h"
+
+namespace prism {
+
+HeadBudget::HeadBudget(int64_t d_model, const LayerConfig& layer, size_t index, int64_t budgets)
+    : config_(layer.budget), heads_(layer.heads), budgets_(budgets), index_(index) {
+  const auto network = [&](const char* name, int64_t out) {
+    return Linear({.in = d_model, .out = {{{name}, out}}, .bias = true, .products = 0});
+  };
+  if (config_.kind == "learned") {
+    hidden = network("hidden_proj", d_model);
+    share = network("share_proj", 1);
+  }
+  if (config_.kind == "learned" || config_.kind == "fixed") scores = network("score_proj", layer.heads);
+}
+
+void HeadBudget::visit(WeightVisitor& v) const {
+  v.module("hidden", "", hidden);
+  v.module("share", "", share);
+  v.module("scores", "", scores);
+}
+
+torch::Tensor HeadBudget::summary(const torch::Tensor& x_BTD, const torch::Tensor& lengths_B) const {
+  const auto type = scores.weight.tensor().scalar_type();
+  return mean_of_rows(x_BTD, config_.summary == "padded" ? torch::Tensor() : lengths_B, type);
+}
+
+torch::Tensor HeadBudget::loss(const torch::Tensor& s_B, const torch::Tensor& log_p_BH, const Budgets& budgets) const {
+  const auto& schedule = budgets.schedule();
+  const double sign = schedule.entropy_sign == "text" ? -1 : 1;
+  // From log p, whose gradient is finite even where p is 0.
+  auto loss_B = sign * schedule.beta(budgets.progress()) * (log_p_BH.exp() * log_p_BH).sum(1);
+  if (config_.kind == "learned") {
+    const auto violation_B = at::relu(schedule.s_min - s_B) + at::relu(s_B - schedule.s_max);
+    const auto alpha_B = (schedule.alpha_base + violation_B).clamp_max(schedule.alpha_max);
+    loss_B = loss_B + alpha_B * violation_B.square();
+  }
+  return loss_B.mean() / static_cast<double>(budgets_);
+}
+
+HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const {
+  PRISM_CHECK(context.cache == nullptr && context.prefill == nullptr, "budget",
+              "expected whole texts with head budgets; found a {}; leave it out, or set budget.kind to none.",
+              context.prefill != nullptr ? "selector" : "cache");
+  const bool trains = context.auxiliary != nullptr;
+  const Budgets* budgets = context.budgets;
+  PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
+  if (budgets != nullptr) tau = budgets->schedule().tau(budgets->progress());
+  const int64_t batch = x_BTD.size(0);
+  torch::Tensor s_B, p_BH, order_BH;
+  if (config_.kind == "random") {
+    const auto options = x_BTD.options().dtype(torch::kFloat);
+    s_B = at::full({batch}, config_.share, options);
+    p_BH = at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options);
+    order_BH = (budgets != nullptr ? *budgets : Budgets({}, 1, {})).normal(index_, batch, heads_).to(x_BTD.device());
+  } else {
+    const auto h_BD = summary(x_BTD, context.lengths_B);
+    s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()
+                                    : at::full({batch}, config_.share, h_BD.options());
+    auto z_BH = scores(h_BD);
+    if (trains && budgets->schedule().sigma(budgets->progress()) > 0)
+      z_BH =
+          z_BH +
+          (budgets->schedule().sigma(budgets->progress()) * budgets->normal(index_, batch, heads_)).to(z_BH.options());
+    const auto log_p_BH = (z_BH / tau).log_softmax(1);
+    order_BH = p_BH = log_p_BH.exp();
+    if (trains) context.auxiliary->add(loss(s_B, log_p_BH, *budgets));
+  }
+  const auto kept_BH = largest_heads(s_B.detach(), order_BH.detach());
+  if (budgets != nullptr) budgets->decide(index_, {s_B.detach(), p_BH.detach(), kept_BH});
+  auto weight_BH = s_B.unsqueeze(1) * static_cast<double>(heads_) * p_BH;
+  // Random heads are drawn in training, too: the weights of all heads are equal.
+  if (trains) {
+    if (config_.train_topk || config_.kind == "random") weight_BH = weight_BH * kept_BH;
+    return {weight_BH, {}};
+  }
+  return {weight_BH, kept_BH.all().item<bool>() ? torch::Tensor() : kept_BH};
+}
+
+torch::Tensor largest_heads(const torch::Tensor& s_B, const torch::Tensor& value_BH) {
+  const int64_t heads = value_BH.size(1);
+  const auto count_B = (s_B * heads).floor().to(torch::kLong).clamp(1, heads);
+  const auto order_BH = std::get<1>(at::sort(value_BH, /*stable=*/true, /*dim=*/1, /*descending=*/true));
+  const auto rank_H = at::arange(heads, count_B.options());
+  return at::zeros_like(order_BH, torch::kBool)
+      .scatter(1, order_BH, (rank_H < count_B.unsqueeze(1)).expand({value_BH.size(0), heads}));
+}
+
+}  // namespace prism

@@ -1,0 +1,69 @@
+// The head budget of one layer: decides for each text how many heads count, and which.
+#pragma once
+
+#include <optional>
+
+#include "prism/attention/forward_context.h"
+#include "prism/attention/layer_config.h"
+#include "prism/layers/linear.h"
+
+namespace prism {
+
+// B batch, T positions, D d_model, H heads
+
+/// What attention does with the heads of each text.
+struct HeadWeights {
+  torch::Tensor weight_BH;  ///< w, by which a head's output is multiplied; 0 for heads that are not kept in training
+  torch::Tensor kept_BH;    ///< bool, the heads to compute; undefined: all
+};
+
+/// The mean h of what queries, keys and values read, over the tokens of each text, gives
+///
+///   s = sigmoid(f(h)),  f: D -> D -> 1 with ReLU
+///   z = g(h) + e sigma(t / T),  g: D -> H,  e ~ N(0, 1)
+///   p = softmax(z / tau(t / T)),  w = s H p,  k = max(1, floor(s H))
+///
+/// and the k heads with the largest p are kept, the lower head first where p is equal. In training all heads count,
+/// multiplied by w (with `train_topk`: the kept ones), and the loss of equations 20 to 25 is added, its mean over texts
+/// and layers. Otherwise there is no noise, and only kept heads are computed, multiplied by w.
+///
+/// `fixed`: s is the given share, without f. `random`: s is the given share, p = 1 / H, and the k heads are drawn, in
+/// training too.
+/// Computed in the weights' dtype.
+/// Source: arXiv 2604.22583, equations 6 to 25.
+class HeadBudget {
+ public:
+  /// An empty budget: all heads count as they are.
+  HeadBudget() = default;
+  /// @param index    of the layer.
+  /// @param budgets  number of layers with a budget, over which losses are averaged.
+  HeadBudget(int64_t d_model, const LayerConfig& layer, size_t index, int64_t budgets);
+
+  explicit operator bool() const { return config_.is_on(); }
+
+  /// @param x_BTD    what queries, keys and values read.
+  /// @param tau      temperature if the context has no Budgets.
+  /// @throws InputError for a cache or a selector in the context.
+  HeadWeights operator()(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
+
+  /// The networks compute once per text, so their products per token count as 0.
+  void visit(WeightVisitor& v) const;
+
+  Linear hidden, share;  ///< f: [D, D], [1, D], with biases; empty unless learned
+  Linear scores;         ///< g: [H, D], with a bias; empty if random
+
+ private:
+  torch::Tensor summary(const torch::Tensor& x_BTD, const torch::Tensor& lengths_B) const;
+  /// The mean over texts and layers of equations 21 and 25.
+  torch::Tensor loss(const torch::Tensor& s_B, const torch::Tensor& log_p_BH, const Budgets& budgets) const;
+
+  BudgetConfig config_;
+  int64_t heads_ = 0, budgets_ = 1;
+  size_t index_ = 0;
+};
+
+/// The kept heads: the floor(s H) largest of each row, at least one; the lower head where values are equal.
+/// @param s_B  shares, 0..1. @return  bool [B, H].
+torch::Tensor largest_heads(const torch::Tensor& s_B, const torch::Tensor& value_BH);
+
+}  // namespace prism
