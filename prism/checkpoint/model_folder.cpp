@@ -71,7 +71,7 @@ ModelConfig load_config(const fs::path& path) {
 }
 
 fs::path find_weights(const fs::path& folder) {
-  const fs::path safetensors = folder / kWeightsName;
+  fs::path safetensors = folder / kWeightsName;
   const fs::path index = safetensors.string() + ".index.json";
   PRISM_CHECK(is_there(safetensors) || !is_there(index), "model",
               "expected the weights in one file, {}; found several, listed in {}; merge them into one.",

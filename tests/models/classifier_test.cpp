@@ -85,7 +85,9 @@ torch::Tensor plain_encoder(const Classifier& classifier, const torch::Tensor& t
   auto positions_TD = torch::empty({count, width}, torch::kDouble);
   for (int64_t t = 0; t < count; ++t)
     for (int64_t i = 0; i < width; ++i) {
-      const double angle = static_cast<double>(t) / std::pow(10000.0, static_cast<double>(i / 2 * 2) / width);
+      const int64_t even = i - i % 2;
+      const double angle =
+          static_cast<double>(t) / std::pow(10000.0, static_cast<double>(even) / static_cast<double>(width));
       positions_TD[t][i] = i % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }
   const auto type = weight("embedding.weight").scalar_type();

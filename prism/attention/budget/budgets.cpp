@@ -19,7 +19,7 @@ Budgets::Budgets(const BudgetSchedule& schedule, double progress, BudgetNoise no
 }
 
 torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads) const {
-  const auto numbers_BH = at::empty({rows, heads}, torch::kDouble);
+  auto numbers_BH = at::empty({rows, heads}, torch::kDouble);
   auto* numbers = numbers_BH.mutable_data_ptr<double>();
   const uint64_t pass = mix64(mix64(static_cast<uint64_t>(noise_.step)) + layer);
   for (int64_t b = 0; b < rows; ++b) {

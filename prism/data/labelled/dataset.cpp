@@ -43,7 +43,7 @@ LabelledInfo read_info(const fs::path& folder) {
   PRISM_CHECK(read_json(file.string()).contains("classes"), "dataset",
               "expected labelled examples in {}; found token shards; make examples with prism tokenize --label.",
               folder.string());
-  const auto info = fields_from_json<LabelledInfo>(read_json(file.string()), file.string());
+  auto info = fields_from_json<LabelledInfo>(read_json(file.string()), file.string());
   PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use the prism that wrote it.",
               file.string(), info.prism_format);
   return info;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "prism/core/error.h"
-#include "prism/core/json.h"
+#include "prism/core/fields.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/text/utf8.h"
 #include "prism/data/byte_stream.h"
