@@ -22,7 +22,7 @@ std::vector<T> read_list(const SafetensorsReader& reader, const char* name, Elem
               "{}: expected {} as a list in {}; found {} with {} dimensions; make the data again.",
               reader.path().string(), name, element_type_name(type), element_type_name(entry.type), entry.shape.size());
   std::vector<T> values(entry.data.size() / sizeof(T));
-  std::memcpy(values.data(), entry.data.data(), entry.data.size());
+  if (!values.empty()) std::memcpy(values.data(), entry.data.data(), entry.data.size());
   return values;
 }
 
