@@ -17,8 +17,9 @@ std::vector<fs::path> dataset_files(const fs::path& folder) {
   const std::vector<fs::path> valid = find_shards(folder, "valid");
   files.insert(files.end(), valid.begin(), valid.end());
   if (is_there(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
+  if (!is_labelled(folder)) return files;
   for (const char* split : {"train", "valid", "test"})
-    if (is_labelled(folder) && is_there(labelled_file(folder, split))) files.push_back(labelled_file(folder, split));
+    if (is_there(labelled_file(folder, split))) files.push_back(labelled_file(folder, split));
   return files;
 }
 
