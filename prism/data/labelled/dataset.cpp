@@ -76,8 +76,9 @@ LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& spli
   labels_ = read_list<int32_t>(reader, kLabelsName, ElementType::i32);
   reader.check_whole();
   const auto check = [&](bool is_right, const char* what) {
-    PRISM_CHECK(is_right, "dataset", "{}: expected {}; found other values; make the data again, because the file is damaged.",
-                file.string(), what);
+    PRISM_CHECK(is_right, "dataset",
+                "{}: expected {}; found other values; make the data again, because the file is damaged.", file.string(),
+                what);
   };
   const auto is_below = [](int64_t most) { return [most](int32_t value) { return value >= 0 && value < most; }; };
   check(offsets_.size() == labels_.size() + 1 && offsets_.front() == 0 &&
