@@ -136,7 +136,9 @@ TrainingCase find_training_case(const std::string& name) {
 }
 
 TrainingCase training_case_of(const Recipe& recipe) {
-  check_train_options(recipe.train);
+  PRISM_CHECK(unit_of(recipe) == TrainingUnit::tokens, "bench",
+              "expected the recipe of a language model; found a classifier, {}; choose another recipe.", recipe.name);
+  check_options(recipe);
   TrainingCase found{recipe.name, recipe.model, recipe.train.batch_rows, recipe.train.optimizer_options,
                      recipe.train.recompute};
   if (found.model.vocab_size == 0) {

@@ -10,7 +10,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kWeightsName = "model.safetensors";
+constexpr const char *kWeightsName = "model.safetensors", *kClassesName = "classes.json";
 
 namespace fs = std::filesystem;
 
@@ -50,6 +50,20 @@ std::optional<Tokenizer> fill_model(Trunk& model, const fs::path& folder, torch:
   const auto config_file = (folder / "config.json").string();
   check_tokenizer(read_json(config_file), tokenizer, config_file);
   return tokenizer;
+}
+
+LabelScheme load_scheme(const fs::path& folder, int64_t classes) {
+  const fs::path file = folder / kClassesName;
+  LabelScheme scheme;
+  if (!is_there(file)) {
+    for (int64_t i = 0; i < classes; ++i) scheme.classes.push_back(std::to_string(i));
+    return scheme;
+  }
+  scheme = fields_from_json<LabelScheme>(read_json(file.string()), file.string());
+  PRISM_CHECK(static_cast<int64_t>(scheme.classes.size()) == classes, "model",
+              "{}: expected the names of the model's {} classes; found {}; restore the file of this model.",
+              file.string(), classes, scheme.classes.size());
+  return scheme;
 }
 
 }  // namespace
@@ -108,6 +122,7 @@ ClassifierFolder load_classifier(const fs::path& path, torch::ScalarType compute
               model.folder.string());
   model.classifier = Classifier(config);
   model.tokenizer = fill_model(*model.classifier, model.folder, compute_type);
+  model.scheme = load_scheme(model.folder, config.classes);
   return model;
 }
 
@@ -118,6 +133,12 @@ void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tok
   if (tokenizer == nullptr) return;
   tokenizer->save(folder / "tokenizer.json");
   write_file(folder / "tokenizer_config.json", pretty(tokenizer_config(*tokenizer, model.config())));
+}
+
+void save_classifier(const fs::path& folder, const Classifier& classifier, const Tokenizer* tokenizer,
+                     const LabelScheme& scheme) {
+  save_model(folder, *classifier, tokenizer);
+  write_file(folder / kClassesName, pretty(fields_to_json(scheme)));
 }
 
 }  // namespace prism

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "prism/data/labelled/dataset.h"
 #include "prism/models/classifier.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
@@ -23,11 +24,12 @@ struct ModelFolder {
   std::optional<Tokenizer> tokenizer;  ///< std::nullopt if the folder has none
 };
 
-/// The same for a classifier.
+/// The same for a classifier, with classes.json: the names of its classes and how its texts are read.
 struct ClassifierFolder {
   std::filesystem::path folder;
   Classifier classifier{nullptr};
   std::optional<Tokenizer> tokenizer;
+  LabelScheme scheme;  ///< the names are numbers from 0 if the folder has no classes.json
 };
 
 /// The model folder at a path: the path itself, or the last checkpoint if it is a run. @throws InputError if it is
@@ -41,7 +43,8 @@ ModelConfig load_config(const std::filesystem::path& path);
 /// @throws InputError for a classifier, missing or truncated files, tensors of the wrong shape, a tokenizer larger than
 ///         the embedding, or the tokenizer of another model.
 ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
-/// Reads a classifier. @throws InputError for a language model, else as load_model().
+/// Reads a classifier. @throws InputError for a language model, or a classes.json of another number of classes; else as
+/// load_model().
 ClassifierFolder load_classifier(const std::filesystem::path& path, torch::ScalarType compute_type);
 
 /// The weights file of a model folder. @throws InputError if there is none, or if there are several.
@@ -58,5 +61,8 @@ void save_weights(const std::filesystem::path& folder, const std::vector<WeightE
 /// @param model      a model of any kind, with its head.
 /// @param tokenizer  may be null.
 void save_model(const std::filesystem::path& folder, const Trunk& model, const Tokenizer* tokenizer);
+/// The same for a classifier, with classes.json.
+void save_classifier(const std::filesystem::path& folder, const Classifier& classifier, const Tokenizer* tokenizer,
+                     const LabelScheme& scheme);
 
 }  // namespace prism

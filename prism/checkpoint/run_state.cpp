@@ -225,7 +225,7 @@ RunState load_run_state(const fs::path& folder) {
   PRISM_CHECK(state.records_bytes > 0, "checkpoint",
               "{}: expected records_bytes of at least 1; found {}; restore the file.", file.string(),
               state.records_bytes);
-  for (const int64_t count : {state.step, state.tokens, state.windows, state.loss_count})
+  for (const int64_t count : {state.step, state.trained, state.windows, state.loss_count})
     PRISM_CHECK(count >= 0, "checkpoint", "{}: expected counts of at least 0; found {}; restore the file.",
                 file.string(), count);
   for (const double amount : {state.seconds, state.step_seconds, state.loss_variance})

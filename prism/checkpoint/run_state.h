@@ -22,7 +22,8 @@ struct RunState {
   /// Format 2 had best_figure and last_figure instead of best_metric and last_metric, and no fingerprint of the
   /// tensors; format 1 had best_val_loss and last_val_loss, -1 for none.
   int64_t prism_format = 3;
-  int64_t step = 0, tokens = 0;
+  int64_t step = 0;
+  int64_t trained = 0;              ///< tokens, or a classifier's examples
   bool evaluation_pending = false;  ///< stopped after the step, before its validation
   int64_t windows = 0;              ///< position of the loader
   int64_t records_bytes = 0;        ///< length of records.jsonl
@@ -40,10 +41,10 @@ struct RunState {
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's format");
     v("step", step, "optimizer steps done");
-    v("tokens", tokens, "tokens trained on");
+    v("tokens", trained, "tokens, or examples of a classifier, trained on");
     v("evaluation_pending", evaluation_pending,
       "whether the last step's validation, samples and checkpoint are still to come");
-    v("windows", windows, "training windows used so far");
+    v("windows", windows, "training windows, or examples of a classifier, used so far");
     v("records_bytes", records_bytes, "length of records.jsonl");
     v("seconds", seconds, "wall-clock seconds of the run so far");
     v("step_seconds", step_seconds, "seconds spent in training steps, without evaluation and checkpoints");
@@ -56,7 +57,7 @@ struct RunState {
     v("last_metric", last_metric, "latest validation metric, if any");
     v("recipe_fingerprint", recipe_fingerprint, "fingerprint of the recipe");
     v("tensors_fingerprint", tensors_fingerprint, "fingerprint of the checkpoint's safetensors files");
-    v("data_fingerprint", data_fingerprint, "fingerprint of the token shards");
+    v("data_fingerprint", data_fingerprint, "fingerprint of the training and validation data");
     v("dtype", dtype, "dtype of matrix products");
     v("isa", isa, "instruction set of the kernels that the run began with");
     v("threads", threads, "threads that the run began with");

@@ -81,7 +81,7 @@ void print_json(const Comparison& comparison, int64_t rung) {
     const Statistic loss = found == finals.groups.end() ? Statistic{} : found->loss;
     Json json = {{"arm", group.label},
                  {"baseline", comparison.groups[comparison.baseline].label},
-                 {"tokens", finals.tokens},
+                 {comparison.counted(), finals.trained},
                  {"seeds", group.runs.size()},
                  {comparison.metric.name, loss.count > 0 ? Json(loss.mean) : Json()},
                  {comparison.metric.name + "_sd", loss.count > 1 ? Json(loss.deviation) : Json()}};
@@ -204,7 +204,7 @@ void print_front(const Comparison& comparison) {
   for (const auto& point : cost_points(comparison))
     table.rows.push_back({{comparison.groups[point.group].label},
                           {fmt::format("{:.4f}", point.loss.mean)},
-                          {fmt::format("{:.0f}", point.tokens_per_s.mean)},
+                          {fmt::format("{:.0f}", point.rate.mean)},
                           {point.on_front ? "yes" : ""}});
   table.notes.push_back(
       fmt::format("On the front: no other schedule is at least as {} in {} and as fast (Pareto). Only schedules "

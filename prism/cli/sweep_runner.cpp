@@ -53,15 +53,12 @@ std::string last_line(const fs::path& log) {
                      end - (begin == std::string::npos ? 0 : begin + 1) + 1);
 }
 
-int64_t tokens_of(const SweepRun& run) {
-  return run.recipe.train.tokens;
-}
-
-/// Tokens trained on so far, from the run's records.
-int64_t done_tokens_of(const SweepRun& run) {
-  if (run.ended()) return tokens_of(run);
+/// Tokens or examples trained on so far, from the run's records.
+int64_t done_of(const SweepRun& run) {
+  const int64_t whole = training_size(run.recipe);
+  if (run.ended()) return whole;
   const auto last = last_run_event(run.folder);
-  return last ? std::min(tokens_of(run), last->head.tokens.value_or(0)) : 0;
+  return last ? std::min(whole, last->head.trained.value().value_or(0)) : 0;
 }
 
 }  // namespace
@@ -70,7 +67,7 @@ SweepRunner::SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::ve
     : options_(std::move(options)),
       sweep_(sweep),
       runs_(runs),
-      progress_(options_.name, total_tokens(), " tokens", done_tokens()) {
+      progress_(options_.name, total(), fmt::format(" {}", noun_of(unit_of(runs[0].recipe))), done()) {
   for (size_t i = 0; i < runs.size(); ++i) {
     if (runs[i].ended())
       keep(runs[i]);  // an earlier sweep may have had other options, or have been killed
@@ -163,15 +160,15 @@ bool SweepRunner::stop() {
   return false;
 }
 
-int64_t SweepRunner::total_tokens() const {
+int64_t SweepRunner::total() const {
   int64_t sum = 0;
-  for (const auto& run : runs_) sum += tokens_of(run);
+  for (const auto& run : runs_) sum += training_size(run.recipe);
   return sum;
 }
 
-int64_t SweepRunner::done_tokens() const {
+int64_t SweepRunner::done() const {
   int64_t sum = 0;
-  for (const auto& run : runs_) sum += done_tokens_of(run);
+  for (const auto& run : runs_) sum += done_of(run);
   return sum;
 }
 
@@ -184,7 +181,7 @@ void SweepRunner::show() {
   std::string names;
   for (const auto& child : children_) names += (names.empty() ? "" : ", ") + runs_[child.run].name;
   const auto ended = std::count_if(runs_.begin(), runs_.end(), [](const auto& run) { return run.ended(); });
-  progress_.update(done_tokens(), fmt::format("{} of {} runs | {}", ended, runs_.size(), names));
+  progress_.update(done(), fmt::format("{} of {} runs | {}", ended, runs_.size(), names));
 }
 
 }  // namespace prism

@@ -28,7 +28,7 @@ struct SweepRunnerOptions {
 /// Trains the runs that a sweep still needs. They are killed if this process ends.
 class SweepRunner {
  public:
-  /// @param runs  from plan_sweep(); their states are updated.
+  /// @param runs  from plan_sweep(), at least one; their states are updated.
   SweepRunner(SweepRunnerOptions options, const Sweep& sweep, std::vector<SweepRun>& runs);
 
   /// @return  false if a signal came before all runs were done. Runs that failed are in failures().
@@ -47,8 +47,10 @@ class SweepRunner {
   void finish(const Child& child, int status);
   void keep(const SweepRun& run);
   bool stop();
-  int64_t total_tokens() const;
-  int64_t done_tokens() const;
+  /// Tokens or examples of all runs.
+  int64_t total() const;
+  /// The same trained on so far.
+  int64_t done() const;
   void show();
 
   const SweepRunnerOptions options_;

@@ -113,8 +113,8 @@ void print_labelled_json(const LabelledInfo& info, const TokenizeWords& words, d
   };
   fmt::print("{}\n", to_text({{"out", words.out},
                               {"vocab_size", info.vocab_size},
-                              {"classes", info.classes},
-                              {"text_fields", info.text_fields},
+                              {"classes", info.scheme.classes},
+                              {"text_fields", info.scheme.text_fields},
                               {"train", split(info.train_examples, info.train_tokens)},
                               {"valid", split(info.valid_examples, info.valid_tokens)},
                               {"test", split(info.test_examples, info.test_tokens)},
@@ -130,9 +130,9 @@ void print_labelled_table(const LabelledInfo& info, const TokenizeWords& words, 
   row("train", info.train_examples, info.train_tokens);
   row("valid", info.valid_examples, info.valid_tokens);
   row("test", info.test_examples, info.test_tokens);
-  fmt::print("{} classes: {}\n", info.classes.size(), short_line(join_names(info.classes), 100));
-  fmt::print("text from column{} {}; {} in {}\n", info.text_fields.size() == 1 ? "" : "s",
-             short_line(join_names(info.text_fields), 100), plain_line(words.out), short_duration(seconds));
+  fmt::print("{} classes: {}\n", info.scheme.classes.size(), short_line(join_names(info.scheme.classes), 100));
+  fmt::print("text from column{} {}; {} in {}\n", info.scheme.text_fields.size() == 1 ? "" : "s",
+             short_line(join_names(info.scheme.text_fields), 100), plain_line(words.out), short_duration(seconds));
 }
 
 void print_labelled_notes(const LabelledInfo& info) {

@@ -160,6 +160,7 @@ int run_train(const Arguments& arguments) {
   const int used_threads = start_compute(resume ? threads_to_resume(out, threads) : threads, device);
 
   catch_stop_signals();
+  const char* unit = noun_of(unit_of(recipe));
   auto objective = make_objective(recipe);
   Trainer trainer(std::move(recipe), out, std::move(objective), {used_threads, open_device(device)});
   TrainResult result;
@@ -174,10 +175,10 @@ int run_train(const Arguments& arguments) {
     fmt::print("{}\n", to_text({{"run", out},
                                 {"finished", result.finished},
                                 {"step", result.step},
-                                {"tokens", result.tokens},
+                                {unit, result.trained},
                                 {result.metric.name, result.value ? Json(*result.value) : Json()}}));
   } else if (result.finished) {
-    fmt::print("{}: {} steps, {} tokens{}\n", plain_line(out), result.step, result.tokens,
+    fmt::print("{}: {} steps, {} {}{}\n", plain_line(out), result.step, result.trained, unit,
                !result.value ? "" : fmt::format(", validation {} {:.4f}", result.metric.noun(), *result.value));
   }
   return result.finished ? 0 : 1;

@@ -1,5 +1,7 @@
 #include "prism/models/batch.h"
 
+#include <algorithm>
+
 namespace prism {
 
 BatchTensors::BatchTensors(Batch& batch)
@@ -8,6 +10,13 @@ BatchTensors::BatchTensors(Batch& batch)
   if (batch.documents.empty()) return;
   context.documents_BT = torch::from_blob(batch.documents.data(), {batch.rows, batch.context}, torch::kInt);
   context.positions_BT = positions_in_documents(context.documents_BT);
+}
+
+ExampleTensors::ExampleTensors(ExampleBatch& batch, int64_t rows) {
+  rows = rows == 0 ? batch.rows : std::min(rows, batch.rows);
+  tokens_BT = torch::from_blob(batch.tokens.data(), {rows, batch.width}, torch::kLong);
+  if (!batch.labels.empty()) labels_B = torch::from_blob(batch.labels.data(), {rows}, torch::kLong);
+  context.lengths_B = torch::from_blob(batch.lengths.data(), {rows}, torch::kInt);
 }
 
 }  // namespace prism

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "prism/attention/forward_context.h"
+#include "prism/data/labelled/example_loader.h"
 #include "prism/data/loader.h"
 
 namespace prism {
@@ -11,6 +12,14 @@ struct BatchTensors {
   explicit BatchTensors(Batch& batch);
   torch::Tensor tokens_BT, labels_BT;  ///< int64
   ForwardContext context;              ///< documents and positions in them, if the batch has documents
+};
+
+/// Views of a batch of labelled examples. Valid as long as the batch.
+struct ExampleTensors {
+  /// @param rows  number of first rows to use; 0: all.
+  explicit ExampleTensors(ExampleBatch& batch, int64_t rows = 0);
+  torch::Tensor tokens_BT, labels_B;  ///< int64; labels are undefined if the batch has none
+  ForwardContext context;             ///< lengths
 };
 
 }  // namespace prism

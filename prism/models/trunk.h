@@ -40,6 +40,8 @@ class Trunk {
   torch::ScalarType compute_type() const { return compute_type_; }
   /// If set, layers recompute their activations in the backward pass instead of keeping them (recompute.h).
   void set_recompute(bool recomputes) { recomputes_ = recomputes; }
+  /// Sets the temperature of head budgets outside training, which the config holds.
+  void set_budget_tau(double tau) { config_.budget_tau = tau; }
   /// The device of the weights. forward() copies tokens and contexts to it.
   torch::Device device() const { return embedding.weight.tensor().device(); }
 

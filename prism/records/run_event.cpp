@@ -134,11 +134,15 @@ bool is_metric_name(std::string_view name) {
       name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
     return false;
   EvalRecord eval;
-  eval.val_tokens = 0;
   EndRecord end;
   end.peak_memory_bytes = 0;
-  for (const RunRecord& record : {RunRecord(eval), RunRecord(end)})
-    if (run_event_to_json({{0, 0, 0}, record}).contains(std::string(name))) return false;
+  for (const auto unit : {TrainingUnit::tokens, TrainingUnit::examples}) {
+    const RecordHead head = {0, {unit, 0}, 0};
+    eval.measured = {unit, 0};
+    end.rate = {unit, 0};
+    for (const RunRecord& record : {RunRecord(eval), RunRecord(end)})
+      if (run_event_to_json({head, record}).contains(std::string(name))) return false;
+  }
   return true;
 }
 

@@ -1,7 +1,7 @@
 // One line of a run's records: its head and the record of its kind.
 //
 //   const RunEvent event = read_run_event(json, "runs/novels/records.jsonl, record 7", Metric().name);
-//   if (const auto* train = std::get_if<TrainRecord>(&event.record)) plot(event.head.tokens, train->loss);
+//   if (const auto* train = std::get_if<TrainRecord>(&event.record)) plot(event.head.trained.value(), train->loss);
 #pragma once
 
 #include <filesystem>

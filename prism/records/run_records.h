@@ -1,6 +1,6 @@
 // The records of a run: one struct for each kind of line in records.jsonl, read and written through its visitor.
 //
-//   recorder.keep(head, TrainRecord{.loss = 4.2, .learning_rate = 6e-4, .grad_norm = 1.1, .tokens_per_s = 4096});
+//   recorder.keep(head, TrainRecord{.loss = 4.2, .learning_rate = 6e-4, .grad_norm = 1.1, .rate = {TrainingUnit::tokens, 4096}});
 //
 // A value that is not finite is null in the file and NaN here. An empty optional field is omitted.
 #pragma once
@@ -13,18 +13,40 @@
 #include <utility>
 #include <vector>
 
+#include "prism/records/training_unit.h"
+
 namespace prism {
+
+/// A number of tokens or of examples, whichever the training counts. The other one is absent.
+struct TrainingCount {
+  std::optional<int64_t> tokens, examples;
+  TrainingCount() = default;
+  TrainingCount(TrainingUnit unit, int64_t count) { (unit == TrainingUnit::tokens ? tokens : examples) = count; }
+  /// The number that is present, if any.
+  std::optional<int64_t> value() const { return tokens ? tokens : examples; }
+};
 
 /// The fields that every record begins with.
 struct RecordHead {
-  std::optional<int64_t> step, tokens;
+  std::optional<int64_t> step;
+  TrainingCount trained;
   std::optional<double> seconds;
   template <class Visitor>
   void visit(Visitor& v) {
     v("step", step, "optimizer steps done");
-    v("tokens", tokens, "tokens trained on so far");
+    v("tokens", trained.tokens, "tokens trained on so far");
+    v("examples", trained.examples, "examples trained on so far, of classifiers");
     v("seconds", seconds, "wall-clock seconds since the run began");
   }
+};
+
+/// Tokens or examples per second, whichever the training counts.
+struct TrainingRate {
+  std::optional<double> tokens_per_s, examples_per_s;
+  TrainingRate() = default;
+  TrainingRate(TrainingUnit unit, double rate) { (unit == TrainingUnit::tokens ? tokens_per_s : examples_per_s) = rate; }
+  /// The rate that is present; NaN if none.
+  double value() const { return tokens_per_s ? *tokens_per_s : examples_per_s.value_or(NAN); }
 };
 
 /// The quantity that validation measures. Runs are compared, and the best weights chosen, by it.
@@ -84,7 +106,8 @@ struct StartRecord {
   std::string name, schedule;
   std::optional<int64_t> parameters, flops_per_token, vocab_size, d_model, context;
   std::vector<LayerRecord> layers;
-  std::optional<int64_t> seed, total_tokens;
+  std::optional<int64_t> seed;
+  TrainingCount total;
   std::string dtype;
   std::optional<Metric> metric;
   std::optional<std::string> tokenizer, validation;
@@ -101,7 +124,8 @@ struct StartRecord {
     v("context", context, "tokens per window");
     v("layers", layers, "the layers, first to last");
     v("seed", seed, "seed of initial weights and data order");
-    v("total_tokens", total_tokens, "tokens that the whole run trains on");
+    v("total_tokens", total.tokens, "tokens that the whole run trains on");
+    v("total_examples", total.examples, "examples that the whole run of a classifier trains on");
     v("dtype", dtype, "dtype of matrix products");
     v("metric", metric, "what validation measures; absent: val_loss, less is better");
     v("tokenizer", tokenizer, "fingerprint of the tokenizer of the data");
@@ -117,14 +141,16 @@ struct ResumeRecord : MachineRecord {
 /// Means since the previous record of this kind.
 struct TrainRecord {
   static constexpr const char* kKind = "train";
-  double loss = NAN, learning_rate = NAN, grad_norm = NAN, tokens_per_s = NAN;
+  double loss = NAN, learning_rate = NAN, grad_norm = NAN;
+  TrainingRate rate;
   std::optional<double> peak_share, wait_share;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("loss", loss, "mean over the steps, nats per token");
+    v("loss", loss, "mean over the steps, nats per token or per example");
     v("learning_rate", learning_rate, "learning rate of the last step");
     v("grad_norm", grad_norm, "gradient norm of the last step, before clipping");
-    v("tokens_per_s", tokens_per_s, "tokens per second of training steps alone");
+    v("tokens_per_s", rate.tokens_per_s, "tokens per second of training steps alone");
+    v("examples_per_s", rate.examples_per_s, "the same in examples, of classifiers");
     v("peak_share", peak_share, "share of the CPU's limit, 0..1");
     v("wait_share", wait_share, "share of time that threads waited for a core, 0..1; above 0.1 the cores were busy");
   }
@@ -134,11 +160,14 @@ struct EvalRecord {
   static constexpr const char* kKind = "eval";
   std::string metric = "val_loss";  ///< the name of the run's metric
   double value = NAN;
-  std::optional<int64_t> val_tokens;
+  TrainingCount measured;
+  std::optional<double> val_loss;
   template <class Visitor>
   void visit(Visitor& v) {
     v(metric.c_str(), value, "the run's metric");
-    v("val_tokens", val_tokens, "validation tokens that it was measured on");
+    v("val_tokens", measured.tokens, "validation tokens that it was measured on");
+    v("val_examples", measured.examples, "validation examples that it was measured on");
+    if (metric != "val_loss") v("val_loss", val_loss, "validation loss beside the metric, nats");
   }
 };
 
@@ -202,7 +231,7 @@ struct DiagnosticsRecord {
   StepReport report;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("loss", loss, "loss of the step, nats per token");
+    v("loss", loss, "loss of the step, nats per token or per example");
     v("step_ms", step_ms, "milliseconds of the step without diagnostics");
     v("looked_ms", looked_ms, "milliseconds of the diagnostics");
     report.visit(v);
@@ -294,13 +323,14 @@ struct EndRecord {
   static constexpr const char* kKind = "end";
   std::string metric = "val_loss";    ///< the name of the run's metric
   std::optional<double> value, best;  ///< std::nullopt if there was no validation data
-  double tokens_per_s = NAN;
+  TrainingRate rate;
   std::optional<int64_t> peak_memory_bytes;
   template <class Visitor>
   void visit(Visitor& v) {
     v(metric.c_str(), value, "the run's metric, measured last");
     v(("best_" + metric).c_str(), best, "the metric's best value");
-    v("tokens_per_s", tokens_per_s, "tokens per second of training steps, over the whole run");
+    v("tokens_per_s", rate.tokens_per_s, "tokens per second of training steps, over the whole run");
+    v("examples_per_s", rate.examples_per_s, "the same in examples, of classifiers");
     v("peak_memory_bytes", peak_memory_bytes, "peak memory of the process");
   }
 };

@@ -14,7 +14,7 @@
 #include "prism/analysis/activations.h"
 #include "prism/analysis/attention_entropy.h"
 #include "prism/records/run_records.h"
-#include "prism/training/objective.h"
+#include "prism/training/objective/objective.h"
 
 namespace prism {
 

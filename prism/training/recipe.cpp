@@ -1,12 +1,12 @@
 #include "prism/training/recipe.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/random.h"
-#include "prism/kernels/compute_type.h"
 #include "prism/records/run_event.h"
 
 namespace prism {
@@ -84,64 +84,52 @@ std::string recipe_fingerprint(Json recipe) {
 }
 
 std::string differing_field(const Recipe& run, Recipe given) {
-  if (given.model.vocab_size == 0) given.model.vocab_size = run.model.vocab_size;  // 0 leaves it to the data
+  // 0 leaves these to the data.
+  if (given.model.vocab_size == 0) given.model.vocab_size = run.model.vocab_size;
+  if (given.data.examples == 0) given.data.examples = run.data.examples;
   complete(given.model);
   const auto changes = Json::diff(fields_to_json(run), fields_to_json(given));
   return changes.empty() ? "" : changes[0]["path"].get<std::string>().substr(1);
 }
 
-void check_train_options(const TrainOptions& options) {
-  find_compute_type(options.dtype);
-  check(options.optimizer_options);
-  check_learning_rate_schedule(options.lr_schedule);
-  const auto at_least = [](const char* name, double value, double least) {
-    PRISM_CHECK(value >= least, "recipe", "train.{}: expected at least {}; found {}; raise it.", name, least, value);
-  };
-  at_least("tokens", static_cast<double>(options.tokens), 1);
-  at_least("batch_rows", static_cast<double>(options.batch_rows), 1);
-  at_least("accumulate", static_cast<double>(options.accumulate), 1);
-  at_least("log_steps", static_cast<double>(options.log_steps), 1);
-  at_least("diagnose_steps", static_cast<double>(options.diagnose_steps), 0);
-  at_least("keep_last", static_cast<double>(options.keep_last), 1);
-  at_least("learning_rate", options.learning_rate, 0);
-  at_least("z_loss", options.z_loss, 0);
-  at_least("warmup_tokens", static_cast<double>(options.warmup_tokens), 0);
-  at_least("eval_every_tokens", static_cast<double>(options.eval_every_tokens), 0);
-  at_least("eval_tokens", static_cast<double>(options.eval_tokens), 0);
-  at_least("checkpoint_every_tokens", static_cast<double>(options.checkpoint_every_tokens), 0);
-  at_least("sample_tokens", static_cast<double>(options.sample_tokens), 1);
-  at_least("sample_every_tokens", static_cast<double>(options.sample_every_tokens), 0);
-  sample_temperatures(options.sample_temperature);
-  for (const auto& [name, value] :
-       {std::pair{"tokens", options.tokens}, {"batch_rows", options.batch_rows}, {"accumulate", options.accumulate}})
-    // The limits keep the tokens of a step from overflowing.
-    if (const int64_t most = int64_t{1} << (name == std::string_view("tokens") ? 50 : 16); value > most)
-      throw InputError("recipe", fmt::format("train.{}: expected at most {}; found {}; lower it.", name, most, value));
-  for (const auto& [name, share] : {std::pair{"final_share", options.final_share},
-                                    {"warmup_share", options.warmup_share},
-                                    {"decay_share", options.decay_share}})
-    PRISM_CHECK(share >= 0 && share <= 1, "recipe", "train.{}: expected a share within 0-1; found {}; change it.", name,
-                share);
+TrainingUnit unit_of(const Recipe& recipe) {
+  return recipe.model.classes > 0 ? TrainingUnit::examples : TrainingUnit::tokens;
 }
 
-int64_t step_tokens(const Recipe& recipe) {
-  return recipe.train.batch_rows * recipe.train.accumulate * recipe.model.context;
+int64_t step_sequences(const Recipe& recipe) {
+  return recipe.train.batch_rows * recipe.train.accumulate;
+}
+
+int64_t step_size(const Recipe& recipe) {
+  return step_sequences(recipe) * (unit_of(recipe) == TrainingUnit::tokens ? recipe.model.context : 1);
+}
+
+int64_t epoch_batches(const Recipe& recipe) {
+  return recipe.data.examples / recipe.train.batch_rows;
 }
 
 int64_t total_steps(const Recipe& recipe) {
-  return (recipe.train.tokens + step_tokens(recipe) - 1) / step_tokens(recipe);
+  if (unit_of(recipe) == TrainingUnit::tokens)
+    return (recipe.train.tokens + step_size(recipe) - 1) / step_size(recipe);
+  // A share such as 0.1 of 10 batches must not become 0.999...
+  const double batches = recipe.train.epochs * static_cast<double>(epoch_batches(recipe)) * (1 + 1e-12);
+  return static_cast<int64_t>(batches) / recipe.train.accumulate;
 }
 
-void check_training(const Recipe& recipe) {
-  check_train_options(recipe.train);
-  PRISM_CHECK(step_tokens(recipe) <= std::max(recipe.train.tokens, recipe.model.context), "recipe",
-              "expected a step (batch_rows x accumulate x context) of at most train.tokens, {}; found {}; make the "
-              "batch smaller.",
-              recipe.train.tokens, step_tokens(recipe));
+int64_t training_size(const Recipe& recipe) {
+  return total_steps(recipe) * step_size(recipe);
 }
 
-LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens) {
-  const auto total = static_cast<double>(total_tokens);
+int64_t interval_of(const Recipe& recipe, int64_t tokens, double epochs) {
+  if (unit_of(recipe) == TrainingUnit::tokens) return tokens;
+  const double batches = epochs * static_cast<double>(epoch_batches(recipe));
+  const double examples = std::round(batches * static_cast<double>(recipe.train.batch_rows));
+  return epochs == 0 ? 0 : std::max(int64_t{1}, static_cast<int64_t>(examples));
+}
+
+LearningRate learning_rate_of(const Recipe& recipe) {
+  const TrainOptions& options = recipe.train;
+  const auto total = static_cast<double>(training_size(recipe));
   return {.schedule = options.lr_schedule,
           .peak = options.learning_rate,
           .final_share = options.final_share,

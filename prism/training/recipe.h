@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "prism/attention/budget/budget_config.h"
 #include "prism/core/fields.h"
 #include "prism/models/model_config.h"
-#include "prism/training/final.h"
+#include "prism/records/training_unit.h"
+#include "prism/training/objective/final.h"
 #include "prism/training/optimizer/learning_rate.h"
 #include "prism/training/optimizer/optimizer.h"
 
@@ -34,49 +36,63 @@ struct DataOptions {
   std::vector<DataSource> mixture;
   int64_t stride = 0;
   bool document_mask = false;
+  double fraction = 1;
+  int64_t examples = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("folder", folder,
-      "token shards made by prism tokenize; with a mixture, only tokenizer and validation are taken from here");
+      "token shards, or for classifiers labelled texts, made by prism tokenize; with a mixture, only tokenizer and "
+      "validation are taken from here");
     v("mixture", mixture, "training data in weighted parts; empty: train on folder");
     v("stride", stride,
       "tokens from the start of one training window to the start of the next; 0: the context, without overlap");
     v("document_mask", document_mask,
       "attention stops and positions restart at document boundaries; off in arXiv 2606.27449");
+    v("fraction", fraction,
+      "classifiers: share of the training examples to use, the same ones for every seed; a larger share contains a "
+      "smaller one");
+    v("examples", examples,
+      "classifiers: training examples, after fraction; 0: as many as the data have; stored in the run's recipe");
   }
 };
 
 struct TrainOptions {
-  int64_t tokens = 0, batch_rows = 8, accumulate = 1;
+  int64_t tokens = 0;
+  double epochs = 0;
+  int64_t batch_rows = 8, accumulate = 1;
   std::string lr_schedule = "cosine";
   double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025, decay_share = 0.2;
   int64_t warmup_tokens = 0;
   double z_loss = 0;
+  BudgetSchedule budget;
   bool recompute = false;
   OptimizerOptions optimizer_options;  ///< its fields appear among these
   std::string dtype = "auto";
   int64_t diagnose_steps = 100;
   bool tensorboard = true;
   int64_t log_steps = 10, eval_every_tokens = 0, eval_tokens = 0, checkpoint_every_tokens = 0, keep_last = 2;
+  double eval_every_epochs = 0, checkpoint_every_epochs = 0;
   Json save_steps = "none";
   std::vector<std::string> sample_prompts;
   int64_t sample_every_tokens = 0, sample_tokens = 100;
   Json sample_temperature = 0.8;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("tokens", tokens, "tokens to train on, rounded up to whole steps");
+    v("tokens", tokens, "tokens to train on, rounded up to whole steps; for classifiers, give epochs instead");
+    v("epochs", epochs, "classifiers: passes over the training examples, rounded down to whole steps; 0.5: half a pass");
     v("batch_rows", batch_rows, "sequences per forward pass");
     v("accumulate", accumulate, "forward passes per optimizer step");
     v("lr_schedule", lr_schedule,
       "learning rate after the warm-up: cosine, linear, or wsd (constant, then a linear decay)");
     v("learning_rate", learning_rate, "peak learning rate, reached at the end of the warm-up");
     v("final_share", final_share, "final learning rate, as a share of the peak");
-    v("decay_share", decay_share, "wsd: length of the decay, as a share of the tokens");
-    v("warmup_share", warmup_share, "length of the linear warm-up, as a share of the tokens");
+    v("decay_share", decay_share, "wsd: length of the decay, as a share of the training");
+    v("warmup_share", warmup_share, "length of the linear warm-up, as a share of the training");
     v("warmup_tokens", warmup_tokens, "length of the linear warm-up in tokens; 0: use warmup_share");
     v("z_loss", z_loss,
       "weight of the z-loss (mean squared log-sum-exp of the logits); it is added to the training loss, and the "
       "recorded training loss includes it; validation and final losses do not; 0 disables it");
+    v("budget", budget, "how head budgets are trained");
     v("recompute", recompute,
       "recompute activations in the backward pass: less memory, longer steps, the same gradients");
     optimizer_options.visit(v);
@@ -87,9 +103,12 @@ struct TrainOptions {
       "of these, diagnostics are also taken after 1, 4, 16, ... steps; 0: none");
     v("tensorboard", tensorboard, "also write event files for TensorBoard");
     v("eval_every_tokens", eval_every_tokens, "tokens between validations; 0: only at the end");
+    v("eval_every_epochs", eval_every_epochs, "classifiers: epochs between validations; 0: only at the end");
     v("eval_tokens", eval_tokens, "validation tokens to use, from the start of the split; 0: all");
     v("checkpoint_every_tokens", checkpoint_every_tokens,
       "tokens between checkpoints; 0: only at the end and on SIGINT or SIGTERM");
+    v("checkpoint_every_epochs", checkpoint_every_epochs,
+      "classifiers: epochs between checkpoints; 0: only at the end and on SIGINT or SIGTERM");
     v("keep_last", keep_last, "number of latest checkpoints kept for resuming");
     v("save_steps", save_steps, "steps whose weights are kept for good: none, log (1, 2, 4, 8, ...) or a list");
     v("sample_prompts", sample_prompts, "prompts that the model continues at the end, for the report");
@@ -156,21 +175,33 @@ Json identity(Recipe recipe);
 std::string recipe_fingerprint(Json recipe);
 
 /// The first field in which `given` differs from the recipe of a run, such as "train/tokens"; empty if none differs. A
-/// vocabulary size of 0 in `given` matches the run's.
+/// vocabulary size or a number of examples of 0 in `given` matches the run's.
 /// @throws InputError for an invalid model.
 std::string differing_field(const Recipe& run, Recipe given);
 
-/// The learning-rate schedule of a run. @param total_tokens  the recipe's tokens rounded up to whole steps.
-LearningRate learning_rate_of(const TrainOptions& options, int64_t total_tokens);
-
-/// Tokens of one optimizer step: batch_rows x accumulate x context.
-int64_t step_tokens(const Recipe& recipe);
-/// Optimizer steps of the whole training.
+/// The unit in which a recipe's training is counted: examples for classifiers, else tokens.
+TrainingUnit unit_of(const Recipe& recipe);
+/// Sequences of one optimizer step: batch_rows x accumulate.
+int64_t step_sequences(const Recipe& recipe);
+/// Tokens or examples of one optimizer step.
+int64_t step_size(const Recipe& recipe);
+/// Batches of an epoch of a classifier, all with batch_rows examples: floor(examples / batch_rows).
+int64_t epoch_batches(const Recipe& recipe);
+/// Optimizer steps of the whole training. @pre a classifier's number of examples is known.
 int64_t total_steps(const Recipe& recipe);
+/// Tokens or examples of the whole training, in whole steps.
+int64_t training_size(const Recipe& recipe);
+/// An interval in the recipe's unit, from the two fields that may give it. @return  0 for none.
+int64_t interval_of(const Recipe& recipe, int64_t tokens, double epochs);
 
-/// @throws InputError for values out of range and unknown names.
-void check_train_options(const TrainOptions& options);
-/// check_train_options(), and checks that a step is not longer than the whole training. A single window may be.
+/// The learning-rate schedule of a run.
+LearningRate learning_rate_of(const Recipe& recipe);
+
+/// @throws InputError for values out of range, unknown names, and fields that do not apply to the recipe's kind of
+///         model.
+void check_options(const Recipe& recipe);
+/// check_options(), and checks that a step is not longer than the whole training, as far as its length is known. A
+/// single window may be longer.
 void check_training(const Recipe& recipe);
 
 /// The sampling temperatures. @throws InputError unless `value` is a number or a list of numbers of at least 0.

@@ -29,7 +29,7 @@ bool is_known_to_be_finished(const fs::path& run) {
     const auto last = last_checkpoint(run);
     if (!last) return false;
     const Recipe recipe = load_run_recipe(run);
-    return step_tokens(recipe) > 0 && is_done(recipe, load_run_state(*last));
+    return step_size(recipe) > 0 && is_done(recipe, load_run_state(*last));
   } catch (const InputError&) {
     return false;
   }

@@ -1,4 +1,4 @@
-// Training speed: tokens per second, and the share of the CPU's peak.
+// Training speed: tokens or examples per second, whichever the training counts, and the share of the CPU's peak.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@ namespace prism {
 class TrainingSpeed {
  public:
   TrainingSpeed() = default;
-  /// @param flops_per_token  FLOPs of training. @param peak_gflops  the CPU's peak; std::nullopt on a GPU.
-  TrainingSpeed(double flops_per_token, std::optional<double> peak_gflops)
-      : flops_per_token_(flops_per_token), peak_gflops_(peak_gflops) {}
+  /// @param flops_per_unit  FLOPs of training per token or example.
+  /// @param peak_gflops     the CPU's peak; std::nullopt on a GPU.
+  TrainingSpeed(double flops_per_unit, std::optional<double> peak_gflops)
+      : flops_per_unit_(flops_per_unit), peak_gflops_(peak_gflops) {}
 
-  /// Call when training starts or resumes. @param tokens, seconds  trained so far; seconds counts steps only.
-  void begin(int64_t tokens, double seconds) {
-    begun_ = logged_ = {tokens, seconds};
+  /// Call when training starts or resumes. @param trained  tokens or examples so far. @param seconds  of steps only.
+  void begin(int64_t trained, double seconds) {
+    begun_ = logged_ = {trained, seconds};
     wait_ = CoreWait();
   }
-  /// Tokens per second since begin().
-  double since_begin(int64_t tokens, double seconds) const { return rate(begun_, tokens, seconds); }
-  /// Tokens per second since the last call or begin().
-  double log(int64_t tokens, double seconds) {
-    const double found = rate(logged_, tokens, seconds);
-    logged_ = {tokens, seconds};
+  /// Tokens or examples per second since begin().
+  double since_begin(int64_t trained, double seconds) const { return rate(begun_, trained, seconds); }
+  /// The same since the last call or begin().
+  double log(int64_t trained, double seconds) {
+    const double found = rate(logged_, trained, seconds);
+    logged_ = {trained, seconds};
     return found;
   }
   /// Share of time that threads waited for a core since the last call or begin() (core/machine.h).
@@ -35,26 +36,27 @@ class TrainingSpeed {
   bool is_first_busy(const std::optional<double>& wait_share) {
     return wait_share.value_or(0) > CoreWait::kBusy && !std::exchange(was_busy_, true);
   }
-  /// Tokens at the last log().
-  int64_t logged_tokens() const { return logged_.tokens; }
+  /// Tokens or examples at the last log().
+  int64_t logged() const { return logged_.trained; }
 
   std::optional<double> peak_gflops() const { return peak_gflops_; }
   /// Share of the CPU's peak; std::nullopt on a GPU.
-  std::optional<double> peak_share(double tokens_per_s) const {
+  /// @param rate  tokens or examples per second.
+  std::optional<double> peak_share(double rate) const {
     if (!peak_gflops_) return std::nullopt;
-    return tokens_per_s * flops_per_token_ / (*peak_gflops_ * 1e9);
+    return rate * flops_per_unit_ / (*peak_gflops_ * 1e9);
   }
 
  private:
   struct Place {
-    int64_t tokens = 0;
+    int64_t trained = 0;
     double seconds = 0;
   };
-  static double rate(const Place& from, int64_t tokens, double seconds) {
-    return static_cast<double>(tokens - from.tokens) / (seconds - from.seconds);
+  static double rate(const Place& from, int64_t trained, double seconds) {
+    return static_cast<double>(trained - from.trained) / (seconds - from.seconds);
   }
 
-  double flops_per_token_ = 0;
+  double flops_per_unit_ = 0;
   std::optional<double> peak_gflops_;
   Place begun_, logged_;
   CoreWait wait_;

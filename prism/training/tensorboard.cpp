@@ -60,14 +60,13 @@ void TensorBoard::add(int64_t step, const TrainRecord& record) {
   add_loss(step, "train", record.loss);
   scalar(step, "train/learning_rate", record.learning_rate);
   scalar(step, "train/grad_norm", record.grad_norm);
-  scalar(step, "train/tokens_per_s", record.tokens_per_s);
+  scalar(step, record.rate.examples_per_s ? "train/examples_per_s" : "train/tokens_per_s", record.rate.value());
 }
 
 void TensorBoard::add(int64_t step, const EvalRecord& record) {
-  if (record.metric == Metric().name)
-    add_loss(step, "valid", record.value);
-  else
-    scalar(step, "valid/" + record.metric, record.value);
+  if (record.metric == Metric().name) return add_loss(step, "valid", record.value);
+  scalar(step, "valid/" + record.metric, record.value);
+  if (record.val_loss) scalar(step, "valid/loss", *record.val_loss);
 }
 
 void TensorBoard::add(int64_t step, const SampleRecord& record) {

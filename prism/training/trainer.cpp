@@ -18,9 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns true if an action due every `every_tokens` tokens is due after this step.
-bool is_due(int64_t every_tokens, int64_t tokens, int64_t of_step) {
-  return every_tokens > 0 && tokens / every_tokens > (tokens - of_step) / every_tokens;
+/// Returns true if an action due every `every` tokens or examples is due after this step, which ends at `trained`.
+bool is_due(int64_t every, int64_t trained, int64_t of_step) {
+  return every > 0 && trained / every > (trained - of_step) / every;
 }
 
 /// Returns true if a step gets diagnostics.
@@ -31,23 +31,18 @@ bool is_diagnosed(int64_t every, int64_t step) {
   return step % every == 0 || (step < every && power_of_four);
 }
 
-/// The learning rate of the step that ends at `tokens`.
-double learning_rate_at(const Recipe& recipe, int64_t tokens) {
-  return learning_rate_of(recipe.train, total_steps(recipe) * step_tokens(recipe)).at(static_cast<double>(tokens));
-}
-
-/// Windows per step.
-int64_t step_windows(const Recipe& recipe) {
-  return recipe.train.batch_rows * recipe.train.accumulate;
-}
-
 /// Drops the sign that some processors give a NaN.
 double unsigned_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
 
+/// What the data of a step are called in messages.
+const char* sequences_noun(const Recipe& recipe) {
+  return unit_of(recipe) == TrainingUnit::tokens ? "windows" : "examples";
+}
+
 TrainResult result_of(const RunState& state, const Metric& metric, bool finished) {
-  return {finished, state.step, state.tokens, metric, state.last_metric};
+  return {finished, state.step, state.trained, metric, state.last_metric};
 }
 
 }  // namespace
@@ -58,7 +53,7 @@ Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objecti
 std::vector<std::string> Trainer::prepare(Start start) {
   if (start != Start::resume) folder_.check_unused(start);
   if (start == Start::restart) folder_.check_is_apart(recipe_.init);
-  check_train_options(recipe_.train);
+  check_options(recipe_);
   objective_->open(recipe_);
   PRISM_ASSERT(is_metric_name(objective_->metric().name), "train", "a metric named {}", objective_->metric().name);
   check_training(recipe_);
@@ -72,7 +67,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
   folder_.claim(start);  // after all checks, so that a refused recipe leaves no files
 
   optimizer_ = make_optimizer(objective_->weights(), recipe_.train.optimizer_options, type);
-  speed_ = TrainingSpeed(3.0 * static_cast<double>(objective_->flops_per_token()),
+  speed_ = TrainingSpeed(3.0 * objective_->flops_per_unit(),
                          machine_.device.is_cpu()
                              ? std::optional(measure_peak(machine_.threads, type == torch::kBFloat16).gflops)
                              : std::nullopt);
@@ -102,6 +97,7 @@ std::vector<std::string> Trainer::prepare(Start start) {
 }
 
 void Trainer::begin() {
+  objective_->set_step(0);
   write_file(folder_.path() / kRunRecipeName, to_text(fields_to_json(recipe_), 2) + "\n");
   recorder_.open(folder_.path(), 0, recipe_.train.tensorboard ? std::optional<int64_t>(0) : std::nullopt);
   sync_folder(folder_.path());
@@ -124,20 +120,21 @@ std::vector<std::string> Trainer::restore() {
               "init to begin from this run's weights.",
               (folder_.path() / kRunRecipeName).string());
   state_.recipe_fingerprint = now.recipe_fingerprint;
-  PRISM_CHECK(state_.step <= total_steps(recipe_) && state_.tokens == state_.step * step_tokens(recipe_) &&
-                  state_.windows == state_.step * step_windows(recipe_),
+  const char* unit = noun_of(unit_of(recipe_));
+  PRISM_CHECK(state_.step <= total_steps(recipe_) && state_.trained == state_.step * step_size(recipe_) &&
+                  state_.windows == state_.step * step_sequences(recipe_),
               "train",
-              "expected a checkpoint of this run, which has {} steps of {} tokens each; found step {}, {} tokens, {} "
-              "windows in {}; {}.",
-              total_steps(recipe_), step_tokens(recipe_), state_.step, state_.tokens, state_.windows, folder.string(),
-              folder_.way_round_last());
+              "expected a checkpoint of this run, which has {} steps of {} {} each; found step {}, {} {}, {} {} read in "
+              "{}; {}.",
+              total_steps(recipe_), step_size(recipe_), unit, state_.step, state_.trained, unit, state_.windows,
+              sequences_noun(recipe_), folder.string(), folder_.way_round_last());
   PRISM_CHECK(folder == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
               "expected the state of the checkpoint {}; found that of step {} in it; {}.", folder.string(), state_.step,
               folder_.way_round_last());
   check_tensors(folder, state_);
   PRISM_CHECK(
       state_.data_fingerprint == now.data_fingerprint, "train",
-      "expected the tokens that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
+      "expected the data that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
       state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
   PRISM_CHECK(state_.dtype == now.dtype, "train",
               "expected {}, the dtype that the run began with; found {} for auto on this machine; resume it on a CPU "
@@ -159,6 +156,7 @@ std::vector<std::string> Trainer::restore() {
   for (const auto kind : {CheckpointKind::best, CheckpointKind::weights})
     folder_.checkpoints().discard_after(kind, state_.step);
   optimizer_->set_steps(state_.step);
+  objective_->set_step(state_.step);
   prune_due_ = true;
   const bool done = is_done(recipe_, state_);
   recorder_.open(folder_.path(), state_.records_bytes,
@@ -170,10 +168,11 @@ std::vector<std::string> Trainer::restore() {
 }
 
 TrainResult Trainer::run() {
+  const char* unit = noun_of(unit_of(recipe_));
   progress_ =
-      std::make_unique<Progress>("train", total_steps(recipe_) * step_tokens(recipe_), " tokens", state_.tokens);
+      std::make_unique<Progress>("train", training_size(recipe_), fmt::format(" {}", unit), state_.trained);
   timer_.restart();
-  speed_.begin(state_.tokens, state_.step_seconds);
+  speed_.begin(state_.trained, state_.step_seconds);
   if (is_done(recipe_, state_)) {
     progress_->finish(fmt::format("train: {} is done, {} steps", folder_.path().string(), state_.step));
     return result_of(state_, objective_->metric(), /*finished=*/true);
@@ -183,9 +182,10 @@ TrainResult Trainer::run() {
   }
   folder_.checkpoints().prune(CheckpointKind::step, recipe_.train.keep_last);
   progress_->finish(
-      fmt::format("train: {} steps, {} tokens in {}, {:.0f} tokens/s, {} {}", state_.step,
-                  short_number(static_cast<double>(state_.tokens)), short_duration(state_.seconds + timer_.seconds()),
-                  static_cast<double>(state_.tokens) / state_.step_seconds, objective_->metric().noun(),
+      fmt::format("train: {} steps, {} {} in {}, {:.0f} {}/s, {} {}", state_.step,
+                  short_number(static_cast<double>(state_.trained)), unit,
+                  short_duration(state_.seconds + timer_.seconds()),
+                  static_cast<double>(state_.trained) / state_.step_seconds, unit, objective_->metric().noun(),
                   !state_.last_metric ? "not validated" : fmt::format("{:.4f} (validation)", *state_.last_metric)));
   return result_of(state_, objective_->metric(), /*finished=*/true);
 }
@@ -224,16 +224,16 @@ bool Trainer::train_step() {
     recorder_.keep_parameters(state_.step + 1, objective_->weights());
   }
   double looked_seconds = looking.seconds();
-  optimizer_->step(learning_rate_at(recipe_, state_.tokens + step_tokens(recipe_)), norm);
-  ++state_.step;
-  state_.tokens += step_tokens(recipe_);
-  state_.windows += step_windows(recipe_);
+  optimizer_->step(learning_rate_of(recipe_).at(static_cast<double>(state_.trained + step_size(recipe_))), norm);
+  objective_->set_step(++state_.step);
+  state_.trained += step_size(recipe_);
+  state_.windows += step_sequences(recipe_);
   const double step_seconds = timer.seconds() - looked_seconds;
   state_.step_seconds += step_seconds;
   state_.loss_sum += *loss;
   ++state_.loss_count;
   last_ = {*loss, norm};
-  show_progress(state_.tokens);
+  show_progress(state_.trained);
   if (state_.step % train.log_steps == 0 || state_.step == total_steps(recipe_)) record_training();
   warn(watch_.look(*loss));
   if (!diagnostics) return true;
@@ -257,15 +257,15 @@ std::optional<double> Trainer::forward_backward() {
     if (auxiliary.loss().defined()) loss = loss + auxiliary.loss();
     sum += loss.item<double>();
     (loss / static_cast<double>(train.accumulate)).backward();
-    if (i + 1 < train.accumulate) show_progress(state_.tokens + (i + 1) * train.batch_rows * recipe_.model.context);
+    if (i + 1 < train.accumulate) show_progress(state_.trained + (i + 1) * step_size(recipe_) / train.accumulate);
   }
   return sum / static_cast<double>(train.accumulate);
 }
 
-void Trainer::show_progress(int64_t tokens) {
-  if (last_.loss == 0) return progress_->update(tokens, fmt::format("step {}", state_.step + 1));
-  const auto share = speed_.peak_share(speed_.since_begin(state_.tokens, state_.step_seconds));
-  progress_->update(tokens, fmt::format("step {} | loss {:.3f}{}", state_.step, last_.loss,
+void Trainer::show_progress(int64_t trained) {
+  if (last_.loss == 0) return progress_->update(trained, fmt::format("step {}", state_.step + 1));
+  const auto share = speed_.peak_share(speed_.since_begin(state_.trained, state_.step_seconds));
+  progress_->update(trained, fmt::format("step {} | loss {:.3f}{}", state_.step, last_.loss,
                                         share ? fmt::format(" | {:.0f}% of the CPU", 100 * *share) : ""));
 }
 
@@ -273,17 +273,17 @@ void Trainer::fail_not_finite(double loss, double norm) {
   const int64_t first = state_.step * recipe_.train.accumulate;
   const auto place = place_of_divergence(*objective_, recipe_.model, first, recipe_.train.accumulate);
   // Record the losses since the last train record, so that the curve reaches the last finite loss.
-  if (state_.tokens > speed_.logged_tokens()) record_training();
+  if (state_.trained > speed_.logged()) record_training();
   fail_diverged(
       state_.step + 1, place,
-      fmt::format("expected a finite loss; found loss {} and gradient norm {} at step {}, windows {}-{} of the data{}",
-                  unsigned_nan(loss), unsigned_nan(norm), state_.step + 1, state_.windows,
-                  state_.windows + step_windows(recipe_) - 1,
+      fmt::format("expected a finite loss; found loss {} and gradient norm {} at step {}, {} {}-{} of the data{}",
+                  unsigned_nan(loss), unsigned_nan(norm), state_.step + 1, sequences_noun(recipe_), state_.windows,
+                  state_.windows + step_sequences(recipe_) - 1,
                   place.empty() ? "" : fmt::format(", the first value that is not finite in {}", place)));
 }
 
 void Trainer::fail_diverged(int64_t step, const std::string& place, const std::string& sentence) {
-  recorder_.keep({{step, state_.tokens, state_.seconds + timer_.seconds()}, DivergedRecord{place}});
+  recorder_.keep({{step, {unit_of(recipe_), state_.trained}, state_.seconds + timer_.seconds()}, DivergedRecord{place}});
   recorder_.sync();
   const auto& layers = recipe_.model.layers;
   const bool has_norms =
@@ -306,8 +306,8 @@ void Trainer::check_last_step() {
 bool Trainer::finish_step() {
   const auto& train = recipe_.train;
   const bool last = state_.step == total_steps(recipe_);
-  const auto due = [&](int64_t every_tokens) {
-    return last || is_due(every_tokens, state_.tokens, step_tokens(recipe_));
+  const auto due = [&](int64_t every_tokens, double every_epochs) {
+    return last || is_due(interval_of(recipe_, every_tokens, every_epochs), state_.trained, step_size(recipe_));
   };
   if (last) check_last_step();
   // Before anything of this step is recorded, because a signal may interrupt it and --resume then repeats it.
@@ -318,16 +318,16 @@ bool Trainer::finish_step() {
     save_checkpoint();  // training is done; --resume repeats the measurements
     throw;
   }
-  if (!finals || (objective_->has_validation() && due(train.eval_every_tokens) && !evaluate())) return false;
+  if (!finals || (objective_->has_validation() && due(train.eval_every_tokens, train.eval_every_epochs) && !evaluate())) return false;
   const auto save = [&](const fs::path& folder) { objective_->save(folder); };
   if (std::binary_search(save_steps_.begin(), save_steps_.end(), state_.step))
     folder_.checkpoints().save(CheckpointKind::weights, state_.step, save);
   for (const auto& measured : *finals) record(measured);
-  if (due(train.sample_every_tokens))
+  if (due(train.sample_every_tokens, 0))
     for (const auto& sample : objective_->samples()) record(sample);
   if (last) record_end();
   state_.evaluation_pending = false;
-  if (due(train.checkpoint_every_tokens)) save_checkpoint();
+  if (due(train.checkpoint_every_tokens, train.checkpoint_every_epochs)) save_checkpoint();
   return true;
 }
 
@@ -338,10 +338,11 @@ bool Trainer::evaluate() {
   const Metric metric = objective_->metric();
   if (!std::isfinite(value))
     fail_diverged(state_.step, "the validation " + metric.noun(),
-                  fmt::format("expected a finite validation {}; found {} after step {}, windows up to {} of the data",
-                              metric.noun(), unsigned_nan(value), state_.step, state_.windows - 1));
+                  fmt::format("expected a finite validation {}; found {} after step {}, {} up to {} of the data",
+                              metric.noun(), unsigned_nan(value), state_.step, sequences_noun(recipe_),
+                              state_.windows - 1));
   state_.last_metric = value;
-  record(EvalRecord{metric.name, value, validation->tokens});
+  record(EvalRecord{metric.name, value, {unit_of(recipe_), validation->measured}, validation->loss});
   if (state_.best_metric && !metric.is_better(value, *state_.best_metric)) return true;
   state_.best_metric = value;
   folder_.checkpoints().save(CheckpointKind::best, state_.step,

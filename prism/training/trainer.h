@@ -14,7 +14,7 @@
 #include "prism/core/progress.h"
 #include "prism/core/timer.h"
 #include "prism/training/diagnostics.h"
-#include "prism/training/objective.h"
+#include "prism/training/objective/objective.h"
 #include "prism/training/optimizer/optimizer.h"
 #include "prism/training/recorder.h"
 #include "prism/training/run_folder.h"
@@ -24,7 +24,8 @@ namespace prism {
 
 struct TrainResult {
   bool finished = false;  ///< false: stopped by a signal, with the state saved
-  int64_t step = 0, tokens = 0;
+  int64_t step = 0;
+  int64_t trained = 0;          ///< tokens or examples
   Metric metric;                ///< what validation measures
   std::optional<double> value;  ///< the metric's last value; std::nullopt without validation
 };
@@ -76,7 +77,8 @@ class Trainer {
   bool train_step();
   /// The mean loss over the step's batches; std::nullopt if a signal arrived between two of them.
   std::optional<double> forward_backward();
-  void show_progress(int64_t tokens);
+  /// @param trained  tokens or examples.
+  void show_progress(int64_t trained);
   /// Checks the loss after the last update, which no training step computes. @throws FailedError if it is not finite.
   void check_last_step();
   [[noreturn]] void fail_not_finite(double loss, double norm);

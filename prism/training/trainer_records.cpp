@@ -18,7 +18,7 @@ void Trainer::recall_warnings(const std::vector<RunEvent>& events) {
 }
 
 void Trainer::record(RunRecord record) {
-  recorder_.keep({{state_.step, state_.tokens, state_.seconds + timer_.seconds()}, std::move(record)});
+  recorder_.keep({{state_.step, {unit_of(recipe_), state_.trained}, state_.seconds + timer_.seconds()}, std::move(record)});
 }
 
 void Trainer::record_run() {
@@ -34,7 +34,7 @@ void Trainer::record_run() {
   for (const auto& layer : model.layers)
     start.layers.push_back({layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width});
   start.seed = recipe_.seed;
-  start.total_tokens = total_steps(recipe_) * step_tokens(recipe_);
+  start.total = {unit_of(recipe_), training_size(recipe_)};
   start.dtype = state_.dtype;
   if (const auto metric = objective_->metric(); metric != Metric()) start.metric = metric;
   objective_->describe(start);
@@ -55,17 +55,16 @@ void Trainer::warn(const std::vector<WarningRecord>& warnings) {
 }
 
 void Trainer::record_training() {
-  const double tokens_per_s = speed_.log(state_.tokens, state_.step_seconds);
-  const auto learning_rate = learning_rate_of(recipe_.train, total_steps(recipe_) * step_tokens(recipe_));
+  const double rate = speed_.log(state_.trained, state_.step_seconds);
   const auto wait_share = speed_.log_wait();
   if (speed_.is_first_busy(wait_share))
     progress_->note(fmt::format("train: step {}: {}, so this run's measured speed is unreliable", state_.step,
                                 busy_text(*wait_share)));
   record(TrainRecord{.loss = state_.loss_sum / static_cast<double>(state_.loss_count),
-                     .learning_rate = learning_rate.at(static_cast<double>(state_.tokens)),
+                     .learning_rate = learning_rate_of(recipe_).at(static_cast<double>(state_.trained)),
                      .grad_norm = last_.norm,
-                     .tokens_per_s = tokens_per_s,
-                     .peak_share = speed_.peak_share(tokens_per_s),
+                     .rate = {unit_of(recipe_), rate},
+                     .peak_share = speed_.peak_share(rate),
                      .wait_share = wait_share});
   state_.loss_sum = 0;
   state_.loss_count = 0;
@@ -75,7 +74,7 @@ void Trainer::record_end() {
   record(EndRecord{.metric = objective_->metric().name,
                    .value = state_.last_metric,
                    .best = state_.best_metric,
-                   .tokens_per_s = static_cast<double>(state_.tokens) / state_.step_seconds,
+                   .rate = {unit_of(recipe_), static_cast<double>(state_.trained) / state_.step_seconds},
                    .peak_memory_bytes = peak_memory_bytes()});
 }
 

@@ -12,7 +12,7 @@
 namespace prism {
 namespace {
 
-const RecordHead kHead = {7, 28672, 1.5};
+const RecordHead kHead = {7, {TrainingUnit::tokens, 28672}, 1.5};
 
 /// One record of every kind and the line it must be written as.
 const std::vector<std::pair<RunRecord, std::string>>& examples() {
@@ -26,7 +26,7 @@ const std::vector<std::pair<RunRecord, std::string>>& examples() {
                    .context = 4,
                    .layers = {{1, 1, 16, 24}, {2, 1, 8, 24}},
                    .seed = 3,
-                   .total_tokens = 4096,
+                   .total = {TrainingUnit::tokens, 4096},
                    .dtype = "float32",
                    .metric = {},
                    .tokenizer = "abc",
@@ -40,10 +40,10 @@ const std::vector<std::pair<RunRecord, std::string>>& examples() {
       {ResumeRecord{{"0.1.0", "avx2", 2, "CPU", "cuda:0", {}}},
        R"({"kind":"resume","step":7,"tokens":28672,"seconds":1.5,"version":"0.1.0","isa":"avx2","threads":2,)"
        R"("cpu":"CPU","device":"cuda:0"})"},
-      {TrainRecord{4.25, 0.5, 1.0, 4096.0, 0.75, 0.125},
+      {TrainRecord{4.25, 0.5, 1.0, {TrainingUnit::tokens, 4096.0}, 0.75, 0.125},
        R"({"kind":"train","step":7,"tokens":28672,"seconds":1.5,"loss":4.25,"learning_rate":0.5,"grad_norm":1.0,)"
        R"("tokens_per_s":4096.0,"peak_share":0.75,"wait_share":0.125})"},
-      {EvalRecord{"val_loss", 4.5, 64},
+      {EvalRecord{"val_loss", 4.5, {TrainingUnit::tokens, 64}, {}},
        R"({"kind":"eval","step":7,"tokens":28672,"seconds":1.5,"val_loss":4.5,"val_tokens":64})"},
       {DiagnosticsRecord{
            4.25, 20.5, 3.5, {{{0, 1, 0.5, {0.5}}}, {{0, 1.5, {0.25}}, {1, NAN, {}}}, {{"a.weight", 1.0, 2.0, 0.5}}}},
@@ -64,7 +64,7 @@ const std::vector<std::pair<RunRecord, std::string>>& examples() {
        R"({"kind":"attention_distance","step":7,"tokens":28672,"seconds":1.5,"layers":[{"layer":0,"heads":2,)"
        R"("head_dim":8,"distance":57.5,"distance_sd":1.5,"head_distances":[56.0,59.0]}],"sequences":64,"context":256,)"
        R"("queries":8192})"},
-      {EndRecord{"val_loss", 4.5, 4.25, 1000.5, 1048576},
+      {EndRecord{"val_loss", 4.5, 4.25, {TrainingUnit::tokens, 1000.5}, 1048576},
        R"({"kind":"end","step":7,"tokens":28672,"seconds":1.5,"val_loss":4.5,"best_val_loss":4.25,)"
        R"("tokens_per_s":1000.5,"peak_memory_bytes":1048576})"}};
   return all;
@@ -85,17 +85,31 @@ TEST(RunEvent, OfEveryKindIsWrittenAsItAlwaysWasAndReadAgain) {
 }
 
 TEST(RunEvent, LeavesOutWhatThereIsNotAndKeepsTheHeadOfTheStep) {
-  EXPECT_EQ(to_text(run_event_to_json({kHead, EndRecord{"val_loss", {}, {}, 2, 1}})),
+  EXPECT_EQ(to_text(run_event_to_json({kHead, EndRecord{"val_loss", {}, {}, {TrainingUnit::tokens, 2}, 1}})),
             R"({"kind":"end","step":7,"tokens":28672,"seconds":1.5,"tokens_per_s":2.0,"peak_memory_bytes":1})");
   const auto event = read(R"({"kind":"train","tokens":5,"loss":null,"loose":"x"})");
-  EXPECT_EQ(event.head.tokens, 5);
+  EXPECT_EQ(event.head.trained.tokens, 5);
   EXPECT_FALSE(event.head.step || event.head.seconds);
   const auto& train = std::get<TrainRecord>(event.record);
-  EXPECT_TRUE(std::isnan(train.loss) && std::isnan(train.tokens_per_s) && !train.peak_share);
+  EXPECT_TRUE(std::isnan(train.loss) && std::isnan(train.rate.value()) && !train.peak_share);
+}
+
+TEST(RunEvent, OfAClassifierCountsExamples) {
+  const RecordHead head = {7, {TrainingUnit::examples, 224}, 1.5};
+  const std::string eval =
+      to_text(run_event_to_json({head, EvalRecord{"val_accuracy", 0.75, {TrainingUnit::examples, 64}, 0.5}}));
+  EXPECT_EQ(eval, R"({"kind":"eval","step":7,"examples":224,"seconds":1.5,"val_accuracy":0.75,"val_examples":64,)"
+                  R"("val_loss":0.5})");
+  const auto read_back = read(eval, "val_accuracy");
+  EXPECT_EQ(read_back.head.trained.value(), 224);
+  EXPECT_EQ(std::get<EvalRecord>(read_back.record).val_loss, 0.5);
+  const auto train = read(R"({"kind":"train","examples":5,"examples_per_s":12.5})");
+  EXPECT_EQ(std::get<TrainRecord>(train.record).rate.value(), 12.5);
+  EXPECT_FALSE(train.head.trained.tokens);
 }
 
 TEST(RunEvent, OfAnotherMetricHasItsName) {
-  const EvalRecord eval{"accuracy", 0.75, 64};
+  const EvalRecord eval{"accuracy", 0.75, {TrainingUnit::tokens, 64}, {}};
   const std::string line = to_text(run_event_to_json({kHead, eval}));
   EXPECT_EQ(line, R"({"kind":"eval","step":7,"tokens":28672,"seconds":1.5,"accuracy":0.75,"val_tokens":64})");
   EXPECT_EQ(std::get<EvalRecord>(read(line, "accuracy").record).value, 0.75);
@@ -172,7 +186,8 @@ TEST(RunEvent, SurvivesAnyChangeOfALine) {
 TEST(MetricName, IsSmallLettersAndNoOtherFieldOfItsRecords) {
   for (const char* name : {"val_loss", "accuracy", "f1", "top_5"}) EXPECT_TRUE(is_metric_name(name)) << name;
   for (const char* name :
-       {"", "F1", "a b", "tokens", "step", "kind", "seconds", "val_tokens", "tokens_per_s", "peak_memory_bytes"})
+       {"", "F1", "a b", "tokens", "step", "kind", "seconds", "val_tokens", "tokens_per_s", "peak_memory_bytes",
+        "examples", "val_examples", "examples_per_s"})
     EXPECT_FALSE(is_metric_name(name)) << name;
   EXPECT_FALSE(is_metric_name(std::string(41, 'a')));
 }

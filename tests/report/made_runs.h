@@ -17,7 +17,7 @@ inline Run make_run(const std::string& name, int64_t seed, std::vector<CurvePoin
   run.folder = "runs/" + name + "_s" + std::to_string(seed);
   run.name = name;
   run.seed = seed;
-  run.tokens = valid.empty() ? 0 : valid.back().tokens;
+  run.trained = valid.empty() ? 0 : valid.back().trained;
   run.valid = std::move(valid);
   run.finished = finished;
   return run;

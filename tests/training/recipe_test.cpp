@@ -16,7 +16,7 @@ const fs::path kConfigs = fs::path(PRISM_SOURCE_DIR) / "configs";
 
 ModelConfig complete_model(const fs::path& file) {
   auto recipe = load_recipe(file, {});
-  check_train_options(recipe.train);
+  check_options(recipe);
   if (recipe.model.vocab_size == 0) recipe.model.vocab_size = 4096;  // left open by the recipe: the tokenizer's
   complete(recipe.model);
   return recipe.model;

@@ -10,7 +10,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/random.h"
 #include "prism/formats/token_shard.h"
-#include "prism/training/language_modelling.h"
+#include "prism/training/objective/language_modelling.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 

@@ -13,9 +13,14 @@ namespace prism {
 Budgets::Budgets(const BudgetSchedule& schedule, double progress, BudgetNoise noise)
     : schedule_(schedule),
       progress_(progress),
+      tau_(schedule.tau(progress)),
       noise_(noise),
       decisions_(std::make_shared<std::vector<BudgetDecision>>()) {
   PRISM_ASSERT(progress >= 0 && progress <= 1, "budgets", "progress {}", progress);
+}
+
+Budgets::Budgets(double tau, BudgetNoise noise) : Budgets(BudgetSchedule(), 1, noise) {
+  tau_ = tau;
 }
 
 torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads) const {

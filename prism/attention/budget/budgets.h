@@ -33,9 +33,13 @@ struct BudgetNoise {
 
 class Budgets {
  public:
-  /// @param progress  t / T, 0..1, where t is the number of steps done.
+  /// For training. @param progress  t / T, 0..1, where t is the number of steps done.
   Budgets(const BudgetSchedule& schedule, double progress, BudgetNoise noise);
 
+  /// Outside training: records what a pass decides at this temperature. @param noise  draws random heads.
+  explicit Budgets(double tau, BudgetNoise noise = {});
+
+  double tau() const { return tau_; }
   const BudgetSchedule& schedule() const { return schedule_; }
   double progress() const { return progress_; }
   /// Standard normal numbers [rows, heads], float64.
@@ -47,7 +51,7 @@ class Budgets {
 
  private:
   BudgetSchedule schedule_;
-  double progress_;
+  double progress_, tau_;
   BudgetNoise noise_;
   std::shared_ptr<std::vector<BudgetDecision>> decisions_;
 };

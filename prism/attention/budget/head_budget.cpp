@@ -50,14 +50,14 @@ HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardCont
   const bool trains = context.auxiliary != nullptr;
   const Budgets* budgets = context.budgets;
   PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
-  if (budgets != nullptr) tau = budgets->schedule().tau(budgets->progress());
+  if (budgets != nullptr) tau = budgets->tau();
   const int64_t batch = x_BTD.size(0);
   torch::Tensor s_B, p_BH, order_BH;
   if (config_.kind == "random") {
     const auto options = x_BTD.options().dtype(torch::kFloat);
     s_B = at::full({batch}, config_.share, options);
     p_BH = at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options);
-    order_BH = (budgets != nullptr ? *budgets : Budgets({}, 1, {})).normal(index_, batch, heads_).to(x_BTD.device());
+    order_BH = (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_).to(x_BTD.device());
   } else {
     const auto h_BD = summary(x_BTD, context.lengths_B);
     s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()

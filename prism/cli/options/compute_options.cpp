@@ -65,6 +65,13 @@ ModelFolder load_model(const std::string& path, const ComputeOptions& options) {
   return model;
 }
 
+ClassifierFolder load_classifier(const std::string& path, const ComputeOptions& options) {
+  const auto device = open_device(options.device);
+  ClassifierFolder model = load_classifier(path, find_compute_type(options.dtype, device));
+  move_weights(model.classifier->weights(), device);
+  return model;
+}
+
 ModelFolder load_model_with_tokenizer(const std::string& path, const ComputeOptions& options,
                                       const std::string& operation) {
   ModelFolder model = load_model(path, options);

@@ -30,7 +30,9 @@ int start_compute(int requested, const std::string& device = "cpu");
 
 /// Loads a model with the dtype of `options` onto their device. @throws as load_model() and open_device().
 ModelFolder load_model(const std::string& path, const ComputeOptions& options);
-/// The same, for a model that must have a tokenizer. @throws InputError also if the folder has none.
+/// The same for a classifier.
+ClassifierFolder load_classifier(const std::string& path, const ComputeOptions& options);
+/// load_model() for a model that must have a tokenizer. @throws InputError also if the folder has none.
 ModelFolder load_model_with_tokenizer(const std::string& path, const ComputeOptions& options,
                                       const std::string& operation);
 

@@ -31,7 +31,9 @@ uint64_t hash_of(const std::vector<T>& values) {
   return hash_bytes(std::as_bytes(std::span(values)));
 }
 
-LabelledInfo read_info(const fs::path& folder) {
+}  // namespace
+
+LabelledInfo read_labelled_info(const fs::path& folder) {
   const fs::path file = folder / kDatasetInfoName;
   PRISM_CHECK(!fs::exists(folder / kUnfinishedName), "dataset",
               "expected a complete dataset in {}; found one whose files were not all moved to their places; run prism "
@@ -49,8 +51,6 @@ LabelledInfo read_info(const fs::path& folder) {
   return info;
 }
 
-}  // namespace
-
 fs::path labelled_file(const fs::path& folder, const std::string& split) {
   return folder / (split + ".safetensors");
 }
@@ -65,7 +65,7 @@ bool is_labelled(const fs::path& folder) {
 }
 
 LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& split)
-    : folder_(folder), info_(read_info(folder)) {
+    : folder_(folder), info_(read_labelled_info(folder)) {
   const fs::path file = labelled_file(folder, split);
   PRISM_CHECK(is_there(file), "dataset",
               "expected a split \"{}\" in {}; found none; name another, or make the data again with its files.", split,
@@ -85,7 +85,7 @@ LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& spli
             offsets_.back() == static_cast<int64_t>(tokens_.size()) &&
             std::adjacent_find(offsets_.begin(), offsets_.end(), std::greater_equal<>()) == offsets_.end(),
         "rising offsets that span all tokens, one more than labels");
-  check(std::all_of(labels_.begin(), labels_.end(), is_below(static_cast<int64_t>(info_.classes.size()))),
+  check(std::all_of(labels_.begin(), labels_.end(), is_below(static_cast<int64_t>(info_.scheme.classes.size()))),
         "labels of the classes in data.json");
   check(std::all_of(tokens_.begin(), tokens_.end(), is_below(info_.vocab_size)), "tokens of the vocabulary");
   const int64_t expected = split == "train"   ? info_.train_examples
@@ -96,7 +96,7 @@ LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& spli
 
 uint64_t LabelledDataset::fingerprint() const {
   uint64_t hash = mix64(hash_of(tokens_) ^ mix64(hash_of(offsets_) ^ mix64(hash_of(labels_))));
-  for (const auto& name : info_.classes) hash = mix64(hash ^ hash_bytes(std::as_bytes(std::span(name))));
+  for (const auto& name : info_.scheme.classes) hash = mix64(hash ^ hash_bytes(std::as_bytes(std::span(name))));
   return hash;
 }
 

@@ -19,14 +19,25 @@ namespace prism {
 /// Names of the tensors of a split's file: int32 [tokens], int64 [examples + 1], int32 [examples].
 constexpr const char *kTokensName = "tokens", *kOffsetsName = "offsets", *kLabelsName = "labels";
 
+/// What labels mean and how texts were read. Stored with the data, and with a classifier trained on them.
+struct LabelScheme {
+  std::vector<std::string> classes, text_fields;
+  bool words = false;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("classes", classes, "names of the classes, in the order of the labels 0, 1, ...");
+    v("text_fields", text_fields, "columns that the texts were read from");
+    v("words", words, "texts are in lower case, with punctuation apart");
+  }
+};
+
 /// The contents of `data.json` in a folder of labelled examples.
 struct LabelledInfo {
   int64_t prism_format = 1;
   int64_t vocab_size = 0;
   int64_t end_of_text = -1;
   std::string tokenizer_fingerprint;
-  std::vector<std::string> classes, text_fields;
-  bool words = false;
+  LabelScheme scheme;  ///< its fields appear among these
   int64_t train_examples = 0, valid_examples = 0, test_examples = 0;
   int64_t train_tokens = 0, valid_tokens = 0, test_tokens = 0;
   int64_t dropped_examples = 0, seed = 1;
@@ -37,9 +48,7 @@ struct LabelledInfo {
     v("vocab_size", vocab_size, "number of token ids of the tokenizer");
     v("end_of_text", end_of_text, "id of the token that opens every text and stands between its fields, -1 if none");
     v("tokenizer_fingerprint", tokenizer_fingerprint, "hash of the tokenizer, hexadecimal");
-    v("classes", classes, "names of the classes, in the order of the labels 0, 1, ...");
-    v("text_fields", text_fields, "columns that the texts were read from");
-    v("words", words, "texts are in lower case, with punctuation apart");
+    scheme.visit(v);
     v("train_examples", train_examples, "examples to train on");
     v("valid_examples", valid_examples, "examples for validation");
     v("test_examples", test_examples, "examples for the test");
@@ -55,6 +64,9 @@ struct LabelledInfo {
 
 /// The file of a split.
 std::filesystem::path labelled_file(const std::filesystem::path& folder, const std::string& split);
+
+/// The contents of a folder's data.json. @throws InputError if it does not describe labelled examples.
+LabelledInfo read_labelled_info(const std::filesystem::path& folder);
 
 /// Returns true if the folder's data.json can be read and describes labelled examples.
 bool is_labelled(const std::filesystem::path& folder);

@@ -28,6 +28,7 @@ ExampleLoader::ExampleLoader(const LabelledDataset& data, ExampleLoaderOptions o
               options.context, options.rows);
   PRISM_CHECK(options.fraction > 0 && options.fraction <= 1, "dataset",
               "data.fraction: expected a share above 0 and at most 1; found {}; change it.", options.fraction);
+  if (options.first > 0 && options.first < data.size()) used_.resize(static_cast<size_t>(options.first));
   std::iota(used_.begin(), used_.end(), int64_t{0});
   if (options.fraction < 1) {
     // The order does not depend on the seed of the run, so all runs with this fraction use the same examples.
@@ -37,6 +38,10 @@ ExampleLoader::ExampleLoader(const LabelledDataset& data, ExampleLoaderOptions o
   }
   PRISM_CHECK(!used_.empty(), "dataset", "expected at least one example of {} in {}; found none; raise data.fraction.",
               data.size(), data.folder().string());
+  PRISM_CHECK(!options.shuffle || size() >= options.rows, "dataset",
+              "expected at least {} training examples, as many as a batch has rows; found {} in {}; lower "
+              "train.batch_rows.",
+              options.rows, size(), data.folder().string());
   cut_ = std::count_if(used_.begin(), used_.end(), [&](int64_t example) {
     return static_cast<int64_t>(data.tokens(example).size()) > options.context;
   });
@@ -46,13 +51,22 @@ int64_t ExampleLoader::length(int64_t example) const {
   return std::min(static_cast<int64_t>(data_.tokens(example).size()), options_.context);
 }
 
+double ExampleLoader::mean_length() const {
+  int64_t sum = 0;
+  for (const int64_t example : used_) sum += length(example);
+  return static_cast<double>(sum) / static_cast<double>(size());
+}
+
 void ExampleLoader::lay_out_epoch(int64_t epoch) {
   if (epoch == epoch_) return;
   auto order = used_;
   const auto number = static_cast<uint64_t>(epoch);
   const auto seed = static_cast<uint64_t>(options_.seed);
-  if (options_.shuffle) shuffle(order, Random(seed, mix64(kOrder ^ mix64(number))));
   const auto rows = static_cast<size_t>(options_.rows);
+  if (options_.shuffle) {
+    shuffle(order, Random(seed, mix64(kOrder ^ mix64(number))));
+    order.resize(order.size() / rows * rows);
+  }
   const size_t pool = options_.shuffle ? rows * static_cast<size_t>(kPoolBatches) : order.size();
   batches_.clear();
   for (size_t first = 0; first < order.size(); first += pool) {
@@ -70,22 +84,30 @@ void ExampleLoader::lay_out_epoch(int64_t epoch) {
   epoch_ = epoch;
 }
 
+ExampleBatch pad_texts(const std::vector<std::span<const int32_t>>& texts, int64_t context) {
+  ExampleBatch batch;
+  batch.rows = static_cast<int64_t>(texts.size());
+  for (const auto& text : texts) {
+    batch.lengths.push_back(static_cast<int32_t>(std::min(static_cast<int64_t>(text.size()), context)));
+    batch.width = std::max(batch.width, static_cast<int64_t>(batch.lengths.back()));
+  }
+  batch.tokens.resize(static_cast<size_t>(batch.rows * batch.width));
+  for (size_t b = 0; b < texts.size(); ++b) {
+    const auto tokens = texts[b].first(static_cast<size_t>(batch.lengths[b]));
+    std::copy(tokens.begin(), tokens.end(), batch.tokens.begin() + static_cast<std::ptrdiff_t>(b) * batch.width);
+  }
+  return batch;
+}
+
 ExampleBatch ExampleLoader::batch(int64_t n) {
   PRISM_ASSERT(n >= 0, "dataset", "batch {}", n);
   lay_out_epoch(n / batches_per_epoch());
-  ExampleBatch batch;
-  batch.examples = batches_[static_cast<size_t>(n % batches_per_epoch())];
-  batch.rows = static_cast<int64_t>(batch.examples.size());
-  for (const int64_t example : batch.examples) {
-    batch.lengths.push_back(static_cast<int32_t>(length(example)));
-    batch.labels.push_back(data_.label(example));
-    batch.width = std::max(batch.width, length(example));
-  }
-  batch.tokens.resize(static_cast<size_t>(batch.rows * batch.width));
-  for (size_t b = 0; b < batch.examples.size(); ++b) {
-    const auto tokens = data_.tokens(batch.examples[b]).first(static_cast<size_t>(batch.lengths[b]));
-    std::copy(tokens.begin(), tokens.end(), batch.tokens.begin() + static_cast<std::ptrdiff_t>(b) * batch.width);
-  }
+  const auto& examples = batches_[static_cast<size_t>(n % batches_per_epoch())];
+  std::vector<std::span<const int32_t>> texts;
+  for (const int64_t example : examples) texts.push_back(data_.tokens(example));
+  auto batch = pad_texts(texts, options_.context);
+  batch.examples = examples;
+  for (const int64_t example : examples) batch.labels.push_back(data_.label(example));
   return batch;
 }
 

@@ -48,16 +48,15 @@ std::string trimmed(const std::string& text) {
 ExampleSource::ExampleSource(std::vector<std::string> files, ExampleOptions options)
     : files_(std::move(files)),
       options_(std::move(options)),
-      by_number_(number_of(options_.label).has_value()),
       text_fields_(options_.text_fields) {
-  PRISM_CHECK(!options_.label.empty(), "tokenize", "expected a column for --label; found none; name one.");
+  PRISM_ASSERT(!options_.label.empty() || !text_fields_.empty(), "tokenize", "neither a label nor text fields");
+  by_number_ = number_of(options_.label.empty() ? trimmed(text_fields_[0]) : options_.label).has_value();
   for (auto& column : text_fields_) column = trimmed(column);
   for (size_t i = 0; i < text_fields_.size(); ++i) {
     const auto& column = text_fields_[i];
     PRISM_CHECK(number_of(column).has_value() == by_number_, "tokenize",
-                "expected columns all by name or all by number; found the label \"{}\" and the text field \"{}\"; use "
-                "one kind.",
-                options_.label, column);
+                "expected columns all by name or all by number; found \"{}\" and the text field \"{}\"; use one kind.",
+                options_.label.empty() ? text_fields_[0] : options_.label, column);
     PRISM_CHECK(!is_same(column, options_.label), "tokenize",
                 "expected text fields beside the label; found {} as both; leave it out of one.", column);
     for (size_t j = 0; j < i; ++j)
@@ -75,8 +74,8 @@ void ExampleSource::open_next() {
   reader_ = open_rows(file, options_.format);
   is_first_row_ = true;
   PRISM_CHECK(!by_number_ || !reader_->has_names(), "tokenize",
-              "expected the name of a member as --label for JSON in {}; found the number {}; give a name.",
-              plain_line(file), options_.label);
+              "expected names of members as columns for JSON in {}; found the number {}; give names.",
+              plain_line(file), options_.label.empty() ? text_fields_[0] : options_.label);
 }
 
 std::optional<Example> ExampleSource::next() {
@@ -99,7 +98,7 @@ std::optional<Example> ExampleSource::next() {
 }
 
 bool ExampleSource::find_columns(const Row& row) {
-  label_at_ = find_column(row, options_.label);
+  if (has_labels()) label_at_ = find_column(row, options_.label);
   if (text_fields_.empty())
     for (size_t i = 0; i < row.fields.size(); ++i)
       if (i != label_at_) text_fields_.push_back(by_number_ ? std::to_string(i + 1) : name_of(row.fields[i]));
@@ -140,8 +139,8 @@ size_t ExampleSource::find_column(const Row& row, const std::string& column) con
 Example ExampleSource::example_of(Row& row) const {
   Example example;
   example.place = fmt::format("{}, line {}", plain_line(files_[next_file_ - 1]), row.line);
-  example.label = trimmed(row.fields[label_at_].second);
-  PRISM_CHECK(!example.label.empty(), "tokenize", "{}: expected a label; found none; give one, or remove the row.",
+  if (has_labels()) example.label = trimmed(row.fields[label_at_].second);
+  PRISM_CHECK(!has_labels() || !example.label.empty(), "tokenize", "{}: expected a label; found none; give one, or remove the row.",
               example.place);
   bool is_empty = true;
   for (const size_t at : texts_at_) {

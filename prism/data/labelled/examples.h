@@ -16,15 +16,15 @@
 namespace prism {
 
 struct ExampleOptions {
-  std::string label;                          ///< column of the label
+  std::string label = {};                     ///< column of the label; empty: the texts have none
   std::vector<std::string> text_fields = {};  ///< columns of the text; empty: all but the label
-  std::string format = "auto";                ///< csv, jsonl, or auto: by the file name's ending
+  std::string format = "auto";                ///< as open_rows() takes it
   bool words = false;                         ///< texts in lower case, with punctuation apart (words.h)
 };
 
 /// One labelled text.
 struct Example {
-  std::string label;
+  std::string label;               ///< empty if the options name no column
   std::vector<std::string> texts;  ///< the fields of the text; not all are blank
   std::string place;               ///< "train.csv, line 7"
 };
@@ -32,9 +32,9 @@ struct Example {
 /// The examples of several files, in their order.
 class ExampleSource {
  public:
-  /// Columns are names if `label` is one: a member of JSON objects, or a column of a CSV whose first row holds names.
-  /// They are numbers from 1 if `label` is a number, and the CSV then has no row of names. If the options name no text
-  /// fields, the first row decides them for all rows.
+  /// Columns are names if the label, or without one the first text field, is a name: a member of JSON objects, or a column of a CSV whose first row holds names.
+  /// They are numbers from 1 if it is a number, and the CSV then has no row of names. If the options name no text
+  /// fields, the first row decides them for all rows; without a label, they must name some.
   /// @throws InputError for columns of both kinds, a column named twice, and a label that is also a text.
   ExampleSource(std::vector<std::string> files, ExampleOptions options);
 
@@ -50,6 +50,7 @@ class ExampleSource {
   const std::vector<std::string>& text_fields() const { return text_fields_; }
 
  private:
+  bool has_labels() const { return !options_.label.empty(); }
   void open_next();
   /// Finds the columns in a row. @return  true if the row only holds names.
   bool find_columns(const Row& row);
@@ -60,7 +61,7 @@ class ExampleSource {
 
   std::vector<std::string> files_;
   ExampleOptions options_;
-  bool by_number_;
+  bool by_number_ = false;
   std::vector<std::string> text_fields_;
   WordText words_;
   size_t next_file_ = 0;

@@ -84,6 +84,26 @@ class JsonRows : public RowReader {
   LineReader lines_;
 };
 
+/// Each line is a row of one value.
+class TextRows : public RowReader {
+ public:
+  explicit TextRows(const std::string& path) : lines_(path) {}
+
+  std::optional<Row> next() override {
+    while (auto line = lines_.next()) {
+      while (line->ends_with('\n') || line->ends_with('\r')) line->remove_suffix(1);
+      if (line->find_first_not_of(" \t") != std::string_view::npos)
+        return Row{{{"", std::string(*line)}}, lines_.number()};
+    }
+    return std::nullopt;
+  }
+  int64_t consumed() const override { return lines_.consumed(); }
+  bool has_names() const override { return false; }
+
+ private:
+  LineReader lines_;
+};
+
 /// Reads CSV with libcsv, line by line, so that the first line of each row is known.
 class CsvRows : public RowReader {
  public:
@@ -165,10 +185,11 @@ std::unique_ptr<RowReader> open_rows(const std::string& path, const std::string&
   const std::string name = without_packed_ending(path);
   const bool is_csv = format == "csv" || (format == "auto" && name.ends_with(".csv"));
   const bool is_json = format == "jsonl" || (format == "auto" && (name.ends_with(".jsonl") || name.ends_with(".json")));
-  PRISM_CHECK(format == "csv" || format == "jsonl" || format == "auto", "tokenize",
-              "expected the format csv, jsonl or auto with --label; found \"{}\"; choose one of them.", format);
+  PRISM_CHECK(format == "csv" || format == "jsonl" || format == "txt" || format == "auto", "tokenize",
+              "expected the format csv, jsonl or auto for rows; found \"{}\"; choose one of them.", format);
+  if (format == "txt") return std::make_unique<TextRows>(path);
   PRISM_CHECK(is_csv || is_json, "tokenize",
-              "expected labelled rows in a .csv or .jsonl file; found {}; name another, or give --format.",
+              "expected rows in a .csv or .jsonl file; found {}; name another, or give --format.",
               plain_line(path));
   if (is_csv) return std::make_unique<CsvRows>(path);
   return std::make_unique<JsonRows>(path);

@@ -1,4 +1,4 @@
-// Reads the rows of CSV and JSONL files, plain or packed (.gz, .xz, .zst).
+// Reads the rows of CSV, JSONL and text files, plain or packed (.gz, .xz, .zst).
 //
 //   const auto reader = open_rows("train.csv.xz", "auto");
 //   while (std::optional<Row> row = reader->next()) use(row->fields, row->place);
@@ -36,7 +36,7 @@ class RowReader {
 };
 
 /// @param path    a file, or - for standard input.
-/// @param format  csv, jsonl, or auto: by the name's ending.
+/// @param format  csv, jsonl, txt (each line is a row of one value), or auto: csv or jsonl by the name's ending.
 /// @throws InputError for a file that cannot be read, another format, or a name without a known ending.
 std::unique_ptr<RowReader> open_rows(const std::string& path, const std::string& format);
 

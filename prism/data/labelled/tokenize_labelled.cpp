@@ -121,7 +121,7 @@ class Collector {
     PRISM_CHECK(!splits_[kTrain].labels.empty(), "tokenize", "expected examples to train on; found {}; give others.",
                 dropped_ == 0 ? "none" : fmt::format("{}, all with texts of the test or validation files", dropped_));
     const auto map = map_classes(labels_, options_.classes);
-    info.classes = map.names;
+    info.scheme.classes = map.names;
     info.dropped_examples = dropped_;
     const std::array<std::pair<int64_t*, int64_t*>, kSplits> counts = {
         std::pair{&info.test_examples, &info.test_tokens},
@@ -203,12 +203,23 @@ void check_files(const std::vector<std::string>& files, const char* split, int64
 
 }  // namespace
 
+std::vector<int32_t> encode_texts(const std::vector<std::string>& texts, const Tokenizer& tokenizer) {
+  std::vector<int32_t> tokens;
+  for (const auto& text : texts) {
+    if (const auto end = tokenizer.end_of_text()) tokens.push_back(static_cast<int32_t>(*end));
+    const auto ids = tokenizer.encode(text, SpecialTokens::as_text);
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+  }
+  return tokens;
+}
+
 LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& tokenizer, const fs::path& out,
                                const LabelledOptions& options,
                                const std::function<void(const TokenizeProgress&)>& on_progress) {
   PRISM_CHECK(!files.train.empty(), "tokenize", "expected at least one file of labelled rows; found none; name one.");
   PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, "tokenize",
               "expected a validation share from 0 to below 1; found {}; change it.", options.valid_share);
+  PRISM_CHECK(!options.examples.label.empty(), "tokenize", "expected a column for --label; found none; name one.");
   const int64_t bytes_total = bytes_of(files);
   SplitsReader reader(files, options.examples);
   check_tokenizer_there(out, tokenizer, options.force);
@@ -217,18 +228,14 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
   info.vocab_size = tokenizer.vocab_size();
   info.end_of_text = tokenizer.end_of_text().value_or(-1);
   info.tokenizer_fingerprint = tokenizer.fingerprint_text();
-  info.words = options.examples.words;
+  info.scheme.words = options.examples.words;
   info.seed = options.seed;
   info.valid_share = files.valid.empty() ? options.valid_share : 0;
   Collector collector(options, files.valid.empty());
   {
     const auto encode = [&](Portion& portion) {
       for (auto& encoded : portion.examples)
-        for (const auto& text : encoded.example.texts) {
-          if (info.end_of_text >= 0) encoded.tokens.push_back(static_cast<int32_t>(info.end_of_text));
-          const auto ids = tokenizer.encode(text, SpecialTokens::as_text);
-          encoded.tokens.insert(encoded.tokens.end(), ids.begin(), ids.end());
-        }
+        encoded.tokens = encode_texts(encoded.example.texts, tokenizer);
     };
     OrderedPipeline<Portion> pipeline([&] { return reader.next(); }, encode, thread_limit(options.threads).threads);
     while (const std::optional<Portion> portion = pipeline.next()) {
@@ -237,7 +244,7 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
       if (on_progress) on_progress({portion->bytes_read, bytes_total, collector.examples(), collector.tokens()});
     }
   }
-  info.text_fields = reader.text_fields();
+  info.scheme.text_fields = reader.text_fields();
   collector.write(folder.staging(), info);
   check_files(files.valid, "validation", info.valid_examples);
   check_files(files.test, "test", info.test_examples);

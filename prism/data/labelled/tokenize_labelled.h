@@ -29,10 +29,13 @@ struct LabelledOptions {
   bool force = false;                     ///< replace an existing dataset
 };
 
+/// The tokens of an example: those of each text, with the end-of-text token before it if the tokenizer has one. Special
+/// tokens spelled in a text stay text.
+std::vector<int32_t> encode_texts(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
+
 /// Writes `<out>/{train,valid,test}.safetensors`, `data.json` and `tokenizer.json` (dataset.h).
 ///
-/// The end-of-text token (if the tokenizer has one) opens every field of a text. Special tokens spelled in a text stay
-/// text. Training examples whose text is also in the test or validation files are left out and counted. Without files
+/// encode_texts() makes the tokens. Training examples whose text is also in the test or validation files are left out and counted. Without files
 /// for validation, each training text goes to validation with probability valid_share, by a hash of (seed, text), so
 /// that all copies of a text are on one side. A split without examples has no file.
 ///

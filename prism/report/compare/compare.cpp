@@ -27,7 +27,7 @@ bool same_experiment(const Run& a, const Run& b) {
     return fields;
   };
   return a.name == b.name && a.schedule == b.schedule && a.layers == b.layers && a.parameters == b.parameters &&
-         a.total_tokens == b.total_tokens && a.dtype == b.dtype && without_seed(a) == without_seed(b);
+         a.total == b.total && a.dtype == b.dtype && without_seed(a) == without_seed(b);
 }
 
 bool can_join(const RunGroup& group, const Run& run) {
@@ -56,37 +56,37 @@ void label_groups(std::vector<RunGroup>& groups, std::vector<std::string>* remar
   }
 }
 
-/// The loss after `tokens`, interpolated linearly. @pre within the curve.
-double loss_at(const std::vector<CurvePoint>& curve, int64_t tokens) {
-  const auto next = std::lower_bound(curve.begin(), curve.end(), tokens,
-                                     [](const CurvePoint& point, int64_t value) { return point.tokens < value; });
-  if (next->tokens == tokens) return next->loss;
+/// The loss after `trained`, interpolated linearly. @pre within the curve.
+double loss_at(const std::vector<CurvePoint>& curve, int64_t trained) {
+  const auto next = std::lower_bound(curve.begin(), curve.end(), trained,
+                                     [](const CurvePoint& point, int64_t value) { return point.trained < value; });
+  if (next->trained == trained) return next->loss;
   const auto& before = *std::prev(next);
-  const double share = static_cast<double>(tokens - before.tokens) / static_cast<double>(next->tokens - before.tokens);
+  const double share = static_cast<double>(trained - before.trained) / static_cast<double>(next->trained - before.trained);
   return before.loss + share * (next->loss - before.loss);
 }
 
-using TokenSet = std::set<int64_t>;
+using CountSet = std::set<int64_t>;
 
-TokenSet common(const TokenSet& a, const TokenSet& b) {
-  TokenSet result;
+CountSet common(const CountSet& a, const CountSet& b) {
+  CountSet result;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(result, result.end()));
   return result;
 }
 
-TokenSet tokens_of(const std::vector<CurvePoint>& curve) {
-  TokenSet result;
-  for (const auto& point : curve) result.insert(point.tokens);
+CountSet counts_of(const std::vector<CurvePoint>& curve) {
+  CountSet result;
+  for (const auto& point : curve) result.insert(point.trained);
   return result;
 }
 
 using Curves = std::vector<const std::vector<CurvePoint>*>;
 
-/// The numbers of tokens at which all curves have a point.
-TokenSet common_tokens(const Curves& curves) {
-  TokenSet result;
+/// The numbers of trained tokens or examples at which all curves have a point.
+CountSet common_counts(const Curves& curves) {
+  CountSet result;
   for (size_t i = 0; i < curves.size(); ++i) {
-    result = i == 0 ? tokens_of(*curves[i]) : common(result, tokens_of(*curves[i]));
+    result = i == 0 ? counts_of(*curves[i]) : common(result, counts_of(*curves[i]));
   }
   return result;
 }
@@ -98,24 +98,24 @@ Curves validation_curves(const std::vector<const Run*>& runs) {
 }
 
 /// The evaluations of both sides within the range that every run covers.
-TokenSet shared_stretch(const std::vector<const Run*>& a, const std::vector<const Run*>& b) {
-  TokenSet result;
+CountSet shared_stretch(const std::vector<const Run*>& a, const std::vector<const Run*>& b) {
+  CountSet result;
   int64_t first = 0, last = std::numeric_limits<int64_t>::max();
   for (const auto* side : {&a, &b}) {
     for (const Run* run : *side) {
       if (run->valid.empty()) return {};
-      first = std::max(first, run->valid.front().tokens);
-      last = std::min(last, run->valid.back().tokens);
-      result.merge(tokens_of(run->valid));
+      first = std::max(first, run->valid.front().trained);
+      last = std::min(last, run->valid.back().trained);
+      result.merge(counts_of(run->valid));
     }
   }
-  std::erase_if(result, [&](int64_t tokens) { return tokens < first || tokens > last; });
+  std::erase_if(result, [&](int64_t trained) { return trained < first || trained > last; });
   return result;
 }
 
-std::vector<SeedValue> losses_at(const std::vector<const Run*>& runs, int64_t tokens) {
+std::vector<SeedValue> losses_at(const std::vector<const Run*>& runs, int64_t trained) {
   std::vector<SeedValue> values;
-  for (const Run* run : runs) values.push_back({run->seed, loss_at(run->valid, tokens)});
+  for (const Run* run : runs) values.push_back({run->seed, loss_at(run->valid, trained)});
   return values;
 }
 
@@ -154,12 +154,18 @@ void check_same_text(const std::vector<Run>& runs, std::string Run::*field, cons
   }
 }
 
-void check_same_metric(const std::vector<Run>& runs) {
+/// Runs of one objective have the same metric and count the same unit.
+void check_same_objective(const std::vector<Run>& runs) {
   for (const auto& run : runs)
     PRISM_CHECK(run.metric == runs.front().metric, "report",
                 "expected runs with the same validation metric; found {} in {} and {} in {}; compare runs of one "
                 "objective.",
                 runs.front().metric.name, runs.front().folder.string(), run.metric.name, run.folder.string());
+  for (const auto& run : runs)
+    PRISM_CHECK(run.unit == runs.front().unit, "report",
+                "expected runs that all count tokens or all count examples; found {} in {} and {} in {}; compare runs "
+                "of one objective.",
+                noun_of(runs.front().unit), runs.front().folder.string(), noun_of(run.unit), run.folder.string());
 }
 
 /// A remark that speeds were measured on a busy machine; std::nullopt if none was.
@@ -200,9 +206,10 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
   PRISM_CHECK(!runs.empty(), "report", "expected at least one run; found none; name its folder.");
   check_same_text(runs, &Run::tokenizer, "tokenizer");
   check_same_text(runs, &Run::validation, "validation text");
-  check_same_metric(runs);
+  check_same_objective(runs);
   Comparison result;
   result.metric = runs.front().metric;
+  result.unit = runs.front().unit;
   for (const auto& run : runs)
     if (run.is_cut)
       result.remarks.push_back(fmt::format(
@@ -258,10 +265,10 @@ std::vector<const Run*> counted_runs(const RunGroup& group) {
 
 std::vector<CurveStatistic> curve_statistics(const std::vector<const std::vector<CurvePoint>*>& curves) {
   std::vector<CurveStatistic> result;
-  for (const int64_t tokens : common_tokens(curves)) {
+  for (const int64_t trained : common_counts(curves)) {
     std::vector<double> losses;
-    for (const auto* curve : curves) losses.push_back(loss_at(*curve, tokens));
-    result.push_back({tokens, statistic(losses)});
+    for (const auto* curve : curves) losses.push_back(loss_at(*curve, trained));
+    result.push_back({trained, statistic(losses)});
   }
   return result;
 }
@@ -293,15 +300,15 @@ PairedDifference paired_difference(const std::vector<SeedValue>& group, const st
 LossDifference loss_difference(const RunGroup& group, const RunGroup& baseline) {
   auto left = counted_runs(group), right = counted_runs(baseline);
   keep_shared_seeds(left, right);
-  const TokenSet left_tokens = common_tokens(validation_curves(left)),
-                 right_tokens = common_tokens(validation_curves(right));
-  TokenSet tokens = common(left_tokens, right_tokens);
+  const CountSet left_counts = common_counts(validation_curves(left)),
+                 right_counts = common_counts(validation_curves(right));
+  CountSet counts = common(left_counts, right_counts);
   LossDifference result;
-  if (2 * tokens.size() < std::min(left_tokens.size(), right_tokens.size())) {
-    tokens = shared_stretch(left, right);
+  if (2 * counts.size() < std::min(left_counts.size(), right_counts.size())) {
+    counts = shared_stretch(left, right);
     result.interpolated = true;
   }
-  for (const int64_t at : tokens) {
+  for (const int64_t at : counts) {
     result.points.push_back({at, paired_difference(losses_at(left, at), losses_at(right, at))});
   }
   return result;

@@ -1,5 +1,5 @@
 // Compares runs: groups the seeds of each experiment, and computes means, sample standard deviations, and differences
-// at equal tokens, paired by seed.
+// at equal numbers of tokens or examples, paired by seed.
 //
 //   const Comparison comparison = compare_runs(std::move(runs));
 //   const auto gap = final_difference(comparison.groups[1], comparison.groups[0]);
@@ -31,6 +31,10 @@ struct Comparison {
   std::vector<RunGroup> groups;      ///< at least one
   size_t baseline = 0;               ///< index of the group that the others are compared with
   Metric metric;                     ///< the quantity that validation measured
+  TrainingUnit unit = TrainingUnit::tokens;  ///< what training counts
+  /// "tokens" or "examples".
+  const char* counted() const { return noun_of(unit); }
+  const char* loss_unit() const { return unit == TrainingUnit::tokens ? "nats per token" : "nats per example"; }
   std::vector<std::string> remarks;  ///< sentences about irregularities
 };
 
@@ -66,12 +70,12 @@ Statistic statistic_over(const std::vector<const Run*>& runs, std::optional<Numb
 }
 
 struct CurveStatistic {
-  int64_t tokens = 0;
+  int64_t trained = 0;
   Statistic loss;
 };
 
-/// Mean and deviation over curves, at every number of tokens where all of them have a point.
-/// @param curves  tokens strictly increasing in each.
+/// Mean and deviation over curves, at every number of trained tokens where all of them have a point.
+/// @param curves  `trained` strictly increasing in each.
 std::vector<CurveStatistic> curve_statistics(const std::vector<const std::vector<CurvePoint>*>& curves);
 
 /// The validation loss over the counted runs, at every number of tokens where all of them were evaluated.
@@ -103,7 +107,7 @@ struct PairedDifference {
 PairedDifference paired_difference(const std::vector<SeedValue>& group, const std::vector<SeedValue>& baseline);
 
 struct DifferencePoint {
-  int64_t tokens = 0;
+  int64_t trained = 0;
   PairedDifference loss;
 };
 

@@ -8,8 +8,8 @@ namespace prism {
 namespace {
 
 bool beats(const Metric& metric, const CostPoint& a, const CostPoint& b) {
-  const bool as_good = !metric.is_better(b.loss.mean, a.loss.mean) && a.tokens_per_s.mean >= b.tokens_per_s.mean;
-  return as_good && (metric.is_better(a.loss.mean, b.loss.mean) || a.tokens_per_s.mean > b.tokens_per_s.mean);
+  const bool as_good = !metric.is_better(b.loss.mean, a.loss.mean) && a.rate.mean >= b.rate.mean;
+  return as_good && (metric.is_better(a.loss.mean, b.loss.mean) || a.rate.mean > b.rate.mean);
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ Statistic training_rate(const Comparison& comparison, size_t group) {
   });
   auto runs = counted_runs(comparison.groups[group]);
   if (timed) std::erase_if(runs, [&](const Run* run) { return !is_timed(*run); });
-  return statistic_over(runs, &Run::tokens_per_s);
+  return statistic_over(runs, &Run::rate);
 }
 
 std::vector<CostPoint> cost_points(const Comparison& comparison) {
@@ -35,7 +35,7 @@ std::vector<CostPoint> cost_points(const Comparison& comparison) {
                                   [&](const CostPoint& other) { return beats(comparison.metric, other, point); });
   }
   std::stable_sort(points.begin(), points.end(),
-                   [](const CostPoint& a, const CostPoint& b) { return a.tokens_per_s.mean < b.tokens_per_s.mean; });
+                   [](const CostPoint& a, const CostPoint& b) { return a.rate.mean < b.rate.mean; });
   return points;
 }
 
@@ -48,24 +48,24 @@ std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, doubl
   const auto next = std::find_if(curve.begin(), curve.end(),
                                  [&](const CurvePoint& point) { return !metric.is_better(loss, point.loss); });
   if (next == curve.end()) return std::nullopt;
-  const double tokens = static_cast<double>(next->tokens);
-  if (next == curve.begin()) return RunMoment{tokens, next->seconds};
+  const double trained = static_cast<double>(next->trained);
+  if (next == curve.begin()) return RunMoment{trained, next->seconds};
   const CurvePoint& before = *std::prev(next);
   const double left = (loss - next->loss) / (before.loss - next->loss);  // fraction of the way from `next` to `before`
-  return RunMoment{tokens - left * static_cast<double>(next->tokens - before.tokens),
+  return RunMoment{trained - left * static_cast<double>(next->trained - before.trained),
                    next->seconds - left * (next->seconds - before.seconds)};
 }
 
 Reach reach_loss(const RunGroup& group, double loss) {
-  std::vector<double> tokens, seconds;
+  std::vector<double> trained, seconds;
   const auto runs = counted_runs(group);
   for (const Run* run : runs) {
     const auto moment = first_reach(run->valid, loss, run->metric);
     if (!moment) continue;
-    tokens.push_back(moment->tokens);
+    trained.push_back(moment->trained);
     seconds.push_back(moment->seconds);
   }
-  return {static_cast<int64_t>(runs.size()), statistic(tokens), statistic(seconds)};
+  return {static_cast<int64_t>(runs.size()), statistic(trained), statistic(seconds)};
 }
 
 }  // namespace prism

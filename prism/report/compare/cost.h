@@ -12,7 +12,7 @@
 
 namespace prism {
 
-/// Tokens/s over the seeds of a group. If any group was timed alternately with the baseline, only timings count: the
+/// Tokens or examples per second over the seeds of a group. If any group was timed alternately with the baseline, only timings count: the
 /// rates of training runs, measured beside other programs and at other times, cannot be compared with them.
 Statistic training_rate(const Comparison& comparison, size_t group);
 
@@ -20,7 +20,7 @@ Statistic training_rate(const Comparison& comparison, size_t group);
 struct CostPoint {
   size_t group = 0;
   Statistic loss;          ///< final value of the metric
-  Statistic tokens_per_s;  ///< in training
+  Statistic rate;  ///< in training
   bool on_front = false;   ///< no other group is at least as good and as fast, and better in one of the two (Pareto)
 };
 
@@ -30,9 +30,9 @@ std::vector<CostPoint> cost_points(const Comparison& comparison);
 /// The mean final validation loss of the baseline; std::nullopt if it was not evaluated.
 std::optional<double> target_loss(const Comparison& comparison);
 
-/// The tokens and seconds at which a run reached a value.
+/// The tokens or examples, and the seconds, at which a run reached a value.
 struct RunMoment {
-  double tokens = 0, seconds = 0;
+  double trained = 0, seconds = 0;
 };
 
 /// The first time at which the curve, interpolated linearly, is as good as `loss`: its first point if it begins there.
@@ -41,7 +41,7 @@ std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, doubl
 
 struct Reach {
   int64_t runs = 0;           ///< number of counted runs
-  Statistic tokens, seconds;  ///< over the runs that reach the loss
+  Statistic trained, seconds;  ///< over the runs that reach the loss
 };
 
 Reach reach_loss(const RunGroup& group, double loss);

@@ -74,8 +74,8 @@ RunDiagnostics diagnostics_of(const DiagnosticsRecord& record, const std::string
 
 void add_point(std::vector<CurvePoint>& curve, const Run& run, double value) {
   if (!std::isfinite(value)) return;
-  while (!curve.empty() && curve.back().tokens >= run.tokens) curve.pop_back();
-  curve.push_back({run.tokens, value, run.seconds});
+  while (!curve.empty() && curve.back().trained >= run.trained) curve.pop_back();
+  curve.push_back({run.trained, value, run.seconds});
 }
 
 /// Returns false for final measurements, which have their own tokens and seconds.
@@ -96,7 +96,7 @@ class RunReader {
     std::visit(
         [&](const auto& record) {
           if constexpr (moves_on<decltype(record)>()) {
-            run_.tokens = event.head.tokens.value_or(run_.tokens);
+            run_.trained = event.head.trained.value().value_or(run_.trained);
             run_.seconds = event.head.seconds.value_or(run_.seconds);
           }
           take(record, event.head);
@@ -108,9 +108,9 @@ class RunReader {
     if (!shares_.empty()) run_.peak_share = median(std::move(shares_));
     if (!waits_.empty()) run_.wait_share = median(std::move(waits_));
     if (run_.finished && std::isfinite(end_rate_)) {
-      run_.tokens_per_s = end_rate_;
+      run_.rate = end_rate_;
     } else if (!rates_.empty()) {
-      run_.tokens_per_s = median(std::move(rates_));
+      run_.rate = median(std::move(rates_));
     }
   }
 
@@ -130,7 +130,8 @@ class RunReader {
     run_.seed = record.seed;
     run_.parameters = record.parameters;
     run_.flops_per_token = record.flops_per_token;
-    run_.total_tokens = record.total_tokens;
+    run_.total = record.total.value();
+    if (record.total.examples) run_.unit = TrainingUnit::examples;
     run_.layers = record.layers;
     check_layers(run_.layers, records_.where());
     take_machine(record.machine);
@@ -148,7 +149,7 @@ class RunReader {
 
   void take(const TrainRecord& record, const RecordHead&) {
     add_point(run_.train, run_, record.loss);
-    if (std::isfinite(record.tokens_per_s)) rates_.push_back(record.tokens_per_s);
+    if (std::isfinite(record.rate.value())) rates_.push_back(record.rate.value());
     if (record.peak_share) shares_.push_back(*record.peak_share);
     if (record.wait_share) waits_.push_back(*record.wait_share);
     // A run that was extended after its end has started to train again.
@@ -160,18 +161,18 @@ class RunReader {
 
   void take(const DiagnosticsRecord& record, const RecordHead& head) {
     auto& all = run_.diagnostics;
-    while (!all.empty() && all.back().tokens >= run_.tokens) all.pop_back();
+    while (!all.empty() && all.back().trained >= run_.trained) all.pop_back();
     if (!all.empty()) {
       all.back().parameters = {};
       all.back().head_entropies = {};
     }
     all.push_back(diagnostics_of(record, records_.where()));
     all.back().step = head.step.value_or(0);
-    all.back().tokens = run_.tokens;
+    all.back().trained = run_.trained;
   }
 
-  void take(const WarningRecord& record, const RecordHead&) { run_.warnings.push_back({run_.tokens, record.text}); }
-  void take(const SampleRecord& record, const RecordHead&) { run_.samples.push_back({record, run_.tokens}); }
+  void take(const WarningRecord& record, const RecordHead&) { run_.warnings.push_back({run_.trained, record.text}); }
+  void take(const SampleRecord& record, const RecordHead&) { run_.samples.push_back({record, run_.trained}); }
   void take(const DivergedRecord& record, const RecordHead&) { run_.diverged = record.place; }
   void take(const AttentionDistance& record, const RecordHead&) {
     run_.distances = ordered_distances(record, records_.where());
@@ -191,7 +192,7 @@ class RunReader {
 
   void take(const EndRecord& record, const RecordHead&) {
     add_point(run_.valid, run_, record.value.value_or(NAN));
-    end_rate_ = record.tokens_per_s;
+    end_rate_ = record.rate.value();
     run_.peak_memory_bytes = record.peak_memory_bytes;
     run_.finished = true;
     run_.diverged.reset();
@@ -269,7 +270,7 @@ Run read_run(const fs::path& folder) {
   }
   if (const fs::path timing = folder / kRunTimingName; is_there(timing)) {
     run.timing = fields_from_json<RunTiming>(read_json(timing.string()), timing.string());
-    run.tokens_per_s = run.timing->tokens_per_s;
+    run.rate = run.timing->tokens_per_s;
     run.wait_share = run.timing->wait_share;
   }
   return run;

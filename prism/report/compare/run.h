@@ -16,19 +16,20 @@
 
 namespace prism {
 
+/// A point of a curve. In this folder, `trained` is a number of tokens or examples, whichever the run counts.
 struct CurvePoint {
-  int64_t tokens = 0;
-  double loss = 0;     ///< nats per token; in a validation curve, the run's metric
+  int64_t trained = 0;
+  double loss = 0;     ///< nats per token or example; in a validation curve, the run's metric
   double seconds = 0;  ///< since the run began
 };
 
 struct RunSample : SampleRecord {
-  int64_t tokens = 0;  ///< trained so far
+  int64_t trained = 0;
 };
 
 /// Diagnostics of one step. Values that were not finite are NaN.
 struct RunDiagnostics {
-  int64_t tokens = 0, step = 0;
+  int64_t trained = 0, step = 0;
   std::vector<double> entropy;                      ///< of attention, in nats, mean over heads, of each layer
   std::vector<double> residual_rms;                 ///< before each layer, then at the input of the LM head
   std::vector<double> dead_units;                   ///< share in each layer, mean over its hidden layers
@@ -40,7 +41,7 @@ struct RunDiagnostics {
 
 /// A warning that the run recorded.
 struct RunWarning {
-  int64_t tokens = 0;
+  int64_t trained = 0;
   std::string text;
 };
 
@@ -77,24 +78,25 @@ struct Run {
   std::filesystem::path folder;  ///< as given
   std::string name;              ///< the folder's name if the records have none
   std::string schedule, dtype, cpu;
+  TrainingUnit unit = TrainingUnit::tokens;  ///< what the training counts
   Metric metric;                      ///< the quantity that validation measured, i.e. the values of `valid`
   std::string tokenizer, validation;  ///< fingerprints of tokenizer and validation data; empty if not recorded
-  std::optional<int64_t> seed, parameters, flops_per_token, total_tokens, threads, peak_memory_bytes;
+  std::optional<int64_t> seed, parameters, flops_per_token, total, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
   std::optional<double> peak_share;   ///< share of that limit, 0..1, median over the training records
   std::optional<double> wait_share;   ///< share of time that threads waited for a core, median over those records
-  std::optional<double>
-      tokens_per_s;  ///< from the timing, else the end record, else the median over the training records
+  /// Tokens or examples per second, from the timing, else the end record, else the median over the training records.
+  std::optional<double> rate;
   std::optional<RunTiming> timing;
   std::vector<LayerRecord> layers;
-  std::vector<CurvePoint> train, valid;  ///< tokens strictly increasing, losses finite
+  std::vector<CurvePoint> train, valid;  ///< `trained` strictly increasing, losses finite
   std::vector<RunSample> samples;
   std::vector<LayerDistance> distances;     ///< one per layer, ascending; from the last such record
-  std::vector<RunDiagnostics> diagnostics;  ///< tokens strictly increasing
+  std::vector<RunDiagnostics> diagnostics;  ///< `trained` strictly increasing
   std::vector<RunWarning> warnings;
   std::vector<TextLossRecord> text_losses;  ///< one per text, in order; from the text's last record
   std::vector<RecipeField> recipe;          ///< flattened; empty if there is no recipe.json
-  int64_t tokens = 0;                       ///< of the last record
+  int64_t trained = 0;                      ///< of the last record
   double seconds = 0;                       ///< of the last record
   bool finished = false;                    ///< true if the file ends with an end record
   /// Returns true if the speed was measured while threads waited for cores (CoreWait::kBusy, core/machine.h).
@@ -108,7 +110,7 @@ struct Run {
 ///
 /// Ignores a last line that is cut short, unknown kinds and fields, and losses that are not finite. If records repeat a
 /// stretch (a run resumed from an earlier checkpoint), the later ones replace the earlier ones. Records of final
-/// measurements (kinds attention_distance and text_loss) do not change the run's tokens and seconds, since they have
+/// measurements (kinds attention_distance and text_loss) do not change the run's `trained` and seconds, since they have
 /// their own.
 ///
 /// @throws InputError if there is no such folder or file, no complete record in it, a line that is not a JSON object,

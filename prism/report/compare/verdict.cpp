@@ -42,9 +42,9 @@ FinalLosses final_losses(const Comparison& comparison) {
   FinalLosses result;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto curve = validation_curve(comparison.groups[i]);
-    if (curve.empty() || curve.back().tokens < result.tokens) continue;
-    if (curve.back().tokens > result.tokens) result.groups.clear();
-    result.tokens = curve.back().tokens;
+    if (curve.empty() || curve.back().trained < result.trained) continue;
+    if (curve.back().trained > result.trained) result.groups.clear();
+    result.trained = curve.back().trained;
     result.groups.push_back({i, curve.back().loss});
   }
   return result;
@@ -64,13 +64,13 @@ std::optional<Verdict> find_verdict(const Comparison& comparison) {
   Verdict verdict;
   verdict.best = best.group;
   verdict.rival = best.group == comparison.baseline ? candidates[1].final.group : comparison.baseline;
-  verdict.tokens = finals.tokens;
+  verdict.trained = finals.trained;
   verdict.less_is_better = comparison.metric.less_is_better;
   verdict.loss = best.loss;
   verdict.of_all = finals.groups.size() == comparison.groups.size();
   verdict.of_seeds = left_out > 0 ? static_cast<int64_t>(most) : 0;
   const auto gap = final_difference(comparison.groups[verdict.best], comparison.groups[verdict.rival]);
-  if (gap && gap->tokens == finals.tokens) verdict.difference = gap->loss;
+  if (gap && gap->trained == finals.trained) verdict.difference = gap->loss;
   return verdict;
 }
 

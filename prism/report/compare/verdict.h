@@ -17,9 +17,9 @@ struct FinalLoss {
   Statistic loss;
 };
 
-/// The comparable final validation losses: those of the groups that were evaluated after the largest number of tokens.
+/// The comparable final validation losses: those of the groups that were evaluated after the longest training.
 struct FinalLosses {
-  int64_t tokens = 0;
+  int64_t trained = 0;
   std::vector<FinalLoss> groups;  ///< in the comparison's order; empty if no group was evaluated
 };
 
@@ -28,9 +28,9 @@ FinalLosses final_losses(const Comparison& comparison);
 struct Verdict {
   size_t best = 0;       ///< among the groups that take part
   size_t rival = 0;      ///< the baseline; if that is the best, the runner-up
-  int64_t tokens = 0;    ///< number of tokens after which the losses are compared
+  int64_t trained = 0;   ///< tokens or examples after which the losses are compared
   Statistic loss;        ///< of the best
-  bool of_all = true;    ///< false if a group was left out for having fewer tokens
+  bool of_all = true;    ///< false if a group was left out for a shorter training
   int64_t of_seeds = 0;  ///< if not 0, groups that share fewer seeds than this with the baseline were left out
   std::optional<PairedDifference> difference;  ///< best minus rival; std::nullopt if the rival was not evaluated there
   bool less_is_better = true;

@@ -31,12 +31,12 @@ PlotAxis counting_axis(const std::string& what, double low, double high) {
   return {.label = what + name, .low = low, .high = high, .unit = unit};
 }
 
-PlotAxis token_axis(const Plot& plot) {
+PlotAxis training_axis(const Plot& plot, const std::string& counted) {
   double most = 1;
   for (const auto& series : plot.series) {
     for (const auto& point : series.points) most = std::max(most, point.x);
   }
-  return counting_axis("trained tokens", 0, most);
+  return counting_axis("trained " + counted, 0, most);
 }
 
 PlotAxis layer_axis(const Plot& plot) {
@@ -49,8 +49,8 @@ Interval deviation_bar(const Statistic& value) {
   return {value.mean - value.deviation, value.mean + value.deviation};
 }
 
-std::string tokens_text(int64_t tokens) {
-  return grouped(tokens) + " tokens: ";
+std::string trained_text(int64_t trained, const std::string& counted) {
+  return fmt::format("{} {}: ", grouped(trained), counted);
 }
 
 void add_statistics(Plot& plot, size_t group, size_t groups, const std::vector<PlacedStatistic>& values) {

@@ -2,7 +2,7 @@
 //
 //   Extent extent;
 //   add_statistics(plot, group, groups, values);
-//   plot.x = token_axis(plot);
+//   plot.x = training_axis(plot, "tokens");
 //   plot.y = axis_over("nats", extent);
 #pragma once
 
@@ -41,8 +41,8 @@ PlotAxis axis_over(const std::string& label, Extent extent);
 /// A unit for counts that keeps the numbers at the axis short.
 PlotAxis counting_axis(const std::string& what, double low, double high);
 
-/// An axis from zero to the largest number of tokens of any point.
-PlotAxis token_axis(const Plot& plot);
+/// An axis from zero to the largest x of any point. @param counted  what x counts: "tokens", "examples".
+PlotAxis training_axis(const Plot& plot, const std::string& counted);
 
 /// An axis with one position for each layer, counted from 0.
 PlotAxis layer_axis(const Plot& plot);
@@ -51,7 +51,7 @@ PlotAxis layer_axis(const Plot& plot);
 Interval deviation_bar(const Statistic& value);
 
 /// "4,096 tokens: ".
-std::string tokens_text(int64_t tokens);
+std::string trained_text(int64_t trained, const std::string& counted);
 
 /// A value, possibly over seeds, at a position on the x axis.
 struct PlacedStatistic {

@@ -26,13 +26,13 @@ struct Quantity {
   double (*of)(const RunDiagnostics&);
 };
 
-/// Quantities plotted over tokens.
+/// Quantities plotted over the training.
 const Quantity kCurves[] = {
     {"entropy-curve", "Attention entropy", "nats",
      "Mean over layers, heads and queries. Near 0, heads attend to single tokens.",
      [](const RunDiagnostics& at) { return mean_of(at.entropy); }},
     {"residual-curve", "Residual stream", "root mean square",
-     "The input of the language-model head, before its norm. A curve that bends upwards is a sign of divergence.",
+     "The input of the head, before its norm. A curve that bends upwards is a sign of divergence.",
      [](const RunDiagnostics& at) { return at.residual_rms.empty() ? NAN : at.residual_rms.back(); }},
     {"update-curve", "Updates", "update / values",
      "Norm of a step's change over the norm of the values; the median over parameters.",
@@ -51,7 +51,7 @@ const LayerQuantity kLayers[] = {
      "Last recorded value of each layer; mean over heads and queries.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.entropy; }},
     {"residual-layers", "Residual stream by layer", "root mean square",
-     "Last recorded value before each layer; the last point is the input of the language-model head.",
+     "Last recorded value before each layer; the last point is the input of the head.",
      [](const RunDiagnostics& at) -> const std::vector<double>& { return at.residual_rms; }}};
 
 /// The last diagnostics of a group's first run that has any; null if none has.
@@ -61,10 +61,15 @@ const RunDiagnostics* last_of(const RunGroup& group) {
   return nullptr;
 }
 
-/// The reader of the residual stream: a layer or the language-model head.
+/// The name of the module that reads the last residual stream.
+const char* head_of(const RunGroup& group) {
+  return group.runs.front().unit == TrainingUnit::tokens ? kHeadReader : "classification head";
+}
+
+/// The reader of the residual stream: a layer or the head.
 std::string reader_of(const RunGroup& group, size_t layer) {
   const auto* last = last_of(group);
-  return last != nullptr && layer >= last->entropy.size() ? kHeadReader : fmt::format("layer {}", layer);
+  return last != nullptr && layer >= last->entropy.size() ? head_of(group) : fmt::format("layer {}", layer);
 }
 
 /// A value over seeds as text.
@@ -73,20 +78,20 @@ std::string value_text(const Statistic& value) {
   return value.count > 1 ? fmt::format("{} ± {:.2g}", mean, value.deviation) : mean;
 }
 
-std::vector<PlacedStatistic> curve_of(const RunGroup& group, const Quantity& quantity) {
+std::vector<PlacedStatistic> curve_of(const RunGroup& group, const Quantity& quantity, const std::string& counted) {
   std::vector<std::vector<CurvePoint>> curves;
   for (const Run* run : counted_runs(group)) {
     std::vector<CurvePoint> curve;
     for (const auto& at : run->diagnostics)
       if (const double value = quantity.of(at); std::isfinite(value))
-        curve.push_back({.tokens = at.tokens, .loss = value});
+        curve.push_back({.trained = at.trained, .loss = value});
     if (!curve.empty()) curves.push_back(std::move(curve));
   }
   std::vector<const std::vector<CurvePoint>*> pointers;
   for (const auto& curve : curves) pointers.push_back(&curve);
   std::vector<PlacedStatistic> values;
-  for (const auto& [tokens, value] : curve_statistics(pointers))
-    values.push_back({static_cast<double>(tokens), value, tokens_text(tokens) + value_text(value)});
+  for (const auto& [trained, value] : curve_statistics(pointers))
+    values.push_back({static_cast<double>(trained), value, trained_text(trained, counted) + value_text(value)});
   return values;
 }
 
@@ -110,7 +115,8 @@ std::vector<PlacedStatistic> layers_of(const RunGroup& group, const LayerQuantit
 Plot plot_of(const Comparison& comparison, const char* id, const char* title, const char* unit,
              const std::function<std::vector<PlacedStatistic>(const RunGroup&)>& values_of, bool by_layer) {
   Plot plot{.id = id,
-            .description = fmt::format("{}{} of {}", title, by_layer ? "" : " against trained tokens",
+            .description = fmt::format("{}{} of {}", title,
+                                       by_layer ? "" : fmt::format(" against trained {}", comparison.counted()),
                                        join_names(labels_of(comparison.groups)))};
   Extent extent;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
@@ -119,7 +125,7 @@ Plot plot_of(const Comparison& comparison, const char* id, const char* title, co
     add_statistics(plot, i, comparison.groups.size(), values);
   }
   if (plot.series.empty()) return plot;
-  plot.x = by_layer ? layer_axis(plot) : token_axis(plot);
+  plot.x = by_layer ? layer_axis(plot) : training_axis(plot, comparison.counted());
   plot.y = axis_over(unit, extent);
   return plot;
 }
@@ -144,7 +150,7 @@ std::vector<Plot> diagnostics_plots(const Comparison& comparison) {
   for (const auto& quantity : kCurves)
     plots.push_back(plot_of(
         comparison, quantity.id, quantity.title, quantity.unit,
-        [&](const RunGroup& group) { return curve_of(group, quantity); },
+        [&](const RunGroup& group) { return curve_of(group, quantity, comparison.counted()); },
         /*by_layer=*/false));
   for (const auto& quantity : kLayers)
     plots.push_back(plot_of(
@@ -169,15 +175,15 @@ Table diagnostics_table(const Comparison& comparison) {
       {{"run"}, {"layer"}, {"residual stream", true}, {"dead units, %", true}, {"entropy", true}, {"of each head"}},
       {},
       {"Last recorded by the first run of each group. Entropy of attention in nats; root mean square of the residual "
-       "stream before the layer; units that were 0 for every token. Layers count from 0; the LM head reads the stream "
-       "after the last layer."}};
+       "stream before the layer; units that were 0 for every token. Layers count from 0; the head reads the stream after "
+       "the last layer."}};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const RunDiagnostics* last = last_of(comparison.groups[i]);
     if (last == nullptr) continue;
     for (size_t l = 0; l < std::max(last->entropy.size(), last->residual_rms.size()); ++l)
       table.rows.push_back(
           {{.text = comparison.groups[i].label, .series = static_cast<int>(i)},
-           {l < last->entropy.size() ? std::to_string(l) : kHeadReader},
+           {l < last->entropy.size() ? std::to_string(l) : head_of(comparison.groups[i])},
            {cell_text(last->residual_rms, l, kNormStyle)},
            {cell_text(last->dead_units, l, kShareStyle, 100)},
            {cell_text(last->entropy, l, kEntropyStyle)},
@@ -210,13 +216,13 @@ std::vector<Table> parameter_tables(const Comparison& comparison) {
 }
 
 Table warnings_table(const Comparison& comparison) {
-  Table table{"Warnings", {{"run"}, {"seed", true}, {"tokens", true}, {"warning"}}, {}, {}};
+  Table table{"Warnings", {{"run"}, {"seed", true}, {comparison.counted(), true}, {"warning"}}, {}, {}};
   for (size_t i = 0; i < comparison.groups.size(); ++i)
     for (const auto& run : comparison.groups[i].runs)
       for (const auto& warning : run.warnings)
         table.rows.push_back({{.text = comparison.groups[i].label, .series = static_cast<int>(i)},
                               {grouped(run.seed)},
-                              {grouped(warning.tokens)},
+                              {grouped(warning.trained)},
                               {warning.text}});
   return table;
 }

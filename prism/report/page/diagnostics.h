@@ -13,7 +13,7 @@
 
 namespace prism {
 
-/// Plots over tokens: mean entropy, the residual stream at the language-model head, the median update and the time of a
+/// Plots over the training: mean entropy, the residual stream at the head, the median update and the time of a
 /// step. Plots over layers, from the last diagnostics: entropy and residual stream. Lines are means over seeds, with a
 /// band of one standard deviation to either side. Plots without recorded data are omitted.
 std::vector<Plot> diagnostics_plots(const Comparison& comparison);

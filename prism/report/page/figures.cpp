@@ -17,8 +17,7 @@ namespace {
 constexpr size_t kMostFaintRuns = 4;  // more recorded curves would hide each other
 constexpr size_t kMostLineRuns = 12;  // more smoothed curves could not be told apart
 constexpr size_t kMostTexts = 60;     // points of a curve with a text for hovering
-constexpr double kFirstPart = 0.1;    // share of the tokens in which the loss falls from its initial value
-constexpr const char* kUnit = "nats per token";
+constexpr double kFirstPart = 0.1;    // share of the training in which the loss falls from its initial value
 
 const RunGroup& baseline_of(const Comparison& comparison) {
   return comparison.groups[comparison.baseline];
@@ -54,9 +53,9 @@ LossScale loss_scale(const Comparison& comparison, Losses losses) {
     }
   }
   int64_t most = 0;
-  for (const auto& point : all) most = std::max(most, point.tokens);
+  for (const auto& point : all) most = std::max(most, point.trained);
   const auto later = [&](const CurvePoint& point) {
-    return static_cast<double>(point.tokens) >= kFirstPart * static_cast<double>(most);
+    return static_cast<double>(point.trained) >= kFirstPart * static_cast<double>(most);
   };
   // The first part of a loss is far above the rest. A metric that is not a loss may begin at either end of its scale.
   const bool is_loss = both || losses == Losses::training;
@@ -78,35 +77,36 @@ PlotAxis loss_axis(const Comparison& comparison, Losses losses, const std::strin
 
 /// "validation loss", "final validation loss", with the unit if the metric has one.
 std::string metric_label(const Comparison& comparison, const std::string& what) {
-  return what + (comparison.metric.is_loss() ? fmt::format(" ({})", kUnit) : "");
+  return what + (comparison.metric.is_loss() ? fmt::format(" ({})", comparison.loss_unit()) : "");
 }
 
 // ---- series ----
 
 /// A line of the mean over curves, at points that all of them have. Some of its points have a text for hovering.
-PlotSeries training_line(PlotStyle style, size_t group, const std::vector<const std::vector<CurvePoint>*>& curves) {
+PlotSeries training_line(PlotStyle style, size_t group, const std::vector<const std::vector<CurvePoint>*>& curves,
+                         const std::string& counted) {
   PlotSeries line{style, static_cast<int>(group), {}};
   const auto values = curve_statistics(curves);
   const size_t stride = values.size() / kMostTexts + 1;
   for (size_t i = 0; i < values.size(); ++i) {
-    const auto& [tokens, loss] = values[i];
+    const auto& [trained, loss] = values[i];
     const bool told = style == PlotStyle::kLine && (values.size() - 1 - i) % stride == 0;
-    line.points.push_back({.x = static_cast<double>(tokens),
+    line.points.push_back({.x = static_cast<double>(trained),
                            .y = loss.mean,
-                           .text = told ? tokens_text(tokens) + spread_text(loss, kLossNumber) : ""});
+                           .text = told ? trained_text(trained, counted) + spread_text(loss, kLossNumber) : ""});
   }
   return line;
 }
 
 /// The mean of the smoothed curves of the group's runs.
-PlotSeries mean_training_line(const RunGroup& group, size_t index) {
+PlotSeries mean_training_line(const RunGroup& group, size_t index, const std::string& counted) {
   std::vector<std::vector<CurvePoint>> smooth;
   for (const Run* run : counted_runs(group)) {
     if (!run->train.empty()) smooth.push_back(smooth_curve(run->train));
   }
   std::vector<const std::vector<CurvePoint>*> curves;
   for (const auto& curve : smooth) curves.push_back(&curve);
-  return training_line(PlotStyle::kLine, index, curves);
+  return training_line(PlotStyle::kLine, index, curves, counted);
 }
 
 /// The bar that shows the interval of a difference; of zero length, i.e. not drawn, if there is no interval.
@@ -166,39 +166,40 @@ void add_other_heads(Plot& plot, std::vector<PlotSeries> areas) {
 
 Plot train_plot(const Comparison& comparison) {
   Plot plot{.id = "train",
-            .description = "Training loss against trained tokens of " + join_names(labels_of(comparison.groups))};
+            .description = fmt::format("Training loss against trained {} of {}", comparison.counted(),
+                                       join_names(labels_of(comparison.groups)))};
   const bool faint = count_runs(comparison) <= kMostFaintRuns;
   std::vector<PlotSeries> lines;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (shows_mean_training(comparison)) {
-      lines.push_back(mean_training_line(comparison.groups[i], i));
+      lines.push_back(mean_training_line(comparison.groups[i], i, comparison.counted()));
       continue;
     }
     for (const auto& run : comparison.groups[i].runs) {
       const auto smooth = smooth_curve(run.train);
-      if (faint) plot.series.push_back(training_line(PlotStyle::kFaint, i, {&run.train}));
-      lines.push_back(training_line(PlotStyle::kLine, i, {&smooth}));
+      if (faint) plot.series.push_back(training_line(PlotStyle::kFaint, i, {&run.train}, comparison.counted()));
+      lines.push_back(training_line(PlotStyle::kLine, i, {&smooth}, comparison.counted()));
     }
   }
   plot.series.insert(plot.series.end(), lines.begin(), lines.end());
   std::erase_if(plot.series, [](const PlotSeries& series) { return series.points.empty(); });
-  plot.x = token_axis(plot);
-  plot.y = loss_axis(comparison, Losses::training, fmt::format("training loss ({})", kUnit));
+  plot.x = training_axis(plot, comparison.counted());
+  plot.y = loss_axis(comparison, Losses::training, fmt::format("training loss ({})", comparison.loss_unit()));
   return plot;
 }
 
 Plot valid_plot(const Comparison& comparison) {
   Plot plot{.id = "valid",
-            .description = fmt::format("Validation {} against trained tokens of {}", comparison.metric.noun(),
-                                       join_names(labels_of(comparison.groups)))};
+            .description = fmt::format("Validation {} against trained {} of {}", comparison.metric.noun(),
+                                       comparison.counted(), join_names(labels_of(comparison.groups)))};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
-    for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
-      values.push_back({static_cast<double>(tokens), loss, tokens_text(tokens) + spread_text(loss, kLossNumber)});
+    for (const auto& [trained, loss] : validation_curve(comparison.groups[i])) {
+      values.push_back({static_cast<double>(trained), loss, trained_text(trained, comparison.counted()) + spread_text(loss, kLossNumber)});
     }
     add_statistics(plot, i, comparison.groups.size(), values);
   }
-  plot.x = token_axis(plot);
+  plot.x = training_axis(plot, comparison.counted());
   plot.y =
       loss_axis(comparison, Losses::validation, metric_label(comparison, "validation " + comparison.metric.noun()));
   return plot;
@@ -208,21 +209,21 @@ Plot difference_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{
       .id = "difference",
-      .description = fmt::format("Validation {} minus that of {} at equal trained tokens, of {}",
-                                 comparison.metric.noun(), baseline.label, join_names(labels_of(comparison.groups)))};
+      .description = fmt::format("Validation {} minus that of {} at equal trained {}, of {}",
+                                 comparison.metric.noun(), baseline.label, comparison.counted(), join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
     std::vector<PlacedStatistic> values;
-    for (const auto& [tokens, gap] : loss_difference(comparison.groups[i], baseline).points) {
+    for (const auto& [trained, gap] : loss_difference(comparison.groups[i], baseline).points) {
       // Before training, the difference is that of two random models.
-      if (tokens == 0) continue;
-      values.push_back({static_cast<double>(tokens), gap.difference, tokens_text(tokens) + gap_text(gap)});
+      if (trained == 0) continue;
+      values.push_back({static_cast<double>(trained), gap.difference, trained_text(trained, comparison.counted()) + gap_text(gap)});
       extent.add(deviation_bar(gap.difference));
     }
     add_statistics(plot, i, comparison.groups.size(), values);
   }
-  plot.x = token_axis(plot);
+  plot.x = training_axis(plot, comparison.counted());
   plot.y = axis_over(metric_label(comparison, "difference"), extent);
   plot.y.zero_line = true;
   return plot;
@@ -250,21 +251,21 @@ Plot forest_plot(const Comparison& comparison) {
 
 Plot pareto_plot(const Comparison& comparison) {
   Plot plot{.id = "pareto",
-            .description = fmt::format("Final validation {} against training tokens per second of {}",
-                                       comparison.metric.noun(), join_names(labels_of(comparison.groups)))};
+            .description = fmt::format("Final validation {} against training {} per second of {}",
+                                       comparison.metric.noun(), comparison.counted(), join_names(labels_of(comparison.groups)))};
   const auto points = cost_points(comparison);
   if (points.size() < 2) return plot;
   PlotSeries front{PlotStyle::kGuide, kNoSeries, {}};
   Extent rates, losses;
   for (const auto& point : points) {
-    const Interval rate = deviation_bar(point.tokens_per_s), loss = deviation_bar(point.loss);
+    const Interval rate = deviation_bar(point.rate), loss = deviation_bar(point.loss);
     const PlotPoint place{
-        .x = point.tokens_per_s.mean,
+        .x = point.rate.mean,
         .y = point.loss.mean,
         .x_bar = rate,
         .y_bar = loss,
-        .text = fmt::format("{} at {} tokens/s{}", spread_text(point.loss, kLossNumber),
-                            spread_text(point.tokens_per_s, kWholeNumber), point.on_front ? ", on the front" : "")};
+        .text = fmt::format("{} at {} {}/s{}", spread_text(point.loss, kLossNumber),
+                            spread_text(point.rate, kWholeNumber), comparison.counted(), point.on_front ? ", on the front" : "")};
     plot.series.push_back({PlotStyle::kBars, static_cast<int>(point.group), {place}});
     if (point.on_front) front.points.push_back({.x = place.x, .y = place.y});
     rates.add(rate);
@@ -272,7 +273,7 @@ Plot pareto_plot(const Comparison& comparison) {
   }
   if (front.points.size() > 1) plot.series.insert(plot.series.begin(), std::move(front));
   const PlotAxis x = axis_over("", rates);
-  plot.x = counting_axis("training tokens/s", x.low, x.high);
+  plot.x = counting_axis(fmt::format("training {}/s", comparison.counted()), x.low, x.high);
   plot.y = axis_over(metric_label(comparison, "final validation " + comparison.metric.noun()), losses);
   return plot;
 }

@@ -10,7 +10,7 @@
 
 namespace prism {
 
-/// Training loss against trained tokens, smoothed: every run, or the mean of each group if there are many. If there are
+/// Training loss against trained tokens or examples, smoothed: every run, or the mean of each group if there are many. If there are
 /// few, the recorded values are drawn faintly as well.
 Plot train_plot(const Comparison& comparison);
 

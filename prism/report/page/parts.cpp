@@ -11,7 +11,7 @@
 
 namespace prism {
 
-std::string section_html(const char* tab, const char* heading, const std::string& content) {
+std::string section_html(const char* tab, const std::string& heading, const std::string& content) {
   if (content.empty()) return "";
   return fmt::format("<section{}>\n<h2>{}</h2>\n{}</section>\n", *tab ? fmt::format(" data-tab=\"{}\"", tab) : "",
                      heading, content);

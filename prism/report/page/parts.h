@@ -20,7 +20,7 @@ inline constexpr const char *kNoTab = "", *kTraining = "Training", *kComparison 
                             *kDiagnostics = "Diagnostics", *kAttention = "Attention", *kSparsity = "Sparsity";
 
 /// Empty without content. @param tab  one of the tabs. @param content  HTML.
-std::string section_html(const char* tab, const char* heading, const std::string& content);
+std::string section_html(const char* tab, const std::string& heading, const std::string& content);
 
 /// A number and its deviation, "4.4012 ± 0.0031", stay on one line.
 /// @param text  any text. @param style  a class of the style sheet, or empty.

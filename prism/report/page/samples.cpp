@@ -49,7 +49,7 @@ std::vector<std::string> prompts_of(const Comparison& comparison) {
 std::string sample_origin(const RunGroup& group, const ShownSample& shown) {
   const std::string seed = group.runs.size() > 1 && shown.run->seed ? fmt::format(", seed {}", *shown.run->seed) : "";
   const auto& temperature = shown.sample->temperature;
-  return fmt::format("{}, after {} tokens{}", seed, short_number(static_cast<double>(shown.sample->tokens)),
+  return fmt::format("{}, after {} tokens{}", seed, short_number(static_cast<double>(shown.sample->trained)),
                      temperature ? fmt::format(", temperature {}", *temperature) : "");
 }
 

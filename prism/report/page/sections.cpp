@@ -59,8 +59,8 @@ std::string difference_figures(const Comparison& comparison, FigureWriter& write
   const auto& metric = comparison.metric;
   std::string content =
       writer.figure(difference_plot(comparison), "Difference in validation " + metric.noun(),
-                    fmt::format("Validation {} minus that of {} after equal numbers of tokens; {} zero is better.{}",
-                                metric.noun(), baseline, metric.less_is_better ? "below" : "above", band),
+                    fmt::format("Validation {} minus that of {} after equal numbers of {}; {} zero is better.{}",
+                                metric.noun(), baseline, comparison.counted(), metric.less_is_better ? "below" : "above", band),
                     nothing);
   return content + writer.figure(forest_plot(comparison), "Final difference of each run",
                                  fmt::format("The last difference of figure 3; {} of zero is better than {}.{}",
@@ -109,7 +109,7 @@ std::string loss_section(const Comparison& comparison, FigureWriter& writer) {
                            fmt::format("No validation {} has been recorded yet.", metric.noun()));
   if (comparison.groups.size() > 1) content += difference_figures(comparison, writer);
   return section_html(
-      kTraining, "Loss against tokens",
+      kTraining, fmt::format("Loss against {}", comparison.counted()),
       legend_html(comparison) + kHint + figures_html(content) +
           table_details(validation_table(comparison),
                         metric.is_loss() ? "The validation losses in numbers" : "The validations in numbers") +

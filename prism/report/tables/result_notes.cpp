@@ -18,7 +18,7 @@ namespace {
 struct DifferenceRemarks {
   std::vector<std::string> unpaired, interpolated;
   std::map<size_t, std::vector<std::string>> by_pairs;    ///< groups with fewer pairs than runs
-  std::map<int64_t, std::vector<std::string>> by_tokens;  ///< groups whose difference is before their end
+  std::map<int64_t, std::vector<std::string>> by_length;  ///< groups whose difference is before their end
   bool paired = false;
 
   explicit DifferenceRemarks(const Comparison& comparison) {
@@ -31,7 +31,7 @@ struct DifferenceRemarks {
   void add(const RunGroup& group, const RunGroup& baseline) {
     const auto gap = loss_difference(group, baseline);
     if (gap.points.empty()) return;
-    const auto& [tokens, loss] = gap.points.back();
+    const auto& [trained, loss] = gap.points.back();
     const size_t pairs = loss.seeds.size();
     paired |= loss.has_interval();
     if (!loss.paired()) unpaired.push_back(group.label);
@@ -40,18 +40,18 @@ struct DifferenceRemarks {
     }
     if (gap.interpolated) interpolated.push_back(group.label);
     const auto curve = validation_curve(group);
-    if (curve.empty() || curve.back().tokens != tokens) by_tokens[tokens].push_back(group.label);
+    if (curve.empty() || curve.back().trained != trained) by_length[trained].push_back(group.label);
   }
 };
 
 /// "2,000 tokens of 3,000 so far", for runs of one group.
-std::string progress_text(const std::vector<const Run*>& runs) {
+std::string progress_text(const std::vector<const Run*>& runs, const std::string& counted) {
   const auto [least, most] =
-      std::minmax_element(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->tokens < b->tokens; });
-  std::string text = grouped((*least)->tokens);
-  if ((*most)->tokens != (*least)->tokens) text += " to " + grouped((*most)->tokens);
-  text += " tokens";
-  if (const auto& total = runs.front()->total_tokens) text += " of " + grouped(*total);
+      std::minmax_element(runs.begin(), runs.end(), [](const Run* a, const Run* b) { return a->trained < b->trained; });
+  std::string text = grouped((*least)->trained);
+  if ((*most)->trained != (*least)->trained) text += " to " + grouped((*most)->trained);
+  text += " " + counted;
+  if (const auto& total = runs.front()->total) text += " of " + grouped(*total);
   const bool evaluated = std::any_of(runs.begin(), runs.end(), [](const Run* run) { return !run->valid.empty(); });
   return text + " so far" + (evaluated ? "" : ", no evaluation yet");
 }
@@ -77,9 +77,9 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
   const std::string& baseline = comparison.groups[comparison.baseline].label;
   const DifferenceRemarks remarks(comparison);
   table.notes.push_back(
-      fmt::format("Δ val {0}: validation {0} minus that of {1} after equal numbers of tokens{2}; {3} is better.",
+      fmt::format("Δ val {0}: validation {0} minus that of {1} after equal numbers of {4}{2}; {3} is better.",
                   comparison.metric.noun(), baseline, remarks.paired ? ", paired by seed" : "",
-                  comparison.metric.less_is_better ? "negative" : "positive"));
+                  comparison.metric.less_is_better ? "negative" : "positive", comparison.counted()));
   table.notes.push_back(fmt::format(
       "The {1} validation {2} is marked (bold; a star in a terminal) only if the 95% interval (Student's t) of its "
       "difference to {0}, paired by seed, excludes zero. If {0} itself is {1}, its difference to the runner-up counts. "
@@ -95,14 +95,15 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
     table.notes.push_back(fmt::format("The difference of {} is over the {} shared with {}.", join_names(labels),
                                       pairs == 1 ? "one seed" : fmt::format("{} seeds", pairs), baseline));
   }
-  for (const auto& [tokens, labels] : remarks.by_tokens) {
+  for (const auto& [trained, labels] : remarks.by_length) {
     table.notes.push_back(
-        fmt::format("The difference of {} is taken after {} tokens, the last evaluation shared with {}.",
-                    join_names(labels), grouped(tokens), baseline));
+        fmt::format("The difference of {} is taken after {} {}, the last evaluation shared with {}.",
+                    join_names(labels), grouped(trained), comparison.counted(), baseline));
   }
   if (!remarks.interpolated.empty()) {
     table.notes.push_back(
-        "Some runs were evaluated at different numbers of tokens; evaluations are interpolated linearly.");
+        fmt::format("Some runs were evaluated at different numbers of {}; evaluations are interpolated linearly.",
+                    comparison.counted()));
   }
 }
 
@@ -149,14 +150,15 @@ void add_state_notes(const Comparison& comparison, Table& table) {
     for (const auto& run : group.runs) {
       if (run.diverged)
         table.notes.push_back(fmt::format(
-            "{}{} diverged after {} tokens{}.", group.label, seeds_clause(group, {&run}), grouped(run.tokens),
+            "{}{} diverged after {} {}{}.", group.label, seeds_clause(group, {&run}), grouped(run.trained),
+            comparison.counted(),
             run.diverged->empty() ? "" : ", the first value that is not finite in " + *run.diverged));
       else if (!run.finished)
         unfinished.push_back(&run);
     }
     if (unfinished.empty()) continue;
     table.notes.push_back(fmt::format("{}{} {} not finished: {}.", group.label, seeds_clause(group, unfinished),
-                                      unfinished.size() == 1 ? "has" : "have", progress_text(unfinished)));
+                                      unfinished.size() == 1 ? "has" : "have", progress_text(unfinished, comparison.counted())));
   }
 }
 

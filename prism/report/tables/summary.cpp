@@ -29,9 +29,9 @@ bool any_unfinished(const Comparison& comparison) {
   });
 }
 
-int64_t tokens_done(const std::vector<const Run*>& runs) {
-  int64_t least = runs.front()->tokens;
-  for (const Run* run : runs) least = std::min(least, run->tokens);
+int64_t least_trained(const std::vector<const Run*>& runs) {
+  int64_t least = runs.front()->trained;
+  for (const Run* run : runs) least = std::min(least, run->trained);
   return least;
 }
 
@@ -39,9 +39,9 @@ int64_t tokens_done(const std::vector<const Run*>& runs) {
 std::string state_text(const Run& run) {
   if (run.finished) return "finished";
   if (run.diverged) return "diverged";
-  if (!run.total_tokens || *run.total_tokens < 1) return "not finished";
+  if (!run.total || *run.total < 1) return "not finished";
   // Rounds down: a run that has not finished is not 100% done.
-  const double percent = 100.0 * static_cast<double>(run.tokens) / static_cast<double>(*run.total_tokens);
+  const double percent = 100.0 * static_cast<double>(run.trained) / static_cast<double>(*run.total);
   return fmt::format("{:.0f}% done", std::clamp(std::floor(percent), 0.0, 99.0));
 }
 
@@ -49,7 +49,7 @@ std::string group_state(const RunGroup& group) {
   const auto finished = std::count_if(group.runs.begin(), group.runs.end(), all_finished);
   if (finished > 0) return "finished";
   return state_text(*std::min_element(group.runs.begin(), group.runs.end(),
-                                      [](const Run& a, const Run& b) { return a.tokens < b.tokens; }));
+                                      [](const Run& a, const Run& b) { return a.trained < b.trained; }));
 }
 
 std::string seeds_text(const RunGroup& group) {
@@ -100,7 +100,7 @@ std::vector<TableCell> results_row(const Comparison& comparison, size_t index, c
   if (columns.seeds) row.push_back({seeds_text(group)});
   if (columns.states) row.push_back({group_state(group)});
   row.push_back({grouped(group.runs.front().parameters)});
-  row.push_back({grouped(tokens_done(counted))});
+  row.push_back({grouped(least_trained(counted))});
   const Statistic rate = training_rate(comparison, index);
   // A timing belongs to the group: it does not depend on the seed.
   row.push_back(group.runs.front().timing ? TableCell{number_text(rate.mean, kWholeNumber)}
@@ -129,11 +129,11 @@ std::vector<TableCell> run_row(const Comparison& comparison, size_t group, const
       {grouped(run.seed)},
       {run.folder.string()},
       {state_text(run)},
-      {grouped(run.tokens)},
+      {grouped(run.trained)},
       {last_loss(smooth_curve(run.train))},
       {last_loss(run.valid)},
       {best_value(run)},
-      {!run.tokens_per_s ? kNoValue : number_text(*run.tokens_per_s, kWholeNumber) + (run.was_busy() ? " (busy)" : "")},
+      {!run.rate ? kNoValue : number_text(*run.rate, kWholeNumber) + (run.was_busy() ? " (busy)" : "")},
       {short_duration(run.seconds)}};
 }
 
@@ -171,11 +171,12 @@ std::string headline(const Comparison& comparison) {
       const auto diverged =
           std::find_if(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; });
       if (diverged != group.runs.end())
-        return fmt::format("{} diverged after {} tokens.", group.label, grouped(diverged->tokens));
+        return fmt::format("{} diverged after {} {}.", group.label, grouped(diverged->trained), comparison.counted());
       return fmt::format("{}: no validation {} has been recorded yet.", group.label, comparison.metric.noun());
     }
-    return fmt::format("{}: validation {} {} after {} tokens.", group.label, comparison.metric.noun(),
-                       spread_text(curve.back().loss, kLossNumber), grouped(curve.back().tokens));
+    return fmt::format("{}: validation {} {} after {} {}.", group.label, comparison.metric.noun(),
+                       spread_text(curve.back().loss, kLossNumber), grouped(curve.back().trained),
+                       comparison.counted());
   }
   const auto verdict = find_verdict(comparison);
   if (!verdict) {
@@ -184,17 +185,17 @@ std::string headline(const Comparison& comparison) {
       if (std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; }))
         diverged.push_back(group.label);
     return fmt::format(
-        "{}No two runs end with an evaluation after the same number of tokens, so none is called the best.",
-        diverged.empty() ? "" : join_names(diverged) + " diverged. ");
+        "{}No two runs end with an evaluation after the same number of {}, so none is called the best.",
+        diverged.empty() ? "" : join_names(diverged) + " diverged. ", comparison.counted());
   }
   std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
   if (verdict->of_seeds > 0)
     among = fmt::format("Of the groups that share {} seeds with the baseline{}, ", verdict->of_seeds,
                         verdict->of_all ? "" : " that got that far");
   return fmt::format(
-      "{}{}{} has the {} validation {} after {} tokens: {}. {}", among, comparison.groups[verdict->best].label,
+      "{}{}{} has the {} validation {} after {} {}: {}. {}", among, comparison.groups[verdict->best].label,
       verdict->best == comparison.baseline ? ", the baseline," : "", comparison.metric.best(), comparison.metric.noun(),
-      grouped(verdict->tokens), spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
+      grouped(verdict->trained), comparison.counted(), spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
 }
 
 Table results_table(const Comparison& comparison) {
@@ -206,13 +207,16 @@ Table results_table(const Comparison& comparison) {
   if (columns.intervals) table.columns.push_back({"95% interval", true});
   if (columns.seeds) table.columns.push_back({"seeds", true});
   if (columns.states) table.columns.push_back({"state"});
-  for (const char* header : {"parameters", "tokens", "tokens/s", "time"}) table.columns.push_back({header, true});
+  const std::string counted = comparison.counted();
+  for (const auto& header : {std::string("parameters"), counted, counted + "/s", std::string("time")})
+    table.columns.push_back({header, true});
   for (size_t i = 0; i < comparison.groups.size(); ++i) table.rows.push_back(results_row(comparison, i, columns));
   if (columns.differences) add_difference_notes(comparison, table);
   if (columns.intervals && comparison.groups.size() > 2)
     table.notes.emplace_back("Each interval is for one comparison; among many, one in twenty excludes zero by chance.");
   if (columns.seeds) {
-    table.notes.push_back("± is the sample standard deviation over seeds; time and tokens/s are means over them.");
+    table.notes.push_back(fmt::format(
+        "± is the sample standard deviation over seeds; time and {}/s are means over them.", comparison.counted()));
   }
   add_cost_note(comparison, table);
   add_timing_note(comparison, table);
@@ -222,17 +226,17 @@ Table results_table(const Comparison& comparison) {
 
 Table reach_table(const Comparison& comparison) {
   Table table{fmt::format("Cost to reach the baseline's final {}", comparison.metric.noun()),
-              {{"run"}, {"seeds that reach it", true}, {"tokens", true}, {"seconds", true}},
+              {{"run"}, {"seeds that reach it", true}, {comparison.counted(), true}, {"seconds", true}},
               {},
               {}};
   const auto target = target_loss(comparison);
   if (!target || comparison.groups.size() < 2) return table;
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const Reach reach = reach_loss(comparison.groups[i], *target);
-    const bool reached = reach.tokens.count > 0;
+    const bool reached = reach.trained.count > 0;
     table.rows.push_back({name_cell(comparison, i),
-                          {fmt::format("{} of {}", reach.tokens.count, reach.runs)},
-                          reached ? spread_cell(reach.tokens, kWholeNumber) : TableCell{"not reached"},
+                          {fmt::format("{} of {}", reach.trained.count, reach.runs)},
+                          reached ? spread_cell(reach.trained, kWholeNumber) : TableCell{"not reached"},
                           spread_cell(reach.seconds, kWholeNumber)});
   }
   table.notes.push_back(fmt::format(
@@ -259,7 +263,7 @@ Table runs_table(const Comparison& comparison) {
   const bool differences = comparison.groups.size() > 1;
   const std::string metric = "val " + comparison.metric.noun();
   Table table{"Every run",
-              {{"run"}, {"seed", true}, {"folder"}, {"state"}, {"tokens", true}, {"train loss", true}, {metric, true}},
+              {{"run"}, {"seed", true}, {"folder"}, {"state"}, {comparison.counted(), true}, {"train loss", true}, {metric, true}},
               {},
               {"Train loss: the end of the smoothed curve."}};
   if (differences) {
@@ -267,7 +271,8 @@ Table runs_table(const Comparison& comparison) {
     table.notes.push_back(fmt::format("Δ {}: difference to the baseline's run with the same seed.", metric));
   }
   table.columns.push_back({fmt::format("{} {}", comparison.metric.best(), metric), true});
-  for (const char* header : {"tokens/s", "time"}) table.columns.push_back({header, true});
+  table.columns.push_back({fmt::format("{}/s", comparison.counted()), true});
+  table.columns.push_back({"time", true});
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const auto gap = final_difference(comparison.groups[i], comparison.groups[comparison.baseline]);
     for (const auto& run : comparison.groups[i].runs) {
@@ -281,12 +286,12 @@ Table runs_table(const Comparison& comparison) {
 }
 
 Table validation_table(const Comparison& comparison) {
-  Table table{fmt::format("Validation {} in numbers", comparison.metric.noun()), {{"tokens", true}}, {}, {}};
+  Table table{fmt::format("Validation {} in numbers", comparison.metric.noun()), {{comparison.counted(), true}}, {}, {}};
   NumberedRows rows(comparison.groups.size());
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     table.columns.push_back({comparison.groups[i].label, true});
-    for (const auto& [tokens, loss] : validation_curve(comparison.groups[i])) {
-      rows.set(tokens, i, spread_cell(loss, kLossNumber));
+    for (const auto& [trained, loss] : validation_curve(comparison.groups[i])) {
+      rows.set(trained, i, spread_cell(loss, kLossNumber));
     }
   }
   rows.append_to(table, kMostCurveRows);
@@ -296,14 +301,14 @@ Table validation_table(const Comparison& comparison) {
 Table difference_table(const Comparison& comparison) {
   const RunGroup& baseline = comparison.groups[comparison.baseline];
   Table table{fmt::format("Validation {} minus that of {} in numbers", comparison.metric.noun(), baseline.label),
-              {{"tokens", true}},
+              {{comparison.counted(), true}},
               {},
               {}};
   NumberedRows rows(comparison.groups.size() - 1);
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
-    for (const auto& [tokens, gap] : loss_difference(comparison.groups[i], baseline).points) {
-      rows.set(tokens, table.columns.size() - 1, spread_cell(gap.difference, kLossDifference));
+    for (const auto& [trained, gap] : loss_difference(comparison.groups[i], baseline).points) {
+      rows.set(trained, table.columns.size() - 1, spread_cell(gap.difference, kLossDifference));
     }
     table.columns.push_back({comparison.groups[i].label, true});
   }

@@ -52,12 +52,15 @@ Recipe with_schedule(const ScheduleSearch& search, const HeadSchedule& schedule)
 
 /// Checks that the first rung, the shortest, has at least one step.
 void check_rungs(const ScheduleSearch& search) {
+  PRISM_CHECK(unit_of(search.base) == TrainingUnit::tokens, "sweep",
+              "expected the recipe of a language model, because rungs train for a number of tokens; found a classifier; "
+              "list its schedules as arms instead.");
   double tokens = static_cast<double>(search.base.train.tokens);
   for (int64_t rung = 1; rung < search.options.rungs; ++rung) tokens /= static_cast<double>(search.options.factor);
-  PRISM_CHECK(tokens >= static_cast<double>(step_tokens(search.base)), "sweep",
+  PRISM_CHECK(tokens >= static_cast<double>(step_size(search.base)), "sweep",
               "search: expected a first rung of at least one step, {} tokens; found {:.3g}, which is train.tokens / "
               "factor^(rungs - 1); raise train.tokens or lower rungs or factor.",
-              step_tokens(search.base), tokens);
+              step_size(search.base), tokens);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "prism/core/files.h"
 #include "prism/core/records.h"
 #include "prism/core/text/names.h"
-#include "prism/training/objective.h"
+#include "prism/training/objective/objective.h"
 
 namespace prism {
 namespace {
@@ -142,7 +142,9 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     if (is_open) recipe.model.vocab_size = 0;
     check_training(recipe);
     if (!recipe.init.empty()) find_model_folder(recipe.init);
-    data_of_run(recipe);  // finds data that a run would refuse before other arms have trained
+    auto whole = recipe;
+    make_objective(recipe)->open(whole);  // finds data that a run would refuse before other arms have trained
+    recipe.data.examples = whole.data.examples;
     return recipe;
   } catch (const InputError& error) {
     throw InputError("sweep", fmt::format("arm {}: {}", arm.name, error.sentence()));

@@ -43,15 +43,27 @@ std::vector<int64_t> examples_of_epoch(ExampleLoader& loader, int64_t epoch) {
   return all;
 }
 
-TEST(ExampleLoader, ShowsEveryExampleOncePerEpoch) {
+TEST(ExampleLoader, ShowsEveryExampleAtMostOncePerEpochAndLeavesNoneOutForGood) {
   ExampleLoader loader(varied_examples(), {.context = 64, .rows = 4});
-  EXPECT_EQ(loader.batches_per_epoch(), 251);
-  for (const int64_t epoch : {0, 1}) {
+  EXPECT_EQ(loader.batches_per_epoch(), kExamples / 4);
+  std::set<int64_t> seen;
+  for (const int64_t epoch : {0, 1, 2}) {
     const auto all = examples_of_epoch(loader, epoch);
-    EXPECT_EQ(static_cast<int64_t>(all.size()), kExamples);
+    EXPECT_EQ(static_cast<int64_t>(all.size()), kExamples / 4 * 4);
     EXPECT_EQ(std::set<int64_t>(all.begin(), all.end()).size(), all.size());
+    seen.insert(all.begin(), all.end());
   }
+  EXPECT_EQ(static_cast<int64_t>(seen.size()), kExamples);
   EXPECT_NE(examples_of_epoch(loader, 0), examples_of_epoch(loader, 1));
+}
+
+TEST(ExampleLoader, KnowsTheMeanLength) {
+  for (const int64_t context : {10, 64}) {
+    double sum = 0;
+    for (int64_t i = 0; i < kExamples; ++i)
+      sum += static_cast<double>(std::min<size_t>(varied_examples().tokens(i).size(), static_cast<size_t>(context)));
+    EXPECT_DOUBLE_EQ(ExampleLoader(varied_examples(), {.context = context, .rows = 4}).mean_length(), sum / kExamples);
+  }
 }
 
 TEST(ExampleLoader, PadsEachBatchToItsLongestExample) {
@@ -97,7 +109,7 @@ TEST(ExampleLoader, UsesNestedFractions) {
   for (const double fraction : {0.1, 0.25, 0.5, 1.0}) {
     std::set<int64_t> used;
     for (const int64_t seed : {1, 2}) {
-      ExampleLoader loader(varied_examples(), {.context = 64, .rows = 8, .seed = seed, .fraction = fraction});
+      ExampleLoader loader(varied_examples(), {.context = 64, .rows = 8, .seed = seed, .fraction = fraction, .shuffle = false});
       const auto all = examples_of_epoch(loader, 0);
       EXPECT_EQ(static_cast<int64_t>(all.size()), static_cast<int64_t>(fraction * kExamples));
       const std::set<int64_t> examples(all.begin(), all.end());
@@ -143,6 +155,7 @@ TEST(ExampleLoader, RefusesOptionsOutOfRange) {
   EXPECT_CONTAINS(refused({.fraction = 0}), "data.fraction: expected a share above 0");
   EXPECT_CONTAINS(refused({.fraction = 1.1}), "found 1.1");
   EXPECT_CONTAINS(refused({.fraction = 1e-4}), "expected at least one example of 1003");
+  EXPECT_CONTAINS(refused({.rows = 2000}), "expected at least 2000 training examples");
   EXPECT_CONTAINS(refused({.context = 0}), "found 0 and 32");
   EXPECT_CONTAINS(refused({.rows = 0}), "found 512 and 0");
 }

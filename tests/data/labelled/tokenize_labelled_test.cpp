@@ -35,7 +35,7 @@ class LabelledData : public testing::Test {
     const LabelledDataset data(out(), split);
     std::vector<std::string> all;
     for (int64_t i = 0; i < data.size(); ++i) {
-      std::string text = data.info().classes[static_cast<size_t>(data.label(i))] + ": ";
+      std::string text = data.info().scheme.classes[static_cast<size_t>(data.label(i))] + ": ";
       for (const int32_t token : data.tokens(i)) text += token == kEnd ? "|" : std::string(tokenizer.bytes(token));
       all.push_back(text);
     }
@@ -54,8 +54,8 @@ TEST_F(LabelledData, OpensTextsAndDividesTheirFieldsByEndOfText) {
   const auto info = tokenize(
       {{train}, {}, {}}, {.examples = {.label = "label", .text_fields = {"premise", "hypothesis"}}, .valid_share = 0});
   EXPECT_EQ(texts("train"), (Texts{"no: |A b.|C", "yes: |D|E"}));
-  EXPECT_EQ(info.classes, (Texts{"no", "yes"}));
-  EXPECT_EQ(info.text_fields, (Texts{"premise", "hypothesis"}));
+  EXPECT_EQ(info.scheme.classes, (Texts{"no", "yes"}));
+  EXPECT_EQ(info.scheme.text_fields, (Texts{"premise", "hypothesis"}));
   EXPECT_EQ(info.train_examples, 2);
   EXPECT_EQ(info.train_tokens, 11);
   EXPECT_TRUE(equal_fields(LabelledDataset(out(), "train").info(), info));
@@ -70,7 +70,7 @@ TEST_F(LabelledData, ReadsColumnsByNumberAndByName) {
   const auto named = file("m.csv", "text,label\nx,pos\ny,neg\n");
   const auto info = tokenize({{named, named}, {}, {}}, {.examples = {.label = "label"}, .valid_share = 0});
   EXPECT_EQ(texts("train"), (Texts{"pos: |x", "neg: |y", "pos: |x", "neg: |y"})) << "each file has its row of names";
-  EXPECT_EQ(info.text_fields, Texts{"text"});
+  EXPECT_EQ(info.scheme.text_fields, Texts{"text"});
 }
 
 TEST_F(LabelledData, ReadsTheSameColumnsEverywhere) {

@@ -48,7 +48,7 @@ TEST(GroupRuns, DoesNotAverageOverDifferentExperiments) {
   EXPECT_EQ(count([](prism::Run& run) { run.recipe = {{"train.rate", "0.1"}}; }), 2U);
   EXPECT_EQ(count([](prism::Run& run) { run.schedule = "4x4"; }), 2U);
   EXPECT_EQ(count([](prism::Run& run) { run.layers = {{1, 1, 8}}; }), 2U);
-  EXPECT_EQ(count([](prism::Run& run) { run.total_tokens = 7; }), 2U);
+  EXPECT_EQ(count([](prism::Run& run) { run.total = 7; }), 2U);
   EXPECT_EQ(count([](prism::Run& run) { run.dtype = "float32"; }), 2U);
   EXPECT_EQ(count([](prism::Run& run) { run.seed.reset(); }), 2U);
 }
@@ -126,7 +126,7 @@ TEST(LossDifference, ComparesAtEqualTokensOnly) {
   const RunGroup unfinished{"other", {make_run("other", 1, {{10, 4.5}, {20, 3.75}}, false)}};
   const auto gap = loss_difference(unfinished, base);
   ASSERT_EQ(gap.points.size(), 2U);
-  EXPECT_EQ(gap.points[1].tokens, 20);
+  EXPECT_EQ(gap.points[1].trained, 20);
   EXPECT_DOUBLE_EQ(gap.points[1].loss.difference.mean, -0.25);
   EXPECT_FALSE(gap.interpolated);
 }
@@ -137,9 +137,9 @@ TEST(LossDifference, InterpolatesWithinTheSharedStretchWhereEvaluationsNeverMeet
   const auto gap = loss_difference(other, base);
   EXPECT_TRUE(gap.interpolated);
   ASSERT_EQ(gap.points.size(), 4U) << "15, 20, 25, 30: not 10, not 35";
-  EXPECT_EQ(gap.points.front().tokens, 15);
-  EXPECT_EQ(gap.points.back().tokens, 30);
-  for (const auto& point : gap.points) EXPECT_NEAR(point.loss.difference.mean, -0.5, 1e-12) << point.tokens;
+  EXPECT_EQ(gap.points.front().trained, 15);
+  EXPECT_EQ(gap.points.back().trained, 30);
+  for (const auto& point : gap.points) EXPECT_NEAR(point.loss.difference.mean, -0.5, 1e-12) << point.trained;
 }
 
 TEST(LossDifference, ComparesOnlyTheSeedsThatBothHave) {
@@ -151,7 +151,7 @@ TEST(LossDifference, ComparesOnlyTheSeedsThatBothHave) {
                         make_run("other", 3, {{10, 5.8}, {20, 4.7}})}};
   const auto last = final_difference(other, base);
   ASSERT_TRUE(last.has_value());
-  EXPECT_EQ(last->tokens, 20) << "seeds 1 and 4, which ended earlier, are not compared";
+  EXPECT_EQ(last->trained, 20) << "seeds 1 and 4, which ended earlier, are not compared";
   ASSERT_EQ(last->loss.seeds.size(), 2U);
   EXPECT_EQ(last->loss.seeds[0].seed, 2);
   EXPECT_NEAR(last->loss.seeds[0].value, -0.1, 1e-12);
@@ -192,7 +192,7 @@ TEST(FinalDifference, IsTheLastPointOfTheCurve) {
   const RunGroup other{"other", {make_run("other", 1, {{10, 6.5}, {20, 4.75}})}};
   const auto last = final_difference(other, base);
   ASSERT_TRUE(last.has_value());
-  EXPECT_EQ(last->tokens, 20);
+  EXPECT_EQ(last->trained, 20);
   EXPECT_DOUBLE_EQ(last->loss.difference.mean, loss_difference(other, base).points.back().loss.difference.mean);
   EXPECT_DOUBLE_EQ(last->loss.difference.mean, -0.25);
   EXPECT_FALSE(final_difference({"fresh", {make_run("fresh", 1, {}, false)}}, base).has_value());

@@ -12,7 +12,7 @@ Comparison rated(const std::vector<std::tuple<const char*, double, double>>& gro
   std::vector<Run> runs;
   for (const auto& [name, loss, rate] : groups) {
     runs.push_back(make_run(name, 1, {{1000, loss}}));
-    runs.back().tokens_per_s = rate;
+    runs.back().rate = rate;
   }
   return compare_runs(runs);
 }
@@ -40,7 +40,7 @@ TEST(CostPoints, KeepEqualsOnTheFrontAndDropWhatIsOnlyAsGoodInOne) {
 TEST(CostPoints, LeaveOutShorterRunsAndUnknownRates) {
   std::vector<prism::Run> runs = {make_run("whole", 1, {{1000, 3.0}}), make_run("half", 1, {{500, 2.0}}),
                                   make_run("unrated", 1, {{1000, 2.5}})};
-  runs[0].tokens_per_s = runs[1].tokens_per_s = 10;
+  runs[0].rate = runs[1].rate = 10;
   const auto points = cost_points(compare_runs(runs));
   ASSERT_EQ(points.size(), 1U);
   EXPECT_EQ(points[0].group, 0U);
@@ -48,7 +48,7 @@ TEST(CostPoints, LeaveOutShorterRunsAndUnknownRates) {
 
 TEST(CostPoints, AreOfTimedRatesAloneWhereThereAreAny) {
   std::vector<prism::Run> runs = {make_run("timed", 1, {{1000, 3.0}}), make_run("busy", 1, {{1000, 2.5}})};
-  runs[0].tokens_per_s = runs[1].tokens_per_s = 10;
+  runs[0].rate = runs[1].rate = 10;
   runs[0].timing.emplace();
   const auto comparison = compare_runs(runs);
   ASSERT_EQ(cost_points(comparison).size(), 1U);
@@ -60,18 +60,18 @@ TEST(FirstReach, LiesOnTheStraightLineBetweenEvaluations) {
   // From 5.0 to 4.0 between 1000 and 3000 tokens, 10 and 50 seconds: 4.25 at three quarters.
   const auto moment = first_reach({{1000, 5.0, 10}, {3000, 4.0, 50}}, 4.25);
   ASSERT_TRUE(moment.has_value());
-  EXPECT_DOUBLE_EQ(moment->tokens, 2500);
+  EXPECT_DOUBLE_EQ(moment->trained, 2500);
   EXPECT_DOUBLE_EQ(moment->seconds, 40);
 }
 
 TEST(FirstReach, IsTheFirstOfSeveral) {
   const auto moment = first_reach({{1, 5.0, 1}, {2, 4.0, 2}, {3, 4.5, 3}, {4, 3.0, 4}}, 4.0);
   ASSERT_TRUE(moment.has_value());
-  EXPECT_DOUBLE_EQ(moment->tokens, 2);
+  EXPECT_DOUBLE_EQ(moment->trained, 2);
 }
 
 TEST(FirstReach, IsTheFirstEvaluationWhereTheCurveBeginsBelowAndAbsentWhereItNeverComes) {
-  EXPECT_DOUBLE_EQ(first_reach({{7, 3.0, 2}, {8, 2.0, 3}}, 3.5)->tokens, 7);
+  EXPECT_DOUBLE_EQ(first_reach({{7, 3.0, 2}, {8, 2.0, 3}}, 3.5)->trained, 7);
   EXPECT_FALSE(first_reach({{7, 3.0, 2}, {8, 2.5, 3}}, 2.4).has_value());
   EXPECT_FALSE(first_reach({}, 2.4).has_value());
 }
@@ -81,9 +81,9 @@ TEST(ReachLoss, CountsTheSeedsThatReachIt) {
   const auto comparison = compare_groups({{"a", {4.0, 3.0, 4.5}}});
   const Reach reach = reach_loss(comparison.groups[0], 4.0);
   EXPECT_EQ(reach.runs, 3);
-  EXPECT_EQ(reach.tokens.count, 2);
-  EXPECT_DOUBLE_EQ(reach.tokens.mean, (3000 + 2000) / 2.0);
-  EXPECT_EQ(reach_loss(comparison.groups[0], 2.0).tokens.count, 0);
+  EXPECT_EQ(reach.trained.count, 2);
+  EXPECT_DOUBLE_EQ(reach.trained.mean, (3000 + 2000) / 2.0);
+  EXPECT_EQ(reach_loss(comparison.groups[0], 2.0).trained.count, 0);
 }
 
 TEST(TargetLoss, IsTheBaselinesMeanAtItsEnd) {

@@ -30,24 +30,24 @@ TEST(ReadRun, TakesEveryFieldFromRecordsAndRecipe) {
   EXPECT_EQ(run.seed, 3);
   EXPECT_EQ(run.parameters, 8421376);
   EXPECT_EQ(run.flops_per_token, 50000000);
-  EXPECT_EQ(run.total_tokens, 3000);
+  EXPECT_EQ(run.total, 3000);
   EXPECT_EQ(run.threads, 2);
   EXPECT_EQ(run.cpu, "Test CPU");
   EXPECT_EQ(run.dtype, "bfloat16");
   EXPECT_DOUBLE_EQ(run.peak_gflops.value(), 500.4);
   EXPECT_DOUBLE_EQ(run.peak_share.value(), 0.4);
-  EXPECT_DOUBLE_EQ(run.tokens_per_s.value(), 1234.4) << "the end record's, not the training records' median";
+  EXPECT_DOUBLE_EQ(run.rate.value(), 1234.4) << "the end record's, not the training records' median";
   EXPECT_EQ(run.peak_memory_bytes, 104857600);
   ASSERT_EQ(run.layers.size(), 2U);
   EXPECT_EQ(run.layers[1], (LayerRecord{4, 2, 4, 32}));
   ASSERT_EQ(run.train.size(), 3U);
   EXPECT_DOUBLE_EQ(run.train[0].loss, 5.5);
   ASSERT_EQ(run.valid.size(), 3U) << "the end record repeats the last evaluation";
-  EXPECT_EQ(run.valid[2].tokens, 3000);
+  EXPECT_EQ(run.valid[2].trained, 3000);
   EXPECT_DOUBLE_EQ(run.valid[1].seconds, 20);
   ASSERT_EQ(run.samples.size(), 1U);
   EXPECT_EQ(run.samples[0].text, " b");
-  EXPECT_EQ(run.tokens, 3000);
+  EXPECT_EQ(run.trained, 3000);
   EXPECT_DOUBLE_EQ(run.seconds, 70);
   EXPECT_TRUE(run.finished);
   const std::vector<RecipeField> expected = {{"name", "prism"},
@@ -99,7 +99,7 @@ TEST(ReadRun, IsUnfinishedWithoutAnEndRecordAndTakesTheMedianRate) {
   text += "{\"kind\":\"train\",\"tokens\":5000,\"loss\":4,\"tokens_per_s\":9000}\n";
   const prism::Run run = read_run(folder.write("r", text));
   EXPECT_FALSE(run.finished);
-  EXPECT_DOUBLE_EQ(run.tokens_per_s.value(), 1000) << "of 1000, 1000, 1000, 2000, 9000";
+  EXPECT_DOUBLE_EQ(run.rate.value(), 1000) << "of 1000, 1000, 1000, 2000, 9000";
 }
 
 TEST(ReadRun, BelievesTrainingAfterAnEnd) {
@@ -107,7 +107,7 @@ TEST(ReadRun, BelievesTrainingAfterAnEnd) {
   const prism::Run run =
       read_run(folder.write("r", run_lines({}) + "{\"kind\":\"train\",\"tokens\":4000,\"loss\":3.9}\n"));
   EXPECT_FALSE(run.finished);
-  EXPECT_EQ(run.tokens, 4000);
+  EXPECT_EQ(run.trained, 4000);
 }
 
 TEST(ReadRun, LeavesOutALastLineCutShort) {
@@ -115,7 +115,7 @@ TEST(ReadRun, LeavesOutALastLineCutShort) {
   const prism::Run run =
       read_run(folder.write("r", run_lines({.end = false}) + "{\"kind\":\"eval\",\"tokens\":9000,\"val_lo"));
   EXPECT_EQ(run.valid.size(), 3U);
-  EXPECT_EQ(run.tokens, 3000);
+  EXPECT_EQ(run.trained, 3000);
   const auto comparison = compare_runs({run});
   ASSERT_EQ(comparison.remarks.size(), 1U);
   EXPECT_NE(comparison.remarks[0].find("cut short"), std::string::npos);
@@ -138,7 +138,7 @@ TEST(ReadRun, ShowsARunOfNothingButItsFirstRecord) {
   EXPECT_TRUE(run.valid.empty());
   EXPECT_TRUE(run.train.empty());
   EXPECT_FALSE(run.finished);
-  EXPECT_FALSE(run.tokens_per_s.has_value());
+  EXPECT_FALSE(run.rate.has_value());
 }
 
 TEST(ReadRun, CallsARunWithoutANameAfterItsFolder) {
@@ -161,7 +161,7 @@ TEST(ReadRun, LeavesOutLossesThatAreNotFinite) {
                                                "{\"kind\":\"train\",\"tokens\":2,\"loss\":7.5}\n"
                                                "{\"kind\":\"eval\",\"tokens\":2}\n"));
   ASSERT_EQ(run.train.size(), 1U);
-  EXPECT_EQ(run.train[0].tokens, 2);
+  EXPECT_EQ(run.train[0].trained, 2);
   EXPECT_TRUE(run.valid.empty());
 }
 
@@ -174,7 +174,7 @@ TEST(ReadRun, LetsARepeatedStretchReplaceTheEarlierOne) {
   const prism::Run run = read_run(folder.write("r", text));
   ASSERT_EQ(run.valid.size(), 3U);
   EXPECT_DOUBLE_EQ(run.valid[1].loss, 4.1);
-  EXPECT_EQ(run.valid[2].tokens, 40);
+  EXPECT_EQ(run.valid[2].trained, 40);
 }
 
 TEST(ReadRun, TakesWhatWasMeasuredOnTheTrainedModelWithoutMovingOn) {
@@ -201,7 +201,7 @@ TEST(ReadRun, TakesWhatWasMeasuredOnTheTrainedModelWithoutMovingOn) {
   EXPECT_EQ(run.text_losses[0].text, "A");
   EXPECT_DOUBLE_EQ(run.text_losses[0].nats, 410) << "the last record of a text";
   EXPECT_EQ(run.text_losses[1].tokens, 10);
-  EXPECT_EQ(run.tokens, 3000) << "a text's tokens are not trained ones";
+  EXPECT_EQ(run.trained, 3000) << "a text's tokens are not trained ones";
   EXPECT_DOUBLE_EQ(run.seconds, 70);
   EXPECT_TRUE(run.finished);
 }

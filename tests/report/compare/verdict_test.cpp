@@ -17,7 +17,7 @@ TEST(FinalLosses, AreThoseOfTheGroupsThatWereEvaluatedAfterTheMostTokens) {
   runs.push_back(make_run("c", 1, {}));
   runs.push_back(make_run("d", 1, {{3000, 5.0}}));
   const auto finals = final_losses(compare_runs(runs));
-  EXPECT_EQ(finals.tokens, 3000);
+  EXPECT_EQ(finals.trained, 3000);
   ASSERT_EQ(finals.groups.size(), 2U);
   EXPECT_EQ(finals.groups[0].group, 0U);
   EXPECT_DOUBLE_EQ(finals.groups[0].loss.mean, 4.1);
@@ -50,7 +50,7 @@ TEST(FindVerdict, TakesTheHighestWhereMoreIsBetter) {
   EXPECT_EQ(valid_plot(comparison).y.label, "validation accuracy");
   for (auto& run : runs) run.valid.insert(run.valid.begin(), {1, 0.01, 0});
   EXPECT_LE(valid_plot(compare_runs(runs)).y.low, 0.01) << "an accuracy begins low";
-  EXPECT_DOUBLE_EQ(first_reach({{100, 0.2, 1}, {200, 0.4, 2}}, 0.3, comparison.metric)->tokens, 150);
+  EXPECT_DOUBLE_EQ(first_reach({{100, 0.2, 1}, {200, 0.4, 2}}, 0.3, comparison.metric)->trained, 150);
   runs.back().metric = {};
   EXPECT_NE(message_of([&] { compare_runs(runs); }).find("the same validation metric; found accuracy in"),
             std::string::npos);

@@ -40,7 +40,7 @@ TEST(Diagnostics, AreReadFromRecords) {
   const RunFolder folder;
   const prism::Run run = two_seeds(folder).groups[0].runs[0];
   ASSERT_EQ(run.diagnostics.size(), 2u);
-  EXPECT_EQ(run.diagnostics[0].tokens, 1000);
+  EXPECT_EQ(run.diagnostics[0].trained, 1000);
   EXPECT_DOUBLE_EQ(run.diagnostics[0].entropy[1], 1.1);
   EXPECT_DOUBLE_EQ(run.diagnostics[0].update, 0.2) << "the median of those that are finite";
   EXPECT_DOUBLE_EQ(run.diagnostics[0].dead_units[0], 0.25);

@@ -29,7 +29,7 @@ Comparison sweep(size_t arms) {
   for (size_t arm = 0; arm < arms; ++arm) {
     for (Run run : runs_ending_at("arm " + std::to_string(arm), {4.0 + 0.1 * static_cast<double>(arm), 4.1, 4.2})) {
       for (int i = 1; i <= 200; ++i) run.train.push_back({15 * i, 5.0 - 0.001 * i});
-      run.tokens_per_s = 100.0 + static_cast<double>(arm);
+      run.rate = 100.0 + static_cast<double>(arm);
       runs.push_back(run);
     }
   }
@@ -83,7 +83,7 @@ TEST(ParetoPlot, JoinsTheFrontAndHasBarsBothWays) {
   for (const auto& run : runs_ending_at("fast", {4.0, 4.2})) runs.push_back(run);
   for (const auto& run : runs_ending_at("beaten", {4.4, 4.4})) runs.push_back(run);
   const double rates[] = {100, 120, 300, 340, 200, 200};
-  for (size_t i = 0; i < runs.size(); ++i) runs[i].tokens_per_s = rates[i];
+  for (size_t i = 0; i < runs.size(); ++i) runs[i].rate = rates[i];
   const Plot plot = pareto_plot(compare_runs(runs));
   const auto front = of_style(plot, PlotStyle::kGuide), marks = of_style(plot, PlotStyle::kBars);
   ASSERT_EQ(front.size(), 1U);

@@ -78,7 +78,7 @@ TEST(ResultsTable, SaysOverHowManySharedSeedsADifferenceIs) {
 TEST(ResultsTable, GathersWhatIsUnfinishedByGroup) {
   std::vector<prism::Run> runs = runs_ending_at("base", {4.0, 4.1, 4.2});
   runs[1].finished = runs[2].finished = false;
-  runs[1].tokens = 2000;
+  runs[1].trained = 2000;
   const Table table = results_table(compare_runs(runs));
   EXPECT_EQ(table.notes.back(), "base, seeds 2 and 3, have not finished: 2,000 to 3,000 tokens so far.");
 }
@@ -168,11 +168,11 @@ TEST(ReachTable, HasNoRowsWithoutABaselinesLossOrForOneGroup) {
 
 TEST(FrontText, NamesTheGroupsThatNoOtherBeats) {
   auto comparison = compare_groups({{"base", {4.0}}, {"low", {3.0}}, {"both", {3.0}}});
-  comparison.groups[0].runs[0].tokens_per_s = 100;
-  comparison.groups[1].runs[0].tokens_per_s = 90;
+  comparison.groups[0].runs[0].rate = 100;
+  comparison.groups[1].runs[0].rate = 90;
   EXPECT_EQ(front_text(comparison),
             "On the Pareto front of the means, where no other group is at least as low and as fast: low and base.");
-  comparison.groups[2].runs[0].tokens_per_s = 200;
+  comparison.groups[2].runs[0].rate = 200;
   EXPECT_EQ(front_text(comparison),
             "On the Pareto front of the means, where no other group is at least as low and as fast: both.");
 }

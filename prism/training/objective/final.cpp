@@ -1,4 +1,4 @@
-#include "prism/training/final.h"
+#include "prism/training/objective/final.h"
 
 #include <set>
 

@@ -1,77 +1,25 @@
-// prism eval: measures the perplexity of a model, or of two models document by document.
+// prism eval --task perplexity: measures the perplexity of a model, or of two models document by document.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "prism/checkpoint/model_folder.h"
-#include "prism/cli/command.h"
-#include "prism/cli/options/compute_options.h"
-#include "prism/cli/options/field_options.h"
-#include "prism/cli/options/prefill_options.h"
+#include "prism/cli/evaluation/eval.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
-#include "prism/core/stop.h"
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
 #include "prism/evaluation/paired.h"
-#include "prism/evaluation/perplexity.h"
 #include "prism/kernels/compute_type.h"
 
 namespace prism {
 namespace {
-
-constexpr const char* kEvalExamples = R"(
-Tasks:
-  perplexity   how well the model predicts the text of FILE...: perplexity per token, word and byte, bits per byte.
-               To compare models with different tokenizers, use only the figures per word and per byte.
-
-A .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may be
-compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
-cut into windows. With the default --stride they do not overlap. A smaller --stride gives every token more context and
-takes window / stride times as long. The output states the window, the stride and which tokens are counted.
-
---against scores a second model with the same tokenizer on the same documents. It prints the difference of the losses
-with its standard error over documents, because tokens of one document are not independent. Give --separator, so that
-the text has several documents. --json also lists each document's number of tokens and its loss in nats under both
-models.
-
-  prism eval runs/novels --task perplexity valid.txt.xz
-  prism eval runs/novels --task perplexity valid.txt.xz --stride 512 --json
-  prism eval runs/long books.txt.xz --prefill spectral --prefill-set p=0.9 --prefill-chunk 1024 --prefill-recall 4
-  prism eval runs/progressive valid.txt.xz --separator '\n\n\n\n' --against runs/uniform
-)";
-
-struct EvalWords {
-  std::string model, against, task = "perplexity";
-  std::vector<std::string> files;
-  PerplexityOptions perplexity;
-  PrefillFlags prefill;
-  TextOptions text;
-  ComputeOptions compute;
-  bool json = false;
-};
-
-void add_options(CLI::App& app, EvalWords& words) {
-  app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
-  app.add_option("FILE", words.files, "text files, folders, or - for standard input")->required();
-  app.add_option("--against", words.against, "a second model; its losses are subtracted document by document")
-      ->type_name("MODEL");
-  app.add_option("--task", words.task, "what to measure: perplexity")->type_name("NAME")->capture_default_str();
-  add_fields(app, words.perplexity);
-  add_prefill_flags(app, words.prefill);
-  add_fields(app, words.text, {{"piece_bytes", ""}});
-  app.add_flag("--json", words.json,
-               "print JSON instead of tables: one object per model, and one for their difference");
-  add_compute_options(app, words.compute);
-}
 
 /// Returns true if the output reports what the selector kept.
 bool shows_prefill(const EvalWords& words) {
@@ -121,10 +69,6 @@ Json to_json(const EvalWords& words, const PairedLoss& paired, const PerplexityR
           {"documents", paired.documents},
           {"better", paired.better},
           {"by_document", std::move(differences)}};
-}
-
-void print_row(std::string_view name, const std::string& value) {
-  fmt::print("{:<18}{}\n", name, value);
 }
 
 void print_figure(const char* name, double value) {
@@ -191,7 +135,11 @@ void print_paired(const PairedLoss& paired) {
   print_row("better on", fmt::format("{} of {} documents", paired.better, paired.documents));
 }
 
-void run_perplexity(const EvalWords& words, const ModelFolder& model) {
+}  // namespace
+
+void run_perplexity(EvalWords& words) {
+  complete_prefill(words.prefill);
+  const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
   auto shapes = cost_shapes(words.prefill.options, model.decoder);
   if (words.against.empty()) {
     measure(words, words.model, model, costs_on_this_machine(shapes));
@@ -221,31 +169,6 @@ void run_perplexity(const EvalWords& words, const ModelFolder& model) {
     fmt::print("\n");
     print_paired(paired);
   }
-}
-
-using Task = void (*)(const EvalWords&, const ModelFolder&);
-
-Task find_task(const std::string& name) {
-  static const std::map<std::string, Task> table = {{"perplexity", run_perplexity}};
-  return find_by_name(table, name, "eval", "task");
-}
-
-}  // namespace
-
-int run_eval(const Arguments& arguments) {
-  CLI::App app(std::string("Measure perplexity; compare two models document by document.\n") + kEvalExamples,
-               "prism eval");
-  EvalWords words;
-  add_options(app, words);
-  if (!parse(app, arguments)) return 0;
-  start_compute(words.compute.threads, words.compute.device);
-
-  const Task task = find_task(words.task);
-  complete_prefill(words.prefill);
-  const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
-  catch_stop_signals();
-  task(words, model);
-  return 0;
 }
 
 }  // namespace prism

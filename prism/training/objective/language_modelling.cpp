@@ -1,4 +1,4 @@
-#include "prism/training/language_modelling.h"
+#include "prism/training/objective/language_modelling.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,8 +8,8 @@
 #include "prism/core/files.h"
 #include "prism/models/batch.h"
 #include "prism/models/cost.h"
-#include "prism/training/final.h"
-#include "prism/training/validation.h"
+#include "prism/training/objective/final.h"
+#include "prism/training/objective/validation.h"
 
 namespace prism {
 namespace {
@@ -130,7 +130,7 @@ torch::Tensor LanguageModelling::loss(int64_t batch, const torch::Tensor& hidden
 std::optional<Validation> LanguageModelling::validate() {
   const auto found = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens);
   if (!found) return std::nullopt;
-  return Validation{found->loss, found->tokens};
+  return Validation{found->loss, found->tokens, {}};
 }
 
 std::string LanguageModelling::fingerprint() const {

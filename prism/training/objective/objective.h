@@ -20,8 +20,9 @@
 namespace prism {
 
 struct Validation {
-  double value = 0;    ///< the value of the objective's metric
-  int64_t tokens = 0;  ///< tokens it was measured on
+  double value = 0;            ///< the value of the objective's metric
+  int64_t measured = 0;        ///< tokens or examples it was measured on
+  std::optional<double> loss;  ///< the loss in nats, if the metric is another quantity
 };
 
 /// Options of a forward pass over a batch.
@@ -40,6 +41,10 @@ class Objective {
   virtual void open(Recipe& recipe) = 0;
   /// Makes the model without initialising its weights. @param type  dtype of matrix products.
   virtual void make_model(const Recipe& recipe, torch::ScalarType type) = 0;
+
+  /// Takes the number of optimizer steps done, for what changes in the course of a training. Called after each step and
+  /// when a run begins or is resumed.
+  virtual void set_step(int64_t) {}
 
   /// All trained weights.
   virtual std::vector<WeightEntry> weights() const = 0;
@@ -67,6 +72,8 @@ class Objective {
   int64_t parameters() const;
   /// FLOPs of a forward pass per token. By default those of the products with weights.
   virtual int64_t flops_per_token() const;
+  /// The same per token or example, whichever the training counts. By default those per token.
+  virtual double flops_per_unit() const { return static_cast<double>(flops_per_token()); }
   /// Initialises the weights at random, or from the recipe's `init`.
   virtual void initialise(const Recipe& recipe);
   /// Save and load the model's part of a checkpoint, by default model.safetensors.

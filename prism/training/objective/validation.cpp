@@ -1,4 +1,4 @@
-#include "prism/training/validation.h"
+#include "prism/training/objective/validation.h"
 
 #include "prism/core/stop.h"
 #include "prism/models/batch.h"

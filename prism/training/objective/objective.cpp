@@ -1,9 +1,9 @@
-#include "prism/training/objective.h"
+#include "prism/training/objective/objective.h"
 
 #include "prism/checkpoint/model_folder.h"
-#include "prism/core/error.h"
 #include "prism/layers/initialise.h"
-#include "prism/training/language_modelling.h"
+#include "prism/training/objective/classification.h"
+#include "prism/training/objective/language_modelling.h"
 
 namespace prism {
 
@@ -31,10 +31,7 @@ void Objective::load(const std::filesystem::path& folder) {
 }
 
 std::unique_ptr<Objective> make_objective(const Recipe& recipe) {
-  PRISM_CHECK(recipe.model.classes == 0, "train",
-              "expected a language model to train; found model.classes {}; set it to 0: prism cannot train classifiers "
-              "yet.",
-              recipe.model.classes);
+  if (unit_of(recipe) == TrainingUnit::examples) return std::make_unique<Classification>();
   return std::make_unique<LanguageModelling>();
 }
 

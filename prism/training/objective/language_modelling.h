@@ -11,7 +11,7 @@
 #include "prism/generation/generate.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
-#include "prism/training/objective.h"
+#include "prism/training/objective/objective.h"
 
 namespace prism {
 

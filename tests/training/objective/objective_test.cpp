@@ -1,5 +1,5 @@
 // The trainer with an objective other than language modelling: regression on the last hidden state.
-#include "prism/training/objective.h"
+#include "prism/training/objective/objective.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,223 @@
+// prism classify: labels texts with a classifier.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prism/cli/command.h"
+#include "prism/cli/options/compute_options.h"
+#include "prism/core/console.h"
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
+#include "prism/data/byte_stream.h"
+#include "prism/data/labelled/examples.h"
+#include "prism/data/labelled/tokenize_labelled.h"
+#include "prism/evaluation/classification.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kClassifyExamples = R"(
+Prints a line for each text, in order: the most probable class, its probability, and the beginning of the text. If the
+model has head budgets, the line also states the number of heads computed in each layer. --json prints one object per
+text: label, probabilities, tokens, and by layer the share of heads s and the heads computed.
+
+A .txt file and standard input hold one text per line; a written \n becomes a line end. In .csv and .jsonl files, the
+texts are in the columns that the model was trained on, unless --text-fields names others. A text of several fields, such
+as premise and hypothesis, needs such a file, or one --text for each field. Files may be compressed as .gz, .xz or .zst.
+
+  prism classify runs/news headlines.txt
+  prism classify runs/news test.csv --json > predicted.jsonl
+  prism classify runs/snli --text 'A man is playing guitar.' --text 'A man is sleeping.'
+  tail -f feed.txt | prism classify runs/news -
+)";
+
+struct ClassifyWords {
+  std::string model, file, format = "auto";
+  std::vector<std::string> texts, text_fields;
+  int64_t batch = 32;
+  ComputeOptions compute;
+  bool json = false;
+};
+
+using Texts = std::vector<std::string>;  ///< the fields of one text
+
+/// Returns the next text, std::nullopt at the end.
+using NextText = std::function<std::optional<Texts>()>;
+
+void add_options(CLI::App& app, ClassifyWords& words) {
+  app.add_option("MODEL", words.model, "a classifier: a model folder, or a run folder (its last checkpoint)")
+      ->required();
+  auto* file = app.add_option("FILE", words.file, "file of texts, or - for standard input");
+  app.add_option("--text", words.texts, "a text to classify, instead of FILE; repeat it for each further field")
+      ->allow_extra_args(false)
+      ->excludes(file);
+  app.add_option("--format", words.format, "txt, csv, jsonl, or auto: by the file name's ending; standard input is txt")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--text-fields", words.text_fields,
+                 "columns of the text in a .csv or .jsonl file, with commas between them; default: those of the training")
+      ->type_name("COLUMN,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--batch", words.batch, "texts per forward pass; from a terminal, 1")
+      ->type_name("N")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  app.add_flag("--json", words.json, "print one JSON object per text");
+  add_compute_options(app, words.compute);
+}
+
+/// The texts of --text as the only example.
+NextText single_text(const ClassifyWords& words, const LabelScheme& scheme) {
+  Texts texts;
+  WordText as_words;
+  for (const auto& text : words.texts) texts.push_back(scheme.words ? as_words(text) : text);
+  return [texts = std::optional(texts)]() mutable { return std::exchange(texts, std::nullopt); };
+}
+
+NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
+  const std::string name = without_packed_ending(words.file);
+  const bool is_txt =
+      words.format == "txt" || (words.format == "auto" && (words.file == "-" || name.ends_with(".txt")));
+  ExampleOptions options{.format = is_txt ? "txt" : words.format, .words = scheme.words};
+  PRISM_CHECK(!is_txt || words.text_fields.empty(), "classify",
+              "expected --text-fields only with .csv and .jsonl files; found it with lines of text; leave it out, or give "
+              "--format.");
+  options.text_fields = is_txt ? Texts{"1"} : words.text_fields.empty() ? scheme.text_fields : words.text_fields;
+  PRISM_CHECK(!options.text_fields.empty(), "classify",
+              "expected --text-fields, because the model's folder does not say which columns its texts come from; found "
+              "none; name them.");
+  const size_t expected = std::max<size_t>(1, scheme.text_fields.size());
+  PRISM_CHECK(options.text_fields.size() == expected, "classify",
+              "expected texts of {} fields, as in the training ({}); found {}; {}.", expected,
+              join_names(scheme.text_fields), options.text_fields.size(),
+              is_txt ? "give them in a .csv or .jsonl file" : "name as many --text-fields");
+  auto source = std::make_shared<ExampleSource>(Texts{words.file}, options);
+  return [source]() -> std::optional<Texts> {
+    auto example = source->next();
+    if (!example) return std::nullopt;
+    return std::move(example->texts);
+  };
+}
+
+NextText texts_of(const ClassifyWords& words, const LabelScheme& scheme) {
+  if (words.texts.empty()) return texts_of_file(words, scheme);
+  const size_t expected = std::max<size_t>(1, scheme.text_fields.size());
+  PRISM_CHECK(words.texts.size() == expected, "classify",
+              "expected {} --text, one for each field of the model's texts ({}); found {}; give as many.", expected,
+              join_names(scheme.text_fields), words.texts.size());
+  return single_text(words, scheme);
+}
+
+/// The numbers of a row of a tensor.
+std::vector<double> row_of(const torch::Tensor& values_BN, int64_t row) {
+  const auto numbers = values_BN[row].to(torch::kCPU, torch::kDouble).contiguous();
+  return {numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + numbers.numel()};
+}
+
+std::vector<int64_t> heads_of_row(const torch::Tensor& kept_BH, int64_t row) {
+  std::vector<int64_t> heads;
+  const auto kept = row_of(kept_BH, row);
+  for (size_t h = 0; h < kept.size(); ++h)
+    if (kept[h] != 0) heads.push_back(static_cast<int64_t>(h));
+  return heads;
+}
+
+void print_json(const LabelScheme& scheme, const Classified& classified, int64_t row, int64_t tokens, bool is_cut) {
+  const auto log_p = row_of(classified.log_probability_BC, row);
+  Json probabilities = Json::object();
+  size_t best = 0;
+  for (size_t c = 0; c < log_p.size(); ++c) {
+    probabilities[scheme.classes[c]] = std::exp(log_p[c]);
+    if (log_p[c] > log_p[best]) best = c;
+  }
+  Json json = {
+      {"label", scheme.classes[best]}, {"probabilities", probabilities}, {"tokens", tokens}, {"is_cut", is_cut}};
+  for (const auto& layer : classified.budgets) {
+    json["head_share"].push_back(layer.share_B.defined() ? Json(layer.share_B[row].item<double>()) : Json());
+    json["heads"].push_back(layer.kept_BH.defined() ? Json(heads_of_row(layer.kept_BH, row)) : Json());
+  }
+  fmt::print("{}\n", to_text(json));
+}
+
+void print_line(const LabelScheme& scheme, const Classified& classified, int64_t row, const Texts& texts,
+                size_t label_width) {
+  const auto [log_p, best] = classified.log_probability_BC[row].max(0);
+  std::string heads;
+  for (const auto& layer : classified.budgets)
+    heads += (heads.empty() ? "  heads " : " ") +
+             (layer.kept_BH.defined() ? std::to_string(layer.kept_BH[row].sum().item<int64_t>()) : std::string("all"));
+  const std::string label = short_line(scheme.classes[static_cast<size_t>(best.item<int64_t>())], label_width);
+  fmt::print("{}{}  {:.4f}{}  {}\n", label, std::string(label_width - display_width(label), ' '),
+             std::exp(log_p.item<double>()), heads, short_line(fmt::format("{}", fmt::join(texts, " | ")), 80));
+}
+
+}  // namespace
+
+int run_classify(const Arguments& arguments) {
+  CLI::App app(std::string("Label texts with a classifier.\n") + kClassifyExamples, "prism classify");
+  ClassifyWords words;
+  add_options(app, words);
+  if (!parse(app, arguments)) return 0;
+  PRISM_CHECK(!words.file.empty() || !words.texts.empty(), "classify",
+              "expected texts to classify; found neither FILE nor --text; give one, or - for standard input.");
+  start_compute(words.compute.threads, words.compute.device);
+  const ClassifierFolder model = load_classifier(words.model, words.compute);
+  PRISM_CHECK(model.tokenizer.has_value(), "classify",
+              "expected a tokenizer.json in {}; found none; copy the tokenizer.json that the model was trained with "
+              "there.",
+              model.folder.string());
+  const auto next = texts_of(words, model.scheme);
+  catch_stop_signals();
+  constexpr size_t kMostLabel = 24;
+  size_t label_width = 0;
+  for (const auto& name : model.scheme.classes) label_width = std::max(label_width, display_width(name));
+  label_width = std::min(label_width, kMostLabel);
+  const size_t rows = words.file == "-" && ::isatty(STDIN_FILENO) != 0 ? 1 : static_cast<size_t>(words.batch);
+  int64_t done = 0, cut = 0;
+  for (bool ended = false; !ended && stop_signal() == 0;) {
+    std::vector<Texts> texts;
+    std::vector<std::vector<int32_t>> tokens;
+    while (texts.size() < rows) {
+      auto text = next();
+      if (!text) {
+        ended = true;
+        break;
+      }
+      tokens.push_back(encode_texts(*text, *model.tokenizer));
+      texts.push_back(std::move(*text));
+    }
+    if (texts.empty()) break;
+    auto batch = pad_texts({tokens.begin(), tokens.end()}, model.classifier->config().context);
+    const auto classified = classify(model.classifier, ExampleTensors(batch), done);
+    for (size_t b = 0; b < texts.size(); ++b) {
+      const auto row = static_cast<int64_t>(b);
+      const bool is_cut = static_cast<int64_t>(tokens[b].size()) > batch.lengths[b];
+      cut += static_cast<int64_t>(is_cut);
+      if (words.json)
+        print_json(model.scheme, classified, row, batch.lengths[b], is_cut);
+      else
+        print_line(model.scheme, classified, row, texts[b], label_width);
+    }
+    flush_output();
+    done += batch.rows;
+  }
+  if (cut > 0)
+    tell("note: {} of {} texts are longer than the model's context, {} tokens, and lost their end\n", cut, done,
+         model.classifier->config().context);
+  PRISM_CHECK(done > 0 || stop_signal() != 0, "classify", "expected at least one text; found none in {}; name another.",
+              plain_line(words.file));
+  return stop_signal() == 0 ? 0 : 1;
+}
+
+}  // namespace prism

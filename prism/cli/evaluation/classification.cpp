@@ -1,0 +1,191 @@
+// prism eval --task classification: how well a classifier labels the examples of a data folder.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prism/cli/evaluation/eval.h"
+#include "prism/core/console.h"
+#include "prism/core/error.h"
+#include "prism/core/progress.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
+#include "prism/core/timer.h"
+#include "prism/kernels/compute_type.h"
+
+namespace prism {
+namespace {
+
+constexpr size_t kMostColumns = 12;  ///< of a class name in the confusion matrix
+
+void check_fits(const ClassifierFolder& model, const LabelledDataset& data) {
+  const auto& classes = data.info().scheme.classes;
+  const auto described = [](const std::vector<std::string>& names) {
+    return fmt::format("{} ({})", names.size(), short_line(join_names(names), 100));
+  };
+  PRISM_CHECK(classes == model.scheme.classes, "eval",
+              "expected examples of the model's classes, {}; found {} in {}; tokenize the texts with --classes.",
+              described(model.scheme.classes), described(classes), data.folder().string());
+  PRISM_CHECK(!model.tokenizer || model.tokenizer->fingerprint_text() == data.info().tokenizer_fingerprint, "eval",
+              "expected examples made with the model's tokenizer, {}; found {} in {}; tokenize the texts with it.",
+              model.tokenizer->fingerprint_text(), data.info().tokenizer_fingerprint, data.folder().string());
+  PRISM_CHECK(data.info().vocab_size <= model.classifier->config().vocab_size, "eval",
+              "expected tokens of the model's vocabulary, {}; found a vocabulary of {} in {}; tokenize the texts with "
+              "the model's tokenizer.",
+              model.classifier->config().vocab_size, data.info().vocab_size, data.folder().string());
+  PRISM_CHECK(data.info().scheme.words == model.scheme.words, "eval",
+              "expected texts read like the model's training texts; found data made {} --words in {}; tokenize the texts "
+              "{} it.",
+              data.info().scheme.words ? "with" : "without", data.folder().string(),
+              model.scheme.words ? "with" : "without");
+}
+
+void print_confusion(const ClassificationScores& scores, const std::vector<std::string>& names) {
+  size_t width = 7;
+  std::vector<std::string> shown;
+  for (const auto& name : names) {
+    shown.push_back(short_line(name, kMostColumns));
+    width = std::max(width, display_width(shown.back()));
+  }
+  const auto padded = [&](const std::string& text) { return std::string(width - display_width(text), ' ') + text; };
+  fmt::print("\nExamples of each class (rows) by predicted class (columns), with recall, precision and F1:\n\n");
+  std::string head = padded("");
+  for (const auto& name : shown) head += "  " + padded(name);
+  for (const char* name : {"recall", "precision", "F1"}) head += fmt::format("  {:>9}", name);
+  fmt::print("{}\n", head);
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::string row = padded(shown[i]);
+    for (const int64_t count : scores.confusion[i]) row += fmt::format("  {:>{}}", count, width);
+    const auto& of_class = scores.by_class[i];
+    for (const double value : {of_class.recall, of_class.precision, of_class.f1})
+      row += std::isnan(value) ? fmt::format("  {:>9}", "none") : fmt::format("  {:>9.4f}", value);
+    fmt::print("{}\n", row);
+  }
+}
+
+std::string by_layer(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values)
+    text += (text.empty() ? "" : "  ") + (std::isnan(value) ? std::string("none") : fmt::format("{:.3f}", value));
+  return text;
+}
+
+void print_table(const EvalWords& words, const ClassifierFolder& model, const LabelledExamples& labelled,
+                 const ClassificationScores& scores, double seconds) {
+  for (const auto& [name, value] : {std::pair{"accuracy", scores.accuracy},
+                                    {"balanced accuracy", scores.balanced_accuracy},
+                                    {"macro-F1", scores.macro_f1}})
+    print_row(name, fmt::format("{:.4f}", value));
+  print_row("loss", fmt::format("{:.4f} nats per example", scores.loss));
+  print_row("examples", fmt::format("{}, split {} of {}", scores.examples, words.split, plain_line(words.files[0])));
+  if (labelled.cut > 0)
+    print_row("cut texts",
+              fmt::format("{}, to the context of {} tokens", labelled.cut, model.classifier->config().context));
+  if (!labelled.head_share.empty()) {
+    print_row("share of heads s", by_layer(labelled.head_share) + "  (mean of each layer)");
+    print_row("computed heads", by_layer(labelled.kept_share) + "  (k / H, mean of each layer)");
+  }
+  print_row("computed in", fmt::format("{}, {}, {} examples/s", compute_type_name(model.classifier->compute_type()),
+                                       short_duration(seconds),
+                                       short_number(static_cast<double>(scores.examples) / seconds)));
+  print_confusion(scores, model.scheme.classes);
+}
+
+Json to_json(const EvalWords& words, const std::string& name, const ClassifierFolder& model,
+             const LabelledExamples& labelled, const ClassificationScores& scores, double seconds) {
+  Json json = {{"task", "classification"},
+               {"model", name},
+               {"data", words.files[0]},
+               {"split", words.split},
+               {"accuracy", scores.accuracy},
+               {"balanced_accuracy", scores.balanced_accuracy},
+               {"macro_f1", scores.macro_f1},
+               {"loss", scores.loss},
+               {"examples", scores.examples},
+               {"cut_examples", labelled.cut},
+               {"classes", model.scheme.classes},
+               {"confusion", scores.confusion},
+               {"dtype", compute_type_name(model.classifier->compute_type())},
+               {"seconds", seconds}};
+  for (const auto& [field, value] :
+       {std::pair{"recall", &ClassificationScores::Class::recall},
+        {"precision", &ClassificationScores::Class::precision},
+        {"f1", &ClassificationScores::Class::f1}})
+    for (const auto& of_class : scores.by_class)
+      json[field].push_back(std::isnan(of_class.*value) ? Json() : Json(of_class.*value));
+  if (!labelled.head_share.empty()) {
+    json["head_share"] = labelled.head_share;
+    json["kept_share"] = labelled.kept_share;
+  }
+  json["predicted"] = labelled.predicted;
+  return json;
+}
+
+/// Labels the examples and prints the scores.
+LabelledExamples measure(const EvalWords& words, const std::string& name, const LabelledDataset& data) {
+  const ClassifierFolder model = load_classifier(name, words.compute);
+  check_fits(model, data);
+  const Timer timer;
+  std::optional<Progress> progress;
+  const auto labelled = label_examples(model.classifier, data, words.labels, [&](int64_t done, int64_t total) {
+    if (!progress) progress.emplace("classification", total, " examples");
+    progress->update(done, "");
+  });
+  progress.reset();
+  if (!labelled) throw FailedError("eval", "expected to label all examples; stopped by a signal; run it again.");
+  const double seconds = timer.seconds();
+  const auto scores = score(*labelled);
+  if (words.json) {
+    fmt::print("{}\n", to_text(to_json(words, name, model, *labelled, scores, seconds)));
+  } else {
+    if (!words.against.empty()) print_row("model", plain_line(name));
+    print_table(words, model, *labelled, scores, seconds);
+  }
+  flush_output();
+  return *labelled;
+}
+
+void print_paired(const PairedAccuracy& paired) {
+  const auto& [low, high] = paired.interval;
+  print_row("difference", fmt::format("{:+.4f} in accuracy, standard error {:.4f} over {} examples", paired.difference,
+                                      paired.standard_error, paired.examples));
+  print_row("95% interval", paired.examples < 2 ? std::string("none: one example")
+                                                : fmt::format("{:+.4f} to {:+.4f}{}", low, high,
+                                                              paired.interval.excludes(0) ? "" : ", which contains 0"));
+  print_row("only one right", fmt::format("{} examples by the first, {} by the second; McNemar's exact test: p = {:.3g}",
+                                          paired.only_a, paired.only_b, paired.p));
+}
+
+}  // namespace
+
+void run_classification(EvalWords& words) {
+  PRISM_CHECK(words.files.size() == 1, "eval", "expected one data folder for classification; found {}; name one.",
+              words.files.size());
+  const LabelledDataset data(words.files[0], words.split);
+  const auto first = measure(words, words.model, data);
+  if (words.against.empty()) return;
+  if (!words.json) fmt::print("\n");
+  const auto second = measure(words, words.against, data);
+  const auto paired = paired_accuracy(first, second);
+  if (!words.json) {
+    fmt::print("\n");
+    return print_paired(paired);
+  }
+  const auto known = [&](double value) { return paired.examples < 2 ? Json() : Json(value); };
+  fmt::print("{}\n", to_text({{"task", "accuracy difference"},
+                              {"model", words.model},
+                              {"against", words.against},
+                              {"difference", paired.difference},
+                              {"standard_error", known(paired.standard_error)},
+                              {"low", known(paired.interval.low)},
+                              {"high", known(paired.interval.high)},
+                              {"examples", paired.examples},
+                              {"only_model", paired.only_a},
+                              {"only_against", paired.only_b},
+                              {"p", paired.p}}));
+}
+
+}  // namespace prism

@@ -1,0 +1,109 @@
+// prism eval: measures how well a model predicts or labels texts, or compares two models on the same ones.
+#include "prism/cli/evaluation/eval.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "prism/cli/command.h"
+#include "prism/cli/options/field_options.h"
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/core/text/names.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kEvalExamples = R"(
+Tasks:
+  perplexity       how well a language model predicts the text of FILE...: perplexity per token, word and byte, bits
+                   per byte. To compare models with different tokenizers, use only the figures per word and per byte.
+  classification   how well a classifier labels the examples in the folder FILE, made by prism tokenize --label:
+                   accuracy, balanced accuracy, macro-F1, loss, and the confusion matrix.
+
+Perplexity: a .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may
+be compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
+cut into windows. With the default --stride they do not overlap. A smaller --stride gives every token more context and
+takes window / stride times as long. The output states the window, the stride and which tokens are counted.
+
+Classification: texts longer than the model's context lose their end. With head budgets, the output also states the mean
+share of heads s and the share of heads that were computed, layer by layer.
+
+--against evaluates a second model on the same texts and prints the difference with its standard error. Perplexity: both
+models need the same tokenizer, and the error is over documents, because tokens of one document are not independent; give
+--separator, so that the text has several documents. Classification: the error is over examples. --json also lists the
+documents' tokens and losses, or the examples' predicted classes.
+
+  prism eval runs/novels valid.txt.xz
+  prism eval runs/novels valid.txt.xz --stride 512 --json
+  prism eval runs/long books.txt.xz --prefill spectral --prefill-set p=0.9 --prefill-chunk 1024 --prefill-recall 4
+  prism eval runs/progressive valid.txt.xz --separator '\n\n\n\n' --against runs/uniform
+  prism eval runs/budget data/news --task classification --against runs/uniform
+)";
+
+/// The options of one task, which the other ones refuse.
+std::vector<CLI::Option*> add_perplexity_options(CLI::App& app, EvalWords& words) {
+  const auto before = app.get_options().size();
+  add_fields(app, words.perplexity);
+  add_prefill_flags(app, words.prefill);
+  add_fields(app, words.text, {{"piece_bytes", ""}});
+  auto options = app.get_options();
+  return {options.begin() + static_cast<std::ptrdiff_t>(before), options.end()};
+}
+
+std::vector<CLI::Option*> add_classification_options(CLI::App& app, EvalWords& words) {
+  const auto before = app.get_options().size();
+  app.add_option("--split", words.split, "classification: the split to label, test, valid or train")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_fields(app, words.labels);
+  auto options = app.get_options();
+  return {options.begin() + static_cast<std::ptrdiff_t>(before), options.end()};
+}
+
+struct Task {
+  void (*run)(EvalWords&);
+  std::vector<CLI::Option*> options;
+};
+
+void check_options(const std::map<std::string, Task>& tasks, const std::string& name) {
+  for (const auto& [other, task] : tasks)
+    for (const auto* option : task.options)
+      PRISM_CHECK(other == name || option->count() == 0, "eval",
+                  "expected options of the task {}; found {}, which belongs to {}; leave it out, or give --task {}.",
+                  name, option->get_name(), other, other);
+}
+
+}  // namespace
+
+void print_row(std::string_view name, std::string_view value) {
+  fmt::print("{:<18}{}\n", name, value);
+}
+
+int run_eval(const Arguments& arguments) {
+  CLI::App app(std::string("Measure perplexity or accuracy; compare two models on the same texts.\n") + kEvalExamples,
+               "prism eval");
+  EvalWords words;
+  app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
+  app.add_option("FILE", words.files, "text files, folders, or - for standard input; for classification, a data folder")
+      ->required();
+  app.add_option("--against", words.against, "a second model, which MODEL is compared with")->type_name("MODEL");
+  app.add_option("--task", words.task, "what to measure: perplexity or classification")
+      ->type_name("NAME")
+      ->capture_default_str();
+  std::map<std::string, Task> tasks;
+  tasks["perplexity"] = {run_perplexity, add_perplexity_options(app, words)};
+  tasks["classification"] = {run_classification, add_classification_options(app, words)};
+  app.add_flag("--json", words.json,
+               "print JSON instead of tables: one object per model, and one for their difference");
+  add_compute_options(app, words.compute);
+  if (!parse(app, arguments)) return 0;
+  const auto& task = find_by_name(tasks, words.task, "eval", "task");
+  check_options(tasks, words.task);
+  start_compute(words.compute.threads, words.compute.device);
+  catch_stop_signals();
+  task.run(words);
+  return 0;
+}
+
+}  // namespace prism

@@ -1,0 +1,38 @@
+// The tasks of prism eval: each reads its options from the same words and prints its own results.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "prism/cli/options/compute_options.h"
+#include "prism/cli/options/prefill_options.h"
+#include "prism/data/text_source.h"
+#include "prism/evaluation/classification.h"
+#include "prism/evaluation/perplexity.h"
+
+namespace prism {
+
+struct EvalWords {
+  std::string model, against, task = "perplexity";
+  std::vector<std::string> files;
+  // Perplexity.
+  PerplexityOptions perplexity;
+  PrefillFlags prefill;
+  TextOptions text;
+  // Classification.
+  std::string split = "test";
+  LabelOptions labels;
+
+  ComputeOptions compute;
+  bool json = false;
+};
+
+/// Prints a name and its value in two columns.
+void print_row(std::string_view name, std::string_view value);
+
+/// One function per task, in the file named after it.
+void run_perplexity(EvalWords& words);
+void run_classification(EvalWords& words);
+
+}  // namespace prism

@@ -1,0 +1,168 @@
+#include "prism/evaluation/classification.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/data/labelled/example_loader.h"
+
+namespace prism {
+namespace {
+
+/// The means of what head budgets decide, by layer.
+class BudgetMeans {
+ public:
+  void add(const std::vector<BudgetDecision>& decisions) {
+    shares_.resize(std::max(shares_.size(), decisions.size()));
+    kept_.resize(shares_.size());
+    for (size_t l = 0; l < decisions.size(); ++l) {
+      if (!decisions[l].share_B.defined()) continue;
+      append(shares_[l], decisions[l].share_B);
+      append(kept_[l], decisions[l].kept_BH.to(torch::kDouble).mean(1));
+    }
+  }
+  std::vector<double> share() const { return means(shares_); }
+  std::vector<double> kept() const { return means(kept_); }
+
+ private:
+  using Values = std::vector<std::vector<double>>;
+  static void append(std::vector<double>& values, const torch::Tensor& value_B) {
+    const auto numbers = value_B.to(torch::kCPU, torch::kDouble).contiguous();
+    values.insert(values.end(), numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + numbers.numel());
+  }
+  static std::vector<double> means(const Values& layers) {
+    std::vector<double> result;
+    for (const auto& values : layers) result.push_back(mean_of(values));
+    return result;
+  }
+  Values shares_, kept_;  ///< of each text; empty for a layer without a budget
+};
+
+double ratio(double part, double whole) {
+  return whole == 0 ? NAN : part / whole;
+}
+
+/// The mean of the values that are defined.
+double mean_of_defined(const std::vector<ClassificationScores::Class>& classes,
+                       double ClassificationScores::Class::*value) {
+  std::vector<double> defined;
+  for (const auto& one : classes)
+    if (!std::isnan(one.*value)) defined.push_back(one.*value);
+  return mean_of(defined);
+}
+
+/// The two-sided p-value of `successes` of `trials` under a fair coin: twice the smaller tail, at most 1.
+double sign_test(int64_t successes, int64_t trials) {
+  const int64_t smaller = std::min(successes, trials - successes);
+  const auto log_factorial = [](int64_t n) { return std::lgamma(static_cast<double>(n) + 1); };
+  double tail = 0;
+  for (int64_t i = 0; i <= smaller; ++i)
+    tail += std::exp(log_factorial(trials) - log_factorial(i) - log_factorial(trials - i) -
+                     static_cast<double>(trials) * std::log(2.0));
+  return std::min(1.0, 2 * tail);
+}
+
+}  // namespace
+
+Classified classify(const Classifier& classifier, const ExampleTensors& batch, int64_t first_row) {
+  const torch::NoGradGuard no_gradients;
+  ForwardContext context = batch.context;
+  Budgets budgets(classifier->config().budget_tau, {.first_row = first_row});
+  if (layers_with_budgets(classifier->config()) > 0) context.budgets = &budgets;
+  const auto hidden = classifier(batch.tokens_BT, context);
+  return {classifier->head.logits(hidden, context.lengths_B).log_softmax(1).cpu(), budgets.decisions()};
+}
+
+std::optional<LabelledExamples> label_examples(const Classifier& classifier, const LabelledDataset& data,
+                                               const LabelOptions& options,
+                                               const std::function<void(int64_t, int64_t)>& on_progress) {
+  PRISM_CHECK(options.batch >= 1 && options.examples >= 0, "classification",
+              "expected at least 1 text per batch and a number of examples, or 0 for all; found {} and {}; change them.",
+              options.batch, options.examples);
+  ExampleLoader loader(data, {.context = classifier->config().context,
+                              .rows = options.batch,
+                              .first = options.examples,
+                              .shuffle = false});
+  const auto count = static_cast<size_t>(loader.size());
+  LabelledExamples result;
+  result.classes = classifier->config().classes;
+  result.cut = loader.cut_examples();
+  result.labels.resize(count);
+  result.predicted.resize(count);
+  result.nats.resize(count);
+  BudgetMeans means;
+  int64_t done = 0;
+  for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
+    if (stop_signal() != 0) return std::nullopt;
+    auto batch = loader.batch(n);
+    const auto classified = classify(classifier, ExampleTensors(batch), done);
+    const auto log_p = classified.log_probability_BC.to(torch::kDouble).contiguous();
+    const auto class_B = log_p.argmax(1);
+    for (int64_t b = 0; b < batch.rows; ++b) {
+      const auto row = static_cast<size_t>(b), example = static_cast<size_t>(batch.examples[row]);
+      result.labels[example] = static_cast<int32_t>(batch.labels[row]);
+      result.predicted[example] = static_cast<int32_t>(class_B.const_data_ptr<int64_t>()[b]);
+      result.nats[example] = -log_p.const_data_ptr<double>()[b * result.classes + batch.labels[row]];
+    }
+    means.add(classified.budgets);
+    done += batch.rows;
+    if (on_progress) on_progress(done, loader.size());
+  }
+  result.head_share = means.share();
+  result.kept_share = means.kept();
+  return result;
+}
+
+ClassificationScores score(const LabelledExamples& labelled) {
+  const auto classes = static_cast<size_t>(labelled.classes);
+  const size_t count = labelled.labels.size();
+  PRISM_ASSERT(count > 0 && labelled.predicted.size() == count, "classification", "{} labels, {} predicted", count,
+               labelled.predicted.size());
+  ClassificationScores scores;
+  scores.examples = static_cast<int64_t>(count);
+  scores.loss = mean_of(labelled.nats);
+  scores.confusion.assign(classes, std::vector<int64_t>(classes));
+  for (size_t i = 0; i < count; ++i)
+    ++scores.confusion[static_cast<size_t>(labelled.labels[i])][static_cast<size_t>(labelled.predicted[i])];
+  double correct = 0;
+  for (size_t c = 0; c < classes; ++c) {
+    double of_class = 0, labelled_so = 0;
+    for (size_t other = 0; other < classes; ++other) {
+      of_class += static_cast<double>(scores.confusion[c][other]);
+      labelled_so += static_cast<double>(scores.confusion[other][c]);
+    }
+    const auto right = static_cast<double>(scores.confusion[c][c]);
+    correct += right;
+    scores.by_class.push_back(
+        {ratio(right, of_class), ratio(right, labelled_so), ratio(2 * right, of_class + labelled_so)});
+  }
+  scores.accuracy = correct / static_cast<double>(count);
+  scores.balanced_accuracy = mean_of_defined(scores.by_class, &ClassificationScores::Class::recall);
+  scores.macro_f1 = mean_of_defined(scores.by_class, &ClassificationScores::Class::f1);
+  return scores;
+}
+
+PairedAccuracy paired_accuracy(const LabelledExamples& a, const LabelledExamples& b) {
+  PRISM_ASSERT(a.labels == b.labels && !a.labels.empty(), "classification", "{} and {} examples", a.labels.size(),
+               b.labels.size());
+  PairedAccuracy result;
+  std::vector<double> differences;
+  for (size_t i = 0; i < a.labels.size(); ++i) {
+    const bool by_a = a.predicted[i] == a.labels[i], by_b = b.predicted[i] == b.labels[i];
+    result.only_a += static_cast<int64_t>(by_a && !by_b);
+    result.only_b += static_cast<int64_t>(by_b && !by_a);
+    differences.push_back(static_cast<double>(by_a) - static_cast<double>(by_b));
+  }
+  const auto found = statistic(differences);
+  result.examples = found.count;
+  result.difference = found.mean;
+  result.standard_error = found.standard_error();
+  result.interval = t_interval(found, 0.95);
+  result.p = sign_test(result.only_a, result.only_a + result.only_b);
+  return result;
+}
+
+}  // namespace prism

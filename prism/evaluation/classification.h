@@ -1,0 +1,91 @@
+// How well a classifier labels texts: accuracy, balanced accuracy, macro-F1, and the confusion matrix.
+//
+//   LabelledDataset data("data/snli", "test");
+//   const auto labelled = label_examples(model.classifier, data, {});
+//   const ClassificationScores scores = score(*labelled);
+//   fmt::print("{:.4f}\n", scores.accuracy);
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "prism/core/statistics.h"
+#include "prism/core/fields.h"
+#include "prism/data/labelled/dataset.h"
+#include "prism/models/batch.h"
+#include "prism/models/classifier.h"
+
+namespace prism {
+
+/// What a classifier says of each example of a split, in the order of the split.
+struct LabelledExamples {
+  int64_t classes = 0;
+  std::vector<int32_t> labels, predicted;
+  std::vector<double> nats;  ///< cross-entropy of each example, float32 values
+  int64_t cut = 0;           ///< number of examples that were cut to the context
+  /// The mean share of heads s and the kept share k / H by layer; empty without head budgets.
+  std::vector<double> head_share, kept_share;
+};
+
+struct LabelOptions {
+  int64_t batch = 32, examples = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("batch", batch, "texts per forward pass");
+    v("examples", examples, "label only the first N examples; 0: all");
+  }
+};
+
+/// What a classifier says of a batch.
+struct Classified {
+  torch::Tensor log_probability_BC;     ///< on the CPU, in the weights' dtype
+  std::vector<BudgetDecision> budgets;  ///< by layer; empty without head budgets
+};
+/// @param first_row  number of texts classified before, for layers that draw random heads.
+Classified classify(const Classifier& classifier, const ExampleTensors& batch, int64_t first_row);
+
+/// Labels the examples with the most probable class; of equal ones, the first. Texts longer than the context are cut.
+/// @param on_progress  if given, called with the number of examples done and of all.
+/// @throws InputError  for a batch of no texts or a negative number of examples.
+/// @return             std::nullopt if a stop signal arrived (core/stop.h).
+std::optional<LabelledExamples> label_examples(const Classifier& classifier, const LabelledDataset& data,
+                                               const LabelOptions& options,
+                                               const std::function<void(int64_t, int64_t)>& on_progress = {});
+
+/// With C[i][j] the examples of class i that were labelled j:
+///
+///   accuracy           sum_i C[i][i] / examples
+///   recall of class i  C[i][i] / sum_j C[i][j],   precision of class j  C[j][j] / sum_i C[i][j]
+///   balanced accuracy  the mean recall of the classes that have examples
+///   F1                 2 C[i][i] / (sum_j C[i][j] + sum_j C[j][i]), the harmonic mean of precision and recall
+///   macro-F1           the mean F1 of the classes that have examples or were predicted
+///
+/// as scikit-learn computes them.
+struct ClassificationScores {
+  int64_t examples = 0;
+  double accuracy = 0, balanced_accuracy = 0, macro_f1 = 0;
+  double loss = 0;                              ///< mean cross-entropy, nats per example
+  std::vector<std::vector<int64_t>> confusion;  ///< [classes][classes], rows are labels
+  /// Recall, precision and F1 of each class; NaN where they are undefined.
+  struct Class {
+    double recall = 0, precision = 0, f1 = 0;
+  };
+  std::vector<Class> by_class;
+};
+/// @param labelled  with at least one example.
+ClassificationScores score(const LabelledExamples& labelled);
+
+/// The accuracy of a minus that of b on the same examples.
+struct PairedAccuracy {
+  double difference = 0, standard_error = 0;
+  Interval interval;                 ///< 95%, Student's t over the examples
+  int64_t examples = 0;
+  int64_t only_a = 0, only_b = 0;    ///< examples that one of the two alone labels correctly
+  double p = 1;                      ///< McNemar's exact test, two-sided
+};
+/// @throws InternalError unless both labelled the same examples.
+PairedAccuracy paired_accuracy(const LabelledExamples& a, const LabelledExamples& b);
+
+}  // namespace prism

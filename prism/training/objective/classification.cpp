@@ -1,0 +1,131 @@
+#include "prism/training/objective/classification.h"
+
+#include "prism/checkpoint/model_folder.h"
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/evaluation/classification.h"
+#include "prism/models/batch.h"
+#include "prism/models/cost.h"
+
+namespace prism {
+
+namespace fs = std::filesystem;
+
+void Classification::open(Recipe& recipe) {
+  recipe_ = recipe;
+  const fs::path folder = recipe_.data.folder;
+  PRISM_CHECK(!folder.empty(), "train",
+              "expected data.folder, made by prism tokenize --label; found none; give --data.folder DIR.");
+  train_data_ = std::make_unique<LabelledDataset>(folder, "train");
+  const auto& info = train_data_->info();
+  const auto classes = static_cast<int64_t>(info.scheme.classes.size());
+  PRISM_CHECK(recipe_.model.classes == classes, "train",
+              "expected model.classes {}, the number of classes in {}; found {}; change it.", classes, folder.string(),
+              recipe_.model.classes);
+  if (is_there(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
+  PRISM_CHECK(
+      !tokenizer_ || info.tokenizer_fingerprint == tokenizer_->fingerprint_text(), "train",
+      "expected the tokenizer that made the examples of {0} ({1}); found another tokenizer.json ({2}) in {0}; restore "
+      "it, or run prism tokenize again.",
+      folder.string(), info.tokenizer_fingerprint, tokenizer_->fingerprint_text());
+  if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = info.vocab_size;
+  PRISM_CHECK(recipe_.model.vocab_size >= info.vocab_size, "train",
+              "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
+              info.vocab_size, recipe_.model.vocab_size);
+  loader_ = std::make_unique<ExampleLoader>(*train_data_, ExampleLoaderOptions{.context = recipe_.model.context,
+                                                                               .rows = recipe_.train.batch_rows,
+                                                                               .seed = recipe_.seed,
+                                                                               .fraction = recipe_.data.fraction});
+  if (recipe_.data.examples == 0) recipe_.data.examples = loader_->size();
+  PRISM_CHECK(recipe_.data.examples == loader_->size(), "train",
+              "expected data.examples {}, the training examples of {} after data.fraction; found {}; leave it out, or "
+              "restore the data.",
+              loader_->size(), folder.string(), recipe_.data.examples);
+  if (info.valid_examples > 0) valid_data_ = std::make_unique<LabelledDataset>(folder, "valid");
+  complete(recipe_.model);
+  recipe = recipe_;
+}
+
+void Classification::make_model(const Recipe& recipe, torch::ScalarType type) {
+  classifier_ = Classifier(recipe.model);
+  classifier_->set_compute_type(type);
+  classifier_->set_recompute(recipe.train.recompute);
+}
+
+void Classification::set_step(int64_t step) {
+  progress_ = static_cast<double>(step) / static_cast<double>(total_steps(recipe_));
+  classifier_->set_budget_tau(recipe_.train.budget.tau(progress_));
+}
+
+ExampleBatch& Classification::batch_of(int64_t n) {
+  const auto kept = batches_.find(n);
+  if (kept != batches_.end()) return kept->second;
+  while (batches_.size() >= static_cast<size_t>(recipe_.train.accumulate)) batches_.erase(batches_.begin());
+  return batches_.emplace(n, loader_->batch(n)).first->second;
+}
+
+torch::Tensor Classification::forward(int64_t batch, const BatchView& view) {
+  ExampleTensors tensors(batch_of(batch), view.rows);
+  const int64_t accumulate = recipe_.train.accumulate;
+  Budgets budgets(recipe_.train.budget, progress_,
+                  {.seed = static_cast<uint64_t>(recipe_.seed),
+                   .step = batch / accumulate,
+                   .first_row = batch % accumulate * recipe_.train.batch_rows});
+  Auxiliary unread(progress_);  // its presence tells head budgets that the pass trains
+  tensors.context.budgets = &budgets;
+  tensors.context.auxiliary = view.auxiliary != nullptr ? view.auxiliary : &unread;
+  tensors.context.probe = view.probe;
+  return classifier_(tensors.tokens_BT, tensors.context);
+}
+
+torch::Tensor Classification::loss(int64_t batch, const torch::Tensor& hidden) {
+  const ExampleTensors tensors(batch_of(batch), hidden.size(0));
+  return ClassificationHead::loss(classifier_->head.logits(hidden, tensors.context.lengths_B), tensors.labels_B);
+}
+
+std::optional<Validation> Classification::validate() {
+  const auto labelled = label_examples(classifier_, *valid_data_, {.batch = recipe_.train.batch_rows});
+  if (!labelled) return std::nullopt;
+  const auto scores = score(*labelled);
+  return Validation{scores.accuracy, scores.examples, scores.loss};
+}
+
+std::string Classification::fingerprint() const {
+  return fmt::format("{}-{}-{:016x}-{:016x}", train_data_->info().tokenizer_fingerprint, loader_->size(),
+                     train_data_->fingerprint(), valid_data_ ? valid_data_->fingerprint() : 0);
+}
+
+void Classification::describe(StartRecord& record) const {
+  record.tokenizer = train_data_->info().tokenizer_fingerprint;
+  if (valid_data_)
+    record.validation = fmt::format("{:016x}, {} examples", valid_data_->fingerprint(), valid_data_->size());
+}
+
+std::vector<std::string> Classification::notes() const {
+  std::vector<std::string> notes;
+  if (const int64_t cut = loader_->cut_examples(); cut > 0)
+    notes.push_back(fmt::format("{} of {} training texts are longer than model.context, {} tokens, and lose their end",
+                                cut, loader_->size(), recipe_.model.context));
+  if (!valid_data_)
+    notes.push_back(fmt::format("{} has no validation examples, so accuracy is not measured while training; make the "
+                                "data with --valid or --valid-share",
+                                recipe_.data.folder));
+  return notes;
+}
+
+int64_t Classification::flops_per_token() const {
+  return model_cost(*classifier_).flops_per_token;
+}
+
+double Classification::flops_per_unit() const {
+  auto config = classifier_->config();
+  const double length = loader_->mean_length();
+  config.context = std::max(int64_t{1}, static_cast<int64_t>(length));
+  return static_cast<double>(model_cost(config).flops_per_token) * length;
+}
+
+void Classification::save(const fs::path& folder) const {
+  save_classifier(folder, classifier_, tokenizer_ ? &*tokenizer_ : nullptr, train_data_->info().scheme);
+}
+
+}  // namespace prism
