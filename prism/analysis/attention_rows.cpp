@@ -18,10 +18,10 @@ constexpr int64_t kBlockScores = int64_t{1} << 20;
 
 void check_served(const AttentionInput& input, const char* operation) {
   PRISM_CHECK(!input.kv.page_table_BN.defined() && !input.block_mask.defined() && !input.kept_heads_BH.defined(),
-              operation, "expected attention of all heads to unpaged, unmasked keys; found {}; leave that out here.",
-              input.kv.page_table_BN.defined() ? "keys in pages"
-              : input.block_mask.defined()     ? "a block mask"
-                                               : "heads that are left out");
+              operation, "expected dense attention of all heads to keys that are not in pages; found {}.",
+              input.kv.page_table_BN.defined() ? "keys in pages; analyse a pass without a paged cache"
+              : input.block_mask.defined()     ? "a block mask; analyse a pass without a selector"
+                                               : "heads that are not computed; analyse a pass without head budgets");
 }
 
 /// The sequence of a span without padding or lengths. Keys are converted to the type that scores are computed in.

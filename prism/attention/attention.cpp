@@ -47,36 +47,59 @@ void Attention::visit(WeightVisitor& v) const {
   v.module("k_norm", "k_norm", k_norm);
 }
 
-torch::Tensor Attention::norm_heads(const torch::Tensor& fused_BTF) const {
-  const int64_t q_width = config_.heads * config_.head_dim, k_width = config_.kv_heads * config_.head_dim;
+torch::Tensor Attention::norm_heads(const torch::Tensor& fused_BTF, Heads heads) const {
+  const int64_t q_width = heads.queries * config_.head_dim, k_width = heads.groups * config_.head_dim;
   const auto parts = fused_BTF.split_with_sizes({q_width, k_width, k_width}, 2);
   const auto normed = [&](const torch::Tensor& part_BTF, const Norm& norm) {
-    const auto heads = part_BTF.unflatten(2, {-1, config_.head_dim}).to(norm.weight.tensor().scalar_type());
-    return norm(heads, torch::Tensor(), part_BTF.scalar_type()).normed.flatten(2);
+    const auto split = part_BTF.unflatten(2, {-1, config_.head_dim}).to(norm.weight.tensor().scalar_type());
+    return norm(split, torch::Tensor(), part_BTF.scalar_type()).normed.flatten(2);
   };
   return at::cat({normed(parts[0], q_norm), normed(parts[1], k_norm), parts[2]}, 2);
 }
 
-torch::Tensor Attention::turn(const torch::Tensor& fused_BTF, const ForwardContext& context) const {
-  if (!config_.rotary.turns()) return fused_BTF;
-  const auto table = context.positions_BT.defined()
-                         ? rotary_->rows(config_.rotary, config_.head_dim, context.positions_BT)
-                         : rotary_->rows(config_.rotary, config_.head_dim, context.cache ? context.cache->length() : 0,
-                                         fused_BTF.size(1), fused_BTF.device());
-  return rotate_heads(fused_BTF, table.cos, table.sin, config_.heads + config_.kv_heads);
+torch::Tensor Attention::prepare(const torch::Tensor& fused_BTF, Heads heads, const torch::Tensor& positions_BT,
+                                 int64_t past) const {
+  const auto normed_BTF = q_norm ? norm_heads(fused_BTF, heads) : fused_BTF;
+  if (!config_.rotary.turns()) return normed_BTF;
+  const auto table =
+      positions_BT.defined()
+          ? rotary_->rows(config_.rotary, config_.head_dim, positions_BT)
+          : rotary_->rows(config_.rotary, config_.head_dim, past, fused_BTF.size(1), fused_BTF.device());
+  return rotate_heads(normed_BTF, table.cos, table.sin, heads.queries + heads.groups);
 }
 
-torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {
-  const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1), heads = config_.heads, kv_heads = config_.kv_heads;
-  const auto projected_BTF = qkv(x_BTD);
-  const auto fused_BTF = turn(q_norm ? norm_heads(projected_BTF) : projected_BTF, context);
-  const auto parts = fused_BTF.view({batch, tokens, heads + 2 * kv_heads, config_.head_dim})
-                         .split_with_sizes({heads, kv_heads, kv_heads}, 2);
-
-  const auto chosen = budget ? budget(x_BTD, context, context.budget_tau) : HeadWeights();
+AttentionInput Attention::input_of(const torch::Tensor& fused_BTF, Heads heads) const {
+  const auto parts = fused_BTF.unflatten(2, {heads.queries + 2 * heads.groups, config_.head_dim})
+                         .split_with_sizes({heads.queries, heads.groups, heads.groups}, 2);
   AttentionInput input;
   input.q_BTHD = parts[0];
   input.kv = {parts[1].transpose(1, 2), parts[2].transpose(1, 2), {}};
+  input.causality = is_causal_ ? Causality::causal : Causality::full;
+  return input;
+}
+
+torch::Tensor Attention::over_kept_heads(const torch::Tensor& x_BTD, const HeadWeights& chosen,
+                                         const ForwardContext& context) const {
+  const PackedHeads packed(chosen.kept_BH, config_);
+  const Heads heads{config_.heads / config_.kv_heads, 1};
+  const auto fused_PTF = prepare(packed.project(x_BTD, panels_.of(qkv, config_, x_BTD.scalar_type())), heads,
+                                 packed.of_sequences(context.positions_BT), 0);
+  auto input = input_of(fused_PTF, heads);
+  input.documents_BS = packed.of_sequences(context.documents_BT);
+  input.q_lengths_B = input.kv_lengths_B = packed.of_sequences(context.lengths_B);
+  return packed.join(attend(input, context.backend).out_BTHE, chosen.weight_BH, out);
+}
+
+torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {
+  const auto chosen = budget ? budget(x_BTD, context, context.budget_tau) : HeadWeights();
+  // A probe observes all heads, kept or not.
+  if (chosen.kept_BH.defined() && out && context.probe == nullptr && !at::GradMode::is_enabled())
+    return over_kept_heads(x_BTD, chosen, context);
+
+  const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1);
+  const Heads heads{config_.heads, config_.kv_heads};
+  auto input = input_of(
+      prepare(qkv(x_BTD), heads, context.positions_BT, context.cache != nullptr ? context.cache->length() : 0), heads);
   if (context.cache != nullptr) {
     PRISM_CHECK(is_causal_, "attention", "expected causal attention with a cache; found full; leave out the cache.");
     PRISM_CHECK(
@@ -84,18 +107,17 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
         "expected rows of one document without padding with a cache; found documents or lengths; leave out the cache.");
     input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
   }
-  input.causality = is_causal_ ? Causality::causal : Causality::full;
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
-  if (context.probe != nullptr) context.probe->observe_attention(index_, input);  // all heads, kept or not
+  if (context.probe != nullptr) context.probe->observe_attention(index_, input);
   input.kept_heads_BH = chosen.kept_BH;
   auto out_BTHE = (context.prefill == nullptr ? attend(input, context.backend)
                                               : context.prefill->attend(index_, input, *pairs_, context.cache,
                                                                         context.prompt_length, context.backend))
                       .out_BTHE;
   if (chosen.weight_BH.defined())
-    out_BTHE = out_BTHE * chosen.weight_BH.view({batch, 1, heads, 1}).to(out_BTHE.scalar_type());
-  const auto joined_BTF = out_BTHE.reshape({batch, tokens, heads * config_.head_dim});
+    out_BTHE = out_BTHE * chosen.weight_BH.view({batch, 1, config_.heads, 1}).to(out_BTHE.scalar_type());
+  const auto joined_BTF = out_BTHE.reshape({batch, tokens, config_.heads * config_.head_dim});
   return out ? out(joined_BTF) : joined_BTF;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "prism/attention/budget/head_budget.h"
+#include "prism/attention/budget/packed_heads.h"
 #include "prism/attention/forward_context.h"
 #include "prism/layers/linear.h"
 #include "prism/layers/norm.h"
@@ -40,16 +41,27 @@ class Attention {
                         ///< RMSNorm and one gain per feature)
 
  private:
-  /// Normalises the queries and keys in the fused rows.
-  torch::Tensor norm_heads(const torch::Tensor& fused_BTF) const;
-  /// Rotates the queries and keys in the fused rows to their positions, if this layer is rotary.
-  torch::Tensor turn(const torch::Tensor& fused_BTF, const ForwardContext& context) const;
+  /// The head counts of fused rows.
+  struct Heads {
+    int64_t queries = 0, groups = 0;
+  };
+  /// Normalises the queries and keys in fused rows and rotates them to their positions, as far as this layer does.
+  /// @param positions_BT  as in ForwardContext. @param past  number of tokens before these, if it is undefined.
+  torch::Tensor prepare(const torch::Tensor& fused_BTF, Heads heads, const torch::Tensor& positions_BT,
+                        int64_t past) const;
+  torch::Tensor norm_heads(const torch::Tensor& fused_BTF, Heads heads) const;
+  /// The input of attend() for fused rows.
+  AttentionInput input_of(const torch::Tensor& fused_BTF, Heads heads) const;
+  /// The layer's output from the kept heads alone, without computing the others. Without gradients.
+  torch::Tensor over_kept_heads(const torch::Tensor& x_BTD, const HeadWeights& chosen,
+                                const ForwardContext& context) const;
 
   LayerConfig config_;
   bool is_causal_;
   size_t index_;
   std::shared_ptr<const RotaryPairs> pairs_;  ///< description of the rotation, for Prefill
   std::shared_ptr<RotaryCache> rotary_;
+  mutable HeadPanels panels_;
 };
 
 }  // namespace prism

@@ -99,7 +99,7 @@ NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
               "none; name them.");
   const size_t expected = std::max<size_t>(1, scheme.text_fields.size());
   PRISM_CHECK(options.text_fields.size() == expected, "classify",
-              "expected texts of {} fields, as in the training ({}); found {}; {}.", expected,
+              "expected texts of {} field{}, as in the training ({}); found {}; {}.", expected, expected == 1 ? "" : "s",
               join_names(scheme.text_fields), options.text_fields.size(),
               is_txt ? "give them in a .csv or .jsonl file" : "name as many --text-fields");
   auto source = std::make_shared<ExampleSource>(Texts{words.file}, options);
@@ -162,6 +162,56 @@ void print_line(const LabelScheme& scheme, const Classified& classified, int64_t
              std::exp(log_p.item<double>()), heads, short_line(fmt::format("{}", fmt::join(texts, " | ")), 80));
 }
 
+/// The next texts, at most `rows`.
+std::vector<Texts> read_texts(const NextText& next, size_t rows) {
+  std::vector<Texts> texts;
+  while (texts.size() < rows) {
+    auto text = next();
+    if (!text) break;
+    texts.push_back(std::move(*text));
+  }
+  return texts;
+}
+
+/// The width of the column of labels.
+size_t label_width_of(const LabelScheme& scheme) {
+  constexpr size_t kMost = 24;
+  size_t width = 0;
+  for (const auto& name : scheme.classes) width = std::max(width, display_width(name));
+  return std::min(width, kMost);
+}
+
+struct Counts {
+  int64_t texts = 0, cut = 0;
+};
+
+/// Classifies and prints the texts batch by batch, until they end or a stop signal arrives.
+Counts print_all(const ClassifyWords& words, const ClassifierFolder& model, const NextText& next) {
+  const size_t label_width = label_width_of(model.scheme);
+  const size_t rows = words.file == "-" && ::isatty(STDIN_FILENO) != 0 ? 1 : static_cast<size_t>(words.batch);
+  Counts counts;
+  while (stop_signal() == 0) {
+    const auto texts = read_texts(next, rows);
+    if (texts.empty()) break;
+    std::vector<std::vector<int32_t>> tokens;
+    for (const auto& text : texts) tokens.push_back(encode_texts(text, *model.tokenizer));
+    auto batch = pad_texts({tokens.begin(), tokens.end()}, model.classifier->config().context);
+    const auto classified = classify(model.classifier, ExampleTensors(batch), counts.texts);
+    for (size_t b = 0; b < texts.size(); ++b) {
+      const auto row = static_cast<int64_t>(b);
+      const bool is_cut = static_cast<int64_t>(tokens[b].size()) > batch.lengths[b];
+      counts.cut += static_cast<int64_t>(is_cut);
+      if (words.json)
+        print_json(model.scheme, classified, row, batch.lengths[b], is_cut);
+      else
+        print_line(model.scheme, classified, row, texts[b], label_width);
+    }
+    flush_output();
+    counts.texts += batch.rows;
+  }
+  return counts;
+}
+
 }  // namespace
 
 int run_classify(const Arguments& arguments) {
@@ -177,47 +227,15 @@ int run_classify(const Arguments& arguments) {
               "expected a tokenizer.json in {}; found none; copy the tokenizer.json that the model was trained with "
               "there.",
               model.folder.string());
-  const auto next = texts_of(words, model.scheme);
   catch_stop_signals();
-  constexpr size_t kMostLabel = 24;
-  size_t label_width = 0;
-  for (const auto& name : model.scheme.classes) label_width = std::max(label_width, display_width(name));
-  label_width = std::min(label_width, kMostLabel);
-  const size_t rows = words.file == "-" && ::isatty(STDIN_FILENO) != 0 ? 1 : static_cast<size_t>(words.batch);
-  int64_t done = 0, cut = 0;
-  for (bool ended = false; !ended && stop_signal() == 0;) {
-    std::vector<Texts> texts;
-    std::vector<std::vector<int32_t>> tokens;
-    while (texts.size() < rows) {
-      auto text = next();
-      if (!text) {
-        ended = true;
-        break;
-      }
-      tokens.push_back(encode_texts(*text, *model.tokenizer));
-      texts.push_back(std::move(*text));
-    }
-    if (texts.empty()) break;
-    auto batch = pad_texts({tokens.begin(), tokens.end()}, model.classifier->config().context);
-    const auto classified = classify(model.classifier, ExampleTensors(batch), done);
-    for (size_t b = 0; b < texts.size(); ++b) {
-      const auto row = static_cast<int64_t>(b);
-      const bool is_cut = static_cast<int64_t>(tokens[b].size()) > batch.lengths[b];
-      cut += static_cast<int64_t>(is_cut);
-      if (words.json)
-        print_json(model.scheme, classified, row, batch.lengths[b], is_cut);
-      else
-        print_line(model.scheme, classified, row, texts[b], label_width);
-    }
-    flush_output();
-    done += batch.rows;
-  }
-  if (cut > 0)
-    tell("note: {} of {} texts are longer than the model's context, {} tokens, and lost their end\n", cut, done,
-         model.classifier->config().context);
-  PRISM_CHECK(done > 0 || stop_signal() != 0, "classify", "expected at least one text; found none in {}; name another.",
+  const auto counts = print_all(words, model, texts_of(words, model.scheme));
+  if (counts.cut > 0)
+    tell("note: {} of {} texts are longer than the model's context, {} tokens, and lost their end\n", counts.cut,
+         counts.texts, model.classifier->config().context);
+  if (stop_signal() != 0) return 1;
+  PRISM_CHECK(counts.texts > 0, "classify", "expected at least one text; found none in {}; name another.",
               plain_line(words.file));
-  return stop_signal() == 0 ? 0 : 1;
+  return 0;
 }
 
 }  // namespace prism

@@ -33,7 +33,7 @@ The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.
 
 With --label, each row of a .csv or .jsonl file is a text with a class. The end-of-text token also stands between the
 fields of a text, such as premise and hypothesis. In CSV, a written \n becomes a line end. Training rows whose text is
-also in the --test or --valid files are left out.
+also in the --test or --valid files are left out. --format is then csv, jsonl or auto.
 
   prism tokenize train.csv --label 1 --text-fields 2,3 --classes classes.txt --test test.csv --valid-share 0.05 \
     --tokenizer tokenizers/gpt2 --out data/news

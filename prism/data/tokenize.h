@@ -28,7 +28,7 @@ struct TokenizeOptions {
     v("valid_share", valid_share,
       "share of the documents or labelled texts used for validation, from 0 (none) to below 1");
     v("shard_tokens", shard_tokens, "tokens per shard, at most 2147483647; may end in k or M");
-    v("seed", seed, "seed that chooses these");
+    v("seed", seed, "seed that chooses the documents or texts for validation");
     v("force", force, "replace an existing dataset");
   }
 };

@@ -75,7 +75,9 @@ void matmul_into(const Tensor& out, const Tensor& a, const Tensor& b, bool accum
     return multiply(*kernels, p);
   }
   Tensor result = out;
-  if (accumulate) {
+  if (accumulate && out.scalar_type() == a.scalar_type()) {
+    result.addmm_(a, b);
+  } else if (accumulate) {
     result.add_(at::mm(a, b));
   } else if (out.scalar_type() == a.scalar_type()) {
     at::mm_out(result, a, b);

@@ -286,7 +286,7 @@ TEST(AttentionDistance, RefusesAttentionThatItIsNotDefinedFor) {
   AttentionDistanceProbe probe(one_layer(2, 2, 8));
   auto input = random_input(1, 4, 4, 2, 2);
   input.kept_heads_BH = torch::ones({1, 2}, torch::kBool);
-  EXPECT_REFUSED(probe.observe_attention(0, input), "left out");
+  EXPECT_REFUSED(probe.observe_attention(0, input), "heads that are not computed");
   EXPECT_REFUSED(probe.result(), "found none");
   EXPECT_THROW(probe.observe_attention(1, random_input(1, 4, 4, 2, 2)), InternalError);
 }

@@ -15,14 +15,13 @@ struct BudgetConfig {
   template <class Visitor>
   void visit(Visitor& v) {
     v("kind", kind,
-      "head budget, for classifiers: none; learned: each text chooses the share of heads, and which; fixed: which "
-      "heads, "
-      "for a given share; random: heads at random, for a given share");
+      "head budget, for classifiers. none; learned: the text decides how many heads count, and which; fixed: share of "
+      "the heads count, and the text decides which; random: share of the heads count, drawn at random");
     v("share", share, "fixed and random: share of the heads, above 0 and at most 1");
     v("train_topk", train_topk, "keep only the chosen heads in training too (algorithm 1 of arXiv 2604.22583)");
     v("summary", summary,
-      "what the budget reads: the mean over the text's tokens, or, as equation 6 has it, over padded positions too: "
-      "tokens or padded");
+      "what the budget reads. tokens: the mean over the text's tokens; padded: the mean over padded positions too, as "
+      "in equation 6 of arXiv 2604.22583");
   }
   bool is_on() const { return kind != "none"; }
 };

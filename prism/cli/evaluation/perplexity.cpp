@@ -139,6 +139,9 @@ void print_paired(const PairedLoss& paired) {
 
 void run_perplexity(EvalWords& words) {
   complete_prefill(words.prefill);
+  PRISM_CHECK(load_config(words.model).classes == 0, "eval",
+              "expected a language model in {}; found a classifier; name another model, or give --task classification.",
+              words.model);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
   auto shapes = cost_shapes(words.prefill.options, model.decoder);
   if (words.against.empty()) {

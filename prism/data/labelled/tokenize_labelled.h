@@ -24,7 +24,7 @@ struct LabelledOptions {
   ExampleOptions examples = {};
   std::vector<std::string> classes = {};  ///< names in order; empty: from the labels (classes.h)
   double valid_share = 0.01;              ///< without files for validation, share of the training examples
-  int64_t seed = 1;                       ///< chooses these
+  int64_t seed = 1;                       ///< chooses the training examples for validation
   int threads = 0;                        ///< encoding threads; 0: all cores that this process may use
   bool force = false;                     ///< replace an existing dataset
 };

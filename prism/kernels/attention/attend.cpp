@@ -96,7 +96,8 @@ void check_input(const AttentionInput& input) {
   PRISM_CHECK(!blocks.defined() ||
                   (blocks.dim() == 3 && blocks.size(0) == batch && blocks.size(1) > 0 && heads % blocks.size(1) == 0),
               "attend",
-              "block mask: expected counts [{}, {}, rows], or fewer heads in equal groups; found {}; reshape them.",
+              "block mask: expected counts [{0}, {1}, rows], or a divisor of {1} instead of {1}; found {2}; reshape "
+              "them.",
               batch, heads, shape_text(blocks));
   PRISM_CHECK(input.skip_share >= 0 && input.skip_share <= 1, "attend",
               "skip share: expected 0 to 1; found {}; change it.", input.skip_share);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -222,19 +223,16 @@ Comparison compare_runs(std::vector<Run> runs, const std::string& baseline) {
 
 size_t find_group(const std::vector<RunGroup>& groups, const std::string& name) {
   if (name.empty()) return 0;
-  for (size_t i = 0; i < groups.size(); ++i) {
+  for (size_t i = 0; i < groups.size(); ++i)
     if (groups[i].label == name) return i;
-  }
   for (size_t i = 0; i < groups.size(); ++i) {
     for (const auto& run : groups[i].runs) {
       if (run.name == name || run.folder.lexically_normal() == std::filesystem::path(name).lexically_normal()) return i;
     }
   }
-  const auto labels = labels_of(groups);
-  const std::string near = nearest_name(name, labels);
-  throw InputError("report",
-                   fmt::format("expected a baseline that is one of {}; found \"{}\"; {}", join_names(labels), name,
-                               near.empty() ? "choose one of them." : fmt::format("did you mean {}?", near)));
+  std::map<std::string, size_t> by_label;
+  for (size_t i = 0; i < groups.size(); ++i) by_label[groups[i].label] = i;
+  return find_by_name(by_label, name, "report", "baseline");
 }
 
 std::vector<std::string> labels_of(const std::vector<RunGroup>& groups) {

@@ -6,6 +6,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/text/printable.h"
 #include "prism/models/batch.h"
 #include "prism/models/cost.h"
 #include "prism/training/objective/final.h"
@@ -18,7 +19,8 @@ namespace fs = std::filesystem;
 
 void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
   PRISM_CHECK(a.tokenizer() == b.tokenizer(), "train",
-              "data: expected tokens of one tokenizer; found {} in {} and {} in {}; tokenize both with the same.",
+              "data: expected parts that were made with the same tokenizer; found the tokenizer {} for {} and {} for {}; "
+              "tokenize both with the same.",
               a.tokenizer(), a.folder().string(), b.tokenizer(), b.folder().string());
 }
 
@@ -196,8 +198,10 @@ void LanguageModelling::check_samples() const {
   for (const auto& prompt : recipe_.train.sample_prompts) {
     try {
       room_behind(recipe_.model, *tokenizer_, prompt);
-    } catch (const InputError& error) {
-      throw InputError("train", fmt::format("train.sample_prompts: {}", error.sentence()));
+    } catch (const InputError&) {
+      throw InputError("train", fmt::format("train.sample_prompts: expected prompts shorter than model.context, {} "
+                                            "tokens; found a longer one, \"{}\"; shorten it or raise model.context.",
+                                            recipe_.model.context, short_line(prompt, 60)));
     }
   }
 }

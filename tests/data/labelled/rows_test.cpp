@@ -72,7 +72,7 @@ TEST(JsonRows, HaveNamedFields) {
 
 TEST(LabelledRows, HaveAKnownFormat) {
   EXPECT_REFUSED(open_rows("rows.txt", "auto"), "found rows.txt");
-  EXPECT_REFUSED(open_rows("rows.csv", "txt"), "found \"txt\"");
+  EXPECT_REFUSED(open_rows("rows.csv", "xml"), "found \"xml\"");
   EXPECT_REFUSED(open_rows("-", "auto"), "give --format");
   const TemporaryFolder folder;
   EXPECT_THROW(open_rows((folder.path() / "none.csv").string(), "auto"), InputError);

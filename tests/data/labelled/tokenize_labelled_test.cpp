@@ -78,7 +78,7 @@ TEST_F(LabelledData, ReadsTheSameColumnsEverywhere) {
 {"l": "y", "b": "4", "id": "9", "a": "3"}
 )");
   const LabelledOptions options{.examples = {.label = "l"}, .valid_share = 0};
-  EXPECT_EQ(tokenize({{rows}, {}, {}}, options).text_fields, (Texts{"a", "b"}));
+  EXPECT_EQ(tokenize({{rows}, {}, {}}, options).scheme.text_fields, (Texts{"a", "b"}));
   EXPECT_EQ(texts("train"), (Texts{"x: |1|2", "y: |3|4"})) << "whatever the order and the other members";
   const auto more = file("u.jsonl", "{\"a\": \"5\", \"l\": \"x\"}\n");
   EXPECT_REFUSED(tokenize({{rows, more}, {}, {}}, options), "u.jsonl, line 1: expected a column \"b\"");
@@ -178,7 +178,7 @@ TEST_F(LabelledData, ThatIsWrongIsNamedByFileAndLine) {
   EXPECT_CONTAINS(message_of([&] {
                     tokenize({{file("r.jsonl", "{}\n")}, {}, {}}, {.examples = {.label = "1"}});
                   }),
-                  "expected the name of a member");
+                  "expected names of members");
   EXPECT_CONTAINS(message_of([&] {
                     tokenize({{folder_.path().string()}, {}, {}}, {.examples = {.label = "1"}});
                   }),

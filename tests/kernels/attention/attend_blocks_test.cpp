@@ -136,7 +136,7 @@ TEST(AttendBlocks, MayBeSharedByTheHeadsOfAGroup) {
   }
   auto input = blocked_input({300, 500, 64, 64, 64, 0.3, torch::kFloat, 8, 2});
   input.block_mask = make_block_mask(kept_blocks(input.block_mask, 8).slice(1, 0, 3), 64, 64);
-  EXPECT_REFUSED(attend(input), "or fewer heads in equal groups");
+  EXPECT_REFUSED(attend(input), "or a divisor of");
 }
 
 TEST(AttendBlocks, OnTheDiagonalAreAttentionOfEachBlockByItself) {

@@ -63,7 +63,7 @@ TEST(FindGroup, KnowsLabelsNamesAndFoldersAndAnswersAMisspelling) {
     FAIL() << "a misspelt baseline was taken";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "[report] expected a baseline that is one of uniform and prism; found \"prsm\"; did you mean prism?");
+                 "[report] expected a baseline that is one of prism and uniform; found \"prsm\"; did you mean prism?");
   }
 }
 

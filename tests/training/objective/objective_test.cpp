@@ -174,7 +174,7 @@ class Explained : public EvenShare {
   Metric metric() const override { return {"explained", false}; }
   std::optional<Validation> validate() override {
     const auto loss = EvenShare::validate();
-    return Validation{1 - 32 * loss->value, loss->tokens};
+    return Validation{1 - 32 * loss->value, loss->measured};
   }
 };
 

@@ -11,6 +11,7 @@
 #include "prism/bench/attention.h"
 #include "prism/bench/prefill.h"
 #include "prism/bench/training.h"
+#include "prism/cli/bench/bench.h"
 #include "prism/cli/command.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/prefill_options.h"
@@ -26,14 +27,6 @@
 
 namespace prism {
 namespace {
-
-/// Ends a benchmark: prints what is left of its rows, and a note if the cores were busy meanwhile.
-int finish(CoreWait& wait) {
-  flush_output();
-  if (const auto share = wait.share().value_or(0); share > CoreWait::kBusy)
-    tell("note: {}; measure again on an idle machine\n", busy_text(share));
-  return 0;
-}
 
 constexpr const char* kHowToRead = R"(
 prism and its peer take turns in one process; figures are medians. The peer is LibTorch's scaled_dot_product_attention,
@@ -68,11 +61,6 @@ constexpr const char* kTrainingExamples = R"(
   prism bench training small --by-operation                      # against the same model on LibTorch's operations
   prism bench training small-prism --peer small                  # one schedule against another
 )";
-
-/// The dtype's name as results show it, e.g. bfloat16 for bf16 or auto.
-std::string full_dtype(const std::string& name) {
-  return compute_type_name(find_compute_type(name));
-}
 
 struct AttentionWords {
   std::vector<int64_t> tokens = {1024, 4096}, keys = {0}, head_dims = {64, 128, 256};
@@ -167,7 +155,7 @@ int run_attention(const Arguments& arguments, bool decode) {
   CoreWait wait;
   current_isa();  // reports a wrong PRISM_ISA before anything is printed
   const auto shapes = shapes_of(words);
-  for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
+  for (auto& dtype : words.dtypes) dtype = compute_type_name(find_compute_type(dtype));
   std::vector<std::pair<AttentionShape, AttentionBench>> rows;
   for (const auto& dtype : words.dtypes)
     for (const auto& pass : words.passes)
@@ -180,7 +168,7 @@ int run_attention(const Arguments& arguments, bool decode) {
                "tokens", "keys", "lengths", "prism ms", "SDPA ms", "ratio", "share");
   flush_output();
   for (const auto& [shape, bench] : rows) print_row(bench_attention(shape, bench), words.json);
-  return finish(wait);
+  return finish_bench(wait);
 }
 
 struct PrefillWords {
@@ -291,7 +279,7 @@ int run_bench_prefill(const Arguments& arguments) {
   }
   check_outputs("bench", {words.mix}, {words.plot});
   if (!words.plot.empty()) check_gnuplot("gnuplot");
-  words.bench.dtype = full_dtype(words.bench.dtype);
+  words.bench.dtype = compute_type_name(find_compute_type(words.bench.dtype));
   for (const auto& text : words.selectors) words.bench.methods.push_back(parse_prefill_method(text));
   for (const int64_t tokens : words.tokens) {
     words.bench.tokens = tokens;
@@ -311,7 +299,7 @@ int run_bench_prefill(const Arguments& arguments) {
     }
   }
   if (!words.plot.empty()) write_file(words.plot, speedup_figure(words.selectors, rows));
-  return finish(wait);
+  return finish_bench(wait);
 }
 
 struct TrainingWords {
@@ -375,7 +363,7 @@ int run_bench_training(const Arguments& arguments) {
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
   words.bench.peer = find_training_peer(words.peer);
-  for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
+  for (auto& dtype : words.dtypes) dtype = compute_type_name(find_compute_type(dtype));
   if (!words.json)
     fmt::print("{:<14}{:<10}{:>10}{:>14}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
                "rows x tokens", "prism ms", "peer", "peer ms", "ratio", "tokens/s", "share", "memory");
@@ -386,7 +374,7 @@ int run_bench_training(const Arguments& arguments) {
       print_row(bench_training(measured, words.bench), words.json);
       if (words.by_operation) print_operations(measured, words.bench, words.json);
     }
-  return finish(wait);
+  return finish_bench(wait);
 }
 
 int run_bench_attention(const Arguments& arguments) {
@@ -399,8 +387,16 @@ int run_bench_decode(const Arguments& arguments) {
 
 }  // namespace
 
+int finish_bench(CoreWait& wait) {
+  flush_output();
+  if (const auto share = wait.share().value_or(0); share > CoreWait::kBusy)
+    tell("note: {}; measure again on an idle machine\n", busy_text(share));
+  return 0;
+}
+
 int run_bench(const Arguments& arguments) {
   static const std::map<std::string, int (*)(const Arguments&)> benches = {{"attention", run_bench_attention},
+                                                                           {"budgets", run_bench_budgets},
                                                                            {"decode", run_bench_decode},
                                                                            {"prefill", run_bench_prefill},
                                                                            {"training", run_bench_training}};
@@ -408,6 +404,7 @@ int run_bench(const Arguments& arguments) {
     fmt::print(
         "Usage: prism bench KIND [options]\n\nMeasures how fast prism is on this machine, beside LibTorch.\n\n"
         "  attention  attention of whole sequences, forward and backward\n"
+        "  budgets    what an encoder's head budgets save\n"
         "  decode     attention of new tokens over a KV cache\n"
         "  prefill    block-sparse attention of a prompt, by selector\n"
         "  training   training steps of a model\n{}{}{}{}{}\n`prism bench attention --help` "

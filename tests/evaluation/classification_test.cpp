@@ -1,0 +1,136 @@
+#include "prism/evaluation/classification.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/core/message_of.h"
+#include "tests/core/temporary_folder.h"
+#include "tests/data/labelled/made_examples.h"
+
+namespace prism {
+namespace {
+
+LabelledExamples labelled(int64_t classes, std::vector<int32_t> labels, std::vector<int32_t> predicted) {
+  LabelledExamples result;
+  result.classes = classes;
+  result.nats.assign(labels.size(), 0.5);
+  result.labels = std::move(labels);
+  result.predicted = std::move(predicted);
+  return result;
+}
+
+TEST(ClassificationScores, AreThoseOfScikitLearn) {
+  const auto scores = score(labelled(3, {0, 0, 1, 1, 2}, {0, 1, 1, 1, 0}));
+  EXPECT_EQ(scores.confusion, (std::vector<std::vector<int64_t>>{{1, 1, 0}, {0, 2, 0}, {1, 0, 0}}));
+  EXPECT_DOUBLE_EQ(scores.accuracy, 3.0 / 5);
+  EXPECT_DOUBLE_EQ(scores.balanced_accuracy, (0.5 + 1 + 0) / 3);
+  EXPECT_DOUBLE_EQ(scores.macro_f1, (0.5 + 0.8 + 0) / 3);
+  EXPECT_DOUBLE_EQ(scores.loss, 0.5);
+  EXPECT_DOUBLE_EQ(scores.by_class[1].precision, 2.0 / 3);
+  EXPECT_TRUE(std::isnan(scores.by_class[2].precision)) << "nothing was labelled 2";
+}
+
+TEST(ClassificationScores, LeaveOutClassesThatDoNotOccur) {
+  // Class 3 has no examples and is never predicted; class 2 has none, but is predicted once.
+  const auto scores = score(labelled(4, {0, 0, 1, 1}, {0, 0, 1, 2}));
+  EXPECT_DOUBLE_EQ(scores.balanced_accuracy, (1 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(scores.macro_f1, (1 + 2.0 / 3 + 0) / 3);
+  EXPECT_TRUE(std::isnan(scores.by_class[2].recall));
+  EXPECT_TRUE(std::isnan(scores.by_class[3].f1));
+}
+
+TEST(PairedAccuracy, HasMcNemarsExactProbability) {
+  std::vector<int32_t> labels(20, 0), a(20, 0), b(20, 0);
+  for (size_t i = 0; i < 10; ++i) b[i] = 1;   // a alone is right on 10
+  for (size_t i = 10; i < 12; ++i) a[i] = 1;  // b alone on 2
+  const auto paired = paired_accuracy(labelled(2, labels, a), labelled(2, labels, b));
+  EXPECT_EQ(paired.only_a, 10);
+  EXPECT_EQ(paired.only_b, 2);
+  EXPECT_DOUBLE_EQ(paired.difference, 8.0 / 20);
+  EXPECT_NEAR(paired.p, 2.0 * (1 + 12 + 66) / 4096, 1e-12);
+  // 10 differences of 1, 2 of -1 and 8 of 0, whose mean is 0.4.
+  EXPECT_NEAR(paired.standard_error, std::sqrt((10 * 0.36 + 2 * 1.96 + 8 * 0.16) / 19 / 20), 1e-12);
+  EXPECT_TRUE(paired.interval.excludes(0));
+  const auto same = paired_accuracy(labelled(2, labels, a), labelled(2, labels, a));
+  EXPECT_EQ(same.p, 1);
+  EXPECT_EQ(same.difference, 0);
+}
+
+class LabelExamples : public testing::Test {
+ protected:
+  static Classifier classifier(const std::string& budget) {
+    ModelConfig config;
+    config.vocab_size = 257;
+    config.d_model = 16;
+    config.context = 12;
+    config.classes = 3;
+    config.attention = "full";
+    config.schedule = "4x2";
+    config.ffn_width = 24;
+    config.init_std = 0.5;
+    config.each.budget.kind = budget;
+    config.each.budget.share = budget == "learned" ? 1 : 0.5;
+    expand_shorthand(config);
+    complete(config);
+    Classifier made(config);
+    made->initialise(3);
+    return made;
+  }
+  LabelExamples() { make_examples(folder_.path() / "data", 100); }
+  LabelledDataset data(const std::string& split = "valid") const { return {folder_.path() / "data", split}; }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(LabelExamples, DoesNotDependOnTheBatch) {
+  for (const char* budget : {"none", "learned", "fixed"}) {
+    const auto model = classifier(budget);
+    const auto valid = data();
+    const auto one = label_examples(model, valid, {.batch = 1}), many = label_examples(model, valid, {.batch = 7});
+    EXPECT_EQ(one->predicted, many->predicted) << budget;
+    EXPECT_EQ(one->cut, many->cut);
+    EXPECT_GT(one->cut, 0);
+    for (int64_t i = 0; i < valid.size(); ++i) {
+      const auto place = static_cast<size_t>(i);
+      EXPECT_EQ(one->labels[place], valid.label(i));
+      EXPECT_NEAR(one->nats[place], many->nats[place], 1e-5);
+    }
+  }
+}
+
+TEST_F(LabelExamples, ReportsTheBudgetsOfEachLayer) {
+  EXPECT_TRUE(label_examples(classifier("none"), data(), {})->head_share.empty());
+  const auto fixed = label_examples(classifier("fixed"), data(), {});
+  EXPECT_EQ(fixed->head_share, (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(fixed->kept_share, (std::vector<double>{0.5, 0.5}));
+  const auto learned = label_examples(classifier("learned"), data(), {});
+  ASSERT_EQ(learned->head_share.size(), 2u);
+  // The mean over texts of what classify() decides for each.
+  const auto model = classifier("learned");
+  const auto valid = data();
+  double sum = 0;
+  for (int64_t i = 0; i < valid.size(); ++i) {
+    auto batch = pad_texts({valid.tokens(i)}, 12);
+    sum += classify(model, ExampleTensors(batch), 0).budgets[1].share_B.item<double>();
+  }
+  EXPECT_NEAR(learned->head_share[1], sum / static_cast<double>(valid.size()), 1e-5);
+}
+
+TEST_F(LabelExamples, UsesTheFirstExamplesOnly) {
+  const auto some = label_examples(classifier("none"), data(), {.examples = 10}),
+             all = label_examples(classifier("none"), data(), {});
+  ASSERT_EQ(some->labels.size(), 10u);
+  for (size_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(some->labels[i], all->labels[i]);
+    EXPECT_EQ(some->predicted[i], all->predicted[i]);
+  }
+}
+
+TEST_F(LabelExamples, RefusesOptionsOutOfRange) {
+  EXPECT_REFUSED(label_examples(classifier("none"), data(), {.batch = 0}), "expected at least 1 text per batch");
+  EXPECT_REFUSED(label_examples(classifier("none"), data(), {.examples = -1}), "found 32 and -1");
+}
+
+}  // namespace
+}  // namespace prism
