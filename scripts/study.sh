@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Studies head schedules and the ladder: prepares the data, runs the sweeps in configs/sweeps and writes their results.
+# Studies head schedules, the ladder and head budgets: prepares the data, runs the sweeps in configs/sweeps and writes their results.
 #
 #   scripts/study.sh                 every sweep; the report of each is runs/study/SWEEP/report.html
 #   scripts/study.sh ablation        one sweep; the sweep ladder (hours per run) runs only if named
-#   scripts/study.sh --results       tables and figures of the records so far: docs/results/head-schedules/ and ladder/
+#   scripts/study.sh --results       tables and figures of the records so far, in folders of docs/results/
 #   scripts/study.sh --prepare       only the data
 #
 # Texts come from PRISM_DATA (../shared/data by default). Runs with records in docs/results/study/ are not repeated;
@@ -12,13 +12,15 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest)
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
+  budgets_rates_snli budgets_rates_ag_news)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }
 results_of() {
   case "$1" in
     ladder*) echo docs/results/ladder ;;
+    budgets*) echo docs/results/head-budgets ;;
     *) echo docs/results/head-schedules ;;
   esac
 }
@@ -48,12 +50,56 @@ prepare_tokens() {  # FOLDER VOCABULARY
     --separator '\n\n\n\n' --tokenizer "$1/tokenizer" --out "$1/data"
 }
 
+prepare_budgets() {  # labelled texts, all with one tokenizer
+  local out=$study/budgets name
+  mkdir -p $out
+  [ -f $out/texts.txt ] || { budget_texts > $out/texts.txt.tmp && mv $out/texts.txt.tmp $out/texts.txt; }
+  [ -f $out/tokenizer/tokenizer.json ] || $prism tokenizer train $out/texts.txt --vocab-size 8192 --out $out/tokenizer
+  for name in snli ag_news dbpedia14 yelp_full imdb; do
+    [ -f "$out/$name/data.json" ] || tokenize_labelled $name "$out/$name"
+  done
+}
+
+budget_texts() {  # the training texts of all data sets, a text a line
+  python3 - "$PRISM_DATA" << 'END'
+import csv, json, lzma, sys
+
+def rows(path):
+    with lzma.open(f"{sys.argv[1]}/{path}", "rt", encoding="utf-8", newline="") as file:
+        yield from csv.reader(file) if ".csv" in path else map(json.loads, file)
+
+texts = [(row["premise"], row["hypothesis"]) for row in rows("snli/train_subset.jsonl.xz")]
+for path in ["ag_news/train_subset", "dbpedia14/train_subset", "yelp_full/train_subset", "imdb/train"]:
+    texts += [row[1:] for row in rows(f"{path}.csv.xz")]
+for fields in texts:
+    print(" ".join(" ".join(fields).replace("\\n", " ").split()))
+END
+}
+
+tokenize_labelled() {  # NAME OUT
+  local data=$PRISM_DATA/$1 words=()
+  case "$1" in
+    snli) words=("$data/train_subset.jsonl.xz" --label label --text-fields premise,hypothesis
+      --test "$data/test_subset.jsonl.xz" --valid-share 0.05) ;;
+    ag_news) words=("$data/train_subset.csv.xz" --label 1 --text-fields 2,3 --classes "$data/classes.txt"
+      --test "$data/test.csv.xz" --valid-share 0.05) ;;
+    # Titles are in the test file alone.
+    dbpedia14) words=("$data/train_subset.csv.xz" --label 1 --text-fields 3 --classes "$data/classes.txt" --words
+      --test "$data/test_subset.csv.xz" --valid-share 0.05) ;;
+    yelp_full) words=("$data/train_subset.csv.xz" --label 1 --text-fields 2 --valid "$data/valid_subset.csv.xz"
+      --test "$data/test_subset.csv.xz") ;;
+    imdb) words=("$data/train.csv.xz" --label label --text-fields text --test "$data/test.csv.xz" --valid-share 0.05) ;;
+  esac
+  $prism tokenize "${words[@]}" --tokenizer $study/budgets/tokenizer --out "$2"
+}
+
 run_sweep() {
   echo "$1"
   local jobs=2
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
+    budgets*) prepare_budgets ;;
     small*) jobs=1 ;;  # one model of this size keeps two cores busy
   esac
   $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs $jobs

@@ -18,10 +18,11 @@ constexpr int64_t kBlockScores = int64_t{1} << 20;
 
 void check_served(const AttentionInput& input, const char* operation) {
   PRISM_CHECK(!input.kv.page_table_BN.defined() && !input.block_mask.defined() && !input.kept_heads_BH.defined(),
-              operation, "expected dense attention of all heads to keys that are not in pages; found {}.",
-              input.kv.page_table_BN.defined() ? "keys in pages; analyse a pass without a paged cache"
-              : input.block_mask.defined()     ? "a block mask; analyse a pass without a selector"
-                                               : "heads that are not computed; analyse a pass without head budgets");
+              operation, "expected {}.",
+              input.kv.page_table_BN.defined() ? "keys in one piece; found keys in pages; leave the pages out"
+              : input.block_mask.defined()     ? "dense attention; found a block mask; leave the selector out"
+                                               : "attention that computes every head; found heads that are not "
+                                                 "computed; leave kept_heads_BH undefined");
 }
 
 /// The sequence of a span without padding or lengths. Keys are converted to the type that scores are computed in.

@@ -61,10 +61,9 @@ torch::Tensor Attention::prepare(const torch::Tensor& fused_BTF, Heads heads, co
                                  int64_t past) const {
   const auto normed_BTF = q_norm ? norm_heads(fused_BTF, heads) : fused_BTF;
   if (!config_.rotary.turns()) return normed_BTF;
-  const auto table =
-      positions_BT.defined()
-          ? rotary_->rows(config_.rotary, config_.head_dim, positions_BT)
-          : rotary_->rows(config_.rotary, config_.head_dim, past, fused_BTF.size(1), fused_BTF.device());
+  const auto table = positions_BT.defined()
+                         ? rotary_->rows(config_.rotary, config_.head_dim, positions_BT)
+                         : rotary_->rows(config_.rotary, config_.head_dim, past, fused_BTF.size(1), fused_BTF.device());
   return rotate_heads(normed_BTF, table.cos, table.sin, heads.queries + heads.groups);
 }
 
@@ -87,7 +86,7 @@ torch::Tensor Attention::over_kept_heads(const torch::Tensor& x_BTD, const HeadW
   auto input = input_of(fused_PTF, heads);
   input.documents_BS = packed.of_sequences(context.documents_BT);
   input.q_lengths_B = input.kv_lengths_B = packed.of_sequences(context.lengths_B);
-  return packed.join(attend(input, context.backend).out_BTHE, chosen.weight_BH, out);
+  return packed.join(attend(input, context.backend).out_BTHE, chosen.weight_BH * chosen.kept_BH, out);
 }
 
 torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {

@@ -108,15 +108,17 @@ std::vector<HeadSchedule> propose_schedules(const ScheduleSpace& space) {
       space.head_dim_step, space.base_heads, space.d_model / space.base_heads);
   auto schedules = Proposer(space, heads).run();
   heads.pop_back();
-  PRISM_CHECK(!heads.empty(), "schedule_search",
-              "expected a schedule in the space; found none, because no head count below base_heads, {}, fits; widen the "
-              "space.",
-              space.base_heads);
-  PRISM_CHECK(!schedules.empty(), "schedule_search",
-              "expected a schedule in the space; found none, because the stages before the last, with {} heads, need {} "
-              "layers each, and the last stage needs {} of the model's {} layers; widen the space.",
-              fmt::join(heads, " or "), space.least_stage_layers,
-              space.least_base_layers > 0 ? space.least_base_layers : (space.layers + 1) / 2, space.layers);
+  PRISM_CHECK(
+      !heads.empty(), "schedule_search",
+      "expected a schedule in the space; found none, because no head count below base_heads, {}, fits; widen the "
+      "space.",
+      space.base_heads);
+  PRISM_CHECK(
+      !schedules.empty(), "schedule_search",
+      "expected a schedule in the space; found none, because the stages before the last, with {} heads, need {} "
+      "layers each, and the last stage needs {} of the model's {} layers; widen the space.",
+      fmt::join(heads, " or "), space.least_stage_layers,
+      space.least_base_layers > 0 ? space.least_base_layers : (space.layers + 1) / 2, space.layers);
   return schedules;
 }
 

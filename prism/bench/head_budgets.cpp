@@ -18,7 +18,8 @@ void check(const BudgetShape& shape, int64_t rounds) {
                                     {"d_model", shape.d_model},
                                     {"heads", shape.heads},
                                     {"rounds", rounds}})
-    PRISM_CHECK(value >= 1 && value <= 1 << 20, "bench", "{}: expected 1 to 1048576; found {}; change it.", name, value);
+    PRISM_CHECK(value >= 1 && value <= 1 << 20, "bench", "{}: expected 1 to 1048576; found {}; change it.", name,
+                value);
   PRISM_CHECK(shape.d_model % shape.heads == 0 && shape.d_model / shape.heads % 2 == 0, "bench",
               "expected heads of an even width that divide d_model = {}; found {} heads; change one.", shape.d_model,
               shape.heads);

@@ -64,8 +64,9 @@ void add_options(CLI::App& app, ClassifyWords& words) {
   app.add_option("--format", words.format, "txt, csv, jsonl, or auto: by the file name's ending; standard input is txt")
       ->type_name("NAME")
       ->capture_default_str();
-  app.add_option("--text-fields", words.text_fields,
-                 "columns of the text in a .csv or .jsonl file, with commas between them; default: those of the training")
+  app.add_option(
+         "--text-fields", words.text_fields,
+         "columns of the text in a .csv or .jsonl file, with commas between them; default: those of the training")
       ->type_name("COLUMN,...")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -90,17 +91,19 @@ NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
   const bool is_txt =
       words.format == "txt" || (words.format == "auto" && (words.file == "-" || name.ends_with(".txt")));
   ExampleOptions options{.format = is_txt ? "txt" : words.format, .words = scheme.words};
-  PRISM_CHECK(!is_txt || words.text_fields.empty(), "classify",
-              "expected --text-fields only with .csv and .jsonl files; found it with lines of text; leave it out, or give "
-              "--format.");
+  PRISM_CHECK(
+      !is_txt || words.text_fields.empty(), "classify",
+      "expected --text-fields only with .csv and .jsonl files; found it with lines of text; leave it out, or give "
+      "--format.");
   options.text_fields = is_txt ? Texts{"1"} : words.text_fields.empty() ? scheme.text_fields : words.text_fields;
-  PRISM_CHECK(!options.text_fields.empty(), "classify",
-              "expected --text-fields, because the model's folder does not say which columns its texts come from; found "
-              "none; name them.");
+  PRISM_CHECK(
+      !options.text_fields.empty(), "classify",
+      "expected --text-fields, because the model's folder does not say which columns its texts come from; found "
+      "none; name them.");
   const size_t expected = std::max<size_t>(1, scheme.text_fields.size());
   PRISM_CHECK(options.text_fields.size() == expected, "classify",
-              "expected texts of {} field{}, as in the training ({}); found {}; {}.", expected, expected == 1 ? "" : "s",
-              join_names(scheme.text_fields), options.text_fields.size(),
+              "expected texts of {} field{}, as in the training ({}); found {}; {}.", expected,
+              expected == 1 ? "" : "s", join_names(scheme.text_fields), options.text_fields.size(),
               is_txt ? "give them in a .csv or .jsonl file" : "name as many --text-fields");
   auto source = std::make_shared<ExampleSource>(Texts{words.file}, options);
   return [source]() -> std::optional<Texts> {

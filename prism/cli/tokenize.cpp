@@ -39,8 +39,8 @@ also in the --test or --valid files are left out. --format is then csv, jsonl or
     --tokenizer tokenizers/gpt2 --out data/news
   prism tokenize snli.jsonl --label label --text-fields premise,hypothesis --tokenizer tokenizers/gpt2 --out data/snli
 
-The output then holds data.json, tokenizer.json and, of train.safetensors, valid.safetensors and test.safetensors, those
-with examples.
+The output then holds data.json, tokenizer.json and one file for each split that has examples: train.safetensors,
+valid.safetensors, test.safetensors.
 )";
 
 struct TokenizeWords {

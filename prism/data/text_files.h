@@ -17,8 +17,7 @@ struct TextOptions {
   bool raw = false;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("format", format,
-      "format of the files: txt, jsonl, or auto (by the file name's ending; standard input is txt)");
+    v("format", format, "format of the files: txt, jsonl, or auto (by the file name's ending; standard input is txt)");
     v("field", field, "member of a .jsonl row that holds the text");
     v("separator", separator,
       R"(text between documents of a .txt, e.g. \n\n\n\n; \r, \t, \\ and \xHH as in C; empty: one document per file)");

@@ -79,13 +79,13 @@ Classified classify(const Classifier& classifier, const ExampleTensors& batch, i
 std::optional<LabelledExamples> label_examples(const Classifier& classifier, const LabelledDataset& data,
                                                const LabelOptions& options,
                                                const std::function<void(int64_t, int64_t)>& on_progress) {
-  PRISM_CHECK(options.batch >= 1 && options.examples >= 0, "classification",
-              "expected at least 1 text per batch and a number of examples, or 0 for all; found {} and {}; change them.",
-              options.batch, options.examples);
-  ExampleLoader loader(data, {.context = classifier->config().context,
-                              .rows = options.batch,
-                              .first = options.examples,
-                              .shuffle = false});
+  PRISM_CHECK(
+      options.batch >= 1 && options.examples >= 0, "classification",
+      "expected at least 1 text per batch and a number of examples, or 0 for all; found {} and {}; change them.",
+      options.batch, options.examples);
+  ExampleLoader loader(
+      data,
+      {.context = classifier->config().context, .rows = options.batch, .first = options.examples, .shuffle = false});
   const auto count = static_cast<size_t>(loader.size());
   LabelledExamples result;
   result.classes = classifier->config().classes;

@@ -123,7 +123,7 @@ void check_norm(const Tensor& x, const Tensor& branch, const NormSettings& norm,
     if (!weights->defined() && weights == &norm.bias) continue;
     PRISM_CHECK(weights->defined() && x.dim() >= 1 && weights->dim() == 1 && weights->size(0) == x.size(-1) &&
                     weights->scalar_type() == type,
-                "norm", "expected weights of shape [{}] in {}; found {}; pass the weights of these features.",
+                "norm", "expected weights of shape [{}] in {}; found {}; pass a weight for each feature.",
                 x.dim() == 0 ? 0 : x.size(-1), c10::toString(type),
                 weights->defined()
                     ? fmt::format("{} in {}", c10::str(weights->sizes()), c10::toString(weights->scalar_type()))

@@ -61,9 +61,10 @@ struct ModelConfig : LayersShorthand {
     v("learned_positions", learned_positions, "add a learned vector for each position of the context to the embedding");
     v("sinusoidal_positions", sinusoidal_positions,
       "add sines and cosines of the position to the embedding, as in arXiv 1706.03762");
-    v("final_norm", final_norm, "norm before the head: LayerNorm if all layers have norm layer, else RMSNorm");
+    v("final_norm", final_norm,
+      "norm before the head: LayerNorm if the norm of every layer is a LayerNorm, else RMSNorm");
     v("norm_eps", norm_eps, "epsilon of the norms, added to the mean square (LayerNorm: to the variance)");
-    v("budget_tau", budget_tau, "temperature of head budgets outside training; training sets it");
+    v("budget_tau", budget_tau, "head budgets: temperature of the softmax over heads, for inference; training sets it");
     v("initialisation", initialisation,
       "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder, "
       "for configs/ladder: embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), but weights "

@@ -64,6 +64,15 @@ class RecordFields {
       read(name, pair[1], count);
     }
   }
+  void read(const char* name, const Json& json, std::vector<std::vector<int64_t>>& rows) {
+    if (!json.is_array()) fail(name, "a list", json);
+    rows.clear();
+    for (const auto& row : json) {
+      if (!row.is_array()) fail(name, "a list of lists of numbers", row);
+      auto& numbers = rows.emplace_back();
+      for (const auto& number : row) read(name, number, numbers.emplace_back());
+    }
+  }
   template <class T>
   void read(const char* name, const Json& json, std::vector<T>& list) {
     if (!json.is_array()) fail(name, "a list", json);

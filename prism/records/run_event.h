@@ -23,7 +23,7 @@ struct UnknownRecord {};
 
 using RunRecord =
     std::variant<UnknownRecord, StartRecord, ResumeRecord, TrainRecord, EvalRecord, DiagnosticsRecord, WarningRecord,
-                 SampleRecord, DivergedRecord, TextLossRecord, AttentionDistance, EndRecord>;
+                 SampleRecord, DivergedRecord, TextLossRecord, ClassificationRecord, AttentionDistance, EndRecord>;
 
 struct RunEvent {
   RecordHead head;

@@ -1,6 +1,7 @@
 // The records of a run: one struct for each kind of line in records.jsonl, read and written through its visitor.
 //
-//   recorder.keep(head, TrainRecord{.loss = 4.2, .learning_rate = 6e-4, .grad_norm = 1.1, .rate = {TrainingUnit::tokens, 4096}});
+//   recorder.keep(head, TrainRecord{.loss = 4.2, .learning_rate = 6e-4, .grad_norm = 1.1, .rate =
+//   {TrainingUnit::tokens, 4096}});
 //
 // A value that is not finite is null in the file and NaN here. An empty optional field is omitted.
 #pragma once
@@ -44,7 +45,9 @@ struct RecordHead {
 struct TrainingRate {
   std::optional<double> tokens_per_s, examples_per_s;
   TrainingRate() = default;
-  TrainingRate(TrainingUnit unit, double rate) { (unit == TrainingUnit::tokens ? tokens_per_s : examples_per_s) = rate; }
+  TrainingRate(TrainingUnit unit, double rate) {
+    (unit == TrainingUnit::tokens ? tokens_per_s : examples_per_s) = rate;
+  }
   /// The rate that is present; NaN if none.
   double value() const { return tokens_per_s ? *tokens_per_s : examples_per_s.value_or(NAN); }
 };
@@ -286,6 +289,29 @@ struct TextLossRecord {
     v("tokens", tokens, "predicted tokens of the text, instead of tokens trained on");
     v("bytes", bytes, "bytes of the text");
     v("documents", documents, "nats and tokens of each document");
+  }
+};
+
+/// How a classifier labelled the examples of a split (evaluation/classification.h).
+struct ClassificationRecord {
+  static constexpr const char* kKind = "classification";
+  std::string split;
+  int64_t labelled = 0;
+  double accuracy = NAN, balanced_accuracy = NAN, macro_f1 = NAN, loss = NAN;
+  std::vector<std::vector<int64_t>> confusion, wrong;
+  std::vector<double> head_share, kept_share;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("split", split, "split of the data: test, valid or train");
+    v("labelled", labelled, "number of examples");
+    v("accuracy", accuracy, "share of the examples that are labelled correctly");
+    v("balanced_accuracy", balanced_accuracy, "mean recall of the classes");
+    v("macro_f1", macro_f1, "mean F1 of the classes");
+    v("loss", loss, "mean cross-entropy, nats per example");
+    v("confusion", confusion, "examples of each class (rows) by predicted class (columns)");
+    v("head_share", head_share, "mean share of heads s of each layer; empty without head budgets");
+    v("kept_share", kept_share, "mean share of heads that were computed, k / H, of each layer");
+    v("wrong", wrong, "the examples labelled wrongly: index, class and predicted class of each");
   }
 };
 

@@ -86,11 +86,11 @@ const std::vector<Entry>& entries() {
              {"official", "as the authors' code: calibration=all_blocks, tail=padded", kReferenceSpectral},
              {"paper", "as official, with the p of Llama-3.1, 0.95; for Qwen set p=0.93", kReferenceSpectral}}),
       auto_entry(),
-      entry(
-          "flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
-          {{"official", "the authors' alpha for Qwen3; for Llama-3.1 set alpha=0.18"},
-           {"paper",
-            "as official, because arXiv 2602.08426, the source of the other presets named paper, does not use this method"}}),
+      entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
+            {{"official", "the authors' alpha for Qwen3; for Llama-3.1 set alpha=0.18"},
+             {"paper",
+              "as official, because arXiv 2602.08426, the source of the other presets named paper, does not use this "
+              "method"}}),
       entry("xattention", "sums of query-key products along the antidiagonals of small tiles (arXiv 2503.16428)",
             make_xattention_selector, {{"official", "stride 8, threshold 0.9"}, {"paper", "as official"}}),
       entry("flex_prefill",

@@ -109,8 +109,7 @@ int64_t epoch_batches(const Recipe& recipe) {
 }
 
 int64_t total_steps(const Recipe& recipe) {
-  if (unit_of(recipe) == TrainingUnit::tokens)
-    return (recipe.train.tokens + step_size(recipe) - 1) / step_size(recipe);
+  if (unit_of(recipe) == TrainingUnit::tokens) return (recipe.train.tokens + step_size(recipe) - 1) / step_size(recipe);
   // A share such as 0.1 of 10 batches must not become 0.999...
   const double batches = recipe.train.epochs * static_cast<double>(epoch_batches(recipe)) * (1 + 1e-12);
   return static_cast<int64_t>(batches) / recipe.train.accumulate;

@@ -52,7 +52,7 @@ struct DataOptions {
       "classifiers: share of the training examples to use, the same ones for every seed; a larger share contains a "
       "smaller one");
     v("examples", examples,
-      "classifiers: training examples, after fraction; 0: as many as the data have; stored in the run's recipe");
+      "classifiers: number of training examples, after fraction; leave it at 0: training fills it in");
   }
 };
 
@@ -79,7 +79,8 @@ struct TrainOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("tokens", tokens, "tokens to train on, rounded up to whole steps; for classifiers, give epochs instead");
-    v("epochs", epochs, "classifiers: passes over the training examples, rounded down to whole steps; 0.5: half a pass");
+    v("epochs", epochs,
+      "classifiers: passes over the training examples, rounded down to whole steps; 0.5: half a pass");
     v("batch_rows", batch_rows, "sequences per forward pass");
     v("accumulate", accumulate, "forward passes per optimizer step");
     v("lr_schedule", lr_schedule,

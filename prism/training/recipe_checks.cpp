@@ -56,12 +56,14 @@ void check_is_of_language_model(const Recipe& recipe) {
   for (const auto& [name, is_set] : {std::pair{"train.epochs", train.epochs != 0},
                                      {"train.eval_every_epochs", train.eval_every_epochs != 0},
                                      {"train.checkpoint_every_epochs", train.checkpoint_every_epochs != 0},
+                                     {"final.test", recipe.final.test},
                                      {"data.fraction", recipe.data.fraction != 1},
                                      {"data.examples", recipe.data.examples != 0}})
-    PRISM_CHECK(!is_set, "recipe",
-                "expected no {}, which only classifiers have; found it in the recipe of a language model; leave it out, "
-                "or set model.classes.",
-                name);
+    PRISM_CHECK(
+        !is_set, "recipe",
+        "expected no {}, which only classifiers have; found it in the recipe of a language model; leave it out, "
+        "or set model.classes.",
+        name);
   PRISM_CHECK(train.tokens >= 1, "recipe", "train.tokens: expected at least 1; found {}; raise it.", train.tokens);
 }
 

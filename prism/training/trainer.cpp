@@ -121,13 +121,14 @@ std::vector<std::string> Trainer::restore() {
               (folder_.path() / kRunRecipeName).string());
   state_.recipe_fingerprint = now.recipe_fingerprint;
   const char* unit = noun_of(unit_of(recipe_));
-  PRISM_CHECK(state_.step <= total_steps(recipe_) && state_.trained == state_.step * step_size(recipe_) &&
-                  state_.windows == state_.step * step_sequences(recipe_),
-              "train",
-              "expected a checkpoint of this run, which has {} steps of {} {} each; found step {}, {} {}, {} {} read in "
-              "{}; {}.",
-              total_steps(recipe_), step_size(recipe_), unit, state_.step, state_.trained, unit, state_.windows,
-              sequences_noun(recipe_), folder.string(), folder_.way_round_last());
+  PRISM_CHECK(
+      state_.step <= total_steps(recipe_) && state_.trained == state_.step * step_size(recipe_) &&
+          state_.windows == state_.step * step_sequences(recipe_),
+      "train",
+      "expected a checkpoint of this run, which has {} steps of {} {} each; found step {}, {} {}, {} {} read in "
+      "{}; {}.",
+      total_steps(recipe_), step_size(recipe_), unit, state_.step, state_.trained, unit, state_.windows,
+      sequences_noun(recipe_), folder.string(), folder_.way_round_last());
   PRISM_CHECK(folder == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
               "expected the state of the checkpoint {}; found that of step {} in it; {}.", folder.string(), state_.step,
               folder_.way_round_last());
@@ -169,8 +170,7 @@ std::vector<std::string> Trainer::restore() {
 
 TrainResult Trainer::run() {
   const char* unit = noun_of(unit_of(recipe_));
-  progress_ =
-      std::make_unique<Progress>("train", training_size(recipe_), fmt::format(" {}", unit), state_.trained);
+  progress_ = std::make_unique<Progress>("train", training_size(recipe_), fmt::format(" {}", unit), state_.trained);
   timer_.restart();
   speed_.begin(state_.trained, state_.step_seconds);
   if (is_done(recipe_, state_)) {
@@ -181,12 +181,11 @@ TrainResult Trainer::run() {
     if (stop_signal() != 0 || !advance()) return stop();
   }
   folder_.checkpoints().prune(CheckpointKind::step, recipe_.train.keep_last);
-  progress_->finish(
-      fmt::format("train: {} steps, {} {} in {}, {:.0f} {}/s, {} {}", state_.step,
-                  short_number(static_cast<double>(state_.trained)), unit,
-                  short_duration(state_.seconds + timer_.seconds()),
-                  static_cast<double>(state_.trained) / state_.step_seconds, unit, objective_->metric().noun(),
-                  !state_.last_metric ? "not validated" : fmt::format("{:.4f} (validation)", *state_.last_metric)));
+  progress_->finish(fmt::format(
+      "train: {} steps, {} {} in {}, {:.0f} {}/s, {} {}", state_.step,
+      short_number(static_cast<double>(state_.trained)), unit, short_duration(state_.seconds + timer_.seconds()),
+      static_cast<double>(state_.trained) / state_.step_seconds, unit, objective_->metric().noun(),
+      !state_.last_metric ? "not validated" : fmt::format("{:.4f} (validation)", *state_.last_metric)));
   return result_of(state_, objective_->metric(), /*finished=*/true);
 }
 
@@ -266,7 +265,7 @@ void Trainer::show_progress(int64_t trained) {
   if (last_.loss == 0) return progress_->update(trained, fmt::format("step {}", state_.step + 1));
   const auto share = speed_.peak_share(speed_.since_begin(state_.trained, state_.step_seconds));
   progress_->update(trained, fmt::format("step {} | loss {:.3f}{}", state_.step, last_.loss,
-                                        share ? fmt::format(" | {:.0f}% of the CPU", 100 * *share) : ""));
+                                         share ? fmt::format(" | {:.0f}% of the CPU", 100 * *share) : ""));
 }
 
 void Trainer::fail_not_finite(double loss, double norm) {
@@ -283,7 +282,8 @@ void Trainer::fail_not_finite(double loss, double norm) {
 }
 
 void Trainer::fail_diverged(int64_t step, const std::string& place, const std::string& sentence) {
-  recorder_.keep({{step, {unit_of(recipe_), state_.trained}, state_.seconds + timer_.seconds()}, DivergedRecord{place}});
+  recorder_.keep(
+      {{step, {unit_of(recipe_), state_.trained}, state_.seconds + timer_.seconds()}, DivergedRecord{place}});
   recorder_.sync();
   const auto& layers = recipe_.model.layers;
   const bool has_norms =
@@ -318,7 +318,8 @@ bool Trainer::finish_step() {
     save_checkpoint();  // training is done; --resume repeats the measurements
     throw;
   }
-  if (!finals || (objective_->has_validation() && due(train.eval_every_tokens, train.eval_every_epochs) && !evaluate())) return false;
+  if (!finals || (objective_->has_validation() && due(train.eval_every_tokens, train.eval_every_epochs) && !evaluate()))
+    return false;
   const auto save = [&](const fs::path& folder) { objective_->save(folder); };
   if (std::binary_search(save_steps_.begin(), save_steps_.end(), state_.step))
     folder_.checkpoints().save(CheckpointKind::weights, state_.step, save);
@@ -337,10 +338,10 @@ bool Trainer::evaluate() {
   const double value = validation->value;
   const Metric metric = objective_->metric();
   if (!std::isfinite(value))
-    fail_diverged(state_.step, "the validation " + metric.noun(),
-                  fmt::format("expected a finite validation {}; found {} after step {}, {} up to {} of the data",
-                              metric.noun(), unsigned_nan(value), state_.step, sequences_noun(recipe_),
-                              state_.windows - 1));
+    fail_diverged(
+        state_.step, "the validation " + metric.noun(),
+        fmt::format("expected a finite validation {}; found {} after step {}, {} up to {} of the data", metric.noun(),
+                    unsigned_nan(value), state_.step, sequences_noun(recipe_), state_.windows - 1));
   state_.last_metric = value;
   record(EvalRecord{metric.name, value, {unit_of(recipe_), validation->measured}, validation->loss});
   if (state_.best_metric && !metric.is_better(value, *state_.best_metric)) return true;

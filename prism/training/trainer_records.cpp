@@ -18,7 +18,8 @@ void Trainer::recall_warnings(const std::vector<RunEvent>& events) {
 }
 
 void Trainer::record(RunRecord record) {
-  recorder_.keep({{state_.step, {unit_of(recipe_), state_.trained}, state_.seconds + timer_.seconds()}, std::move(record)});
+  recorder_.keep(
+      {{state_.step, {unit_of(recipe_), state_.trained}, state_.seconds + timer_.seconds()}, std::move(record)});
 }
 
 void Trainer::record_run() {

@@ -77,8 +77,8 @@ TEST_F(ClassifierCommands, EvalPrintsScoresAndTheConfusionMatrix) {
 }
 
 TEST_F(ClassifierCommands, EvalPrintsJson) {
-  const auto outcome =
-      prism({"eval", "budget", "data", "--task", "classification", "--against", "uniform", "--split", "valid", "--json"});
+  const auto outcome = prism(
+      {"eval", "budget", "data", "--task", "classification", "--against", "uniform", "--split", "valid", "--json"});
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto lines = lines_of(outcome.out);
   ASSERT_EQ(lines.size(), 3u);
@@ -137,7 +137,8 @@ TEST_F(ClassifierCommands, WithWrongInputGetASentence) {
   expect_sentence(evaluate({"uniform", "data", "--batch", "0"}), 2, {"at least 1 text per batch"});
   expect_sentence(evaluate({"data", "data"}), 2, {"expected a model folder"});
   expect_sentence(prism({"eval", "uniform", "text.txt"}), 2, {"expected a language model", "--task classification"});
-  expect_sentence(prism({"eval", "uniform", "text.txt", "--split", "test"}), 2, {"--split", "belongs to classification"});
+  expect_sentence(prism({"eval", "uniform", "text.txt", "--split", "test"}), 2,
+                  {"--split", "belongs to classification"});
   expect_sentence(prism({"generate", "uniform", "x"}), 2, {"expected a language model"});
 
   expect_sentence(prism({"classify", "uniform"}), 2, {"neither FILE nor --text"});

@@ -30,7 +30,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(train({"--train.save_steps", "often"}), 2, {"save_steps"});
   expect_sentence(train({"--train.dtype", "float8"}), 2, {"float8"});
   expect_sentence(train({"--train.sample_prompts", "[\"" + std::string(300, 'q') + "\"]"}), 2,
-                  {"train.sample_prompts", "context of 32 tokens"});
+                  {"train.sample_prompts", "model.context, 32 tokens"});
   expect_sentence(train({"--train.sample_temperature", "-1"}), 2, {"sample_temperature"});
   expect_sentence(train({"--train.sample_temperature", "[0.5,-1]"}), 2, {"sample_temperature", "-1"});
   expect_sentence(train({"--train.sample_temperature", "[]"}), 2, {"sample_temperature", "empty"});

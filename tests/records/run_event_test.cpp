@@ -64,6 +64,10 @@ const std::vector<std::pair<RunRecord, std::string>>& examples() {
        R"({"kind":"attention_distance","step":7,"tokens":28672,"seconds":1.5,"layers":[{"layer":0,"heads":2,)"
        R"("head_dim":8,"distance":57.5,"distance_sd":1.5,"head_distances":[56.0,59.0]}],"sequences":64,"context":256,)"
        R"("queries":8192})"},
+      {ClassificationRecord{"test", 3, 0.5, 0.25, 0.75, 1.5, {{1, 1}, {0, 1}}, {{1, 0, 1}}, {0.5}, {0.25}},
+       R"({"kind":"classification","step":7,"tokens":28672,"seconds":1.5,"split":"test","labelled":3,"accuracy":0.5,)"
+       R"("balanced_accuracy":0.25,"macro_f1":0.75,"loss":1.5,"confusion":[[1,1],[0,1]],"head_share":[0.5],)"
+       R"("kept_share":[0.25],"wrong":[[1,0,1]]})"},
       {EndRecord{"val_loss", 4.5, 4.25, {TrainingUnit::tokens, 1000.5}, 1048576},
        R"({"kind":"end","step":7,"tokens":28672,"seconds":1.5,"val_loss":4.5,"best_val_loss":4.25,)"
        R"("tokens_per_s":1000.5,"peak_memory_bytes":1048576})"}};
@@ -185,9 +189,8 @@ TEST(RunEvent, SurvivesAnyChangeOfALine) {
 
 TEST(MetricName, IsSmallLettersAndNoOtherFieldOfItsRecords) {
   for (const char* name : {"val_loss", "accuracy", "f1", "top_5"}) EXPECT_TRUE(is_metric_name(name)) << name;
-  for (const char* name :
-       {"", "F1", "a b", "tokens", "step", "kind", "seconds", "val_tokens", "tokens_per_s", "peak_memory_bytes",
-        "examples", "val_examples", "examples_per_s"})
+  for (const char* name : {"", "F1", "a b", "tokens", "step", "kind", "seconds", "val_tokens", "tokens_per_s",
+                           "peak_memory_bytes", "examples", "val_examples", "examples_per_s"})
     EXPECT_FALSE(is_metric_name(name)) << name;
   EXPECT_FALSE(is_metric_name(std::string(41, 'a')));
 }

@@ -15,8 +15,9 @@ struct BudgetConfig {
   template <class Visitor>
   void visit(Visitor& v) {
     v("kind", kind,
-      "head budget, for classifiers. none; learned: the text decides how many heads count, and which; fixed: share of "
-      "the heads count, and the text decides which; random: share of the heads count, drawn at random");
+      "head budget, for classifiers. none: all heads; learned: the text decides how many heads are used, and which; "
+      "fixed: the number is given by share, and the text decides which; random: the number is given by share, and the "
+      "heads are drawn at random");
     v("share", share, "fixed and random: share of the heads, above 0 and at most 1");
     v("train_topk", train_topk, "keep only the chosen heads in training too (algorithm 1 of arXiv 2604.22583)");
     v("summary", summary,
@@ -39,8 +40,8 @@ struct BudgetSchedule {
   void visit(Visitor& v) {
     v("s_min", s_min, "shares of heads below this are penalised");
     v("s_max", s_max, "shares of heads above this are penalised");
-    v("alpha_base", alpha_base, "weight of the penalty where it begins");
-    v("alpha_max", alpha_max, "largest weight of the penalty");
+    v("alpha_base", alpha_base, "weight of the penalty for a share just outside these bounds");
+    v("alpha_max", alpha_max, "largest weight of the penalty; the weight grows with the distance from the bounds");
     v("beta_max", beta_max, "largest weight of the entropy of the choice of heads");
     v("sigma_max", sigma_max, "standard deviation of the noise on the scores of heads at the first step; falls to 0");
     v("tau_max", tau_max, "temperature of the choice of heads at the first step");

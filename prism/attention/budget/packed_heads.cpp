@@ -30,8 +30,7 @@ void for_each(int64_t count, const std::function<void(int64_t)>& work) {
 const HeadPanels::Panels& HeadPanels::of(const Linear& qkv, const LayerConfig& layer, torch::ScalarType type) {
   const auto& values = qkv.weight.tensor();
   const auto version = static_cast<int64_t>(values._version());
-  if (version == version_ && panels_.weight_GFD.scalar_type() == type &&
-      panels_.weight_GFD.device() == values.device())
+  if (version == version_ && panels_.weight_GFD.scalar_type() == type && panels_.weight_GFD.device() == values.device())
     return panels_;
   const torch::NoGradGuard no_gradients;
   const int64_t groups = layer.kv_heads, width = layer.head_dim, queries = layer.heads * width;
@@ -102,8 +101,8 @@ torch::Tensor PackedHeads::join(const torch::Tensor& out_PTRE, const torch::Tens
     const auto sequence = static_cast<size_t>(b);
     for (int64_t p = first_row_[sequence]; p < first_row_[sequence + 1]; ++p) {
       const bool is_first = p == first_row_[sequence] && !out.bias;
-      const auto panel = columns.slice(1, group_[static_cast<size_t>(p)] * inner,
-                                       (group_[static_cast<size_t>(p)] + 1) * inner);
+      const auto panel =
+          columns.slice(1, group_[static_cast<size_t>(p)] * inner, (group_[static_cast<size_t>(p)] + 1) * inner);
       matmul_into(sum, weighted_PTI[p], panel.t(), /*accumulate=*/!is_first);
     }
   });

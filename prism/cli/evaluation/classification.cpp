@@ -36,11 +36,11 @@ void check_fits(const ClassifierFolder& model, const LabelledDataset& data) {
               "expected tokens of the model's vocabulary, {}; found a vocabulary of {} in {}; tokenize the texts with "
               "the model's tokenizer.",
               model.classifier->config().vocab_size, data.info().vocab_size, data.folder().string());
-  PRISM_CHECK(data.info().scheme.words == model.scheme.words, "eval",
-              "expected texts read like the model's training texts; found data made {} --words in {}; tokenize the texts "
-              "{} it.",
-              data.info().scheme.words ? "with" : "without", data.folder().string(),
-              model.scheme.words ? "with" : "without");
+  PRISM_CHECK(
+      data.info().scheme.words == model.scheme.words, "eval",
+      "expected texts read like the model's training texts; found data made {} --words in {}; tokenize the texts "
+      "{} it.",
+      data.info().scheme.words ? "with" : "without", data.folder().string(), model.scheme.words ? "with" : "without");
 }
 
 void print_confusion(const ClassificationScores& scores, const std::vector<std::string>& names) {
@@ -88,9 +88,9 @@ void print_table(const EvalWords& words, const ClassifierFolder& model, const La
     print_row("share of heads s", by_layer(labelled.head_share) + "  (mean of each layer)");
     print_row("computed heads", by_layer(labelled.kept_share) + "  (k / H, mean of each layer)");
   }
-  print_row("computed in", fmt::format("{}, {}, {} examples/s", compute_type_name(model.classifier->compute_type()),
-                                       short_duration(seconds),
-                                       short_number(static_cast<double>(scores.examples) / seconds)));
+  print_row("computed in",
+            fmt::format("{}, {}, {} examples/s", compute_type_name(model.classifier->compute_type()),
+                        short_duration(seconds), short_number(static_cast<double>(scores.examples) / seconds)));
   print_confusion(scores, model.scheme.classes);
 }
 
@@ -110,10 +110,9 @@ Json to_json(const EvalWords& words, const std::string& name, const ClassifierFo
                {"confusion", scores.confusion},
                {"dtype", compute_type_name(model.classifier->compute_type())},
                {"seconds", seconds}};
-  for (const auto& [field, value] :
-       {std::pair{"recall", &ClassificationScores::Class::recall},
-        {"precision", &ClassificationScores::Class::precision},
-        {"f1", &ClassificationScores::Class::f1}})
+  for (const auto& [field, value] : {std::pair{"recall", &ClassificationScores::Class::recall},
+                                     {"precision", &ClassificationScores::Class::precision},
+                                     {"f1", &ClassificationScores::Class::f1}})
     for (const auto& of_class : scores.by_class)
       json[field].push_back(std::isnan(of_class.*value) ? Json() : Json(of_class.*value));
   if (!labelled.head_share.empty()) {
@@ -155,8 +154,9 @@ void print_paired(const PairedAccuracy& paired) {
   print_row("95% interval", paired.examples < 2 ? std::string("none: one example")
                                                 : fmt::format("{:+.4f} to {:+.4f}{}", low, high,
                                                               paired.interval.excludes(0) ? "" : ", which contains 0"));
-  print_row("only one right", fmt::format("{} examples by the first, {} by the second; McNemar's exact test: p = {:.3g}",
-                                          paired.only_a, paired.only_b, paired.p));
+  print_row("only one right",
+            fmt::format("{} examples by the first, {} by the second; McNemar's exact test: p = {:.3g}", paired.only_a,
+                        paired.only_b, paired.p));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ const Value& find_by_name(const std::map<std::string, Value>& table, const std::
   const std::string near = nearest_name(name, known);
   const bool vowel = std::string_view("aeiou").find(what.front()) != std::string_view::npos;
   const std::string expected =
-      known.size() == 1 ? fmt::format("the {} {}", what, known.front())
+      known.size() == 1 ? fmt::format("{}, the only {}", known.front(), what)
                         : fmt::format("{} {} that is one of {}", vowel ? "an" : "a", what, join_names(known));
   const std::string way_out = !near.empty()       ? fmt::format("did you mean {}?", near)
                               : known.size() == 1 ? fmt::format("write {}.", known.front())

@@ -40,7 +40,8 @@ class ExampleLoader {
   static constexpr int64_t kPoolBatches = 64;
 
   /// @param data  must outlive the loader.
-  /// @throws InputError for options out of range, a fraction that leaves no example, or with `shuffle` fewer examples than rows.
+  /// @throws InputError for options out of range, a fraction that leaves no example, or with `shuffle` fewer examples
+  /// than rows.
   ExampleLoader(const LabelledDataset& data, ExampleLoaderOptions options);
 
   int64_t batches_per_epoch() const { return (size() + (options_.shuffle ? 0 : options_.rows - 1)) / options_.rows; }

@@ -46,9 +46,7 @@ std::string trimmed(const std::string& text) {
 }  // namespace
 
 ExampleSource::ExampleSource(std::vector<std::string> files, ExampleOptions options)
-    : files_(std::move(files)),
-      options_(std::move(options)),
-      text_fields_(options_.text_fields) {
+    : files_(std::move(files)), options_(std::move(options)), text_fields_(options_.text_fields) {
   PRISM_ASSERT(!options_.label.empty() || !text_fields_.empty(), "tokenize", "neither a label nor text fields");
   by_number_ = number_of(options_.label.empty() ? trimmed(text_fields_[0]) : options_.label).has_value();
   for (auto& column : text_fields_) column = trimmed(column);
@@ -74,8 +72,8 @@ void ExampleSource::open_next() {
   reader_ = open_rows(file, options_.format);
   is_first_row_ = true;
   PRISM_CHECK(!by_number_ || !reader_->has_names(), "tokenize",
-              "expected names of members as columns for JSON in {}; found the number {}; give names.",
-              plain_line(file), options_.label.empty() ? text_fields_[0] : options_.label);
+              "expected names of members as columns for JSON in {}; found the number {}; give names.", plain_line(file),
+              options_.label.empty() ? text_fields_[0] : options_.label);
 }
 
 std::optional<Example> ExampleSource::next() {
@@ -140,8 +138,8 @@ Example ExampleSource::example_of(Row& row) const {
   Example example;
   example.place = fmt::format("{}, line {}", plain_line(files_[next_file_ - 1]), row.line);
   if (has_labels()) example.label = trimmed(row.fields[label_at_].second);
-  PRISM_CHECK(!has_labels() || !example.label.empty(), "tokenize", "{}: expected a label; found none; give one, or remove the row.",
-              example.place);
+  PRISM_CHECK(!has_labels() || !example.label.empty(), "tokenize",
+              "{}: expected a label; found none; give one, or remove the row.", example.place);
   bool is_empty = true;
   for (const size_t at : texts_at_) {
     auto& text = row.fields[at].second;

@@ -32,9 +32,10 @@ struct Example {
 /// The examples of several files, in their order.
 class ExampleSource {
  public:
-  /// Columns are names if the label, or without one the first text field, is a name: a member of JSON objects, or a column of a CSV whose first row holds names.
-  /// They are numbers from 1 if it is a number, and the CSV then has no row of names. If the options name no text
-  /// fields, the first row decides them for all rows; without a label, they must name some.
+  /// Columns are names if the label, or without one the first text field, is a name: a member of JSON objects, or a
+  /// column of a CSV whose first row holds names. They are numbers from 1 if it is a number, and the CSV then has no
+  /// row of names. If the options name no text fields, the first row decides them for all rows; without a label, they
+  /// must name some.
   /// @throws InputError for columns of both kinds, a column named twice, and a label that is also a text.
   ExampleSource(std::vector<std::string> files, ExampleOptions options);
 

@@ -189,8 +189,7 @@ std::unique_ptr<RowReader> open_rows(const std::string& path, const std::string&
               "expected the format csv, jsonl or auto for rows; found \"{}\"; choose one of them.", format);
   if (format == "txt") return std::make_unique<TextRows>(path);
   PRISM_CHECK(is_csv || is_json, "tokenize",
-              "expected rows in a .csv or .jsonl file; found {}; name another, or give --format.",
-              plain_line(path));
+              "expected rows in a .csv or .jsonl file; found {}; name another, or give --format.", plain_line(path));
   if (is_csv) return std::make_unique<CsvRows>(path);
   return std::make_unique<JsonRows>(path);
 }

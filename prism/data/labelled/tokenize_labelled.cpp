@@ -234,8 +234,7 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
   Collector collector(options, files.valid.empty());
   {
     const auto encode = [&](Portion& portion) {
-      for (auto& encoded : portion.examples)
-        encoded.tokens = encode_texts(encoded.example.texts, tokenizer);
+      for (auto& encoded : portion.examples) encoded.tokens = encode_texts(encoded.example.texts, tokenizer);
     };
     OrderedPipeline<Portion> pipeline([&] { return reader.next(); }, encode, thread_limit(options.threads).threads);
     while (const std::optional<Portion> portion = pipeline.next()) {

@@ -35,9 +35,9 @@ std::vector<int32_t> encode_texts(const std::vector<std::string>& texts, const T
 
 /// Writes `<out>/{train,valid,test}.safetensors`, `data.json` and `tokenizer.json` (dataset.h).
 ///
-/// encode_texts() makes the tokens. Training examples whose text is also in the test or validation files are left out and counted. Without files
-/// for validation, each training text goes to validation with probability valid_share, by a hash of (seed, text), so
-/// that all copies of a text are on one side. A split without examples has no file.
+/// encode_texts() makes the tokens. Training examples whose text is also in the test or validation files are left out
+/// and counted. Without files for validation, each training text goes to validation with probability valid_share, by a
+/// hash of (seed, text), so that all copies of a text are on one side. A split without examples has no file.
 ///
 /// @param on_progress  if given, called from the calling thread after every portion.
 /// @throws InputError for bad rows (examples.h) or labels (classes.h), files without examples, splits whose columns

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -63,7 +63,8 @@ double loss_at(const std::vector<CurvePoint>& curve, int64_t trained) {
                                      [](const CurvePoint& point, int64_t value) { return point.trained < value; });
   if (next->trained == trained) return next->loss;
   const auto& before = *std::prev(next);
-  const double share = static_cast<double>(trained - before.trained) / static_cast<double>(next->trained - before.trained);
+  const double share =
+      static_cast<double>(trained - before.trained) / static_cast<double>(next->trained - before.trained);
   return before.loss + share * (next->loss - before.loss);
 }
 

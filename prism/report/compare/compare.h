@@ -28,9 +28,9 @@ std::vector<RunGroup> group_runs(std::vector<Run> runs, std::vector<std::string>
 
 /// The data of a report.
 struct Comparison {
-  std::vector<RunGroup> groups;      ///< at least one
-  size_t baseline = 0;               ///< index of the group that the others are compared with
-  Metric metric;                     ///< the quantity that validation measured
+  std::vector<RunGroup> groups;              ///< at least one
+  size_t baseline = 0;                       ///< index of the group that the others are compared with
+  Metric metric;                             ///< the quantity that validation measured
   TrainingUnit unit = TrainingUnit::tokens;  ///< what training counts
   /// "tokens" or "examples".
   const char* counted() const { return noun_of(unit); }

@@ -12,16 +12,17 @@
 
 namespace prism {
 
-/// Tokens or examples per second over the seeds of a group. If any group was timed alternately with the baseline, only timings count: the
-/// rates of training runs, measured beside other programs and at other times, cannot be compared with them.
+/// Tokens or examples per second over the seeds of a group. If any group was timed alternately with the baseline, only
+/// timings count: the rates of training runs, measured beside other programs and at other times, cannot be compared
+/// with them.
 Statistic training_rate(const Comparison& comparison, size_t group);
 
 /// A group's position in the plane of loss and rate.
 struct CostPoint {
   size_t group = 0;
-  Statistic loss;          ///< final value of the metric
-  Statistic rate;  ///< in training
-  bool on_front = false;   ///< no other group is at least as good and as fast, and better in one of the two (Pareto)
+  Statistic loss;         ///< final value of the metric
+  Statistic rate;         ///< in training
+  bool on_front = false;  ///< no other group is at least as good and as fast, and better in one of the two (Pareto)
 };
 
 /// The groups of final_losses() with a known rate, in order of increasing rate.
@@ -40,7 +41,7 @@ struct RunMoment {
 std::optional<RunMoment> first_reach(const std::vector<CurvePoint>& curve, double loss, const Metric& metric = {});
 
 struct Reach {
-  int64_t runs = 0;           ///< number of counted runs
+  int64_t runs = 0;            ///< number of counted runs
   Statistic trained, seconds;  ///< over the runs that reach the loss
 };
 

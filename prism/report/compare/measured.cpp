@@ -1,6 +1,7 @@
 #include "prism/report/compare/measured.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace prism {
@@ -75,6 +76,18 @@ std::vector<SeedValue> text_losses(const RunGroup& group, const std::string& tex
     for (const auto& loss : run->text_losses) {
       if (loss.text == text) values.push_back({run->seed, loss.nats / static_cast<double>(loss.tokens)});
     }
+  }
+  return values;
+}
+
+std::vector<SeedValue> test_scores(const RunGroup& group,
+                                   const std::function<double(const ClassificationRecord&)>& score) {
+  std::vector<SeedValue> values;
+  for (const Run* run : counted_runs(group)) {
+    const auto& all = run->classifications;
+    const auto found = std::find_if(all.rbegin(), all.rend(), [](const auto& one) { return one.split == "test"; });
+    if (found == all.rend()) continue;
+    if (const double value = score(*found); std::isfinite(value)) values.push_back({run->seed, value});
   }
   return values;
 }

@@ -1,10 +1,11 @@
 // Final measurements of the trained models, over seeds and against the baseline: the attention distance of each layer
-// and the loss on whole texts.
+// the loss on whole texts, and the scores of classifiers on the test split.
 //
 //   for (const auto& layer : distance_differences(group, baseline)) if (layer.other_heads) ...
 //   const auto gap = paired_difference(text_losses(group, text), text_losses(baseline, text));
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,5 +38,9 @@ std::vector<std::string> measured_texts(const Comparison& comparison);
 
 /// Loss on the text in nats per token, for each counted run that has it.
 std::vector<SeedValue> text_losses(const RunGroup& group, const std::string& text);
+
+/// A score on the test split, for each counted run that labelled it; NaN values are left out.
+std::vector<SeedValue> test_scores(const RunGroup& group,
+                                   const std::function<double(const ClassificationRecord&)>& score);
 
 }  // namespace prism

@@ -190,6 +190,8 @@ class RunReader {
     }
   }
 
+  void take(const ClassificationRecord& record, const RecordHead&) { run_.classifications.push_back(record); }
+
   void take(const EndRecord& record, const RecordHead&) {
     add_point(run_.valid, run_, record.value.value_or(NAN));
     end_rate_ = record.rate.value();

@@ -79,8 +79,8 @@ struct Run {
   std::string name;              ///< the folder's name if the records have none
   std::string schedule, dtype, cpu;
   TrainingUnit unit = TrainingUnit::tokens;  ///< what the training counts
-  Metric metric;                      ///< the quantity that validation measured, i.e. the values of `valid`
-  std::string tokenizer, validation;  ///< fingerprints of tokenizer and validation data; empty if not recorded
+  Metric metric;                             ///< the quantity that validation measured, i.e. the values of `valid`
+  std::string tokenizer, validation;         ///< fingerprints of tokenizer and validation data; empty if not recorded
   std::optional<int64_t> seed, parameters, flops_per_token, total, threads, peak_memory_bytes;
   std::optional<double> peak_gflops;  ///< the CPU's limit, measured at start-up
   std::optional<double> peak_share;   ///< share of that limit, 0..1, median over the training records
@@ -94,11 +94,12 @@ struct Run {
   std::vector<LayerDistance> distances;     ///< one per layer, ascending; from the last such record
   std::vector<RunDiagnostics> diagnostics;  ///< `trained` strictly increasing
   std::vector<RunWarning> warnings;
-  std::vector<TextLossRecord> text_losses;  ///< one per text, in order; from the text's last record
-  std::vector<RecipeField> recipe;          ///< flattened; empty if there is no recipe.json
-  int64_t trained = 0;                      ///< of the last record
-  double seconds = 0;                       ///< of the last record
-  bool finished = false;                    ///< true if the file ends with an end record
+  std::vector<ClassificationRecord> classifications;  ///< in order
+  std::vector<TextLossRecord> text_losses;            ///< one per text, in order; from the text's last record
+  std::vector<RecipeField> recipe;                    ///< flattened; empty if there is no recipe.json
+  int64_t trained = 0;                                ///< of the last record
+  double seconds = 0;                                 ///< of the last record
+  bool finished = false;                              ///< true if the file ends with an end record
   /// Returns true if the speed was measured while threads waited for cores (CoreWait::kBusy, core/machine.h).
   bool was_busy() const;
   bool is_cut = false;  ///< the last record's line was cut short and is ignored

@@ -175,7 +175,8 @@ Table diagnostics_table(const Comparison& comparison) {
       {{"run"}, {"layer"}, {"residual stream", true}, {"dead units, %", true}, {"entropy", true}, {"of each head"}},
       {},
       {"Last recorded by the first run of each group. Entropy of attention in nats; root mean square of the residual "
-       "stream before the layer; units that were 0 for every token. Layers count from 0; the head reads the stream after "
+       "stream before the layer; units that were 0 for every token. Layers count from 0; the head reads the stream "
+       "after "
        "the last layer."}};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     const RunDiagnostics* last = last_of(comparison.groups[i]);

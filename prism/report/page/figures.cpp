@@ -195,7 +195,8 @@ Plot valid_plot(const Comparison& comparison) {
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     std::vector<PlacedStatistic> values;
     for (const auto& [trained, loss] : validation_curve(comparison.groups[i])) {
-      values.push_back({static_cast<double>(trained), loss, trained_text(trained, comparison.counted()) + spread_text(loss, kLossNumber)});
+      values.push_back({static_cast<double>(trained), loss,
+                        trained_text(trained, comparison.counted()) + spread_text(loss, kLossNumber)});
     }
     add_statistics(plot, i, comparison.groups.size(), values);
   }
@@ -209,8 +210,8 @@ Plot difference_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{
       .id = "difference",
-      .description = fmt::format("Validation {} minus that of {} at equal trained {}, of {}",
-                                 comparison.metric.noun(), baseline.label, comparison.counted(), join_names(labels_of(comparison.groups)))};
+      .description = fmt::format("Validation {} minus that of {} at equal trained {}, of {}", comparison.metric.noun(),
+                                 baseline.label, comparison.counted(), join_names(labels_of(comparison.groups)))};
   Extent extent{0, 0};
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     if (i == comparison.baseline) continue;
@@ -218,7 +219,8 @@ Plot difference_plot(const Comparison& comparison) {
     for (const auto& [trained, gap] : loss_difference(comparison.groups[i], baseline).points) {
       // Before training, the difference is that of two random models.
       if (trained == 0) continue;
-      values.push_back({static_cast<double>(trained), gap.difference, trained_text(trained, comparison.counted()) + gap_text(gap)});
+      values.push_back(
+          {static_cast<double>(trained), gap.difference, trained_text(trained, comparison.counted()) + gap_text(gap)});
       extent.add(deviation_bar(gap.difference));
     }
     add_statistics(plot, i, comparison.groups.size(), values);
@@ -250,22 +252,23 @@ Plot forest_plot(const Comparison& comparison) {
 }
 
 Plot pareto_plot(const Comparison& comparison) {
-  Plot plot{.id = "pareto",
-            .description = fmt::format("Final validation {} against training {} per second of {}",
-                                       comparison.metric.noun(), comparison.counted(), join_names(labels_of(comparison.groups)))};
+  Plot plot{
+      .id = "pareto",
+      .description = fmt::format("Final validation {} against training {} per second of {}", comparison.metric.noun(),
+                                 comparison.counted(), join_names(labels_of(comparison.groups)))};
   const auto points = cost_points(comparison);
   if (points.size() < 2) return plot;
   PlotSeries front{PlotStyle::kGuide, kNoSeries, {}};
   Extent rates, losses;
   for (const auto& point : points) {
     const Interval rate = deviation_bar(point.rate), loss = deviation_bar(point.loss);
-    const PlotPoint place{
-        .x = point.rate.mean,
-        .y = point.loss.mean,
-        .x_bar = rate,
-        .y_bar = loss,
-        .text = fmt::format("{} at {} {}/s{}", spread_text(point.loss, kLossNumber),
-                            spread_text(point.rate, kWholeNumber), comparison.counted(), point.on_front ? ", on the front" : "")};
+    const PlotPoint place{.x = point.rate.mean,
+                          .y = point.loss.mean,
+                          .x_bar = rate,
+                          .y_bar = loss,
+                          .text = fmt::format("{} at {} {}/s{}", spread_text(point.loss, kLossNumber),
+                                              spread_text(point.rate, kWholeNumber), comparison.counted(),
+                                              point.on_front ? ", on the front" : "")};
     plot.series.push_back({PlotStyle::kBars, static_cast<int>(point.group), {place}});
     if (point.on_front) front.points.push_back({.x = place.x, .y = place.y});
     rates.add(rate);

@@ -10,8 +10,8 @@
 
 namespace prism {
 
-/// Training loss against trained tokens or examples, smoothed: every run, or the mean of each group if there are many. If there are
-/// few, the recorded values are drawn faintly as well.
+/// Training loss against trained tokens or examples, smoothed: every run, or the mean of each group if there are many.
+/// If there are few, the recorded values are drawn faintly as well.
 Plot train_plot(const Comparison& comparison);
 
 /// Validation loss: mean over seeds, with a band of one standard deviation to either side. Has the scale of

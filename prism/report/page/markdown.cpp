@@ -69,9 +69,9 @@ std::string report_markdown(const Comparison& comparison, const ReportOptions& o
   if (!options.figures.empty()) text += markdown_figures(report_plots(comparison), options.figures);
   text += markdown_tables({validation_table(comparison), difference_table(comparison), reach_table(comparison)});
   if (const std::string front = front_text(comparison); !front.empty()) text += escape_markdown(front) + "\n\n";
-  text +=
-      markdown_tables({text_loss_table(comparison), distance_table(comparison), distance_difference_table(comparison),
-                       distance_stretch_table(comparison), schedule_table(comparison)});
+  text += markdown_tables({test_table(comparison), text_loss_table(comparison), distance_table(comparison),
+                           distance_difference_table(comparison), distance_stretch_table(comparison),
+                           schedule_table(comparison)});
   if (!options.figures.empty()) text += markdown_figures(diagnostics_plots(comparison), options.figures);
   text += markdown_tables({warnings_table(comparison), diagnostics_table(comparison)});
   text += records_text(options) + samples_markdown(comparison);

@@ -114,6 +114,7 @@ std::string report_html(const Comparison& comparison, const ReportOptions& optio
   page += results_section(comparison);
   page += loss_section(comparison, writer);
   page += cost_section(comparison, writer);
+  page += test_section(comparison);
   page += text_section(comparison);
   page += diagnostics_section(comparison, writer);
   page += distance_section(comparison, writer);

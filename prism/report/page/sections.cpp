@@ -57,11 +57,11 @@ std::string difference_figures(const Comparison& comparison, FigureWriter& write
             "without a bar shares fewer than two seeds."
           : " With one seed there is no interval.";
   const auto& metric = comparison.metric;
-  std::string content =
-      writer.figure(difference_plot(comparison), "Difference in validation " + metric.noun(),
-                    fmt::format("Validation {} minus that of {} after equal numbers of {}; {} zero is better.{}",
-                                metric.noun(), baseline, comparison.counted(), metric.less_is_better ? "below" : "above", band),
-                    nothing);
+  std::string content = writer.figure(
+      difference_plot(comparison), "Difference in validation " + metric.noun(),
+      fmt::format("Validation {} minus that of {} after equal numbers of {}; {} zero is better.{}", metric.noun(),
+                  baseline, comparison.counted(), metric.less_is_better ? "below" : "above", band),
+      nothing);
   return content + writer.figure(forest_plot(comparison), "Final difference of each run",
                                  fmt::format("The last difference of figure 3; {} of zero is better than {}.{}",
                                              metric.less_is_better ? "left" : "right", baseline, bars),
@@ -128,6 +128,11 @@ std::string cost_section(const Comparison& comparison, FigureWriter& writer) {
   const Table reach = reach_table(comparison);
   if (!reach.rows.empty()) content += "<h3>" + escape_html(reach.caption) + "</h3>\n" + table_html(reach);
   return section_html(kComparison, "Loss against cost", content);
+}
+
+std::string test_section(const Comparison& comparison) {
+  const Table table = test_table(comparison);
+  return table.rows.empty() ? "" : section_html(kComparison, "Scores on the test split", table_html(table));
 }
 
 std::string text_section(const Comparison& comparison) {

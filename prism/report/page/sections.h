@@ -22,6 +22,9 @@ std::string cost_section(const Comparison& comparison, FigureWriter& writer);
 /// Loss on whole texts.
 std::string text_section(const Comparison& comparison);
 
+/// Scores of classifiers on the test split; empty if no run has any.
+std::string test_section(const Comparison& comparison);
+
 /// Warnings, entropy, residual stream and updates.
 std::string diagnostics_section(const Comparison& comparison, FigureWriter& writer);
 

@@ -49,6 +49,44 @@ Table text_loss_table(const Comparison& comparison) {
   return table;
 }
 
+Table test_table(const Comparison& comparison) {
+  Table table{
+      "Scores on the test split",
+      {{"run"},
+       {"accuracy", true},
+       {"Δ accuracy", true},
+       {"95% interval", true},
+       {"balanced accuracy", true},
+       {"macro-F1", true},
+       {"loss", true},
+       {"heads computed", true}},
+      {},
+      {fmt::format("Δ accuracy: minus that of {}, paired by seed if seeds are shared; positive is better. Heads "
+                   "computed: k / H, mean over texts and layers with a head budget. ± is the sample standard "
+                   "deviation over seeds.",
+                   comparison.groups[comparison.baseline].label)}};
+  const auto accuracy = [](const ClassificationRecord& record) { return record.accuracy; };
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const auto& group = comparison.groups[i];
+    const auto values = test_scores(group, accuracy);
+    if (values.empty()) continue;
+    const bool is_baseline = i == comparison.baseline;
+    const auto gap = paired_difference(values, test_scores(comparison.groups[comparison.baseline], accuracy));
+    const auto cell = [&](const std::function<double(const ClassificationRecord&)>& score) {
+      const auto scores = test_scores(group, score);
+      return scores.empty() ? TableCell{kNoValue} : spread_cell(statistic_of(scores), kLossNumber);
+    };
+    table.rows.push_back({name_cell(comparison, i), spread_cell(statistic_of(values), kLossNumber),
+                          is_baseline ? TableCell{"baseline"} : spread_cell(gap.difference, kLossDifference),
+                          is_baseline ? TableCell{kNoValue} : interval_cell(gap, kLossDifference),
+                          cell([](const auto& record) { return record.balanced_accuracy; }),
+                          cell([](const auto& record) { return record.macro_f1; }),
+                          cell([](const auto& record) { return record.loss; }),
+                          cell([](const auto& record) { return mean_of(record.kept_share); })});
+  }
+  return table;
+}
+
 Table distance_table(const Comparison& comparison) {
   Table table{"Mean attention distance of each layer, in tokens", {{"layer", true}}, {}, {}};
   NumberedRows rows(comparison.groups.size());

@@ -11,6 +11,10 @@ namespace prism {
 /// Loss per token of each text: a row for each group that has it, with the paired difference and its interval.
 Table text_loss_table(const Comparison& comparison);
 
+/// Scores of classifiers on the test split: a row for each group that has them, with the paired difference in accuracy
+/// and its interval.
+Table test_table(const Comparison& comparison);
+
 /// Mean attention distance: a row for each layer, a column for each group.
 Table distance_table(const Comparison& comparison);
 

@@ -96,9 +96,8 @@ void add_difference_notes(const Comparison& comparison, Table& table) {
                                       pairs == 1 ? "one seed" : fmt::format("{} seeds", pairs), baseline));
   }
   for (const auto& [trained, labels] : remarks.by_length) {
-    table.notes.push_back(
-        fmt::format("The difference of {} is taken after {} {}, the last evaluation shared with {}.",
-                    join_names(labels), grouped(trained), comparison.counted(), baseline));
+    table.notes.push_back(fmt::format("The difference of {} is taken after {} {}, the last evaluation shared with {}.",
+                                      join_names(labels), grouped(trained), comparison.counted(), baseline));
   }
   if (!remarks.interpolated.empty()) {
     table.notes.push_back(
@@ -149,16 +148,17 @@ void add_state_notes(const Comparison& comparison, Table& table) {
     std::vector<const Run*> unfinished;
     for (const auto& run : group.runs) {
       if (run.diverged)
-        table.notes.push_back(fmt::format(
-            "{}{} diverged after {} {}{}.", group.label, seeds_clause(group, {&run}), grouped(run.trained),
-            comparison.counted(),
-            run.diverged->empty() ? "" : ", the first value that is not finite in " + *run.diverged));
+        table.notes.push_back(
+            fmt::format("{}{} diverged after {} {}{}.", group.label, seeds_clause(group, {&run}), grouped(run.trained),
+                        comparison.counted(),
+                        run.diverged->empty() ? "" : ", the first value that is not finite in " + *run.diverged));
       else if (!run.finished)
         unfinished.push_back(&run);
     }
     if (unfinished.empty()) continue;
     table.notes.push_back(fmt::format("{}{} {} not finished: {}.", group.label, seeds_clause(group, unfinished),
-                                      unfinished.size() == 1 ? "has" : "have", progress_text(unfinished, comparison.counted())));
+                                      unfinished.size() == 1 ? "has" : "have",
+                                      progress_text(unfinished, comparison.counted())));
   }
 }
 

@@ -124,17 +124,16 @@ std::string best_value(const Run& run) {
 
 /// The columns of the table of runs, without the difference.
 std::vector<TableCell> run_row(const Comparison& comparison, size_t group, const Run& run) {
-  return {
-      name_cell(comparison, group),
-      {grouped(run.seed)},
-      {run.folder.string()},
-      {state_text(run)},
-      {grouped(run.trained)},
-      {last_loss(smooth_curve(run.train))},
-      {last_loss(run.valid)},
-      {best_value(run)},
-      {!run.rate ? kNoValue : number_text(*run.rate, kWholeNumber) + (run.was_busy() ? " (busy)" : "")},
-      {short_duration(run.seconds)}};
+  return {name_cell(comparison, group),
+          {grouped(run.seed)},
+          {run.folder.string()},
+          {state_text(run)},
+          {grouped(run.trained)},
+          {last_loss(smooth_curve(run.train))},
+          {last_loss(run.valid)},
+          {best_value(run)},
+          {!run.rate ? kNoValue : number_text(*run.rate, kWholeNumber) + (run.was_busy() ? " (busy)" : "")},
+          {short_duration(run.seconds)}};
 }
 
 /// The difference of one pair.
@@ -184,18 +183,18 @@ std::string headline(const Comparison& comparison) {
     for (const auto& group : comparison.groups)
       if (std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; }))
         diverged.push_back(group.label);
-    return fmt::format(
-        "{}No two runs end with an evaluation after the same number of {}, so none is called the best.",
-        diverged.empty() ? "" : join_names(diverged) + " diverged. ", comparison.counted());
+    return fmt::format("{}No two runs end with an evaluation after the same number of {}, so none is called the best.",
+                       diverged.empty() ? "" : join_names(diverged) + " diverged. ", comparison.counted());
   }
   std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
   if (verdict->of_seeds > 0)
     among = fmt::format("Of the groups that share {} seeds with the baseline{}, ", verdict->of_seeds,
                         verdict->of_all ? "" : " that got that far");
-  return fmt::format(
-      "{}{}{} has the {} validation {} after {} {}: {}. {}", among, comparison.groups[verdict->best].label,
-      verdict->best == comparison.baseline ? ", the baseline," : "", comparison.metric.best(), comparison.metric.noun(),
-      grouped(verdict->trained), comparison.counted(), spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
+  return fmt::format("{}{}{} has the {} validation {} after {} {}: {}. {}", among,
+                     comparison.groups[verdict->best].label,
+                     verdict->best == comparison.baseline ? ", the baseline," : "", comparison.metric.best(),
+                     comparison.metric.noun(), grouped(verdict->trained), comparison.counted(),
+                     spread_text(verdict->loss, kLossNumber), verdict_text(comparison, *verdict));
 }
 
 Table results_table(const Comparison& comparison) {
@@ -263,7 +262,13 @@ Table runs_table(const Comparison& comparison) {
   const bool differences = comparison.groups.size() > 1;
   const std::string metric = "val " + comparison.metric.noun();
   Table table{"Every run",
-              {{"run"}, {"seed", true}, {"folder"}, {"state"}, {comparison.counted(), true}, {"train loss", true}, {metric, true}},
+              {{"run"},
+               {"seed", true},
+               {"folder"},
+               {"state"},
+               {comparison.counted(), true},
+               {"train loss", true},
+               {metric, true}},
               {},
               {"Train loss: the end of the smoothed curve."}};
   if (differences) {
@@ -286,7 +291,8 @@ Table runs_table(const Comparison& comparison) {
 }
 
 Table validation_table(const Comparison& comparison) {
-  Table table{fmt::format("Validation {} in numbers", comparison.metric.noun()), {{comparison.counted(), true}}, {}, {}};
+  Table table{
+      fmt::format("Validation {} in numbers", comparison.metric.noun()), {{comparison.counted(), true}}, {}, {}};
   NumberedRows rows(comparison.groups.size());
   for (size_t i = 0; i < comparison.groups.size(); ++i) {
     table.columns.push_back({comparison.groups[i].label, true});

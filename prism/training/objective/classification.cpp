@@ -42,6 +42,7 @@ void Classification::open(Recipe& recipe) {
               "restore the data.",
               loader_->size(), folder.string(), recipe_.data.examples);
   if (info.valid_examples > 0) valid_data_ = std::make_unique<LabelledDataset>(folder, "valid");
+  if (recipe_.final.test) test_data_ = std::make_unique<LabelledDataset>(folder, "test");
   complete(recipe_.model);
   recipe = recipe_;
 }
@@ -107,9 +108,10 @@ std::vector<std::string> Classification::notes() const {
     notes.push_back(fmt::format("{} of {} training texts are longer than model.context, {} tokens, and lose their end",
                                 cut, loader_->size(), recipe_.model.context));
   if (!valid_data_)
-    notes.push_back(fmt::format("{} has no validation examples, so accuracy is not measured while training; make the "
-                                "data with --valid or --valid-share",
-                                recipe_.data.folder));
+    notes.push_back(
+        fmt::format("{} has no validation examples, so accuracy is not measured while training; make the "
+                    "data with --valid or --valid-share",
+                    recipe_.data.folder));
   return notes;
 }
 
@@ -126,6 +128,29 @@ double Classification::flops_per_unit() const {
 
 void Classification::save(const fs::path& folder) const {
   save_classifier(folder, classifier_, tokenizer_ ? &*tokenizer_ : nullptr, train_data_->info().scheme);
+}
+
+std::optional<std::vector<RunRecord>> Classification::measure_finals() {
+  std::vector<RunRecord> records;
+  if (!test_data_) return records;
+  const auto labelled = label_examples(classifier_, *test_data_, {.batch = recipe_.train.batch_rows});
+  if (!labelled) return std::nullopt;
+  const auto scores = score(*labelled);
+  ClassificationRecord record{"test",
+                              scores.examples,
+                              scores.accuracy,
+                              scores.balanced_accuracy,
+                              scores.macro_f1,
+                              scores.loss,
+                              scores.confusion,
+                              {},
+                              labelled->head_share,
+                              labelled->kept_share};
+  for (size_t i = 0; i < labelled->labels.size(); ++i)
+    if (labelled->predicted[i] != labelled->labels[i])
+      record.wrong.push_back({static_cast<int64_t>(i), labelled->labels[i], labelled->predicted[i]});
+  records.emplace_back(std::move(record));
+  return records;
 }
 
 }  // namespace prism

@@ -34,13 +34,14 @@ class Classification : public Objective {
   int64_t flops_per_token() const override;
   double flops_per_unit() const override;
   void save(const std::filesystem::path& folder) const override;
+  std::optional<std::vector<RunRecord>> measure_finals() override;
 
  private:
   /// Batch n, kept from before or read from the loader.
   ExampleBatch& batch_of(int64_t n);
 
   Recipe recipe_;
-  std::unique_ptr<LabelledDataset> train_data_, valid_data_;
+  std::unique_ptr<LabelledDataset> train_data_, valid_data_, test_data_;
   std::unique_ptr<ExampleLoader> loader_;
   std::map<int64_t, ExampleBatch> batches_;  ///< the current step's batches; diagnostics read them again
   std::optional<Tokenizer> tokenizer_;

@@ -28,10 +28,12 @@ struct FinalText {
 };
 
 struct FinalOptions {
+  bool test = false;
   int64_t distance_sequences = 0;
   std::vector<FinalText> texts;
   template <class Visitor>
   void visit(Visitor& v) {
+    v("test", test, "classifiers: after training, label the examples of the test split");
     v("distance_sequences", distance_sequences,
       "after training, measure each layer's attention distance on this many validation windows; 0: do not measure it");
     v("texts", texts, "texts whose losses are measured after training, document by document");

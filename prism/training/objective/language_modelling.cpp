@@ -18,10 +18,11 @@ namespace {
 namespace fs = std::filesystem;
 
 void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
-  PRISM_CHECK(a.tokenizer() == b.tokenizer(), "train",
-              "data: expected parts that were made with the same tokenizer; found the tokenizer {} for {} and {} for {}; "
-              "tokenize both with the same.",
-              a.tokenizer(), a.folder().string(), b.tokenizer(), b.folder().string());
+  PRISM_CHECK(
+      a.tokenizer() == b.tokenizer(), "train",
+      "data: expected parts that were made with one tokenizer; found that {} was made with tokenizer \"{}\" and "
+      "{} with \"{}\"; tokenize both with the same.",
+      a.folder().string(), a.tokenizer(), b.folder().string(), b.tokenizer());
 }
 
 }  // namespace

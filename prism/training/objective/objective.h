@@ -20,8 +20,8 @@
 namespace prism {
 
 struct Validation {
-  double value = 0;            ///< the value of the objective's metric
-  int64_t measured = 0;        ///< tokens or examples it was measured on
+  double value = 0;                 ///< the value of the objective's metric
+  int64_t measured = 0;             ///< tokens or examples it was measured on
   std::optional<double> loss = {};  ///< the loss in nats, if the metric is another quantity
 };
 

@@ -57,7 +57,7 @@ TEST(Names, AreFoundInATableOrAnsweredWithTheKnownOnes) {
   EXPECT_EQ(message_of<InputError>([] {
               find_by_name(std::map<std::string, int>{{"one", 1}}, "x", "eval", "task");
             }),
-            "[eval] expected the task one; found \"x\"; write one.");
+            "[eval] expected one, the only task; found \"x\"; write one.");
 }
 
 }  // namespace

@@ -109,7 +109,8 @@ TEST(ExampleLoader, UsesNestedFractions) {
   for (const double fraction : {0.1, 0.25, 0.5, 1.0}) {
     std::set<int64_t> used;
     for (const int64_t seed : {1, 2}) {
-      ExampleLoader loader(varied_examples(), {.context = 64, .rows = 8, .seed = seed, .fraction = fraction, .shuffle = false});
+      ExampleLoader loader(varied_examples(),
+                           {.context = 64, .rows = 8, .seed = seed, .fraction = fraction, .shuffle = false});
       const auto all = examples_of_epoch(loader, 0);
       EXPECT_EQ(static_cast<int64_t>(all.size()), static_cast<int64_t>(fraction * kExamples));
       const std::set<int64_t> examples(all.begin(), all.end());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/report/made_runs.h"
 
 namespace prism {
@@ -15,6 +17,25 @@ TEST(TextLossTable, HasPairedDifferencesWithTheirIntervals) {
             "prism    a text  3.9600 ± 0.0849   -0.0900 ± 0.0141  -0.2171 to +0.0371\n"
             "Nats per token over the whole text. Δ loss: minus that of uniform, paired by seed if seeds are shared; "
             "negative is better. ± is the sample standard deviation over seeds.\n");
+}
+
+TEST(TestTable, PairsTheAccuraciesOfTheSeeds) {
+  auto comparison = compare_groups({{"uniform", {0.5, 0.5}}, {"budget", {0.5, 0.5}}});
+  const auto add = [&](size_t group, size_t seed, double accuracy, std::vector<double> kept) {
+    ClassificationRecord record;
+    record.split = "test";
+    record.accuracy = record.balanced_accuracy = record.macro_f1 = accuracy;
+    record.loss = 1 - accuracy;
+    record.kept_share = std::move(kept);
+    comparison.groups[group].runs[seed].classifications = {record};
+  };
+  add(0, 0, 0.80, {});
+  add(0, 1, 0.82, {});
+  add(1, 0, 0.81, {0.5, NAN, 0.25});
+  add(1, 1, 0.83, {0.5, NAN, 0.25});
+  const std::string text = table_text(test_table(comparison));
+  EXPECT_NE(text.find("uniform  0.8100 ± 0.0141          baseline"), std::string::npos) << text;
+  EXPECT_NE(text.find("budget   0.8200 ± 0.0141  +0.0100 ± 0.0000"), std::string::npos) << text;
 }
 
 TEST(DistanceTable, HasARowForEachLayerAndAColumnForEachGroup) {
@@ -45,6 +66,7 @@ TEST(DistanceStretchTable, PairsTheMeansOverTheLayersWithOtherHeadsAndOverTheRes
 TEST(MeasuredTables, HaveNoRowsWhereNothingWasMeasured) {
   const Comparison comparison = compare_groups({{"a", {4.0}}, {"b", {3.0}}});
   EXPECT_TRUE(text_loss_table(comparison).rows.empty());
+  EXPECT_TRUE(test_table(comparison).rows.empty());
   EXPECT_TRUE(distance_table(comparison).rows.empty());
   EXPECT_TRUE(distance_difference_table(comparison).rows.empty());
   EXPECT_TRUE(distance_stretch_table(comparison).rows.empty());

@@ -102,6 +102,24 @@ TEST_F(ClassificationTest, LearnsAndRecordsExamplesAndAccuracy) {
   EXPECT_EQ(load_run_recipe(path("run")).data.examples, examples_);
 }
 
+TEST_F(ClassificationTest, LabelsTheTestSplitAtTheEnd) {
+  Recipe r = recipe("learned");
+  r.final.test = true;
+  train(r, path("run"));
+  const auto records = read_records(path("run") / "records.jsonl");
+  const auto& found = records[records.size() - 2];
+  ASSERT_EQ(found["kind"], "classification");
+  EXPECT_EQ(found["labelled"], 50);
+  const auto wrong = found["wrong"];
+  EXPECT_DOUBLE_EQ(found["accuracy"].get<double>(), 1 - static_cast<double>(wrong.size()) / 50);
+  const LabelledDataset test(path("data"), "test");
+  for (const auto& example : wrong) {
+    EXPECT_EQ(example[1], test.label(example[0].get<int64_t>()));
+    EXPECT_NE(example[1], example[2]);
+  }
+  EXPECT_EQ(found["head_share"].size(), 2u);
+}
+
 TEST_F(ClassificationTest, ResumesBitForBit) {
   for (const char* budget : {"none", "learned", "random"}) {
     const auto whole = path(std::string("whole_") + budget), cut = path(std::string("cut_") + budget);
@@ -166,7 +184,8 @@ TEST_F(ClassificationTest, UsesAShareOfTheExamplesAndSaysWhatIsCut) {
   const auto result = train(r, path("run"));
   EXPECT_EQ(result.trained, examples_ / 2 / 8 / 2 * 16);
   ASSERT_EQ(notes_.size(), 1u);
-  EXPECT_NE(notes_[0].find(fmt::format("of {} training texts are longer than model.context, 8 tokens", examples_ / 2)), std::string::npos)
+  EXPECT_NE(notes_[0].find(fmt::format("of {} training texts are longer than model.context, 8 tokens", examples_ / 2)),
+            std::string::npos)
       << notes_[0];
 }
 
@@ -180,7 +199,8 @@ TEST_F(ClassificationTest, InitialisesFromAnotherClassifier) {
 }
 
 TEST_F(ClassificationTest, IsRefusedWithASentence) {
-  EXPECT_CONTAINS(refused([](Recipe& r) { r.model.classes = 4; }), "expected model.classes 3, the number of classes in");
+  EXPECT_CONTAINS(refused([](Recipe& r) { r.model.classes = 4; }),
+                  "expected model.classes 3, the number of classes in");
   EXPECT_CONTAINS(refused([](Recipe& r) { r.train.tokens = 100; }), "expected train.epochs, because");
   EXPECT_CONTAINS(refused([](Recipe& r) { r.train.epochs = 0; }), "train.epochs: expected a number above 0");
   EXPECT_CONTAINS(refused([](Recipe& r) { r.train.epochs = 1e9; }), "train.epochs: expected at most 1000000");

@@ -29,7 +29,8 @@ struct SpectralOptions {
       "features of the two bands. paper: from high_dims and low_dims; auto: from the share of each rotary pair that "
       "remains after averaging over a block");
     v("high_dims", high_dims, "features in the band of fast pairs; 0: half of the rotary features");
-    v("low_dims", low_dims, "features in the band of slow pairs, which may overlap the other band; 0: three quarters of the rotary features");
+    v("low_dims", low_dims,
+      "features in the band of slow pairs, which may overlap the other band; 0: three quarters of the rotary features");
     v("calibration", calibration,
       "temperature by which each band's scores are divided, computed from the root mean square of the "
       "band's averaged queries and keys. causal_running: over the blocks up to the current row, so the result does not "
