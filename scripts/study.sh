@@ -79,9 +79,9 @@ END
 tokenize_labelled() {  # NAME OUT
   local data=$PRISM_DATA/$1 words=()
   case "$1" in
-    snli) words=("$data/train_subset.jsonl.xz" --label label --text-fields premise,hypothesis
+    snli) words=("$data/train_subset.jsonl.xz" --label label --text-fields "premise,hypothesis"
       --test "$data/test_subset.jsonl.xz" --valid-share 0.05) ;;
-    ag_news) words=("$data/train_subset.csv.xz" --label 1 --text-fields 2,3 --classes "$data/classes.txt"
+    ag_news) words=("$data/train_subset.csv.xz" --label 1 --text-fields "2,3" --classes "$data/classes.txt"
       --test "$data/test.csv.xz" --valid-share 0.05) ;;
     # Titles are in the test file alone.
     dbpedia14) words=("$data/train_subset.csv.xz" --label 1 --text-fields 3 --classes "$data/classes.txt" --words

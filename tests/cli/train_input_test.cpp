@@ -375,7 +375,7 @@ TEST(Resume, NeedsTheRunAndItsTokensAsTheyWere) {
   const std::string before = read_text(shard);
   write_text(shard, bytes);
   const std::vector<std::string> resume = {"train", "--out", "moved", "--resume", "--threads", "1"};
-  expect_sentence(run(resume), 2, {"tokens that the run began with"});
+  expect_sentence(run(resume), 2, {"data that the run began with"});
   write_text(shard, before);
   fs::remove(shop / "changed/valid_000000.bin");
   expect_sentence(run(resume), 2, {"validation shards"});

@@ -257,7 +257,7 @@ TEST_F(Run, TrainsOnAMixtureAndValidatesOnItsFolder) {
   info.train_tokens = 3000;
   write_file(folder_.path() / "more/data.json", to_text(fields_to_json(info)));
   mixed.data.mixture = {{mixed.data.folder, 1}, {(folder_.path() / "more").string(), 1}};
-  EXPECT_REFUSED(prepared(mixed, folder_.path() / "none", Start::fresh), "tokens of one tokenizer");
+  EXPECT_REFUSED(prepared(mixed, folder_.path() / "none", Start::fresh), "made with one tokenizer");
   EXPECT_FALSE(fs::exists(folder_.path() / "none"));
 }
 

@@ -55,7 +55,7 @@ void check_rungs(const ScheduleSearch& search) {
   PRISM_CHECK(
       unit_of(search.base) == TrainingUnit::tokens, "sweep",
       "expected the recipe of a language model, because rungs train for a number of tokens; found a classifier; "
-      "list its schedules as arms instead.");
+      "give its schedules as arms.");
   double tokens = static_cast<double>(search.base.train.tokens);
   for (int64_t rung = 1; rung < search.options.rungs; ++rung) tokens /= static_cast<double>(search.options.factor);
   PRISM_CHECK(tokens >= static_cast<double>(step_size(search.base)), "sweep",

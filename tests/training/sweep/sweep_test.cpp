@@ -5,6 +5,7 @@
 
 #include "prism/training/sweep/schedule_sweep.h"
 #include "tests/core/message_of.h"
+#include "tests/data/labelled/made_examples.h"
 #include "tests/training/sweep_folder.h"
 
 namespace prism {
@@ -57,13 +58,17 @@ TEST_F(SweepFolder, TakesARunForDoneOnlyWithItsLastCheckpoint) {
 }
 
 TEST_F(SweepFolder, OfEveryConfigLoads) {
+  make_examples(path("labelled"), 200);
   int files = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(PRISM_SOURCE_DIR) / "configs/sweeps")) {
     ++files;
     const auto file = fields_from_json<SweepFile>(read_json(entry.path().string()), "");
     EXPECT_NE(file.from, "") << entry.path();
+    const bool of_classifiers = file.set.contains("model.classes");
     // Final texts need a tokenizer, which this data lacks.
-    const std::vector<Override> small = {{"data.folder", path("data")}, {"final.texts", "[]"}};
+    const std::vector<Override> small =
+        of_classifiers ? std::vector<Override>{{"data.folder", path("labelled")}, {"model.classes", "3"}}
+                       : std::vector<Override>{{"data.folder", path("data")}, {"final.texts", "[]"}};
     if (file.arms.empty() && file.grid.empty()) {
       EXPECT_GE(load_schedule_search(entry.path(), small).candidates.size(), 2u) << entry.path();
     } else {
