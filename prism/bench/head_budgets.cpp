@@ -10,14 +10,10 @@
 #include "prism/layers/initialise.h"
 
 namespace prism {
-namespace {
 
-void check(const BudgetShape& shape, int64_t rounds) {
-  for (const auto& [name, value] : {std::pair{"batch", shape.batch},
-                                    {"tokens", shape.tokens},
-                                    {"d_model", shape.d_model},
-                                    {"heads", shape.heads},
-                                    {"rounds", rounds}})
+void check(const BudgetShape& shape) {
+  for (const auto& [name, value] :
+       {std::pair{"batch", shape.batch}, {"tokens", shape.tokens}, {"d_model", shape.d_model}, {"heads", shape.heads}})
     PRISM_CHECK(value >= 1 && value <= 1 << 20, "bench", "{}: expected 1 to 1048576; found {}; change it.", name,
                 value);
   PRISM_CHECK(shape.d_model % shape.heads == 0 && shape.d_model / shape.heads % 2 == 0, "bench",
@@ -25,7 +21,13 @@ void check(const BudgetShape& shape, int64_t rounds) {
               shape.heads);
   PRISM_CHECK(shape.share > 0 && shape.share <= 1, "bench",
               "expected a share of heads above 0 and at most 1; found {}; change it.", shape.share);
+  constexpr int64_t kMostValues = int64_t{1} << 31;
+  PRISM_CHECK(shape.batch <= kMostValues / shape.tokens / shape.d_model, "bench",
+              "expected at most {} values in batch x tokens x d_model; found {} x {} x {}; lower one.", kMostValues,
+              shape.batch, shape.tokens, shape.d_model);
 }
+
+namespace {
 
 Attention make_attention(const BudgetShape& shape, const std::string& budget) {
   LayerConfig layer;
@@ -65,7 +67,7 @@ double network_flops(const BudgetShape& shape) {
 }  // namespace
 
 BudgetTiming bench_head_budgets(const BudgetShape& shape, torch::ScalarType dtype, int64_t rounds) {
-  check(shape, rounds);
+  check(shape);
   const torch::NoGradGuard no_gradients;
   torch::manual_seed(1);
   auto budget = make_attention(shape, "learned");
@@ -82,7 +84,10 @@ BudgetTiming bench_head_budgets(const BudgetShape& shape, torch::ScalarType dtyp
   row.d_model = shape.d_model;
   row.heads = shape.heads;
   row.share = shape.share;
-  row.kept = std::max(int64_t{1}, static_cast<int64_t>(shape.share * static_cast<double>(shape.heads)));
+  Budgets decided(context.budget_tau);
+  context.budgets = &decided;
+  budget(x_BTD.slice(0, 0, 1), context);
+  row.kept = decided.decisions()[0].kept_BH.sum().item<int64_t>();
   row.budget_ms = medians.prism_ms;
   row.plain_ms = medians.peer_ms;
   row.time_saving = 1 - row.budget_ms / row.plain_ms;

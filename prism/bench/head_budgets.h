@@ -39,6 +39,9 @@ struct BudgetTiming {
   }
 };
 
+/// @throws InputError for a shape out of range.
+void check(const BudgetShape& shape);
+
 /// Measures inference. Which heads a text keeps differs from text to text.
 /// @param dtype  of products. @throws InputError for a shape out of range.
 BudgetTiming bench_head_budgets(const BudgetShape& shape, torch::ScalarType dtype, int64_t rounds);

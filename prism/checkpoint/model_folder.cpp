@@ -60,6 +60,7 @@ LabelScheme load_scheme(const fs::path& folder, int64_t classes) {
     return scheme;
   }
   scheme = fields_from_json<LabelScheme>(read_json(file.string()), file.string());
+  check(scheme, file);
   PRISM_CHECK(static_cast<int64_t>(scheme.classes.size()) == classes, "model",
               "{}: expected the names of the model's {} classes; found {}; restore the file of this model.",
               file.string(), classes, scheme.classes.size());

@@ -1,5 +1,7 @@
 // prism classify: labels texts with a classifier.
+#include <ATen/Functions.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +17,11 @@
 #include "prism/cli/options/compute_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
+#include "prism/core/text/utf8.h"
 #include "prism/data/byte_stream.h"
 #include "prism/data/labelled/examples.h"
 #include "prism/data/labelled/tokenize_labelled.h"
@@ -31,7 +35,7 @@ Prints a line for each text, in order: the most probable class, its probability,
 model has head budgets, the line also states the number of heads computed in each layer. --json prints one object per
 text: label, probabilities, tokens, and by layer the share of heads s and the heads computed.
 
-A .txt file and standard input hold one text per line; a written \n becomes a line end. In .csv and .jsonl files, the
+A .txt file and standard input hold one text per line, without blank lines; a written \n becomes a line end. In .csv and .jsonl files, the
 texts are in the columns that the model was trained on, unless --text-fields names others. A text of several fields, such
 as premise and hypothesis, needs such a file, or one --text for each field. Files may be compressed as .gz, .xz or .zst.
 
@@ -44,7 +48,7 @@ as premise and hypothesis, needs such a file, or one --text for each field. File
 struct ClassifyWords {
   std::string model, file, format = "auto";
   std::vector<std::string> texts, text_fields;
-  int64_t batch = 32;
+  int64_t batch = 0;
   ComputeOptions compute;
   bool json = false;
 };
@@ -58,35 +62,55 @@ void add_options(CLI::App& app, ClassifyWords& words) {
   app.add_option("MODEL", words.model, "a classifier: a model folder, or a run folder (its last checkpoint)")
       ->required();
   auto* file = app.add_option("FILE", words.file, "file of texts, or - for standard input");
-  app.add_option("--text", words.texts, "a text to classify, instead of FILE; repeat it for each further field")
-      ->allow_extra_args(false)
-      ->excludes(file);
+  auto* text =
+      app.add_option("--text", words.texts, "a text to classify, instead of FILE; repeat it for each further field")
+          ->allow_extra_args(false)
+          ->excludes(file);
   app.add_option("--format", words.format, "txt, csv, jsonl, or auto: by the file name's ending; standard input is txt")
       ->type_name("NAME")
+      ->excludes(text)
       ->capture_default_str();
   app.add_option(
          "--text-fields", words.text_fields,
          "columns of the text in a .csv or .jsonl file, with commas between them; default: those of the training")
       ->type_name("COLUMN,...")
       ->delimiter(',')
+      ->excludes(text)
       ->allow_extra_args(false);
-  app.add_option("--batch", words.batch, "texts per forward pass; from a terminal, 1")
+  app.add_option("--batch", words.batch,
+                 "texts per forward pass; default: 32 for a file, 1 for a pipe or a terminal, so that no text waits")
       ->type_name("N")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 65536));
   app.add_flag("--json", words.json, "print one JSON object per text");
   add_compute_options(app, words.compute);
+}
+
+/// The number of fields of a text in the training.
+size_t fields_of(const LabelScheme& scheme) {
+  return std::max<size_t>(1, scheme.text_fields.size());
 }
 
 /// The texts of --text as the only example.
 NextText single_text(const ClassifyWords& words, const LabelScheme& scheme) {
   Texts texts;
-  WordText as_words;
-  for (const auto& text : words.texts) texts.push_back(scheme.words ? as_words(text) : text);
-  return [texts = std::optional(texts)]() mutable { return std::exchange(texts, std::nullopt); };
+  const WordText as_words;
+  bool is_blank = true;
+  for (const auto& text : words.texts) {
+    PRISM_CHECK(find_invalid_utf8(text) == std::string_view::npos, "classify",
+                "--text: expected UTF-8; found other bytes; convert the text.");
+    is_blank = is_blank && text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+    const std::string read = with_line_ends(text);
+    texts.push_back(scheme.words ? as_words(read) : read);
+  }
+  PRISM_CHECK(!is_blank, "classify", "--text: expected a text; found only blanks; give one.");
+  return [left = std::optional(texts)]() mutable { return std::exchange(left, std::nullopt); };
 }
 
 NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
+  PRISM_CHECK(words.file == "-" || is_there(words.file), "classify",
+              "expected a file of texts; found nothing at {}; name another.", plain_line(words.file));
+  PRISM_CHECK(std::find(words.text_fields.begin(), words.text_fields.end(), "") == words.text_fields.end(), "classify",
+              "--text-fields: expected names of columns; found an empty one; leave it out.");
   const std::string name = without_packed_ending(words.file);
   const bool is_txt =
       words.format == "txt" || (words.format == "auto" && (words.file == "-" || name.ends_with(".txt")));
@@ -100,7 +124,7 @@ NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
       !options.text_fields.empty(), "classify",
       "expected --text-fields, because the model's folder does not say which columns its texts come from; found "
       "none; name them.");
-  const size_t expected = std::max<size_t>(1, scheme.text_fields.size());
+  const size_t expected = fields_of(scheme);
   PRISM_CHECK(options.text_fields.size() == expected, "classify",
               "expected texts of {} field{}, as in the training ({}); found {}; {}.", expected,
               expected == 1 ? "" : "s", join_names(scheme.text_fields), options.text_fields.size(),
@@ -115,7 +139,7 @@ NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
 
 NextText texts_of(const ClassifyWords& words, const LabelScheme& scheme) {
   if (words.texts.empty()) return texts_of_file(words, scheme);
-  const size_t expected = std::max<size_t>(1, scheme.text_fields.size());
+  const size_t expected = fields_of(scheme);
   PRISM_CHECK(words.texts.size() == expected, "classify",
               "expected {} --text, one for each field of the model's texts ({}); found {}; give as many.", expected,
               join_names(scheme.text_fields), words.texts.size());
@@ -139,11 +163,8 @@ std::vector<int64_t> heads_of_row(const torch::Tensor& kept_BH, int64_t row) {
 void print_json(const LabelScheme& scheme, const Classified& classified, int64_t row, int64_t tokens, bool is_cut) {
   const auto log_p = row_of(classified.log_probability_BC, row);
   Json probabilities = Json::object();
-  size_t best = 0;
-  for (size_t c = 0; c < log_p.size(); ++c) {
-    probabilities[scheme.classes[c]] = std::exp(log_p[c]);
-    if (log_p[c] > log_p[best]) best = c;
-  }
+  for (size_t c = 0; c < log_p.size(); ++c) probabilities[scheme.classes[c]] = std::exp(log_p[c]);
+  const auto best = static_cast<size_t>(classified.predicted[static_cast<size_t>(row)]);
   Json json = {
       {"label", scheme.classes[best]}, {"probabilities", probabilities}, {"tokens", tokens}, {"is_cut", is_cut}};
   for (const auto& layer : classified.budgets) {
@@ -155,14 +176,15 @@ void print_json(const LabelScheme& scheme, const Classified& classified, int64_t
 
 void print_line(const LabelScheme& scheme, const Classified& classified, int64_t row, const Texts& texts,
                 size_t label_width) {
-  const auto [log_p, best] = classified.log_probability_BC[row].max(0);
+  const auto best = static_cast<size_t>(classified.predicted[static_cast<size_t>(row)]);
+  const double probability = std::exp(row_of(classified.log_probability_BC, row)[best]);
   std::string heads;
   for (const auto& layer : classified.budgets)
     heads += (heads.empty() ? "  heads " : " ") +
              (layer.kept_BH.defined() ? std::to_string(layer.kept_BH[row].sum().item<int64_t>()) : std::string("all"));
-  const std::string label = short_line(scheme.classes[static_cast<size_t>(best.item<int64_t>())], label_width);
-  fmt::print("{}{}  {:.4f}{}  {}\n", label, std::string(label_width - display_width(label), ' '),
-             std::exp(log_p.item<double>()), heads, short_line(fmt::format("{}", fmt::join(texts, " | ")), 80));
+  const std::string label = short_line(scheme.classes[best], label_width);
+  fmt::print("{}{}  {:.4f}{}  {}\n", label, std::string(label_width - display_width(label), ' '), probability, heads,
+             short_line(fmt::format("{}", fmt::join(texts, " | ")), 80));
 }
 
 /// The next texts, at most `rows`.
@@ -176,12 +198,24 @@ std::vector<Texts> read_texts(const NextText& next, size_t rows) {
   return texts;
 }
 
+void check_finite(const Classified& classified) {
+  if (!at::isfinite(classified.log_probability_BC).all().item<bool>())
+    throw FailedError("classify",
+                      "expected finite probabilities; found NaN or infinity; name an earlier checkpoint of the model.");
+}
+
 /// The width of the column of labels.
 size_t label_width_of(const LabelScheme& scheme) {
   constexpr size_t kMost = 24;
   size_t width = 0;
   for (const auto& name : scheme.classes) width = std::max(width, display_width(name));
   return std::min(width, kMost);
+}
+
+/// Returns true if the texts come from a pipe or a terminal, which may keep the next one waiting.
+bool waits_for_input(const ClassifyWords& words) {
+  struct stat status = {};
+  return words.file == "-" && (::fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode));
 }
 
 struct Counts {
@@ -191,7 +225,8 @@ struct Counts {
 /// Classifies and prints the texts batch by batch, until they end or a stop signal arrives.
 Counts print_all(const ClassifyWords& words, const ClassifierFolder& model, const NextText& next) {
   const size_t label_width = label_width_of(model.scheme);
-  const size_t rows = words.file == "-" && ::isatty(STDIN_FILENO) != 0 ? 1 : static_cast<size_t>(words.batch);
+  constexpr int64_t kFileBatch = 32;
+  const size_t rows = static_cast<size_t>(words.batch > 0 ? words.batch : waits_for_input(words) ? 1 : kFileBatch);
   Counts counts;
   while (stop_signal() == 0) {
     const auto texts = read_texts(next, rows);
@@ -200,6 +235,7 @@ Counts print_all(const ClassifyWords& words, const ClassifierFolder& model, cons
     for (const auto& text : texts) tokens.push_back(encode_texts(text, *model.tokenizer));
     auto batch = pad_texts({tokens.begin(), tokens.end()}, model.classifier->config().context);
     const auto classified = classify(model.classifier, ExampleTensors(batch), counts.texts);
+    check_finite(classified);
     for (size_t b = 0; b < texts.size(); ++b) {
       const auto row = static_cast<int64_t>(b);
       const bool is_cut = static_cast<int64_t>(tokens[b].size()) > batch.lengths[b];
@@ -235,7 +271,10 @@ int run_classify(const Arguments& arguments) {
   if (counts.cut > 0)
     tell("note: {} of {} texts are longer than the model's context, {} tokens, and lost their end\n", counts.cut,
          counts.texts, model.classifier->config().context);
-  if (stop_signal() != 0) return 1;
+  if (stop_signal() != 0)
+    throw FailedError(
+        "classify",
+        fmt::format("expected to label all texts; stopped by a signal after {}; run it again.", counts.texts));
   PRISM_CHECK(counts.texts > 0, "classify", "expected at least one text; found none in {}; name another.",
               plain_line(words.file));
   return 0;

@@ -316,6 +316,8 @@ int run_sweep(const Arguments& arguments) {
     return search_schedules(words, overrides);
   }
   const Sweep sweep = load_sweep(words.file, overrides);
+  PRISM_CHECK(words.timing_steps == 0 || unit_of(sweep.arms[0].recipe) == TrainingUnit::tokens, "sweep",
+              "expected --timing-steps only with language models; found a sweep of classifiers; leave it out.");
   if (words.plan) {
     print_plan(plan_sweep(sweep, words.out, words.records));
     return 0;

@@ -73,16 +73,24 @@ Classified classify(const Classifier& classifier, const ExampleTensors& batch, i
   Budgets budgets(classifier->config().budget_tau, {.first_row = first_row});
   if (layers_with_budgets(classifier->config()) > 0) context.budgets = &budgets;
   const auto hidden = classifier(batch.tokens_BT, context);
-  return {classifier->head.logits(hidden, context.lengths_B).log_softmax(1).cpu(), budgets.decisions()};
+  const auto logits_BC = classifier->head.logits(hidden, context.lengths_B);
+  const auto log_p = logits_BC.log_softmax(1).to(torch::kCPU, torch::kDouble).contiguous();
+  const int64_t classes = log_p.size(1);
+  std::vector<int32_t> predicted;
+  for (int64_t b = 0; b < log_p.size(0); ++b) {
+    const double* row = log_p.const_data_ptr<double>() + b * classes;
+    predicted.push_back(static_cast<int32_t>(std::max_element(row, row + classes) - row));
+  }
+  return {log_p, predicted, budgets.decisions()};
 }
 
 std::optional<LabelledExamples> label_examples(const Classifier& classifier, const LabelledDataset& data,
                                                const LabelOptions& options,
                                                const std::function<void(int64_t, int64_t)>& on_progress) {
-  PRISM_CHECK(
-      options.batch >= 1 && options.examples >= 0, "classification",
-      "expected at least 1 text per batch and a number of examples, or 0 for all; found {} and {}; change them.",
-      options.batch, options.examples);
+  PRISM_CHECK(options.batch >= 1 && options.batch <= 65536, "classification",
+              "batch: expected 1 to 65536 texts per forward pass; found {}; change it.", options.batch);
+  PRISM_CHECK(options.examples >= 0, "classification",
+              "examples: expected a number of examples, or 0 for all; found {}; change it.", options.examples);
   ExampleLoader loader(
       data,
       {.context = classifier->config().context, .rows = options.batch, .first = options.examples, .shuffle = false});
@@ -99,13 +107,12 @@ std::optional<LabelledExamples> label_examples(const Classifier& classifier, con
     if (stop_signal() != 0) return std::nullopt;
     auto batch = loader.batch(n);
     const auto classified = classify(classifier, ExampleTensors(batch), done);
-    const auto log_p = classified.log_probability_BC.to(torch::kDouble).contiguous();
-    const auto class_B = log_p.argmax(1);
+    const double* log_p = classified.log_probability_BC.const_data_ptr<double>();
     for (int64_t b = 0; b < batch.rows; ++b) {
       const auto row = static_cast<size_t>(b), example = static_cast<size_t>(batch.examples[row]);
       result.labels[example] = static_cast<int32_t>(batch.labels[row]);
-      result.predicted[example] = static_cast<int32_t>(class_B.const_data_ptr<int64_t>()[b]);
-      result.nats[example] = -log_p.const_data_ptr<double>()[b * result.classes + batch.labels[row]];
+      result.predicted[example] = classified.predicted[row];
+      result.nats[example] = -log_p[b * result.classes + batch.labels[row]];
     }
     means.add(classified.budgets);
     done += batch.rows;

@@ -40,7 +40,8 @@ struct LabelOptions {
 
 /// What a classifier says of a batch.
 struct Classified {
-  torch::Tensor log_probability_BC;     ///< on the CPU, in the weights' dtype
+  torch::Tensor log_probability_BC;     ///< on the CPU, float64
+  std::vector<int32_t> predicted;       ///< the most probable class of each text; of equal ones, the first
   std::vector<BudgetDecision> budgets;  ///< by layer; empty without head budgets
 };
 /// @param first_row  number of texts classified before, for layers that draw random heads.

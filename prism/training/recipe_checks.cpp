@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/training/recipe.h"
 
@@ -102,6 +103,12 @@ void check_is_of_classifier(const Recipe& recipe) {
 
 void check_options(const Recipe& recipe) {
   check_ranges(recipe.train);
+  PRISM_CHECK(recipe.model.classes >= 0, "recipe",
+              "model.classes: expected a number of classes, or 0 for a language model; found {}; change it.",
+              recipe.model.classes);
+  PRISM_CHECK(layers_with_budgets(recipe.model) > 0 || equal_fields(recipe.train.budget, BudgetSchedule()), "recipe",
+              "expected no train.budget, because no layer has a head budget; found values that are not the defaults; "
+              "leave them out, or set model.budget.kind.");
   unit_of(recipe) == TrainingUnit::tokens ? check_is_of_language_model(recipe) : check_is_of_classifier(recipe);
 }
 

@@ -337,11 +337,11 @@ bool Trainer::evaluate() {
   if (!validation) return false;
   const double value = validation->value;
   const Metric metric = objective_->metric();
-  if (!std::isfinite(value))
-    fail_diverged(
-        state_.step, "the validation " + metric.noun(),
-        fmt::format("expected a finite validation {}; found {} after step {}, {} up to {} of the data", metric.noun(),
-                    unsigned_nan(value), state_.step, sequences_noun(recipe_), state_.windows - 1));
+  if (!std::isfinite(value) || !std::isfinite(validation->loss.value_or(0)))
+    fail_diverged(state_.step, "the validation " + metric.noun(),
+                  fmt::format("expected a finite validation {}; found {} after step {}, {} up to {} of the data",
+                              metric.noun(), unsigned_nan(validation->loss.value_or(value)), state_.step,
+                              sequences_noun(recipe_), state_.windows - 1));
   state_.last_metric = value;
   record(EvalRecord{metric.name, value, {unit_of(recipe_), validation->measured}, validation->loss});
   if (state_.best_metric && !metric.is_better(value, *state_.best_metric)) return true;

@@ -98,5 +98,25 @@ TEST(BenchInput, ThatIsWrongGetsASentence) {
   expect_sentence(run({"bench", "training", "tiny", "--dtypes", "int8", "--peer", "none"}), 2, {"int8", "bfloat16"});
 }
 
+TEST(BenchBudgets, PrintsWhatIsSavedOrASentence) {
+  const auto bench = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"bench", "budgets"});
+    words.insert(words.end(), {"--rounds", "1", "--threads", "1"});
+    return run(words);
+  };
+  const auto outcome = bench({"--d-models", "32", "--heads", "4", "--tokens", "8", "--batch", "2", "--shares", "0.5",
+                              "1", "--dtypes", "float32", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto first = nlohmann::json::parse(outcome.out.substr(0, outcome.out.find('\n')));
+  EXPECT_EQ(first["kept"], 2);
+  // Of 2 texts of 8 tokens: products 2 * 8 * 4 * 32^2 + 4 * 8^2 * 32, networks 2 * 32^2 + 2 * 32 + 2 * 32 * 4.
+  const double plain = 2 * 8 * 4 * 1024 + 4 * 64 * 32, networks = 2 * 1024 + 2 * 32 + 2 * 32 * 4;
+  EXPECT_NEAR(first["flop_saving"].get<double>(), 1 - (plain / 2 + networks) / plain, 1e-9);
+  expect_sentence(bench({"--shares", "0.5", "2"}), 2, {"share of heads above 0 and at most 1", "found 2"});
+  expect_sentence(bench({"--heads", "7"}), 2, {"divide d_model = 768"});
+  expect_sentence(bench({"--batch", "1048576", "--tokens", "1048576"}), 2, {"at most 2147483648 values"});
+  EXPECT_EQ(bench({"--shares", "0.5", "2"}).out, "");
+}
+
 }  // namespace
 }  // namespace prism

@@ -95,7 +95,7 @@ TEST_F(ClassifierCommands, EvalPrintsJson) {
 }
 
 TEST_F(ClassifierCommands, ClassifyLabelsLinesFilesAndTexts) {
-  const auto lines = prism({"classify", "uniform", "-"}, "The bright lamp\n\nThe cold sea\n");
+  const auto lines = prism({"classify", "uniform", "-"}, "The bright lamp\nThe cold sea\n");
   ASSERT_EQ(lines.status, 0) << lines.err;
   EXPECT_EQ(lines.out.find("bright  "), 0u) << lines.out;
   EXPECT_NE(lines.out.find("\ndark    "), std::string::npos) << lines.out;
@@ -132,9 +132,10 @@ TEST_F(ClassifierCommands, WithWrongInputGetASentence) {
   };
   expect_sentence(evaluate({"uniform", "data", "data"}), 2, {"expected one data folder", "found 2"});
   expect_sentence(evaluate({"uniform", "nowhere"}), 2, {"expected labelled examples in nowhere"});
-  expect_sentence(evaluate({"uniform", "data", "--split", "best"}), 2, {"expected a split \"best\""});
+  expect_sentence(evaluate({"uniform", "data", "--split", "best"}), 2,
+                  {"expected the split train, valid or test", "best"});
   expect_sentence(evaluate({"uniform", "data", "--stride", "2"}), 2, {"--stride", "belongs to perplexity"});
-  expect_sentence(evaluate({"uniform", "data", "--batch", "0"}), 2, {"at least 1 text per batch"});
+  expect_sentence(evaluate({"uniform", "data", "--batch", "0"}), 2, {"batch: expected 1 to 65536 texts"});
   expect_sentence(evaluate({"data", "data"}), 2, {"expected a model folder"});
   expect_sentence(prism({"eval", "uniform", "text.txt"}), 2, {"expected a language model", "--task classification"});
   expect_sentence(prism({"eval", "uniform", "text.txt", "--split", "test"}), 2,
@@ -142,7 +143,11 @@ TEST_F(ClassifierCommands, WithWrongInputGetASentence) {
   expect_sentence(prism({"generate", "uniform", "x"}), 2, {"expected a language model"});
 
   expect_sentence(prism({"classify", "uniform"}), 2, {"neither FILE nor --text"});
-  expect_sentence(prism({"classify", "uniform", "-"}, "\n\n"), 2, {"expected at least one text"});
+  expect_sentence(prism({"classify", "uniform", "-"}, "The\n\n"), 2, {"line 2: expected a text"});
+  expect_sentence(prism({"classify", "uniform", "-"}, ""), 2, {"expected at least one text"});
+  expect_sentence(prism({"classify", "uniform", "--text", " "}), 2, {"expected a text"});
+  expect_sentence(prism({"classify", "uniform", "--text", "\xff"}), 2, {"expected UTF-8"});
+  expect_sentence(prism({"classify", "uniform", "--text", "x", "--format", "csv"}), 2, {"--text excludes --format"});
   expect_sentence(prism({"classify", "uniform", "none.txt"}), 2, {"none.txt"});
   expect_sentence(prism({"classify", "uniform", "text.txt", "--text-fields", "text"}), 2, {"--text-fields only with"});
   expect_sentence(prism({"classify", "uniform", "test.csv", "--text-fields", "kind,text"}), 2, {"texts of 1 field"});

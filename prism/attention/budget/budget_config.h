@@ -22,7 +22,7 @@ struct BudgetConfig {
     v("train_topk", train_topk, "keep only the chosen heads in training too (algorithm 1 of arXiv 2604.22583)");
     v("summary", summary,
       "what the budget reads. tokens: the mean over the text's tokens; padded: the mean over padded positions too, as "
-      "in equation 6 of arXiv 2604.22583");
+      "in equation 6 of arXiv 2604.22583, so that results depend on the batch");
   }
   bool is_on() const { return kind != "none"; }
 };

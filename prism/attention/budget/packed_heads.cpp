@@ -28,10 +28,13 @@ void for_each(int64_t count, const std::function<void(int64_t)>& work) {
 }  // namespace
 
 const HeadPanels::Panels& HeadPanels::of(const Linear& qkv, const LayerConfig& layer, torch::ScalarType type) {
-  const auto& values = qkv.weight.tensor();
-  const auto version = static_cast<int64_t>(values._version());
-  if (version == version_ && panels_.weight_GFD.scalar_type() == type && panels_.weight_GFD.device() == values.device())
-    return panels_;
+  const auto& weight = qkv.weight.tensor();
+  Key key{weight.const_data_ptr(), nullptr, static_cast<int64_t>(weight._version()), -1, type};
+  if (qkv.bias) {
+    key.bias = qkv.bias.tensor().const_data_ptr();
+    key.bias_version = static_cast<int64_t>(qkv.bias.tensor()._version());
+  }
+  if (key == key_) return panels_;
   const torch::NoGradGuard no_gradients;
   const int64_t groups = layer.kv_heads, width = layer.head_dim, queries = layer.heads * width;
   const auto regrouped = [&](const torch::Tensor& rows) {
@@ -42,7 +45,7 @@ const HeadPanels::Panels& HeadPanels::of(const Linear& qkv, const LayerConfig& l
   };
   panels_.weight_GFD = regrouped(qkv.weight.cast(type).detach());
   panels_.bias_GF = qkv.bias ? regrouped(qkv.bias.tensor().detach()) : torch::Tensor();
-  version_ = version;
+  key_ = key;
   return panels_;
 }
 
@@ -68,12 +71,8 @@ PackedHeads::PackedHeads(const torch::Tensor& kept_BH, const LayerConfig& layer)
   place_P_ = torch::tensor(places, torch::kLong).to(kept_BH.device());
 }
 
-double PackedHeads::share() const {
-  return static_cast<double>(rows()) / static_cast<double>(batch_ * groups_);
-}
-
 torch::Tensor PackedHeads::project(const torch::Tensor& x_BTD, const HeadPanels::Panels& panels) const {
-  const auto fused_PTF = at::empty({rows(), x_BTD.size(1), panels.weight_GFD.size(1)}, x_BTD.options());
+  auto fused_PTF = at::empty({rows(), x_BTD.size(1), panels.weight_GFD.size(1)}, x_BTD.options());
   for_each(rows(), [&](int64_t p) {
     const auto row = static_cast<size_t>(p);
     const auto bias = panels.bias_GF.defined() ? panels.bias_GF[group_[row]] : torch::Tensor();

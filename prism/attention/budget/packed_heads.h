@@ -26,12 +26,20 @@ class HeadPanels {
     torch::Tensor weight_GFD;  ///< in the dtype of products
     torch::Tensor bias_GF;     ///< in the weights' dtype; undefined without a bias
   };
-  /// Regroups the weight when it is first needed in this dtype, and again when its values have changed.
+  /// Regroups the weight when it is first needed in this dtype, and again when its values have changed. Not for calls
+  /// from several threads at once.
   const Panels& of(const Linear& qkv, const LayerConfig& layer, torch::ScalarType type);
 
  private:
+  /// Identifies the values that the panels were made from.
+  struct Key {
+    const void *weight = nullptr, *bias = nullptr;
+    int64_t weight_version = -1, bias_version = -1;
+    torch::ScalarType type = torch::kFloat;
+    bool operator==(const Key&) const = default;
+  };
   Panels panels_;
-  int64_t version_ = -1;
+  Key key_;
 };
 
 /// The rows of one batch. With grouped queries, a key/value head and all its query heads are computed if one of them is
@@ -43,8 +51,6 @@ class PackedHeads {
 
   /// Number of rows, P.
   int64_t rows() const { return static_cast<int64_t>(sequence_.size()); }
-  /// Share of the heads that is computed, P / (B G).
-  double share() const;
 
   /// Queries, keys and values of each row, [P, T, F] in x's dtype.
   torch::Tensor project(const torch::Tensor& x_BTD, const HeadPanels::Panels& panels) const;

@@ -67,19 +67,24 @@ int run_bench_budgets(const Arguments& arguments) {
   app.add_flag("--json", words.json, "one JSON object a line");
   if (!parse(app, arguments)) return 0;
   start_compute(words.threads);
+  std::vector<BudgetShape> shapes;
+  for (const int64_t width : words.d_models)
+    for (const int64_t tokens : words.tokens)
+      for (const double share : words.shares) {
+        words.shape.d_model = width;
+        words.shape.tokens = tokens;
+        words.shape.share = share;
+        check(words.shape);
+        shapes.push_back(words.shape);
+      }
+  std::vector<torch::ScalarType> dtypes;
+  for (const auto& dtype : words.dtypes) dtypes.push_back(find_compute_type(dtype));
   CoreWait wait;
   if (!words.json)
     fmt::print("{:<10}{:>15}{:>8}{:>6}{:>8}{:>6}{:>12}{:>12}{:>12}{:>12}{:>9}\n", "dtype", "texts x tokens", "d_model",
                "heads", "share", "kept", "budget ms", "plain ms", "time saved", "FLOPs saved", "ratio");
-  for (const auto& dtype : words.dtypes)
-    for (const int64_t width : words.d_models)
-      for (const int64_t tokens : words.tokens)
-        for (const double share : words.shares) {
-          words.shape.d_model = width;
-          words.shape.tokens = tokens;
-          words.shape.share = share;
-          print_row(bench_head_budgets(words.shape, find_compute_type(dtype), words.rounds), words.json);
-        }
+  for (const auto dtype : dtypes)
+    for (const auto& shape : shapes) print_row(bench_head_budgets(shape, dtype, words.rounds), words.json);
   return finish_bench(wait);
 }
 

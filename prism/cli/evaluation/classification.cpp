@@ -26,7 +26,8 @@ void check_fits(const ClassifierFolder& model, const LabelledDataset& data) {
   const auto described = [](const std::vector<std::string>& names) {
     return fmt::format("{} ({})", names.size(), short_line(join_names(names), 100));
   };
-  PRISM_CHECK(classes == model.scheme.classes, "eval",
+  const bool is_named = !model.scheme.text_fields.empty();  // else the model's folder has no classes.json
+  PRISM_CHECK(is_named ? classes == model.scheme.classes : classes.size() == model.scheme.classes.size(), "eval",
               "expected examples of the model's classes, {}; found {} in {}; tokenize the texts with --classes.",
               described(model.scheme.classes), described(classes), data.folder().string());
   PRISM_CHECK(!model.tokenizer || model.tokenizer->fingerprint_text() == data.info().tokenizer_fingerprint, "eval",
@@ -36,6 +37,13 @@ void check_fits(const ClassifierFolder& model, const LabelledDataset& data) {
               "expected tokens of the model's vocabulary, {}; found a vocabulary of {} in {}; tokenize the texts with "
               "the model's tokenizer.",
               model.classifier->config().vocab_size, data.info().vocab_size, data.folder().string());
+  if (!is_named) return;
+  PRISM_CHECK(
+      data.info().scheme.text_fields.size() == model.scheme.text_fields.size(), "eval",
+      "expected texts of {} fields, as in the model's training ({}); found {} ({}) in {}; tokenize the texts with "
+      "--text-fields.",
+      model.scheme.text_fields.size(), join_names(model.scheme.text_fields), data.info().scheme.text_fields.size(),
+      join_names(data.info().scheme.text_fields), data.folder().string());
   PRISM_CHECK(
       data.info().scheme.words == model.scheme.words, "eval",
       "expected texts read like the model's training texts; found data made {} --words in {}; tokenize the texts "
@@ -124,9 +132,8 @@ Json to_json(const EvalWords& words, const std::string& name, const ClassifierFo
 }
 
 /// Labels the examples and prints the scores.
-LabelledExamples measure(const EvalWords& words, const std::string& name, const LabelledDataset& data) {
-  const ClassifierFolder model = load_classifier(name, words.compute);
-  check_fits(model, data);
+LabelledExamples measure(const EvalWords& words, const std::string& name, const ClassifierFolder& model,
+                         const LabelledDataset& data) {
   const Timer timer;
   std::optional<Progress> progress;
   const auto labelled = label_examples(model.classifier, data, words.labels, [&](int64_t done, int64_t total) {
@@ -137,6 +144,9 @@ LabelledExamples measure(const EvalWords& words, const std::string& name, const 
   if (!labelled) throw FailedError("eval", "expected to label all examples; stopped by a signal; run it again.");
   const double seconds = timer.seconds();
   const auto scores = score(*labelled);
+  if (!std::isfinite(scores.loss))
+    throw FailedError(
+        "eval", fmt::format("expected a finite loss of {}; found NaN or infinity; name an earlier checkpoint.", name));
   if (words.json) {
     fmt::print("{}\n", to_text(to_json(words, name, model, *labelled, scores, seconds)));
   } else {
@@ -149,8 +159,10 @@ LabelledExamples measure(const EvalWords& words, const std::string& name, const 
 
 void print_paired(const PairedAccuracy& paired) {
   const auto& [low, high] = paired.interval;
-  print_row("difference", fmt::format("{:+.4f} in accuracy, standard error {:.4f} over {} examples", paired.difference,
-                                      paired.standard_error, paired.examples));
+  print_row("difference", paired.examples < 2
+                              ? fmt::format("{:+.4f} in accuracy, of one example", paired.difference)
+                              : fmt::format("{:+.4f} in accuracy, standard error {:.4f} over {} examples",
+                                            paired.difference, paired.standard_error, paired.examples));
   print_row("95% interval", paired.examples < 2 ? std::string("none: one example")
                                                 : fmt::format("{:+.4f} to {:+.4f}{}", low, high,
                                                               paired.interval.excludes(0) ? "" : ", which contains 0"));
@@ -165,10 +177,20 @@ void run_classification(EvalWords& words) {
   PRISM_CHECK(words.files.size() == 1, "eval", "expected one data folder for classification; found {}; name one.",
               words.files.size());
   const LabelledDataset data(words.files[0], words.split);
-  const auto first = measure(words, words.model, data);
-  if (words.against.empty()) return;
+  const auto load = [&](const std::string& name) {
+    ClassifierFolder model = load_classifier(name, words.compute);
+    check_fits(model, data);
+    return model;
+  };
+  const auto model = load(words.model);
+  if (words.against.empty()) {
+    measure(words, words.model, model, data);
+    return;
+  }
+  const auto other = load(words.against);
+  const auto first = measure(words, words.model, model, data);
   if (!words.json) fmt::print("\n");
-  const auto second = measure(words, words.against, data);
+  const auto second = measure(words, words.against, other, data);
   const auto paired = paired_accuracy(first, second);
   if (!words.json) {
     fmt::print("\n");

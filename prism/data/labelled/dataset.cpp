@@ -7,6 +7,7 @@
 #include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/core/random.h"
+#include "prism/core/text/printable.h"
 #include "prism/data/loader.h"
 
 namespace prism {
@@ -33,6 +34,17 @@ uint64_t hash_of(const std::vector<T>& values) {
 
 }  // namespace
 
+void check(const LabelScheme& scheme, const fs::path& file) {
+  for (const auto* names : {&scheme.classes, &scheme.text_fields})
+    for (auto name = names->begin(); name != names->end(); ++name) {
+      PRISM_CHECK(!name->empty(), "dataset",
+                  "{}: expected names of classes and columns; found an empty one; restore the file.", file.string());
+      PRISM_CHECK(std::find(names->begin(), name, *name) == name, "dataset",
+                  "{}: expected each class and column once; found \"{}\" twice; restore the file.", file.string(),
+                  plain_line(*name));
+    }
+}
+
 LabelledInfo read_labelled_info(const fs::path& folder) {
   const fs::path file = folder / kDatasetInfoName;
   PRISM_CHECK(!fs::exists(folder / kUnfinishedName), "dataset",
@@ -48,6 +60,7 @@ LabelledInfo read_labelled_info(const fs::path& folder) {
   auto info = fields_from_json<LabelledInfo>(read_json(file.string()), file.string());
   PRISM_CHECK(info.prism_format == 1, "dataset", "{}: expected prism_format 1; found {}; use the prism that wrote it.",
               file.string(), info.prism_format);
+  check(info.scheme, file);
   return info;
 }
 
@@ -66,6 +79,8 @@ bool is_labelled(const fs::path& folder) {
 
 LabelledDataset::LabelledDataset(const fs::path& folder, const std::string& split)
     : folder_(folder), info_(read_labelled_info(folder)) {
+  PRISM_CHECK(split == "train" || split == "valid" || split == "test", "dataset",
+              "expected the split train, valid or test; found \"{}\"; choose one of them.", plain_line(split));
   const fs::path file = labelled_file(folder, split);
   PRISM_CHECK(is_there(file), "dataset",
               "expected a split \"{}\" in {}; found none; name another, or make the data again with its files.", split,

@@ -31,6 +31,9 @@ struct LabelScheme {
   }
 };
 
+/// @param file  in which the scheme was found. @throws InputError for empty names or a name given twice.
+void check(const LabelScheme& scheme, const std::filesystem::path& file);
+
 /// The contents of `data.json` in a folder of labelled examples.
 struct LabelledInfo {
   int64_t prism_format = 1;

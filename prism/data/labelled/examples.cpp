@@ -25,7 +25,15 @@ bool is_same(const std::string& a, const std::string& b) {
   return a == b || (number_of(a) && number_of(a) == number_of(b));
 }
 
-/// The text with every written \n, a backslash and an n, replaced by a line end.
+/// The text without white space at its ends.
+std::string trimmed(const std::string& text) {
+  constexpr const char* kBlanks = " \t\r\n\v\f";
+  const size_t first = text.find_first_not_of(kBlanks);
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+}  // namespace
+
 std::string with_line_ends(const std::string& text) {
   std::string read;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -35,15 +43,6 @@ std::string with_line_ends(const std::string& text) {
   }
   return read;
 }
-
-/// The text without white space at its ends.
-std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t\r\n\v\f";
-  const size_t first = text.find_first_not_of(kBlanks);
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-}  // namespace
 
 ExampleSource::ExampleSource(std::vector<std::string> files, ExampleOptions options)
     : files_(std::move(files)), options_(std::move(options)), text_fields_(options_.text_fields) {

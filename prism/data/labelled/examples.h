@@ -22,6 +22,9 @@ struct ExampleOptions {
   bool words = false;                         ///< texts in lower case, with punctuation apart (words.h)
 };
 
+/// The text with every written \n, a backslash and an n, replaced by a line end.
+std::string with_line_ends(const std::string& text);
+
 /// One labelled text.
 struct Example {
   std::string label;               ///< empty if the options name no column

@@ -90,12 +90,10 @@ class TextRows : public RowReader {
   explicit TextRows(const std::string& path) : lines_(path) {}
 
   std::optional<Row> next() override {
-    while (auto line = lines_.next()) {
-      while (line->ends_with('\n') || line->ends_with('\r')) line->remove_suffix(1);
-      if (line->find_first_not_of(" \t") != std::string_view::npos)
-        return Row{{{"", std::string(*line)}}, lines_.number()};
-    }
-    return std::nullopt;
+    auto line = lines_.next();
+    if (!line) return std::nullopt;
+    while (line->ends_with('\n') || line->ends_with('\r')) line->remove_suffix(1);
+    return Row{{{"", std::string(*line)}}, lines_.number()};
   }
   int64_t consumed() const override { return lines_.consumed(); }
   bool has_names() const override { return false; }
@@ -186,7 +184,7 @@ std::unique_ptr<RowReader> open_rows(const std::string& path, const std::string&
   const bool is_csv = format == "csv" || (format == "auto" && name.ends_with(".csv"));
   const bool is_json = format == "jsonl" || (format == "auto" && (name.ends_with(".jsonl") || name.ends_with(".json")));
   PRISM_CHECK(format == "csv" || format == "jsonl" || format == "txt" || format == "auto", "tokenize",
-              "expected the format csv, jsonl or auto for rows; found \"{}\"; choose one of them.", format);
+              "expected the format csv, jsonl, txt or auto; found \"{}\"; choose one of them.", format);
   if (format == "txt") return std::make_unique<TextRows>(path);
   PRISM_CHECK(is_csv || is_json, "tokenize",
               "expected rows in a .csv or .jsonl file; found {}; name another, or give --format.", plain_line(path));

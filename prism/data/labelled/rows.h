@@ -20,7 +20,7 @@ struct Row {
   int64_t line = 0;  ///< at which it begins, from 1
 };
 
-/// The rows of one file. Empty lines are skipped.
+/// The rows of one file. Empty lines are skipped, but not in text files.
 class RowReader {
  public:
   virtual ~RowReader() = default;

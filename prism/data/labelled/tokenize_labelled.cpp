@@ -220,6 +220,8 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
   PRISM_CHECK(options.valid_share >= 0 && options.valid_share < 1, "tokenize",
               "expected a validation share from 0 to below 1; found {}; change it.", options.valid_share);
   PRISM_CHECK(!options.examples.label.empty(), "tokenize", "expected a column for --label; found none; name one.");
+  PRISM_CHECK(options.examples.format != "txt", "tokenize",
+              "expected the format csv, jsonl or auto with a label; found \"txt\"; choose one of them.");
   const int64_t bytes_total = bytes_of(files);
   SplitsReader reader(files, options.examples);
   check_tokenizer_there(out, tokenizer, options.force);

@@ -151,7 +151,7 @@ void check_same_text(const std::vector<Run>& runs, std::string Run::*field, cons
     if (first == nullptr) first = &run;
     PRISM_CHECK(run.*field == first->*field, "report",
                 "expected runs whose losses use the same {}; found {} in {} and {} in {}; compare runs that share it, "
-                "or compare models per byte with prism eval.",
+                "or compare models on the same texts with prism eval.",
                 what, first->*field, first->folder.string(), run.*field, run.folder.string());
   }
 }

@@ -74,11 +74,11 @@ struct CurveStatistic {
   Statistic loss;
 };
 
-/// Mean and deviation over curves, at every number of trained tokens where all of them have a point.
+/// Mean and deviation over curves, at every length of training where all of them have a point.
 /// @param curves  `trained` strictly increasing in each.
 std::vector<CurveStatistic> curve_statistics(const std::vector<const std::vector<CurvePoint>*>& curves);
 
-/// The validation loss over the counted runs, at every number of tokens where all of them were evaluated.
+/// The validation loss over the counted runs, at every length of training where all of them were evaluated.
 std::vector<CurveStatistic> validation_curve(const RunGroup& group);
 
 /// The result of one run, with the seed that pairs it with a run of another group.

@@ -1,4 +1,4 @@
-// Final measurements of the trained models, over seeds and against the baseline: the attention distance of each layer
+// Final measurements of the trained models, over seeds and against the baseline: the attention distance of each layer,
 // the loss on whole texts, and the scores of classifiers on the test split.
 //
 //   for (const auto& layer : distance_differences(group, baseline)) if (layer.other_heads) ...

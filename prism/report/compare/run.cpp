@@ -83,7 +83,7 @@ template <class T>
 constexpr bool moves_on() {
   using Record = std::decay_t<T>;
   return !std::is_same_v<Record, UnknownRecord> && !std::is_same_v<Record, TextLossRecord> &&
-         !std::is_same_v<Record, AttentionDistance>;
+         !std::is_same_v<Record, ClassificationRecord> && !std::is_same_v<Record, AttentionDistance>;
 }
 
 /// Takes records in order. finish() computes what needs all of them.

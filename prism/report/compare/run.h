@@ -111,8 +111,8 @@ struct Run {
 ///
 /// Ignores a last line that is cut short, unknown kinds and fields, and losses that are not finite. If records repeat a
 /// stretch (a run resumed from an earlier checkpoint), the later ones replace the earlier ones. Records of final
-/// measurements (kinds attention_distance and text_loss) do not change the run's `trained` and seconds, since they have
-/// their own.
+/// measurements (kinds attention_distance, classification and text_loss) do not change the run's `trained` and seconds,
+/// since they have their own.
 ///
 /// @throws InputError if there is no such folder or file, no complete record in it, a line that is not a JSON object,
 ///         or a field of the wrong type.

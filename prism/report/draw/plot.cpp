@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostPoints = 600;  // more points of a curve would not be visible at this width
 constexpr double kWidth = 480, kHeight = 320;
-constexpr double kLeft = 72, kRowsLeft = 14, kRight = 16, kTop = 10, kBottom = 52;  // margins
+constexpr double kLeft = 78, kRowsLeft = 14, kRight = 16, kTop = 10, kBottom = 52;  // margins
 // A row has a line of text above its marks, which are at whole numbers. kAboveMarks is the share of the row above them.
 constexpr double kRowHeight = 36, kAboveMarks = 0.72;
 

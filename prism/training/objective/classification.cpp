@@ -38,7 +38,7 @@ void Classification::open(Recipe& recipe) {
                                                                                .fraction = recipe_.data.fraction});
   if (recipe_.data.examples == 0) recipe_.data.examples = loader_->size();
   PRISM_CHECK(recipe_.data.examples == loader_->size(), "train",
-              "expected data.examples {}, the training examples of {} after data.fraction; found {}; leave it out, or "
+              "expected data.examples {}, the training examples of {} after data.fraction; found {}; set it to 0, or "
               "restore the data.",
               loader_->size(), folder.string(), recipe_.data.examples);
   if (info.valid_examples > 0) valid_data_ = std::make_unique<LabelledDataset>(folder, "valid");

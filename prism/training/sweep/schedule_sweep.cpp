@@ -52,10 +52,6 @@ Recipe with_schedule(const ScheduleSearch& search, const HeadSchedule& schedule)
 
 /// Checks that the first rung, the shortest, has at least one step.
 void check_rungs(const ScheduleSearch& search) {
-  PRISM_CHECK(
-      unit_of(search.base) == TrainingUnit::tokens, "sweep",
-      "expected the recipe of a language model, because rungs train for a number of tokens; found a classifier; "
-      "give its schedules as arms.");
   double tokens = static_cast<double>(search.base.train.tokens);
   for (int64_t rung = 1; rung < search.options.rungs; ++rung) tokens /= static_cast<double>(search.options.factor);
   PRISM_CHECK(tokens >= static_cast<double>(step_size(search.base)), "sweep",
@@ -76,6 +72,10 @@ ScheduleSearch load_schedule_search(const std::filesystem::path& path, const std
   SweepFile one = file;
   one.arms = {{"base", Json::object()}};
   search.base = sweep_of(one, path, overrides).arms[0].recipe;
+  PRISM_CHECK(
+      unit_of(search.base) == TrainingUnit::tokens, "sweep",
+      "expected the recipe of a language model, because rungs train for a number of tokens; found a classifier; "
+      "give its schedules as arms.");
   for (const auto& layer : search.base.model.layers)
     PRISM_CHECK(layer.heads * layer.head_dim == search.base.model.d_model, "sweep",
                 "expected base heads whose widths add up to d_model = {}; found {} heads of width {}; leave head_dim "

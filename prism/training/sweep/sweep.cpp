@@ -112,12 +112,13 @@ void check_arms(const Sweep& sweep) {
                 "{}; tokenize both with the same.",
                 data[0].tokenizer.value_or("none"), sweep.arms[0].name, data.back().tokenizer.value_or("none"),
                 arm.name);
-    PRISM_CHECK(data.back().validation == data[0].validation &&
-                    arm.recipe.train.eval_tokens == sweep.arms[0].recipe.train.eval_tokens,
-                "sweep",
-                "expected arms validated on the same tokens, so that their losses can be compared; found that {} and "
-                "{} differ in data.folder's validation shards or in train.eval_tokens; give both the same.",
-                sweep.arms[0].name, arm.name);
+    PRISM_CHECK(
+        data.back().validation == data[0].validation &&
+            arm.recipe.train.eval_tokens == sweep.arms[0].recipe.train.eval_tokens,
+        "sweep",
+        "expected arms validated on the same data, so that they can be compared; found that {} and {} differ in "
+        "data.folder's validation data or in train.eval_tokens; give both the same.",
+        sweep.arms[0].name, arm.name);
   }
 }
 
@@ -144,6 +145,7 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     if (!recipe.init.empty()) find_model_folder(recipe.init);
     auto whole = recipe;
     make_objective(recipe)->open(whole);  // finds data that a run would refuse before other arms have trained
+    check_training(whole);
     recipe.data.examples = whole.data.examples;
     return recipe;
   } catch (const InputError& error) {

@@ -110,7 +110,7 @@ TEST_F(ClassificationTest, LabelsTheTestSplitAtTheEnd) {
   const auto& found = records[records.size() - 2];
   ASSERT_EQ(found["kind"], "classification");
   EXPECT_EQ(found["labelled"], 50);
-  const auto wrong = found["wrong"];
+  const auto& wrong = found["wrong"];
   EXPECT_DOUBLE_EQ(found["accuracy"].get<double>(), 1 - static_cast<double>(wrong.size()) / 50);
   const LabelledDataset test(path("data"), "test");
   for (const auto& example : wrong) {
@@ -172,6 +172,8 @@ TEST_F(ClassificationTest, SavesWhatTheClassesMean) {
   EXPECT_TRUE(model.tokenizer.has_value());
   write_file(model.folder / "classes.json", R"({"classes": ["a", "b"]})");
   EXPECT_REFUSED(load_classifier(model.folder, torch::kFloat), "expected the names of the model's 3 classes; found 2");
+  write_file(model.folder / "classes.json", R"({"classes": ["a", "b", "a"]})");
+  EXPECT_REFUSED(load_classifier(model.folder, torch::kFloat), "found \"a\" twice");
   fs::remove(model.folder / "classes.json");
   EXPECT_EQ(load_classifier(model.folder, torch::kFloat).scheme.classes, (std::vector<std::string>{"0", "1", "2"}));
 }
@@ -214,6 +216,8 @@ TEST_F(ClassificationTest, IsRefusedWithASentence) {
   EXPECT_CONTAINS(refused([](Recipe& r) { r.final.distance_sequences = 1; }), "expected no final.distance_sequences");
   EXPECT_CONTAINS(refused([](Recipe& r) { r.model.vocab_size = 5; }), "expected model.vocab_size of at least");
   EXPECT_CONTAINS(refused([](Recipe& r) { r.train.budget.s_min = 0.95; }), "s_min");
+  EXPECT_CONTAINS(refused([](Recipe& r) { r.train.budget.gamma = 4; }), "expected no train.budget");
+  EXPECT_CONTAINS(refused([](Recipe& r) { r.model.classes = -1; }), "model.classes: expected a number of classes");
   EXPECT_FALSE(fs::exists(path("refused")));
   EXPECT_CONTAINS(refused([](Recipe& r) { r.model.classes = 0; }), "expected no train.epochs, which only classifiers");
 }

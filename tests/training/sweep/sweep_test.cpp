@@ -40,7 +40,7 @@ TEST_F(SweepFolder, TakesAnInlineRecipeAndOverridesOfTheCommandLineLast) {
 
 TEST_F(SweepFolder, KeepsToOneSetOfValidationTokens) {
   EXPECT_REFUSED(load(R"({"recipe": "base.json", "arms": {"a": {}, "b": {"train.eval_tokens": 8}}})"),
-                 "validated on the same tokens");
+                 "validated on the same data");
 }
 
 TEST_F(SweepFolder, TakesARunForDoneOnlyWithItsLastCheckpoint) {
