@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <functional>
+#include <vector>
+
 #include "prism/core/text/names.h"
 #include "prism/report/compare/measured.h"
 #include "prism/report/tables/cells.h"
@@ -29,6 +33,12 @@ std::vector<TableCell> text_row(const Comparison& comparison, size_t index, cons
   row.push_back(is_baseline ? TableCell{"baseline"} : spread_cell(gap.difference, kLossDifference));
   row.push_back(is_baseline ? TableCell{kNoValue} : interval_cell(gap, kLossDifference));
   return row;
+}
+
+/// The mean over the layers that have a head budget.
+double mean_of_finite(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return mean_of(values);
 }
 
 }  // namespace
@@ -82,7 +92,7 @@ Table test_table(const Comparison& comparison) {
                           cell([](const auto& record) { return record.balanced_accuracy; }),
                           cell([](const auto& record) { return record.macro_f1; }),
                           cell([](const auto& record) { return record.loss; }),
-                          cell([](const auto& record) { return mean_of(record.kept_share); })});
+                          cell([](const auto& record) { return mean_of_finite(record.kept_share); })});
   }
   return table;
 }

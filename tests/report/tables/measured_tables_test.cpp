@@ -34,8 +34,9 @@ TEST(TestTable, PairsTheAccuraciesOfTheSeeds) {
   add(1, 0, 0.81, {0.5, NAN, 0.25});
   add(1, 1, 0.83, {0.5, NAN, 0.25});
   const std::string text = table_text(test_table(comparison));
-  EXPECT_NE(text.find("uniform  0.8100 ± 0.0141          baseline"), std::string::npos) << text;
-  EXPECT_NE(text.find("budget   0.8200 ± 0.0141  +0.0100 ± 0.0000"), std::string::npos) << text;
+  EXPECT_NE(text.find("uniform  0.8100 ± 0.0141  baseline"), std::string::npos) << text;
+  EXPECT_NE(text.find("budget   0.8200 ± 0.0141   +0.0100 ± 0.0000  +0.0100 to +0.0100"), std::string::npos) << text;
+  EXPECT_NE(text.find("0.3750 ± 0.0000\n"), std::string::npos) << "over the layers with a budget: " << text;
 }
 
 TEST(DistanceTable, HasARowForEachLayerAndAColumnForEachGroup) {
