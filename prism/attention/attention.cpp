@@ -114,8 +114,10 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
                                               : context.prefill->attend(index_, input, *pairs_, context.cache,
                                                                         context.prompt_length, context.backend))
                       .out_BTHE;
-  if (chosen.weight_BH.defined())
-    out_BTHE = out_BTHE * chosen.weight_BH.view({batch, 1, config_.heads, 1}).to(out_BTHE.scalar_type());
+  if (chosen.weight_BH.defined()) {
+    const auto weight = chosen.weight_BH.view({batch, 1, config_.heads, 1}).to(out_BTHE.scalar_type());
+    out_BTHE = at::GradMode::is_enabled() ? out_BTHE * weight : out_BTHE.mul_(weight);  // in place: less memory traffic
+  }
   const auto joined_BTF = out_BTHE.reshape({batch, tokens, config_.heads * config_.head_dim});
   return out ? out(joined_BTF) : joined_BTF;
 }

@@ -85,12 +85,11 @@ torch::Tensor PackedHeads::of_sequences(const torch::Tensor& values_B) const {
   return values_B.defined() ? values_B.index_select(0, sequence_P_.to(values_B.device())) : torch::Tensor();
 }
 
-torch::Tensor PackedHeads::join(const torch::Tensor& out_PTRE, const torch::Tensor& weight_BH,
-                                const Linear& out) const {
+torch::Tensor PackedHeads::join(torch::Tensor out_PTRE, const torch::Tensor& weight_BH, const Linear& out) const {
   const int64_t tokens = out_PTRE.size(1), inner = queries_ * width_;
   const auto type = out_PTRE.scalar_type();
   const auto weight_PR = weight_BH.reshape({batch_ * groups_, queries_}).index_select(0, place_P_).to(type);
-  const auto weighted_PTI = (out_PTRE * weight_PR.view({rows(), 1, queries_, 1})).reshape({rows(), tokens, inner});
+  const auto weighted_PTI = out_PTRE.mul_(weight_PR.view({rows(), 1, queries_, 1})).reshape({rows(), tokens, inner});
   const auto& columns = out.weight.cast(type);  // [D, H E]
   const auto sum_type = type == torch::kBFloat16 ? torch::kFloat : type;
   auto sum_BTD = at::empty({batch_, tokens, columns.size(0)}, out_PTRE.options().dtype(sum_type));

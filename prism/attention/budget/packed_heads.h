@@ -58,9 +58,9 @@ class PackedHeads {
   torch::Tensor of_sequences(const torch::Tensor& values_B) const;
   /// The sum over each sequence's rows of their outputs, multiplied by the heads' weights and by the columns of the
   /// output projection, plus its bias.
-  /// @param out_PTRE   the result of attend().
+  /// @param out_PTRE   the result of attend(); multiplied in place.
   /// @param weight_BH  0 for query heads that are not kept.
-  torch::Tensor join(const torch::Tensor& out_PTRE, const torch::Tensor& weight_BH, const Linear& out) const;
+  torch::Tensor join(torch::Tensor out_PTRE, const torch::Tensor& weight_BH, const Linear& out) const;
 
  private:
   int64_t batch_, groups_, queries_, width_;
