@@ -16,7 +16,7 @@ class ClassifierCommands : public testing::Test {
   static std::filesystem::path folder() {
     static const TemporaryFolder made;
     static const bool is_ready = [] {
-      const auto path = made.path();
+      const auto& path = made.path();
       std::string text, train, test;
       for (int i = 0; i < 40; ++i) text += "The keeper lit the bright lamp; the cold sea was dark.\n";
       for (int i = 0; i < 240; ++i) {
