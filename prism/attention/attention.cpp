@@ -59,7 +59,7 @@ torch::Tensor Attention::norm_heads(const torch::Tensor& fused_BTF, Heads heads)
 
 torch::Tensor Attention::prepare(const torch::Tensor& fused_BTF, Heads heads, const torch::Tensor& positions_BT,
                                  int64_t past) const {
-  const auto normed_BTF = q_norm ? norm_heads(fused_BTF, heads) : fused_BTF;
+  auto normed_BTF = q_norm ? norm_heads(fused_BTF, heads) : fused_BTF;
   if (!config_.rotary.turns()) return normed_BTF;
   const auto table = positions_BT.defined()
                          ? rotary_->rows(config_.rotary, config_.head_dim, positions_BT)
