@@ -19,6 +19,7 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/blanks.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/text/utf8.h"
@@ -35,9 +36,10 @@ Prints a line for each text, in order: the most probable class, its probability,
 model has head budgets, the line also states the number of heads computed in each layer. --json prints one object per
 text: label, probabilities, tokens, and by layer the share of heads s and the heads computed.
 
-A .txt file and standard input hold one text per line, without blank lines; a written \n becomes a line end. In .csv and .jsonl files, the
-texts are in the columns that the model was trained on, unless --text-fields names others. A text of several fields, such
-as premise and hypothesis, needs such a file, or one --text for each field. Files may be compressed as .gz, .xz or .zst.
+A .txt file and standard input hold one text per line, without blank lines; a written \n becomes a line end. In .csv and
+.jsonl files, the texts are in the columns that the model was trained on, unless --text-fields names others. A text of
+several fields, such as premise and hypothesis, needs such a file, or one --text for each field. Files may be compressed
+as .gz, .xz or .zst.
 
   prism classify runs/news headlines.txt
   prism classify runs/news test.csv --json > predicted.jsonl
@@ -94,15 +96,15 @@ size_t fields_of(const LabelScheme& scheme) {
 NextText single_text(const ClassifyWords& words, const LabelScheme& scheme) {
   Texts texts;
   const WordText as_words;
-  bool is_blank = true;
+  bool all_blank = true;
   for (const auto& text : words.texts) {
     PRISM_CHECK(find_invalid_utf8(text) == std::string_view::npos, "classify",
                 "--text: expected UTF-8; found other bytes; convert the text.");
-    is_blank = is_blank && text.find_first_not_of(" \t\r\n\v\f") == std::string::npos;
+    all_blank = all_blank && is_blank(text);
     const std::string read = with_line_ends(text);
     texts.push_back(scheme.words ? as_words(read) : read);
   }
-  PRISM_CHECK(!is_blank, "classify", "--text: expected a text; found only blanks; give one.");
+  PRISM_CHECK(!all_blank, "classify", "--text: expected a text; found only blanks; give one.");
   return [left = std::optional(texts)]() mutable { return std::exchange(left, std::nullopt); };
 }
 

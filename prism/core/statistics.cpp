@@ -37,6 +37,11 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? std::numeric_limits<double>::quiet_NaN() : statistic(values).mean;
 }
 
+double mean_of_finite(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return mean_of(values);
+}
+
 Statistic mean_difference(const std::vector<double>& a, const std::vector<double>& b, bool paired) {
   if (!paired) {
     const Statistic left = statistic(a), right = statistic(b);

@@ -28,6 +28,8 @@ Statistic statistic(const std::vector<double>& values);
 
 /// The mean of the values; NaN if there are none.
 double mean_of(const std::vector<double>& values);
+/// The same without the values that are not finite.
+double mean_of_finite(std::vector<double> values);
 
 /// The mean of `a` minus the mean of `b`, with its standard deviation.
 ///

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
@@ -43,15 +44,6 @@ class BudgetMeans {
 
 double ratio(double part, double whole) {
   return whole == 0 ? NAN : part / whole;
-}
-
-/// The mean of the values that are defined.
-double mean_of_defined(const std::vector<ClassificationScores::Class>& classes,
-                       double ClassificationScores::Class::*value) {
-  std::vector<double> defined;
-  for (const auto& one : classes)
-    if (!std::isnan(one.*value)) defined.push_back(one.*value);
-  return mean_of(defined);
 }
 
 /// The two-sided p-value of `successes` of `trials` under a fair coin: twice the smaller tail, at most 1.
@@ -135,6 +127,7 @@ ClassificationScores score(const LabelledExamples& labelled) {
   for (size_t i = 0; i < count; ++i)
     ++scores.confusion[static_cast<size_t>(labelled.labels[i])][static_cast<size_t>(labelled.predicted[i])];
   double correct = 0;
+  std::vector<double> recalls, f1s;
   for (size_t c = 0; c < classes; ++c) {
     double of_class = 0, labelled_so = 0;
     for (size_t other = 0; other < classes; ++other) {
@@ -145,10 +138,12 @@ ClassificationScores score(const LabelledExamples& labelled) {
     correct += right;
     scores.by_class.push_back(
         {ratio(right, of_class), ratio(right, labelled_so), ratio(2 * right, of_class + labelled_so)});
+    recalls.push_back(scores.by_class.back().recall);
+    f1s.push_back(scores.by_class.back().f1);
   }
   scores.accuracy = correct / static_cast<double>(count);
-  scores.balanced_accuracy = mean_of_defined(scores.by_class, &ClassificationScores::Class::recall);
-  scores.macro_f1 = mean_of_defined(scores.by_class, &ClassificationScores::Class::f1);
+  scores.balanced_accuracy = mean_of_finite(std::move(recalls));
+  scores.macro_f1 = mean_of_finite(std::move(f1s));
   return scores;
 }
 

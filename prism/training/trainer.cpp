@@ -133,10 +133,10 @@ std::vector<std::string> Trainer::restore() {
               "expected the state of the checkpoint {}; found that of step {} in it; {}.", folder.string(), state_.step,
               folder_.way_round_last());
   check_tensors(folder, state_);
-  PRISM_CHECK(
-      state_.data_fingerprint == now.data_fingerprint, "train",
-      "expected the data that the run began with ({}); found others ({}) in {}; restore them or start a new run.",
-      state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
+  PRISM_CHECK(state_.data_fingerprint == now.data_fingerprint, "train",
+              "expected the data that the run began with ({}); found different data ({}) in {}; restore them or start "
+              "a new run.",
+              state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
   PRISM_CHECK(state_.dtype == now.dtype, "train",
               "expected {}, the dtype that the run began with; found {} for auto on this machine; resume it on a CPU "
               "like the first one.",

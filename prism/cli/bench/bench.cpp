@@ -155,7 +155,7 @@ int run_attention(const Arguments& arguments, bool decode) {
   CoreWait wait;
   current_isa();  // reports a wrong PRISM_ISA before anything is printed
   const auto shapes = shapes_of(words);
-  for (auto& dtype : words.dtypes) dtype = compute_type_name(find_compute_type(dtype));
+  for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
   std::vector<std::pair<AttentionShape, AttentionBench>> rows;
   for (const auto& dtype : words.dtypes)
     for (const auto& pass : words.passes)
@@ -279,7 +279,7 @@ int run_bench_prefill(const Arguments& arguments) {
   }
   check_outputs("bench", {words.mix}, {words.plot});
   if (!words.plot.empty()) check_gnuplot("gnuplot");
-  words.bench.dtype = compute_type_name(find_compute_type(words.bench.dtype));
+  words.bench.dtype = full_dtype(words.bench.dtype);
   for (const auto& text : words.selectors) words.bench.methods.push_back(parse_prefill_method(text));
   for (const int64_t tokens : words.tokens) {
     words.bench.tokens = tokens;
@@ -342,7 +342,7 @@ void print_operations(const TrainingCase& measured, const TrainingBench& bench, 
 
 int run_bench_training(const Arguments& arguments) {
   TrainingWords words;
-  words.dtypes = {compute_type_name(find_compute_type("auto"))};
+  words.dtypes = {full_dtype("auto")};
   CLI::App app(std::string("Measure training steps.\n") + kHowToRead + kTrainingExamples, "prism bench training");
   app.add_option("CASE", words.cases, "cases: tiny, small, small-prism, 357m-2layers, or a recipe file")
       ->capture_default_str();
@@ -363,7 +363,7 @@ int run_bench_training(const Arguments& arguments) {
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
   words.bench.peer = find_training_peer(words.peer);
-  for (auto& dtype : words.dtypes) dtype = compute_type_name(find_compute_type(dtype));
+  for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
   if (!words.json)
     fmt::print("{:<14}{:<10}{:>10}{:>14}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
                "rows x tokens", "prism ms", "peer", "peer ms", "ratio", "tokens/s", "share", "memory");
@@ -392,6 +392,10 @@ int finish_bench(CoreWait& wait) {
   if (const auto share = wait.share().value_or(0); share > CoreWait::kBusy)
     tell("note: {}; measure again on an idle machine\n", busy_text(share));
   return 0;
+}
+
+std::string full_dtype(const std::string& name) {
+  return compute_type_name(find_compute_type(name));
 }
 
 int run_bench(const Arguments& arguments) {

@@ -50,7 +50,7 @@ void print_row(const BudgetTiming& row, bool json) {
 
 int run_bench_budgets(const Arguments& arguments) {
   BudgetWords words;
-  words.dtypes = {compute_type_name(find_compute_type("auto"))};
+  words.dtypes = {full_dtype("auto")};
   CLI::App app(std::string("Measure what head budgets save.\n") + kBudgetsHelp + kBudgetsExamples,
                "prism bench budgets");
   app.add_option("--d-models", words.d_models, "widths of the model")->capture_default_str();

@@ -158,14 +158,11 @@ LabelledExamples measure(const EvalWords& words, const std::string& name, const 
 }
 
 void print_paired(const PairedAccuracy& paired) {
-  const auto& [low, high] = paired.interval;
   print_row("difference", paired.examples < 2
                               ? fmt::format("{:+.4f} in accuracy, of one example", paired.difference)
                               : fmt::format("{:+.4f} in accuracy, standard error {:.4f} over {} examples",
                                             paired.difference, paired.standard_error, paired.examples));
-  print_row("95% interval", paired.examples < 2 ? std::string("none: one example")
-                                                : fmt::format("{:+.4f} to {:+.4f}{}", low, high,
-                                                              paired.interval.excludes(0) ? "" : ", which contains 0"));
+  print_row("95% interval", paired.examples < 2 ? "none: one example" : interval_text(paired.interval, 4));
   print_row("only one right",
             fmt::format("{} examples by the first, {} by the second; McNemar's exact test: p = {:.3g}", paired.only_a,
                         paired.only_b, paired.p));
@@ -196,18 +193,11 @@ void run_classification(EvalWords& words) {
     fmt::print("\n");
     return print_paired(paired);
   }
-  const auto known = [&](double value) { return paired.examples < 2 ? Json() : Json(value); };
-  fmt::print("{}\n", to_text({{"task", "accuracy difference"},
-                              {"model", words.model},
-                              {"against", words.against},
-                              {"difference", paired.difference},
-                              {"standard_error", known(paired.standard_error)},
-                              {"low", known(paired.interval.low)},
-                              {"high", known(paired.interval.high)},
-                              {"examples", paired.examples},
-                              {"only_model", paired.only_a},
-                              {"only_against", paired.only_b},
-                              {"p", paired.p}}));
+  Json json = difference_to_json(words, "accuracy difference", paired.difference, paired.standard_error,
+                                 paired.interval, paired.examples);
+  json.update(
+      {{"examples", paired.examples}, {"only_model", paired.only_a}, {"only_against", paired.only_b}, {"p", paired.p}});
+  fmt::print("{}\n", to_text(json));
 }
 
 }  // namespace prism

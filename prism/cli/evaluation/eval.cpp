@@ -41,30 +41,30 @@ documents' tokens and losses, or the examples' predicted classes.
   prism eval runs/budget data/news --task classification --against runs/uniform
 )";
 
-/// The options of one task, which the other ones refuse.
-std::vector<CLI::Option*> add_perplexity_options(CLI::App& app, EvalWords& words) {
-  const auto before = app.get_options().size();
+void add_perplexity_options(CLI::App& app, EvalWords& words) {
   add_fields(app, words.perplexity);
   add_prefill_flags(app, words.prefill);
   add_fields(app, words.text, {{"piece_bytes", ""}});
-  auto options = app.get_options();
-  return {options.begin() + static_cast<std::ptrdiff_t>(before), options.end()};
 }
 
-std::vector<CLI::Option*> add_classification_options(CLI::App& app, EvalWords& words) {
-  const auto before = app.get_options().size();
+void add_classification_options(CLI::App& app, EvalWords& words) {
   app.add_option("--split", words.split, "classification: the split to label, test, valid or train")
       ->type_name("NAME")
       ->capture_default_str();
   add_fields(app, words.labels);
-  auto options = app.get_options();
-  return {options.begin() + static_cast<std::ptrdiff_t>(before), options.end()};
 }
 
 struct Task {
-  void (*run)(EvalWords&);
-  std::vector<CLI::Option*> options;
+  void (*run)(EvalWords&) = nullptr;
+  std::vector<CLI::Option*> options = {};  ///< which the other tasks refuse
 };
+
+Task make_task(void (*run)(EvalWords&), void (*add_options)(CLI::App&, EvalWords&), CLI::App& app, EvalWords& words) {
+  const auto before = static_cast<std::ptrdiff_t>(app.get_options().size());
+  add_options(app, words);
+  const auto all = app.get_options();
+  return {run, {all.begin() + before, all.end()}};
+}
 
 void check_options(const std::map<std::string, Task>& tasks, const std::string& name) {
   for (const auto& [other, task] : tasks)
@@ -80,6 +80,23 @@ void print_row(std::string_view name, std::string_view value) {
   fmt::print("{:<18}{}\n", name, value);
 }
 
+Json difference_to_json(const EvalWords& words, const char* task, double difference, double standard_error,
+                        const Interval& interval, int64_t counted) {
+  const auto known = [&](double value) { return counted < 2 ? Json() : Json(value); };
+  return {{"task", task},
+          {"model", words.model},
+          {"against", words.against},
+          {"difference", difference},
+          {"standard_error", known(standard_error)},
+          {"low", known(interval.low)},
+          {"high", known(interval.high)}};
+}
+
+std::string interval_text(const Interval& interval, int digits) {
+  return fmt::format("{:+.{}f} to {:+.{}f}{}", interval.low, digits, interval.high, digits,
+                     interval.excludes(0) ? "" : ", which contains 0");
+}
+
 int run_eval(const Arguments& arguments) {
   CLI::App app(std::string("Measure perplexity or accuracy; compare two models on the same texts.\n") + kEvalExamples,
                "prism eval");
@@ -92,8 +109,8 @@ int run_eval(const Arguments& arguments) {
       ->type_name("NAME")
       ->capture_default_str();
   std::map<std::string, Task> tasks;
-  tasks["perplexity"] = {run_perplexity, add_perplexity_options(app, words)};
-  tasks["classification"] = {run_classification, add_classification_options(app, words)};
+  tasks["perplexity"] = make_task(run_perplexity, add_perplexity_options, app, words);
+  tasks["classification"] = make_task(run_classification, add_classification_options, app, words);
   app.add_flag("--json", words.json,
                "print JSON instead of tables: one object per model, and one for their difference");
   add_compute_options(app, words.compute);

@@ -7,6 +7,8 @@
 
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/prefill_options.h"
+#include "prism/core/json.h"
+#include "prism/core/statistics.h"
 #include "prism/data/text_source.h"
 #include "prism/evaluation/classification.h"
 #include "prism/evaluation/perplexity.h"
@@ -30,6 +32,13 @@ struct EvalWords {
 
 /// Prints a name and its value in two columns.
 void print_row(std::string_view name, std::string_view value);
+
+/// The fields that all comparisons of two models begin with.
+/// @param counted  documents or examples; with fewer than two, there is no error.
+Json difference_to_json(const EvalWords& words, const char* task, double difference, double standard_error,
+                        const Interval& interval, int64_t counted);
+/// "-0.0123 to +0.0045, which contains 0".
+std::string interval_text(const Interval& interval, int digits);
 
 /// One function per task, in the file named after it.
 void run_perplexity(EvalWords& words);

@@ -58,17 +58,10 @@ Json to_json(const EvalWords& words, const PairedLoss& paired, const PerplexityR
     differences.push_back({{"tokens", first.documents[i].tokens},
                            {"nats", first.documents[i].nats},
                            {"nats_against", second.documents[i].nats}});
-  const auto known = [&](double value) { return paired.documents < 2 ? Json() : Json(value); };
-  return {{"task", "perplexity difference"},
-          {"model", words.model},
-          {"against", words.against},
-          {"difference", paired.difference},
-          {"standard_error", known(paired.standard_error)},
-          {"low", known(paired.interval.low)},
-          {"high", known(paired.interval.high)},
-          {"documents", paired.documents},
-          {"better", paired.better},
-          {"by_document", std::move(differences)}};
+  Json json = difference_to_json(words, "perplexity difference", paired.difference, paired.standard_error,
+                                 paired.interval, paired.documents);
+  json.update({{"documents", paired.documents}, {"better", paired.better}, {"by_document", std::move(differences)}});
+  return json;
 }
 
 void print_figure(const char* name, double value) {
@@ -123,15 +116,12 @@ PerplexityResult measure(const EvalWords& words, const std::string& name, const 
 }
 
 void print_paired(const PairedLoss& paired) {
-  const auto& [low, high] = paired.interval;
   print_row("difference", fmt::format("{:+.5f} nats per token{}", paired.difference,
                                       paired.documents < 2 ? ", of one document"
                                                            : fmt::format(", standard error {:.5f} over {} documents",
                                                                          paired.standard_error, paired.documents)));
-  print_row("95% interval", paired.documents < 2
-                                ? "none: one document; give --separator"
-                                : fmt::format("{:+.5f} to {:+.5f}{}", low, high,
-                                              paired.interval.excludes(0) ? "" : ", which contains 0"));
+  print_row("95% interval",
+            paired.documents < 2 ? "none: one document; give --separator" : interval_text(paired.interval, 5));
   print_row("better on", fmt::format("{} of {} documents", paired.better, paired.documents));
 }
 

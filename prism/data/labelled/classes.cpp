@@ -7,6 +7,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/text/blanks.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/text/utf8.h"
@@ -127,8 +128,7 @@ std::vector<std::string> read_class_names(const std::filesystem::path& file) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
-    const size_t first = line.find_first_not_of(" \t\r");
-    if (first != std::string::npos) names.push_back(line.substr(first, line.find_last_not_of(" \t\r") - first + 1));
+    if (!is_blank(line)) names.emplace_back(trimmed(line));
     at = end + 1;
   }
   PRISM_CHECK(!names.empty(), "tokenize", "{}: expected names of classes, one a line; found none; name another file.",

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "prism/core/error.h"
+#include "prism/core/text/blanks.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 
@@ -25,13 +26,6 @@ bool is_same(const std::string& a, const std::string& b) {
   return a == b || (number_of(a) && number_of(a) == number_of(b));
 }
 
-/// The text without white space at its ends.
-std::string trimmed(const std::string& text) {
-  constexpr const char* kBlanks = " \t\r\n\v\f";
-  const size_t first = text.find_first_not_of(kBlanks);
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 }  // namespace
 
 std::string with_line_ends(const std::string& text) {
@@ -47,8 +41,8 @@ std::string with_line_ends(const std::string& text) {
 ExampleSource::ExampleSource(std::vector<std::string> files, ExampleOptions options)
     : files_(std::move(files)), options_(std::move(options)), text_fields_(options_.text_fields) {
   PRISM_ASSERT(!options_.label.empty() || !text_fields_.empty(), "tokenize", "neither a label nor text fields");
-  by_number_ = number_of(options_.label.empty() ? trimmed(text_fields_[0]) : options_.label).has_value();
-  for (auto& column : text_fields_) column = trimmed(column);
+  by_number_ = number_of(options_.label.empty() ? std::string(trimmed(text_fields_[0])) : options_.label).has_value();
+  for (auto& column : text_fields_) column = std::string(trimmed(column));
   for (size_t i = 0; i < text_fields_.size(); ++i) {
     const auto& column = text_fields_[i];
     PRISM_CHECK(number_of(column).has_value() == by_number_, "tokenize",
@@ -144,7 +138,7 @@ Example ExampleSource::example_of(Row& row) const {
     auto& text = row.fields[at].second;
     if (!reader_->has_names()) text = with_line_ends(text);
     if (options_.words) text = words_(text);
-    is_empty = is_empty && trimmed(text).empty();
+    is_empty = is_empty && is_blank(text);
     example.texts.push_back(std::move(text));
   }
   PRISM_CHECK(!is_empty, "tokenize", "{}: expected a text; found none; give one, or remove the row.", example.place);

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -33,12 +32,6 @@ std::vector<TableCell> text_row(const Comparison& comparison, size_t index, cons
   row.push_back(is_baseline ? TableCell{"baseline"} : spread_cell(gap.difference, kLossDifference));
   row.push_back(is_baseline ? TableCell{kNoValue} : interval_cell(gap, kLossDifference));
   return row;
-}
-
-/// The mean over the layers that have a head budget.
-double mean_of_finite(std::vector<double> values) {
-  std::erase_if(values, [](double value) { return !std::isfinite(value); });
-  return mean_of(values);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
-#include "prism/core/files.h"
 #include "prism/evaluation/classification.h"
 #include "prism/models/batch.h"
 #include "prism/models/cost.h"
+#include "prism/training/objective/vocabulary.h"
 
 namespace prism {
 
@@ -22,16 +22,8 @@ void Classification::open(Recipe& recipe) {
   PRISM_CHECK(recipe_.model.classes == classes, "train",
               "expected model.classes {}, the number of classes in {}; found {}; change it.", classes, folder.string(),
               recipe_.model.classes);
-  if (is_there(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
-  PRISM_CHECK(
-      !tokenizer_ || info.tokenizer_fingerprint == tokenizer_->fingerprint_text(), "train",
-      "expected the tokenizer that made the examples of {0} ({1}); found another tokenizer.json ({2}) in {0}; restore "
-      "it, or run prism tokenize again.",
-      folder.string(), info.tokenizer_fingerprint, tokenizer_->fingerprint_text());
-  if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = info.vocab_size;
-  PRISM_CHECK(recipe_.model.vocab_size >= info.vocab_size, "train",
-              "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
-              info.vocab_size, recipe_.model.vocab_size);
+  tokenizer_ = load_data_tokenizer(folder, folder, "examples", info.tokenizer_fingerprint);
+  take_vocab_size(recipe_.model, info.vocab_size);
   loader_ = std::make_unique<ExampleLoader>(*train_data_, ExampleLoaderOptions{.context = recipe_.model.context,
                                                                                .rows = recipe_.train.batch_rows,
                                                                                .seed = recipe_.seed,

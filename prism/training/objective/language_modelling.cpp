@@ -11,6 +11,7 @@
 #include "prism/models/cost.h"
 #include "prism/training/objective/final.h"
 #include "prism/training/objective/validation.h"
+#include "prism/training/objective/vocabulary.h"
 
 namespace prism {
 namespace {
@@ -32,19 +33,10 @@ void LanguageModelling::open(Recipe& recipe) {
   const fs::path folder = recipe_.data.folder;
   PRISM_CHECK(!folder.empty(), "train",
               "expected data.folder, made by prism tokenize; found none; give --data.folder DIR.");
-  if (is_there(folder / kTokenizerName)) tokenizer_ = Tokenizer::load(folder);
   const auto mixture = open_training_data();
   const auto& info = train_data_[0]->info();
-  PRISM_CHECK(
-      !info || !tokenizer_ || info->tokenizer_fingerprint == tokenizer_->fingerprint_text(), "train",
-      "expected the tokenizer that made the shards of {} ({}); found another tokenizer.json ({}) in {}; restore it, or "
-      "run prism tokenize again.",
-      train_data_[0]->folder().string(), info->tokenizer_fingerprint, tokenizer_->fingerprint_text(), folder.string());
-  const int64_t needed = info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0;
-  if (recipe_.model.vocab_size == 0) recipe_.model.vocab_size = needed;
-  PRISM_CHECK(recipe_.model.vocab_size >= needed, "train",
-              "expected model.vocab_size of at least {}, the size of the data's tokenizer; found {}; leave it out.",
-              needed, recipe_.model.vocab_size);
+  tokenizer_ = load_data_tokenizer(folder, train_data_[0]->folder(), "shards", info ? info->tokenizer_fingerprint : "");
+  take_vocab_size(recipe_.model, info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0);
   const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
   PRISM_CHECK(recipe_.model.context >= 1, "train", "model.context: expected at least 1 token; found {}; change it.",
               recipe_.model.context);

@@ -95,8 +95,8 @@ std::vector<Variation> variations_of(const SweepFile& file) {
   return arms;
 }
 
-void check_arms(const Sweep& sweep) {
-  std::vector<StartRecord> data;
+/// @param data  what the runs of each arm would record about their data.
+void check_arms(const Sweep& sweep, const std::vector<StartRecord>& data) {
   for (size_t i = 0; i < sweep.arms.size(); ++i) {
     const auto& arm = sweep.arms[i];
     for (size_t j = 0; j < i; ++j) {
@@ -106,14 +106,12 @@ void check_arms(const Sweep& sweep) {
                   "expected arms that differ; found the same recipe for {} and {}; leave one out.", sweep.arms[j].name,
                   arm.name);
     }
-    data.push_back(data_of_run(arm.recipe));
-    PRISM_CHECK(data.back().tokenizer == data[0].tokenizer, "sweep",
+    PRISM_CHECK(data[i].tokenizer == data[0].tokenizer, "sweep",
                 "expected data of one tokenizer, so that losses per token can be compared; found {} for {} and {} for "
                 "{}; tokenize both with the same.",
-                data[0].tokenizer.value_or("none"), sweep.arms[0].name, data.back().tokenizer.value_or("none"),
-                arm.name);
+                data[0].tokenizer.value_or("none"), sweep.arms[0].name, data[i].tokenizer.value_or("none"), arm.name);
     PRISM_CHECK(
-        data.back().validation == data[0].validation &&
+        data[i].validation == data[0].validation &&
             arm.recipe.train.eval_tokens == sweep.arms[0].recipe.train.eval_tokens,
         "sweep",
         "expected arms validated on the same data, so that they can be compared; found that {} and {} differ in "
@@ -128,8 +126,9 @@ void check_seeds(const std::vector<int64_t>& seeds) {
               "expected each seed once; found {}; remove the duplicate.", fmt::join(seeds, ", "));
 }
 
+/// @param data  receives what a run of this arm would record about its data.
 Recipe recipe_of(const Variation& arm, const Json& base, const std::string& source, const std::vector<Override>& before,
-                 const std::vector<Override>& after) {
+                 const std::vector<Override>& after, StartRecord& data) {
   auto overrides = before;
   overrides.insert(overrides.end(), arm.fields.begin(), arm.fields.end());
   overrides.insert(overrides.end(), after.begin(), after.end());
@@ -144,7 +143,9 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     check_training(recipe);
     if (!recipe.init.empty()) find_model_folder(recipe.init);
     auto whole = recipe;
-    make_objective(recipe)->open(whole);  // finds data that a run would refuse before other arms have trained
+    const auto objective = make_objective(recipe);
+    objective->open(whole);  // finds data that a run would refuse before other arms have trained
+    objective->describe(data);
     check_training(whole);
     recipe.data.examples = whole.data.examples;
     return recipe;
@@ -207,9 +208,10 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   const Json base = file.recipe.is_string() ? read_json(source.string()) : file.recipe;
   Sweep sweep{{}, file.seeds, file.keep == "checkpoints"};
   const auto shared = overrides_from(file.set, "set");
+  std::vector<StartRecord> data;
   for (const auto& arm : variations_of(file))
-    sweep.arms.push_back({arm.name, recipe_of(arm, base, source.string(), shared, overrides)});
-  check_arms(sweep);
+    sweep.arms.push_back({arm.name, recipe_of(arm, base, source.string(), shared, overrides, data.emplace_back())});
+  check_arms(sweep, data);
   if (file.baseline.empty()) return sweep;
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < sweep.arms.size(); ++i) places[sweep.arms[i].name] = i;
