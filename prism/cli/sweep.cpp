@@ -17,6 +17,7 @@
 #include "prism/report/compare/cost.h"
 #include "prism/report/compare/verdict.h"
 #include "prism/report/draw/number_text.h"
+#include "prism/report/page/markdown.h"
 #include "prism/report/page/page.h"
 #include "prism/report/tables/summary.h"
 #include "prism/training/sweep/schedule_sweep.h"

@@ -2,6 +2,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/data/loader.h"
 
 namespace prism {
 
