@@ -13,7 +13,7 @@ import sys
 
 MOST_METHODS, MOST_MEMBERS = 20, 15
 SOURCES = (".h", ".cpp")
-CLASS = re.compile(r"\bclass\s+([A-Za-z_]\w*)\s*(?:final\s*)?(?::[^;{()]*)?\{")
+CLASS = re.compile(r"\bclass\s+(?:\[\[[^\]]*\]\]\s*|alignas\([^)]*\)\s*)*([A-Za-z_]\w*)\s*(?:final\s*)?(?::[^;{()]*)?\{")
 ACCESS = re.compile(r"\s*(public|private|protected)\s*:")
 NO_MEMBER = re.compile(r"(using|typedef|friend|static|template|class|struct|enum|explicit|virtual|PRISM_\w+)\b")
 
@@ -135,6 +135,8 @@ def self_test():
     assert found == {"Small": [3, 5]}, found
     big = "class Big {\n" + "".join(f"int m{i}_;\n" for i in range(16)) + "};"
     assert list(classes_in(big)) == [("Big", 0, 16)]
+    for attribute in ("[[nodiscard]]", "alignas(64)"):
+        assert list(classes_in(big.replace("class", f"class {attribute}"))) == [("Big", 0, 16)], attribute
     print("check_classes: self-test passed")
 
 

@@ -4,8 +4,9 @@
     scripts/check_includes.py              checks the tree; prints one line per fault, exit status 1 if there is any
     scripts/check_includes.py --self-test  tests the checks on sample lines
 
-It also checks that folders without torch include no torch header, that every header has #pragma once, and that quoted
-includes name files of prism.
+It also checks that folders without torch include neither torch headers nor folders with torch, that every header has
+#pragma once, that quoted includes name files of prism, and that folders of prism/ and tests/ have at most 25 files and
+files at most 450 lines.
 """
 import os
 import re
@@ -27,6 +28,7 @@ RANKS = {
 WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "report", "data", "serving"}
 PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
+MOST_FILES, MOST_LINES = 25, 450
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 
@@ -35,6 +37,10 @@ def folder_of(path):
     """prism/core/files.h -> core; None for a file outside the folders of prism/."""
     parts = path.split("/")
     return parts[1] if len(parts) >= 3 else None
+
+
+def is_without_torch(path):
+    return folder_of(path) in WITHOUT_TORCH or path.startswith(PARTS_WITHOUT_TORCH)
 
 
 def faults_in(path, text, exists):
@@ -51,7 +57,7 @@ def faults_in(path, text, exists):
             continue
         where, (quote, name) = f"{path}:{number}", found.groups()
         if TORCH.match(name):
-            if folder in WITHOUT_TORCH or path.startswith(PARTS_WITHOUT_TORCH):
+            if is_without_torch(path):
                 faults.append(f"{where}: {os.path.dirname(path)}/ is a folder without torch; found {name}.")
         elif name.startswith("prism/"):
             other = folder_of(name)
@@ -60,6 +66,9 @@ def faults_in(path, text, exists):
             elif other != folder and RANKS[other] >= RANKS[folder]:
                 faults.append(f"{where}: {folder}/ has rank {RANKS[folder]} and may not include {other}/ of rank "
                               f"{RANKS[other]}; found {name}.")
+            elif is_without_torch(path) and not is_without_torch(name):
+                faults.append(f"{where}: {os.path.dirname(path)}/ is a folder without torch; found {name}, which may "
+                              "include it.")
             elif not exists(name):
                 faults.append(f"{where}: expected a file of prism; found {name}.")
         elif quote == '"':
@@ -67,8 +76,33 @@ def faults_in(path, text, exists):
     return faults
 
 
+def faults_of_sizes(folder, lines):
+    """The faults of a folder. @param lines  number of lines by file."""
+    faults = []
+    if len(lines) > MOST_FILES:
+        faults.append(f"{folder}: expected at most {MOST_FILES} files; found {len(lines)}; divide them by idea.")
+    for name, count in sorted(lines.items()):
+        if count > MOST_LINES:
+            faults.append(f"{folder}/{name}: expected at most {MOST_LINES} lines; found {count}; divide the file.")
+    return faults
+
+
+def check_sizes(root):
+    faults = []
+    for part in ("prism", "tests"):
+        for folder, _, names in os.walk(os.path.join(root, part)):
+            lines = {}
+            for name in names:
+                if not name.endswith((".pyc", ".json", ".safetensors")):
+                    with open(os.path.join(folder, name), "rb") as file:
+                        lines[name] = file.read().count(b"\n") if name.endswith(SOURCES + (".py", ".sh")) else 0
+            if os.path.basename(folder) not in ("fixtures", "__pycache__"):
+                faults += faults_of_sizes(os.path.relpath(folder, root), lines)
+    return faults
+
+
 def check_tree(root):
-    faults, files = [], 0
+    faults, files = check_sizes(root), 0
     for folder, _, names in os.walk(os.path.join(root, "prism")):
         for name in sorted(names):
             if not name.endswith(SOURCES):
@@ -99,6 +133,8 @@ def self_test():
         ("prism/serving/a.cpp", "#include <torch/types.h>\n", "without torch"),
         ("prism/tokenizer/a.cpp", '#include <c10/util/Half.h>\n', "without torch"),
         ("prism/kernels/flash/a.cpp", '#include <ATen/Parallel.h>\n', "without torch"),
+        ("prism/serving/a.cpp", '#include "prism/generation/b.h"\n', "which may include it"),
+        ("prism/kernels/flash/a.cpp", '#include "prism/kernels/norm.h"\n', "which may include it"),
         ("prism/models/a.cpp", '#include "b.h"\n', "FOLDER"),
         ("prism/models/a.cpp", '#include "prism/models/missing.h"\n', "a file of prism"),
         ("prism/models/a.cpp", '#include "prism/widgets/b.h"\n', "has a rank"),
@@ -114,6 +150,10 @@ def self_test():
         faults = faults_in(path, text, exists)
         if len(faults) != 1 or words not in faults[0]:
             wrong.append(f"self-test: {path} with {text!r} should have one fault with {words!r}; found {faults}")
+    if faults_of_sizes("prism/a", {str(i): 450 for i in range(25)}):
+        wrong.append("self-test: 25 files of 450 lines should pass.")
+    if len(faults_of_sizes("prism/a", {str(i): 451 for i in range(26)})) != 27:
+        wrong.append("self-test: 26 files of 451 lines should have 27 faults.")
     return wrong
 
 

@@ -6,8 +6,8 @@
 
 The way out follows the first semicolon after the last "found". One of its clauses must begin with an imperative verb,
 as in "name another file", or it is a placeholder. Texts without a full stop are parts of longer messages and are
-skipped, and so are texts that end with a placeholder and "stopped by a signal". Messages of PRISM_ASSERT are for
-developers and need no way out.
+skipped, and so are texts that end with a placeholder and "stopped by a signal". A text that is itself the message of a
+check or an error must end with a full stop. Messages of PRISM_ASSERT are for developers and need no way out.
 """
 import os
 import re
@@ -23,6 +23,9 @@ WAY_OUT = re.compile(rf"(?:^|, |; |: |\b(?:or|and|then) )(?:{'|'.join(VERBS)})\b
 NO_REFUSAL = re.compile(r"^stopped |^\W*$|\{\w*\}\W*$")
 LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 COMMENT_OR_LITERAL = re.compile(rf"//[^\n]*|/\*.*?\*/|R\"\(.*?\)\"|'(?:\\.|[^'\\\n])'|({LITERAL})", re.DOTALL)
+# A text right after the operation that an error names.
+WHOLE = re.compile(rf'\b(?:PRISM_CHECK|InputError|FailedError)\s*\((?:[^;"]*,)?\s*(?:"[\w ]+"|operation\w*)\s*,'
+                   rf'\s*(?:fmt::format\(\s*)?({LITERAL})')
 CALL = re.compile(r"\b(PRISM_CHECK|PRISM_ASSERT|InputError|FailedError|InternalError)\s*\(")
 
 
@@ -43,6 +46,10 @@ def faults_in(text):
     """Yields (line, message) for each error message without a way out."""
     text = joined(without_comments(text))
     calls = [(found.start(), found.group(1)) for found in CALL.finditer(text)]
+    for found in WHOLE.finditer(text):
+        message = found.group(1)[1:-1]
+        if not re.search(r"([.?]|\{[^{}]*\})(\\n)?$", message):
+            yield text[:found.start()].count("\n") + 1, message
     for found in re.finditer(LITERAL, text):
         message = found.group(0)[1:-1]
         if not re.search(r"[.?](\\n)?$", message):
@@ -77,6 +84,9 @@ def self_test():
     throw InputError("x", fmt::format("arm {}: {}.", arm, error.reason()));
     """
     assert [line for line, _ in faults_in(text)] == [2, 5, 8, 10, 11], list(faults_in(text))
+    for text in ('PRISM_CHECK(a, "x", "expected a file; found none");', 'throw InputError("x", "nope");',
+                 'throw FailedError(operation, fmt::format("found {}!", 1));'):
+        assert len(list(faults_in(text))) == 1, text
     print("check_messages: self-test passed")
 
 

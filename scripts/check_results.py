@@ -194,7 +194,7 @@ class Records:
         return seeds
 
     def loss(self, arm, tokens=None, text=None):
-        """Validation loss at the end, or after so many tokens, or per token of a whole text (its name may be cut short)."""
+        """Validation loss at the end, or after this number of tokens, or per token of a whole text (its name may be cut short)."""
         if text is not None:
             return self.of_kind(arm, "text_loss", lambda record: record["nats"] / record["tokens"]
                                 if record["text"].startswith(text) else None)
@@ -571,7 +571,11 @@ def main():
     faults = 0
     for path in pages:
         with open(path, encoding="utf-8") as file:
-            for line, sentence in faults_in(file.read(), root, path != front_page):
+            text = file.read()
+            if path == front_page and "<!-- record:" not in text:
+                faults += 1
+                print("README.md: expected a comment that names the records of its figures; found none; restore it.")
+            for line, sentence in faults_in(text, root, path != front_page):
                 faults += 1
                 print(f"{os.path.relpath(path, root)}:{line}: {sentence}")
     if len(pages) < 2:

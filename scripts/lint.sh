@@ -34,19 +34,32 @@ check() {  # TITLE COMMAND...: prints the command's output if it fails
   failures=$((failures + 1))
 }
 
+# The same, but fails if there are none: a check of nothing must not pass.
+some_files() {
+  local found
+  found=$(files "$@")
+  if [ -z "$found" ]; then
+    echo "expected files $*; found none; run the script in a whole checkout."
+    return 1
+  fi
+  echo "$found"
+}
+
 check_format() {
-  local file status=0
+  local file status=0 sources
+  if ! sources=$(some_files '*.h' '*.cpp' '*.cu' '*.cuh'); then echo "$sources"; return 1; fi
   while read -r file; do
     if ! clang-format-14 --dry-run -Werror "$file" 2> /dev/null; then
       echo "clang-format-14 -i $file"
       status=1
     fi
-  done < <(files '*.h' '*.cpp' '*.cu' '*.cuh')
+  done <<< "$sources"
   return $status
 }
 
 check_layers() {  # only base_heads() may read the last layer: its heads are the base of a head schedule
-  if grep -rnE 'layers_?(\(\))?(\[0\]|\.(front|back|rbegin)\(\)|\.at\(0\)|\.end\(\) - 1)' prism |
+  [ -d prism/models ] || { echo "expected prism/models; found none; run the script in a whole checkout."; return 1; }
+  if grep -rnE 'layers_?(\(\))?(\[0\]|\.(front|back|rbegin)\(\)|\.at\(0\)|\.begin\(\)->|\.end\(\) - 1)' prism |
     grep -vE '^prism/attention/layer_list\.cpp:[0-9]+:  return heads_of\(layers\.back\(\)\);'; then
     echo "this reads one layer as if it were every layer; use the list."
     return 1
@@ -54,13 +67,15 @@ check_layers() {  # only base_heads() may read the last layer: its heads are the
 }
 
 check_paths() {
-  if files . | xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.}])/(work|root|home)/'; then
+  local all
+  if ! all=$(some_files .); then echo "$all"; return 1; fi
+  if xargs -d '\n' grep -nIE '(^|[^A-Za-z0-9_.}])/(work|root|home)/' <<< "$all"; then
     echo "this path exists on one machine only; make it relative, or take it from the user."
     return 1
   fi
 }
 
-check_shell() { files 'scripts/*.sh' 'tests/*.sh' .ci/run | xargs -d '\n' shellcheck -x -P SCRIPTDIR; }
+check_shell() { some_files 'scripts/*.sh' 'tests/*.sh' .ci/run | xargs -d '\n' shellcheck -x -P SCRIPTDIR; }
 
 base_commit() {
   local empty_tree=4b825dc642cb6eb9a060e54bf8d69288fbee4904 base
@@ -135,6 +150,9 @@ check "no layer read as if it were all" check_layers
 check "no absolute paths of a machine" check_paths
 check "shellcheck" check_shell
 
+if ! grep -qF "\"file\": \"$PWD/prism/" build/lint/compile_commands.json; then
+  fail lint "expected the sources of this checkout in build/lint/compile_commands.json; found none; remove build/lint."
+fi
 if [ $tidy_most = all ]; then
   mapfile -t sources < <(files 'prism/*.cpp' 'tests/*.cpp' | compiled)
   tidy_most=${#sources[@]}

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kHeads = 8, kKvHeads = 2, kShort = 1024, kLong = 4096;
 constexpr const char* kFileName = "prefill_cost.json";
-/// Of three masks, the steps between kept blocks: one run a row, runs of single blocks, and only each row's own blocks.
+/// Steps between the kept blocks of three masks: one run a row, runs of single blocks, and only each row's own blocks.
 constexpr std::array<int64_t, 3> kSteps = {1, 2, kLong};
 constexpr int kLeastRounds = 5, kMostRounds = 25;
 /// Increase when the measurement or the kernels change; all costs are then measured again.

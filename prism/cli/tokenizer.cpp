@@ -262,6 +262,9 @@ int run_encode(const Arguments& arguments) {
   app.add_option("--file", command.file, "text file (.txt or .jsonl, also .gz, .xz, .zst); - for standard input")
       ->excludes(text);
   add_fields(app, command.source, {{"piece_bytes", ""}});
+  // TEXT is encoded byte by byte as it is given.
+  for (auto* option : app.get_options())
+    if (option != text && option->get_name() != "--tokenizer" && option != app.get_help_ptr()) option->excludes(text);
   auto* ids = app.add_flag("--ids", command.ids, "print ids (the default)");
   app.add_flag("--tokens", command.tokens,
                "print one token per line, its id and its bytes; with --json, add the text of each token to the objects")

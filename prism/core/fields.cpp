@@ -105,18 +105,18 @@ Json json_from_text(std::string_view text, bool wants_text) {
   return Json(std::string(text));
 }
 
-PathStep split_path(std::string_view path) {
+PathStep split_path(std::string_view path, std::string_view whole) {
   PathStep step;
   const size_t dot = path.find('.');
   std::string_view head = path.substr(0, dot);
   if (dot != std::string_view::npos) step.rest = path.substr(dot + 1);
   if (const size_t bracket = head.find('['); bracket != std::string_view::npos) {
-    PRISM_CHECK(head.back() == ']', "fields", "{}: expected a closing ]; found none; add it.", path);
+    PRISM_CHECK(head.back() == ']', "fields", "{}: expected a closing ]; found none; add it.", whole);
     const std::string_view range = head.substr(bracket + 1, head.size() - bracket - 2);
     const size_t dash = range.find('-');
     step.indexed = true;
-    step.first = parse_index(range.substr(0, dash), range, path);
-    step.last = dash == std::string_view::npos ? step.first : parse_index(range.substr(dash + 1), range, path);
+    step.first = parse_index(range.substr(0, dash), range, whole);
+    step.last = dash == std::string_view::npos ? step.first : parse_index(range.substr(dash + 1), range, whole);
     head = head.substr(0, bracket);
   }
   step.name = head;

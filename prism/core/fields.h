@@ -90,7 +90,8 @@ struct PathStep {
   bool indexed = false;
   int64_t first = 0, last = 0;
 };
-PathStep split_path(std::string_view path);
+/// @param whole  the path that `path` ends, for messages.
+PathStep split_path(std::string_view path, std::string_view whole);
 
 template <class T>
 constexpr const char* type_name() {
@@ -211,7 +212,7 @@ template <class T>
 void set_value(T& value, const std::string& rest, std::string_view text, const std::string& path) {
   if constexpr (HasFields<T>) {
     if (rest.empty()) return from_json(value, json_from_text(text, false), path);
-    PathSetter setter{split_path(rest), text, path, false, {}};
+    PathSetter setter{split_path(rest, path), text, path, false, {}};
     value.visit(setter);
     const std::string owner = rest.size() < path.size() ? path.substr(0, path.size() - rest.size() - 1) : "";
     if (!setter.found) fail_unknown(owner, setter.step.name, setter.known);

@@ -116,7 +116,7 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(
   const std::string file = path.string();
   PRISM_CHECK(
       bytes.size() >= kLengthBytes, "safetensors",
-      "{}: expected a safetensors file; found only {} bytes; it is cut short or of another format, name another.", file,
+      "{}: expected a safetensors file; found only {} bytes; it is cut short or of another format; name another.", file,
       bytes.size());
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), kLengthBytes);

@@ -7,8 +7,7 @@
 namespace prism {
 
 torch::ScalarType find_compute_type(const std::string& given, const torch::Device& device) {
-  static const std::map<std::string, std::string> short_names = {
-      {"bf16", "bfloat16"}, {"f32", "float32"}, {"f16", "float16"}};
+  static const std::map<std::string, std::string> short_names = {{"bf16", "bfloat16"}, {"f32", "float32"}};
   const auto short_name = short_names.find(given);
   const std::string& name = short_name == short_names.end() ? given : short_name->second;
   const bool is_fast = !device.is_cpu() || current_isa() >= Isa::avx512_bf16;

@@ -80,19 +80,8 @@ void move_weights(const std::vector<WeightEntry>& weights, const torch::Device& 
   for (const auto& entry : weights) entry.weight.to(device);
 }
 
-void convert_weights(const std::vector<WeightEntry>& weights, torch::ScalarType type) {
-  for (const auto& entry : weights) entry.weight.to(type);
-}
-
 void clear_gradients(const std::vector<WeightEntry>& weights) {
   for (const auto& entry : weights) entry.weight.tensor().mutable_grad().reset();
-}
-
-const Weight& find_weight(const std::vector<WeightEntry>& weights, const std::string& name) {
-  const auto found =
-      std::find_if(weights.begin(), weights.end(), [&](const WeightEntry& entry) { return entry.name == name; });
-  PRISM_ASSERT(found != weights.end(), "weights", "no weight is named {}", name);
-  return found->weight;
 }
 
 }  // namespace prism

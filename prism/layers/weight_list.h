@@ -130,13 +130,9 @@ std::vector<WeightEntry> weights_of(const Module& module) {
 /// Number of parameters: values of all weights.
 int64_t parameter_count(const std::vector<WeightEntry>& weights);
 
-/// Moves or converts all weights.
+/// Moves all weights.
 void move_weights(const std::vector<WeightEntry>& weights, const torch::Device& device);
-void convert_weights(const std::vector<WeightEntry>& weights, torch::ScalarType type);
 /// Clears all gradients.
 void clear_gradients(const std::vector<WeightEntry>& weights);
-
-/// Finds a weight by name. @throws InternalError if there is none.
-const Weight& find_weight(const std::vector<WeightEntry>& weights, const std::string& name);
 
 }  // namespace prism

@@ -19,8 +19,8 @@ int parse_index(const std::string& name) {
   if (name == kCuda) return index;
   const char* end = name.data() + name.size();
   const bool reads = name.starts_with(start) && [&] {
-    const auto [behind, code] = std::from_chars(name.data() + start.size(), end, index);
-    return code == std::errc() && behind == end && index >= 0;
+    const auto [after, code] = std::from_chars(name.data() + start.size(), end, index);
+    return code == std::errc() && after == end && index >= 0;
   }();
   PRISM_CHECK(reads, "device", "expected cpu, cuda or cuda:N; found \"{}\"; choose one of them.", name);
   return index;

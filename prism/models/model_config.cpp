@@ -5,6 +5,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/text/field_names.h"
 #include "prism/core/text/names.h"
 #include "prism/models/classification_head.h"
 
@@ -49,7 +50,8 @@ void complete_layer(LayerConfig& layer, size_t index, int64_t d_model) {
       index, d_model, layer.heads, layer.head_dim);
   PRISM_CHECK(layer.output_projection || !layer.output_bias, "model",
               "layer {}: expected an output_projection for output_bias; found none; leave out the bias.", index);
-  if (layer.rotary.turns()) rotary_angles(layer.rotary, layer.head_dim);  // throws for invalid settings
+  if (layer.rotary.turns())
+    naming_field(fmt::format("layer {}", index), [&] { rotary_angles(layer.rotary, layer.head_dim); });
 }
 
 /// Checks the fields that make a model a classifier or a language model, and its positions.
@@ -64,9 +66,6 @@ void check_task(const ModelConfig& config) {
               "model.attention: expected causal in a language model, which must not see the tokens it predicts; found "
               "full; set it to causal, or give model.classes.");
   find_pooling(config.pooling);
-  PRISM_CHECK(config.classes > 0 || layers_with_budgets(config) == 0, "model",
-              "expected head budgets in classifiers only, because they read the whole text; found some in a language "
-              "model; set budget.kind to none, or give model.classes.");
   PRISM_CHECK(config.budget_tau > 0 && config.budget_tau <= 1e6, "model",
               "model.budget_tau: expected a temperature above 0 and at most 1e6; found {}; change it.",
               config.budget_tau);
@@ -83,14 +82,13 @@ HeadSchedule parse_kv_schedule(const std::string& text, const HeadSchedule& head
   int64_t ratio = 0;
   const auto [end, code] = std::from_chars(text.data() + 1, text.data() + text.size(), ratio);
   PRISM_CHECK(code == std::errc() && end == text.data() + text.size() && ratio >= 1, "model",
-              "kv_schedule: expected a ratio such as /4; found \"{}\"; write / and a whole number.", text);
+              "expected a ratio such as /4; found \"{}\"; write / and a whole number.", text);
   HeadSchedule kv_heads;
   for (size_t i = 0; i < heads.size(); ++i) {
-    PRISM_CHECK(
-        heads[i] % ratio == 0, "model",
-        "kv_schedule: expected heads that {} divides in every layer; found {} in layer {}; choose another ratio "
-        "or list the key/value heads.",
-        ratio, heads[i], i);
+    PRISM_CHECK(heads[i] % ratio == 0, "model",
+                "expected heads that {} divides in every layer; found {} in layer {}; choose another ratio "
+                "or list the key/value heads.",
+                ratio, heads[i], i);
     kv_heads.push_back(heads[i] / ratio);
   }
   return kv_heads;
@@ -131,10 +129,10 @@ void expand_shorthand(ModelConfig& config) {
   if (!config.layers.empty()) return;
   PRISM_CHECK(!config.schedule.empty(), "model",
               "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
-  const auto heads = parse_head_schedule(config.schedule);
-  const auto kv_heads = parse_kv_schedule(config.kv_schedule, heads);
+  const auto heads = naming_field("model.schedule", [&] { return parse_head_schedule(config.schedule); });
+  const auto kv_heads = naming_field("model.kv_schedule", [&] { return parse_kv_schedule(config.kv_schedule, heads); });
   PRISM_CHECK(kv_heads.size() == heads.size(), "model",
-              "kv_schedule: expected {} layers, as in schedule; found {}; write one entry for each layer.",
+              "model.kv_schedule: expected {} layers, as in schedule; found {}; write one entry for each layer.",
               heads.size(), kv_heads.size());
   PRISM_CHECK(config.ffn_width == 0 || config.each.ffn.width == 0, "model",
               "expected ffn_width or ffn.width; found both, {} and {}; leave one out.", config.ffn_width,

@@ -36,7 +36,7 @@ struct KeptWork {
 struct PrefillCost {
   double dense_pair = 0, dense_row = 0;                    ///< of dense attention
   double sparse_pair = 0, sparse_run = 0, sparse_row = 0;  ///< of attention over kept blocks
-  /// Of the spectral selector: per call, per token of a head, per pair of a pooled query and a pooled key.
+  /// Costs of the spectral selector: per call, per token of a head, per pair of a pooled query and a pooled key.
   double select_call = 0, select_token = 0, select_pair = 0;
   template <class Visitor>
   void visit(Visitor& v) {

@@ -49,13 +49,6 @@ const std::array<uint8_t, 256>& bytes_in_alphabet_order() {
   return alphabet().order;
 }
 
-std::string spell_bytes(std::string_view bytes) {
-  std::string spelling;
-  spelling.reserve(bytes.size() + bytes.size() / 4);
-  for (const char byte : bytes) spelling += byte_character(static_cast<uint8_t>(byte));
-  return spelling;
-}
-
 std::optional<std::string> bytes_of_spelling(std::string_view spelling) {
   const Alphabet& table = alphabet();
   std::string bytes;

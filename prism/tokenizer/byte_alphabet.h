@@ -1,6 +1,6 @@
 // The 256 printable characters that represent bytes in a byte-level vocabulary: space is Ġ, newline is Ċ.
 //
-//   spell_bytes(" the")          // "Ġthe"
+//   byte_character(' ')          // "Ġ"
 //   bytes_of_spelling("Ġthe")    // " the"
 #pragma once
 
@@ -20,10 +20,8 @@ const std::string& byte_character(uint8_t byte);
 /// All bytes, ordered by the code points that represent them: `!` first, soft hyphen (U+0143) last.
 const std::array<uint8_t, 256>& bytes_in_alphabet_order();
 
-/// Replaces every byte by its character.
-std::string spell_bytes(std::string_view bytes);
-
-/// Inverse of spell_bytes(); std::nullopt if `spelling` has a character outside the alphabet.
+/// The bytes that a text of these characters represents; std::nullopt if `spelling` has a character outside the
+/// alphabet.
 std::optional<std::string> bytes_of_spelling(std::string_view spelling);
 
 }  // namespace prism

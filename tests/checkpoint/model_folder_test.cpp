@@ -11,6 +11,7 @@
 #include "tests/checkpoint/models.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {

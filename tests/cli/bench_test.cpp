@@ -109,7 +109,7 @@ TEST(BenchBudgets, PrintsWhatIsSavedOrASentence) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto first = nlohmann::json::parse(outcome.out.substr(0, outcome.out.find('\n')));
   EXPECT_EQ(first["kept"], 2);
-  // Of 2 texts of 8 tokens: products 2 * 8 * 4 * 32^2 + 4 * 8^2 * 32, networks 2 * 32^2 + 2 * 32 + 2 * 32 * 4.
+  // 2 texts of 8 tokens: products 2 * 8 * 4 * 32^2 + 4 * 8^2 * 32, networks 2 * 32^2 + 2 * 32 + 2 * 32 * 4.
   const double plain = 2 * 8 * 4 * 1024 + 4 * 64 * 32, networks = 2 * 1024 + 2 * 32 + 2 * 32 * 4;
   EXPECT_NEAR(first["flop_saving"].get<double>(), 1 - (plain / 2 + networks) / plain, 1e-9);
   expect_sentence(bench({"--shares", "0.5", "2"}), 2, {"share of heads above 0 and at most 1", "found 2"});

@@ -166,6 +166,12 @@ TEST_F(TokenizerCommand, RefusesToEncodeOrDecodeWhatIsNotThere) {
   expect_refused(run({"info", "nowhere"}), 2, {"nowhere"});
 }
 
+TEST_F(TokenizerCommand, RefusesOptionsOfFilesBesideAText) {
+  for (const auto& [option, value] :
+       {std::pair{"--invalid-utf8", "error"}, {"--separator", "x"}, {"--format", "jsonl"}, {"--field", "q"}})
+    expect_refused(run({"encode", "a", "--tokenizer", "made", option, value}), 2, {option, "TEXT"});
+}
+
 TEST_F(TokenizerCommand, WarnsWhenTheTextToEncodeIsTheNameOfAFile) {
   const auto outcome = run({"encode", "--tokenizer", "made", "text.txt"});
   EXPECT_EQ(outcome.status, 0);

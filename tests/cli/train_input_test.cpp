@@ -1,4 +1,5 @@
 // Wrong input of prism train, folders and files that cannot be used, and resuming: every refusal is one sentence.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -61,6 +62,26 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
   expect_sentence(train({"word"}), 2, {"found word", "leave it out"});
   expect_sentence(train({"--set", "seed"}), 2, {"FIELD=VALUE", "train.tokens=4M"});
   EXPECT_FALSE(fs::exists(Workshop::folder() / "never")) << "a refused recipe leaves nothing";
+}
+
+TEST(TrainInput, NamesTheWholeFieldOfAWrongValue) {
+  for (const auto& [field, value] : {std::pair{"model.layers[x].heads", "2"},
+                                     {"model.schedule", "x"},
+                                     {"model.kv_schedule", "/3"},
+                                     {"model.context", "99999999999"},
+                                     {"model.d_model", "0"},
+                                     {"train.clip", "-1"},
+                                     {"train.dtype", "half"},
+                                     {"train.optimizer", "adam"},
+                                     {"train.lr_schedule", "step"},
+                                     {"train.batch_rows", "0"},
+                                     {"train.tokens", "many"},
+                                     {"data.stride", "-1"},
+                                     {"data.document_mask", "7"},
+                                     {"seed", "one"}})
+    expect_sentence(
+        run({"train", "--recipe", "recipe.json", "--out", "never", "--set", fmt::format("{}={}", field, value)}), 2,
+        {field});
 }
 
 TEST(TrainRecipe, WithAnUnknownFieldOrBothFormsIsRefused) {
@@ -310,7 +331,7 @@ TEST(ResumeCommand, SaysWhenItStartsAgain) {
 }
 
 TEST(Train, RefusesMoreThreadsThanCanWork) {
-  if (core_limit().threads >= 64) GTEST_SKIP() << "so many cores can run 1,024 threads";
+  if (core_limit().threads >= 64) GTEST_SKIP() << "these cores can run 1,024 threads";
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "threads", "--threads", "1024"}), 2,
                   {"found 1024", "fewer with --threads"});
 }

@@ -14,8 +14,8 @@ TEST(ComputeType, IsFoundByItsFullAndItsShortName) {
   EXPECT_EQ(compute_type_name(find_compute_type("bf16")), "bfloat16");
 }
 
-TEST(ComputeType, IsRefusedByItsFullName) {
-  EXPECT_REFUSED(find_compute_type("f16"), "one of auto, bfloat16 and float32; found \"float16\"");
+TEST(ComputeType, IsRefusedAsItWasTyped) {
+  EXPECT_REFUSED(find_compute_type("f16"), "one of auto, bfloat16 and float32; found \"f16\"");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/core/message_of.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {

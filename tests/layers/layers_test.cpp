@@ -13,6 +13,7 @@
 #include "prism/layers/relu_mlp.h"
 #include "prism/layers/swiglu_mlp.h"
 #include "tests/core/message_of.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {

@@ -19,6 +19,7 @@ fault() { printf '%s\n' "$2" >> "$1"; }  # FILE LINE
 fault prism/core/random.cpp 'int  badly_formatted ;'
 fault prism/serving/server_fault.cpp '#include <torch/types.h>'
 {
+  echo '#pragma once'
   echo 'class TooLarge {'
   for i in $(seq 30); do echo "  void method_$i();"; done
   echo '};'
@@ -46,5 +47,9 @@ if [ "$status" -ne 1 ] || [ "$failed" != "$expected" ]; then
   printf 'expected exit status 1 and that these checks fail:\n%s\nfound status %s and:\n%s\n' "$expected" "$status" "$failed"
   exit 1
 fi
+for words in 'serving/server_fault\.cpp:1: prism/serving/ is a folder without torch' 'core/too_large\.h: expected at most' \
+  'too_large|core/one|core/another' 'README\.md:.*prism' 'SC2086'; do
+  if ! grep -qE "$words" output; then echo "expected $words in the output of lint.sh; found none"; exit 1; fi
+done
 if ! grep -q 'kernels/simd/exp2\.h:.*error' output; then echo "expected clang-tidy to check headers of sub-folders"; exit 1; fi
 echo "each of $(wc -l <<< "$expected") checks fails on its fault"

@@ -4,6 +4,7 @@
 #include <ATen/record_function.h>
 
 #include "prism/core/error.h"
+#include "prism/core/text/field_names.h"
 #include "prism/core/text/names.h"
 #include "prism/kernels/euclidean_norm.h"
 
@@ -76,11 +77,11 @@ Maker find_maker(const std::string& kind) {
 }  // namespace
 
 void check(const OptimizerOptions& options) {
-  find_maker(options.kind);
-  check(options.adamw);
-  check(options.muon);
-  check(options.sgd);
-  PRISM_CHECK(options.clip >= 0, "optimizer", "expected a clip of at least 0; found {}; raise it.", options.clip);
+  naming_field("train.optimizer", [&] { find_maker(options.kind); });
+  naming_field("train.adamw", [&] { check(options.adamw); });
+  naming_field("train.muon", [&] { check(options.muon); });
+  naming_field("train.sgd", [&] { check(options.sgd); });
+  PRISM_CHECK(options.clip >= 0, "optimizer", "train.clip: expected at least 0; found {}; raise it.", options.clip);
 }
 
 Optimizer::Optimizer(Rules rules, double clip) : rules_(std::move(rules)), clip_(clip) {}

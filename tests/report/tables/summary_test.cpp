@@ -63,7 +63,7 @@ TEST(ResultsTable, SaysWhereNoPairingWasPossibleAndMarksNothingThere) {
   const Table table = results_table(comparison);
   EXPECT_EQ(table.rows[1][4].text, "-1.0000");
   EXPECT_EQ(table.rows[1][4].spread, "0.0010");
-  EXPECT_EQ(table.columns[5].header, "seeds") << "no column for intervals that nobody has";
+  EXPECT_EQ(table.columns[5].header, "seeds") << "no column for intervals without values";
   EXPECT_FALSE(table.rows[1][2].strong);
   EXPECT_NE(table_text(table).find("No pairing for low: no seed is shared with base"), std::string::npos);
   EXPECT_NE(headline(comparison).find("share no seed, so it is not paired and shows nothing"), std::string::npos);

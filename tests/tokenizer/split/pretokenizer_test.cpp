@@ -47,7 +47,7 @@ std::vector<uint32_t> agreed_code_points() {
 
 TEST(Pretokenizer, ScansAsTheRegularExpressionsMatch) {
   const std::vector<uint32_t> code_points = agreed_code_points();
-  // Of 1.1 million. The others were assigned after Unicode 14, or are U+180E.
+  // There are 1.1 million. The others were assigned after Unicode 14, or are U+180E.
   ASSERT_GT(code_points.size(), 1'095'000u);
   const std::vector<std::string> pool = {"'",
                                          "s",
