@@ -8,6 +8,14 @@
 #include "prism/kernels/rotate.h"
 
 namespace prism {
+namespace {
+
+/// Number of tokens before those of this call.
+int64_t past_of(const ForwardContext& context) {
+  return context.cache != nullptr ? context.cache->length() : 0;
+}
+
+}  // namespace
 
 Attention::Attention(const AttentionOptions& options, const LayerConfig& config, size_t index,
                      std::shared_ptr<RotaryCache> rotary)
@@ -82,11 +90,20 @@ torch::Tensor Attention::over_kept_heads(const torch::Tensor& x_BTD, const HeadW
   const PackedHeads packed(chosen.kept_BH, config_);
   const Heads heads{config_.heads / config_.kv_heads, 1};
   const auto fused_PTF = prepare(packed.project(x_BTD, panels_.of(qkv, config_, x_BTD.scalar_type())), heads,
-                                 packed.of_sequences(context.positions_BT), 0);
+                                 packed.of_sequences(context.positions_BT), past_of(context));
   auto input = input_of(fused_PTF, heads);
+  if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = packed.of_sequences(context.documents_BT);
   input.q_lengths_B = input.kv_lengths_B = packed.of_sequences(context.lengths_B);
   return packed.join(attend(input, context.backend).out_BTHE, chosen.weight_BH * chosen.kept_BH, out);
+}
+
+void Attention::append_to_cache(AttentionInput& input, const ForwardContext& context) const {
+  PRISM_CHECK(is_causal_, "attention", "expected causal attention with a cache; found full; leave out the cache.");
+  PRISM_CHECK(
+      !context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
+      "expected rows of one document without padding with a cache; found documents or lengths; leave out the cache.");
+  input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
 }
 
 torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {
@@ -97,15 +114,8 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
 
   const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1);
   const Heads heads{config_.heads, config_.kv_heads};
-  auto input = input_of(
-      prepare(qkv(x_BTD), heads, context.positions_BT, context.cache != nullptr ? context.cache->length() : 0), heads);
-  if (context.cache != nullptr) {
-    PRISM_CHECK(is_causal_, "attention", "expected causal attention with a cache; found full; leave out the cache.");
-    PRISM_CHECK(
-        !context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
-        "expected rows of one document without padding with a cache; found documents or lengths; leave out the cache.");
-    input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
-  }
+  auto input = input_of(prepare(qkv(x_BTD), heads, context.positions_BT, past_of(context)), heads);
+  if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
   if (context.probe != nullptr) context.probe->observe_attention(index_, input);

@@ -52,6 +52,8 @@ class Attention {
   torch::Tensor norm_heads(const torch::Tensor& fused_BTF, Heads heads) const;
   /// The input of attend() for fused rows.
   AttentionInput input_of(const torch::Tensor& fused_BTF, Heads heads) const;
+  /// Stores the input's keys and values in the cache, and replaces them by all that the cache holds.
+  void append_to_cache(AttentionInput& input, const ForwardContext& context) const;
   /// The layer's output from the kept heads alone, without computing the others. Without gradients.
   torch::Tensor over_kept_heads(const torch::Tensor& x_BTD, const HeadWeights& chosen,
                                 const ForwardContext& context) const;

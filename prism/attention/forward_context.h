@@ -15,6 +15,7 @@ struct ForwardContext {
   torch::Tensor positions_BT;      ///< int64; undefined: consecutive, after the cache's
   torch::Tensor documents_BT;      ///< int32 ids, non-decreasing; attention stays inside a document; undefined: one
   torch::Tensor lengths_B;         ///< int32, valid tokens of each row, the rest is padding; undefined: all
+  torch::Tensor prompts_B;         ///< int32, tokens of each row that head budgets read; undefined: all of this call
   KvCache* cache = nullptr;        ///< earlier keys and values, extended by this call; null: none
   Prefill* prefill = nullptr;      ///< computes a prompt's attention, possibly sparse; null (as in decoding): attend()
   int64_t prompt_length = 0;       ///< length of the prompt that this call is a chunk of; 0: it ends with this call

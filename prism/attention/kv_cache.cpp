@@ -14,21 +14,30 @@ int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, i
 
 KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type,
                  const torch::Device& device)
-    : capacity_(capacity) {
-  // One allocation for all layers, so that small layers share huge pages.
-  const int64_t values = batch * kv_cache_bytes(layers, capacity, /*element_bytes=*/1);
-  const torch::Tensor all = device.is_cpu() ? empty_in_huge_pages(values, type)
-                                            : torch::empty({values}, torch::TensorOptions(device).dtype(type));
+    : capacity_(capacity), options_(torch::TensorOptions(device).dtype(type)) {
+  // One allocation for all layers that store every head, so that small layers share huge pages.
+  auto whole = layers;
+  std::erase_if(whole, [](const LayerConfig& layer) { return layer.budget.is_on(); });
+  const torch::Tensor all = make(batch * kv_cache_bytes(whole, capacity, /*element_bytes=*/1));
   int64_t used = 0;
   for (const auto& layer : layers) {
+    if (layer.budget.is_on()) {
+      layers_.emplace_back().has_budget = true;
+      continue;
+    }
     const auto take = [&] {
       const int64_t count = batch * layer.kv_heads * capacity * layer.head_dim;
       used += count;
       return all.narrow(0, used - count, count).view({batch, layer.kv_heads, capacity, layer.head_dim});
     };
     auto k = take(), v = take();
-    layers_.push_back({std::move(k), std::move(v), nullptr});
+    layers_.push_back({std::move(k), std::move(v), nullptr, {}, false});
   }
+}
+
+torch::Tensor KvCache::make(int64_t values) const {
+  return options_.device().is_cpu() ? empty_in_huge_pages(values, c10::typeMetaToScalarType(options_.dtype()))
+                                    : torch::empty({values}, options_);
 }
 
 KvCache::~KvCache() = default;
@@ -40,6 +49,16 @@ KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch
   PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_BGTD.requires_grad(), "kv_cache",
                "keys that require gradients cannot be cached");
   auto& store = layers_.at(layer);
+  if (store.has_budget && length_ == 0) {
+    const auto shape = [&](const torch::Tensor& x_BGTD) {
+      return std::vector<int64_t>{x_BGTD.size(0), x_BGTD.size(1), capacity_, x_BGTD.size(3)};
+    };
+    store.k_BGSD = make(k_BGTD.numel() / tokens * capacity_).view(shape(k_BGTD));
+    store.v_BGSD = make(v_BGTD.numel() / tokens * capacity_).view(shape(v_BGTD));
+  }
+  PRISM_ASSERT(store.k_BGSD.size(0) == k_BGTD.size(0) && store.k_BGSD.size(1) == k_BGTD.size(1), "kv_cache",
+               "layer {}: {} rows of {} heads in a cache of {} rows of {}", layer, k_BGTD.size(0), k_BGTD.size(1),
+               store.k_BGSD.size(0), store.k_BGSD.size(1));
   store.k_BGSD.narrow(2, length_, tokens).copy_(k_BGTD);
   store.v_BGSD.narrow(2, length_, tokens).copy_(v_BGTD);
   return {store.k_BGSD.narrow(2, 0, end), store.v_BGSD.narrow(2, 0, end), {}};

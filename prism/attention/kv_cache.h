@@ -1,4 +1,5 @@
-// Key/value cache. Each layer has its own number and width of heads.
+// Key/value cache. Each layer has its own number and width of heads. Layers with a head budget store only the heads
+// that the prompt decided to compute.
 //
 //   KvCache cache(config.layers, /*batch=*/1, /*capacity=*/1024, torch::kBFloat16);
 //   context.cache = &cache;     // each layer appends; then the model advances the cache
@@ -7,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "prism/attention/budget/head_weights.h"
 #include "prism/attention/layer_config.h"
 #include "prism/kernels/attention/attend.h"
 
@@ -14,7 +16,7 @@ namespace prism {
 
 class SelectorState;
 
-/// Bytes of keys and values of `tokens` positions in all layers.
+/// Bytes of keys and values of `tokens` positions in all layers, if every head is computed.
 int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
 
 class KvCache {
@@ -26,6 +28,8 @@ class KvCache {
   KvCache& operator=(const KvCache&) = delete;
 
   /// Stores new keys [B, G, T, D] and values of one layer. Returns all keys and values of the layer, new ones included.
+  /// A layer with a head budget may have another number of rows and heads (packed_heads.h); its first keys determine
+  /// them.
   /// @throws InputError if the capacity is exceeded.
   KeyValues append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD);
   /// Adds the `tokens` appended positions to length(). Call it once all layers have appended.
@@ -34,6 +38,8 @@ class KvCache {
   void truncate(int64_t length);
 
   int64_t length() const { return length_; }
+  /// What a layer's head budget decided for the prompt; undefined before that, and without a budget.
+  HeadWeights& head_weights(size_t layer) { return layers_.at(layer).head_weights; }
   /// The state of a layer's selector, which is truncated together with the cache; null until the selector sets it.
   std::unique_ptr<SelectorState>& selector_state(size_t layer) { return layers_.at(layer).selector_state; }
 
@@ -41,9 +47,15 @@ class KvCache {
   struct Layer {
     torch::Tensor k_BGSD, v_BGSD;
     std::unique_ptr<SelectorState> selector_state;
+    HeadWeights head_weights;
+    bool has_budget = false;
   };
+  /// Uninitialised keys or values.
+  torch::Tensor make(int64_t values) const;
+
   std::vector<Layer> layers_;
   int64_t capacity_, length_ = 0;
+  torch::TensorOptions options_;
 };
 
 }  // namespace prism

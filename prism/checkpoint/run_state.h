@@ -30,6 +30,8 @@ struct RunState {
   double seconds = 0, step_seconds = 0;
   double loss_sum = 0;  ///< sum over the steps since the last train record
   int64_t loss_count = 0;
+  std::optional<double> auxiliary_sum;  ///< the same of the auxiliary losses; std::nullopt if layers added none
+  std::vector<double> head_share_sum;   ///< the same of the shares of heads, by layer; empty without head budgets
   double mean_loss = -1, least_loss = -1, loss_variance = 0;  ///< a LossTrend (training/diagnostics.h)
   std::optional<double> best_metric, last_metric;             ///< std::nullopt before the first validation
   std::string recipe_fingerprint, tensors_fingerprint;        ///< may be empty in states of earlier formats
@@ -50,6 +52,8 @@ struct RunState {
     v("step_seconds", step_seconds, "seconds spent in training steps, without evaluation and checkpoints");
     v("loss_sum", loss_sum, "sum of the losses since the last train record");
     v("loss_count", loss_count, "number of losses in loss_sum");
+    v("auxiliary_sum", auxiliary_sum, "sum of the auxiliary losses since the last train record, if layers added any");
+    v("head_share_sum", head_share_sum, "sum of the steps' shares of heads, by layer; empty without head budgets");
     v("mean_loss", mean_loss, "running mean of the steps' losses, nats; -1: none yet");
     v("least_loss", least_loss, "lowest running mean so far; -1: none yet");
     v("loss_variance", loss_variance, "running variance of the steps' losses");

@@ -42,6 +42,12 @@ double mean_of_finite(std::vector<double> values) {
   return mean_of(values);
 }
 
+void add_scaled(std::vector<double>& sum, const std::vector<double>& values, double scale) {
+  if (sum.empty()) sum.resize(values.size());
+  PRISM_ASSERT(sum.size() == values.size(), "statistics", "{} and {} values", sum.size(), values.size());
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += scale * values[i];
+}
+
 Statistic mean_difference(const std::vector<double>& a, const std::vector<double>& b, bool paired) {
   if (!paired) {
     const Statistic left = statistic(a), right = statistic(b);

@@ -31,6 +31,9 @@ double mean_of(const std::vector<double>& values);
 /// The same without the values that are not finite.
 double mean_of_finite(std::vector<double> values);
 
+/// Adds scale x values to the sum, element by element. @param sum  empty: zeros; else as many elements as the values.
+void add_scaled(std::vector<double>& sum, const std::vector<double>& values, double scale);
+
 /// The mean of `a` minus the mean of `b`, with its standard deviation.
 ///
 /// Paired: the statistic of the differences at equal positions.

@@ -136,9 +136,15 @@ class Reader {
   int64_t rows(int64_t tokens) const {
     return is_dense_ && chunk_ == 0 ? std::max<int64_t>(1, kBatchTokens / tokens) : 1;
   }
-  torch::Tensor operator()(const torch::Tensor& tokens_BT) {
+  /// @param prompts_B  int32, tokens of each window that head budgets read.
+  torch::Tensor operator()(const torch::Tensor& tokens_BT, const torch::Tensor& prompts_B) {
     if (cache_) cache_->truncate(0);
-    return forward_in_chunks(decoder_, tokens_BT, context_, chunk_);
+    Budgets budgets(decoder_->config().budget_tau, {.first_row = windows_});
+    windows_ += tokens_BT.size(0);
+    auto context = context_;
+    context.budgets = &budgets;
+    context.prompts_B = prompts_B;
+    return forward_in_chunks(decoder_, tokens_BT, context, chunk_);
   }
 
  private:
@@ -147,6 +153,7 @@ class Reader {
   bool is_dense_;
   std::optional<KvCache> cache_;
   ForwardContext context_;
+  int64_t windows_ = 0;  ///< read so far
 };
 
 /// Scores the counted predictions of a batch of windows, the longest first, and adds them to their documents.
@@ -156,15 +163,17 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
   const auto rows = static_cast<int64_t>(windows.size()), columns = windows.front().window.length;
   const auto tokens_BT = torch::zeros({rows, columns}, torch::kLong);
   const auto labels_BT = torch::full({rows, columns}, -1, torch::kLong);
+  const auto prompts_B = torch::empty({rows}, torch::kInt);
   for (int64_t row = 0; row < rows; ++row) {
     const Window& window = windows[static_cast<size_t>(row)].window;
     const auto first = tokens.begin() + window.begin;
+    prompts_B.data_ptr<int32_t>()[row] = static_cast<int32_t>(window.counted_from + 1);
     // Shorter rows are padded at their end, where causal attention hides the padding.
     std::copy(first, first + window.length, tokens_BT.data_ptr<int64_t>() + row * columns);
     std::copy(first + 1 + window.counted_from, first + 1 + window.length,
               labels_BT.data_ptr<int64_t>() + row * columns + window.counted_from);
   }
-  const auto hidden_ND = reader(tokens_BT).flatten(0, 1);
+  const auto hidden_ND = reader(tokens_BT, prompts_B).flatten(0, 1);
   // The head is a large part of a small model, so positions that are only context skip it.
   const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
   const auto losses = decoder->head
@@ -183,14 +192,14 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
 }
 
 /// Options with their defaults filled in.
-PerplexityOptions complete_options(PerplexityOptions options, int64_t context) {
+PerplexityOptions complete_options(PerplexityOptions options, int64_t context, bool has_budgets) {
   if (options.window == 0) options.window = context;
   PRISM_CHECK(options.window >= 1 && options.window <= context, "perplexity",
               "expected a window of 1 to {} tokens, the model's context; found {}; change it.", context,
               options.window);
   PRISM_CHECK(options.documents >= 0, "perplexity", "expected at least 1 document, or 0 for all; found {}; change it.",
               options.documents);
-  if (options.stride == 0) options.stride = options.window;
+  if (options.stride == 0) options.stride = has_budgets ? std::max<int64_t>(1, options.window / 2) : options.window;
   PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, "perplexity",
               "expected a stride of 1 to {} tokens, the window; found {}; change it.", options.window, options.stride);
   return options;
@@ -228,10 +237,17 @@ std::vector<std::string> PerplexityResult::conventions() const {
     cutting +=
         fmt::format(" (after a document's first window, predictions see {} to {} tokens)", window - stride + 1, window);
   }
-  return {cutting,
-          opening.empty() ? "a document's first token is not predicted"
-                          : fmt::format("{} opens every document and is not predicted", opening),
-          "words are separated by white space; bytes are those of the text in UTF-8"};
+  std::vector<std::string> conventions = {cutting,
+                                          opening.empty()
+                                              ? "a document's first token is not predicted"
+                                              : fmt::format("{} opens every document and is not predicted", opening),
+                                          "words are separated by white space; bytes are those of the text in UTF-8"};
+  if (has_budgets)
+    conventions.emplace_back(
+        "head budgets read a window's tokens up to the one that makes its first prediction; in a document's first "
+        "window "
+        "that is one token");
+  return conventions;
 }
 
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,
@@ -239,7 +255,8 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
                                      const std::function<void(const PerplexityProgress&)>& on_progress,
                                      Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
-  const auto options = complete_options(wanted, decoder->config().context);
+  const bool has_budgets = layers_with_budgets(decoder->config()) > 0;
+  const auto options = complete_options(wanted, decoder->config().context, has_budgets);
   const TokenizedText text = tokenize_text(source, tokenizer, options.documents);
   const auto windows = cut_text(text, options.window, options.stride);
   PRISM_CHECK(
@@ -274,6 +291,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
           .window = options.window,
           .stride = options.stride,
           .cut = *std::max_element(text.lengths.begin(), text.lengths.end()) > options.window + 1,
+          .has_budgets = has_budgets,
           .opening = opening ? std::string(tokenizer.bytes(*opening)) : ""};
 }
 

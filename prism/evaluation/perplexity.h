@@ -21,7 +21,10 @@ struct PerplexityOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("window", window, "tokens per window, read at once; 0: the model's context");
-    v("stride", stride, "tokens from the start of one window to the start of the next; 0: the window, without overlap");
+    v("stride", stride,
+      "tokens from the start of one window to the start of the next; 0: the window, without overlap; with head "
+      "budgets, "
+      "which read the tokens before a window's first prediction, half of the window");
     v("documents", documents, "score only the first N documents; 0: all");
   }
 };
@@ -47,6 +50,7 @@ struct PerplexityResult {
   int64_t windows = 0;
   int64_t window = 0, stride = 0;  ///< with defaults filled in
   bool cut = false;                ///< a document was longer than the window
+  bool has_budgets = false;        ///< the model has head budgets
   std::string opening;             ///< the token before every document, "" if the tokenizer has none
 
   double token_perplexity() const;
@@ -69,7 +73,8 @@ struct PerplexityProgress {
 ///
 /// Losses are float32 (computed in the decoder's compute dtype), their sum is float64. The tokens of the whole text are
 /// held in memory, 4 bytes each. With a selector or chunks, each window is processed as its own prompt without padding,
-/// which a selector could see.
+/// which a selector could see. Head budgets read the tokens before a window's first counted prediction, and the token
+/// that it is made from.
 ///
 /// @param on_progress  if given, called after every batch of windows.
 /// @param prefill      how attention is computed, and in what chunks; null: dense, whole windows.

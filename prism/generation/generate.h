@@ -89,6 +89,7 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// With `slide`, a full context slides: its last half is recomputed at positions from 0 on, and decoding continues
 /// after it. So one pass over half a context serves half a context of new tokens. A model with learned positions always
 /// slides, by one token at a time as its sources do: the last `context` tokens are recomputed for every new token.
+/// Head budgets then decide again, from the recomputed tokens.
 /// Of a prompt that is too long, only the last tokens are read, with truncate_prompt or learned positions: `context` of
 /// them if the context slides; otherwise as many as leave room for max_new_tokens, or by default for 128 new tokens or
 /// half the context, whichever is less.

@@ -1,5 +1,7 @@
 #include "prism/models/batch.h"
 
+#include <ATen/Functions.h>
+
 #include <algorithm>
 
 namespace prism {
@@ -10,6 +12,16 @@ BatchTensors::BatchTensors(Batch& batch)
   if (batch.documents.empty()) return;
   context.documents_BT = torch::from_blob(batch.documents.data(), {batch.rows, batch.context}, torch::kInt);
   context.positions_BT = positions_in_documents(context.documents_BT);
+}
+
+void BatchTensors::set_prompts(const torch::Tensor& prompts_B) {
+  context.prompts_B = prompts_B;
+  const auto place_T = at::arange(tokens_BT.size(1), torch::kLong);
+  labels_BT = labels_BT.masked_fill(place_T.unsqueeze(0) < prompts_B.unsqueeze(1) - 1, -1);
+}
+
+void BatchTensors::predict_second_halves() {
+  set_prompts(torch::full({tokens_BT.size(0)}, std::max<int64_t>(1, tokens_BT.size(1) / 2), torch::kInt));
 }
 
 ExampleTensors::ExampleTensors(ExampleBatch& batch, int64_t rows) {

@@ -10,6 +10,12 @@ namespace prism {
 /// Views of a batch's tokens, labels and documents. Valid as long as the batch.
 struct BatchTensors {
   explicit BatchTensors(Batch& batch);
+  /// Divides each row into a prompt, which head budgets read, and what follows, which is predicted: labels before the
+  /// last token of the prompt become -1.
+  /// @param prompts_B  int32, tokens of each row's prompt, at least 1.
+  void set_prompts(const torch::Tensor& prompts_B);
+  /// set_prompts() with the first half of each row.
+  void predict_second_halves();
   torch::Tensor tokens_BT, labels_BT;  ///< int64
   ForwardContext context;              ///< documents and positions in them, if the batch has documents
 };

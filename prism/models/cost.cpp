@@ -14,9 +14,9 @@
 namespace prism {
 namespace {
 
-/// FLOPs per token of the products q k^T and p v.
-int64_t attention_flops(const LayerConfig& layer, const ModelConfig& config) {
-  const int64_t keys_twice = config.attention == "causal" ? config.context + 1 : 2 * config.context;
+/// FLOPs per token of the products q k^T and p v in a sequence of `tokens`.
+int64_t attention_flops(const LayerConfig& layer, bool is_causal, int64_t tokens) {
+  const int64_t keys_twice = is_causal ? tokens + 1 : 2 * tokens;
   return 2 * layer.heads * layer.head_dim * keys_twice;
 }
 
@@ -37,7 +37,7 @@ ModelCost model_cost(const Trunk& model) {
   ModelCost cost;
   for (const auto& layer : config.layers) {
     auto& of_layer = cost.layers.emplace_back();
-    of_layer.flops_per_token = attention_flops(layer, config);
+    of_layer.flops_per_token = attention_flops(layer, config.attention == "causal", config.context);
     of_layer.kv_bytes_per_token = config.classes > 0 ? 0 : kv_cache_bytes({layer}, 1, 2);
     cost.flops_per_token += of_layer.flops_per_token;
     cost.kv_bytes_per_token += of_layer.kv_bytes_per_token;
@@ -60,6 +60,23 @@ ModelCost model_cost(const Trunk& model) {
     }
   }
   return cost;
+}
+
+double attention_part_flops(const AttentionOptions& options, const LayerConfig& layer, int64_t tokens, double groups) {
+  const int64_t width = layer.heads * layer.head_dim, kv_width = layer.kv_heads * layer.head_dim;
+  const int64_t out_width = layer.output_projection ? width : 0;
+  const auto projections = static_cast<double>(2 * options.d_model * (width + 2 * kv_width + out_width));
+  const auto products = static_cast<double>(attention_flops(layer, options.is_causal, tokens));
+  const double share = groups / static_cast<double>(layer.kv_heads);
+  // Without an output projection, all heads are projected (attention.cpp).
+  return static_cast<double>(tokens) * ((layer.output_projection ? share : 1) * projections + share * products);
+}
+
+double budget_network_flops(const LayerConfig& layer, int64_t d_model) {
+  int64_t outputs = 0;
+  if (layer.budget.kind == "learned") outputs = d_model + 1 + layer.heads;
+  if (layer.budget.kind == "fixed") outputs = layer.heads;
+  return 2.0 * static_cast<double>(d_model * outputs);
 }
 
 ScheduleCost schedule_cost(const ModelConfig& config) {

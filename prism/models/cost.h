@@ -39,6 +39,12 @@ ModelCost model_cost(const ModelConfig& config);
 /// The same for an existing model, whose layers may share weights.
 ModelCost model_cost(const Trunk& model);
 
+/// FLOPs of a layer's attention part for one sequence: its projections, q k^T and p v.
+/// @param tokens  of the sequence. @param groups  number of key/value heads computed, with their query heads.
+double attention_part_flops(const AttentionOptions& options, const LayerConfig& layer, int64_t tokens, double groups);
+/// FLOPs of the networks of a layer's head budget, once per sequence; 0 without a budget.
+double budget_network_flops(const LayerConfig& layer, int64_t d_model);
+
 /// Cost of a schedule minus that of the uniform model, which has the last layer's heads and key/value heads in every
 /// layer.
 ///

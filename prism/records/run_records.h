@@ -147,6 +147,8 @@ struct TrainRecord {
   double loss = NAN, learning_rate = NAN, grad_norm = NAN;
   TrainingRate rate;
   std::optional<double> peak_share, wait_share;
+  std::optional<double> auxiliary_loss = {};
+  std::optional<std::vector<double>> head_share = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v("loss", loss, "mean over the steps, nats per token or per example");
@@ -156,6 +158,8 @@ struct TrainRecord {
     v("examples_per_s", rate.examples_per_s, "the same in examples, of classifiers");
     v("peak_share", peak_share, "share of the CPU's limit, 0..1");
     v("wait_share", wait_share, "share of time that threads waited for a core, 0..1; above 0.1 the cores were busy");
+    v("auxiliary_loss", auxiliary_loss, "mean loss that layers add, not part of loss; absent if they add none");
+    v("head_share", head_share, "mean share of heads s of each layer; absent without head budgets");
   }
 };
 
@@ -165,12 +169,14 @@ struct EvalRecord {
   double value = NAN;
   TrainingCount measured;
   std::optional<double> val_loss;
+  std::optional<std::vector<double>> head_share = {};
   template <class Visitor>
   void visit(Visitor& v) {
     v(metric.c_str(), value, "the run's metric");
     v("val_tokens", measured.tokens, "validation tokens that it was measured on");
     v("val_examples", measured.examples, "validation examples that it was measured on");
     if (metric != "val_loss") v("val_loss", val_loss, "validation loss beside the metric, nats");
+    v("head_share", head_share, "mean share of heads s of each layer; absent without head budgets");
   }
 };
 

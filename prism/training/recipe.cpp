@@ -168,4 +168,8 @@ std::vector<int64_t> save_steps(const Json& value, int64_t total) {
   return steps;
 }
 
+bool divides_windows(const Recipe& recipe) {
+  return recipe.train.prompts || layers_with_budgets(recipe.model) > 0;
+}
+
 }  // namespace prism

@@ -64,6 +64,7 @@ struct TrainOptions {
   double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025, decay_share = 0.2;
   int64_t warmup_tokens = 0;
   double z_loss = 0;
+  bool prompts = false;
   BudgetSchedule budget;
   bool recompute = false;
   OptimizerOptions optimizer_options;  ///< its fields appear among these
@@ -93,6 +94,10 @@ struct TrainOptions {
     v("z_loss", z_loss,
       "weight of the z-loss (mean squared log-sum-exp of the logits); it is added to the training loss, and the "
       "recorded training loss includes it; validation and final losses do not; 0 disables it");
+    v("prompts", prompts,
+      "language models: divide each window into a prompt, whose length is drawn, and what follows it, and predict only "
+      "the latter; validation predicts the second half of each window. Always so with head budgets, which read the "
+      "prompt; set it to compare models without them");
     v("budget", budget, "how head budgets are trained");
     v("recompute", recompute,
       "recompute activations in the backward pass: less memory, longer steps, the same gradients");
@@ -210,5 +215,8 @@ std::vector<double> sample_temperatures(const Json& value);
 
 /// The steps of `save_steps` up to `total`. @throws InputError unless `value` is none, log or a list of steps.
 std::vector<int64_t> save_steps(const Json& value, int64_t total);
+
+/// Returns true if windows are divided into prompts and what follows them (train.prompts).
+bool divides_windows(const Recipe& recipe);
 
 }  // namespace prism

@@ -4,6 +4,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
+#include "prism/core/text/field_names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/training/recipe.h"
 
@@ -12,10 +13,10 @@ namespace {
 
 /// Checks the range of every field.
 void check_ranges(const TrainOptions& options) {
-  find_compute_type(options.dtype);
+  naming_field("train.dtype", [&] { find_compute_type(options.dtype); });
   check(options.optimizer_options);
   check(options.budget);
-  check_learning_rate_schedule(options.lr_schedule);
+  naming_field("train.lr_schedule", [&] { check_learning_rate_schedule(options.lr_schedule); });
   const auto at_least = [](const char* name, double value, double least) {
     PRISM_CHECK(value >= least, "recipe", "train.{}: expected at least {}; found {}; raise it.", name, least, value);
   };
@@ -82,6 +83,7 @@ void check_is_of_classifier(const Recipe& recipe) {
                                      {"train.sample_every_tokens", train.sample_every_tokens != 0},
                                      {"train.sample_prompts", !train.sample_prompts.empty()},
                                      {"train.z_loss", train.z_loss != 0},
+                                     {"train.prompts", train.prompts},
                                      {"data.mixture", !recipe.data.mixture.empty()},
                                      {"data.stride", recipe.data.stride != 0},
                                      {"data.document_mask", recipe.data.document_mask},
@@ -106,6 +108,8 @@ void check_options(const Recipe& recipe) {
   PRISM_CHECK(recipe.model.classes >= 0, "recipe",
               "model.classes: expected a number of classes, or 0 for a language model; found {}; change it.",
               recipe.model.classes);
+  PRISM_CHECK(recipe.data.stride >= 0, "recipe", "data.stride: expected at least 0; found {}; raise it.",
+              recipe.data.stride);
   PRISM_CHECK(layers_with_budgets(recipe.model) > 0 || equal_fields(recipe.train.budget, BudgetSchedule()), "recipe",
               "expected no train.budget, because no layer has a head budget; found values that are not the defaults; "
               "leave them out, or set model.budget.kind.");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/statistics.h"
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
 #include "prism/kernels/compute_type.h"
@@ -248,17 +249,27 @@ std::optional<double> Trainer::forward_backward() {
   const auto& train = recipe_.train;
   const double progress = static_cast<double>(state_.step) / static_cast<double>(total_steps(recipe_));
   double sum = 0;
+  std::optional<double> added;
+  std::vector<double> head_share;
   for (int64_t i = 0; i < train.accumulate; ++i) {
     if (i > 0 && stop_signal() != 0) return std::nullopt;
     const int64_t batch = state_.step * train.accumulate + i;
     Auxiliary auxiliary(progress);
     auto loss = objective_->loss(batch, objective_->forward(batch, {.auxiliary = &auxiliary}));
-    if (auxiliary.loss().defined()) loss = loss + auxiliary.loss();
     sum += loss.item<double>();
+    if (auxiliary.loss().defined()) {
+      loss = loss + auxiliary.loss();
+      added = added.value_or(0) + auxiliary.loss().item<double>();
+    }
+    add_scaled(head_share, objective_->head_share(), 1.0 / static_cast<double>(train.accumulate));
     (loss / static_cast<double>(train.accumulate)).backward();
     if (i + 1 < train.accumulate) show_progress(state_.trained + (i + 1) * step_size(recipe_) / train.accumulate);
   }
-  return sum / static_cast<double>(train.accumulate);
+  const auto parts = static_cast<double>(train.accumulate);
+  if (added && std::isfinite(*added)) state_.auxiliary_sum = state_.auxiliary_sum.value_or(0) + *added / parts;
+  add_scaled(state_.head_share_sum, head_share, 1);
+  if (added && !std::isfinite(*added)) return *added;
+  return sum / parts;
 }
 
 void Trainer::show_progress(int64_t trained) {
@@ -343,7 +354,8 @@ bool Trainer::evaluate() {
                               metric.noun(), unsigned_nan(validation->loss.value_or(value)), state_.step,
                               sequences_noun(recipe_), state_.windows - 1));
   state_.last_metric = value;
-  record(EvalRecord{metric.name, value, {unit_of(recipe_), validation->measured}, validation->loss});
+  record(EvalRecord{
+      metric.name, value, {unit_of(recipe_), validation->measured}, validation->loss, validation->head_share});
   if (state_.best_metric && !metric.is_better(value, *state_.best_metric)) return true;
   state_.best_metric = value;
   folder_.checkpoints().save(CheckpointKind::best, state_.step,

@@ -4,6 +4,7 @@
 #include "prism/attention/head_schedule.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
+#include "prism/core/statistics.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/training/trainer.h"
 
@@ -61,14 +62,23 @@ void Trainer::record_training() {
   if (speed_.is_first_busy(wait_share))
     progress_->note(fmt::format("train: step {}: {}, so this run's measured speed is unreliable", state_.step,
                                 busy_text(*wait_share)));
-  record(TrainRecord{.loss = state_.loss_sum / static_cast<double>(state_.loss_count),
+  const auto count = static_cast<double>(state_.loss_count);
+  std::optional<std::vector<double>> head_share;
+  if (!state_.head_share_sum.empty()) add_scaled(head_share.emplace(), state_.head_share_sum, 1 / count);
+  std::optional<double> auxiliary_loss;
+  if (state_.auxiliary_sum) auxiliary_loss = *state_.auxiliary_sum / count;
+  record(TrainRecord{.loss = state_.loss_sum / count,
                      .learning_rate = learning_rate_of(recipe_).at(static_cast<double>(state_.trained)),
                      .grad_norm = last_.norm,
                      .rate = {unit_of(recipe_), rate},
                      .peak_share = speed_.peak_share(rate),
-                     .wait_share = wait_share});
+                     .wait_share = wait_share,
+                     .auxiliary_loss = auxiliary_loss,
+                     .head_share = head_share});
   state_.loss_sum = 0;
   state_.loss_count = 0;
+  state_.auxiliary_sum.reset();
+  state_.head_share_sum.clear();
 }
 
 void Trainer::record_end() {

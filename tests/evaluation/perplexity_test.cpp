@@ -10,6 +10,7 @@
 #include "prism/attention/prefill_meter.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/evaluation/windows.h"
 #include "tests/core/temporary_folder.h"
 #include "tests/generation/tiny_model.h"
 
@@ -100,6 +101,24 @@ TEST(Perplexity, EqualsALoopOverSingleTokensForEveryWindowAndStride) {
 TEST(Perplexity, EqualsALoopOverSingleTokensWithoutAnEndOfText) {
   expect_equal_to_the_loop(false, {0, 0});
   expect_equal_to_the_loop(false, {7, 3});
+}
+
+TEST(Perplexity, LetsHeadBudgetsReadWhatComesBeforeTheFirstPrediction) {
+  auto decoder = tiny_budget_decoder("learned", 32);
+  const torch::NoGradGuard no_gradients;
+  const auto ids = opened(tiny_tokenizer(), kThird);
+  double nats = 0;
+  for (const auto& window : cut_windows(0, static_cast<int64_t>(ids.size()), 16, 4)) {
+    const std::vector<int64_t> read(ids.begin() + window.begin, ids.begin() + window.begin + window.length);
+    ForwardContext context;
+    context.prompts_B = torch::tensor({static_cast<int32_t>(window.counted_from + 1)}, torch::kInt);
+    const auto logits = decoder->head.logits(decoder(torch::tensor(read).unsqueeze(0), context))[0].to(torch::kDouble);
+    for (int64_t t = window.counted_from; t < window.length; ++t)
+      nats -= logits[t].log_softmax(0)[ids[static_cast<size_t>(window.begin + t + 1)]].item<double>();
+  }
+  const Documents documents;
+  auto source = documents.text(kThird);
+  EXPECT_NEAR(evaluate_perplexity(decoder, tiny_tokenizer(), source, {16, 4}).nats, nats, 1e-5 * nats);
 }
 
 TEST(Perplexity, ChangesWithTheStride) {

@@ -92,6 +92,27 @@ TEST(Generate, ComputesTheSameLogitsStepByStepAndADroppedPositionWouldShow) {
   EXPECT_GT(difference(true), 10 * kTolerance);
 }
 
+TEST(Generate, ContinuesWithTheHeadsThatThePromptChose) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_budget_decoder("fixed", 64);
+  auto options = greedy(12);
+  options.ignore_end_of_text = true;
+  const std::string prompt = "And then the thing";
+  const auto result = generate(decoder, tiny_tokenizer(), prompt, options);
+  // Each token from a pass over everything before it, with budgets from the prompt alone.
+  auto ids = result.prompt_ids;
+  ForwardContext context;
+  context.prompts_B = torch::tensor({static_cast<int32_t>(ids.size())}, torch::kInt);
+  for (const int32_t found : result.ids) {
+    const auto hidden = decoder(row_of(ids), context);
+    const auto logits = decoder->head.logits(hidden).select(1, hidden.size(1) - 1).flatten();
+    EXPECT_EQ(logits.argmax().item<int64_t>(), found);
+    ids.push_back(found);
+  }
+  Prefill prefill({.selector = "dense", .settings = Json::object(), .chunk = 4}, {});
+  EXPECT_REFUSED(generate(decoder, tiny_tokenizer(), prompt, options, {}, &prefill), "expected dense attention");
+}
+
 TEST(Generate, ReadsThePromptInChunksAndThroughASelector) {
   auto decoder = tiny_decoder();
   auto options = greedy(10);

@@ -21,7 +21,7 @@ inline Tokenizer tiny_tokenizer(bool end_of_text = true) {
   Json vocab = Json::object();
   for (int byte = 0; byte < 256; ++byte) vocab[byte_character(static_cast<uint8_t>(byte))] = byte;
   vocab["th"] = 256;
-  vocab[spell_bytes(" th")] = 257;
+  vocab["\u0120th"] = 257;  // U+0120 spells a space
   Json added = Json::array();
   if (end_of_text) {
     added.push_back({{"id", 258},
@@ -32,7 +32,7 @@ inline Tokenizer tiny_tokenizer(bool end_of_text = true) {
                      {"normalized", false},
                      {"special", true}});
   }
-  const Json merges = {"t h", spell_bytes(" ") + " th"};
+  const Json merges = {"t h", "\u0120 th"};
   const Json json = {
       {"version", "1.0"},
       {"added_tokens", added},
@@ -64,6 +64,20 @@ inline Decoder tiny_decoder(int64_t context = 64, int64_t vocab_size = kTinyVoca
   config.kv_schedule = "1x1,4x1,2x1";
   config.ffn_width = 40;
   config.init_std = 0.3;
+  return make_decoder(config);
+}
+
+/// The same with three equal layers that have head budgets.
+inline Decoder tiny_budget_decoder(const std::string& kind, int64_t context) {
+  ModelConfig config;
+  config.vocab_size = kTinyVocab;
+  config.d_model = 48;
+  config.context = context;
+  config.schedule = "6x3";
+  config.ffn_width = 40;
+  config.init_std = 0.3;
+  config.each.budget.kind = kind;
+  config.each.budget.share = kind == "learned" ? 1 : 0.5;
   return make_decoder(config);
 }
 

@@ -10,6 +10,7 @@
 #include "prism/core/error.h"
 #include "prism/models/decoder.h"
 #include "tests/core/message_of.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {
@@ -321,12 +322,8 @@ TEST(BudgetClassifier, ReadsRowsUpToTheirLengths) {
   }
 }
 
-TEST(BudgetClassifier, IsNoLanguageModel) {
+TEST(BudgetClassifier, HasATemperatureAboveZero) {
   auto config = with_budgets(encoder_config("2x2", 24, 40), "learned");
-  config.classes = 0;
-  config.attention = "causal";
-  EXPECT_REFUSED(complete(config), "expected head budgets in classifiers only");
-  config = with_budgets(encoder_config("2x2", 24, 40), "learned");
   config.budget_tau = 0;
   EXPECT_REFUSED(complete(config), "model.budget_tau");
 }

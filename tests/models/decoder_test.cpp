@@ -14,6 +14,7 @@
 #include "prism/layers/relu_mlp.h"
 #include "prism/models/device.h"
 #include "tests/core/message_of.h"
+#include "tests/layers/weights.h"
 #include "tests/models/configs.h"
 
 namespace prism {

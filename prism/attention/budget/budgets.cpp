@@ -9,6 +9,18 @@
 #include "prism/core/random.h"
 
 namespace prism {
+namespace {
+
+std::vector<double> means_of(const std::vector<BudgetDecision>& decisions, size_t layers,
+                             torch::Tensor BudgetDecision::*part) {
+  if (decisions.empty()) return {};
+  std::vector<double> means(layers, 1);
+  for (size_t l = 0; l < decisions.size(); ++l)
+    if ((decisions[l].*part).defined()) means[l] = (decisions[l].*part).mean(torch::kDouble).item<double>();
+  return means;
+}
+
+}  // namespace
 
 Budgets::Budgets(const BudgetSchedule& schedule, double progress, BudgetNoise noise)
     : schedule_(schedule),
@@ -41,6 +53,14 @@ torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads) const {
 void Budgets::decide(size_t layer, BudgetDecision decision) const {
   if (decisions_->size() <= layer) decisions_->resize(layer + 1);
   (*decisions_)[layer] = std::move(decision);
+}
+
+std::vector<double> mean_shares(const std::vector<BudgetDecision>& decisions, size_t layers) {
+  return means_of(decisions, layers, &BudgetDecision::share_B);
+}
+
+std::vector<double> mean_kept_shares(const std::vector<BudgetDecision>& decisions, size_t layers) {
+  return means_of(decisions, layers, &BudgetDecision::kept_BH);
 }
 
 }  // namespace prism

@@ -56,4 +56,9 @@ class Budgets {
   std::shared_ptr<std::vector<BudgetDecision>> decisions_;
 };
 
+/// The mean share of heads of each of a model's layers, 1 for layers without a budget. Empty without decisions.
+std::vector<double> mean_shares(const std::vector<BudgetDecision>& decisions, size_t layers);
+/// The same of the share of heads that are computed, k / H.
+std::vector<double> mean_kept_shares(const std::vector<BudgetDecision>& decisions, size_t layers);
+
 }  // namespace prism

@@ -25,9 +25,10 @@ void HeadBudget::visit(WeightVisitor& v) const {
   v.module("scores", "", scores);
 }
 
-torch::Tensor HeadBudget::summary(const torch::Tensor& x_BTD, const torch::Tensor& lengths_B) const {
+torch::Tensor HeadBudget::summary(const torch::Tensor& x_BTD, const ForwardContext& context) const {
   const auto type = scores.weight.tensor().scalar_type();
-  return mean_of_rows(x_BTD, config_.summary == "padded" ? torch::Tensor() : lengths_B, type);
+  const auto& lengths_B = config_.summary == "padded" ? torch::Tensor() : context.lengths_B;
+  return mean_of_rows(x_BTD, context.prompts_B.defined() ? context.prompts_B : lengths_B, type);
 }
 
 torch::Tensor HeadBudget::loss(const torch::Tensor& s_B, const torch::Tensor& log_p_BH, const Budgets& budgets) const {
@@ -44,9 +45,22 @@ torch::Tensor HeadBudget::loss(const torch::Tensor& s_B, const torch::Tensor& lo
 }
 
 HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const {
-  PRISM_CHECK(context.cache == nullptr && context.prefill == nullptr, "budget",
-              "expected whole texts with head budgets; found a {}; leave it out, or set budget.kind to none.",
-              context.prefill != nullptr ? "selector" : "cache");
+  PRISM_CHECK(
+      context.prefill == nullptr, "budget",
+      "expected dense attention with head budgets; found a selector; leave it out, or set budget.kind to none.");
+  PRISM_CHECK(
+      context.prompt_length <= x_BTD.size(1), "budget",
+      "expected a prompt in one piece with head budgets, which read all of it; found chunks of {} tokens; leave "
+      "out the chunks.",
+      x_BTD.size(1));
+  if (context.cache == nullptr) return decide(x_BTD, context, tau);
+  auto& decided = context.cache->head_weights(index_);
+  if (context.cache->length() == 0) decided = decide(x_BTD, context, tau);
+  PRISM_ASSERT(decided.weight_BH.defined(), "budget", "layer {}: a cache without what its prompt decided", index_);
+  return decided;
+}
+
+HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const {
   const bool trains = context.auxiliary != nullptr;
   const Budgets* budgets = context.budgets;
   PRISM_ASSERT(!trains || budgets != nullptr, "budget", "training without Budgets");
@@ -59,7 +73,7 @@ HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardCont
     p_BH = at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options);
     order_BH = (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_).to(x_BTD.device());
   } else {
-    const auto h_BD = summary(x_BTD, context.lengths_B);
+    const auto h_BD = summary(x_BTD, context);
     s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()
                                     : at::full({batch}, config_.share, h_BD.options());
     auto z_BH = scores(h_BD);
@@ -84,7 +98,8 @@ HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardCont
 
 torch::Tensor largest_heads(const torch::Tensor& s_B, const torch::Tensor& value_BH) {
   const int64_t heads = value_BH.size(1);
-  const auto count_B = (s_B * heads).floor().to(torch::kLong).clamp(1, heads);
+  constexpr double kRounding = 1e-7;  // of a float32 share
+  const auto count_B = ((s_B.to(torch::kDouble) + kRounding) * heads).floor().to(torch::kLong).clamp(1, heads);
   const auto order_BH = std::get<1>(at::sort(value_BH, /*stable=*/true, /*dim=*/1, /*descending=*/true));
   const auto rank_H = at::arange(heads, count_B.options());
   return at::zeros_like(order_BH, torch::kBool)

@@ -1,4 +1,4 @@
-// The head budget of one layer: decides for each text how many heads count, and which.
+// The head budget of one layer: decides for each text, or each prompt, how many heads count, and which.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,7 @@ namespace prism {
 
 // B batch, T positions, D d_model, H heads
 
-/// What attention does with the heads of each text.
-struct HeadWeights {
-  torch::Tensor weight_BH;  ///< w, by which a head's output is multiplied; 0 for heads that are not kept in training
-  torch::Tensor kept_BH;    ///< bool, the heads to compute; undefined: all
-};
-
-/// The mean h of what queries, keys and values read, over the tokens of each text, gives
+/// The mean h of what queries, keys and values read, over the tokens of each text or prompt, gives
 ///
 ///   s = sigmoid(f(h)),  f: D -> D -> 1 with ReLU
 ///   z = g(h) + e sigma(t / T),  g: D -> H,  e ~ N(0, 1)
@@ -29,7 +23,9 @@ struct HeadWeights {
 ///
 /// `fixed`: s is the given share, without f. `random`: s is the given share, p = 1 / H, and the k heads are drawn, in
 /// training too.
-/// Computed in the weights' dtype.
+///
+/// With a cache, the first call reads the prompt and decides; what it decided stays in the cache for the tokens after
+/// the prompt. Computed in the weights' dtype.
 /// Source: arXiv 2604.22583, equations 6 to 25.
 class HeadBudget {
  public:
@@ -43,7 +39,7 @@ class HeadBudget {
 
   /// @param x_BTD    what queries, keys and values read.
   /// @param tau      temperature if the context has no Budgets.
-  /// @throws InputError for a cache or a selector in the context.
+  /// @throws InputError for a selector in the context, or a prompt in chunks.
   HeadWeights operator()(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
 
   /// The networks compute once per text, so their products per token count as 0.
@@ -53,7 +49,9 @@ class HeadBudget {
   Linear scores;         ///< g: [H, D], with a bias; empty if random
 
  private:
-  torch::Tensor summary(const torch::Tensor& x_BTD, const torch::Tensor& lengths_B) const;
+  /// Decides from the tokens of this call.
+  HeadWeights decide(const torch::Tensor& x_BTD, const ForwardContext& context, double tau) const;
+  torch::Tensor summary(const torch::Tensor& x_BTD, const ForwardContext& context) const;
   /// The mean over texts and layers of equations 21 and 25.
   torch::Tensor loss(const torch::Tensor& s_B, const torch::Tensor& log_p_BH, const Budgets& budgets) const;
 
@@ -62,7 +60,8 @@ class HeadBudget {
   size_t index_ = 0;
 };
 
-/// The kept heads: the floor(s H) largest of each row, at least one; the lower head where values are equal.
+/// The kept heads: the floor(s H) largest of each row, at least one; the lower head where values are equal. An s of k /
+/// H keeps k heads although it is rounded.
 /// @param s_B  shares, 0..1. @return  bool [B, H].
 torch::Tensor largest_heads(const torch::Tensor& s_B, const torch::Tensor& value_BH);
 

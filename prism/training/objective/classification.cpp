@@ -43,11 +43,7 @@ void Classification::make_model(const Recipe& recipe, torch::ScalarType type) {
   classifier_ = Classifier(recipe.model);
   classifier_->set_compute_type(type);
   classifier_->set_recompute(recipe.train.recompute);
-}
-
-void Classification::set_step(int64_t step) {
-  progress_ = static_cast<double>(step) / static_cast<double>(total_steps(recipe_));
-  classifier_->set_budget_tau(recipe_.train.budget.tau(progress_));
+  budgets_ = BudgetTraining(recipe);
 }
 
 ExampleBatch& Classification::batch_of(int64_t n) {
@@ -59,16 +55,14 @@ ExampleBatch& Classification::batch_of(int64_t n) {
 
 torch::Tensor Classification::forward(int64_t batch, const BatchView& view) {
   ExampleTensors tensors(batch_of(batch), view.rows);
-  const int64_t accumulate = recipe_.train.accumulate;
-  Budgets budgets(recipe_.train.budget, progress_,
-                  {.seed = static_cast<uint64_t>(recipe_.seed),
-                   .step = batch / accumulate,
-                   .first_row = batch % accumulate * recipe_.train.batch_rows});
-  Auxiliary unread(progress_);  // its presence tells head budgets that the pass trains
+  auto budgets = budgets_.of_batch(batch);
+  Auxiliary unread(budgets_.progress());  // its presence tells head budgets that the pass trains
   tensors.context.budgets = &budgets;
   tensors.context.auxiliary = view.auxiliary != nullptr ? view.auxiliary : &unread;
   tensors.context.probe = view.probe;
-  return classifier_(tensors.tokens_BT, tensors.context);
+  auto hidden = classifier_(tensors.tokens_BT, tensors.context);
+  budgets_.note(budgets);
+  return hidden;
 }
 
 torch::Tensor Classification::loss(int64_t batch, const torch::Tensor& hidden) {
@@ -77,10 +71,13 @@ torch::Tensor Classification::loss(int64_t batch, const torch::Tensor& hidden) {
 }
 
 std::optional<Validation> Classification::validate() {
-  const auto labelled = label_examples(classifier_, *valid_data_, {.batch = recipe_.train.batch_rows});
+  const auto labelled =
+      label_examples(classifier_, *valid_data_, {.batch = recipe_.train.batch_rows, .seed = recipe_.seed});
   if (!labelled) return std::nullopt;
   const auto scores = score(*labelled);
-  return Validation{scores.accuracy, scores.examples, scores.loss};
+  Validation result{scores.accuracy, scores.examples, scores.loss};
+  if (!labelled->budgets.empty()) result.head_share = mean_shares(labelled->budgets, recipe_.model.layers.size());
+  return result;
 }
 
 std::string Classification::fingerprint() const {
@@ -125,7 +122,8 @@ void Classification::save(const fs::path& folder) const {
 std::optional<std::vector<RunRecord>> Classification::measure_finals() {
   std::vector<RunRecord> records;
   if (!test_data_) return records;
-  const auto labelled = label_examples(classifier_, *test_data_, {.batch = recipe_.train.batch_rows});
+  const auto labelled =
+      label_examples(classifier_, *test_data_, {.batch = recipe_.train.batch_rows, .seed = recipe_.seed});
   if (!labelled) return std::nullopt;
   const auto scores = score(*labelled);
   ClassificationRecord record{"test",
@@ -136,8 +134,8 @@ std::optional<std::vector<RunRecord>> Classification::measure_finals() {
                               scores.loss,
                               scores.confusion,
                               {},
-                              labelled->head_share,
-                              labelled->kept_share};
+                              mean_shares(labelled->budgets, recipe_.model.layers.size()),
+                              mean_kept_shares(labelled->budgets, recipe_.model.layers.size())};
   for (size_t i = 0; i < labelled->labels.size(); ++i)
     if (labelled->predicted[i] != labelled->labels[i])
       record.wrong.push_back({static_cast<int64_t>(i), labelled->labels[i], labelled->predicted[i]});

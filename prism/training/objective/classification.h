@@ -10,6 +10,7 @@
 #include "prism/data/labelled/example_loader.h"
 #include "prism/models/classifier.h"
 #include "prism/tokenizer/tokenizer.h"
+#include "prism/training/objective/budget_training.h"
 #include "prism/training/objective/objective.h"
 
 namespace prism {
@@ -20,11 +21,12 @@ class Classification : public Objective {
  public:
   void open(Recipe& recipe) override;
   void make_model(const Recipe& recipe, torch::ScalarType type) override;
-  void set_step(int64_t step) override;
+  void set_step(int64_t step) override { budgets_.set_step(step, *classifier_); }
   std::vector<WeightEntry> weights() const override { return classifier_->weights(); }
   /// The hidden states, as in training: with the noise of head budgets, and all their heads.
   torch::Tensor forward(int64_t batch, const BatchView& view) override;
   torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) override;
+  std::vector<double> head_share() const override { return budgets_.head_share(); }
   Metric metric() const override { return {"val_accuracy", /*less_is_better=*/false}; }
   bool has_validation() const override { return valid_data_ != nullptr; }
   std::optional<Validation> validate() override;
@@ -46,7 +48,7 @@ class Classification : public Objective {
   std::map<int64_t, ExampleBatch> batches_;  ///< the current step's batches; diagnostics read them again
   std::optional<Tokenizer> tokenizer_;
   Classifier classifier_{nullptr};
-  double progress_ = 0;  ///< share of the steps done, 0..1
+  BudgetTraining budgets_;
 };
 
 }  // namespace prism

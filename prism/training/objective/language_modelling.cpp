@@ -6,8 +6,8 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
+#include "prism/core/random.h"
 #include "prism/core/text/printable.h"
-#include "prism/models/batch.h"
 #include "prism/models/cost.h"
 #include "prism/training/objective/final.h"
 #include "prism/training/objective/validation.h"
@@ -26,6 +26,21 @@ void check_same_tokenizer(const TokenDataset& a, const TokenDataset& b) {
       a.folder().string(), a.tokenizer(), b.folder().string(), b.tokenizer());
 }
 
+/// Separates the numbers that draw prompts from others of the same seed.
+constexpr uint64_t kPromptStream = 0x50524F4D5054;  // "PROMPT"
+
+void check_prompts(const Recipe& recipe) {
+  if (!divides_windows(recipe)) return;
+  PRISM_CHECK(!recipe.data.document_mask, "train",
+              "expected windows of one prompt and what follows it with head budgets or train.prompts; found "
+              "data.document_mask, which divides windows into documents; leave it out.");
+  PRISM_CHECK(
+      recipe.model.context >= 2, "train",
+      "model.context: expected at least 2 tokens with head budgets or train.prompts, one of which is the prompt; "
+      "found {}; raise it.",
+      recipe.model.context);
+}
+
 }  // namespace
 
 void LanguageModelling::open(Recipe& recipe) {
@@ -38,8 +53,10 @@ void LanguageModelling::open(Recipe& recipe) {
   tokenizer_ = load_data_tokenizer(folder, train_data_[0]->folder(), "shards", info ? info->tokenizer_fingerprint : "");
   take_vocab_size(recipe_.model, info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0);
   const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
-  PRISM_CHECK(recipe_.model.context >= 1, "train", "model.context: expected at least 1 token; found {}; change it.",
-              recipe_.model.context);
+  constexpr int64_t kLargestContext = int64_t{1} << 24;
+  PRISM_CHECK(recipe_.model.context >= 1 && recipe_.model.context <= kLargestContext, "train",
+              "model.context: expected 1 to {} tokens; found {}; change it.", kLargestContext, recipe_.model.context);
+  check_prompts(recipe_);
   const WindowOptions options{.context = recipe_.model.context,
                               .rows = recipe_.train.batch_rows,
                               .seed = recipe_.seed,
@@ -96,6 +113,7 @@ void LanguageModelling::make_model(const Recipe& recipe, torch::ScalarType type)
   decoder_ = Decoder(recipe.model);
   decoder_->set_compute_type(type);
   decoder_->set_recompute(recipe.train.recompute);
+  budgets_ = BudgetTraining(recipe);
 }
 
 Batch& LanguageModelling::batch_of(int64_t n) {
@@ -107,25 +125,44 @@ Batch& LanguageModelling::batch_of(int64_t n) {
   return batches_.emplace(n, loader_->next()).first->second;
 }
 
-torch::Tensor LanguageModelling::forward(int64_t batch, const BatchView& view) {
+BatchTensors LanguageModelling::tensors_of(int64_t batch, int64_t rows) {
   Batch& whole = batch_of(batch);
   // The tensors are views of the batch, so fewer rows means its first ones.
-  const int64_t rows = std::exchange(whole.rows, view.rows == 0 ? whole.rows : std::min(view.rows, whole.rows));
+  const int64_t all = std::exchange(whole.rows, rows == 0 ? whole.rows : std::min(rows, whole.rows));
   BatchTensors tensors(whole);
-  whole.rows = rows;
+  const int64_t used = std::exchange(whole.rows, all);
+  if (!divides_windows(recipe_)) return tensors;
+  const auto prompts_B = torch::empty({used}, torch::kInt);
+  auto* prompts = prompts_B.mutable_data_ptr<int32_t>();
+  for (int64_t b = 0; b < used; ++b) {
+    const int64_t window = batch * recipe_.train.batch_rows + b;
+    Random random(mix64(static_cast<uint64_t>(recipe_.seed)) + kPromptStream, static_cast<uint64_t>(window));
+    prompts[b] = 1 + static_cast<int32_t>(random.below(static_cast<uint64_t>(whole.context - 1)));
+  }
+  tensors.set_prompts(prompts_B);
+  return tensors;
+}
+
+torch::Tensor LanguageModelling::forward(int64_t batch, const BatchView& view) {
+  auto tensors = tensors_of(batch, view.rows);
+  auto budgets = budgets_.of_batch(batch);
+  Auxiliary unread(budgets_.progress());  // its presence tells head budgets that the pass trains
+  tensors.context.budgets = &budgets;
+  tensors.context.auxiliary = view.auxiliary != nullptr ? view.auxiliary : &unread;
   tensors.context.probe = view.probe;
-  tensors.context.auxiliary = view.auxiliary;
-  return decoder_(tensors.tokens_BT, tensors.context);
+  auto hidden = decoder_(tensors.tokens_BT, tensors.context);
+  budgets_.note(budgets);
+  return hidden;
 }
 
 torch::Tensor LanguageModelling::loss(int64_t batch, const torch::Tensor& hidden) {
-  return decoder_->head.loss(hidden, BatchTensors(batch_of(batch)).labels_BT, recipe_.train.z_loss);
+  return decoder_->head.loss(hidden, tensors_of(batch, hidden.size(0)).labels_BT, recipe_.train.z_loss);
 }
 
 std::optional<Validation> LanguageModelling::validate() {
-  const auto found = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens);
+  const auto found = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens, divides_windows(recipe_));
   if (!found) return std::nullopt;
-  return Validation{found->loss, found->tokens, {}};
+  return Validation{found->loss, found->tokens, {}, found->head_share};
 }
 
 std::string LanguageModelling::fingerprint() const {
@@ -138,7 +175,8 @@ std::string LanguageModelling::fingerprint() const {
 void LanguageModelling::describe(StartRecord& record) const {
   record.tokenizer = train_data_[0]->tokenizer();
   if (!valid_data_) return;
-  record.validation = fmt::format("{:016x}, {} tokens", valid_data_->fingerprint(), recipe_.train.eval_tokens);
+  record.validation = fmt::format("{:016x}, {} tokens{}", valid_data_->fingerprint(), recipe_.train.eval_tokens,
+                                  divides_windows(recipe_) ? ", second halves of windows" : "");
 }
 
 std::vector<std::string> LanguageModelling::notes() const {

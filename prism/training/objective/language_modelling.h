@@ -9,20 +9,28 @@
 
 #include "prism/data/loader.h"
 #include "prism/generation/generate.h"
+#include "prism/models/batch.h"
 #include "prism/models/decoder.h"
 #include "prism/tokenizer/tokenizer.h"
+#include "prism/training/objective/budget_training.h"
 #include "prism/training/objective/objective.h"
 
 namespace prism {
 
 /// Trains a Decoder by cross-entropy over shuffled windows of token shards; validates on the "valid" split.
+///
+/// With head budgets or train.prompts, each window is divided into a prompt of 1 to context - 1 tokens, drawn uniformly
+/// by (seed, window), and what follows. Budgets read the prompt alone; only the tokens after it are predicted.
+/// Validation predicts the second half of each window.
 class LanguageModelling : public Objective {
  public:
   void open(Recipe& recipe) override;
   void make_model(const Recipe& recipe, torch::ScalarType type) override;
+  void set_step(int64_t step) override { budgets_.set_step(step, *decoder_); }
   std::vector<WeightEntry> weights() const override { return decoder_->weights(); }
   torch::Tensor forward(int64_t batch, const BatchView& view) override;
   torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) override;
+  std::vector<double> head_share() const override { return budgets_.head_share(); }
   bool has_validation() const override { return valid_windows_ != nullptr; }
   std::optional<Validation> validate() override;
   std::string fingerprint() const override;
@@ -44,6 +52,8 @@ class LanguageModelling : public Objective {
   GenerateOptions sample_options(const std::string& prompt, double temperature) const;
   /// Batch n, kept from before or read from the loader.
   Batch& batch_of(int64_t n);
+  /// The tensors of the batch's first `rows` rows, divided into prompts if the recipe says so. @param rows  0: all.
+  BatchTensors tensors_of(int64_t batch, int64_t rows);
   const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
 
   Recipe recipe_;
@@ -53,6 +63,7 @@ class LanguageModelling : public Objective {
   std::map<int64_t, Batch> batches_;  ///< the current step's batches; diagnostics read them again
   std::optional<Tokenizer> tokenizer_;
   Decoder decoder_{nullptr};
+  BudgetTraining budgets_;
 };
 
 }  // namespace prism

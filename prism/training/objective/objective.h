@@ -23,6 +23,8 @@ struct Validation {
   double value = 0;                 ///< the value of the objective's metric
   int64_t measured = 0;             ///< tokens or examples it was measured on
   std::optional<double> loss = {};  ///< the loss in nats, if the metric is another quantity
+  /// The mean share of heads of each layer; std::nullopt without head budgets.
+  std::optional<std::vector<double>> head_share = {};
 };
 
 /// Options of a forward pass over a batch.
@@ -53,6 +55,9 @@ class Objective {
   virtual torch::Tensor forward(int64_t batch, const BatchView& view) = 0;
   /// The mean loss of a whole batch, a differentiable scalar. @param hidden  the result of forward().
   virtual torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) = 0;
+
+  /// The mean share of heads of each layer in the last forward pass; empty without head budgets.
+  virtual std::vector<double> head_share() const { return {}; }
 
   virtual Metric metric() const { return {}; }
   /// Returns true if there is validation data.

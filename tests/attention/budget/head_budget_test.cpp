@@ -6,11 +6,15 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "prism/attention/attention.h"
+#include "prism/attention/prefill.h"
 #include "prism/core/error.h"
 #include "tests/core/message_of.h"
 #include "tests/kernels/gradient_check.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {
@@ -58,6 +62,26 @@ Trained train_at(const HeadBudget& budget, const torch::Tensor& x_BTD, double pr
   context.budgets = &budgets;
   auto heads = budget(x_BTD, context, 0);
   return {heads, auxiliary.loss(), budgets.decisions().at(1)};
+}
+
+/// Compares the gradient of a float64 weight with finite differences. @return  its largest magnitude.
+double expect_weight_gradient(const Weight& weight, const std::function<torch::Tensor()>& scalar) {
+  const auto& values = weight.tensor();
+  values.mutable_grad().reset();
+  scalar().backward();
+  const auto gradient = values.grad().clone().flatten();
+  const torch::NoGradGuard no_gradients;
+  auto flat = values.view({-1});
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    const double kept = flat[i].item<double>(), step = 1e-5;
+    flat[i] = kept + step;
+    const double above = scalar().item<double>();
+    flat[i] = kept - step;
+    const double below = scalar().item<double>();
+    flat[i] = kept;
+    EXPECT_NEAR(gradient[i].item<double>(), (above - below) / (2 * step), 1e-6) << i;
+  }
+  return gradient.abs().max().item<double>();
 }
 
 TEST(BudgetSchedule, HasTheValuesOfThePaper) {
@@ -128,32 +152,54 @@ TEST(HeadBudget, RewardsEntropyEarlyInTheTextAndLateAsPrinted) {
 
 TEST(HeadBudget, HasTheGradientsOfFiniteDifferences) {
   for (const std::string kind : {"learned", "fixed"})
-    for (const double s_min : {0.1, 0.45, 0.99}) {  // without penalty, with a growing alpha, and with the largest alpha
+    // Without penalty, below the bound with a growing alpha and with the largest one, and above the bound.
+    for (const auto& [s_min, s_max] : {std::pair{0.1, 0.99}, {0.45, 0.99}, {0.99, 0.99}, {0.1, 0.3}}) {
       auto layer = layer_with(kind, 0.5);
       const auto budget = drawn_budget(layer);
+      const double lowest = s_min, highest = s_max;
       const auto scalar = [&](const torch::Tensor& x_BTD) {
-        const auto found = train_at(budget, x_BTD, 0.75, {.s_min = s_min, .s_max = 0.99});
+        const auto found = train_at(budget, x_BTD, 0.75, {.s_min = lowest, .s_max = highest});
         torch::manual_seed(9);
         return (found.heads.weight_BH * torch::randn({3, kHeads}, torch::kDouble)).sum() + 100 * found.loss;
       };
       expect_gradient(scalar, texts());
-      for (const auto& entry : weights_of(budget)) {
-        const auto& values = entry.weight.tensor();
-        clear_gradients(weights_of(budget));
-        scalar(texts()).backward();
-        const auto gradient = values.grad().clone().flatten();
-        torch::NoGradGuard no_gradients;
-        auto flat = values.view({-1});
-        for (int64_t i = 0; i < flat.numel(); ++i) {
-          const double kept = flat[i].item<double>(), step = 1e-5;
-          flat[i] = kept + step;
-          const double above = scalar(texts()).item<double>();
-          flat[i] = kept - step;
-          const double below = scalar(texts()).item<double>();
-          flat[i] = kept;
-          EXPECT_NEAR(gradient[i].item<double>(), (above - below) / (2 * step), 1e-6) << entry.name << " " << i;
-        }
+      for (const auto& entry : weights_of(budget))
+        expect_weight_gradient(entry.weight, [&] { return scalar(texts()); });
+    }
+}
+
+TEST(HeadBudget, HasGradientsThroughTheWeightsOfHeads) {
+  // The output of a whole attention part: w multiplies the heads' outputs, and is not detached.
+  for (const bool train_topk : {false, true})
+    for (const bool causal : {false, true}) {
+      auto layer = layer_with("learned");
+      layer.rotary.kind = "none";
+      layer.budget.train_topk = train_topk;
+      Attention attention({.d_model = kWidth, .is_causal = causal, .budgets = 1}, layer, 0,
+                          std::make_shared<RotaryCache>());
+      const auto weights = weights_of(attention);
+      convert_weights(weights, torch::kDouble);
+      {
+        const torch::NoGradGuard no_gradients;
+        torch::manual_seed(8);
+        for (const auto& entry : weights) entry.weight.tensor().normal_(0, 0.5);
       }
+      // No losses of the budget's own: beta is 0 at half of the training, and the bounds include every s.
+      const BudgetSchedule schedule{.s_min = 0, .s_max = 1};
+      const auto scalar = [&](const torch::Tensor& x_BTD) {
+        Auxiliary auxiliary(0.5);
+        Budgets budgets(schedule, 0.5, {1, 7, 0});
+        ForwardContext context;
+        context.auxiliary = &auxiliary;
+        context.budgets = &budgets;
+        if (causal) context.prompts_B = torch::tensor({2, 3, 4}, torch::kInt);
+        context.backend = AttentionBackend::reference;
+        const auto out_BTD = attention(x_BTD, context);
+        return (out_BTD * at::arange(out_BTD.numel(), torch::kDouble).view_as(out_BTD).sin()).sum();
+      };
+      expect_gradient(scalar, texts());
+      for (const auto* network : {&attention.budget.hidden, &attention.budget.share, &attention.budget.scores})
+        EXPECT_GT(expect_weight_gradient(network->weight, [&] { return scalar(texts()); }), 1e-4);
     }
 }
 
@@ -250,14 +296,39 @@ TEST(LargestHeads, AreTheLowerOnesWhereValuesAreEqual) {
   EXPECT_EQ(kept(0.7, {0.1, 0.2, 0.3, 0.4}), (Heads{2, 3}));
   EXPECT_EQ(kept(0.01, {0.1, 0.2, 0.3, 0.4}), (Heads{3})) << "at least one";
   EXPECT_EQ(kept(1, {0.1, 0.2, 0.3, 0.4}), (Heads{0, 1, 2, 3}));
+  for (int64_t heads = 1; heads <= 128; ++heads)
+    for (int64_t k = 1; k <= heads; ++k) {
+      const auto share = torch::tensor({static_cast<float>(k) / static_cast<float>(heads)});
+      EXPECT_EQ(largest_heads(share, torch::rand({1, heads})).sum().item<int64_t>(), k) << heads;
+    }
 }
 
-TEST(HeadBudget, RefusesACacheAndWrongOptions) {
+TEST(HeadBudget, ReadsThePromptsOfRows) {
   const auto budget = drawn_budget(layer_with("learned"));
-  KvCache cache({layer_with("none")}, 3, 8, torch::kFloat);
+  const auto x_BTD = texts();
   ForwardContext context;
-  context.cache = &cache;
-  EXPECT_REFUSED(budget(texts(), context, 1), "found a cache");
+  context.prompts_B = torch::tensor({4, 1, 3}, torch::kInt);
+  Budgets prompts(0.5), alone(0.5);
+  context.budgets = &prompts;
+  budget(x_BTD, context, 0);
+  for (int64_t b = 0; b < 3; ++b) {
+    ForwardContext whole;
+    whole.budgets = &alone;
+    budget(x_BTD.narrow(0, b, 1).narrow(1, 0, context.prompts_B[b].item<int64_t>()), whole, 0);
+    EXPECT_NEAR(prompts.decisions()[1].share_B[b].item<double>(), alone.decisions()[1].share_B[0].item<double>(),
+                1e-12);
+  }
+}
+
+TEST(HeadBudget, RefusesASelectorChunksAndWrongOptions) {
+  const auto budget = drawn_budget(layer_with("learned"));
+  Prefill prefill({}, {});
+  ForwardContext context;
+  context.prefill = &prefill;
+  EXPECT_REFUSED(budget(texts(), context, 1), "found a selector");
+  context = {};
+  context.prompt_length = 5;
+  EXPECT_REFUSED(budget(texts(), context, 1), "expected a prompt in one piece");
   const auto refused = [](const std::function<void(BudgetConfig&)>& change) {
     BudgetConfig config;
     change(config);

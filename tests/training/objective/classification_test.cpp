@@ -74,6 +74,8 @@ std::vector<double> measured(const fs::path& run) {
   for (const auto& record : read_records(run / "records.jsonl"))
     for (const char* field : {"loss", "grad_norm", "val_accuracy", "val_loss", "examples"})
       if (record.contains(field) && record["kind"] != "resume") found.push_back(record[field].get<double>());
+  for (const auto& record : read_records(run / "records.jsonl"))
+    for (const auto& share : record.value("head_share", Json::array())) found.push_back(share.get<double>());
   return found;
 }
 
@@ -118,6 +120,34 @@ TEST_F(ClassificationTest, LabelsTheTestSplitAtTheEnd) {
     EXPECT_NE(example[1], example[2]);
   }
   EXPECT_EQ(found["head_share"].size(), 2u);
+}
+
+TEST_F(ClassificationTest, RecordsTheShareOfHeadsOfEachLayer) {
+  Recipe r = recipe("learned");
+  r.train.log_steps = 7;
+  train(r, path("run"));
+  int64_t trained = 0, evaluated = 0;
+  for (const auto& record : read_records(path("run") / "records.jsonl")) {
+    if (record["kind"] != "train" && record["kind"] != "eval") continue;
+    ASSERT_EQ(record["head_share"].size(), 2u);
+    for (const auto& share : record["head_share"]) {
+      EXPECT_GT(share.get<double>(), 0);
+      EXPECT_LT(share.get<double>(), 1);
+    }
+    ++(record["kind"] == "train" ? trained : evaluated);
+  }
+  EXPECT_GT(trained, 3);
+  EXPECT_EQ(evaluated, 3);
+  // A share that is fixed is recorded as it is, whatever the number of batches and steps in the mean.
+  r = recipe("fixed");
+  for (auto& layer : r.model.layers) layer.budget.share = 0.375;
+  train(r, path("fixed"));
+  for (const auto& record : read_records(path("fixed") / "records.jsonl"))
+    if (record["kind"] == "train") {
+      EXPECT_NEAR(record["head_share"][1].get<double>(), 0.375, 1e-6);
+    }
+  train(recipe(), path("plain"));
+  for (const auto& record : read_records(path("plain") / "records.jsonl")) EXPECT_FALSE(record.contains("head_share"));
 }
 
 TEST_F(ClassificationTest, ResumesBitForBit) {

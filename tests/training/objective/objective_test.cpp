@@ -163,8 +163,10 @@ TEST(Objective, AddsWhatItsLayersAddToTheLossWithTheProgressOfTheTraining) {
   };
   const auto without = records("without", false), with = records("with", true);
   ASSERT_EQ(with.size(), 2u);
-  const double first = with[0].loss - without[0].loss, second = with[1].loss - without[1].loss;
-  EXPECT_NEAR(second - first, 0.5, 1e-4) << "t / T is 0 and then 1/2";
+  ASSERT_TRUE(with[0].auxiliary_loss && with[1].auxiliary_loss);
+  EXPECT_NEAR(*with[1].auxiliary_loss - *with[0].auxiliary_loss, 0.5, 1e-4) << "t / T is 0 and then 1/2";
+  EXPECT_NEAR(with[0].loss, without[0].loss, 1e-6) << "the term is recorded apart";
+  EXPECT_FALSE(without[0].auxiliary_loss);
   EXPECT_GT(with[0].grad_norm, 0.5 * std::sqrt(8 * 16) - without[0].grad_norm) << "the term's own gradient";
 }
 

@@ -12,6 +12,7 @@
 #include "prism/layers/linear.h"
 #include "prism/models/decoder.h"
 #include "tests/core/message_of.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {
@@ -223,7 +224,7 @@ TEST(Optimizer, MakesCopiesOfTheWeightsStale) {
 
 TEST(OptimizerOptions, ThatNoUpdateCanUseAreRefused) {
   EXPECT_REFUSED(check(OptimizerOptions{.kind = "adam"}), "did you mean adamw?");
-  EXPECT_REFUSED(check(OptimizerOptions{.clip = -1}), "clip of at least 0");
+  EXPECT_REFUSED(check(OptimizerOptions{.clip = -1}), "train.clip: expected at least 0");
   EXPECT_REFUSED(check(AdamWOptions{.beta1 = 1.0}), "[0, 1)");
   EXPECT_REFUSED(check(AdamWOptions{.epsilon = 0}), "epsilon above 0");
   EXPECT_REFUSED(check(MuonOptions{.momentum = 1}), "[0, 1)");
