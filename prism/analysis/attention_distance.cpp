@@ -51,6 +51,7 @@ std::optional<AttentionDistance> measure_attention_distance(Decoder decoder, Win
     Batch batch = windows.next();
     batch.rows = std::min(batch.rows, sequences - done);  // the last batch may have more rows than needed
     BatchTensors tensors(batch);
+    if (layers_with_budgets(decoder->config()) > 0) tensors.predict_second_halves();
     tensors.context.probe = &probe;
     decoder(tensors.tokens_BT, tensors.context);
     done += batch.rows;

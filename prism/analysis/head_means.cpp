@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/kernels/to_vector.h"
 
 namespace prism {
 
@@ -39,11 +40,7 @@ void HeadMeansProbe::observe_attention(size_t layer, const AttentionInput& input
 std::vector<std::vector<double>> HeadMeansProbe::means(size_t measure) const {
   PRISM_CHECK(queries_ > 0, operation_, "expected sequences to measure; found none; run the model on some.");
   std::vector<std::vector<double>> layers;
-  for (const auto& sum_H : sums_.at(measure)) {
-    const auto mean_H = sum_H / static_cast<double>(queries_);
-    const double* means = mean_H.const_data_ptr<double>();
-    layers.emplace_back(means, means + mean_H.size(0));
-  }
+  for (const auto& sum_H : sums_.at(measure)) layers.push_back(to_doubles(sum_H / static_cast<double>(queries_)));
   return layers;
 }
 

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <cctype>
+#include <limits>
 #include <string>
 
 #include "prism/core/error.h"
@@ -74,9 +75,10 @@ InductionProbe::InductionProbe(const std::vector<LayerConfig>& layers, int64_t h
     : HeadMeansProbe(layers, QueryRange::last_half,
                      {[half](const AttentionRows& rows) { return weight_at(rows, 1 - half); }}, "induction") {}
 
-std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const InductionProbe& induction) {
+std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const InductionProbe* induction) {
   const auto previous = patterns.means(kPrevious), first = patterns.means(kFirst), self = patterns.means(kSelf);
-  const auto same = patterns.means(kSame), punctuation = patterns.means(kPunctuation), repeated = induction.means(0);
+  const auto same = patterns.means(kSame), punctuation = patterns.means(kPunctuation);
+  const auto repeated = induction == nullptr ? std::vector<std::vector<double>>() : induction->means(0);
   std::vector<HeadPattern> heads;
   for (size_t l = 0; l < previous.size(); ++l)
     for (size_t h = 0; h < previous[l].size(); ++h)
@@ -87,7 +89,7 @@ std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const I
                        .self = self[l][h],
                        .same = same[l][h],
                        .punctuation = punctuation[l][h],
-                       .induction = repeated[l][h]});
+                       .induction = induction == nullptr ? std::numeric_limits<double>::quiet_NaN() : repeated[l][h]});
   return heads;
 }
 

@@ -7,7 +7,7 @@
 //   decoder(tokens_BT, context);
 //   InductionProbe induction(decoder->config().layers, 64);
 //   ...                                                    // then a pass over repeated_tokens()
-//   for (const auto& head : join_patterns(probe, induction)) fmt::print("{} {:.2f}\n", head.head, head.previous);
+//   for (const auto& head : join_patterns(probe, &induction)) fmt::print("{} {:.2f}\n", head.head, head.previous);
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,9 @@ class InductionProbe : public HeadMeansProbe {
   InductionProbe(const std::vector<LayerConfig>& layers, int64_t half);
 };
 
-/// Combines both for every head, layer by layer. @param patterns, induction  probes of the same model.
-std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const InductionProbe& induction);
+/// Combines both for every head, layer by layer. @param patterns, induction  probes of the same model. Without an
+/// induction probe, as of models that attend to all tokens, the share is NaN.
+std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const InductionProbe* induction);
 
 /// Returns true if a token's text is punctuation: at least one sign of ASCII or of Unicode's General Punctuation
 /// (dashes, quotation marks, the ellipsis), and otherwise only white space.

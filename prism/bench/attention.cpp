@@ -56,10 +56,7 @@ void check_fits(const AttentionShape& s, const AttentionBench& bench, torch::Sca
   const double mask = needs_mask(s) ? static_cast<double>(s.batch) * static_cast<double>(s.tokens * s.keys) : 0;
   const double calls = copies * (2 * queries + 2 * keys) * static_cast<double>(c10::elementSize(type)) + mask;
   const double needed = calls + (bench.pass == "decode" ? static_cast<double>(bench.decode_bytes) : 0);
-  const auto total = static_cast<double>(total_memory_bytes());
-  PRISM_CHECK(needed < total, "bench",
-              "expected tensors that fit into memory, {}B; found {}B of them for {} queries and {} keys; choose fewer.",
-              short_number(total), short_number(needed), s.tokens, s.keys);
+  check_tensors_fit(needed, fmt::format("{} queries and {} keys", s.tokens, s.keys));
 }
 
 /// Visible pairs of query and key, summed over sequences and heads.

@@ -8,6 +8,7 @@
 #include "prism/core/error.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/layers/initialise.h"
+#include "prism/models/cost.h"
 
 namespace prism {
 
@@ -29,15 +30,18 @@ void check(const BudgetShape& shape) {
 
 namespace {
 
-Attention make_attention(const BudgetShape& shape, const std::string& budget) {
+LayerConfig make_layer(const BudgetShape& shape, const std::string& budget) {
   LayerConfig layer;
   layer.heads = layer.kv_heads = shape.heads;
   layer.head_dim = shape.d_model / shape.heads;
   layer.rotary.kind = "none";
   layer.qkv_bias = layer.output_bias = true;
   layer.budget.kind = budget;
-  Attention attention({.d_model = shape.d_model, .is_causal = false, .budgets = 1}, layer, 0,
-                      std::make_shared<RotaryCache>());
+  return layer;
+}
+
+Attention make_attention(const AttentionOptions& options, const LayerConfig& layer) {
+  Attention attention(options, layer, 0, std::make_shared<RotaryCache>());
   initialise(weights_of(attention), {}, /*seed=*/1);
   return attention;
 }
@@ -52,26 +56,16 @@ void fix_share(Attention& attention, double share) {
   attention.budget.scores.weight.tensor().normal_(0, 1);
 }
 
-/// FLOPs of all products for one text of which `kept` heads are computed.
-double flops(const BudgetShape& shape, int64_t kept) {
-  const auto tokens = static_cast<double>(shape.tokens), width = static_cast<double>(shape.d_model);
-  const double projections = 2 * tokens * width * 4 * width, attention = 4 * tokens * tokens * width;
-  return (projections + attention) * static_cast<double>(kept) / static_cast<double>(shape.heads);
-}
-
-double network_flops(const BudgetShape& shape) {
-  const auto width = static_cast<double>(shape.d_model);
-  return 2 * width * width + 2 * width + 2 * width * static_cast<double>(shape.heads);
-}
-
 }  // namespace
 
 BudgetTiming bench_head_budgets(const BudgetShape& shape, torch::ScalarType dtype, int64_t rounds) {
   check(shape);
   const torch::NoGradGuard no_gradients;
   torch::manual_seed(1);
-  auto budget = make_attention(shape, "learned");
-  const auto plain = make_attention(shape, "none");
+  const AttentionOptions options{.d_model = shape.d_model, .is_causal = false, .budgets = 1};
+  const auto layer = make_layer(shape, "learned");
+  auto budget = make_attention(options, layer);
+  const auto plain = make_attention(options, make_layer(shape, "none"));
   fix_share(budget, shape.share);
   const auto x_BTD = torch::randn({shape.batch, shape.tokens, shape.d_model}).to(dtype);
   ForwardContext context;
@@ -91,7 +85,10 @@ BudgetTiming bench_head_budgets(const BudgetShape& shape, torch::ScalarType dtyp
   row.budget_ms = medians.prism_ms;
   row.plain_ms = medians.peer_ms;
   row.time_saving = 1 - row.budget_ms / row.plain_ms;
-  row.flop_saving = 1 - (flops(shape, row.kept) + network_flops(shape)) / flops(shape, shape.heads);
+  const auto flops = [&](int64_t heads) {
+    return attention_part_flops(options, layer, shape.tokens, static_cast<double>(heads));
+  };
+  row.flop_saving = 1 - (flops(row.kept) + budget_network_flops(layer, shape.d_model)) / flops(shape.heads);
   row.ratio = row.flop_saving > 0 ? row.time_saving / row.flop_saving : std::numeric_limits<double>::quiet_NaN();
   return row;
 }

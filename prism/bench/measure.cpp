@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/core/progress.h"
 #include "prism/core/statistics.h"
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
@@ -63,6 +66,13 @@ MemoryPeak::MemoryPeak() : before_(0) {
 
 int64_t MemoryPeak::extra_bytes() const {
   return std::max<int64_t>(0, status_bytes("VmHWM:") - before_);
+}
+
+void check_tensors_fit(double bytes, const std::string& which) {
+  const auto total = static_cast<double>(total_memory_bytes());
+  PRISM_CHECK(bytes < total, "bench",
+              "expected tensors that fit into memory, {}B; found {}B of them for {}; choose fewer.",
+              short_number(total), short_number(bytes), which);
 }
 
 uint64_t read_through(const void* memory, int64_t bytes, int threads) {

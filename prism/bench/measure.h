@@ -36,6 +36,11 @@ class MemoryPeak {
   int64_t before_;
 };
 
+/// Checks that tensors of this number of bytes fit into memory. @param which  what they hold, e.g. "4096 queries and
+/// keys".
+/// @throws InputError if they do not.
+void check_tensors_fit(double bytes, const std::string& which);
+
 /// Reads all of a memory range, split over `threads` threads. @return the sum of its whole 64-bit words.
 uint64_t read_through(const void* memory, int64_t bytes, int threads);
 

@@ -108,11 +108,7 @@ void check_prefill_bench(const PrefillBench& bench) {
                         static_cast<double>(static_cast<int64_t>(bench.mix.heads.size()) + 2 * bench.mix.kv_heads);
   // Tensors in the dtype, one of them in float32 while it is made, and the output.
   const double needed = 2 * values * static_cast<double>(c10::elementSize(find_compute_type(bench.dtype)));
-  const auto total = static_cast<double>(total_memory_bytes());
-  PRISM_CHECK(needed < total, "bench",
-              "expected tensors that fit into {} bytes of memory; found {} of them; choose "
-              "fewer tokens.",
-              total, needed);
+  check_tensors_fit(needed, fmt::format("{} tokens", bench.tokens));
 }
 
 std::vector<PrefillShape> cost_shapes(const PrefillBench& bench) {

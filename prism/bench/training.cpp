@@ -20,9 +20,11 @@
 #include "prism/core/machine.h"
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
+#include "prism/data/labelled/dataset.h"
 #include "prism/data/loader.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/models/classifier.h"
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
 #include "prism/training/optimizer/optimizer.h"
@@ -49,28 +51,58 @@ const std::map<std::string, CaseRow>& cases() {
   return table;
 }
 
-/// A model in training.
+/// A model in training on random tokens and labels.
 class Workload {
  public:
   Workload(const TrainingCase& measured, torch::ScalarType type)
-      : decoder_(measured.model),
-        tokens_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)),
-        labels_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)) {
-    decoder_->initialise(0);
-    decoder_->set_compute_type(type);
-    decoder_->set_recompute(measured.recompute);
-    optimizer_ = make_optimizer(decoder_->weights(), measured.optimizer, type);
+      : tokens_(torch::randint(0, measured.model.vocab_size, {measured.rows, measured.model.context}, torch::kLong)) {
+    const bool classifies = measured.model.classes > 0;
+    classifies ? make_classifier(measured) : make_decoder(measured);
+    Trunk& model = classifies ? static_cast<Trunk&>(*classifier_) : *decoder_;
+    model.initialise(0);
+    model.set_compute_type(type);
+    model.set_recompute(measured.recompute);
+    optimizer_ = make_optimizer(model.weights(), measured.optimizer, type);
   }
 
   void step() {
-    decoder_->head.loss(decoder_(tokens_, ForwardContext{}), labels_).backward();
+    Budgets budgets(BudgetSchedule(), /*progress=*/0, {.step = steps_++});
+    Auxiliary auxiliary(/*progress=*/0);
+    ForwardContext context;
+    context.budgets = &budgets;
+    context.auxiliary = &auxiliary;
+    context.prompts_B = prompts_B_;
+    auto loss = loss_(context);
+    if (auxiliary.loss().defined()) loss = loss + auxiliary.loss();
+    loss.backward();
     optimizer_->step(3e-4, optimizer_->gradient_norm());
   }
 
  private:
-  Decoder decoder_;
-  torch::Tensor tokens_, labels_;
+  void make_decoder(const TrainingCase& measured) {
+    decoder_ = Decoder(measured.model);
+    const auto labels = torch::randint(0, measured.model.vocab_size, tokens_.sizes(), torch::kLong);
+    // Head budgets read half of each row. All tokens are predicted, so that the head does the same work without them.
+    if (layers_with_budgets(measured.model) > 0)
+      prompts_B_ = torch::full({measured.rows}, std::max<int64_t>(1, measured.model.context / 2), torch::kInt);
+    loss_ = [this, labels](const ForwardContext& context) {
+      return decoder_->head.loss(decoder_(tokens_, context), labels);
+    };
+  }
+  void make_classifier(const TrainingCase& measured) {
+    classifier_ = Classifier(measured.model);
+    const auto labels_B = torch::randint(0, measured.model.classes, {measured.rows}, torch::kLong);
+    loss_ = [this, labels_B](const ForwardContext& context) {
+      return ClassificationHead::loss(classifier_->head.logits(classifier_(tokens_, context), {}), labels_B);
+    };
+  }
+
+  Decoder decoder_{nullptr};
+  Classifier classifier_{nullptr};
+  torch::Tensor tokens_, prompts_B_;
+  std::function<torch::Tensor(const ForwardContext&)> loss_;
   std::optional<Optimizer> optimizer_;
+  int64_t steps_ = 0;
 };
 
 std::function<void()> make_peer(const TrainingCase& measured, const TrainingBench& bench, torch::ScalarType type) {
@@ -119,6 +151,15 @@ std::map<std::string, OperationTime> own_times(const torch::autograd::profiler::
   return times;
 }
 
+int64_t vocab_size_of_data(const Recipe& recipe) {
+  if (unit_of(recipe) == TrainingUnit::examples) return read_labelled_info(recipe.data.folder).vocab_size;
+  const auto info = read_dataset_info(recipe.data.folder);
+  PRISM_CHECK(info, "bench",
+              "expected a vocabulary size; found none in {} and no data.json in {}; set model.vocab_size.", recipe.name,
+              recipe.data.folder);
+  return info->vocab_size;
+}
+
 }  // namespace
 
 TrainingCase find_training_case(const std::string& name) {
@@ -136,17 +177,11 @@ TrainingCase find_training_case(const std::string& name) {
 }
 
 TrainingCase training_case_of(const Recipe& recipe) {
-  PRISM_CHECK(unit_of(recipe) == TrainingUnit::tokens, "bench",
-              "expected the recipe of a language model; found a classifier, {}; choose another recipe.", recipe.name);
   check_options(recipe);
   TrainingCase found{recipe.name, recipe.model, recipe.train.batch_rows, recipe.train.optimizer_options,
                      recipe.train.recompute};
   if (found.model.vocab_size == 0) {
-    const auto info = read_dataset_info(recipe.data.folder);
-    PRISM_CHECK(info, "bench",
-                "expected a vocabulary size; found none in {} and no data.json in {}; set model.vocab_size.",
-                recipe.name, recipe.data.folder);
-    found.model.vocab_size = info->vocab_size;
+    found.model.vocab_size = vocab_size_of_data(recipe);
   }
   complete(found.model);
   return found;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "prism/cli/command.h"
+#include "prism/cli/labelled_reading.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
@@ -27,6 +28,7 @@
 #include "prism/data/labelled/examples.h"
 #include "prism/data/labelled/tokenize_labelled.h"
 #include "prism/evaluation/classification.h"
+#include "prism/kernels/to_vector.h"
 
 namespace prism {
 namespace {
@@ -87,25 +89,11 @@ void add_options(CLI::App& app, ClassifyWords& words) {
   add_compute_options(app, words.compute);
 }
 
-/// The number of fields of a text in the training.
-size_t fields_of(const LabelScheme& scheme) {
-  return std::max<size_t>(1, scheme.text_fields.size());
-}
-
 /// The texts of --text as the only example.
 NextText single_text(const ClassifyWords& words, const LabelScheme& scheme) {
-  Texts texts;
-  const WordText as_words;
-  bool all_blank = true;
-  for (const auto& text : words.texts) {
-    PRISM_CHECK(find_invalid_utf8(text) == std::string_view::npos, "classify",
-                "--text: expected UTF-8; found other bytes; convert the text.");
-    all_blank = all_blank && is_blank(text);
-    const std::string read = with_line_ends(text);
-    texts.push_back(scheme.words ? as_words(read) : read);
-  }
-  PRISM_CHECK(!all_blank, "classify", "--text: expected a text; found only blanks; give one.");
-  return [left = std::optional(texts)]() mutable { return std::exchange(left, std::nullopt); };
+  return [left = std::optional(read_text_fields(words.texts, scheme, "classify"))]() mutable {
+    return std::exchange(left, std::nullopt);
+  };
 }
 
 NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
@@ -126,7 +114,7 @@ NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
       !options.text_fields.empty(), "classify",
       "expected --text-fields, because the model's folder does not say which columns its texts come from; found "
       "none; name them.");
-  const size_t expected = fields_of(scheme);
+  const size_t expected = text_fields_of(scheme);
   PRISM_CHECK(options.text_fields.size() == expected, "classify",
               "expected texts of {} field{}, as in the training ({}); found {}; {}.", expected,
               expected == 1 ? "" : "s", join_names(scheme.text_fields), options.text_fields.size(),
@@ -140,30 +128,19 @@ NextText texts_of_file(const ClassifyWords& words, const LabelScheme& scheme) {
 }
 
 NextText texts_of(const ClassifyWords& words, const LabelScheme& scheme) {
-  if (words.texts.empty()) return texts_of_file(words, scheme);
-  const size_t expected = fields_of(scheme);
-  PRISM_CHECK(words.texts.size() == expected, "classify",
-              "expected {} --text, one for each field of the model's texts ({}); found {}; give as many.", expected,
-              join_names(scheme.text_fields), words.texts.size());
-  return single_text(words, scheme);
-}
-
-/// The numbers of a row of a tensor.
-std::vector<double> row_of(const torch::Tensor& values_BN, int64_t row) {
-  const auto numbers = values_BN[row].to(torch::kCPU, torch::kDouble).contiguous();
-  return {numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + numbers.numel()};
+  return words.texts.empty() ? texts_of_file(words, scheme) : single_text(words, scheme);
 }
 
 std::vector<int64_t> heads_of_row(const torch::Tensor& kept_BH, int64_t row) {
   std::vector<int64_t> heads;
-  const auto kept = row_of(kept_BH, row);
+  const auto kept = to_doubles(kept_BH[row]);
   for (size_t h = 0; h < kept.size(); ++h)
     if (kept[h] != 0) heads.push_back(static_cast<int64_t>(h));
   return heads;
 }
 
 void print_json(const LabelScheme& scheme, const Classified& classified, int64_t row, int64_t tokens, bool is_cut) {
-  const auto log_p = row_of(classified.log_probability_BC, row);
+  const auto log_p = to_doubles(classified.log_probability_BC[row]);
   Json probabilities = Json::object();
   for (size_t c = 0; c < log_p.size(); ++c) probabilities[scheme.classes[c]] = std::exp(log_p[c]);
   const auto best = static_cast<size_t>(classified.predicted[static_cast<size_t>(row)]);
@@ -179,7 +156,7 @@ void print_json(const LabelScheme& scheme, const Classified& classified, int64_t
 void print_line(const LabelScheme& scheme, const Classified& classified, int64_t row, const Texts& texts,
                 size_t label_width) {
   const auto best = static_cast<size_t>(classified.predicted[static_cast<size_t>(row)]);
-  const double probability = std::exp(row_of(classified.log_probability_BC, row)[best]);
+  const double probability = std::exp(to_doubles(classified.log_probability_BC[row])[best]);
   std::string heads;
   for (const auto& layer : classified.budgets)
     heads += (heads.empty() ? "  heads " : " ") +
@@ -236,7 +213,7 @@ Counts print_all(const ClassifyWords& words, const ClassifierFolder& model, cons
     std::vector<std::vector<int32_t>> tokens;
     for (const auto& text : texts) tokens.push_back(encode_texts(text, *model.tokenizer));
     auto batch = pad_texts({tokens.begin(), tokens.end()}, model.classifier->config().context);
-    const auto classified = classify(model.classifier, ExampleTensors(batch), counts.texts);
+    const auto classified = classify(model.classifier, ExampleTensors(batch), {.first_row = counts.texts});
     check_finite(classified);
     for (size_t b = 0; b < texts.size(); ++b) {
       const auto row = static_cast<int64_t>(b);
@@ -264,10 +241,7 @@ int run_classify(const Arguments& arguments) {
               "expected texts to classify; found neither FILE nor --text; give one, or - for standard input.");
   start_compute(words.compute.threads, words.compute.device);
   const ClassifierFolder model = load_classifier(words.model, words.compute);
-  PRISM_CHECK(model.tokenizer.has_value(), "classify",
-              "expected a tokenizer.json in {}; found none; copy the tokenizer.json that the model was trained with "
-              "there.",
-              model.folder.string());
+  check_has_tokenizer(model, "classify");
   catch_stop_signals();
   const auto counts = print_all(words, model, texts_of(words, model.scheme));
   if (counts.cut > 0)

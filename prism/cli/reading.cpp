@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <utility>
 
 #include "prism/analysis/activations.h"
+#include "prism/cli/labelled_reading.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/progress.h"
@@ -14,6 +16,7 @@
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
 #include "prism/core/text/utf8.h"
+#include "prism/data/labelled/tokenize_labelled.h"
 #include "prism/data/text_source.h"
 #include "prism/report/draw/number_text.h"
 #include "prism/training/recipe.h"
@@ -70,12 +73,19 @@ void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask)
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
   app.add_option("FILE", words.file, "a text file; the model reads its beginning");
-  app.add_option("--text", words.text, "the text itself; the model reads all of it")->type_name("WORDS");
+  app.add_option("--text", words.texts,
+                 "the text itself; the model reads all of it; for classifiers, one --text for each field")
+      ->allow_extra_args(false)
+      ->type_name("WORDS");
   if (with_data) {
-    app.add_option("--data", words.data, "token shards made by prism tokenize; the model reads their first windows")
+    app.add_option(
+           "--data", words.data,
+           "token shards made by prism tokenize, or for classifiers labelled examples; the model reads the first "
+           "windows or examples")
         ->type_name("FOLDER");
-    app.add_option("--split", words.split, "which shards of --data: valid or train")->default_str("valid");
-    app.add_option("--sequences", words.sequences, "number of windows of --data; all if there are fewer")
+    app.add_option("--split", words.split, "which part of --data: valid, train, or for classifiers test")
+        ->default_str("valid");
+    app.add_option("--sequences", words.sequences, "number of windows or examples of --data; all if there are fewer")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
         ->default_str("16");
     add_document_mask_option(app, words.document_mask);
@@ -111,38 +121,84 @@ std::string describe_reading(const std::string& source, int64_t sequences, int64
 }
 
 Reading::Reading(const ReadingWords& words) {
-  const int given = static_cast<int>(!words.file.empty()) + static_cast<int>(!words.text.empty()) +
+  const int given = static_cast<int>(!words.file.empty()) + static_cast<int>(!words.texts.empty()) +
                     static_cast<int>(!words.data.empty());
   PRISM_CHECK(given == 1, "analyse", "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
               given == 0 ? "none" : "several", given == 0 ? "name one" : "keep one of them");
   PRISM_CHECK(!words.data.empty() || (!words.split && !words.sequences && !words.document_mask), "analyse",
               "expected --split, --sequences and --document-mask only with --data; found them with {}; leave them out.",
-              words.text.empty() ? "FILE" : "--text");
+              words.texts.empty() ? "FILE" : "--text");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
-  model_ = load_model_with_tokenizer(words.model, words.compute, "analyse");
+  load_config(words.model).classes > 0 ? open_classifier(words) : open_language_model(words);
+  check_finite();
+}
+
+Trunk& Reading::model() const {
+  return classifier_ ? static_cast<Trunk&>(*classifier_->classifier) : *language_model_->decoder;
+}
+
+void Reading::open_language_model(const ReadingWords& words) {
+  language_model_ = load_model_with_tokenizer(words.model, words.compute, "analyse");
   const int64_t context = config().context;
   tokens_ = words.tokens == 0 ? context : words.tokens;
   PRISM_CHECK(tokens_ >= 1 && tokens_ <= context, "analyse",
               "--tokens: expected 1 to {}, the model's context; found {}; change it.", context, tokens_);
+  PRISM_CHECK(words.texts.size() <= 1, "analyse",
+              "expected one --text for a language model; found {}; put the words in one.", words.texts.size());
   words.data.empty() ? read_text(words) : open_data(words);
-  check_finite();
+}
+
+void Reading::open_classifier(const ReadingWords& words) {
+  PRISM_CHECK(words.file.empty() && words.tokens == 0 && !words.document_mask, "analyse",
+              "expected --text or --data for a classifier; found {}; leave it out.",
+              !words.file.empty() ? "FILE"
+              : words.tokens != 0 ? "--tokens"
+                                  : "--document-mask");
+  if (words.data.empty()) {
+    classifier_ = load_classifier(words.model, words.compute);
+    check_has_tokenizer(*classifier_, "analyse");
+    const auto texts = read_text_fields(words.texts, classifier_->scheme, "analyse");
+    source_ = fmt::format("\"{}\"", plain_line(join_names(texts)));
+    for (const int32_t id : encode_texts(texts, *classifier_->tokenizer)) ids_.push_back(id);
+    ids_.resize(std::min(ids_.size(), static_cast<size_t>(config().context)));
+    tokens_ = static_cast<int64_t>(ids_.size());
+    return;
+  }
+  examples_ = std::make_unique<LabelledDataset>(words.data, words.split.value_or("valid"));
+  classifier_ = load_classifier_for(*examples_, words.model, words.compute, "analyse");
+  check_has_tokenizer(*classifier_, "analyse");
+  sequences_ = std::min(words.sequences.value_or(16), examples_->size());
+  source_ = fmt::format("{} ({})", words.data, words.split.value_or("valid"));
 }
 
 void Reading::check_finite() {
   constexpr int64_t kMostLookedAt = 512;  // a few tokens are enough to find damaged weights
-  Batch batch = text_batch();
-  if (windows_) {
-    windows_->seek(0);
-    batch = windows_->next();
+  std::string place;
+  const auto look = [&](Pass& pass) {
+    if (!place.empty()) return;
+    place = place_in_forward(config().layers.size(), [&](Probe& probe) {
+      pass.context.probe = &probe;
+      if (!classifier_) return loss(pass).first;
+      const auto hidden = model().forward(pass.tokens_BT, pass.context);
+      return classifier_->classifier->head.logits(hidden, pass.context.lengths_B).sum();
+    });
+  };
+  if (classifier_) {
+    const int64_t all = std::exchange(sequences_, 1);
+    show(look);
+    sequences_ = all;
+  } else {
+    Batch batch = text_batch();
+    if (windows_) {
+      windows_->seek(0);
+      batch = windows_->next();
+    }
+    batch.rows = 1;
+    batch.context = std::min(batch.context, kMostLookedAt);
+    auto pass = pass_of(batch);
+    look(pass);
   }
-  batch.rows = 1;
-  batch.context = std::min(batch.context, kMostLookedAt);
-  const auto place = place_in_forward(config().layers.size(), [&](Probe& probe) {
-    BatchTensors tensors(batch);
-    tensors.context.probe = &probe;
-    return model()->head.loss(model()(tensors.tokens_BT, tensors.context), tensors.labels_BT);
-  });
   PRISM_CHECK(
       place.empty(), "analyse",
       "expected a model with finite activations; found NaN or infinity, first in {}; name an earlier checkpoint.",
@@ -150,19 +206,20 @@ void Reading::check_finite() {
 }
 
 void Reading::read_text(const ReadingWords& words) {
-  const bool is_file = words.text.empty();
-  source_ = is_file ? words.file : fmt::format("\"{}\"", plain_line(words.text));
+  const bool is_file = words.texts.empty();
+  const std::string text = is_file ? "" : words.texts.front();
+  source_ = is_file ? words.file : fmt::format("\"{}\"", plain_line(text));
   if (is_file) {
     TextOptions options;
     options.invalid_utf8 = words.invalid_utf8;
     TextSource source({words.file}, options);
     ids_ = first_tokens(source, tokenizer(), tokens_);
   } else {
-    PRISM_CHECK(find_invalid_utf8(words.text) == std::string::npos, "analyse",
+    PRISM_CHECK(find_invalid_utf8(text) == std::string::npos, "analyse",
                 "--text: expected text in UTF-8; found byte 0x{:02X} at byte offset {}; correct it.",
-                static_cast<uint8_t>(words.text[find_invalid_utf8(words.text)]), find_invalid_utf8(words.text));
+                static_cast<uint8_t>(text[find_invalid_utf8(text)]), find_invalid_utf8(text));
     ids_ = opening_of(tokenizer());
-    append_tokens(ids_, tokenizer(), words.text);
+    append_tokens(ids_, tokenizer(), text);
     PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, "analyse",
                 "--text: expected at most {} tokens (--tokens, or the model's context); found {}; shorten it.",
                 grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
@@ -188,6 +245,7 @@ void Reading::open_data(const ReadingWords& words) {
 }
 
 std::string Reading::description() const {
+  if (examples_) return fmt::format("{}, {} example{}", source_, grouped(sequences_), sequences_ == 1 ? "" : "s");
   return describe_reading(source_, sequences_, tokens_);
 }
 
@@ -195,20 +253,53 @@ Batch Reading::text_batch() const {
   return {.rows = 1, .context = tokens_, .tokens = ids_, .labels = ids_, .documents = {}};
 }
 
-void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled) {
-  if (!windows_) {
-    Batch batch = text_batch();
-    if (labelled) {
-      PRISM_CHECK(tokens_ > 1, "analyse",
-                  "expected at least two tokens, so that there is one to predict; found one; give more text.");
-      batch.tokens.pop_back();
-      batch.labels.erase(batch.labels.begin());
-      --batch.context;
-    }
-    BatchTensors tensors(batch);
-    run(tensors);
-    return;
+Pass Reading::pass_of(Batch& batch) const {
+  BatchTensors tensors(batch);
+  if (layers_with_budgets(config()) > 0) tensors.predict_second_halves();
+  return {tensors.tokens_BT, tensors.labels_BT, tensors.context};
+}
+
+void Reading::show(const std::function<void(Pass&)>& run, bool labelled) {
+  if (windows_) return show_windows(run);
+  examples_ || classifier_ ? show_examples(run, labelled) : show_text(run, labelled);
+}
+
+void Reading::show_text(const std::function<void(Pass&)>& run, bool labelled) const {
+  Batch batch = text_batch();
+  if (labelled) {
+    PRISM_CHECK(tokens_ > 1, "analyse",
+                "expected at least two tokens, so that there is one to predict; found one; give more text.");
+    batch.tokens.pop_back();
+    batch.labels.erase(batch.labels.begin());
+    --batch.context;
   }
+  auto pass = pass_of(batch);
+  run(pass);
+}
+
+void Reading::show_examples(const std::function<void(Pass&)>& run, bool labelled) {
+  if (!examples_) {
+    PRISM_CHECK(!labelled, "analyse", "expected --data, whose examples have labels; found --text; name a data folder.");
+    const std::vector<int32_t> ids(ids_.begin(), ids_.end());
+    auto batch = pad_texts({ids}, config().context);
+    const ExampleTensors tensors(batch);
+    Pass pass{tensors.tokens_BT, {}, tensors.context};
+    return run(pass);
+  }
+  ExampleLoader loader(*examples_, {.context = config().context, .first = sequences_, .shuffle = false});
+  Progress progress("analyse", sequences_, "examples");
+  int64_t done = 0;
+  for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
+    if (stop_signal() != 0) throw FailedError("analyse", "stopped by a signal; nothing was computed.");
+    auto batch = loader.batch(n);
+    const ExampleTensors tensors(batch);
+    Pass pass{tensors.tokens_BT, tensors.labels_B, tensors.context};
+    run(pass);
+    progress.update(done += batch.rows);
+  }
+}
+
+void Reading::show_windows(const std::function<void(Pass&)>& run) {
   windows_->seek(0);
   Progress progress("analyse", sequences_, "sequences");
   for (int64_t done = 0; done < sequences_;) {
@@ -216,18 +307,26 @@ void Reading::show(const std::function<void(BatchTensors&)>& run, bool labelled)
     Batch batch = windows_->next();
     const int64_t rows = std::min(batch.rows, sequences_ - done);
     batch.rows = rows;
-    BatchTensors tensors(batch);
-    run(tensors);
+    auto pass = pass_of(batch);
+    run(pass);
     done += rows;
     progress.update(done);
   }
 }
 
 void Reading::show_to(Probe& probe) {
-  show([&](BatchTensors& batch) {
-    batch.context.probe = &probe;
-    model()(batch.tokens_BT, batch.context);
+  show([&](Pass& pass) {
+    pass.context.probe = &probe;
+    model().forward(pass.tokens_BT, pass.context);
   });
+}
+
+std::pair<torch::Tensor, int64_t> Reading::loss(Pass& pass) const {
+  const auto hidden = model().forward(pass.tokens_BT, pass.context);
+  if (!classifier_)
+    return {language_model_->decoder->head.loss(hidden, pass.labels), pass.labels.ge(0).sum().item<int64_t>()};
+  const auto logits = classifier_->classifier->head.logits(hidden, pass.context.lengths_B);
+  return {ClassificationHead::loss(logits, pass.labels), pass.labels.numel()};
 }
 
 std::vector<int64_t> parse_numbers(const std::optional<std::string>& given, int64_t count, const std::string& what) {

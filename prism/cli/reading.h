@@ -1,4 +1,5 @@
-// The input that a model reads during an analysis: a text, or windows of token shards.
+// The input that a model reads during an analysis: a text, windows of token shards, or, for classifiers, labelled
+// examples.
 //
 //   ReadingWords words;
 //   add_reading_options(app, words);            // MODEL [FILE] --text --data --split --tokens --sequences, and compute
@@ -10,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prism/cli/options/compute_options.h"
@@ -18,7 +20,8 @@
 namespace prism {
 
 struct ReadingWords {
-  std::string model, file, text, data, invalid_utf8 = "error";
+  std::string model, file, data, invalid_utf8 = "error";
+  std::vector<std::string> texts;     ///< the text of --text; for classifiers, its fields
   std::optional<std::string> split;   ///< std::nullopt: valid
   std::optional<int64_t> sequences;   ///< std::nullopt: 16
   std::optional<bool> document_mask;  ///< std::nullopt: as the run was trained
@@ -48,6 +51,12 @@ std::string describe_shards(const std::string& folder, const std::string& split,
 /// Describes an input, e.g. "data/novels (valid), 16 sequences of 256 tokens".
 std::string describe_reading(const std::string& source, int64_t sequences, int64_t tokens);
 
+/// One forward pass over the input.
+struct Pass {
+  torch::Tensor tokens_BT, labels;  ///< labels: [B, T] of language models, [B] of classifiers; undefined if unknown
+  ForwardContext context;
+};
+
 /// A model and its input.
 class Reading {
  public:
@@ -57,32 +66,46 @@ class Reading {
   ///         forward pass over the first tokens is not finite; also as load_model() and WindowLoader.
   explicit Reading(const ReadingWords& words);
 
-  Decoder& model() { return model_.decoder; }
-  const Tokenizer& tokenizer() const { return *model_.tokenizer; }
-  const ModelConfig& config() { return model_.decoder->config(); }
+  /// The language model or classifier.
+  Trunk& model() const;
+  const Tokenizer& tokenizer() const { return classifier_ ? *classifier_->tokenizer : *language_model_->tokenizer; }
+  const ModelConfig& config() const { return model().config(); }
   /// See describe_reading().
   std::string description() const;
 
-  /// Calls `run` for each batch of the input. Windows of shards have labels. If `labelled`, the labels of a text are
-  /// its next tokens, and its last token is not an input.
+  /// Calls `run` for each batch of the input. Head budgets read the first half of each row, whose tokens are not
+  /// predicted. Windows of shards have labels. If `labelled`, the labels of a text are its next tokens, and its last
+  /// token is not an input.
   /// @throws FailedError when stopped by a signal.
-  void show(const std::function<void(BatchTensors&)>& run, bool labelled = false);
+  void show(const std::function<void(Pass&)>& run, bool labelled = false);
 
   /// Runs the model on all of the input with the probe attached. @throws FailedError as show().
   void show_to(Probe& probe);
 
+  /// The mean loss of a pass with labels, and the number of labels that it is the mean of. Differentiable.
+  std::pair<torch::Tensor, int64_t> loss(Pass& pass) const;
+
  private:
+  void open_language_model(const ReadingWords& words);
+  void open_classifier(const ReadingWords& words);
   void read_text(const ReadingWords& words);
   void open_data(const ReadingWords& words);
   void check_finite();
   Batch text_batch() const;
+  void show_text(const std::function<void(Pass&)>& run, bool labelled) const;
+  void show_examples(const std::function<void(Pass&)>& run, bool labelled);
+  void show_windows(const std::function<void(Pass&)>& run);
+  /// The pass of a batch of a language model.
+  Pass pass_of(Batch& batch) const;
 
   std::string source_;  ///< for description()
-  ModelFolder model_;
+  std::optional<ModelFolder> language_model_;
+  std::optional<ClassifierFolder> classifier_;  ///< one of both
   int64_t tokens_ = 0, sequences_ = 1;
   std::vector<int64_t> ids_;  ///< tokens of a text
   std::unique_ptr<TokenDataset> data_;
   std::optional<WindowLoader> windows_;
+  std::unique_ptr<LabelledDataset> examples_;
 };
 
 /// Parses a list of layers or heads such as "0,3-5". Without a list, returns all `count` numbers.

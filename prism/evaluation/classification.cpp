@@ -13,33 +13,32 @@
 namespace prism {
 namespace {
 
-/// The means of what head budgets decide, by layer.
-class BudgetMeans {
+/// Collects the decisions of batches, and puts them in the order of the split.
+class BudgetRows {
  public:
-  void add(const std::vector<BudgetDecision>& decisions) {
-    shares_.resize(std::max(shares_.size(), decisions.size()));
-    kept_.resize(shares_.size());
-    for (size_t l = 0; l < decisions.size(); ++l) {
-      if (!decisions[l].share_B.defined()) continue;
-      append(shares_[l], decisions[l].share_B);
-      append(kept_[l], decisions[l].kept_BH.to(torch::kDouble).mean(1));
-    }
+  void add(const std::vector<BudgetDecision>& decisions, const std::vector<int64_t>& examples) {
+    batches_.push_back(decisions);
+    examples_.insert(examples_.end(), examples.begin(), examples.end());
   }
-  std::vector<double> share() const { return means(shares_); }
-  std::vector<double> kept() const { return means(kept_); }
+  std::vector<BudgetDecision> in_order() const {
+    const auto order = at::argsort(torch::tensor(examples_, torch::kLong));
+    std::vector<BudgetDecision> layers(batches_.empty() ? 0 : batches_.front().size());
+    for (size_t l = 0; l < layers.size(); ++l) {
+      const auto join = [&](torch::Tensor BudgetDecision::*part) {
+        std::vector<torch::Tensor> rows;
+        for (const auto& batch : batches_) rows.push_back((batch[l].*part).cpu());
+        return at::cat(rows).index_select(0, order);
+      };
+      if (!batches_.front()[l].share_B.defined()) continue;
+      layers[l] = {join(&BudgetDecision::share_B), join(&BudgetDecision::probability_BH),
+                   join(&BudgetDecision::kept_BH)};
+    }
+    return layers;
+  }
 
  private:
-  using Values = std::vector<std::vector<double>>;
-  static void append(std::vector<double>& values, const torch::Tensor& value_B) {
-    const auto numbers = value_B.to(torch::kCPU, torch::kDouble).contiguous();
-    values.insert(values.end(), numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + numbers.numel());
-  }
-  static std::vector<double> means(const Values& layers) {
-    std::vector<double> result;
-    for (const auto& values : layers) result.push_back(mean_of(values));
-    return result;
-  }
-  Values shares_, kept_;  ///< of each text; empty for a layer without a budget
+  std::vector<std::vector<BudgetDecision>> batches_;
+  std::vector<int64_t> examples_;
 };
 
 double ratio(double part, double whole) {
@@ -59,10 +58,10 @@ double sign_test(int64_t successes, int64_t trials) {
 
 }  // namespace
 
-Classified classify(const Classifier& classifier, const ExampleTensors& batch, int64_t first_row) {
+Classified classify(const Classifier& classifier, const ExampleTensors& batch, BudgetNoise noise) {
   const torch::NoGradGuard no_gradients;
   ForwardContext context = batch.context;
-  Budgets budgets(classifier->config().budget_tau, {.first_row = first_row});
+  Budgets budgets(classifier->config().budget_tau, noise);
   if (layers_with_budgets(classifier->config()) > 0) context.budgets = &budgets;
   const auto hidden = classifier(batch.tokens_BT, context);
   const auto logits_BC = classifier->head.logits(hidden, context.lengths_B);
@@ -93,12 +92,13 @@ std::optional<LabelledExamples> label_examples(const Classifier& classifier, con
   result.labels.resize(count);
   result.predicted.resize(count);
   result.nats.resize(count);
-  BudgetMeans means;
+  BudgetRows budgets;
   int64_t done = 0;
   for (int64_t n = 0; n < loader.batches_per_epoch(); ++n) {
     if (stop_signal() != 0) return std::nullopt;
     auto batch = loader.batch(n);
-    const auto classified = classify(classifier, ExampleTensors(batch), done);
+    const auto classified =
+        classify(classifier, ExampleTensors(batch), {.seed = static_cast<uint64_t>(options.seed), .first_row = done});
     const double* log_p = classified.log_probability_BC.const_data_ptr<double>();
     for (int64_t b = 0; b < batch.rows; ++b) {
       const auto row = static_cast<size_t>(b), example = static_cast<size_t>(batch.examples[row]);
@@ -106,12 +106,11 @@ std::optional<LabelledExamples> label_examples(const Classifier& classifier, con
       result.predicted[example] = classified.predicted[row];
       result.nats[example] = -log_p[b * result.classes + batch.labels[row]];
     }
-    means.add(classified.budgets);
+    budgets.add(classified.budgets, batch.examples);
     done += batch.rows;
     if (on_progress) on_progress(done, loader.size());
   }
-  result.head_share = means.share();
-  result.kept_share = means.kept();
+  result.budgets = budgets.in_order();
   return result;
 }
 

@@ -25,16 +25,17 @@ struct LabelledExamples {
   std::vector<int32_t> labels, predicted;
   std::vector<double> nats;  ///< cross-entropy of each example, float32 values
   int64_t cut = 0;           ///< number of examples that were cut to the context
-  /// The mean share of heads s and the kept share k / H by layer; empty without head budgets.
-  std::vector<double> head_share, kept_share;
+  /// By layer, on the CPU; the rows are the examples. Empty without head budgets.
+  std::vector<BudgetDecision> budgets;
 };
 
 struct LabelOptions {
-  int64_t batch = 32, examples = 0;
+  int64_t batch = 32, examples = 0, seed = 1;
   template <class Visitor>
   void visit(Visitor& v) {
     v("batch", batch, "texts per forward pass");
     v("examples", examples, "label only the first N examples; 0: all");
+    v("seed", seed, "seed of layers that draw random heads (budget.kind random)");
   }
 };
 
@@ -44,8 +45,8 @@ struct Classified {
   std::vector<int32_t> predicted;       ///< the most probable class of each text; of equal ones, the first
   std::vector<BudgetDecision> budgets;  ///< by layer; empty without head budgets
 };
-/// @param first_row  number of texts classified before, for layers that draw random heads.
-Classified classify(const Classifier& classifier, const ExampleTensors& batch, int64_t first_row);
+/// @param noise  for layers that draw random heads.
+Classified classify(const Classifier& classifier, const ExampleTensors& batch, BudgetNoise noise = {});
 
 /// Labels the examples with the most probable class; of equal ones, the first. Texts longer than the context are cut.
 /// @param on_progress  if given, called with the number of examples done and of all.

@@ -13,6 +13,7 @@
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 #include "tests/generation/tiny_model.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {

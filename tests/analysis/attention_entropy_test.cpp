@@ -8,6 +8,7 @@
 
 #include "tests/core/message_of.h"
 #include "tests/generation/tiny_model.h"
+#include "tests/layers/weights.h"
 
 namespace prism {
 namespace {

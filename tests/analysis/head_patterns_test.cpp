@@ -81,7 +81,7 @@ TEST(HeadPatterns, EqualThePlainSums) {
   ForwardContext context;
   context.probe = &checker;
   decoder(checker.tokens, context);
-  const auto heads = join_patterns(checker.patterns, checker.induction);
+  const auto heads = join_patterns(checker.patterns, &checker.induction);
   ASSERT_EQ(heads.size(), checker.plain.size());
   for (size_t i = 0; i < heads.size(); ++i) {
     const HeadPattern &a = heads[i], &b = checker.plain[i];

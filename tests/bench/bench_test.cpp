@@ -9,6 +9,7 @@
 #include "prism/bench/prefill.h"
 #include "prism/bench/training.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/models/cost.h"
 #include "tests/core/message_of.h"
 
 namespace prism {
@@ -116,6 +117,29 @@ TEST(BenchTraining, ComparesWithTheSameModelOnLibTorch) {
             0);
   EXPECT_REFUSED(find_training_peer("pytorch"), "libtorch, none or a case");
   EXPECT_REFUSED(find_training_case("smal"), "did you mean small?");
+}
+
+TEST(BenchTraining, TakesClassifiersAndHeadBudgets) {
+  for (const int64_t classes : {0, 3}) {
+    ModelConfig config;
+    config.vocab_size = 50;
+    config.d_model = 16;
+    config.context = 8;
+    config.classes = classes;
+    config.attention = classes > 0 ? "full" : "causal";
+    config.schedule = "4x1";
+    config.ffn_width = 24;
+    TrainingCase plain{.name = "plain", .model = config, .rows = 2},
+        budget{.name = "budget", .model = config, .rows = 2};
+    budget.model.each.budget.kind = "learned";
+    for (auto* measured : {&plain, &budget}) {
+      expand_shorthand(measured->model);
+      complete(measured->model);
+    }
+    const auto row = bench_training(budget, {.dtype = "float32", .peer = {"plain", plain}, .steps = 2});
+    EXPECT_GT(row.ratio, 0) << classes;
+    EXPECT_EQ(row.parameters, model_cost(plain.model).parameters + 16 * 16 + 16 + 16 + 1 + 4 * 16 + 4);
+  }
 }
 
 TEST(BenchTraining, SharesAStepOutToItsOperations) {

@@ -6,6 +6,7 @@
 
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
+#include "tests/data/labelled/made_classifier.h"
 #include "tests/data/labelled/made_examples.h"
 
 namespace prism {
@@ -60,22 +61,7 @@ TEST(PairedAccuracy, HasMcNemarsExactProbability) {
 class LabelExamples : public testing::Test {
  protected:
   static Classifier classifier(const std::string& budget) {
-    ModelConfig config;
-    config.vocab_size = 257;
-    config.d_model = 16;
-    config.context = 12;
-    config.classes = 3;
-    config.attention = "full";
-    config.schedule = "4x2";
-    config.ffn_width = 24;
-    config.init_std = 0.5;
-    config.each.budget.kind = budget;
-    config.each.budget.share = budget == "learned" ? 1 : 0.5;
-    expand_shorthand(config);
-    complete(config);
-    Classifier made(config);
-    made->initialise(3);
-    return made;
+    return make_classifier({.budget = budget, .context = 12, .init_std = 0.5});
   }
   LabelExamples() { make_examples(folder_.path() / "data", 100); }
   LabelledDataset data(const std::string& split = "valid") const { return {folder_.path() / "data", split}; }
@@ -100,21 +86,22 @@ TEST_F(LabelExamples, DoesNotDependOnTheBatch) {
 }
 
 TEST_F(LabelExamples, ReportsTheBudgetsOfEachLayer) {
-  EXPECT_TRUE(label_examples(classifier("none"), data(), {})->head_share.empty());
+  EXPECT_TRUE(label_examples(classifier("none"), data(), {})->budgets.empty());
   const auto fixed = label_examples(classifier("fixed"), data(), {});
-  EXPECT_EQ(fixed->head_share, (std::vector<double>{0.5, 0.5}));
-  EXPECT_EQ(fixed->kept_share, (std::vector<double>{0.5, 0.5}));
-  const auto learned = label_examples(classifier("learned"), data(), {});
-  ASSERT_EQ(learned->head_share.size(), 2u);
-  // The mean over texts of what classify() decides for each.
+  EXPECT_EQ(mean_shares(fixed->budgets, 2), (std::vector<double>{0.5, 0.5}));
+  EXPECT_EQ(mean_kept_shares(fixed->budgets, 2), (std::vector<double>{0.5, 0.5}));
+  // In the order of the split: what classify() decides for each text.
   const auto model = classifier("learned");
+  const auto learned = label_examples(model, data(), {});
+  ASSERT_EQ(learned->budgets.size(), 2u);
   const auto valid = data();
-  double sum = 0;
   for (int64_t i = 0; i < valid.size(); ++i) {
     auto batch = pad_texts({valid.tokens(i)}, 12);
-    sum += classify(model, ExampleTensors(batch), 0).budgets[1].share_B.item<double>();
+    const auto alone = classify(model, ExampleTensors(batch)).budgets[1];
+    EXPECT_NEAR(learned->budgets[1].share_B[i].item<double>(), alone.share_B.item<double>(), 1e-5) << i;
+    EXPECT_TRUE(at::equal(learned->budgets[1].kept_BH[i], alone.kept_BH[0])) << i;
+    EXPECT_TRUE(at::allclose(learned->budgets[1].probability_BH[i], alone.probability_BH[0], 1e-4, 1e-5)) << i;
   }
-  EXPECT_NEAR(learned->head_share[1], sum / static_cast<double>(valid.size()), 1e-5);
 }
 
 TEST_F(LabelExamples, UsesTheFirstExamplesOnly) {

@@ -19,6 +19,7 @@ struct Analysis {
 const std::map<std::string, Analysis>& analyses() {
   static const std::map<std::string, Analysis> all = {
       {"attention-distance", {"how many tokens back each layer attends", run_analyse_distance}},
+      {"budgets", {"how many heads a classifier's head budgets use, which, and what that saves", run_analyse_budgets}},
       {"capture", {"queries, keys, values and residual stream of layers as safetensors files", run_analyse_capture}},
       {"entropy", {"how evenly each head spreads its attention", run_analyse_entropy}},
       {"gradients", {"norm of each parameter's gradient relative to its values", run_analyse_gradients}},

@@ -5,6 +5,7 @@
 
 namespace prism {
 
+int run_analyse_budgets(const Arguments& arguments);
 int run_analyse_capture(const Arguments& arguments);
 int run_analyse_distance(const Arguments& arguments);
 int run_analyse_entropy(const Arguments& arguments);

@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDistanceHelp = R"(
 In every head, a token attends to itself and to the tokens before it with weights that sum to 1. Its attention distance
-is the mean distance, in tokens, to the tokens it attends to, weighted by these weights. A layer's distance is the mean over its heads, the windows and
-the tokens in the second half of each window, which all have a long past to attend to.
+is the mean distance, in tokens, to the tokens it attends to, weighted by these weights. A layer's distance is the mean
+over its heads, the windows and the tokens in the second half of each window, which all have a long past to attend to.
 
 Small: the layer attends to near tokens; 0: only to the token itself. Large: it gathers from far away. Attention spread
 evenly over the past gives 3/8 of the context (384 tokens of 1024); all attention on the first token gives 3/4.

@@ -15,7 +15,8 @@ ln n spreads its attention almost evenly: it averages over the past, or has not 
 
   prism analyse entropy runs/prism --data data/novels --sequences 64
   prism analyse entropy runs/prism book.txt --tokens 256 --figures entropy
-  prism analyse entropy runs/prism --data data/novels --json > entropy.jsonl; prism report runs/prism --analysis entropy.jsonl
+  prism analyse entropy runs/prism --data data/novels --json > entropy.jsonl
+  prism report runs/prism --analysis entropy.jsonl
 )";
 
 }  // namespace

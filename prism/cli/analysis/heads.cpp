@@ -17,8 +17,9 @@ constexpr const char* kHeadsHelp = R"(Measure what each head attends to.
 The table shows the share of each head's attention, averaged over tokens, that goes to the previous token, the first
 token, the token itself, earlier copies of the same token, and punctuation. These kinds overlap. The induction score is
 measured on a sequence of random tokens that is repeated: for each token of the second copy, it is the share of the
-attention on the token that followed this same token in the first copy. Heads with a high score, called induction heads, let a model continue a
-sequence that it has seen once (Olsson et al. 2022). The largest value of each column is highlighted.
+attention on the token that followed this same token in the first copy. Heads with a high score, called induction
+heads, let a model continue a sequence that it has seen once (Olsson et al. 2022). The largest value of each column is
+highlighted. Models that attend to all tokens have no induction score.
 
   prism analyse heads runs/prism --data data/novels
   prism analyse heads runs/prism book.txt --figures heads
@@ -42,7 +43,7 @@ InductionProbe measure_induction(Reading& reading) {
   InductionProbe probe(config.layers, half);
   ForwardContext context;
   context.probe = &probe;
-  reading.model()(repeated_tokens(kRepeatedRows, half, reading.tokenizer().vocab_size(), /*seed=*/1), context);
+  reading.model().forward(repeated_tokens(kRepeatedRows, half, reading.tokenizer().vocab_size(), /*seed=*/1), context);
   return probe;
 }
 
@@ -52,12 +53,14 @@ int run_analyse_heads(const Arguments& arguments) {
   return run_reading_analysis(arguments, {"heads", kHeadsHelp}, [](Reading& reading) {
     const torch::NoGradGuard no_gradients;
     HeadPatternProbe probe(reading.config().layers, punctuation_of(reading.tokenizer(), reading.config().vocab_size));
-    reading.show([&](BatchTensors& batch) {
-      probe.read(batch.tokens_BT);
-      batch.context.probe = &probe;
-      reading.model()(batch.tokens_BT, batch.context);
+    reading.show([&](Pass& pass) {
+      probe.read(pass.tokens_BT);
+      pass.context.probe = &probe;
+      reading.model().forward(pass.tokens_BT, pass.context);
     });
-    return lines_of(join_patterns(probe, measure_induction(reading)));
+    if (reading.config().attention == "full") return lines_of(join_patterns(probe, nullptr));
+    const auto induction = measure_induction(reading);
+    return lines_of(join_patterns(probe, &induction));
   });
 }
 

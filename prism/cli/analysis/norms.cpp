@@ -24,7 +24,8 @@ int run_analyse_norms(const Arguments& arguments) {
     ActivationProbe probe;
     reading.show_to(probe);
     auto lines = lines_of(probe.result());
-    if (!lines.empty()) lines.back()["reader"] = "head";  // after the last layer
+    if (!lines.empty())
+      lines.back()["reader"] = reading.config().classes > 0 ? "classifier" : "head";  // after the last layer
     return lines;
   });
 }

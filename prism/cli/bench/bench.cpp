@@ -60,6 +60,7 @@ constexpr const char* kPrefillExamples = R"(
 constexpr const char* kTrainingExamples = R"(
   prism bench training small --by-operation                      # against the same model on LibTorch's operations
   prism bench training small-prism --peer small                  # one schedule against another
+  prism bench training configs/head_budgets/paper_budget.json --peer configs/head_budgets/paper.json
 )";
 
 struct AttentionWords {

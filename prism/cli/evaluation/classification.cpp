@@ -1,13 +1,14 @@
 // prism eval --task classification: how well a classifier labels the examples of a data folder.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "prism/cli/evaluation/eval.h"
+#include "prism/cli/labelled_reading.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/progress.h"
@@ -20,36 +21,6 @@ namespace prism {
 namespace {
 
 constexpr size_t kMostColumns = 12;  ///< of a class name in the confusion matrix
-
-void check_fits(const ClassifierFolder& model, const LabelledDataset& data) {
-  const auto& classes = data.info().scheme.classes;
-  const auto described = [](const std::vector<std::string>& names) {
-    return fmt::format("{} ({})", names.size(), short_line(join_names(names), 100));
-  };
-  const bool is_named = !model.scheme.text_fields.empty();  // else the model's folder has no classes.json
-  PRISM_CHECK(is_named ? classes == model.scheme.classes : classes.size() == model.scheme.classes.size(), "eval",
-              "expected examples of the model's classes, {}; found {} in {}; tokenize the texts with --classes.",
-              described(model.scheme.classes), described(classes), data.folder().string());
-  PRISM_CHECK(!model.tokenizer || model.tokenizer->fingerprint_text() == data.info().tokenizer_fingerprint, "eval",
-              "expected examples made with the model's tokenizer, {}; found {} in {}; tokenize the texts with it.",
-              model.tokenizer->fingerprint_text(), data.info().tokenizer_fingerprint, data.folder().string());
-  PRISM_CHECK(data.info().vocab_size <= model.classifier->config().vocab_size, "eval",
-              "expected tokens of the model's vocabulary, {}; found a vocabulary of {} in {}; tokenize the texts with "
-              "the model's tokenizer.",
-              model.classifier->config().vocab_size, data.info().vocab_size, data.folder().string());
-  if (!is_named) return;
-  PRISM_CHECK(
-      data.info().scheme.text_fields.size() == model.scheme.text_fields.size(), "eval",
-      "expected texts of {} fields, as in the model's training ({}); found {} ({}) in {}; tokenize the texts with "
-      "--text-fields.",
-      model.scheme.text_fields.size(), join_names(model.scheme.text_fields), data.info().scheme.text_fields.size(),
-      join_names(data.info().scheme.text_fields), data.folder().string());
-  PRISM_CHECK(
-      data.info().scheme.words == model.scheme.words, "eval",
-      "expected texts read like the model's training texts; found data made {} --words in {}; tokenize the texts "
-      "{} it.",
-      data.info().scheme.words ? "with" : "without", data.folder().string(), model.scheme.words ? "with" : "without");
-}
 
 void print_confusion(const ClassificationScores& scores, const std::vector<std::string>& names) {
   size_t width = 7;
@@ -75,10 +46,7 @@ void print_confusion(const ClassificationScores& scores, const std::vector<std::
 }
 
 std::string by_layer(const std::vector<double>& values) {
-  std::string text;
-  for (const double value : values)
-    text += (text.empty() ? "" : "  ") + (std::isnan(value) ? std::string("none") : fmt::format("{:.3f}", value));
-  return text;
+  return fmt::format("{:.3f}  (mean of each layer)", fmt::join(values, "  "));
 }
 
 void print_table(const EvalWords& words, const ClassifierFolder& model, const LabelledExamples& labelled,
@@ -92,9 +60,10 @@ void print_table(const EvalWords& words, const ClassifierFolder& model, const La
   if (labelled.cut > 0)
     print_row("cut texts",
               fmt::format("{}, to the context of {} tokens", labelled.cut, model.classifier->config().context));
-  if (!labelled.head_share.empty()) {
-    print_row("share of heads s", by_layer(labelled.head_share) + "  (mean of each layer)");
-    print_row("computed heads", by_layer(labelled.kept_share) + "  (k / H, mean of each layer)");
+  if (!labelled.budgets.empty()) {
+    const size_t layers = model.classifier->config().layers.size();
+    print_row("share of heads s", by_layer(mean_shares(labelled.budgets, layers)));
+    print_row("computed heads", by_layer(mean_kept_shares(labelled.budgets, layers)));
   }
   print_row("computed in",
             fmt::format("{}, {}, {} examples/s", compute_type_name(model.classifier->compute_type()),
@@ -123,9 +92,10 @@ Json to_json(const EvalWords& words, const std::string& name, const ClassifierFo
                                      {"f1", &ClassificationScores::Class::f1}})
     for (const auto& of_class : scores.by_class)
       json[field].push_back(std::isnan(of_class.*value) ? Json() : Json(of_class.*value));
-  if (!labelled.head_share.empty()) {
-    json["head_share"] = labelled.head_share;
-    json["kept_share"] = labelled.kept_share;
+  if (!labelled.budgets.empty()) {
+    const size_t layers = model.classifier->config().layers.size();
+    json["head_share"] = mean_shares(labelled.budgets, layers);
+    json["kept_share"] = mean_kept_shares(labelled.budgets, layers);
   }
   json["predicted"] = labelled.predicted;
   return json;
@@ -135,26 +105,17 @@ Json to_json(const EvalWords& words, const std::string& name, const ClassifierFo
 LabelledExamples measure(const EvalWords& words, const std::string& name, const ClassifierFolder& model,
                          const LabelledDataset& data) {
   const Timer timer;
-  std::optional<Progress> progress;
-  const auto labelled = label_examples(model.classifier, data, words.labels, [&](int64_t done, int64_t total) {
-    if (!progress) progress.emplace("classification", total, " examples");
-    progress->update(done, "");
-  });
-  progress.reset();
-  if (!labelled) throw FailedError("eval", "expected to label all examples; stopped by a signal; run it again.");
+  auto labelled = label_all(model, data, words.labels, "eval");
   const double seconds = timer.seconds();
-  const auto scores = score(*labelled);
-  if (!std::isfinite(scores.loss))
-    throw FailedError(
-        "eval", fmt::format("expected a finite loss of {}; found NaN or infinity; name an earlier checkpoint.", name));
+  const auto scores = score(labelled);
   if (words.json) {
-    fmt::print("{}\n", to_text(to_json(words, name, model, *labelled, scores, seconds)));
+    fmt::print("{}\n", to_text(to_json(words, name, model, labelled, scores, seconds)));
   } else {
     if (!words.against.empty()) print_row("model", plain_line(name));
-    print_table(words, model, *labelled, scores, seconds);
+    print_table(words, model, labelled, scores, seconds);
   }
   flush_output();
-  return *labelled;
+  return labelled;
 }
 
 void print_paired(const PairedAccuracy& paired) {
@@ -174,11 +135,7 @@ void run_classification(EvalWords& words) {
   PRISM_CHECK(words.files.size() == 1, "eval", "expected one data folder for classification; found {}; name one.",
               words.files.size());
   const LabelledDataset data(words.files[0], words.split);
-  const auto load = [&](const std::string& name) {
-    ClassifierFolder model = load_classifier(name, words.compute);
-    check_fits(model, data);
-    return model;
-  };
+  const auto load = [&](const std::string& name) { return load_classifier_for(data, name, words.compute, "eval"); };
   const auto model = load(words.model);
   if (words.against.empty()) {
     measure(words, words.model, model, data);

@@ -29,10 +29,10 @@ takes window / stride times as long. The output states the window, the stride an
 Classification: texts longer than the model's context lose their end. With head budgets, the output also states the mean
 share of heads s and the share of heads that were computed, layer by layer.
 
---against evaluates a second model on the same texts and prints the difference with its standard error. Perplexity: both
-models need the same tokenizer, and the error is over documents, because tokens of one document are not independent; give
---separator, so that the text has several documents. Classification: the error is over examples. --json also lists the
-documents' tokens and losses, or the examples' predicted classes.
+--against evaluates a second model on the same texts and prints the difference with its standard error. Perplexity:
+both models need the same tokenizer, and the error is over documents, because tokens of one document are not
+independent; give --separator, so that the text has several documents. Classification: the error is over examples.
+--json also lists the documents' tokens and losses, or the examples' predicted classes.
 
   prism eval runs/novels valid.txt.xz
   prism eval runs/novels valid.txt.xz --stride 512 --json

@@ -14,7 +14,9 @@
 #include "prism/core/files.h"
 #include "prism/core/statistics.h"
 #include "prism/core/text/names.h"
+#include "prism/report/analysis/budgets.h"
 #include "prism/report/analysis/distance.h"
+#include "prism/report/analysis/maps.h"
 #include "prism/report/analysis/spectrum.h"
 #include "prism/report/draw/number_text.h"
 #include "prism/report/draw/plot_parts.h"
@@ -30,7 +32,8 @@ constexpr const char* kPatterns[] = {"previous", "first", "self", "same", "punct
 
 /// The reader of the residual stream: a layer, or the language-model head after the last layer.
 std::string reader_name(const Json& line) {
-  return line.value("reader", "layer") == "head" ? kHeadReader : layer_name(line);
+  const auto reader = line.value("reader", "layer");
+  return reader == "head" ? kHeadReader : reader == "classifier" ? reader : layer_name(line);
 }
 
 // The check functions, one for each kind of analysis, make sure that a line has all fields that tables and pictures
@@ -63,21 +66,6 @@ void check_gradients(const Json& line, const std::string& place) {
   }
   number_of(line.at("gradient"));
   number_of(line.at("weight"));
-}
-
-void check_maps(const Json& line, const std::string& place) {
-  check_place(line, "layer", place);
-  check_place(line, "head", place);
-  const auto tokens = line.at("tokens").get<std::vector<std::string>>();
-  const auto& weights = line.at("weights");
-  PRISM_CHECK(
-      weights.is_array() && weights.size() == tokens.size() && tokens.size() <= 1024, "report",
-      "{}: expected a row of weights for each of at most 1024 tokens; found {} rows for {} tokens; correct the line.",
-      place, weights.size(), tokens.size());
-  for (const auto& row : weights)
-    PRISM_CHECK(numbers_of(row).size() <= tokens.size(), "report",
-                "{}: expected at most {} weights in a row; found {}; correct the line.", place, tokens.size(),
-                row.size());
 }
 
 std::string title_of(const AnalysisGroup& group);
@@ -206,31 +194,15 @@ std::vector<AnalysisPicture> heads_pictures(const AnalysisGroup& group) {
   return pictures;
 }
 
-AnalysisPicture map_picture(const AnalysisGroup& group, const Json& line) {
-  const auto layer = line.at("layer").get<int64_t>(), head = line.at("head").get<int64_t>();
-  const auto tokens = line.at("tokens").get<std::vector<std::string>>();
-  HeatMap map{.description = fmt::format("{}, layer {}, head {}", title_of(group), layer, head),
-              .row_label = "query",
-              .column_label = "key",
-              .rows = tokens,
-              .columns = tokens};
-  for (const auto& row : line.at("weights")) {
-    auto values = numbers_of(row);
-    values.resize(tokens.size(), std::numeric_limits<double>::quiet_NaN());
-    map.values.insert(map.values.end(), values.begin(), values.end());
-  }
-  return {fmt::format("map-layer{}-head{}", layer, head), map.description, input_of(group), map};
-}
-
 std::vector<AnalysisPicture> map_pictures(const AnalysisGroup& group) {
   std::vector<AnalysisPicture> pictures;
-  for (const auto& line : group.lines) pictures.push_back(map_picture(group, line));
+  for (const auto& line : group.lines) pictures.push_back(map_picture(line, title_of(group), input_of(group)));
   return pictures;
 }
 
 /// Returns true if two lines of one group describe the same layer, head or parameter.
 bool same_place(const Json& a, const Json& b) {
-  for (const char* name : {"layer", "head", "name"})
+  for (const char* name : {"kind", "layer", "head", "name", "by", "group"})
     if (a.value(name, Json()) != b.value(name, Json())) return false;
   return true;
 }
@@ -247,6 +219,7 @@ struct Kind {
   const char* title;
   void (*check)(const Json& line, const std::string& place);
   Table (*table)(const AnalysisGroup&) = nullptr;                            ///< null if there is none
+  std::vector<Table> (*tables)(const AnalysisGroup&) = nullptr;              ///< for analyses with several
   std::vector<AnalysisPicture> (*pictures)(const AnalysisGroup&) = nullptr;  ///< null if there are none
   std::vector<LabelledPlot> (*plots)(const AnalysisGroup&) = nullptr;  ///< null if there are none of a group alone
   // Lines of one model and reading are a group.
@@ -263,11 +236,20 @@ const std::map<std::string, Kind>& kinds() {
         .pictures = distances_pictures,
         .plots = distances_plots,
         .model = compared_models}},
-      {"entropy", {"Attention entropy", check_entropy, entropy_table, entropy_pictures}},
-      {"gradients", {"Gradients", check_gradients, gradients_table, gradients_pictures}},
-      {"heads", {"What heads attend to", check_heads, heads_table, heads_pictures}},
-      {"maps", {"Attention", check_maps, nullptr, map_pictures}},
-      {kNorms, {"Residual stream and dead units", check_norms, norms_table}},
+      {"budgets",
+       {.title = "Head budgets",
+        .check = check_budgets,
+        .tables = budgets_tables,
+        .pictures = budgets_pictures,
+        .plots = budgets_plots}},
+      {"entropy",
+       {.title = "Attention entropy", .check = check_entropy, .table = entropy_table, .pictures = entropy_pictures}},
+      {"gradients",
+       {.title = "Gradients", .check = check_gradients, .table = gradients_table, .pictures = gradients_pictures}},
+      {"heads",
+       {.title = "What heads attend to", .check = check_heads, .table = heads_table, .pictures = heads_pictures}},
+      {"maps", {.title = "Attention", .check = check_map, .pictures = map_pictures}},
+      {kNorms, {.title = "Residual stream and dead units", .check = check_norms, .table = norms_table}},
       {"spectrum",
        {.title = "Spectrum",
         .check = check_spectrum,
@@ -378,8 +360,12 @@ AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
 
 std::vector<Table> analysis_tables(const AnalysisRecords& records) {
   std::vector<Table> tables;
-  for (const auto& group : records.groups)
-    if (const auto table = kinds().at(group.analysis).table) tables.push_back(table(group));
+  for (const auto& group : records.groups) {
+    const auto& kind = kinds().at(group.analysis);
+    if (kind.table != nullptr) tables.push_back(kind.table(group));
+    if (kind.tables == nullptr) continue;
+    for (auto& table : kind.tables(group)) tables.push_back(std::move(table));
+  }
   std::erase_if(tables, [](const Table& table) { return table.rows.empty(); });
   return tables;
 }

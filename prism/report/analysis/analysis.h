@@ -28,15 +28,16 @@ struct AnalysisRecords {
 ///         rejects.
 AnalysisRecords read_analysis_records(const std::vector<std::filesystem::path>& files);
 
-/// A table for each group except maps and groups without rows.
+/// The tables of each group, without those that have no rows.
 std::vector<Table> analysis_tables(const AnalysisRecords& records);
 
 /// Residual stream by layer, with one series for each model and text; attention distance by layer for each comparison;
-/// gain and energy of rotary pairs for each model. Ids are unique. Empty if there are no such lines.
+/// gain and energy of rotary pairs, and head budgets by layer, for each model. Ids are unique. Empty if there are no
+/// such lines.
 std::vector<LabelledPlot> analysis_plots(const AnalysisRecords& records);
 
-/// Pictures of the entropy and attention distance of every head, what heads attend to, gradients by layer, and
-/// attention maps. Names are unique.
+/// Pictures of the entropy and attention distance of every head, what heads attend to, gradients by layer, heads that
+/// classes compute, and attention maps. Names are unique.
 std::vector<AnalysisPicture> analysis_pictures(const AnalysisRecords& records);
 
 }  // namespace prism

@@ -149,6 +149,7 @@ class RunReader {
 
   void take(const TrainRecord& record, const RecordHead&) {
     add_point(run_.train, run_, record.loss);
+    if (record.head_share) add_point(run_.train_share, run_, mean_of(*record.head_share));
     if (std::isfinite(record.rate.value())) rates_.push_back(record.rate.value());
     if (record.peak_share) shares_.push_back(*record.peak_share);
     if (record.wait_share) waits_.push_back(*record.wait_share);
@@ -157,7 +158,10 @@ class RunReader {
     run_.diverged.reset();
   }
 
-  void take(const EvalRecord& record, const RecordHead&) { add_point(run_.valid, run_, record.value); }
+  void take(const EvalRecord& record, const RecordHead&) {
+    add_point(run_.valid, run_, record.value);
+    if (record.head_share) add_point(run_.valid_share, run_, mean_of(*record.head_share));
+  }
 
   void take(const DiagnosticsRecord& record, const RecordHead& head) {
     auto& all = run_.diagnostics;

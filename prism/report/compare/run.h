@@ -90,6 +90,8 @@ struct Run {
   std::optional<RunTiming> timing;
   std::vector<LayerRecord> layers;
   std::vector<CurvePoint> train, valid;  ///< `trained` strictly increasing, losses finite
+  /// The mean share of heads s over all layers, while training and in validation; `loss` holds the share.
+  std::vector<CurvePoint> train_share, valid_share;
   std::vector<RunSample> samples;
   std::vector<LayerDistance> distances;     ///< one per layer, ascending; from the last such record
   std::vector<RunDiagnostics> diagnostics;  ///< `trained` strictly increasing

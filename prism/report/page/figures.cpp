@@ -99,10 +99,11 @@ PlotSeries training_line(PlotStyle style, size_t group, const std::vector<const 
 }
 
 /// The mean of the smoothed curves of the group's runs.
-PlotSeries mean_training_line(const RunGroup& group, size_t index, const std::string& counted) {
+PlotSeries mean_training_line(const RunGroup& group, size_t index, const std::string& counted,
+                              std::vector<CurvePoint> Run::*losses = &Run::train) {
   std::vector<std::vector<CurvePoint>> smooth;
   for (const Run* run : counted_runs(group)) {
-    if (!run->train.empty()) smooth.push_back(smooth_curve(run->train));
+    if (!(run->*losses).empty()) smooth.push_back(smooth_curve(run->*losses));
   }
   std::vector<const std::vector<CurvePoint>*> curves;
   for (const auto& curve : smooth) curves.push_back(&curve);
@@ -231,6 +232,35 @@ Plot difference_plot(const Comparison& comparison) {
   return plot;
 }
 
+Plot share_plot(const Comparison& comparison) {
+  Plot plot{.id = "head-share", .description = ""};
+  Extent extent{0, 0};
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < comparison.groups.size(); ++i) {
+    const auto& group = comparison.groups[i];
+    auto line = mean_training_line(group, i, comparison.counted(), &Run::train_share);
+    std::vector<const std::vector<CurvePoint>*> curves;
+    for (const Run* run : counted_runs(group))
+      if (!run->valid_share.empty()) curves.push_back(&run->valid_share);
+    PlotSeries points{PlotStyle::kDots, static_cast<int>(i), {}};
+    for (const auto& [trained, share] : curve_statistics(curves))
+      points.points.push_back(
+          {.x = static_cast<double>(trained),
+           .y = share.mean,
+           .text = "validation, " + trained_text(trained, comparison.counted()) + spread_text(share, kLossNumber)});
+    if (!line.points.empty() || !points.points.empty()) labels.push_back(group.label);
+    for (auto* series : {&line, &points}) {
+      for (const auto& point : series->points) extent.add(point.y);
+      if (!series->points.empty()) plot.series.push_back(std::move(*series));
+    }
+  }
+  plot.description = fmt::format("Share of heads s against trained {} of {}", comparison.counted(), join_names(labels));
+  plot.x = training_axis(plot, comparison.counted());
+  plot.y = axis_over("share of heads s", extent);
+  plot.y.low = 0;
+  return plot;
+}
+
 Plot forest_plot(const Comparison& comparison) {
   const RunGroup& baseline = baseline_of(comparison);
   Plot plot{
@@ -334,6 +364,7 @@ std::vector<Plot> report_plots(const Comparison& comparison) {
     plots.push_back(difference_plot(comparison));
     plots.push_back(forest_plot(comparison));
   }
+  plots.push_back(share_plot(comparison));
   plots.push_back(pareto_plot(comparison));
   plots.push_back(distance_plot(comparison));
   plots.push_back(distance_difference_plot(comparison));

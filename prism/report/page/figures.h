@@ -21,6 +21,10 @@ Plot valid_plot(const Comparison& comparison);
 /// Validation loss minus the baseline's at equal tokens: mean of the differences paired by seed, with the same band.
 Plot difference_plot(const Comparison& comparison);
 
+/// Share of heads s against trained tokens or examples, mean over the layers of models with head budgets: a line for
+/// training, points for validation; means over seeds.
+Plot share_plot(const Comparison& comparison);
+
 /// Forest plot: a row for each group with its final difference, the 95% interval and the values of single seeds.
 Plot forest_plot(const Comparison& comparison);
 

@@ -108,6 +108,12 @@ std::string loss_section(const Comparison& comparison, FigureWriter& writer) {
                            (metric.is_loss() ? "On the scale of figure 1." : "") + band_text(comparison),
                            fmt::format("No validation {} has been recorded yet.", metric.noun()));
   if (comparison.groups.size() > 1) content += difference_figures(comparison, writer);
+  if (const Plot shares = share_plot(comparison); !shares.series.empty())
+    content += writer.figure(shares, "Share of heads",
+                             fmt::format("s of the head budgets, mean over layers: the line is of training, points are "
+                                         "of validation.{}",
+                                         has_seeds(comparison) ? " Means over seeds." : ""),
+                             "");
   return section_html(
       kTraining, fmt::format("Loss against {}", comparison.counted()),
       legend_html(comparison) + kHint + figures_html(content) +

@@ -130,11 +130,28 @@ TEST(Figures, CountTokensInAUnitThatKeepsNumbersShort) {
 
 TEST(Figures, ShowNothingWithoutEvaluations) {
   const Comparison comparison = compare_runs({make_run("a", 1, {}), make_run("b", 1, {})});
-  for (const Plot& plot :
-       {train_plot(comparison), valid_plot(comparison), difference_plot(comparison), forest_plot(comparison),
-        pareto_plot(comparison), distance_plot(comparison), distance_difference_plot(comparison)}) {
+  for (const Plot& plot : {train_plot(comparison), valid_plot(comparison), difference_plot(comparison),
+                           forest_plot(comparison), share_plot(comparison), pareto_plot(comparison),
+                           distance_plot(comparison), distance_difference_plot(comparison)}) {
     EXPECT_TRUE(plot.series.empty()) << plot.id;
   }
+}
+
+TEST(SharePlot, HasALineForTrainingAndPointsForValidation) {
+  const auto plain = make_run("plain", 1, {{1000, 0.5}});
+  auto budget = make_run("budget", 1, {{1000, 0.6}});
+  budget.train_share = {{500, 0.5}, {1000, 0.25}};
+  budget.valid_share = {{1000, 0.3}};
+  const Plot plot = share_plot(compare_runs({plain, budget}));
+  ASSERT_EQ(plot.series.size(), 2U) << "the run without budgets has none";
+  const auto lines = of_style(plot, PlotStyle::kLine), points = of_style(plot, PlotStyle::kDots);
+  ASSERT_EQ(lines.size(), 1U);
+  ASSERT_EQ(points.size(), 1U);
+  EXPECT_EQ(lines[0].points.size(), 2U);
+  EXPECT_EQ(points[0].points[0].y, 0.3);
+  EXPECT_EQ(points[0].points[0].text, "validation, 1,000 tokens: 0.3000");
+  EXPECT_EQ(lines[0].series, points[0].series);
+  EXPECT_EQ(plot.y.low, 0);
 }
 
 TEST(DistancePlot, HasALineOverTheLayersCountedFromZero) {

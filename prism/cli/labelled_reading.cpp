@@ -1,0 +1,107 @@
+#include "prism/cli/labelled_reading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "prism/core/error.h"
+#include "prism/core/progress.h"
+#include "prism/core/text/blanks.h"
+#include "prism/core/text/names.h"
+#include "prism/core/text/printable.h"
+#include "prism/core/text/utf8.h"
+#include "prism/data/labelled/examples.h"
+
+namespace prism {
+namespace {
+
+/// Checks that a model was made for such data.
+void check_fits(const ClassifierFolder& model, const LabelledDataset& data, const std::string& operation) {
+  const auto& classes = data.info().scheme.classes;
+  const auto described = [](const std::vector<std::string>& names) {
+    return fmt::format("{} ({})", names.size(), short_line(join_names(names), 100));
+  };
+  const bool is_named = !model.scheme.text_fields.empty();  // else the model's folder has no classes.json
+  PRISM_CHECK(is_named ? classes == model.scheme.classes : classes.size() == model.scheme.classes.size(), operation,
+              "expected examples of the model's classes, {}; found {} in {}; tokenize the texts with --classes.",
+              described(model.scheme.classes), described(classes), data.folder().string());
+  PRISM_CHECK(!model.tokenizer || model.tokenizer->fingerprint_text() == data.info().tokenizer_fingerprint, operation,
+              "expected examples made with the model's tokenizer, {}; found {} in {}; tokenize the texts with it.",
+              model.tokenizer->fingerprint_text(), data.info().tokenizer_fingerprint, data.folder().string());
+  PRISM_CHECK(data.info().vocab_size <= model.classifier->config().vocab_size, operation,
+              "expected tokens of the model's vocabulary, {}; found a vocabulary of {} in {}; tokenize the texts with "
+              "the model's tokenizer.",
+              model.classifier->config().vocab_size, data.info().vocab_size, data.folder().string());
+  if (!is_named) return;
+  PRISM_CHECK(
+      data.info().scheme.text_fields.size() == model.scheme.text_fields.size(), operation,
+      "expected texts of {} fields, as in the model's training ({}); found {} ({}) in {}; tokenize the texts with "
+      "--text-fields.",
+      model.scheme.text_fields.size(), join_names(model.scheme.text_fields), data.info().scheme.text_fields.size(),
+      join_names(data.info().scheme.text_fields), data.folder().string());
+  PRISM_CHECK(
+      data.info().scheme.words == model.scheme.words, operation,
+      "expected texts read like the model's training texts; found data made {} --words in {}; tokenize the texts "
+      "{} it.",
+      data.info().scheme.words ? "with" : "without", data.folder().string(), model.scheme.words ? "with" : "without");
+}
+
+}  // namespace
+
+ClassifierFolder load_classifier_for(const LabelledDataset& data, const std::string& name,
+                                     const ComputeOptions& compute, const std::string& operation) {
+  ClassifierFolder model = load_classifier(name, compute);
+  check_fits(model, data, operation);
+  return model;
+}
+
+void check_has_tokenizer(const ClassifierFolder& model, const std::string& operation) {
+  PRISM_CHECK(
+      model.tokenizer.has_value(), operation,
+      "expected a tokenizer.json in {}; found none; copy the tokenizer.json that the model was trained with there.",
+      model.folder.string());
+}
+
+LabelledExamples label_all(const ClassifierFolder& model, const LabelledDataset& data, const LabelOptions& options,
+                           const std::string& operation) {
+  std::optional<Progress> progress;
+  auto labelled = label_examples(model.classifier, data, options, [&](int64_t done, int64_t total) {
+    if (!progress) progress.emplace(operation, total, " examples");
+    progress->update(done, "");
+  });
+  progress.reset();
+  if (!labelled) throw FailedError(operation, "expected to label all examples; stopped by a signal; run it again.");
+  if (!std::isfinite(mean_of(labelled->nats)))
+    throw FailedError(operation,
+                      fmt::format("expected a finite loss of {}; found NaN or infinity; name an earlier checkpoint.",
+                                  model.folder.string()));
+  return std::move(*labelled);
+}
+
+size_t text_fields_of(const LabelScheme& scheme) {
+  return std::max<size_t>(1, scheme.text_fields.size());
+}
+
+std::vector<std::string> read_text_fields(const std::vector<std::string>& given, const LabelScheme& scheme,
+                                          const std::string& operation) {
+  const size_t expected = text_fields_of(scheme);
+  PRISM_CHECK(given.size() == expected, operation,
+              "expected {} --text, one for each field of the model's texts ({}); found {}; give as many.", expected,
+              join_names(scheme.text_fields), given.size());
+  std::vector<std::string> texts;
+  const WordText as_words;
+  bool all_blank = true;
+  for (const auto& text : given) {
+    PRISM_CHECK(find_invalid_utf8(text) == std::string_view::npos, operation,
+                "--text: expected UTF-8; found other bytes; convert the text.");
+    all_blank = all_blank && is_blank(text);
+    const std::string read = with_line_ends(text);
+    texts.push_back(scheme.words ? as_words(read) : read);
+  }
+  PRISM_CHECK(!all_blank, operation, "--text: expected a text; found only blanks; give one.");
+  return texts;
+}
+
+}  // namespace prism
