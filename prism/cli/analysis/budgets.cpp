@@ -31,7 +31,7 @@ long texts and, with --difficulty, for easy and hard ones, by the loss of anothe
 and one of the same size without budgets are timed in turn on texts of all lengths; --no-timing leaves this out.
 
 With --text (repeat it for each field, such as premise and hypothesis), the table shows what each layer decides for this
-text, and the pictures are attention maps of the heads with the largest p.
+text, and the pictures are attention maps of the heads with the largest p; files of computed heads end in -computed.
 
   prism analyse budgets runs/budget --data data/snli --difficulty runs/uniform --figures budgets
   prism analyse budgets runs/budget --data data/snli --json > budgets.jsonl

@@ -38,7 +38,10 @@ void AnalysisLines::print(const OutputWords& words) const {
     return;
   }
   const auto tables = analysis_tables(records);
-  for (const auto& table : tables) fmt::print("{}", table_text(table));
+  for (const auto& table : tables) {
+    if (tables.size() > 1) fmt::print("{}{}\n\n", &table == tables.data() ? "" : "\n", table.caption);
+    fmt::print("{}", table_text(table));
+  }
   if (!words.figures.empty()) fmt::print("{}{}\n", tables.empty() ? "" : "\n", words.figures);
 }
 

@@ -101,6 +101,7 @@ Table layers_table(const std::string& by, const std::vector<Json>& lines, const 
     row.push_back(spread_cell(line, "entropy", "entropy_sd"));
     row.push_back({numbers_text(numbers_of(line.at("head_kept")), {2, false})});
   }
+  if (is_divided) return table;  // the first table, of all examples, has the note
   table.notes.push_back(
       fmt::format("s: share of heads; k / H: share of heads that are computed, at least one; p: choice of heads, "
                   "entropy in nats. ± "
@@ -248,6 +249,7 @@ std::vector<AnalysisPicture> budgets_pictures(const AnalysisGroup& group) {
   for (const auto& [layer, lines] : layers) pictures.push_back(classes_picture(layer, lines, group));
   for (const auto& line : lines_of_kind(group, "map")) {
     auto picture = map_picture(line, fmt::format("{}: {}", kTitle, group.model), input_of(group));
+    if (line.at("is_kept").get<bool>()) picture.name += "-computed";
     picture.title += fmt::format(", p {}{}", number_text(number_of(line.at("probability")), kBudgetValue),
                                  line.at("is_kept").get<bool>() ? ", computed" : ", not computed");
     picture.map.description = picture.title;

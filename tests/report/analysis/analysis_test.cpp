@@ -420,7 +420,7 @@ TEST(BudgetLines, BecomeTablesPlotsAndPictures) {
   ASSERT_EQ(pictures.size(), 2u);
   EXPECT_EQ(pictures[0].map.rows, (std::vector<std::string>{"yes", "no"}));
   EXPECT_EQ(pictures[0].map.values[1], 0.25);
-  EXPECT_EQ(pictures[1].name, "map-layer1-head1");
+  EXPECT_EQ(pictures[1].name, "map-layer1-head1-computed");
   EXPECT_CONTAINS(pictures[1].title, "p 0.800, computed");
   EXPECT_EQ(pictures[1].map.values[1], 0.5) << "a token attends to those after it";
 }
