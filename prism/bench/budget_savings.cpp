@@ -110,9 +110,7 @@ BudgetSavings bench_budget_savings(const Classifier& classifier, const LabelledD
     cost.ms = ms / texts;
     cost.attention_flops /= texts;
     cost.model_flops /= texts;
-    const MemoryPeak peak;
-    classify(model, ExampleTensors(batches.back()));
-    cost.memory_bytes = peak.extra_bytes();
+    cost.memory_bytes = peak_tensor_bytes([&] { classify(model, ExampleTensors(batches.back())); });
   };
   finish(savings.with, classifier, times[0]);
   finish(savings.without, plain, times[1]);

@@ -29,7 +29,8 @@ struct InferenceCost {
     v("attention_flops", attention_flops, "FLOPs per text of the attention parts, head budgets included");
     v("model_flops", model_flops, "FLOPs per text of the whole model");
     v("ms", ms, "median milliseconds per text of the whole model");
-    v("memory_bytes", memory_bytes, "memory that a batch of the longest texts needs at its peak, without weights");
+    v("memory_bytes", memory_bytes,
+      "bytes that tensors of a batch of the longest texts hold at their peak, without weights");
   }
 };
 

@@ -1,11 +1,14 @@
 #include "prism/bench/measure.h"
 
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
 #include <malloc.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -66,6 +69,33 @@ MemoryPeak::MemoryPeak() : before_(0) {
 
 int64_t MemoryPeak::extra_bytes() const {
   return std::max<int64_t>(0, status_bytes("VmHWM:") - before_);
+}
+
+namespace {
+
+/// Receives the sizes of allocations, and of memory that is freed as negative ones.
+class AllocationCount : public c10::MemoryReportingInfoBase {
+ public:
+  void reportMemoryUsage(void* /*memory*/, int64_t bytes, size_t /*allocated*/, size_t /*reserved*/,
+                         c10::Device device) override {
+    if (!device.is_cpu()) return;
+    held_ += bytes;
+    peak_ = std::max(peak_, held_);
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+  int64_t peak() const { return peak_; }
+
+ private:
+  int64_t held_ = 0, peak_ = 0;
+};
+
+}  // namespace
+
+int64_t peak_tensor_bytes(const std::function<void()>& call) {
+  const auto count = std::make_shared<AllocationCount>();
+  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, count);
+  call();
+  return count->peak();
 }
 
 void check_tensors_fit(double bytes, const std::string& which) {

@@ -36,6 +36,10 @@ class MemoryPeak {
   int64_t before_;
 };
 
+/// The most bytes that tensors allocated during a call hold at once, counted by LibTorch's allocator for the CPU on the
+/// calling thread. The same for every call that does the same.
+int64_t peak_tensor_bytes(const std::function<void()>& call);
+
 /// Checks that tensors of this number of bytes fit into memory. @param which  what they hold, e.g. "4096 queries and
 /// keys".
 /// @throws InputError if they do not.

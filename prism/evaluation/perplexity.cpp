@@ -266,7 +266,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
   PerplexityProgress progress;
   for (const int64_t length : text.lengths) progress.tokens_total += std::max<int64_t>(0, length - 1);
   std::vector<DocumentScore> scores(text.lengths.size());
-  Reader reader(decoder, options.window, prefill);
+  Reader reader(decoder, options.window, prefill_for(decoder->config(), prefill));
   for (std::span<const TextWindow> rest(windows); !rest.empty();) {
     check_not_stopped();
     const auto rows = static_cast<size_t>(reader.rows(rest.front().window.length));

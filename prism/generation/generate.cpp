@@ -108,6 +108,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
                     Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
   const ModelConfig& config = decoder->config();
+  prefill = prefill_for(config, prefill);
   Generation result;
   result.prompt_ids = encode_prompt(tokenizer, prompt);
   const auto prompt_tokens = static_cast<int64_t>(result.prompt_ids.size());

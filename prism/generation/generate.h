@@ -97,8 +97,8 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// @param on_text  if given, called with each part of the text as it becomes known; the parts add up to result.text.
 /// @param prefill  how attention over the prompt is computed, and in what chunks; null: dense, at once.
 /// @throws InputError for a prompt that is not UTF-8, a prompt that fills a context that does not slide, more new
-///         tokens than that context has room for, an empty prompt if the tokenizer has no end-of-text token, and
-///         options out of range; FailedError for logits that are not finite.
+///         tokens than that context has room for, a selector or chunks with head budgets, an empty prompt if the
+///         tokenizer has no end-of-text token, and options out of range; FailedError for logits that are not finite.
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {},
                     Prefill* prefill = nullptr);

@@ -84,7 +84,8 @@ ScheduleCost schedule_cost(const ModelConfig& config) {
   const auto base = base_heads(config.layers);
   bool must_be_neutral = true;
   for (auto& layer : same.layers) {
-    must_be_neutral = must_be_neutral && !layer.qk_norm && layer.heads * layer.head_dim == config.d_model &&
+    must_be_neutral = must_be_neutral && !layer.qk_norm && !layer.budget.is_on() &&
+                      layer.heads * layer.head_dim == config.d_model &&
                       layer.heads * base.kv_heads == base.heads * layer.kv_heads;
     layer.heads = base.heads;
     layer.kv_heads = base.kv_heads;

@@ -50,7 +50,8 @@ double budget_network_flops(const LayerConfig& layer, int64_t d_model);
 ///
 /// A schedule is neutral if all differences are 0. This holds if every layer's heads split d_model and all layers have
 /// the same ratio of query heads to key/value heads: keys and values are then d_model kv_heads / heads wide in every
-/// layer. QK-norms add parameters for wide heads, because their gains are as wide as a head.
+/// layer. QK-norms add parameters for wide heads, because their gains are as wide as a head; head budgets score each
+/// head.
 /// @param config  must be complete.
 /// Source: arXiv 2606.27449, section 2.4, which has as many key/value heads as query heads.
 struct ScheduleCost {

@@ -44,6 +44,15 @@ TEST(MemoryPeak, SeesWhatWasTakenAndGivenBack) {
   EXPECT_LT(peak.extra_bytes(), int64_t{80} << 20);
 }
 
+TEST(PeakTensorBytes, CountsWhatIsHeldAtOnce) {
+  const auto call = [] {
+    for (int i = 0; i < 3; ++i) torch::empty({1 << 20}, torch::kFloat);  // one after the other
+    const auto one = torch::empty({1 << 20}, torch::kFloat), two = torch::empty({1 << 19}, torch::kFloat);
+  };
+  EXPECT_EQ(peak_tensor_bytes(call), 4 * ((1 << 20) + (1 << 19)));
+  EXPECT_EQ(peak_tensor_bytes(call), 4 * ((1 << 20) + (1 << 19)));
+}
+
 TEST(PrefillBench, MeasuresEveryMethodBesideDense) {
   PrefillBench bench;
   bench.methods = {parse_prefill_method("spectral:p=0.5,block_size=32"), parse_prefill_method("dense")};

@@ -36,6 +36,8 @@ TEST(BudgetSavings, CountsTheFlopsOfEachText) {
   EXPECT_NEAR(savings.without.attention_flops, sum / 50, 1e-6);
   EXPECT_EQ(savings.with.parameters - savings.without.parameters, 2 * (16 * 4 + 4));
   EXPECT_GT(savings.with.ms, 0);
+  const auto again = bench_budget_savings(classifier, test, {.batch = 8, .most = 100, .rounds = 1});
+  EXPECT_EQ(again.with.memory_bytes, savings.with.memory_bytes);
 }
 
 TEST(BudgetSavings, CountsTheHeadsOfEachTextOnItsOwn) {

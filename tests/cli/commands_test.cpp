@@ -124,6 +124,26 @@ TEST(Generate, ReadsThePromptThroughASelector) {
   EXPECT_EQ(Json::parse(run(words).out)["prefill"]["selector"], "spectral");
 }
 
+TEST(HeadBudgets, OfALanguageModelAreTrainedUsedAndEvaluated) {
+  const auto made =
+      run({"train", "--recipe", "recipe.json", "--out", "budgets", "--threads", "1", "--model.budget.kind", "learned"});
+  ASSERT_EQ(made.status, 0) << made.err;
+  for (const char* flag : {"--json", "--ignore-end-of-text"}) {
+    const auto text = run({"generate", "budgets", "The keeper", "--max-new-tokens", "5", flag, "--threads", "1"});
+    EXPECT_EQ(text.status, 0) << text.err;
+    EXPECT_FALSE(text.out.empty());
+  }
+  const auto plain = run({"eval", "budgets", "text.txt", "--threads", "1"});
+  EXPECT_EQ(plain.status, 0) << plain.err;
+  EXPECT_NE(plain.out.find("head budgets read"), std::string::npos) << plain.out;
+  const auto paired = run({"eval", trained(), "text.txt", "--against", "budgets", "--threads", "1", "--json"});
+  EXPECT_EQ(paired.status, 0) << paired.err;
+  const auto refused = run({"eval", trained(), "text.txt", "--against", "budgets", "--prefill", "spectral"});
+  expect_sentence(refused, 2, {"found the selector spectral"});
+  EXPECT_EQ(refused.out, "") << "nothing is scored before both models are checked";
+  expect_sentence(run({"generate", "budgets", "The", "--prefill-chunk", "4"}), 2, {"expected prompts in one piece"});
+}
+
 TEST(GenerateInput, ThatIsWrongGetsASentence) {
   std::string longer;
   for (int i = 0; i < 100; ++i) longer += "The river sings. ";

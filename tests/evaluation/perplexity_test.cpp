@@ -119,6 +119,11 @@ TEST(Perplexity, LetsHeadBudgetsReadWhatComesBeforeTheFirstPrediction) {
   const Documents documents;
   auto source = documents.text(kThird);
   EXPECT_NEAR(evaluate_perplexity(decoder, tiny_tokenizer(), source, {16, 4}).nats, nats, 1e-5 * nats);
+  Prefill dense{PrefillOptions()};  // as prism eval calls it
+  auto again = documents.text(kThird);
+  const auto result = evaluate_perplexity(decoder, tiny_tokenizer(), again, {16, 0}, {}, &dense);
+  EXPECT_EQ(result.stride, 8) << "half of the window, so that budgets have something to read";
+  EXPECT_CONTAINS(result.conventions().back(), "head budgets read");
 }
 
 TEST(Perplexity, ChangesWithTheStride) {

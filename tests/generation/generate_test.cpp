@@ -109,8 +109,13 @@ TEST(Generate, ContinuesWithTheHeadsThatThePromptChose) {
     EXPECT_EQ(logits.argmax().item<int64_t>(), found);
     ids.push_back(found);
   }
-  Prefill prefill({.selector = "dense", .settings = Json::object(), .chunk = 4}, {});
-  EXPECT_REFUSED(generate(decoder, tiny_tokenizer(), prompt, options, {}, &prefill), "expected dense attention");
+  const auto with = [&](const std::string& selector, int64_t chunk) {
+    Prefill prefill({.selector = selector, .settings = Json::object(), .chunk = chunk});
+    return generate(decoder, tiny_tokenizer(), prompt, options, {}, &prefill).ids;
+  };
+  EXPECT_EQ(with("dense", 0), result.ids) << "as prism generate calls it";
+  EXPECT_REFUSED(with("dense", 4), "expected prompts in one piece");
+  EXPECT_REFUSED(with("spectral", 0), "found the selector spectral");
 }
 
 TEST(Generate, ReadsThePromptInChunksAndThroughASelector) {

@@ -64,6 +64,12 @@ TEST(ScheduleCost, IsNothingWhileTheRatioOfKeyHeadsToHeadsStays) {
   EXPECT_EQ(describe(schedule_cost(grouped("2x1,4x2,8x2", "/2"))).substr(0, 8), "neutral:");
 }
 
+TEST(ScheduleCost, CountsTheScoresOfHeadBudgets) {
+  auto config = config_of("2x1,4x2");
+  for (auto& layer : config.layers) layer.budget.kind = "learned";
+  EXPECT_EQ(schedule_cost(config).parameters, -2 * (48 + 1)) << "two heads less to score in one layer";
+}
+
 TEST(ScheduleCost, IsTheKeysAndValuesThatTheRatioAdds) {
   // The wide layer has one key/value head for each of its 2 heads, the last layer one for every 4 of its 8: keys are 96
   // wide against 24.

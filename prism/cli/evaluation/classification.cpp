@@ -46,7 +46,7 @@ void print_confusion(const ClassificationScores& scores, const std::vector<std::
 }
 
 std::string by_layer(const std::vector<double>& values) {
-  return fmt::format("{:.3f}  (mean of each layer)", fmt::join(values, "  "));
+  return fmt::format("{:#.3g}  (mean of each layer)", fmt::join(values, "  "));
 }
 
 void print_table(const EvalWords& words, const ClassifierFolder& model, const LabelledExamples& labelled,

@@ -17,6 +17,7 @@
 #include "prism/core/timer.h"
 #include "prism/evaluation/paired.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/models/chunks.h"
 
 namespace prism {
 namespace {
@@ -133,6 +134,7 @@ void run_perplexity(EvalWords& words) {
               "expected a language model in {}; found a classifier; name another model, or give --task classification.",
               words.model);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
+  check_prefill(model.decoder->config(), words.prefill.options);
   auto shapes = cost_shapes(words.prefill.options, model.decoder);
   if (words.against.empty()) {
     measure(words, words.model, model, costs_on_this_machine(shapes));
@@ -141,6 +143,7 @@ void run_perplexity(EvalWords& words) {
   PRISM_CHECK(std::find(words.files.begin(), words.files.end(), "-") == words.files.end(), "eval",
               "expected files that can be read twice with --against; found - for standard input; save it to a file.");
   const ModelFolder other = load_model_with_tokenizer(words.against, words.compute, "eval");
+  check_prefill(other.decoder->config(), words.prefill.options);
   PRISM_CHECK(
       model.tokenizer->fingerprint_text() == other.tokenizer->fingerprint_text(), "eval",
       "expected two models with the same tokenizer, so that tokens can be paired; found {} and {}; compare their bits "

@@ -16,7 +16,7 @@
 namespace prism {
 namespace {
 
-constexpr NumberStyle kBudgetValue = {3, false}, kSavedPercent = {1, false};
+constexpr NumberStyle kSavedPercent = {1, false};
 constexpr const char* kTitle = "Head budgets";
 
 /// A quantity of the savings: its field and its name.
@@ -28,6 +28,11 @@ constexpr Cost kCosts[] = {{"parameters", "parameters"},
                            {"model_flops", "FLOPs of the model, per text"},
                            {"ms", "milliseconds per text"},
                            {"memory_bytes", "memory of a batch, bytes"}};
+
+/// Three significant digits, because shares of heads may be small.
+std::string digits_text(double value) {
+  return std::isfinite(value) ? fmt::format("{:#.3g}", value) : kNoValue;
+}
 
 std::string kind_of(const Json& line) {
   return line.at("kind").get<std::string>();
@@ -81,8 +86,7 @@ std::vector<std::pair<std::string, std::vector<Json>>> divisions(const AnalysisG
 
 TableCell spread_cell(const Json& line, const char* mean, const char* deviation) {
   const bool has_spread = number_of(line.at("examples")) > 1;
-  return {number_text(number_of(line.at(mean)), kBudgetValue),
-          has_spread ? number_text(number_of(line.at(deviation)), kBudgetValue) : ""};
+  return {digits_text(number_of(line.at(mean))), has_spread ? digits_text(number_of(line.at(deviation))) : ""};
 }
 
 Table layers_table(const std::string& by, const std::vector<Json>& lines, const AnalysisGroup& group) {
@@ -97,7 +101,7 @@ Table layers_table(const std::string& by, const std::vector<Json>& lines, const 
     if (is_divided) row.push_back({text_of(line, "group")});
     row.push_back({grouped(line.at("examples").get<int64_t>())});
     row.push_back(spread_cell(line, "share", "share_sd"));
-    row.push_back({number_text(number_of(line.at("kept_share")), kBudgetValue)});
+    row.push_back({digits_text(number_of(line.at("kept_share")))});
     row.push_back(spread_cell(line, "entropy", "entropy_sd"));
     row.push_back({numbers_text(numbers_of(line.at("head_kept")), {2, false})});
   }
@@ -119,8 +123,8 @@ Table savings_table(const Json& line, const AnalysisGroup& group) {
     return without > 0 ? number_text(100 * (1 - with / without), kSavedPercent) : kNoValue;
   };
   const double share = number_of(line.at("share")), kept = number_of(line.at("kept_share"));
-  table.rows.push_back({{"share of heads s"}, {number_text(share, kBudgetValue)}, {"1"}, {saved(share, 1)}});
-  table.rows.push_back({{"heads computed, k / H"}, {number_text(kept, kBudgetValue)}, {"1"}, {saved(kept, 1)}});
+  table.rows.push_back({{"share of heads s"}, {digits_text(share)}, {"1"}, {""}});
+  table.rows.push_back({{"heads computed, k / H"}, {digits_text(kept)}, {"1"}, {saved(kept, 1)}});
   for (const auto& [field, name] : kCosts) {
     const double with = number_of(line.at("with").at(field)), without = number_of(line.at("without").at(field));
     table.rows.push_back({{name}, {short_number(with)}, {short_number(without)}, {saved(with, without)}});
@@ -128,7 +132,7 @@ Table savings_table(const Json& line, const AnalysisGroup& group) {
   table.notes.push_back(
       fmt::format("{} texts of {} tokens on average, {} per forward pass; without: a model of the same size without "
                   "head budgets, timed in turn. FLOPs are those of the texts' own tokens, times include padding; "
-                  "memory is what a batch of the longest texts needs besides the weights.",
+                  "memory is what tensors of a batch of the longest texts need at their peak, besides the weights.",
                   grouped(line.at("texts").get<int64_t>()), number_text(number_of(line.at("tokens")), {1, false}),
                   grouped(line.at("batch").get<int64_t>())));
   return table;
@@ -143,7 +147,7 @@ Table text_table(const std::vector<Json>& lines, const AnalysisGroup& group) {
     std::string kept;
     for (const auto& head : line.at("kept")) kept += fmt::format("{}{}", kept.empty() ? "" : " ", head.get<int64_t>());
     table.rows.push_back({{layer_name(line)},
-                          {number_text(number_of(line.at("share")), kBudgetValue)},
+                          {digits_text(number_of(line.at("share")))},
                           {kept},
                           {numbers_text(numbers_of(line.at("probability")), {2, false})}});
   }
@@ -178,9 +182,9 @@ LabelledPlot layers_plot(const std::string& by, const std::vector<Json>& lines, 
                             line.at("examples").get<int64_t>()};
       if (text_of(line, "group") != result.labels[i] || !std::isfinite(value.mean) || !std::isfinite(value.deviation))
         continue;
-      values.push_back(
-          {line.at("layer").get<double>(), value,
-           fmt::format("{}, layer {}: {}", result.labels[i], layer_name(line), spread_text(value, kBudgetValue))});
+      values.push_back({line.at("layer").get<double>(), value,
+                        fmt::format("{}, layer {}: {} ± {}", result.labels[i], layer_name(line),
+                                    digits_text(value.mean), digits_text(value.deviation))});
       extent.add(deviation_bar(value));
     }
     add_statistics(plot, i, result.labels.size(), values);
@@ -250,7 +254,7 @@ std::vector<AnalysisPicture> budgets_pictures(const AnalysisGroup& group) {
   for (const auto& line : lines_of_kind(group, "map")) {
     auto picture = map_picture(line, fmt::format("{}: {}", kTitle, group.model), input_of(group));
     if (line.at("is_kept").get<bool>()) picture.name += "-computed";
-    picture.title += fmt::format(", p {}{}", number_text(number_of(line.at("probability")), kBudgetValue),
+    picture.title += fmt::format(", p {}{}", digits_text(number_of(line.at("probability"))),
                                  line.at("is_kept").get<bool>() ? ", computed" : ", not computed");
     picture.map.description = picture.title;
     pictures.push_back(std::move(picture));

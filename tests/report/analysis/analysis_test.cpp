@@ -405,7 +405,8 @@ TEST(BudgetLines, BecomeTablesPlotsAndPictures) {
   EXPECT_EQ(tables[0].rows[1][2].text, "0.750");
   EXPECT_EQ(tables[0].rows[1][2].spread, "0.125");
   EXPECT_EQ(tables[1].rows[1][1].text, "no");
-  EXPECT_EQ(tables[2].rows[0][3].text, "91.5") << "s is 0.085";
+  EXPECT_EQ(tables[2].rows[0][1].text, "0.0850");
+  EXPECT_EQ(tables[2].rows[0][3].text, "") << "s is no cost";
   EXPECT_EQ(tables[2].rows[1][3].text, "87.5") << "one of eight heads";
   EXPECT_EQ(tables[2].rows[2][3].text, "-10.0") << "budgets add parameters";
   EXPECT_EQ(tables[2].rows[3][3].text, "75.0");

@@ -13,6 +13,9 @@ namespace {
 
 class Prompts : public TinyRun {};
 
+/// Validation predicts the second half of each window, from the token before it on.
+constexpr int64_t kValidationTokens = 499 / kContext * (kContext / 2 + 1);
+
 TEST_F(Prompts, DrawsPromptsForHeadBudgetsAndPredictsWhatFollows) {
   auto r = recipe();
   give_budgets(r);
@@ -24,9 +27,7 @@ TEST_F(Prompts, DrawsPromptsForHeadBudgetsAndPredictsWhatFollows) {
     if (record["kind"] == "train" || record["kind"] == "eval") {
       EXPECT_EQ(record["head_share"].size(), 2u);
     }
-  // Validation predicts the second half of each window, from the token before it on.
-  const auto tokens = values(records, "eval", "val_tokens");
-  EXPECT_EQ(tokens.back(), static_cast<double>(499 / kContext * (kContext / 2 + 1)));
+  EXPECT_EQ(values(records, "eval", "val_tokens").back(), kValidationTokens);
   EXPECT_CONTAINS(records[0]["validation"].get<std::string>(), "second halves of windows");
 }
 
@@ -78,7 +79,7 @@ TEST_F(Prompts, PredictsWhatFollowsPromptsWithoutBudgetsToo) {
   auto r = recipe();
   r.train.prompts = true;
   const auto records = train(r, "prompts");
-  EXPECT_EQ(values(records, "eval", "val_tokens").back(), static_cast<double>(499 / kContext * (kContext / 2 + 1)));
+  EXPECT_EQ(values(records, "eval", "val_tokens").back(), kValidationTokens);
   EXPECT_CONTAINS(records[0]["validation"].get<std::string>(), "second halves of windows");
   EXPECT_LT(values(records, "train", "loss").back(), values(records, "train", "loss").front());
 }
