@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cctype>
 #include <limits>
 #include <string>
@@ -20,6 +21,9 @@ torch::Tensor weight_at(const AttentionRows& rows, int64_t offset) {
   const int64_t missing = queries - found.size(1);
   return missing == 0 ? found : at::constant_pad_nd(found, {missing, 0});
 }
+
+/// Random sequences for the induction score: enough for a mean accurate to 0.01.
+constexpr int64_t kRepeatedRows = 16, kLongestHalf = 128;
 
 /// The kinds in the order of the measures.
 enum Kind : size_t { kPrevious, kFirst, kSelf, kSame, kPunctuation };
@@ -75,6 +79,18 @@ InductionProbe::InductionProbe(const std::vector<LayerConfig>& layers, int64_t h
     : HeadMeansProbe(layers, QueryRange::last_half,
                      {[half](const AttentionRows& rows) { return weight_at(rows, 1 - half); }}, "induction") {}
 
+InductionProbe measure_induction(Trunk& model, int64_t vocab_size, int64_t seed) {
+  const auto& config = model.config();
+  const int64_t half = std::min(kLongestHalf, config.context / 2);
+  PRISM_CHECK(half >= 1, "analyse", "expected a context of at least 2 tokens; found {}; name another model.",
+              config.context);
+  InductionProbe probe(config.layers, half);
+  ForwardContext context;
+  context.probe = &probe;
+  model.forward(repeated_tokens(kRepeatedRows, half, vocab_size, seed), context);
+  return probe;
+}
+
 std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const InductionProbe* induction) {
   const auto previous = patterns.means(kPrevious), first = patterns.means(kFirst), self = patterns.means(kSelf);
   const auto same = patterns.means(kSame), punctuation = patterns.means(kPunctuation);
@@ -107,6 +123,15 @@ bool is_punctuation(const std::string& text) {
     has_sign = true;
   }
   return has_sign;
+}
+
+std::vector<bool> punctuation_tokens(const Tokenizer& tokenizer, int64_t vocab_size) {
+  std::vector<bool> flags(static_cast<size_t>(vocab_size));
+  for (int64_t i = 0; i < std::min(vocab_size, tokenizer.vocab_size()); ++i) {
+    const auto id = static_cast<int32_t>(i);
+    flags[static_cast<size_t>(i)] = is_punctuation(tokenizer.decode({&id, 1}, /*skip_special=*/true));
+  }
+  return flags;
 }
 
 }  // namespace prism

@@ -11,9 +11,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "prism/analysis/head_means.h"
+#include "prism/models/trunk.h"
+#include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
 
@@ -69,6 +72,11 @@ class InductionProbe : public HeadMeansProbe {
   InductionProbe(const std::vector<LayerConfig>& layers, int64_t half);
 };
 
+/// Runs a causal model over repeated_tokens(): 16 sequences of up to 128 tokens and their copies, fewer tokens if its
+/// context is short. The mean is accurate to 0.01. @param vocab_size  of the tokenizer.
+/// @throws InputError for a context of less than 2 tokens.
+InductionProbe measure_induction(Trunk& model, int64_t vocab_size, int64_t seed);
+
 /// Combines both for every head, layer by layer. @param patterns, induction  probes of the same model. Without an
 /// induction probe, as of models that attend to all tokens, the share is NaN.
 std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const InductionProbe* induction);
@@ -76,5 +84,8 @@ std::vector<HeadPattern> join_patterns(const HeadPatternProbe& patterns, const I
 /// Returns true if a token's text is punctuation: at least one sign of ASCII or of Unicode's General Punctuation
 /// (dashes, quotation marks, the ellipsis), and otherwise only white space.
 bool is_punctuation(const std::string& text);
+
+/// is_punctuation() of each of a model's `vocab_size` tokens; false for those that the tokenizer does not have.
+std::vector<bool> punctuation_tokens(const Tokenizer& tokenizer, int64_t vocab_size);
 
 }  // namespace prism

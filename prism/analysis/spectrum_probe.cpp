@@ -1,9 +1,24 @@
 #include "prism/analysis/spectrum_probe.h"
 
+#include <cmath>
+
 #include "prism/attention/rotary.h"
 #include "prism/core/error.h"
+#include "prism/sparse/methods/spectral/bands.h"
 
 namespace prism {
+
+std::vector<BandMap> band_maps(const LayerTensors& layer, int64_t head, int64_t cells) {
+  const double scale = 1 / std::sqrt(static_cast<double>(layer.pairs.head_dim));
+  auto bands = paper_bands(layer.pairs);
+  bands.push_back({"full", all_features(layer.pairs.head_dim)});
+  const auto k_SD = layer.k(head);
+  std::vector<BandMap> maps;
+  for (const auto& band : bands)
+    maps.push_back({band.name, band_attention(layer.q(head), k_SD, band.features, scale, cells),
+                    tokens_of_cell(k_SD.size(0), cells)});
+  return maps;
+}
 
 void SpectrumProbe::observe_attention(size_t layer, const AttentionInput& input) {
   const auto& config = layers_.at(layer);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,16 @@ struct LayerTensors {
   torch::Tensor q(int64_t head) const { return q_THD.select(1, head); }
   torch::Tensor k(int64_t head) const { return k_GSD[head * k_GSD.size(0) / heads()]; }
 };
+
+/// Where some features of a head attend to.
+struct BandMap {
+  std::string name;         ///< high, low (paper_bands()), or full: all features
+  torch::Tensor shares_MN;  ///< see band_attention()
+  int64_t cell_tokens = 1;  ///< tokens per cell
+};
+
+/// The attention of a head from the features of each band and from all features. @param cells  as band_attention().
+std::vector<BandMap> band_maps(const LayerTensors& layer, int64_t head, int64_t cells);
 
 struct SpectrumOptions {
   int64_t block = 128;                     ///< tokens per block, over which means are taken

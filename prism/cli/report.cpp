@@ -78,11 +78,6 @@ struct Target {
   AtomicFile file;
 };
 
-void write_figures(const std::vector<FigureFile>& files, const fs::path& folder) {
-  make_folder(folder);
-  for (const auto& [name, svg] : files) write_file(folder / name, svg);
-}
-
 /// The tables printed to standard output.
 std::vector<Table> tables_of(const std::optional<Comparison>& comparison, const ReportOptions& options) {
   std::vector<Table> tables = prefill_tables(options.prefill);

@@ -128,5 +128,27 @@ TEST(HeadPatterns, RepeatTokensOnceAndTellPunctuation) {
     EXPECT_FALSE(is_punctuation(text)) << text;
 }
 
+TEST(HeadPatterns, FindThePunctuationOfATokenizer) {
+  const auto flags = punctuation_tokens(tiny_tokenizer(), kTinyVocab + 2);
+  ASSERT_EQ(flags.size(), static_cast<size_t>(kTinyVocab + 2));
+  for (const char sign : {'.', ',', '"'}) EXPECT_TRUE(flags[static_cast<size_t>(sign)]) << sign;
+  EXPECT_FALSE(flags['a']);
+  EXPECT_FALSE(flags[' ']);
+  EXPECT_FALSE(flags[kTinyVocab + 1]) << "no token of the tokenizer";
+}
+
+TEST(Induction, IsMeasuredOnRepeatedTokensThatTheContextHasRoomFor) {
+  Decoder decoder = tiny_decoder(/*context=*/21);
+  const torch::NoGradGuard no_gradients;
+  const auto measured = measure_induction(*decoder, kTinyVocab, /*seed=*/3).means(0);
+  InductionProbe expected(decoder->config().layers, 10);
+  ForwardContext context;
+  context.probe = &expected;
+  decoder(repeated_tokens(16, 10, kTinyVocab, 3), context);
+  EXPECT_EQ(measured, expected.means(0));
+  EXPECT_GT(measured[0][0], 0);
+  EXPECT_REFUSED(measure_induction(*tiny_decoder(/*context=*/1), kTinyVocab, 3), "context of at least 2 tokens");
+}
+
 }  // namespace
 }  // namespace prism

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "prism/analysis/spectrum_probe.h"
 #include "prism/attention/rotary.h"
 #include "prism/bench/synthetic_heads.h"
 #include "prism/core/error.h"
@@ -106,6 +107,20 @@ TEST(SpectrumInput, ThatIsWrongGetsASentence) {
   EXPECT_THROW(measure_spectrum(rows, rows, pairs, 0), InputError);
   EXPECT_THROW(band_attention(torch::randn({9, 16}), torch::randn({8, 16}), {0}, 1, 4), InputError);
   EXPECT_THROW(band_attention(rows, rows, {}, 1, 4), InputError);
+}
+
+TEST(BandMaps, AreTheAttentionOfEachBandOfAHead) {
+  torch::manual_seed(5);
+  const LayerTensors layer{torch::randn({30, 4, 16}), torch::randn({2, 40, 16}), rotary_pairs({.base = 1e4}, 16)};
+  const auto maps = band_maps(layer, 3, 8);
+  ASSERT_EQ(maps.size(), 3u);
+  EXPECT_EQ(maps[0].name, "high");
+  EXPECT_EQ(maps[2].name, "full");
+  EXPECT_EQ(maps[2].cell_tokens, 5);
+  const auto q_TD = layer.q_THD.select(1, 3), k_SD = layer.k_GSD[1];
+  EXPECT_TRUE(torch::equal(maps[2].shares_MN, band_attention(q_TD, k_SD, all_features(16), 0.25, 8)));
+  const auto slow = paper_bands(layer.pairs)[1].features;
+  EXPECT_TRUE(torch::equal(maps[1].shares_MN, band_attention(q_TD, k_SD, slow, 0.25, 8)));
 }
 
 }  // namespace

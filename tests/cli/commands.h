@@ -5,10 +5,12 @@
 
 #include <filesystem>
 #include <regex>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "prism/core/fields.h"
 #include "tests/cli/process.h"
 #include "tests/core/message_of.h"
 
@@ -56,6 +58,15 @@ inline void expect_sentence(const Outcome& outcome, int status, const std::vecto
   }
   for (const auto& part : parts)
     EXPECT_NE(outcome.err.find(part), std::string::npos) << "no \"" << part << "\" in: " << outcome.err;
+}
+
+/// The JSON lines that a command printed.
+inline std::vector<Json> lines_of(const Outcome& outcome) {
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  std::vector<Json> lines;
+  std::istringstream stream(outcome.out);
+  for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
+  return lines;
 }
 
 }  // namespace prism

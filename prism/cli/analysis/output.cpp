@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <utility>
 
-#include "prism/core/files.h"
 #include "prism/report/page/page.h"
 
 namespace prism {
@@ -29,9 +27,7 @@ void AnalysisLines::print(const OutputWords& words) const {
   if (!words.figures.empty()) {
     ReportOptions options;
     options.analysis = records;
-    const std::filesystem::path folder = words.figures;
-    make_folder(folder);
-    for (const auto& [name, svg] : records_figures(options)) write_file(folder / name, svg);
+    write_figures(records_figures(options), words.figures);
   }
   if (words.json) {
     for (const auto& line : lines_) fmt::print("{}\n", to_text(line));

@@ -1,10 +1,8 @@
 // prism analyse spectrum: how much of each head's queries and keys remains after averaging over blocks.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <filesystem>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "prism/analysis/spectrum_probe.h"
@@ -14,12 +12,9 @@
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/reading.h"
 #include "prism/core/error.h"
-#include "prism/core/files.h"
+#include "prism/kernels/to_vector.h"
 #include "prism/report/analysis/spectrum.h"
 #include "prism/report/draw/gnuplot.h"
-#include "prism/report/draw/grid_plot.h"
-#include "prism/report/draw/plot_file.h"
-#include "prism/sparse/methods/spectral/bands.h"
 
 namespace prism {
 namespace {
@@ -119,36 +114,12 @@ Json spectrum_line(const SpectrumWords& words, size_t layer, size_t head, const 
   return line;
 }
 
-/// What some features of a head attend to.
-std::string map_figure(const LayerTensors& layer, int64_t head, const std::vector<int64_t>& features,
-                       const std::string& what) {
-  const double scale = 1 / std::sqrt(static_cast<double>(layer.pairs.head_dim));
-  const auto k_SD = layer.k(head);
-  const auto shares_MN = band_attention(layer.q(head), k_SD, features, scale, kCells).contiguous();
-  const double* first = shares_MN.const_data_ptr<double>();
-  const auto grid = attention_grid(shares_MN.size(0), shares_MN.size(1), {first, first + shares_MN.numel()},
-                                   tokens_of_cell(k_SD.size(0), kCells));
-  return plot_file(grid_plot("map", what, grid), {}, "gnuplot");
-}
-
-/// Draws all figures before writing the first. @param line  of the head to draw.
-void draw_figures(const SpectrumWords& words, const LayerTensors& layer, const Json& line) {
-  PRISM_CHECK(!line.at("pairs").empty(), "analyse",
-              "--figures: expected rotary pairs; found none; leave the figures out.");
-  const std::string what = fmt::format("layer {}, head {}", words.layer, words.head);
-  const auto energy = energy_plot({line}, what);
-  std::vector<std::pair<std::string, std::string>> files = {
-      {"gain.svg", plot_file(gain_plot({line}).plot, {}, "gnuplot")},
-      {"energy.svg", plot_file(energy.plot, energy.labels, "gnuplot")}};
-  const auto draw_map = [&](const std::string& name, const std::vector<int64_t>& features) {
-    files.emplace_back(name + ".svg",
-                       map_figure(layer, words.head, features, name + ": where attention goes, " + what));
-  };
-  for (const auto& band : paper_bands(layer.pairs)) draw_map(band.name, band.features);
-  draw_map("full", all_features(layer.pairs.head_dim));
-  const fs::path folder = words.figures;
-  make_folder(folder);
-  for (const auto& [name, svg] : files) write_file(folder / name, svg);
+void write_head(const SpectrumWords& words, const LayerTensors& layer, const Json& line) {
+  std::vector<BandGrid> grids;
+  for (const auto& map : band_maps(layer, words.head, kCells))
+    grids.push_back({map.name, attention_grid(map.shares_MN.size(0), map.shares_MN.size(1), to_doubles(map.shares_MN),
+                                              map.cell_tokens)});
+  write_figures(head_figures(line, grids, "gnuplot"), words.figures);
 }
 
 void add_options(CLI::App& app, SpectrumWords& words) {
@@ -186,7 +157,7 @@ int run_analyse_spectrum(const Arguments& arguments) {
   const auto& spectra = probe.spectra();
   if (!words.figures.empty()) {
     const auto layer = static_cast<size_t>(words.layer), head = static_cast<size_t>(words.head);
-    draw_figures(words, probe.kept(), spectrum_line(words, layer, head, spectra[layer][head]));
+    write_head(words, probe.kept(), spectrum_line(words, layer, head, spectra[layer][head]));
   }
   AnalysisLines lines({{"analysis", "spectrum"}, {"model", words.source}, {"reading", reading}});
   for (size_t l = 0; l < spectra.size(); ++l)

@@ -178,4 +178,16 @@ std::vector<LabelledPlot> spectrum_plots(const AnalysisGroup& group) {
   return plots;
 }
 
+std::vector<FigureFile> head_figures(const Json& line, const std::vector<BandGrid>& grids, const std::string& gnuplot) {
+  const auto where = fmt::format("layer {}, head {}", layer_name(line), line.at("head").get<int64_t>());
+  const auto energy = energy_plot({line}, where);
+  std::vector<FigureFile> files = {{"gain.svg", plot_file(gain_plot({line}).plot, {}, gnuplot)},
+                                   {"energy.svg", plot_file(energy.plot, energy.labels, gnuplot)}};
+  for (const auto& [band, grid] : grids) {
+    const auto map = grid_plot("map", fmt::format("{}: where attention goes, {}", band, where), grid);
+    files.push_back({band + ".svg", plot_file(map, {}, gnuplot)});
+  }
+  return files;
+}
+
 }  // namespace prism

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "prism/report/analysis/lines.h"
+#include "prism/report/draw/grid_plot.h"
 #include "prism/report/draw/plot_file.h"
 #include "prism/report/tables/table.h"
 
@@ -33,5 +34,15 @@ LabelledPlot gain_plot(const std::vector<Json>& heads);
 /// Root mean squares of each rotary pair, for tokens and for means over blocks; mean over the heads.
 /// @param heads  of one layer, at least one. @param where  which heads these are, for the description.
 LabelledPlot energy_plot(const std::vector<Json>& heads, const std::string& where);
+
+/// What some features of a head attend to.
+struct BandGrid {
+  std::string band;
+  ShadeGrid grid;
+};
+
+/// Pictures of one head: gain.svg and energy.svg, and a map of where each band attends to, named after the band.
+/// @param line  of a head with rotary pairs. @param gnuplot  see draw_plot().
+std::vector<FigureFile> head_figures(const Json& line, const std::vector<BandGrid>& grids, const std::string& gnuplot);
 
 }  // namespace prism

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "prism/core/files.h"
 #include "prism/core/text/printable.h"
 #include "prism/report/draw/escape.h"
 #include "prism/report/draw/series.h"
@@ -81,6 +82,11 @@ std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, 
 
 std::string figure_file_name(const Plot& plot) {
   return plot.id + ".svg";
+}
+
+void write_figures(const std::vector<FigureFile>& files, const std::filesystem::path& folder) {
+  make_folder(folder);
+  for (const auto& [name, svg] : files) write_file(folder / name, svg);
 }
 
 std::string svg_on_paper(double width, double height, const std::string& description, const std::string& style,

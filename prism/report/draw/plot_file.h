@@ -3,6 +3,7 @@
 //   write_file("valid.svg", plot_file(valid_plot(comparison), {"uniform", "progressive"}, "gnuplot"));
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,14 @@ std::string plot_file(const Plot& plot, const std::vector<std::string>& labels, 
 
 /// The name of the plot's file in a folder of figures.
 std::string figure_file_name(const Plot& plot);
+
+/// A drawing and the name of its file in a folder of figures.
+struct FigureFile {
+  std::string name, svg;
+};
+
+/// Writes drawings into a folder, which is made if there is none.
+void write_figures(const std::vector<FigureFile>& files, const std::filesystem::path& folder);
 
 /// A drawing with its own background, in the page's colours. @param style  additional CSS. @param description  any
 /// text.

@@ -32,10 +32,6 @@ std::string records_title(const ReportOptions& options);
 /// be drawn is replaced by a message, which is also appended to `problems`.
 std::string report_html(const Comparison& comparison, const ReportOptions& options, std::vector<std::string>* problems);
 
-struct FigureFile {
-  std::string name, svg;
-};
-
 /// The page's plots as standalone SVG files.
 /// @throws FailedError like draw_plot().
 std::vector<FigureFile> report_figures(const Comparison& comparison, const ReportOptions& options);

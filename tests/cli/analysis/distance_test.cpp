@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "tests/cli/analyse.h"
+#include "tests/cli/analysis/analyse.h"
 
 namespace prism {
 namespace {

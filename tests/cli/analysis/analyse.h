@@ -1,15 +1,13 @@
-// Shared by the tests of prism analyse: short runs, and the lines that an analysis prints.
+// Shared by the tests of prism analyse: short runs.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <map>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "prism/core/fields.h"
 #include "tests/cli/commands.h"
 
 namespace prism {
@@ -41,15 +39,6 @@ inline Outcome analyse(std::vector<std::string> words) {
   words.insert(words.begin(), "analyse");
   words.insert(words.end(), {"--threads", "1"});
   return run(words);
-}
-
-/// The JSON lines that a command printed.
-inline std::vector<Json> lines_of(const Outcome& outcome) {
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  std::vector<Json> lines;
-  std::istringstream stream(outcome.out);
-  for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
-  return lines;
 }
 
 }  // namespace prism

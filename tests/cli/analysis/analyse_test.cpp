@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "tests/cli/analyse.h"
+#include "tests/cli/analysis/analyse.h"
 
 namespace prism {
 namespace {
