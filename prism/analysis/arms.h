@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "prism/analysis/attention_distance.h"
+#include "prism/analysis/attention/attention_distance.h"
 #include "prism/models/model_config.h"
 
 namespace prism {

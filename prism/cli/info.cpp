@@ -43,6 +43,7 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
                       {"kv_heads", layer.kv_heads},
                       {"head_dim", layer.head_dim},
                       {"ffn_width", layer.ffn.width},
+                      {"budget", layer.budget.kind},
                       {"parameters", cost.layers[i].parameters},
                       {"flops_per_token", cost.layers[i].flops_per_token},
                       {"kv_bytes_per_token", cost.layers[i].kv_bytes_per_token}});
@@ -91,6 +92,11 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
   if (!is_uniform(config.layers))
     fmt::print("Compared with {} heads in all {} layers: {}.\n", base_heads(config.layers).heads, config.layers.size(),
                describe(schedule_cost(config)));
+  if (const auto count = layers_with_budgets(config); count > 0)
+    fmt::print(
+        "Head budgets in {} of {} layers: FLOPs and KV are those of all heads; prism analyse budgets measures what "
+        "a model keeps.\n",
+        count, config.layers.size());
   for (const auto& warning : schedule_warnings(config)) fmt::print("note: {}\n", warning);
 }
 

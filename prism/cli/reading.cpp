@@ -71,8 +71,9 @@ void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask)
 }
 
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
+  words.takes_data = with_data;
   app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
-  app.add_option("FILE", words.file, "a text file; the model reads its beginning");
+  app.add_option("FILE", words.file, "a text file, for language models, which read its beginning");
   app.add_option("--text", words.texts,
                  "the text itself; the model reads all of it; for classifiers, one --text for each field")
       ->allow_extra_args(false)
@@ -120,11 +121,16 @@ std::string describe_reading(const std::string& source, int64_t sequences, int64
                      grouped(tokens));
 }
 
+std::string describe_examples(const std::string& folder, const std::string& split, int64_t examples) {
+  return fmt::format("{} ({}), {} example{}", folder, split, grouped(examples), examples == 1 ? "" : "s");
+}
+
 Reading::Reading(const ReadingWords& words) {
   const int given = static_cast<int>(!words.file.empty()) + static_cast<int>(!words.texts.empty()) +
                     static_cast<int>(!words.data.empty());
-  PRISM_CHECK(given == 1, "analyse", "expected one text for the model to read: FILE, --text or --data; found {}; {}.",
-              given == 0 ? "none" : "several", given == 0 ? "name one" : "keep one of them");
+  PRISM_CHECK(given == 1, "analyse", "expected one text for the model to read: {}; found {}; {}.",
+              words.takes_data ? "FILE, --text or --data" : "FILE or --text", given == 0 ? "none" : "several",
+              given == 0 ? "name one" : "keep one of them");
   PRISM_CHECK(!words.data.empty() || (!words.split && !words.sequences && !words.document_mask), "analyse",
               "expected --split, --sequences and --document-mask only with --data; found them with {}; leave them out.",
               words.texts.empty() ? "FILE" : "--text");
@@ -150,11 +156,12 @@ void Reading::open_language_model(const ReadingWords& words) {
 }
 
 void Reading::open_classifier(const ReadingWords& words) {
-  PRISM_CHECK(words.file.empty() && words.tokens == 0 && !words.document_mask, "analyse",
-              "expected --text or --data for a classifier; found {}; leave it out.",
-              !words.file.empty() ? "FILE"
-              : words.tokens != 0 ? "--tokens"
-                                  : "--document-mask");
+  PRISM_CHECK(words.file.empty(), "analyse",
+              "expected {} for a classifier; found the text file {}; leave it out, or give its words with --text.",
+              words.takes_data ? "--text or --data" : "--text", words.file);
+  PRISM_CHECK(words.tokens == 0 && !words.document_mask, "analyse",
+              "{} applies to language models; found a classifier in {}; leave it out.",
+              words.tokens != 0 ? "--tokens" : "--document-mask", words.model);
   if (words.data.empty()) {
     classifier_ = load_classifier(words.model, words.compute);
     check_has_tokenizer(*classifier_, "analyse");
@@ -165,11 +172,12 @@ void Reading::open_classifier(const ReadingWords& words) {
     tokens_ = static_cast<int64_t>(ids_.size());
     return;
   }
-  examples_ = std::make_unique<LabelledDataset>(words.data, words.split.value_or("valid"));
+  source_ = words.data;
+  split_ = words.split.value_or("valid");
+  examples_ = std::make_unique<LabelledDataset>(source_, split_);
   classifier_ = load_classifier_for(*examples_, words.model, words.compute, "analyse");
   check_has_tokenizer(*classifier_, "analyse");
   sequences_ = std::min(words.sequences.value_or(16), examples_->size());
-  source_ = fmt::format("{} ({})", words.data, words.split.value_or("valid"));
 }
 
 void Reading::check_finite() {
@@ -245,7 +253,7 @@ void Reading::open_data(const ReadingWords& words) {
 }
 
 std::string Reading::description() const {
-  if (examples_) return fmt::format("{}, {} example{}", source_, grouped(sequences_), sequences_ == 1 ? "" : "s");
+  if (examples_) return describe_examples(source_, split_, sequences_);
   return describe_reading(source_, sequences_, tokens_);
 }
 

@@ -26,6 +26,7 @@ struct ReadingWords {
   std::optional<int64_t> sequences;   ///< std::nullopt: 16
   std::optional<bool> document_mask;  ///< std::nullopt: as the run was trained
   int64_t tokens = 0;
+  bool takes_data = true;  ///< whether the command has --data, for messages
   ComputeOptions compute;
 };
 
@@ -50,6 +51,9 @@ std::string describe_shards(const std::string& folder, const std::string& split,
 
 /// Describes an input, e.g. "data/novels (valid), 16 sequences of 256 tokens".
 std::string describe_reading(const std::string& source, int64_t sequences, int64_t tokens);
+
+/// Describes labelled examples, e.g. "data/snli (test), 16 examples".
+std::string describe_examples(const std::string& folder, const std::string& split, int64_t examples);
 
 /// One forward pass over the input.
 struct Pass {
@@ -98,7 +102,7 @@ class Reading {
   /// The pass of a batch of a language model.
   Pass pass_of(Batch& batch) const;
 
-  std::string source_;  ///< for description()
+  std::string source_, split_;  ///< for description(); the split of labelled examples
   std::optional<ModelFolder> language_model_;
   std::optional<ClassifierFolder> classifier_;  ///< one of both
   int64_t tokens_ = 0, sequences_ = 1;

@@ -196,9 +196,10 @@ struct PathSetter {
       const auto size = static_cast<int64_t>(value.size());
       PRISM_CHECK(size > 0, "fields", "{}: expected a list with elements; found an empty one; set the whole list.",
                   path);
-      PRISM_CHECK(step.first <= step.last && step.last < size, "fields",
-                  "{}: expected indices from 0 to {}; found {}-{}; choose others.", path, size - 1, step.first,
-                  step.last);
+      PRISM_CHECK(
+          step.first <= step.last && step.last < size, "fields",
+          "{}: expected indices from 0 to {}; found {}; choose others.", path, size - 1,
+          step.first == step.last ? fmt::format("{}", step.first) : fmt::format("{}-{}", step.first, step.last));
       for (int64_t i = step.first; i <= step.last; ++i) set_value(value[static_cast<size_t>(i)], step.rest, text, path);
     } else {
       throw InputError(

@@ -245,8 +245,7 @@ std::vector<std::string> PerplexityResult::conventions() const {
   if (has_budgets)
     conventions.emplace_back(
         "head budgets read a window's tokens up to the one that makes its first prediction; in a document's first "
-        "window "
-        "that is one token");
+        "window that is one token");
   return conventions;
 }
 

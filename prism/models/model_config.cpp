@@ -65,6 +65,11 @@ void check_task(const ModelConfig& config) {
   PRISM_CHECK(config.classes > 0 || config.attention == "causal", "model",
               "model.attention: expected causal in a language model, which must not see the tokens it predicts; found "
               "full; set it to causal, or give model.classes.");
+  for (size_t i = 0; i < config.layers.size(); ++i)
+    PRISM_CHECK(config.classes > 0 || config.layers[i].budget.summary == "tokens", "model",
+                "layer {}: expected budget.summary tokens in a language model, whose budgets read the prompt; found "
+                "padded; set it to tokens.",
+                i);
   find_pooling(config.pooling);
   PRISM_CHECK(config.budget_tau > 0 && config.budget_tau <= 1e6, "model",
               "model.budget_tau: expected a temperature above 0 and at most 1e6; found {}; change it.",

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "prism/analysis/activations.h"
-#include "prism/analysis/attention_entropy.h"
+#include "prism/analysis/attention/attention_entropy.h"
 #include "prism/records/run_records.h"
 #include "prism/training/objective/objective.h"
 

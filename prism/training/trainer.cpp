@@ -105,6 +105,34 @@ void Trainer::begin() {
   record_run();
 }
 
+void Trainer::check_restored(const std::filesystem::path& checkpoint, const RunState& now) const {
+  PRISM_CHECK(state_.recipe_fingerprint.empty() || state_.recipe_fingerprint == now.recipe_fingerprint, "train",
+              "expected the recipe that the run began with; found {} changed; restore it, or start a new run, with "
+              "init to begin from this run's weights.",
+              (folder_.path() / kRunRecipeName).string());
+  const char* unit = noun_of(unit_of(recipe_));
+  PRISM_CHECK(
+      state_.step <= total_steps(recipe_) && state_.trained == state_.step * step_size(recipe_) &&
+          state_.windows == state_.step * step_sequences(recipe_),
+      "train",
+      "expected a checkpoint of this run, which has {} steps of {} {} each; found step {}, {} {}, {} {} read in "
+      "{}; {}.",
+      total_steps(recipe_), step_size(recipe_), unit, state_.step, state_.trained, unit, state_.windows,
+      sequences_noun(recipe_), checkpoint.string(), folder_.way_round_last());
+  PRISM_CHECK(checkpoint == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
+              "expected the state of the checkpoint {}; found that of step {} in it; {}.", checkpoint.string(),
+              state_.step, folder_.way_round_last());
+  check_tensors(checkpoint, state_);
+  PRISM_CHECK(state_.data_fingerprint == now.data_fingerprint, "train",
+              "expected the data that the run began with ({}); found different data ({}) in {}; restore them or start "
+              "a new run.",
+              state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
+  PRISM_CHECK(state_.dtype == now.dtype, "train",
+              "expected {}, the dtype that the run began with; found {} for auto on this machine; resume it on a CPU "
+              "like the first one.",
+              state_.dtype, now.dtype);
+}
+
 std::vector<std::string> Trainer::restore() {
   const auto folder = *last_checkpoint(folder_.path());
   const RunState now = state_;
@@ -116,32 +144,8 @@ std::vector<std::string> Trainer::restore() {
     throw InputError("train", fmt::format("expected a complete checkpoint in {}; found a damaged one ({}); {}.",
                                           folder.string(), error.reason(), folder_.way_round_last()));
   }
-  PRISM_CHECK(state_.recipe_fingerprint.empty() || state_.recipe_fingerprint == now.recipe_fingerprint, "train",
-              "expected the recipe that the run began with; found {} changed; restore it, or start a new run, with "
-              "init to begin from this run's weights.",
-              (folder_.path() / kRunRecipeName).string());
+  check_restored(folder, now);
   state_.recipe_fingerprint = now.recipe_fingerprint;
-  const char* unit = noun_of(unit_of(recipe_));
-  PRISM_CHECK(
-      state_.step <= total_steps(recipe_) && state_.trained == state_.step * step_size(recipe_) &&
-          state_.windows == state_.step * step_sequences(recipe_),
-      "train",
-      "expected a checkpoint of this run, which has {} steps of {} {} each; found step {}, {} {}, {} {} read in "
-      "{}; {}.",
-      total_steps(recipe_), step_size(recipe_), unit, state_.step, state_.trained, unit, state_.windows,
-      sequences_noun(recipe_), folder.string(), folder_.way_round_last());
-  PRISM_CHECK(folder == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
-              "expected the state of the checkpoint {}; found that of step {} in it; {}.", folder.string(), state_.step,
-              folder_.way_round_last());
-  check_tensors(folder, state_);
-  PRISM_CHECK(state_.data_fingerprint == now.data_fingerprint, "train",
-              "expected the data that the run began with ({}); found different data ({}) in {}; restore them or start "
-              "a new run.",
-              state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
-  PRISM_CHECK(state_.dtype == now.dtype, "train",
-              "expected {}, the dtype that the run began with; found {} for auto on this machine; resume it on a CPU "
-              "like the first one.",
-              state_.dtype, now.dtype);
   std::vector<std::string> notes;
   if (state_.threads != now.threads)
     notes.push_back(

@@ -80,6 +80,13 @@ TEST(Info, AgreesWithItselfAsJson) {
   recipe["data"]["folder"] = "nowhere";
   write_text(Workshop::folder() / "without_data.json", recipe.dump());
   expect_sentence(run({"info", "without_data.json"}), 2, {"--vocab-size"});
+  EXPECT_EQ(json["layers"][0]["budget"], "none");
+  EXPECT_EQ(text.out.find("Head budgets"), std::string::npos);
+  recipe = Json::parse(read_text(Workshop::folder() / "recipe.json"));
+  recipe["model"]["budget"]["kind"] = "learned";
+  write_text(Workshop::folder() / "budget_recipe.json", recipe.dump());
+  const auto with_budgets = run({"info", "budget_recipe.json"});
+  EXPECT_NE(with_budgets.out.find("Head budgets in 2 of 2 layers"), std::string::npos) << with_budgets.out;
   expect_sentence(run({"info", "data"}), 2, {"config.json"});
 }
 

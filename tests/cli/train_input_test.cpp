@@ -23,7 +23,7 @@ TEST(TrainInput, ThatIsWrongGetsASentence) {
     return run(words);
   };
   expect_sentence(train({"--train.learning_rat", "1"}), 2, {"did you mean --train.learning_rate?"});
-  expect_sentence(train({"--set", "model.layers[7].heads=1"}), 2, {"0 to 1", "7-7"});
+  expect_sentence(train({"--set", "model.layers[7].heads=1"}), 2, {"0 to 1", "found 7;"});
   expect_sentence(train({"--train.tokens", "many"}), 2, {"train.tokens", "whole number"});
   expect_sentence(train({"--train.tokens"}), 2, {"--train.tokens"});
   expect_sentence(train({"--train.tokens", "0"}), 2, {"train.tokens", "at least 1"});
@@ -76,6 +76,10 @@ TEST(TrainInput, NamesTheWholeFieldOfAWrongValue) {
                                      {"train.lr_schedule", "step"},
                                      {"train.batch_rows", "0"},
                                      {"train.tokens", "many"},
+                                     {"train.budget.s_min", "2"},
+                                     {"train.budget.tau_min", "0"},
+                                     {"train.budget.gamma", "-1"},
+                                     {"train.budget.entropy_sign", "plus"},
                                      {"data.stride", "-1"},
                                      {"data.document_mask", "7"},
                                      {"seed", "one"}})

@@ -143,5 +143,11 @@ TEST(BatchTensors, PredictsWhatFollowsThePrompts) {
   EXPECT_EQ(halves.context.prompts_B[1].item<int64_t>(), 2);
 }
 
+TEST(PromptBudgets, DoNotReadPaddedPositions) {
+  auto config = make_budget_decoder("learned")->config();
+  config.layers[1].budget.summary = "padded";
+  EXPECT_REFUSED(complete(config), "layer 1: expected budget.summary tokens in a language model");
+}
+
 }  // namespace
 }  // namespace prism

@@ -33,20 +33,20 @@ double BudgetSchedule::beta(double progress) const {
 
 void check(const BudgetSchedule& schedule) {
   PRISM_CHECK(0 <= schedule.s_min && schedule.s_min <= schedule.s_max && schedule.s_max <= 1, "train",
-              "expected 0 <= budget.s_min <= budget.s_max <= 1; found {} and {}; change them.", schedule.s_min,
-              schedule.s_max);
+              "expected 0 <= train.budget.s_min <= train.budget.s_max <= 1; found {} and {}; change them.",
+              schedule.s_min, schedule.s_max);
   PRISM_CHECK(0 < schedule.tau_min && schedule.tau_min <= schedule.tau_max && std::isfinite(schedule.tau_max), "train",
-              "expected 0 < budget.tau_min <= budget.tau_max; found {} and {}; change them.", schedule.tau_min,
-              schedule.tau_max);
+              "expected 0 < train.budget.tau_min <= train.budget.tau_max; found {} and {}; change them.",
+              schedule.tau_min, schedule.tau_max);
   for (const auto& [name, value] : {std::pair{"alpha_base", schedule.alpha_base},
                                     {"alpha_max", schedule.alpha_max},
                                     {"beta_max", schedule.beta_max},
                                     {"sigma_max", schedule.sigma_max},
                                     {"gamma", schedule.gamma}})
     PRISM_CHECK(value >= 0 && std::isfinite(value), "train",
-                "budget.{}: expected a finite number of at least 0; found {}; change it.", name, value);
+                "train.budget.{}: expected a finite number of at least 0; found {}; change it.", name, value);
   PRISM_CHECK(schedule.entropy_sign == "text" || schedule.entropy_sign == "printed", "train",
-              "budget.entropy_sign: expected text or printed; found \"{}\"; choose one of them.",
+              "train.budget.entropy_sign: expected text or printed; found \"{}\"; choose one of them.",
               schedule.entropy_sign);
 }
 

@@ -16,16 +16,13 @@ struct BudgetConfig {
   void visit(Visitor& v) {
     v("kind", kind,
       "head budget. none: all heads; learned: the text, in language models the prompt, decides how many heads are "
-      "used, "
-      "and which; "
-      "fixed: the number is given by share, and the text decides which; random: the number is given by share, and the "
-      "heads are drawn at random");
+      "used, and which; fixed: the number is given by share, and the text decides which; random: the number is given "
+      "by share, and the heads are drawn at random");
     v("share", share, "fixed and random: share of the heads, above 0 and at most 1");
     v("train_topk", train_topk, "keep only the chosen heads in training too (algorithm 1 of arXiv 2604.22583)");
     v("summary", summary,
-      "what the budget reads. tokens: the mean over the tokens of the text or prompt; padded: the mean over padded "
-      "positions too, as "
-      "in equation 6 of arXiv 2604.22583, so that results depend on the batch");
+      "what the budget reads. tokens: the mean over the tokens of the text or prompt; padded, in classifiers: the mean "
+      "over padded positions too, as in equation 6 of arXiv 2604.22583, so that results depend on the batch");
   }
   bool is_on() const { return kind != "none"; }
 };

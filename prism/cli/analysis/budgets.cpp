@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/analysis/attention_maps.h"
+#include "prism/analysis/attention/attention_maps.h"
 #include "prism/analysis/budget_groups.h"
 #include "prism/bench/budget_savings.h"
 #include "prism/cli/analysis/analyse.h"
@@ -26,8 +26,9 @@ namespace {
 constexpr const char* kBudgetsHelp = R"(
 A head budget gives each text a share of heads s and a choice of heads p, layer by layer; the max(1, floor(s H)) heads
 with the largest p are computed. With --data, the tables show the mean and standard deviation of s, the share of heads
-that are computed, the entropy of p, and how often each head is computed: over all examples, by class, for short and
-long texts and, with --difficulty, for easy and hard ones, by the loss of another model on them. Then both this model
+that are computed, the entropy of p, and how often each head is computed: over all examples, by class, for the
+shortest, middle and longest third of texts and, with --difficulty, for the easy, middle and hard third, by the loss of
+another model on them. Then both this model
 and one of the same size without budgets are timed in turn on texts of all lengths; --no-timing leaves this out.
 
 With --text (repeat it for each field, such as premise and hypothesis), the table shows what each layer decides for this
@@ -40,9 +41,10 @@ text, and the pictures are attention maps of the heads with the largest p; files
 )";
 
 struct BudgetsWords {
-  std::string model, data, split = "test", difficulty;
+  std::string model, data, difficulty;
+  std::optional<std::string> split;  ///< std::nullopt: test
   std::vector<std::string> texts;
-  int64_t maps = 4;
+  std::optional<int64_t> maps;  ///< std::nullopt: 4
   bool timing = true;
   LabelOptions labels;
   SavingsOptions savings;
@@ -54,26 +56,36 @@ void add_options(CLI::App& app, BudgetsWords& words) {
   app.add_option("MODEL", words.model,
                  "a classifier with head budgets: a model folder, or a run folder (its last checkpoint)")
       ->required();
-  app.add_option("--data", words.data, "folder of labelled examples made by prism tokenize --label")
-      ->type_name("FOLDER");
+  auto* data = app.add_option("--data", words.data, "folder of labelled examples made by prism tokenize --label");
+  data->type_name("FOLDER");
   app.add_option("--split", words.split, "examples to read: test, valid or train")
+      ->needs(data)
       ->type_name("NAME")
-      ->capture_default_str();
+      ->default_str("test");
   app.add_option("--examples", words.labels.examples, "read only the first N examples; 0: all")
+      ->needs(data)
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--batch", words.labels.batch, "texts per forward pass")->type_name("N")->capture_default_str();
+  app.add_option("--batch", words.labels.batch, "texts per forward pass")
+      ->needs(data)
+      ->type_name("N")
+      ->capture_default_str();
   app.add_option("--difficulty", words.difficulty, "another classifier, whose loss on an example is its difficulty")
+      ->needs(data)
       ->type_name("MODEL");
   app.add_option("--rounds", words.savings.rounds, "timed passes of each model")
+      ->needs(data)
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  app.add_flag("!--no-timing", words.timing, "leave out what budgets save");
-  app.add_option("--text", words.texts, "a text to read, one --text for each of its fields")->allow_extra_args(false);
-  app.add_option("--maps", words.maps, "attention maps of --text in each layer: the heads with the largest p")
+  app.add_flag("!--no-timing", words.timing, "leave out what budgets save")->needs(data);
+  auto* text = app.add_option("--text", words.texts, "a text to read, one --text for each of its fields");
+  text->allow_extra_args(false);
+  app.add_option("--maps", words.maps,
+                 "with --figures or --json: attention maps of --text in each layer, of the heads with the largest p")
+      ->needs(text)
       ->check(CLI::Range(0, 64))
       ->type_name("N")
-      ->capture_default_str();
+      ->default_str("4");
   add_output_options(app, words.output);
   add_compute_options(app, words.compute);
 }
@@ -97,10 +109,10 @@ std::vector<ExampleGroup> groups_of(const BudgetsWords& words, const ClassifierF
 }
 
 /// The lines of the examples of --data.
-void read_examples(const BudgetsWords& words, const ClassifierFolder& model, AnalysisLines& lines) {
-  const LabelledDataset data(words.data, words.split);
+void read_examples(const BudgetsWords& words, const ClassifierFolder& model, const LabelledDataset& data,
+                   AnalysisLines& lines) {
   const auto labelled = label_all(model, data, words.labels, "analyse");
-  const std::string reading = fmt::format("{} ({}), {} examples", words.data, words.split, labelled.labels.size());
+  const auto reading = describe_examples(words.data, words.split.value_or("test"), std::ssize(labelled.labels));
   for (const auto& group : groups_of(words, model, data, labelled))
     for (const auto& layer : summarise_budgets(labelled.budgets, group)) {
       Json line = {{"reading", reading}, {"kind", "layer"}};
@@ -135,7 +147,7 @@ void read_text(const BudgetsWords& words, const ClassifierFolder& model, Analysi
   const auto tokens = encode_texts(texts, *model.tokenizer);
   auto batch = pad_texts({tokens}, model.classifier->config().context);
   ExampleTensors tensors(batch);
-  const Budgets budgets(model.classifier->config().budget_tau);
+  Budgets budgets(model.classifier->config().budget_tau);
   AttentionMapProbe probe([&](size_t layer, int64_t) {
     // A layer's budget decides before its attention.
     if (layer >= budgets.decisions().size() || !budgets.decisions()[layer].share_B.defined())
@@ -143,17 +155,16 @@ void read_text(const BudgetsWords& words, const ClassifierFolder& model, Analysi
     const auto& p_H = budgets.decisions()[layer].probability_BH[0];
     const auto order = std::get<1>(at::sort(p_H, /*stable=*/true, 0, /*descending=*/true));
     std::vector<int64_t> heads;
-    for (int64_t i = 0; i < std::min(words.maps, p_H.size(0)); ++i) heads.push_back(order[i].item<int64_t>());
+    for (int64_t i = 0; i < std::min(words.maps.value_or(4), p_H.size(0)); ++i) heads.push_back(order[i].item<int64_t>());
     return heads;
   });
-  auto decided = budgets;
-  tensors.context.budgets = &decided;
+  tensors.context.budgets = &budgets;
   tensors.context.probe = &probe;
   const auto hidden = model.classifier(tensors.tokens_BT, tensors.context);
   const auto best = model.classifier->head.logits(hidden, tensors.context.lengths_B)[0].argmax().item<int64_t>();
   const std::string reading = fmt::format("\"{}\"", plain_line(fmt::format("{}", fmt::join(texts, " | "))));
-  for (size_t l = 0; l < decided.decisions().size(); ++l) {
-    const auto& [share_B, probability_BH, kept_BH] = decided.decisions()[l];
+  for (size_t l = 0; l < budgets.decisions().size(); ++l) {
+    const auto& [share_B, probability_BH, kept_BH] = budgets.decisions()[l];
     if (!share_B.defined()) continue;
     lines.add({{"reading", reading},
                {"kind", "text"},
@@ -167,7 +178,7 @@ void read_text(const BudgetsWords& words, const ClassifierFolder& model, Analysi
   for (int64_t t = 0; t < batch.lengths[0]; ++t)
     shown.push_back(token_text(*model.tokenizer, batch.tokens[static_cast<size_t>(t)]));
   for (const auto& map : probe.maps()) {
-    const auto& decision = decided.decisions()[static_cast<size_t>(map.layer)];
+    const auto& decision = budgets.decisions()[static_cast<size_t>(map.layer)];
     lines.add({{"reading", reading},
                {"kind", "map"},
                {"layer", map.layer},
@@ -189,20 +200,21 @@ int run_analyse_budgets(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   PRISM_CHECK(!words.data.empty() || !words.texts.empty(), "analyse",
               "expected --data, a folder of labelled examples, or --text; found neither; give one.");
-  PRISM_CHECK(!words.data.empty() || words.difficulty.empty(), "analyse",
-              "expected --data for --difficulty; found none; give it, or leave out --difficulty.");
+  PRISM_CHECK(!words.maps || words.output.json || !words.output.figures.empty(), "analyse",
+              "expected --figures or --json with --maps; found neither; add one, or leave out --maps.");
   const torch::NoGradGuard no_gradients;
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
-  const auto model = words.data.empty()
-                         ? load_classifier(words.model, words.compute)
-                         : load_classifier_for({words.data, words.split}, words.model, words.compute, "analyse");
+  std::optional<LabelledDataset> data;
+  if (!words.data.empty()) data.emplace(words.data, words.split.value_or("test"));
+  const auto model = data ? load_classifier_for(*data, words.model, words.compute, "analyse")
+                          : load_classifier(words.model, words.compute);
   PRISM_CHECK(layers_with_budgets(model.classifier->config()) > 0, "analyse",
               "expected a classifier with head budgets; found none in the layers of {}; name another model.",
               words.model);
   if (!words.texts.empty()) check_has_tokenizer(model, "analyse");
   AnalysisLines lines({{"analysis", "budgets"}, {"model", words.model}});
-  if (!words.data.empty()) read_examples(words, model, lines);
+  if (data) read_examples(words, model, *data, lines);
   if (!words.texts.empty()) read_text(words, model, lines);
   lines.print(words.output);
   return 0;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "prism/analysis/arms.h"
-#include "prism/analysis/compare_distances.h"
+#include "prism/analysis/attention/compare_distances.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/analysis/analyse.h"
 #include "prism/cli/analysis/output.h"

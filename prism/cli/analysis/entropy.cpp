@@ -1,5 +1,5 @@
 // prism analyse entropy: how evenly each head spreads its attention.
-#include "prism/analysis/attention_entropy.h"
+#include "prism/analysis/attention/attention_entropy.h"
 #include "prism/cli/analysis/analyse.h"
 #include "prism/cli/analysis/output.h"
 

@@ -1,5 +1,5 @@
 // prism analyse heads: what each head attends to.
-#include "prism/analysis/head_patterns.h"
+#include "prism/analysis/attention/head_patterns.h"
 #include "prism/cli/analysis/analyse.h"
 #include "prism/cli/analysis/output.h"
 

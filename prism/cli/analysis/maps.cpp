@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/analysis/attention_maps.h"
+#include "prism/analysis/attention/attention_maps.h"
 #include "prism/cli/analysis/analyse.h"
 #include "prism/cli/analysis/output.h"
 #include "prism/report/draw/number_text.h"

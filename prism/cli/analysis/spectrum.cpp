@@ -79,6 +79,11 @@ ReadSpectra read_model(const SpectrumWords& words) {
   PRISM_CHECK(words.rotary == RotaryWords{}, "analyse",
               "expected no --rotary or --mrope option with a model, which defines its own rotary encoding; found one; "
               "leave it out.");
+  PRISM_CHECK(
+      load_config(words.source).classes == 0, "analyse",
+      "expected a language model or a safetensors file; found a classifier in {}; save its queries and keys with "
+      "prism analyse capture, and name that file.",
+      words.source);
   ReadingWords reading_words;
   reading_words.model = words.source;
   reading_words.file = words.text;

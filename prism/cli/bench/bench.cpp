@@ -311,13 +311,23 @@ struct TrainingWords {
   bool by_operation = false, json = false;
 };
 
-void print_row(const TrainingTiming& row, bool json) {
-  if (json) {
+/// The width of a column of names.
+size_t width_of(const std::vector<std::string>& names) {
+  size_t width = 14;
+  for (const auto& name : names) width = std::max(width, name.size() + 2);
+  return width;
+}
+
+void print_row(const TrainingTiming& row, const TrainingWords& words) {
+  if (words.json) {
     fmt::print("{}\n", to_text(fields_to_json(row)));
   } else {
-    fmt::print("{:<14}{:<10}{:>9.1f}M{:>5} x {:<6}{:>11.1f}  {:<14}{:>11.1f}{:>7.2f}{:>10.0f}{:>7.0f}%{:>8} MiB\n",
-               row.name, row.dtype, static_cast<double>(row.parameters) * 1e-6, row.batch, row.tokens, row.prism_ms,
-               row.peer, row.peer_ms, row.ratio, row.tokens_per_s, 100 * row.peak_share, row.peak_memory_bytes >> 20);
+    const bool has_peer = row.peer_ms > 0;
+    fmt::print("{:<{}}{:<10}{:>9.1f}M{:>5} x {:<6}{:>11.1f}  {:<{}}{:>11}{:>7}{:>10.0f}{:>7.0f}%{:>8} MiB\n", row.name,
+               width_of(words.cases), row.dtype, static_cast<double>(row.parameters) * 1e-6, row.batch, row.tokens,
+               row.prism_ms, row.peer, width_of({words.peer}), has_peer ? fmt::format("{:.1f}", row.peer_ms) : "-",
+               has_peer ? fmt::format("{:.2f}", row.ratio) : "-", row.tokens_per_s, 100 * row.peak_share,
+               row.peak_memory_bytes >> 20);
   }
   flush_output();
 }
@@ -366,13 +376,14 @@ int run_bench_training(const Arguments& arguments) {
   words.bench.peer = find_training_peer(words.peer);
   for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
   if (!words.json)
-    fmt::print("{:<14}{:<10}{:>10}{:>14}{:>11}  {:<14}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", "dtype", "parameters",
-               "rows x tokens", "prism ms", "peer", "peer ms", "ratio", "tokens/s", "share", "memory");
+    fmt::print("{:<{}}{:<10}{:>10}{:>14}{:>11}  {:<{}}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", width_of(words.cases),
+               "dtype", "parameters", "rows x tokens", "prism ms", "peer", width_of({words.peer}), "peer ms", "ratio",
+               "tokens/s", "share", "memory");
   flush_output();
   for (const auto& measured : cases)
     for (const auto& dtype : words.dtypes) {
       words.bench.dtype = dtype;
-      print_row(bench_training(measured, words.bench), words.json);
+      print_row(bench_training(measured, words.bench), words);
       if (words.by_operation) print_operations(measured, words.bench, words.json);
     }
   return finish_bench(wait);

@@ -48,6 +48,9 @@ void check_layer(const Json& line, const std::string& place) {
   for (const char* name : {"examples", "share", "share_sd", "kept_share", "entropy", "entropy_sd"})
     number_of(line.at(name));
   check_head_values(line.at("head_kept"), "shares", place);
+  PRISM_CHECK(line.at("head_kept").size() == line.at("heads").get<size_t>(), "report",
+              "{}: expected head_kept of {} heads; found {}; correct the line.", place, line.at("heads").get<size_t>(),
+              line.at("head_kept").size());
 }
 
 void check_text(const Json& line, const std::string& place) {

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "prism/analysis/attention_distance.h"
+#include "prism/analysis/attention/attention_distance.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/evaluation/perplexity.h"

@@ -65,16 +65,36 @@ TEST_F(ClassifierCommands, AnalysesRefuseWrongInputWithASentence) {
     words.insert(words.begin(), {"analyse", "budgets"});
     return prism(words);
   };
-  expect_sentence(prism({"analyse", "entropy", "uniform", "text.txt"}), 2, {"expected --text or --data", "FILE"});
-  expect_sentence(prism({"analyse", "gradients", "uniform", "--text", "a"}), 2, {"expected --data"});
-  expect_sentence(prism({"analyse", "entropy", "uniform", "--text", "a", "--text", "b"}), 2, {"expected 1 --text"});
-  expect_sentence(prism({"analyse", "entropy", "uniform", "--data", "data", "--tokens", "4"}), 2, {"--tokens"});
+  const auto analyse = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "analyse");
+    return prism(words);
+  };
+  expect_sentence(analyse({"entropy", "uniform", "text.txt"}), 2, {"expected --text or --data", "file text.txt"});
+  expect_sentence(analyse({"maps", "uniform", "text.txt", "--json"}), 2, {"expected --text for a classifier"});
+  expect_sentence(analyse({"maps", "uniform", "--json"}), 2, {"FILE or --text; found none"});
+  expect_sentence(analyse({"spectrum", "uniform", "text.txt"}), 2, {"prism analyse capture"});
+  expect_sentence(analyse({"gradients", "uniform", "--text", "a"}), 2, {"expected --data"});
+  expect_sentence(analyse({"entropy", "uniform", "--text", "a", "--text", "b"}), 2, {"expected 1 --text"});
+  expect_sentence(analyse({"entropy", "uniform", "--data", "data", "--tokens", "4"}), 2,
+                  {"--tokens applies to language models"});
+  expect_sentence(analyse({"entropy", "uniform", "--data", "data", "--document-mask"}), 2,
+                  {"--document-mask applies to language models"});
   expect_sentence(budgets({"budget"}), 2, {"expected --data", "or --text"});
   expect_sentence(budgets({"uniform", "--data", "data"}), 2, {"expected a classifier with head budgets"});
   expect_sentence(budgets({"budget", "--data", "nowhere"}), 2, {"expected labelled examples in nowhere"});
   expect_sentence(budgets({"budget", "--text", "a", "--text", "b"}), 2, {"expected 1 --text"});
-  expect_sentence(budgets({"budget", "--text", "a", "--difficulty", "uniform"}), 2,
-                  {"expected --data for --difficulty"});
+  for (const auto& option : std::vector<std::vector<std::string>>{{"--split", "test"},
+                                                                  {"--examples", "3"},
+                                                                  {"--batch", "3"},
+                                                                  {"--rounds", "3"},
+                                                                  {"--difficulty", "uniform"},
+                                                                  {"--no-timing"}}) {
+    std::vector<std::string> words = {"budget", "--text", "a"};
+    words.insert(words.end(), option.begin(), option.end());
+    expect_sentence(budgets(words), 2, {option[0], "--data"});
+  }
+  expect_sentence(budgets({"budget", "--data", "data", "--maps", "2", "--json"}), 2, {"--maps", "--text"});
+  expect_sentence(budgets({"budget", "--text", "a", "--maps", "2"}), 2, {"expected --figures or --json with --maps"});
   expect_sentence(budgets({"budget", "--data", "data", "--batch", "0"}), 2, {"batch: expected 1 to 65536 texts"});
   expect_sentence(budgets({"budget", "--data", "data", "--examples", "-1"}), 2, {"examples: expected a number"});
 }

@@ -83,6 +83,9 @@ TEST(BudgetLines, ThatLackAFieldAreRefused) {
       EXPECT_THROW(records.add(line, "here"), std::exception) << field;
     }
   }
+  Json layer = Json::parse(budgets_line("all", "all", 0, 0.25));
+  layer["head_kept"].push_back(0.5);
+  EXPECT_REFUSED(records.add(layer, "here"), "expected head_kept of 2 heads; found 3");
   Json line = Json::parse(kSavings);
   line["kind"] = "other";
   EXPECT_REFUSED(records.add(line, "here"), "expected a line of kind layer, savings, text or map");

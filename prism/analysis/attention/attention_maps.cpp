@@ -1,8 +1,8 @@
-#include "prism/analysis/attention_maps.h"
+#include "prism/analysis/attention/attention_maps.h"
 
 #include <ATen/Functions.h>
 
-#include "prism/analysis/attention_rows.h"
+#include "prism/analysis/attention/attention_rows.h"
 #include "prism/core/error.h"
 
 namespace prism {

@@ -1,4 +1,4 @@
-#include "prism/analysis/head_means.h"
+#include "prism/analysis/attention/head_means.h"
 
 #include <ATen/Functions.h>
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "prism/analysis/head_means.h"
+#include "prism/analysis/attention/head_means.h"
 #include "prism/models/trunk.h"
 #include "prism/tokenizer/tokenizer.h"
 

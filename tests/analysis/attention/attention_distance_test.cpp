@@ -1,5 +1,5 @@
 // Attention distance against a loop over single keys in float64, closed-form cases, and refused inputs.
-#include "prism/analysis/attention_distance.h"
+#include "prism/analysis/attention/attention_distance.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

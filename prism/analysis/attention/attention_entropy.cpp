@@ -1,4 +1,4 @@
-#include "prism/analysis/attention_entropy.h"
+#include "prism/analysis/attention/attention_entropy.h"
 
 #include <ATen/Functions.h>
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "prism/analysis/head_means.h"
+#include "prism/analysis/attention/head_means.h"
 #include "prism/data/loader.h"
 #include "prism/models/decoder.h"
 #include "prism/records/run_records.h"

@@ -1,4 +1,4 @@
-#include "prism/analysis/compare_distances.h"
+#include "prism/analysis/attention/compare_distances.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // Attention entropy against a loop over single keys in float64, and closed-form cases.
-#include "prism/analysis/attention_entropy.h"
+#include "prism/analysis/attention/attention_entropy.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

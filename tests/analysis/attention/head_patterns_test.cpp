@@ -1,5 +1,5 @@
 // Head patterns against a loop over single keys in float64, and for attention of a known shape.
-#include "prism/analysis/head_patterns.h"
+#include "prism/analysis/attention/head_patterns.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

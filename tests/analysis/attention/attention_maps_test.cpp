@@ -1,4 +1,4 @@
-#include "prism/analysis/attention_maps.h"
+#include "prism/analysis/attention/attention_maps.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>

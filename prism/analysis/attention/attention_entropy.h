@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "prism/analysis/head_means.h"
+#include "prism/analysis/attention/head_means.h"
 #include "prism/records/run_records.h"
 
 namespace prism {

@@ -1,4 +1,4 @@
-#include "prism/analysis/attention_rows.h"
+#include "prism/analysis/attention/attention_rows.h"
 
 #include <ATen/Functions.h>
 

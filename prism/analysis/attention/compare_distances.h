@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "prism/analysis/attention_distance.h"
+#include "prism/analysis/attention/attention_distance.h"
 
 namespace prism {
 

@@ -1,4 +1,4 @@
-#include "prism/analysis/attention_distance.h"
+#include "prism/analysis/attention/attention_distance.h"
 
 #include <ATen/Functions.h>
 

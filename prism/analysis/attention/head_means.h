@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-#include "prism/analysis/attention_rows.h"
+#include "prism/analysis/attention/attention_rows.h"
 #include "prism/attention/layer_config.h"
 #include "prism/attention/probe.h"
 

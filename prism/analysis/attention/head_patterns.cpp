@@ -1,4 +1,4 @@
-#include "prism/analysis/head_patterns.h"
+#include "prism/analysis/attention/head_patterns.h"
 
 #include <ATen/Functions.h>
 
