@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "prism/core/console.h"
@@ -46,8 +48,39 @@ std::string help_text(const CLI::App& app) {
   const std::string near = nearest_name(word, known);
   throw InputError(app.get_name(),
                    fmt::format("expected an option or argument of {0}; found {1}; {2}", app.get_name(), word,
-                               near.empty() ? fmt::format("see {} --help.", app.get_name())
-                                            : fmt::format("did you mean {}?", near)));
+                               !near.empty()           ? fmt::format("did you mean {}?", near)
+                               : word.starts_with('-') ? fmt::format("see {} --help.", app.get_name())
+                                                       : fmt::format("put a text of several words in quotes, or see {} "
+                                                                     "--help.",
+                                                                     app.get_name())));
+}
+
+/// What stands before and after some words of a text.
+std::optional<std::pair<std::string, std::string>> around(const std::string& text, std::string_view words) {
+  const size_t at = text.find(words);
+  if (at == std::string::npos) return std::nullopt;
+  return std::pair{text.substr(0, at), text.substr(at + words.size())};
+}
+
+/// CLI11's message as a sentence that says what was expected, what was found, and the way out.
+std::string sentence_of(const CLI::ParseError& error, const std::string& command) {
+  const std::string text = error.what();
+  if (const auto parts = around(text, " is required"))
+    return fmt::format("expected {}; found none; see {} --help.", parts->first, command);
+  if (const auto parts = around(text, " requires "))
+    return fmt::format("expected {1} with {0}; found none; add it, or leave out {0}.", parts->first, parts->second);
+  if (const auto parts = around(text, " excludes "))
+    return fmt::format("expected {} or {}; found both; leave one out.", parts->first, parts->second);
+  if (const auto parts = around(text, ": Value "))
+    if (const auto range = around(parts->second, " not in range "))
+      return fmt::format("{}: expected {}; found {}; change it.", parts->first, range->second, range->first);
+  if (const auto parts = around(text, " not in {"))
+    if (const auto value = around(parts->first, ": "))
+      return fmt::format("{}: expected one of {}; found {}; choose one of them.", value->first,
+                         parts->second.substr(0, parts->second.find('}')), value->second);
+  if (const auto parts = around(text, ": 1 required "))
+    return fmt::format("{}: expected a value; found none; give one.", parts->first);
+  return fmt::format("{}; see {} --help.", text, command);
 }
 
 }  // namespace
@@ -95,7 +128,7 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
     throw;
   } catch (const CLI::ParseError& error) {
     check_values(app);  // CLI11 does not name the value that it cannot convert if that is empty
-    throw InputError(app.get_name(), fmt::format("{}; see {} --help.", error.what(), app.get_name()));
+    throw InputError(app.get_name(), sentence_of(error, app.get_name()));
   }
 }
 

@@ -55,7 +55,8 @@ TEST_F(ClassifierCommands, TrainingAndUseRefuseWrongInputWithASentence) {
   expect_sentence(prism({"classify", "uniform", "-"}, ""), 2, {"expected at least one text"});
   expect_sentence(prism({"classify", "uniform", "--text", " "}), 2, {"expected a text"});
   expect_sentence(prism({"classify", "uniform", "--text", "\xff"}), 2, {"expected UTF-8"});
-  expect_sentence(prism({"classify", "uniform", "--text", "x", "--format", "csv"}), 2, {"--text excludes --format"});
+  expect_sentence(prism({"classify", "uniform", "--text", "x", "--format", "csv"}), 2,
+                  {"expected --text or --format; found both"});
   expect_sentence(prism({"classify", "uniform", "none.txt"}), 2, {"none.txt"});
   expect_sentence(prism({"classify", "uniform", "text.txt", "--text-fields", "text"}), 2, {"--text-fields only with"});
   expect_sentence(prism({"classify", "uniform", "test.csv", "--text-fields", "kind,text"}), 2, {"texts of 1 field"});

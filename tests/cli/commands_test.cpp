@@ -37,6 +37,16 @@ TEST(Command, UnknownIsAnsweredWithTheNearest) {
   expect_sentence(run({"info", "recipe.json", "--jsno"}), 2, {"--jsno"});
 }
 
+TEST(Command, ArgumentsThatDoNotFitAreAnsweredWithTheWayOut) {
+  expect_sentence(run({"generate"}), 2, {"expected MODEL; found none; see prism generate --help."});
+  expect_sentence(run({"generate", "x", "hi", "there"}), 2, {"found there; put a text of several words in quotes"});
+  expect_sentence(run({"generate", "x", "--temperature"}), 2, {"--temperature: expected a value; found none"});
+  expect_sentence(run({"train", "--threads=x"}), 2, {"--threads: expected 0 to 1024; found x; change it."});
+  expect_sentence(run({"attend", "x", "--mask", "m", "--mask-blocks", "7,128"}), 2,
+                  {"--mask-blocks: expected one of 32,64,128,256; found 7"});
+  expect_sentence(run({"bench", "attention", "--passes", "x"}), 2, {"--passes: expected one of", "found x"});
+}
+
 TEST(OpenMp, SpinsBrieflyUnlessTheUserSaysOtherwise) {
   const auto shown = [](const std::vector<std::pair<const char*, const char*>>& environment) {
     return run_prism({"--version"}, Workshop::folder(), "",

@@ -64,8 +64,9 @@ TEST_F(TokenizeLabelled, WithWrongInputGetsASentence) {
   expect_sentence(tokenize({"train.csv", "--label", "1", "--classes", "none.txt"}), 2, {"none.txt"});
   expect_sentence(tokenize({"train.txt", "--label", "1"}), 2, {"found no file train.txt"});
   expect_sentence(tokenize({"text.txt", "--label", "1"}), 2, {"expected rows in a .csv or .jsonl file", "text.txt"});
-  expect_sentence(tokenize({"train.csv", "--label", "1", "--separator", "x"}), 2, {"--separator excludes --label"});
-  expect_sentence(tokenize({"train.csv", "--words"}), 2, {"--words requires --label"});
+  expect_sentence(tokenize({"train.csv", "--label", "1", "--separator", "x"}), 2,
+                  {"expected --separator or --label; found both"});
+  expect_sentence(tokenize({"train.csv", "--words"}), 2, {"expected --label with --words; found none"});
   EXPECT_FALSE(std::filesystem::exists(path("data")));
 }
 

@@ -17,7 +17,7 @@ std::optional<size_t> number_of(const std::string& column) {
   size_t number = 0;
   const auto [end, error] = std::from_chars(column.data(), column.data() + column.size(), number);
   if (error != std::errc() || end != column.data() + column.size()) return std::nullopt;
-  PRISM_CHECK(number > 0, "tokenize", "expected numbers of columns from 1; found {}; change it.", column);
+  PRISM_CHECK(number > 0, "examples", "expected numbers of columns from 1; found {}; change it.", column);
   return number;
 }
 
@@ -40,18 +40,18 @@ std::string with_line_ends(const std::string& text) {
 
 ExampleSource::ExampleSource(std::vector<std::string> files, ExampleOptions options)
     : files_(std::move(files)), options_(std::move(options)), text_fields_(options_.text_fields) {
-  PRISM_ASSERT(!options_.label.empty() || !text_fields_.empty(), "tokenize", "neither a label nor text fields");
+  PRISM_ASSERT(!options_.label.empty() || !text_fields_.empty(), "examples", "neither a label nor text fields");
   by_number_ = number_of(options_.label.empty() ? std::string(trimmed(text_fields_[0])) : options_.label).has_value();
   for (auto& column : text_fields_) column = std::string(trimmed(column));
   for (size_t i = 0; i < text_fields_.size(); ++i) {
     const auto& column = text_fields_[i];
-    PRISM_CHECK(number_of(column).has_value() == by_number_, "tokenize",
+    PRISM_CHECK(number_of(column).has_value() == by_number_, "examples",
                 "expected columns all by name or all by number; found \"{}\" and the text field \"{}\"; use one kind.",
                 options_.label.empty() ? text_fields_[0] : options_.label, column);
-    PRISM_CHECK(!is_same(column, options_.label), "tokenize",
+    PRISM_CHECK(!is_same(column, options_.label), "examples",
                 "expected text fields beside the label; found {} as both; leave it out of one.", column);
     for (size_t j = 0; j < i; ++j)
-      PRISM_CHECK(!is_same(column, text_fields_[j]), "tokenize",
+      PRISM_CHECK(!is_same(column, text_fields_[j]), "examples",
                   "expected each text field once; found {} twice; leave one out.", column);
   }
 }
@@ -64,7 +64,7 @@ void ExampleSource::open_next() {
   const std::string& file = files_[next_file_++];
   reader_ = open_rows(file, options_.format);
   is_first_row_ = true;
-  PRISM_CHECK(!by_number_ || !reader_->has_names(), "tokenize",
+  PRISM_CHECK(!by_number_ || !reader_->has_names(), "examples",
               "expected names of members as columns for JSON in {}; found the number {}; give names.", plain_line(file),
               options_.label.empty() ? text_fields_[0] : options_.label);
 }
@@ -93,7 +93,7 @@ bool ExampleSource::find_columns(const Row& row) {
   if (text_fields_.empty())
     for (size_t i = 0; i < row.fields.size(); ++i)
       if (i != label_at_) text_fields_.push_back(by_number_ ? std::to_string(i + 1) : name_of(row.fields[i]));
-  PRISM_CHECK(!text_fields_.empty(), "tokenize",
+  PRISM_CHECK(!text_fields_.empty(), "examples",
               "{}, line {}: expected columns beside the label; found one column; separate values by commas.",
               plain_line(files_[next_file_ - 1]), row.line);
   texts_at_.clear();
@@ -109,7 +109,7 @@ size_t ExampleSource::find_column(const Row& row, const std::string& column) con
   const std::string& file = files_[next_file_ - 1];
   if (by_number_) {
     const size_t number = *number_of(column);
-    PRISM_CHECK(number <= row.fields.size(), "tokenize",
+    PRISM_CHECK(number <= row.fields.size(), "examples",
                 "{}, line {}: expected a column {}; found {} columns; give another number.", plain_line(file), row.line,
                 number, row.fields.size());
     return number - 1;
@@ -117,12 +117,12 @@ size_t ExampleSource::find_column(const Row& row, const std::string& column) con
   std::vector<std::string> names;
   for (const auto& field : row.fields) names.push_back(name_of(field));
   const auto found = std::find(names.begin(), names.end(), column);
-  PRISM_CHECK(found == names.end() || std::find(found + 1, names.end(), column) == names.end(), "tokenize",
+  PRISM_CHECK(found == names.end() || std::find(found + 1, names.end(), column) == names.end(), "examples",
               "{}, line {}: expected one column \"{}\"; found two; rename one, or give the columns' numbers.",
               plain_line(file), row.line, plain_line(column));
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
   throw InputError(
-      "tokenize", fmt::format("{}, line {}: expected a column \"{}\"; found {}; give another name{}.", plain_line(file),
+      "examples", fmt::format("{}, line {}: expected a column \"{}\"; found {}; give another name{}.", plain_line(file),
                               row.line, plain_line(column), short_line(join_names(names), 200),
                               reader_->has_names() ? "" : ", or the column's number"));
 }
@@ -131,7 +131,7 @@ Example ExampleSource::example_of(Row& row) const {
   Example example;
   example.place = fmt::format("{}, line {}", plain_line(files_[next_file_ - 1]), row.line);
   if (has_labels()) example.label = trimmed(row.fields[label_at_].second);
-  PRISM_CHECK(!has_labels() || !example.label.empty(), "tokenize",
+  PRISM_CHECK(!has_labels() || !example.label.empty(), "examples",
               "{}: expected a label; found none; give one, or remove the row.", example.place);
   bool is_empty = true;
   for (const size_t at : texts_at_) {
@@ -141,7 +141,7 @@ Example ExampleSource::example_of(Row& row) const {
     is_empty = is_empty && is_blank(text);
     example.texts.push_back(std::move(text));
   }
-  PRISM_CHECK(!is_empty, "tokenize", "{}: expected a text; found none; give one, or remove the row.", example.place);
+  PRISM_CHECK(!is_empty, "examples", "{}: expected a text; found none; give one, or remove the row.", example.place);
   return example;
 }
 

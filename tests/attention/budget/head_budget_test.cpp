@@ -340,9 +340,9 @@ TEST(HeadBudget, RefusesASelectorChunksAndWrongOptions) {
   EXPECT_CONTAINS(refused([](BudgetConfig& c) { c.summary = "mean"; }), "expected budget.summary tokens or padded");
   const auto refused_schedule = [](const BudgetSchedule& schedule) { return message_of([&] { check(schedule); }); };
   EXPECT_EQ(refused_schedule({}), "");
-  EXPECT_CONTAINS(refused_schedule({.s_min = 0.9, .s_max = 0.1}), "budget.s_min <= budget.s_max");
-  EXPECT_CONTAINS(refused_schedule({.tau_max = 0.01}), "budget.tau_min <= budget.tau_max");
-  EXPECT_CONTAINS(refused_schedule({.beta_max = -1}), "budget.beta_max");
+  EXPECT_CONTAINS(refused_schedule({.s_min = 0.9, .s_max = 0.1}), "train.budget.s_min <= train.budget.s_max");
+  EXPECT_CONTAINS(refused_schedule({.tau_max = 0.01}), "train.budget.tau_min <= train.budget.tau_max");
+  EXPECT_CONTAINS(refused_schedule({.beta_max = -1}), "train.budget.beta_max");
   EXPECT_CONTAINS(refused_schedule({.entropy_sign = "both"}), "expected text or printed");
 }
 

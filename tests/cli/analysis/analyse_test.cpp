@@ -64,7 +64,7 @@ TEST(AnalyseSpectrum, AnswersWrongInputWithASentence) {
                   {"--head", "-1"});
   for (const char* option : {"--layer", "--head"})
     expect_sentence(run({"analyse", "spectrum", model, "text.txt", option, "1"}), 2,
-                    {std::string(option) + " requires --figures"});
+                    {std::string("expected --figures with ") + option + "; found none"});
   expect_sentence(run({"analyse", "spectrum", "nowhere", "text.txt"}), 2, {"nowhere"});
   expect_sentence(run({"analyse", "spectrum", "text.txt"}), 2, {"text.txt"});
 }
