@@ -21,13 +21,16 @@ struct LayerConfig {
   std::string norm = "rms", norm_place = "pre";
   bool qkv_bias = false, output_projection = true, output_bias = false;
   BudgetConfig budget = {};
+  int64_t mirror_of = -1;
   template <class Visitor>
   void visit(Visitor& v) {
     v("heads", heads, "query heads");
     v("kv_heads", kv_heads, "key/value heads, a divisor of heads");
+    v("mirror_of", mirror_of,
+      "an earlier layer, counted from 0, whose projections W_up and W_down the feed-forward part uses; -1: its own");
     visit_common(v);
   }
-  /// All fields except the head counts, which schedules set.
+  /// All fields except those that the shorthand sets layer by layer: head counts and mirror_of.
   template <class Visitor>
   void visit_common(Visitor& v) {
     v("head_dim", head_dim, "width of a head; 0: d_model / heads");

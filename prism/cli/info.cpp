@@ -1,5 +1,7 @@
 // prism info: lists what a recipe or model costs, layer by layer.
+#include <algorithm>
 #include <filesystem>
+#include <string>
 
 #include "prism/attention/layer_list.h"
 #include "prism/bench/measure.h"
@@ -44,6 +46,7 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
                       {"head_dim", layer.head_dim},
                       {"ffn_width", layer.ffn.width},
                       {"budget", layer.budget.kind},
+                      {"mirror_of", layer.mirror_of},
                       {"parameters", cost.layers[i].parameters},
                       {"flops_per_token", cost.layers[i].flops_per_token},
                       {"kv_bytes_per_token", cost.layers[i].kv_bytes_per_token}});
@@ -78,7 +81,7 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
   };
   for (size_t i = 0; i < config.layers.size(); ++i) {
     const auto& layer = config.layers[i];
-    row(std::to_string(i),
+    row(layer.mirror_of < 0 ? std::to_string(i) : fmt::format("{} of {}", i, layer.mirror_of),
         fmt::format("{:>6} {:>9} {:>6} {:>6}", layer.heads, layer.kv_heads, layer.head_dim, layer.ffn.width),
         cost.layers[i].parameters, cost.layers[i].flops_per_token, cost.layers[i].kv_bytes_per_token);
   }
@@ -92,6 +95,12 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
   if (!is_uniform(config.layers))
     fmt::print("Compared with {} heads in all {} layers: {}.\n", base_heads(config.layers).heads, config.layers.size(),
                describe(schedule_cost(config)));
+  const auto user = std::find_if(config.layers.begin(), config.layers.end(),
+                                 [](const LayerConfig& layer) { return layer.mirror_of >= 0; });
+  if (user != config.layers.end())
+    fmt::print(
+        "\"{} of {}\": the layer uses W_up and W_down of layer {}; parameters are counted once, FLOPs at each use.\n",
+        user - config.layers.begin(), user->mirror_of, user->mirror_of);
   if (const auto count = layers_with_budgets(config); count > 0)
     fmt::print(
         "Head budgets in {} of {} layers: FLOPs and KV are those of all heads; prism analyse budgets measures what "

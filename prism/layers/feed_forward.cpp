@@ -2,8 +2,8 @@
 
 #include "prism/core/error.h"
 #include "prism/layers/gelu_mlp.h"
+#include "prism/layers/glu_mlp.h"
 #include "prism/layers/relu_mlp.h"
-#include "prism/layers/swiglu_mlp.h"
 
 namespace prism {
 namespace {
@@ -11,16 +11,22 @@ namespace {
 struct Kind {
   const char *name, *formula;
   bool has_depth, has_bias;
-  std::shared_ptr<FeedForward> (*make)(int64_t, const FfnConfig&);
+  std::shared_ptr<FeedForward> (*make)(int64_t, const FfnConfig&, bool shares);
 };
 
 template <class Module>
-std::shared_ptr<FeedForward> make(int64_t d_model, const FfnConfig& config) {
+std::shared_ptr<FeedForward> make(int64_t d_model, const FfnConfig& config, bool /*shares*/) {
   return std::make_shared<Module>(d_model, config);
 }
 
+template <>
+std::shared_ptr<FeedForward> make<GluMlp>(int64_t d_model, const FfnConfig& config, bool shares) {
+  return std::make_shared<GluMlp>(d_model, config, shares);
+}
+
 constexpr Kind kKinds[] = {
-    {"swiglu", "W_down (silu(W_gate x) * W_up x)", false, false, make<SwigluMlp>},
+    {"swiglu", "W_down (silu(W_gate x) * W_up x)", false, false, make<GluMlp>},
+    {"g2lu", "W_down (silu(W_gate x * silu(W_inner x)) * W_up x)", false, false, make<GluMlp>},
     {"relu", "W_down max(0, W_up x), supports depth and bias", true, true, make<ReluMlp>},
     {"gelu", "W_down gelu(W_up x), supports bias", false, true, make<GeluMlp>},
 };
@@ -70,10 +76,10 @@ void check(const FfnConfig& config, size_t layer) {
               names_of_kinds([](const Kind& other) { return other.has_bias; }));
 }
 
-std::shared_ptr<FeedForward> make_feed_forward(int64_t d_model, const FfnConfig& config) {
+std::shared_ptr<FeedForward> make_feed_forward(int64_t d_model, const FfnConfig& config, bool shares) {
   const Kind* kind = find_kind(config.kind);
   PRISM_ASSERT(kind != nullptr, "feed_forward", "unknown feed-forward kind {}", config.kind);
-  return kind->make(d_model, config);
+  return kind->make(d_model, config, shares);
 }
 
 }  // namespace prism

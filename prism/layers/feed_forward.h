@@ -3,7 +3,7 @@
 //   const auto mlp = make_feed_forward(768, {.kind = "swiglu", .width = 2048});
 //   auto y = mlp->forward(x);
 //
-// To add a kind, write a source file beside swiglu_mlp.cpp and add a row in feed_forward.cpp.
+// To add a kind, write a source file beside glu_mlp.cpp and add a row in feed_forward.cpp.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,11 @@
 
 namespace prism {
 
+/// The first and the last projection of a feed-forward part. To share them, assign another part's handles.
+struct WeightPair {
+  Weight &up, &down;
+};
+
 class FeedForward {
  public:
   virtual ~FeedForward() = default;
@@ -23,9 +28,12 @@ class FeedForward {
   /// first.
   virtual torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const = 0;
   virtual void visit(WeightVisitor& v) const = 0;
+  /// The handles of W_up and W_down, for a part that was made to share them and has one hidden layer.
+  virtual WeightPair pair() = 0;
 };
 
 /// @param config  must pass check().
-std::shared_ptr<FeedForward> make_feed_forward(int64_t d_model, const FfnConfig& config);
+/// @param shares  whether W_up and W_down are to be shared with other layers.
+std::shared_ptr<FeedForward> make_feed_forward(int64_t d_model, const FfnConfig& config, bool shares = false);
 
 }  // namespace prism

@@ -16,7 +16,7 @@ struct FfnConfig {
     v("kind", kind, feed_forward_help());
     v("width", width, "hidden width");
     v("depth", depth, "relu: number of hidden layers; each computes max(0, W x) from the one before");
-    v("bias", bias, "every projection has a bias; not available with swiglu");
+    v("bias", bias, "every projection has a bias; not available with swiglu and g2lu");
   }
 
  private:

@@ -14,6 +14,7 @@ class GeluMlp : public FeedForward {
 
   torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
   void visit(WeightVisitor& v) const override;
+  WeightPair pair() override { return {up.weight, down.weight}; }
 
   Linear up;    ///< [width, d_model]
   Linear down;  ///< [d_model, width]

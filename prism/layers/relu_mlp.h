@@ -16,6 +16,7 @@ class ReluMlp : public FeedForward {
 
   torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
   void visit(WeightVisitor& v) const override;
+  WeightPair pair() override { return {inner.front().weight, down.weight}; }
 
   std::vector<Linear> inner;  ///< [width, d_model], then depth - 1 of [width, width]
   Linear down;                ///< [d_model, width]

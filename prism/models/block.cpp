@@ -17,7 +17,7 @@ Block::Block(const ModelConfig& model, size_t index, std::shared_ptr<RotaryCache
                  .is_causal = model.attention == "causal",
                  .budgets = layers_with_budgets(model)},
                 model.layers[index], index, std::move(rotary)),
-      mlp(make_feed_forward(model.d_model, model.layers[index].ffn)),
+      mlp(make_feed_forward(model.d_model, model.layers[index].ffn, shares_pair(model.layers, index))),
       index_(index),
       is_post_(model.layers[index].norm_place == "post") {
   const auto& layer = model.layers[index];

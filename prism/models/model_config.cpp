@@ -80,6 +80,49 @@ void check_task(const ModelConfig& config) {
               "expected an even d_model for sinusoidal_positions; found {}; change it.", config.d_model);
 }
 
+/// Checks that a layer shares the projections of an earlier layer of its own kind and size.
+void check_mirror(const std::vector<LayerConfig>& layers, size_t index) {
+  const auto& layer = layers[index];
+  if (layer.mirror_of == -1) return;
+  PRISM_CHECK(layer.mirror_of >= 0 && layer.mirror_of < static_cast<int64_t>(index), "model",
+              "layer {}: expected mirror_of -1 or an earlier layer; found {}; change it.", index, layer.mirror_of);
+  const auto& owner = layers[static_cast<size_t>(layer.mirror_of)];
+  PRISM_CHECK(owner.mirror_of == -1, "model",
+              "layer {}: expected mirror_of a layer with projections of its own; found layer {}, which uses those of "
+              "layer {}; name that layer.",
+              index, layer.mirror_of, owner.mirror_of);
+  PRISM_CHECK(layer.ffn.kind == owner.ffn.kind && layer.ffn.width == owner.ffn.width, "model",
+              "layer {}: expected the ffn.kind and ffn.width of layer {}, whose projections it uses: {} of width {}; "
+              "found {} of width {}; make them equal.",
+              index, layer.mirror_of, owner.ffn.kind, owner.ffn.width, layer.ffn.kind, layer.ffn.width);
+  PRISM_CHECK(layer.ffn.depth == 1 && owner.ffn.depth == 1, "model",
+              "layer {}: expected ffn.depth 1 in layers that share projections; found {}; change it.", index,
+              std::max(layer.ffn.depth, owner.ffn.depth));
+}
+
+/// Sets mirror_of by the shorthand.
+void mirror_layers(const LayersShorthand& shorthand, std::vector<LayerConfig>& layers) {
+  PRISM_CHECK(shorthand.mirror_order == "mirror" || shorthand.mirror_order == "same", "model",
+              "model.mirror_order: expected mirror or same; found \"{}\"; choose one of them.", shorthand.mirror_order);
+  const auto count = static_cast<int64_t>(layers.size()), middle = shorthand.mirror_middle;
+  if (middle == -1) {
+    PRISM_CHECK(shorthand.mirror_order == "mirror", "model",
+                "model.mirror_order: expected a number of layers in model.mirror_middle beside it; found none; give "
+                "it.");
+    return;
+  }
+  PRISM_CHECK(middle >= 0 && middle <= count - 2, "model",
+              "model.mirror_middle: expected 0 to {} of {} layers, or -1; found {}; change it.",
+              std::max<int64_t>(0, count - 2), count, middle);
+  PRISM_CHECK((count - middle) % 2 == 0, "model",
+              "model.mirror_middle: expected as many layers before the middle as after it; found {} layers around a "
+              "middle of {}; choose {}.",
+              count - middle, middle, middle + 1);
+  const int64_t pairs = (count - middle) / 2;
+  for (int64_t i = 0; i < pairs; ++i)
+    layers[static_cast<size_t>(shorthand.mirror_order == "mirror" ? count - 1 - i : pairs + middle + i)].mirror_of = i;
+}
+
 /// Parses the key/value heads of each layer; 0 means as many as query heads. "/4" is a ratio, anything else a schedule.
 HeadSchedule parse_kv_schedule(const std::string& text, const HeadSchedule& heads) {
   if (text.empty()) return HeadSchedule(heads.size(), 0);
@@ -116,6 +159,12 @@ HeadSchedule heads_of(const ModelConfig& config) {
   return heads;
 }
 
+bool shares_pair(const std::vector<LayerConfig>& layers, size_t index) {
+  return layers[index].mirror_of >= 0 || std::any_of(layers.begin(), layers.end(), [&](const LayerConfig& layer) {
+           return layer.mirror_of == static_cast<int64_t>(index);
+         });
+}
+
 int64_t layers_with_budgets(const ModelConfig& config) {
   return std::count_if(config.layers.begin(), config.layers.end(),
                        [](const LayerConfig& layer) { return layer.budget.is_on(); });
@@ -148,6 +197,7 @@ void expand_shorthand(ModelConfig& config) {
     layer.kv_heads = kv_heads[i];
     if (layer.ffn.width == 0) layer.ffn.width = config.ffn_width;
   }
+  mirror_layers(config, config.layers);
   static_cast<LayersShorthand&>(config) = {};
 }
 
@@ -181,6 +231,7 @@ void complete(ModelConfig& config) {
   });
   if (split) check_head_schedule(heads_of(config), config.d_model, config.base_heads, config.allow_any);
   for (size_t i = 0; i < config.layers.size(); ++i) complete_layer(config.layers[i], i, config.d_model);
+  for (size_t i = 0; i < config.layers.size(); ++i) check_mirror(config.layers, i);
 }
 
 }  // namespace prism

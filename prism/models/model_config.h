@@ -17,9 +17,10 @@ namespace prism {
 /// Shorthand that recipes may use instead of the list of layers.
 struct LayersShorthand {
   std::string schedule, kv_schedule;
-  int64_t ffn_width = 0;
-  LayerConfig
-      each;  ///< configuration common to all layers, except the heads; its fields appear as fields of this struct
+  int64_t ffn_width = 0, mirror_middle = -1;
+  std::string mirror_order = "mirror";
+  /// Configuration common to all layers, except the heads; its fields appear as fields of this struct.
+  LayerConfig each;
   template <class Visitor>
   void visit(Visitor& v) {
     v("schedule", schedule,
@@ -28,6 +29,12 @@ struct LayersShorthand {
       "shorthand for key/value heads, in the same form, or /4: a quarter of each layer's query heads; empty: as many "
       "as query heads");
     v("ffn_width", ffn_width, "shorthand for the hidden width of every layer's feed-forward part");
+    v("mirror_middle", mirror_middle,
+      "shorthand for mirror_of: number of layers in the middle that share nothing, while each layer before them shares "
+      "W_up and W_down with one after them; -1: no layers share");
+    v("mirror_order", mirror_order,
+      "which layers share. mirror: the first with the last, the second with the last but one; same: the first with the "
+      "first after the middle, the second with the second");
     auto for_every_layer = [&v](const char* name, auto& value, const char* help) {
       v(name, value, ("shorthand for every layer: " + std::string(help)).c_str());
     };
@@ -68,8 +75,7 @@ struct ModelConfig : LayersShorthand {
     v("initialisation", initialisation,
       "gpt2: N(0, init_std^2), projections into the residual stream divided by sqrt(2 layers), biases 0; ladder, "
       "for configs/ladder: embedding and positions N(0, 1), projections N(0, 1 / min(fan-in, d_model)), but weights "
-      "and biases of the "
-      "feed-forward part uniform within 1 / sqrt(fan-in)");
+      "and biases of the feed-forward part uniform within 1 / sqrt(fan-in)");
     v("init_std", init_std, "gpt2: standard deviation of the weights");
     LayersShorthand::visit(v);
     v("base_heads", base_heads, "number of heads that the last layer must have; 0: any");
@@ -80,6 +86,9 @@ struct ModelConfig : LayersShorthand {
 
 /// Number of heads of each layer.
 HeadSchedule heads_of(const ModelConfig& config);
+
+/// Returns true if a layer's feed-forward part shares projections, as the owner or as a user.
+bool shares_pair(const std::vector<LayerConfig>& layers, size_t index);
 
 /// Number of layers that have a head budget.
 int64_t layers_with_budgets(const ModelConfig& config);

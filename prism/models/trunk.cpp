@@ -17,10 +17,24 @@ Initialisation initialisation_of(const ModelConfig& config) {
           .d_model = config.d_model};
 }
 
+namespace {
+
+/// Makes another pair of handles refer to an owner's weights.
+void share(const WeightPair& owner, const WeightPair& user) {
+  user.up = owner.up;
+  user.down = owner.down;
+}
+
+}  // namespace
+
 Trunk::Trunk(ModelConfig config) : embedding(config.vocab_size, config.d_model), config_(std::move(config)) {
   const auto rotary = std::make_shared<RotaryCache>();
   if (config_.learned_positions) positions = Embedding(config_.context, config_.d_model);
-  for (size_t i = 0; i < config_.layers.size(); ++i) blocks.push_back(std::make_shared<Block>(config_, i, rotary));
+  for (size_t i = 0; i < config_.layers.size(); ++i) {
+    blocks.push_back(std::make_shared<Block>(config_, i, rotary));
+    if (const int64_t owner = config_.layers[i].mirror_of; owner >= 0)
+      share(blocks[static_cast<size_t>(owner)]->mlp->pair(), blocks[i]->mlp->pair());
+  }
   const bool layer_norms = std::all_of(config_.layers.begin(), config_.layers.end(),
                                        [](const LayerConfig& layer) { return layer.norm == "layer"; });
   if (config_.final_norm)

@@ -46,6 +46,37 @@ TrainResult result_of(const RunState& state, const Metric& metric, bool finished
   return {finished, state.step, state.trained, metric, state.last_metric};
 }
 
+/// Checks that a checkpoint belongs to a run. @param state  read from the checkpoint. @param now  of the run that goes
+/// on.
+void check_restored(const RunState& state, const RunState& now, const Recipe& recipe, const RunFolder& folder,
+                    const fs::path& checkpoint) {
+  PRISM_CHECK(state.recipe_fingerprint.empty() || state.recipe_fingerprint == now.recipe_fingerprint, "train",
+              "expected the recipe that the run began with; found {} changed; restore it, or start a new run, with "
+              "init to begin from this run's weights.",
+              (folder.path() / kRunRecipeName).string());
+  const char* unit = noun_of(unit_of(recipe));
+  PRISM_CHECK(
+      state.step <= total_steps(recipe) && state.trained == state.step * step_size(recipe) &&
+          state.windows == state.step * step_sequences(recipe),
+      "train",
+      "expected a checkpoint of this run, which has {} steps of {} {} each; found step {}, {} {}, {} {} read in "
+      "{}; {}.",
+      total_steps(recipe), step_size(recipe), unit, state.step, state.trained, unit, state.windows,
+      sequences_noun(recipe), checkpoint.string(), folder.way_round_last());
+  PRISM_CHECK(checkpoint == folder.checkpoints().path(CheckpointKind::step, state.step), "train",
+              "expected the state of the checkpoint {}; found that of step {} in it; {}.", checkpoint.string(),
+              state.step, folder.way_round_last());
+  check_tensors(checkpoint, state);
+  PRISM_CHECK(state.data_fingerprint == now.data_fingerprint, "train",
+              "expected the data that the run began with ({}); found different data ({}) in {}; restore them or start "
+              "a new run.",
+              state.data_fingerprint, now.data_fingerprint, recipe.data.folder);
+  PRISM_CHECK(state.dtype == now.dtype, "train",
+              "expected {}, the dtype that the run began with; found {} for auto on this machine; resume it on a CPU "
+              "like the first one.",
+              state.dtype, now.dtype);
+}
+
 }  // namespace
 
 Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objective, TrainMachine machine)
@@ -105,34 +136,6 @@ void Trainer::begin() {
   record_run();
 }
 
-void Trainer::check_restored(const std::filesystem::path& checkpoint, const RunState& now) const {
-  PRISM_CHECK(state_.recipe_fingerprint.empty() || state_.recipe_fingerprint == now.recipe_fingerprint, "train",
-              "expected the recipe that the run began with; found {} changed; restore it, or start a new run, with "
-              "init to begin from this run's weights.",
-              (folder_.path() / kRunRecipeName).string());
-  const char* unit = noun_of(unit_of(recipe_));
-  PRISM_CHECK(
-      state_.step <= total_steps(recipe_) && state_.trained == state_.step * step_size(recipe_) &&
-          state_.windows == state_.step * step_sequences(recipe_),
-      "train",
-      "expected a checkpoint of this run, which has {} steps of {} {} each; found step {}, {} {}, {} {} read in "
-      "{}; {}.",
-      total_steps(recipe_), step_size(recipe_), unit, state_.step, state_.trained, unit, state_.windows,
-      sequences_noun(recipe_), checkpoint.string(), folder_.way_round_last());
-  PRISM_CHECK(checkpoint == folder_.checkpoints().path(CheckpointKind::step, state_.step), "train",
-              "expected the state of the checkpoint {}; found that of step {} in it; {}.", checkpoint.string(),
-              state_.step, folder_.way_round_last());
-  check_tensors(checkpoint, state_);
-  PRISM_CHECK(state_.data_fingerprint == now.data_fingerprint, "train",
-              "expected the data that the run began with ({}); found different data ({}) in {}; restore them or start "
-              "a new run.",
-              state_.data_fingerprint, now.data_fingerprint, recipe_.data.folder);
-  PRISM_CHECK(state_.dtype == now.dtype, "train",
-              "expected {}, the dtype that the run began with; found {} for auto on this machine; resume it on a CPU "
-              "like the first one.",
-              state_.dtype, now.dtype);
-}
-
 std::vector<std::string> Trainer::restore() {
   const auto folder = *last_checkpoint(folder_.path());
   const RunState now = state_;
@@ -144,7 +147,7 @@ std::vector<std::string> Trainer::restore() {
     throw InputError("train", fmt::format("expected a complete checkpoint in {}; found a damaged one ({}); {}.",
                                           folder.string(), error.reason(), folder_.way_round_last()));
   }
-  check_restored(folder, now);
+  check_restored(state_, now, recipe_, folder_, folder);
   state_.recipe_fingerprint = now.recipe_fingerprint;
   std::vector<std::string> notes;
   if (state_.threads != now.threads)

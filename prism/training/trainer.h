@@ -68,8 +68,6 @@ class Trainer {
   void begin();
   /// Continues from the last checkpoint. @return  notes for the user.
   std::vector<std::string> restore();
-  /// Checks the state that was read from a checkpoint. @param now  of the run that goes on.
-  void check_restored(const std::filesystem::path& checkpoint, const RunState& now) const;
   /// Restores the divergence watch from the records, so that no warning is repeated or missed.
   void recall_warnings(const std::vector<RunEvent>& events);
   /// Saves a checkpoint for --resume.

@@ -97,6 +97,12 @@ TEST(Info, AgreesWithItselfAsJson) {
   write_text(Workshop::folder() / "budget_recipe.json", recipe.dump());
   const auto with_budgets = run({"info", "budget_recipe.json"});
   EXPECT_NE(with_budgets.out.find("Head budgets in 2 of 2 layers"), std::string::npos) << with_budgets.out;
+  recipe["model"]["mirror_middle"] = 0;
+  write_text(Workshop::folder() / "mirror_recipe.json", recipe.dump());
+  const auto mirrored = run({"info", "mirror_recipe.json"});
+  EXPECT_NE(mirrored.out.find("\"1 of 0\": the layer uses W_up and W_down of layer 0"), std::string::npos)
+      << mirrored.out;
+  EXPECT_EQ(Json::parse(run({"info", "mirror_recipe.json", "--json"}).out)["layers"][1]["mirror_of"], 0);
   expect_sentence(run({"info", "data"}), 2, {"config.json"});
 }
 

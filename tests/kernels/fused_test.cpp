@@ -9,11 +9,11 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/kernels/cross_entropy.h"
+#include "prism/kernels/glu.h"
 #include "prism/kernels/linear.h"
 #include "prism/kernels/norm.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/rotate.h"
-#include "prism/kernels/swiglu.h"
 #include "tests/kernels/gradient_check.h"
 
 namespace prism {
@@ -170,35 +170,56 @@ TEST(RotateHeads, RejectsTablesThatDoNotFit) {
   EXPECT_THROW(rotate_heads(torch::ones({1, 3, 2 * 5}), torch::ones({3, 2}), torch::ones({3, 2}), 2), InputError);
 }
 
-TEST(Swiglu, HasTheGradientOfFiniteDifferences) {
+TEST(Glu, HasTheGradientOfFiniteDifferences) {
   torch::manual_seed(6);
-  const auto x = torch::randn({3, 10}, torch::kDouble);
-  expect_gradient([](const Tensor& moved) { return weighted_sum(swiglu(moved)); }, x);
-  EXPECT_THROW(swiglu(torch::ones({2, 3})), InputError);
-}
-
-TEST(Swiglu, EqualsItsPlainVersionInEveryType) {
-  torch::manual_seed(15);
-  for (const auto type : {torch::kFloat, torch::kBFloat16}) {
-    const auto x = (torch::randn({7, 2 * 35}) * 20).to(type);
-    const auto truth = swiglu_plain(x.to(torch::kDouble));
-    // Relative error: one rounding to bfloat16, or a dozen to float32 plus |gate| 1.25 of them for the argument of the
-    // exponential. Absolute error: where silu underflows.
-    const auto gate = x.to(torch::kDouble).chunk(2, -1)[0].abs();
-    const auto share = type == torch::kBFloat16 ? torch::full_like(gate, 0x1p-8) : (gate * 1.25 + 12) * 0x1p-24;
-    const auto allowed = truth.abs() * share + 1e-30;
-    EXPECT_TRUE(((swiglu(x).to(torch::kDouble) - truth).abs() <= allowed).all().item<bool>());
+  for (const auto kind : {GluKind::swiglu, GluKind::g2lu}) {
+    const int64_t parts = gate_parts(kind);
+    const auto x = torch::randn({3, (parts + 1) * 5}, torch::kDouble);
+    expect_gradient([&](const Tensor& moved) { return weighted_sum(glu(kind, moved)); }, x);
+    const auto gates = torch::randn({3, parts * 5}, torch::kDouble), up = torch::randn({3, 5}, torch::kDouble);
+    expect_gradient([&](const Tensor& moved) { return weighted_sum(glu(kind, moved, up)); }, gates);
+    expect_gradient([&](const Tensor& moved) { return weighted_sum(glu(kind, gates, moved)); }, up);
   }
-  EXPECT_TRUE(swiglu(torch::tensor({{NAN, 1.0f}})).isnan().all().item<bool>());
 }
 
-TEST(Swiglu, HasTheGradientOfItsPlainVersionInDouble) {
+TEST(Glu, EqualsItsPlainVersionInEveryType) {
+  torch::manual_seed(15);
+  for (const auto type : {torch::kFloat, torch::kBFloat16})
+    for (const auto kind : {GluKind::swiglu, GluKind::g2lu}) {
+      const int64_t parts = gate_parts(kind);
+      const auto x = (torch::randn({7, (parts + 1) * 35}) * (parts == 1 ? 20 : 4)).to(type);
+      const auto exact = x.to(torch::kDouble);
+      const auto truth = glu_plain(kind, exact);
+      // Relative error: one rounding to bfloat16, or some dozens to float32 plus 1.25 of them for each unit of the
+      // arguments of the exponentials. Absolute error: where silu underflows.
+      const auto pieces = exact.chunk(parts + 1, -1);
+      const auto z = parts == 1 ? pieces[0].abs() : (pieces[0] * torch::silu(pieces[1])).abs() + pieces[1].abs() + 20;
+      const auto share = type == torch::kBFloat16 ? torch::full_like(z, 0x1p-8) : (z * 2.5 + 12) * 0x1p-24;
+      const auto allowed = truth.abs() * share + 1e-30;
+      EXPECT_TRUE(((glu(kind, x).to(torch::kDouble) - truth).abs() <= allowed).all().item<bool>());
+      const auto apart = glu(kind, x.narrow(-1, 0, parts * 35), x.narrow(-1, parts * 35, 35));
+      EXPECT_TRUE(torch::equal(apart, glu(kind, x))) << "up beside the gates and apart give the same bits";
+    }
+  EXPECT_TRUE(glu(GluKind::swiglu, torch::tensor({{NAN, 1.0f}})).isnan().all().item<bool>());
+}
+
+TEST(Glu, HasTheGradientOfItsPlainVersionInDouble) {
   torch::manual_seed(16);
-  const auto f = [](const std::vector<Tensor>& at) { return weighted_sum(swiglu(at[0])); };
-  const std::vector<Tensor> leaves = {torch::randn({9, 2 * 35}) * 5};
-  // A dozen roundings of values up to 5 * 15 * 4.
-  EXPECT_LE(max_difference(gradients_of(f, leaves, torch::kFloat)[0], gradients_of(f, leaves, torch::kDouble)[0]),
-            12 * 0x1p-24 * 300);
+  for (const auto kind : {GluKind::swiglu, GluKind::g2lu}) {
+    const auto f = [&](const std::vector<Tensor>& at) { return weighted_sum(glu(kind, at[0], at[1])); };
+    const std::vector<Tensor> leaves = {torch::randn({9, gate_parts(kind) * 35}) * 5, torch::randn({9, 35}) * 5};
+    const auto found = gradients_of(f, leaves, torch::kFloat), truth = gradients_of(f, leaves, torch::kDouble);
+    // Some dozens of roundings of values up to 5 * 15 * 4, with a second gate up to 15 times as large.
+    for (const size_t i : {0, 1})
+      EXPECT_LE(max_difference(found[i], truth[i]), 12 * 0x1p-24 * (kind == GluKind::swiglu ? 300 : 15 * 300));
+  }
+}
+
+TEST(Glu, RejectsShapesThatDoNotFit) {
+  EXPECT_REFUSED(glu(GluKind::swiglu, torch::ones({2, 3})), "expected 2 projections of one width");
+  EXPECT_REFUSED(glu(GluKind::g2lu, torch::ones({2, 4})), "expected 3 projections of one width");
+  EXPECT_REFUSED(glu(GluKind::g2lu, torch::ones({2, 4}), torch::ones({2, 3})), "expected gates 2 x 6");
+  EXPECT_REFUSED(glu(GluKind::swiglu, torch::ones({2, 4}), torch::ones({2, 4}, torch::kBFloat16)), "of one dtype");
 }
 
 TEST(RotateHeads, HasTheGradientOfItsPlainVersionInDoubleInPlaceAndNot) {
@@ -222,17 +243,30 @@ std::vector<Tensor> everything_fused(int threads) {
   torch::manual_seed(19);
   const auto leaf = [](at::IntArrayRef shape) { return torch::randn(shape).to(torch::kBFloat16).requires_grad_(true); };
   const auto x = torch::randn({300, 250}).requires_grad_(true), gain = torch::randn({250}).requires_grad_(true);
-  const auto branch = leaf({300, 250}), gate_up = leaf({300, 500}), heads = leaf({3, 100, 6 * 50});
+  const auto branch = leaf({300, 250}), gate_up = leaf({300, 500}), nested_gates = leaf({300, 500}),
+             heads = leaf({3, 100, 6 * 50});
   const auto head = torch::randn({900, 250}).requires_grad_(true);
   const auto labels = torch::randint(0, 900, {300}, torch::kLong);
   const auto [cos, sin] = tables({100, 25});
   const auto [sum, normed] = add_rms_norm(x, branch, gain, 1e-5, torch::kBFloat16);
-  const auto gated = swiglu(gate_up), turned = rotate_heads(heads, cos, sin, 4);
+  const auto gated = glu(GluKind::swiglu, gate_up), nested = glu(GluKind::g2lu, nested_gates, branch);
+  const auto turned = rotate_heads(heads, cos, sin, 4);
   const auto loss = head_cross_entropy(normed, head, head.detach().to(torch::kBFloat16), labels);
-  (loss + weighted_sum(sum) + weighted_sum(gated) + weighted_sum(turned)).backward();
+  (loss + weighted_sum(sum) + weighted_sum(gated) + weighted_sum(nested) + weighted_sum(turned)).backward();
   at::set_num_threads(before);
-  return {sum,         normed,        gated,          turned,       loss,       x.grad(),
-          gain.grad(), branch.grad(), gate_up.grad(), heads.grad(), head.grad()};
+  return {sum,
+          normed,
+          gated,
+          nested,
+          turned,
+          loss,
+          x.grad(),
+          gain.grad(),
+          branch.grad(),
+          gate_up.grad(),
+          nested_gates.grad(),
+          heads.grad(),
+          head.grad()};
 }
 
 TEST(FusedKernels, GiveTheSameBitsForEveryNumberOfThreads) {
@@ -345,7 +379,8 @@ TEST(FusedKernels, ExceedTheirTolerancesWhenOneElementIsWrong) {
   EXPECT_GT(max_difference(rotate_heads(x.clone(), cos, wrong(sin), 6), rotate_heads_plain(x, cos, sin, 6)),
             0x1p-21 * x.abs().max().item<double>());
   const auto gate_up = torch::randn({3, 10});
-  EXPECT_GT(max_difference(swiglu(gate_up), swiglu_plain(wrong(gate_up))), 20 * 0x1p-24 * 10);
+  EXPECT_GT(max_difference(glu(GluKind::swiglu, gate_up), glu_plain(GluKind::swiglu, wrong(gate_up))),
+            20 * 0x1p-24 * 10);
   const auto branch = torch::randn({2, 65, 48});
   EXPECT_GT(max_difference(add_rms_norm(x, branch, weight, 1e-5, torch::kFloat).normed,
                            add_rms_norm_plain(x, wrong(branch), weight, 1e-5, torch::kFloat).normed),

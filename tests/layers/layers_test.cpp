@@ -6,12 +6,11 @@
 #include <vector>
 
 #include "prism/core/error.h"
-#include "prism/kernels/swiglu.h"
 #include "prism/layers/embedding.h"
+#include "prism/layers/glu_mlp.h"
 #include "prism/layers/initialise.h"
 #include "prism/layers/norm.h"
 #include "prism/layers/relu_mlp.h"
-#include "prism/layers/swiglu_mlp.h"
 #include "tests/core/message_of.h"
 #include "tests/layers/weights.h"
 
@@ -117,15 +116,26 @@ TEST(InitialiseNormal, DependsOnSeedAndNameAndNothingElse) {
   EXPECT_NEAR(first.std().item<double>(), 0.02, 0.001);
 }
 
-TEST(FeedForward, IsSwigluBetweenItsProjections) {
-  SwigluMlp mlp(6, FfnConfig{.kind = "swiglu", .width = 10});
-  torch::NoGradGuard no_gradients;
-  fill_normal(weights_of(mlp), 1);
-  const auto x = torch::randn({2, 3, 6});
-  const auto gate = torch::matmul(x, mlp.gate_up.weight.tensor().narrow(0, 0, 10).t()),
-             up = torch::matmul(x, mlp.gate_up.weight.tensor().narrow(0, 10, 10).t());
-  const auto expected = torch::matmul(torch::silu(gate) * up, mlp.down.weight.tensor().t());
-  EXPECT_TRUE(torch::allclose(mlp.forward(x), expected, 1e-4, 1e-5));
+TEST(FeedForward, IsAGatedUnitBetweenItsProjections) {
+  for (const std::string kind : {"swiglu", "g2lu"})
+    for (const bool shares : {false, true}) {
+      GluMlp mlp(6, FfnConfig{.kind = kind, .width = 10}, shares);
+      torch::NoGradGuard no_gradients;
+      const auto weights = weights_of(mlp);
+      EXPECT_EQ(weights.size(), shares ? 3u : 2u);
+      fill_normal(weights, 1);
+      const auto x = torch::randn({2, 3, 6});
+      std::map<std::string, torch::Tensor> projected;  // by the tensor's name in files
+      for (const auto& entry : weights)
+        for (const auto& tensor : entry.tensors)
+          if (tensor.name != "down_proj.weight")
+            projected[tensor.name] = torch::matmul(x, tensor.of(entry.weight.tensor()).t());
+      auto z = projected.at("gate_proj.weight");
+      if (kind == "g2lu") z = z * torch::silu(projected.at("inner_gate_proj.weight"));
+      const auto expected =
+          torch::matmul(torch::silu(z) * projected.at("up_proj.weight"), mlp.down.weight.tensor().t());
+      EXPECT_TRUE(torch::allclose(mlp.forward(x), expected, 1e-4, 1e-5)) << kind << " " << shares;
+    }
 }
 
 TEST(FeedForward, IsAsManyReluLayersAsItIsDeep) {
@@ -169,7 +179,8 @@ TEST(FeedForward, IsAsManyReluLayersAsItIsDeep) {
 }
 
 TEST(FeedForward, RefusesUnknownKindsAndWhatAKindDoesNotHave) {
-  EXPECT_REFUSED(check(FfnConfig{.kind = "mixture", .width = 10}, 3), "layer 3: expected ffn.kind swiglu");
+  EXPECT_REFUSED(check(FfnConfig{.kind = "mixture", .width = 10}, 3),
+                 "layer 3: expected ffn.kind swiglu, g2lu, relu or gelu");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 0}, 0), "ffn.width");
   EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 0}, 0), "ffn.depth within 1-1000");
   EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 100000000}, 2), "layer 2: expected ffn.depth");

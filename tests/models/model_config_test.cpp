@@ -57,14 +57,14 @@ TEST(ModelConfig, RefusesEveryFieldOfTheShorthandBesideLayers) {
   const Json changed = fields_to_json(changed_layer()), plain = fields_to_json(LayerConfig());
   int fields = 0;
   for (const auto& [name, value] : changed.items()) {
-    if (value == plain[name]) continue;  // heads
+    if (value == plain[name]) continue;  // heads and mirror_of
     ++fields;
     ModelConfig config;
     config.layers.resize(2);
     read_fields(config, Json{{name, value}}, "");
     EXPECT_REFUSED(expand_shorthand(config), "found both, " + name + " beside layers");
   }
-  EXPECT_EQ(fields + 2, static_cast<int>(plain.size())) << "all but heads and kv_heads";
+  EXPECT_EQ(fields + 3, static_cast<int>(plain.size())) << "all but heads, kv_heads and mirror_of";
 }
 
 TEST(ModelConfig, SaysOfALayersFieldThatItIsShorthandForEveryLayer) {

@@ -9,7 +9,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
-#include "prism/layers/swiglu_mlp.h"
+#include "prism/layers/glu_mlp.h"
 #include "prism/models/cost.h"
 #include "prism/training/optimizer/optimizer.h"
 #include "tests/core/temporary_folder.h"
@@ -29,15 +29,15 @@ ModelConfig config() {
   return config;
 }
 
-const SwigluMlp& mlp_of(const Decoder& decoder, size_t layer) {
-  return dynamic_cast<const SwigluMlp&>(*decoder->blocks[layer]->mlp);
+const GluMlp& mlp_of(const Decoder& decoder, size_t layer) {
+  return dynamic_cast<const GluMlp&>(*decoder->blocks[layer]->mlp);
 }
 
 /// A decoder whose first and last layers share their down projection and their output projection.
 Decoder sharing_decoder() {
   Decoder decoder(config());
   decoder->blocks[2]->attention.out.weight = decoder->blocks[0]->attention.out.weight;
-  dynamic_cast<SwigluMlp&>(*decoder->blocks[2]->mlp).down.weight = mlp_of(decoder, 0).down.weight;
+  dynamic_cast<GluMlp&>(*decoder->blocks[2]->mlp).down.weight = mlp_of(decoder, 0).down.weight;
   decoder->initialise(1);
   return decoder;
 }

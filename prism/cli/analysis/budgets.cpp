@@ -155,7 +155,8 @@ void read_text(const BudgetsWords& words, const ClassifierFolder& model, Analysi
     const auto& p_H = budgets.decisions()[layer].probability_BH[0];
     const auto order = std::get<1>(at::sort(p_H, /*stable=*/true, 0, /*descending=*/true));
     std::vector<int64_t> heads;
-    for (int64_t i = 0; i < std::min(words.maps.value_or(4), p_H.size(0)); ++i) heads.push_back(order[i].item<int64_t>());
+    for (int64_t i = 0; i < std::min(words.maps.value_or(4), p_H.size(0)); ++i)
+      heads.push_back(order[i].item<int64_t>());
     return heads;
   });
   tensors.context.budgets = &budgets;

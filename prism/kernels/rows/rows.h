@@ -45,20 +45,22 @@ struct NormGradient {
   float* d_bias = nullptr;    ///< [d]; null: there is no bias
 };
 
-/// y = silu(gate) up, from rows [gate | up] of 2 d values.
-struct Swiglu {
+/// y = g up with g = silu(gate), or g = silu(gate silu(inner)).
+struct Glu {
   Type type = Type::float32;
-  int64_t width = 0;  ///< d
-  const void* x = nullptr;
+  int64_t width = 0;
+  int64_t gate_stride = 0, up_stride = 0;  ///< values from row to row: of gate and inner; of up
+  const void* gate = nullptr;
+  const void* inner = nullptr;  ///< null: g = silu(gate)
+  const void* up = nullptr;
   void* y = nullptr;
 };
 
-/// dgate = dy up s (1 + gate (1 - s)),  dup = dy gate s,  with s = 1 / (1 + e^-gate).
-struct SwigluGradient {
-  Type type = Type::float32;
-  int64_t width = 0;
-  const void *x = nullptr, *d_y = nullptr;
-  void* d_x = nullptr;
+/// With z = gate silu(inner), or gate:  dup = dy silu(z),  dz = dy up silu'(z),  dgate = dz silu(inner) or dz,
+/// dinner = dz gate silu'(inner), where silu'(z) = s (1 + z (1 - s)) with s = 1 / (1 + e^-z).
+struct GluGradient : Glu {  // y is not read; the strides hold for the gradients, too
+  const void* d_y = nullptr;
+  void *d_gate = nullptr, *d_inner = nullptr, *d_up = nullptr;
 };
 
 /// dx = dy where y > 0, else 0: back through y = max(0, x). A NaN in y counts as positive.
@@ -118,8 +120,8 @@ struct Kernels {
   const char* name;
   void (*norm)(const Norm&, int64_t first, int64_t last);
   void (*norm_gradient)(const NormGradient&, int64_t first, int64_t last);
-  void (*swiglu)(const Swiglu&, int64_t first, int64_t last);
-  void (*swiglu_gradient)(const SwigluGradient&, int64_t first, int64_t last);
+  void (*glu)(const Glu&, int64_t first, int64_t last);
+  void (*glu_gradient)(const GluGradient&, int64_t first, int64_t last);
   void (*relu_gradient)(const ReluGradient&, int64_t first, int64_t last);
   void (*rotate)(const Rotation&, int64_t first, int64_t last);
   void (*cross_entropy)(const CrossEntropy&, int64_t first, int64_t last);

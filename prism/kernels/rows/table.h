@@ -2,11 +2,11 @@
 #pragma once
 
 #include "prism/kernels/rows/cross_entropy_rows.h"
+#include "prism/kernels/rows/glu_rows.h"
 #include "prism/kernels/rows/norm_rows.h"
 #include "prism/kernels/rows/pooled_rows.h"
 #include "prism/kernels/rows/relu_rows.h"
 #include "prism/kernels/rows/rotate_rows.h"
-#include "prism/kernels/rows/swiglu_rows.h"
 
 namespace prism::rows {
 
@@ -24,8 +24,8 @@ constexpr Kernels make_kernels(const char* name) {
       name,
       by_type<Norm, norm_rows<Op, uint16_t>, norm_rows<Op, float>>(),
       by_type<NormGradient, norm_gradient_rows<Op, uint16_t>, norm_gradient_rows<Op, float>>(),
-      by_type<Swiglu, swiglu_rows<Op, uint16_t>, swiglu_rows<Op, float>>(),
-      by_type<SwigluGradient, swiglu_gradient_rows<Op, uint16_t>, swiglu_gradient_rows<Op, float>>(),
+      by_type<Glu, glu_rows<Op, uint16_t>, glu_rows<Op, float>>(),
+      by_type<GluGradient, glu_gradient_rows<Op, uint16_t>, glu_gradient_rows<Op, float>>(),
       by_type<ReluGradient, relu_gradient_rows<Op, uint16_t>, relu_gradient_rows<Op, float>>(),
       by_type<Rotation, rotate_rows<Op, uint16_t>, rotate_rows<Op, float>>(),
       by_type<CrossEntropy, cross_entropy_rows<Op, uint16_t>, cross_entropy_rows<Op, float>>(),

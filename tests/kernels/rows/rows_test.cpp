@@ -28,39 +28,76 @@ INSTANTIATE_TEST_SUITE_P(, RowKernels,
                                   (std::get<1>(tested.param) == rows::Type::bfloat16 ? "Bfloat16" : "Float32");
                          });
 
-TEST_P(RowKernels, SwigluAndItsGradient) {
-  sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
-    const auto count = static_cast<size_t>(kRows * width);
-    Values x(type(), randoms(random, 2 * count, 30)), y(type(), kRows * width);
-    Values d_y(type(), randoms(random, count)), d_x(type(), 2 * kRows * width);
-    rows::Swiglu work;
-    work.type = type();
-    work.width = width;
-    work.x = x.data();
-    work.y = y.data();
-    kernels.swiglu(work, 0, 1);
-    kernels.swiglu(work, 1, kRows);
-    rows::SwigluGradient gradient;
-    gradient.type = type();
-    gradient.width = width;
-    gradient.x = x.data();
-    gradient.d_y = d_y.data();
-    gradient.d_x = d_x.data();
-    kernels.swiglu_gradient(gradient, 0, 2);
-    kernels.swiglu_gradient(gradient, 2, kRows);
-    for (int64_t row = 0; row < kRows; ++row)
-      for (int64_t i = 0; i < width; ++i) {
-        const auto at = static_cast<size_t>(row * width + i), to = static_cast<size_t>(row * 2 * width + i);
-        const double gate = x[to], up = x[to + static_cast<size_t>(width)], s = 1 / (1 + std::exp(-gate));
-        // A dozen float32 roundings, including the exponent's argument (30 times 2^-24), then one to the type.
-        const auto near = [&](double found, double truth, double size) {
-          EXPECT_NEAR(found, truth, size * 48 * 0x1p-24 + std::abs(truth) * 2 * rounding(type()));
+/// A gated linear unit and its gradients in float64.
+struct PlainGlu {
+  double y, d_gate, d_inner, d_up;
+  double size;  ///< what the gradients' roundings are relative to
+};
+
+PlainGlu plain_glu(double gate, const double* inner, double up, double d_y) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto slope = [&](double x) { return sigmoid(x) * (1 + x * (1 - sigmoid(x))); };
+  const double within = inner == nullptr ? 1 : *inner * sigmoid(*inner), z = gate * within, g = z * sigmoid(z);
+  const double d_z = d_y * up * slope(z);
+  return {.y = g * up,
+          .d_gate = d_z * within,
+          .d_inner = inner == nullptr ? 0 : d_z * gate * slope(*inner),
+          .d_up = d_y * g,
+          .size = std::abs(d_y * up) * sigmoid(z) * (1 + std::abs(z))};
+}
+
+TEST_P(RowKernels, GluAndItsGradient) {
+  for (const bool nested : {false, true})
+    for (const bool beside : {false, true})  // up beside the gates, or rows of its own that are further apart
+      sweep([&](const rows::Kernels& kernels, int64_t width, Random& random) {
+        const int64_t parts = nested ? 2 : 1, gate_stride = (beside ? parts + 1 : parts) * width;
+        const int64_t up_stride = beside ? gate_stride : width + 3, first_up = beside ? parts * width : 0;
+        const double magnitude = nested ? 5 : 30;  // z is a product of two
+        Values gates(type(), randoms(random, static_cast<size_t>(kRows * gate_stride), magnitude));
+        Values ups(type(), randoms(random, static_cast<size_t>(kRows * up_stride), magnitude));
+        Values d_gates(type(), kRows * gate_stride), d_ups(type(), kRows * up_stride);
+        Values d_y(type(), randoms(random, static_cast<size_t>(kRows * width))), y(type(), kRows * width);
+        Values &up = beside ? gates : ups, &d_up = beside ? d_gates : d_ups;
+        const auto from = [&](Values& values, int64_t first) -> void* {
+          return static_cast<char*>(values.data()) + first * (type() == rows::Type::bfloat16 ? 2 : 4);
         };
-        near(y[at], gate * s * up, std::abs(gate * s * up));
-        near(d_x[to], d_y[at] * up * s * (1 + gate * (1 - s)), std::abs(d_y[at] * up) * s * (1 + std::abs(gate)));
-        near(d_x[to + static_cast<size_t>(width)], d_y[at] * gate * s, std::abs(d_y[at] * gate * s));
-      }
-  });
+        rows::GluGradient work;
+        work.type = type();
+        work.width = width;
+        work.gate_stride = gate_stride;
+        work.up_stride = up_stride;
+        work.gate = gates.data();
+        work.inner = nested ? from(gates, width) : nullptr;
+        work.up = from(up, first_up);
+        work.y = y.data();
+        work.d_y = d_y.data();
+        work.d_gate = d_gates.data();
+        work.d_inner = nested ? from(d_gates, width) : nullptr;
+        work.d_up = from(d_up, first_up);
+        kernels.glu(work, 0, 1);
+        kernels.glu(work, 1, kRows);
+        kernels.glu_gradient(work, 0, 2);
+        kernels.glu_gradient(work, 2, kRows);
+        for (int64_t row = 0; row < kRows; ++row)
+          for (int64_t i = 0; i < width; ++i) {
+            const auto at = static_cast<size_t>(row * width + i), at_gate = static_cast<size_t>(row * gate_stride + i);
+            const auto at_inner = at_gate + static_cast<size_t>(width);
+            const auto at_up = static_cast<size_t>(row * up_stride + first_up + i);
+            const double inner = nested ? gates[at_inner] : 0, gate = gates[at_gate];
+            const auto truth = plain_glu(gate, nested ? &inner : nullptr, up[at_up], d_y[at]);
+            // Some two dozen float32 roundings, including those of the exponents' arguments (at most 30 times 2^-24),
+            // then one to the type.
+            const auto near = [&](double found, double expected, double size) {
+              EXPECT_NEAR(found, expected,
+                          std::max(std::abs(expected), size) * (nested ? 128 : 48) * 0x1p-24 +
+                              std::abs(expected) * 2 * rounding(type()));
+            };
+            near(y[at], truth.y, 0);
+            near(d_gates[at_gate], truth.d_gate, truth.size * (nested ? 1 + std::abs(inner) : 1));
+            near(d_up[at_up], truth.d_up, 0);
+            if (nested) near(d_gates[at_inner], truth.d_inner, truth.size * std::abs(gate) * (1 + std::abs(inner)));
+          }
+      });
 }
 
 TEST_P(RowKernels, GoBackThroughRelu) {
@@ -84,15 +121,17 @@ TEST_P(RowKernels, GoBackThroughRelu) {
   }
 }
 
-TEST_P(RowKernels, SwigluOfExtremes) {
+TEST_P(RowKernels, GluOfExtremes) {
   const auto* kernels = this->kernels();
-  Values x(type(), {-1e30f, -kInfinity, 1e30f, kInfinity, kNan, 1, 1, 1, 1, 1}), y(type(), 5);
-  rows::Swiglu work;
+  Values x(type(), {-1e30f, -kInfinity, 1e30f, kInfinity, kNan}), y(type(), 5);
+  Values ups(type(), {1, 1, 1, 1, 1});
+  rows::Glu work;
   work.type = type();
   work.width = 5;
-  work.x = x.data();
+  work.gate = x.data();
+  work.up = ups.data();
   work.y = y.data();
-  kernels->swiglu(work, 0, 1);
+  kernels->glu(work, 0, 1);
   EXPECT_NEAR(y[0], 0, 1e-7) << "1e30 * 2^-126";
   EXPECT_EQ(y[1], -kInfinity) << "-inf * 2^-126";
   EXPECT_NEAR(y[2] / 1e30, 1, 0.01);

@@ -1,0 +1,32 @@
+// Gated feed-forward parts: that of Llama, and Prisma's with a gate within the gate.
+#pragma once
+
+#include "prism/kernels/glu.h"
+#include "prism/layers/feed_forward.h"
+#include "prism/layers/linear.h"
+
+namespace prism {
+
+/// swiglu: y = W_down (silu(W_gate x) * W_up x).
+/// g2lu:   y = W_down (silu(W_gate x * silu(W_inner x)) * W_up x).
+/// All projections of x are one product, except that a part which shares W_up with other layers computes it beside the
+/// product of its own gates. Source: arXiv 2002.05202; the model card of Prisma, whose W1 to W4 are W_up, W_down,
+/// W_gate and W_inner.
+class GluMlp : public FeedForward {
+ public:
+  /// @param shares  W_up and W_down can be shared: pair() gives them.
+  GluMlp(int64_t d_model, const FfnConfig& config, bool shares = false);
+
+  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
+  void visit(WeightVisitor& v) const override;
+  WeightPair pair() override;
+
+  Linear gates;  ///< [width, d_model] rows of W_gate, of W_inner, and of W_up unless that is shared
+  Linear up;     ///< [width, d_model]; empty unless W_up can be shared
+  Linear down;   ///< [d_model, width]
+
+ private:
+  GluKind kind_;
+};
+
+}  // namespace prism
