@@ -83,10 +83,11 @@ void check_shapes(GluKind kind, const Tensor& gates, const Tensor& up) {
   }
   auto expected = up.sizes().vec();
   if (!expected.empty()) expected.back() *= parts;
-  PRISM_CHECK(up.dim() >= 1 && gates.sizes() == at::IntArrayRef(expected) && gates.scalar_type() == up.scalar_type(),
-              "glu", "expected gates {} and up of one dtype; found gates {} {} and up {}; project the same tokens.",
-              fmt::join(expected, " x "), fmt::join(gates.sizes(), " x "), c10::toString(gates.scalar_type()),
-              c10::toString(up.scalar_type()));
+  PRISM_CHECK(
+      up.dim() >= 1 && gates.sizes() == at::IntArrayRef(expected) && gates.scalar_type() == up.scalar_type(), "glu",
+      "expected gates {} and up of one dtype; found gates {} {} and up {}; give projections of the same tokens.",
+      fmt::join(expected, " x "), fmt::join(gates.sizes(), " x "), c10::toString(gates.scalar_type()),
+      c10::toString(up.scalar_type()));
 }
 
 }  // namespace
