@@ -14,6 +14,7 @@
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
 #include "prism/models/cost.h"
+#include "prism/report/draw/number_text.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -61,6 +62,7 @@ Json to_json(const ModelConfig& config, const ModelCost& cost) {
             {"flops_per_token", beyond.flops_per_token},
             {"kv_bytes_per_token", beyond.kv_bytes_per_token}}},
           {"classes", config.classes},
+          {"skip", config.skip},
           {"d_model", config.d_model},
           {"context", config.context},
           {"vocab_size", config.vocab_size},
@@ -101,6 +103,10 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
     fmt::print(
         "\"{} of {}\": the layer uses W_up and W_down of layer {}; parameters are counted once, FLOPs at each use.\n",
         user - config.layers.begin(), user->mirror_of, user->mirror_of);
+  if (config.skip > 0)
+    fmt::print(
+        "Training adds a head that predicts {} token{} ahead, {} parameters more, which nothing else computes.\n",
+        config.skip, config.skip == 1 ? "" : "s", grouped(config.d_model * config.vocab_size));
   if (const auto count = layers_with_budgets(config); count > 0)
     fmt::print(
         "Head budgets in {} of {} layers: FLOPs and KV are those of all heads; prism analyse budgets measures what "

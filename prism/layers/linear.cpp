@@ -19,7 +19,8 @@ void Linear::visit(WeightVisitor& v) const {
                       .fan_in = options_.in,
                       .into_stream = options_.into_stream,
                       .feed_forward = options_.feed_forward,
-                      .products = options_.products};
+                      .products = options_.products,
+                      .training_only = options_.training_only};
   v.weight("weight", weight, traits);
   traits.role = WeightRole::bias;
   traits.products = 0;

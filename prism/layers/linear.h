@@ -15,7 +15,8 @@ struct LinearOptions {
   std::vector<WeightRows> out = {};  ///< the output features in order, as named groups of rows
   bool bias = false;
   bool into_stream = false, feed_forward = false;  ///< as in WeightTraits
-  int64_t products = 1;                            ///< per token; 0: the projection is used once per sequence
+  int64_t products = 1;        ///< per token; 0: the projection is used once per sequence, or in training only
+  bool training_only = false;  ///< as in WeightTraits
 };
 
 /// x W^T + b: x [..., in] -> [..., out], x's dtype.

@@ -76,6 +76,12 @@ int64_t parameter_count(const std::vector<WeightEntry>& weights) {
                          [](int64_t sum, const WeightEntry& entry) { return sum + entry.weight.numel(); });
 }
 
+int64_t inference_parameters(const std::vector<WeightEntry>& weights) {
+  return std::accumulate(weights.begin(), weights.end(), int64_t{0}, [](int64_t sum, const WeightEntry& entry) {
+    return sum + (entry.traits.training_only ? 0 : entry.weight.numel());
+  });
+}
+
 void move_weights(const std::vector<WeightEntry>& weights, const torch::Device& device) {
   for (const auto& entry : weights) entry.weight.to(device);
 }

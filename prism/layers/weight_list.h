@@ -42,6 +42,7 @@ struct WeightTraits {
   bool into_stream = false;           ///< the product is added to the residual stream
   bool feed_forward = false;          ///< belongs to a feed-forward part
   int64_t products = 0;               ///< products with this weight per token and forward pass
+  bool training_only = false;         ///< inference does not use it
 };
 
 /// One use of a weight.
@@ -127,8 +128,10 @@ std::vector<WeightEntry> weights_of(const Module& module) {
   return visitor.take();
 }
 
-/// Number of parameters: values of all weights.
+/// Number of values of all weights.
 int64_t parameter_count(const std::vector<WeightEntry>& weights);
+/// The same without weights that only training uses: the size of the model.
+int64_t inference_parameters(const std::vector<WeightEntry>& weights);
 
 /// Moves all weights.
 void move_weights(const std::vector<WeightEntry>& weights, const torch::Device& device);

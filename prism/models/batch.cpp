@@ -24,6 +24,19 @@ void BatchTensors::predict_second_halves() {
   set_prompts(torch::full({tokens_BT.size(0)}, std::max<int64_t>(1, tokens_BT.size(1) / 2), torch::kInt));
 }
 
+torch::Tensor BatchTensors::labels_ahead(int64_t skip) const {
+  const int64_t later = skip - 1, count = labels_BT.size(1) - later;
+  if (later == 0) return labels_BT;
+  auto ahead = at::full_like(labels_BT, -1);
+  if (count <= 0) return ahead;
+  auto found = labels_BT.narrow(1, later, count);
+  if (context.documents_BT.defined())
+    found = found.masked_fill(context.documents_BT.narrow(1, 0, count).ne(context.documents_BT.narrow(1, later, count)),
+                              -1);
+  ahead.narrow(1, 0, count).copy_(found);
+  return ahead;
+}
+
 ExampleTensors::ExampleTensors(ExampleBatch& batch, int64_t rows) {
   rows = rows == 0 ? batch.rows : std::min(rows, batch.rows);
   tokens_BT = torch::from_blob(batch.tokens.data(), {rows, batch.width}, torch::kLong);

@@ -16,6 +16,9 @@ struct BatchTensors {
   void set_prompts(const torch::Tensor& prompts_B);
   /// set_prompts() with the first half of each row.
   void predict_second_halves();
+  /// The labels of a head that predicts `skip` tokens ahead: those of the position skip - 1 later, -1 where that is
+  /// after the window's end or in another document. skip 1: labels_BT.
+  torch::Tensor labels_ahead(int64_t skip) const;
   torch::Tensor tokens_BT, labels_BT;  ///< int64
   ForwardContext context;              ///< documents and positions in them, if the batch has documents
 };

@@ -43,6 +43,7 @@ ModelCost model_cost(const Trunk& model) {
     cost.kv_bytes_per_token += of_layer.kv_bytes_per_token;
   }
   for (const auto& entry : model.weights()) {
+    if (entry.traits.training_only) continue;
     const int64_t parameters = entry.weight.numel();
     cost.parameters += parameters;
     for (size_t i = 0; i < entry.uses.size(); ++i) {

@@ -29,7 +29,7 @@ struct PartCost {
 struct ModelCost {
   std::vector<LayerCost> layers;
   std::vector<PartCost> outside;  ///< modules outside the layers, in the model's order
-  int64_t parameters = 0;         ///< of the whole model, shared weights once
+  int64_t parameters = 0;         ///< of the whole model, shared weights once; without those that only training uses
   int64_t flops_per_token = 0;    ///< forward pass, head included; a training step takes three times as many
   int64_t kv_bytes_per_token = 0;
 };

@@ -7,6 +7,8 @@
 //   auto next = decoder->head.logits(hidden.narrow(1, T - 1, 1));  // generation: one row
 #pragma once
 
+#include <optional>
+
 #include "prism/models/language_model_head.h"
 #include "prism/models/model_handle.h"
 
@@ -20,6 +22,7 @@ class DecoderImpl : public Trunk {
   void visit(WeightVisitor& v) const override;
 
   LanguageModelHead head;
+  std::optional<LanguageModelHead> skip_head;  ///< predicts the token config().skip ahead; for training alone
 };
 
 using Decoder = ModelHandle<DecoderImpl>;

@@ -9,6 +9,12 @@ LanguageModelHead::LanguageModelHead(const Weight& embedding)
   projection_.weight = embedding;
 }
 
+LanguageModelHead LanguageModelHead::for_training(int64_t d_model, int64_t vocab_size) {
+  LanguageModelHead head(d_model, vocab_size);
+  head.projection_ = Linear({.in = d_model, .out = {{{""}, vocab_size}}, .products = 0, .training_only = true});
+  return head;
+}
+
 torch::Tensor LanguageModelHead::logits(const torch::Tensor& hidden) const {
   return projection_(hidden).to(weight().tensor().scalar_type());
 }

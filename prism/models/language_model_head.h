@@ -12,6 +12,8 @@ class LanguageModelHead {
   LanguageModelHead(int64_t d_model, int64_t vocab_size) : projection_(d_model, vocab_size) {}
   /// A tied head, which shares the embedding's weight. @param embedding  [V, d_model].
   explicit LanguageModelHead(const Weight& embedding);
+  /// A head with its own weight that only training uses.
+  static LanguageModelHead for_training(int64_t d_model, int64_t vocab_size);
 
   /// hidden [..., d_model] -> [..., V] in the weights' dtype.
   torch::Tensor logits(const torch::Tensor& hidden) const;

@@ -65,6 +65,10 @@ void check_task(const ModelConfig& config) {
   PRISM_CHECK(config.classes > 0 || config.attention == "causal", "model",
               "model.attention: expected causal in a language model, which must not see the tokens it predicts; found "
               "full; set it to causal, or give model.classes.");
+  PRISM_CHECK(config.skip >= 0 && config.skip <= config.context, "model",
+              "model.skip: expected 0 to {}, the context; found {}; change it.", config.context, config.skip);
+  PRISM_CHECK(config.classes == 0 || config.skip == 0, "model",
+              "model.skip: expected 0 in a classifier, which predicts no tokens; found {}; leave it out.", config.skip);
   for (size_t i = 0; i < config.layers.size(); ++i)
     PRISM_CHECK(config.classes > 0 || config.layers[i].budget.summary == "tokens", "model",
                 "layer {}: expected budget.summary tokens in a language model, whose budgets read the prompt; found "

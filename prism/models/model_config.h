@@ -46,7 +46,7 @@ struct LayersShorthand {
 struct ModelConfig : LayersShorthand {
   int64_t vocab_size = 0, d_model = 0, context = 1024;
   std::string attention = "causal", pooling = "mean";
-  int64_t classes = 0;
+  int64_t classes = 0, skip = 0;
   bool tied = true, learned_positions = false, sinusoidal_positions = false, final_norm = true;
   double norm_eps = 1e-5, init_std = 0.02, budget_tau = BudgetSchedule().tau(1);
   std::string initialisation = "gpt2";
@@ -65,6 +65,9 @@ struct ModelConfig : LayersShorthand {
       "causal: a token attends to itself and the tokens before it; full: to all tokens, for classifiers");
     v("pooling", pooling, "classifiers: what the head reads, the mean of the hidden states or that of the first token");
     v("tied", tied, "the language-model head shares its weights with the embedding");
+    v("skip", skip,
+      "language models: a second head, with weights of its own, that predicts the token this many places ahead in "
+      "training; 1: the next token again; 0: no second head");
     v("learned_positions", learned_positions, "add a learned vector for each position of the context to the embedding");
     v("sinusoidal_positions", sinusoidal_positions,
       "add sines and cosines of the position to the embedding, as in arXiv 1706.03762");

@@ -158,7 +158,8 @@ struct TrainRecord {
     v("examples_per_s", rate.examples_per_s, "the same in examples, of classifiers");
     v("peak_share", peak_share, "share of the CPU's limit, 0..1");
     v("wait_share", wait_share, "share of time that threads waited for a core, 0..1; above 0.1 the cores were busy");
-    v("auxiliary_loss", auxiliary_loss, "mean loss that layers add, not part of loss; absent if they add none");
+    v("auxiliary_loss", auxiliary_loss,
+      "mean loss that layers and a skip head add, not part of loss; absent if they add none");
     v("head_share", head_share, "mean share of heads s of each layer; absent without head budgets");
   }
 };

@@ -63,7 +63,7 @@ struct TrainOptions {
   std::string lr_schedule = "cosine";
   double learning_rate = 6e-4, final_share = 0.1, warmup_share = 0.025, decay_share = 0.2;
   int64_t warmup_tokens = 0;
-  double z_loss = 0;
+  double z_loss = 0, skip_weight = 0.1;
   bool prompts = false;
   BudgetSchedule budget;
   bool recompute = false;
@@ -94,6 +94,9 @@ struct TrainOptions {
     v("z_loss", z_loss,
       "weight of the z-loss (mean squared log-sum-exp of the logits); it is added to the training loss, and the "
       "recorded training loss includes it; validation and final losses do not; 0 disables it");
+    v("skip_weight", skip_weight,
+      "with model.skip: weight of the second head's loss, which is added to the training loss and recorded as "
+      "auxiliary_loss");
     v("prompts", prompts,
       "language models: divide each window into a prompt, whose length is drawn, and what follows it, and predict only "
       "the latter; validation predicts the second half of each window. Always so with head budgets, which read the "

@@ -27,6 +27,7 @@ void check_ranges(const TrainOptions& options) {
   at_least("keep_last", static_cast<double>(options.keep_last), 1);
   at_least("learning_rate", options.learning_rate, 0);
   at_least("z_loss", options.z_loss, 0);
+  at_least("skip_weight", options.skip_weight, 0);
   at_least("warmup_tokens", static_cast<double>(options.warmup_tokens), 0);
   at_least("eval_every_tokens", static_cast<double>(options.eval_every_tokens), 0);
   at_least("eval_every_epochs", options.eval_every_epochs, 0);
@@ -113,6 +114,9 @@ void check_options(const Recipe& recipe) {
   PRISM_CHECK(layers_with_budgets(recipe.model) > 0 || equal_fields(recipe.train.budget, BudgetSchedule()), "recipe",
               "expected no train.budget, because no layer has a head budget; found values that are not the defaults; "
               "leave them out, or set model.budget.kind.");
+  PRISM_CHECK(recipe.model.skip > 0 || recipe.train.skip_weight == TrainOptions().skip_weight, "recipe",
+              "expected no train.skip_weight without model.skip; found {}; leave it out, or set model.skip.",
+              recipe.train.skip_weight);
   unit_of(recipe) == TrainingUnit::tokens ? check_is_of_language_model(recipe) : check_is_of_classifier(recipe);
 }
 

@@ -152,6 +152,9 @@ torch::Tensor LanguageModelling::forward(int64_t batch, const BatchView& view) {
   tensors.context.probe = view.probe;
   auto hidden = decoder_(tensors.tokens_BT, tensors.context);
   budgets_.note(budgets);
+  if (decoder_->skip_head && view.auxiliary != nullptr)
+    view.auxiliary->add(recipe_.train.skip_weight *
+                        decoder_->skip_head->loss(hidden, tensors.labels_ahead(recipe_.model.skip)));
   return hidden;
 }
 
@@ -185,7 +188,8 @@ std::vector<std::string> LanguageModelling::notes() const {
 }
 
 int64_t LanguageModelling::flops_per_token() const {
-  return model_cost(*decoder_).flops_per_token;
+  const int64_t skip_head = decoder_->skip_head ? 2 * decoder_->skip_head->weight().numel() : 0;
+  return model_cost(*decoder_).flops_per_token + skip_head;
 }
 
 void LanguageModelling::initialise(const Recipe& recipe) {

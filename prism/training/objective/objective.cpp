@@ -8,7 +8,7 @@
 namespace prism {
 
 int64_t Objective::parameters() const {
-  return parameter_count(weights());
+  return inference_parameters(weights());
 }
 
 int64_t Objective::flops_per_token() const {

@@ -73,7 +73,7 @@ class Objective {
   /// Notes for the user, shown before the training starts.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  /// Number of parameters; a shared weight counts once.
+  /// Number of parameters that inference uses; a shared weight counts once.
   int64_t parameters() const;
   /// FLOPs of a forward pass per token. By default those of the products with weights.
   virtual int64_t flops_per_token() const;
