@@ -14,6 +14,7 @@
 #include "prism/kernels/norm.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/rotate.h"
+#include "tests/core/message_of.h"
 #include "tests/kernels/gradient_check.h"
 
 namespace prism {
