@@ -128,12 +128,6 @@ void read_examples(const BudgetsWords& words, const ClassifierFolder& model, con
   lines.add(line);
 }
 
-/// A token as text; its bytes where it is only a part of a character.
-std::string token_text(const Tokenizer& tokenizer, int64_t token) {
-  const auto id = static_cast<int32_t>(token);
-  return tokenizer.decode({&id, 1});
-}
-
 std::vector<int64_t> heads_in(const torch::Tensor& kept_H) {
   std::vector<int64_t> heads;
   for (int64_t h = 0; h < kept_H.size(0); ++h)
@@ -177,7 +171,7 @@ void read_text(const BudgetsWords& words, const ClassifierFolder& model, Analysi
   }
   std::vector<std::string> shown;
   for (int64_t t = 0; t < batch.lengths[0]; ++t)
-    shown.push_back(token_text(*model.tokenizer, batch.tokens[static_cast<size_t>(t)]));
+    shown.emplace_back(model.tokenizer->bytes(static_cast<int32_t>(batch.tokens[static_cast<size_t>(t)])));
   for (const auto& map : probe.maps()) {
     const auto& decision = budgets.decisions()[static_cast<size_t>(map.layer)];
     lines.add({{"reading", reading},

@@ -54,10 +54,8 @@ int run_analyse_maps(const Arguments& arguments) {
     PRISM_CHECK(length <= kMostTokens, "analyse",
                 "--tokens: expected at most {}, so that they can be read beside a picture; found {}; choose fewer.",
                 kMostTokens, grouped(length));
-    for (int64_t t = 0; t < length; ++t) {
-      const auto id = static_cast<int32_t>(pass.tokens_BT[0][t].item<int64_t>());
-      tokens.push_back(reading.tokenizer().decode({&id, 1}));
-    }
+    for (int64_t t = 0; t < length; ++t)
+      tokens.emplace_back(reading.tokenizer().bytes(static_cast<int32_t>(pass.tokens_BT[0][t].item<int64_t>())));
     pass.context.probe = &probe;
     reading.model().forward(pass.tokens_BT, pass.context);
   });
