@@ -10,9 +10,8 @@
 namespace prism {
 namespace {
 
-/// Number of tokens before those of this call.
-int64_t past_of(const ForwardContext& context) {
-  return context.cache != nullptr ? context.cache->length() : 0;
+TokenPositions places_of(const ForwardContext& context) {
+  return {context.positions_BT, context.word_positions_BT, context.cache != nullptr ? context.cache->length() : 0};
 }
 
 }  // namespace
@@ -65,13 +64,10 @@ torch::Tensor Attention::norm_heads(const torch::Tensor& fused_BTF, Heads heads)
   return at::cat({normed(parts[0], q_norm), normed(parts[1], k_norm), parts[2]}, 2);
 }
 
-torch::Tensor Attention::prepare(const torch::Tensor& fused_BTF, Heads heads, const torch::Tensor& positions_BT,
-                                 int64_t past) const {
+torch::Tensor Attention::prepare(const torch::Tensor& fused_BTF, Heads heads, const TokenPositions& places) const {
   auto normed_BTF = q_norm ? norm_heads(fused_BTF, heads) : fused_BTF;
   if (!config_.rotary.turns()) return normed_BTF;
-  const auto table = positions_BT.defined()
-                         ? rotary_->rows(config_.rotary, config_.head_dim, positions_BT)
-                         : rotary_->rows(config_.rotary, config_.head_dim, past, fused_BTF.size(1), fused_BTF.device());
+  const auto table = rotary_->rows(config_.rotary, config_.head_dim, places, fused_BTF.size(1), fused_BTF.device());
   return rotate_heads(normed_BTF, table.cos, table.sin, heads.queries + heads.groups);
 }
 
@@ -89,8 +85,9 @@ torch::Tensor Attention::over_kept_heads(const torch::Tensor& x_BTD, const HeadW
                                          const ForwardContext& context) const {
   const PackedHeads packed(chosen.kept_BH, config_);
   const Heads heads{config_.heads / config_.kv_heads, 1};
-  const auto fused_PTF = prepare(packed.project(x_BTD, panels_.of(qkv, config_, x_BTD.scalar_type())), heads,
-                                 packed.of_sequences(context.positions_BT), past_of(context));
+  auto places = places_of(context);
+  for (auto* tensor : {&places.positions_BT, &places.word_positions_BT}) *tensor = packed.of_sequences(*tensor);
+  const auto fused_PTF = prepare(packed.project(x_BTD, panels_.of(qkv, config_, x_BTD.scalar_type())), heads, places);
   auto input = input_of(fused_PTF, heads);
   if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = packed.of_sequences(context.documents_BT);
@@ -114,7 +111,7 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
 
   const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1);
   const Heads heads{config_.heads, config_.kv_heads};
-  auto input = input_of(prepare(qkv(x_BTD), heads, context.positions_BT, past_of(context)), heads);
+  auto input = input_of(prepare(qkv(x_BTD), heads, places_of(context)), heads);
   if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;

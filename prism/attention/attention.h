@@ -46,9 +46,7 @@ class Attention {
     int64_t queries = 0, groups = 0;
   };
   /// Normalises the queries and keys in fused rows and rotates them to their positions, as far as this layer does.
-  /// @param positions_BT  as in ForwardContext. @param past  number of tokens before these, if it is undefined.
-  torch::Tensor prepare(const torch::Tensor& fused_BTF, Heads heads, const torch::Tensor& positions_BT,
-                        int64_t past) const;
+  torch::Tensor prepare(const torch::Tensor& fused_BTF, Heads heads, const TokenPositions& places) const;
   torch::Tensor norm_heads(const torch::Tensor& fused_BTF, Heads heads) const;
   /// The input of attend() for fused rows.
   AttentionInput input_of(const torch::Tensor& fused_BTF, Heads heads) const;

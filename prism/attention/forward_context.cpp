@@ -6,7 +6,8 @@ namespace prism {
 
 ForwardContext on_device(const ForwardContext& context, const torch::Device& device) {
   ForwardContext moved = context;
-  for (auto* tensor : {&moved.positions_BT, &moved.documents_BT, &moved.lengths_B, &moved.prompts_B})
+  for (auto* tensor :
+       {&moved.positions_BT, &moved.word_opening_B, &moved.documents_BT, &moved.lengths_B, &moved.prompts_B})
     if (tensor->defined()) *tensor = tensor->to(device);
   return moved;
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "prism/core/error.h"
+#include "prism/core/text/counted.h"
 
 namespace prism {
 namespace {
@@ -87,9 +88,9 @@ void check_head_schedule(const HeadSchedule& schedule, int64_t d_model, int64_t 
                 layer, schedule[layer - 1], layer - 1, schedule[layer]);
   }
   PRISM_CHECK(base == 0 || schedule.back() == base, "head_schedule",
-              "last layer: expected the base count of {} heads; found {}; a schedule ends with "
+              "last layer: expected the base count of {}; found {}; a schedule ends with "
               "base_heads; add such a layer, or set allow_any.",
-              base, schedule.back());
+              counted(base, "head"), schedule.back());
 }
 
 std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, int64_t base,
@@ -101,15 +102,14 @@ std::vector<std::string> head_schedule_warnings(const HeadSchedule& schedule, in
   for (const auto& stage : stages) {
     if (stage.layers < 2 && stage.heads != base)
       warnings.push_back(
-          fmt::format("the stage of {} heads at layer {} is one layer long; arXiv 2606.27449 advises 2 or more",
-                      stage.heads, stage.first_layer));
+          fmt::format("the stage of {} at layer {} is one layer long; arXiv 2606.27449 advises 2 or more",
+                      counted(stage.heads, "head"), stage.first_layer));
   }
   const int64_t at_base = std::count(schedule.begin(), schedule.end(), base);
   const auto layers = static_cast<int64_t>(schedule.size());
   if (2 * at_base < layers)
-    warnings.push_back(
-        fmt::format("{} of {} layers have the base count of {} heads; arXiv 2606.27449 advises half or more", at_base,
-                    layers, base));
+    warnings.push_back(fmt::format("{} of {} layers have the base count of {}; arXiv 2606.27449 advises half or more",
+                                   at_base, layers, counted(base, "head")));
   const int64_t first_width = head_dims.at(static_cast<size_t>(stages.front().first_layer));
   if (first_width != 128 && first_width != 256)
     warnings.push_back(

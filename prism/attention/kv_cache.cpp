@@ -64,6 +64,17 @@ KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch
   return {store.k_BGSD.narrow(2, 0, end), store.v_BGSD.narrow(2, 0, end), {}};
 }
 
+void KvCache::append_words(const torch::Tensor& word_positions_BT) {
+  if (!word_positions_BS_.defined())
+    word_positions_BS_ = torch::zeros({word_positions_BT.size(0), capacity_}, word_positions_BT.options());
+  word_positions_BS_.narrow(1, length_, word_positions_BT.size(1)).copy_(word_positions_BT);
+}
+
+torch::Tensor KvCache::word_opening() const {
+  if (length_ == 0 || !word_positions_BS_.defined()) return {};
+  return word_positions_BS_.select(1, length_ - 1) + 1;
+}
+
 void KvCache::advance(int64_t tokens) {
   length_ += tokens;
 }

@@ -37,6 +37,12 @@ class KvCache {
   /// Drops all positions from `length` on.
   void truncate(int64_t length);
 
+  /// Stores the positions in words (int64) of the tokens that are being appended. Call it before advance().
+  void append_words(const torch::Tensor& word_positions_BT);
+  /// For each row, the number of tokens of the word that its next token may continue; undefined while the cache is
+  /// empty, or if no positions in words are stored.
+  torch::Tensor word_opening() const;
+
   int64_t length() const { return length_; }
   /// What a layer's head budget decided for the prompt; undefined before that, and without a budget.
   HeadWeights& head_weights(size_t layer) { return layers_.at(layer).head_weights; }
@@ -54,6 +60,7 @@ class KvCache {
   torch::Tensor make(int64_t values) const;
 
   std::vector<Layer> layers_;
+  torch::Tensor word_positions_BS_;  ///< [B, capacity], made by the first append_words()
   int64_t capacity_, length_ = 0;
   torch::TensorOptions options_;
 };

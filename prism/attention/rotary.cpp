@@ -44,17 +44,10 @@ torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
   return ((pair - low) / std::max(high - low, 0.001)).clamp(0, 1);
 }
 
-}  // namespace
-
-torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
-  PRISM_CHECK(head_dim > 0 && head_dim % 2 == 0, "rotary",
-              "expected an even head width; found {}; change head_dim or the number of heads.", head_dim);
-  constexpr double kSmallest = 1e-3, kLargest = 1e12;  // published models: 0.125 (a factor) to 1e8 (a base)
-  for (const auto& [name, value] : {std::pair{"base", config.base}, {"factor", config.factor}})
-    PRISM_CHECK(value >= kSmallest && value <= kLargest, "rotary",
-                "rotary.{}: expected a number from {} to {}; found {}; change it.", name, kSmallest, kLargest, value);
+/// The angles of `width` features that turn with the position, [width / 2].
+torch::Tensor position_angles(const RotaryConfig& config, int64_t width) {
   const auto scaling = find_by_name(kScalings, config.scaling, "rotary", "scaling");
-  const auto exponent = at::arange(0, head_dim, 2, torch::kDouble) / static_cast<double>(head_dim);
+  const auto exponent = at::arange(0, width, 2, torch::kDouble) / static_cast<double>(width);
   auto plain = at::pow(config.base, -exponent);
   switch (scaling) {
     case Scaling::none:
@@ -62,11 +55,28 @@ torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
     case Scaling::linear:
       return plain / config.factor;
     case Scaling::yarn: {
-      const auto ramp = yarn_ramp(config, head_dim);
+      const auto ramp = yarn_ramp(config, width);
       return plain * (1 - ramp) + plain / config.factor * ramp;
     }
   }
   throw InternalError("rotary", "unknown scaling.");
+}
+
+}  // namespace
+
+torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
+  PRISM_CHECK(head_dim > 0 && head_dim % 2 == 0, "rotary",
+              "expected an even head width; found {}; change head_dim or the number of heads.", head_dim);
+  PRISM_CHECK(config.word_dims >= 0 && config.word_dims % 2 == 0 && config.word_dims < head_dim, "rotary",
+              "rotary.word_dims: expected an even number from 0 to {}, below the head width; found {}; change it.",
+              head_dim - 2, config.word_dims);
+  constexpr double kSmallest = 1e-3, kLargest = 1e12;  // published models: 0.125 (a factor) to 1e8 (a base)
+  for (const auto& [name, value] :
+       {std::pair{"base", config.base}, {"factor", config.factor}, {"word_base", config.word_base}})
+    PRISM_CHECK(value >= kSmallest && value <= kLargest, "rotary",
+                "rotary.{}: expected a number from {} to {}; found {}; change it.", name, kSmallest, kLargest, value);
+  return at::cat(
+      {position_angles(config, head_dim - config.word_dims), at::zeros({config.word_dims / 2}, torch::kDouble)});
 }
 
 double rotary_attention_factor(const RotaryConfig& config) {
@@ -81,29 +91,41 @@ RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim) {
   return half_split_pairs(head_dim, {angles.const_data_ptr<double>(), static_cast<size_t>(angles.numel())});
 }
 
-RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count,
-                              const torch::Device& device) {
-  const auto& whole = table(config, head_dim, first + count, device);
-  return {whole.cos.narrow(0, first, count), whole.sin.narrow(0, first, count)};
+RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, const TokenPositions& places,
+                              int64_t tokens, const torch::Device& device) {
+  const int64_t width = head_dim - config.word_dims;
+  RotaryTable rows;
+  if (places.positions_BT.defined()) {
+    rows = picked(config, width, places.positions_BT);
+  } else {
+    const auto& whole = table(config, width, places.first + tokens, device);
+    rows = {whole.cos.narrow(0, places.first, tokens), whole.sin.narrow(0, places.first, tokens)};
+  }
+  if (config.word_dims == 0) return rows;
+  PRISM_ASSERT(places.word_positions_BT.defined(), "rotary", "no positions in words");
+  const auto words = picked({.base = config.word_base}, config.word_dims, places.word_positions_BT);
+  const auto joined = [&](const torch::Tensor& one, const torch::Tensor& other_BTJ) {
+    return at::cat({one.expand({other_BTJ.size(0), -1, -1}), other_BTJ}, 2);
+  };
+  return {joined(rows.cos, words.cos), joined(rows.sin, words.sin)};
 }
 
-RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, const torch::Tensor& positions_BT) {
-  const auto& whole = table(config, head_dim, positions_BT.max().item<int64_t>() + 1, positions_BT.device());
+RotaryTable RotaryCache::picked(const RotaryConfig& config, int64_t width, const torch::Tensor& positions_BT) {
+  const auto& whole = table(config, width, positions_BT.max().item<int64_t>() + 1, positions_BT.device());
   const auto pick = [&](const torch::Tensor& rows) {
-    return rows.index_select(0, positions_BT.flatten())
-        .view({positions_BT.size(0), positions_BT.size(1), head_dim / 2});
+    return rows.index_select(0, positions_BT.flatten()).view({positions_BT.size(0), positions_BT.size(1), width / 2});
   };
   return {pick(whole.cos), pick(whole.sin)};
 }
 
-const RotaryTable& RotaryCache::table(const RotaryConfig& config, int64_t head_dim, int64_t positions,
+const RotaryTable& RotaryCache::table(const RotaryConfig& config, int64_t width, int64_t positions,
                                       const torch::Device& device) {
   torch::NoGradGuard no_gradients;
-  auto& entry = tables_[{head_dim, config}];
+  auto& entry = tables_[{width, config}];
   if (!entry.cos.defined() || entry.cos.size(0) < positions || entry.cos.device() != device) {
     // Twice as many as requested, so that generation grows a table a logarithmic number of times.
     const auto position = at::arange(std::max<int64_t>(2 * positions, 64), torch::kDouble);
-    const auto angle = at::outer(position, rotary_angles(config, head_dim));
+    const auto angle = at::outer(position, position_angles(config, width));
     const double factor = rotary_attention_factor(config);
     entry = {(factor * angle.cos()).to(device, torch::kFloat), (factor * angle.sin()).to(device, torch::kFloat)};
   }

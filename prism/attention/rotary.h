@@ -19,6 +19,8 @@ struct RotaryConfig {
   double factor = 1;
   int64_t original_context = 0;
   double beta_fast = 32, beta_slow = 1, attention_factor = 0;
+  int64_t word_dims = 0;
+  double word_base = 10;
   template <class Visitor>
   void visit(Visitor& v) {
     v("kind", kind, "rope: rotary encoding of queries and keys; none: no encoding, the other fields are ignored");
@@ -30,21 +32,27 @@ struct RotaryConfig {
     v("beta_fast", beta_fast, "yarn: pairs that turn more often than this within original_context are unchanged");
     v("beta_slow", beta_slow, "yarn: positions of pairs that turn less often than this are divided by factor");
     v("attention_factor", attention_factor, "yarn: factor of cosines and sines; 0: 0.1 ln(factor) + 1");
+    v("word_dims", word_dims,
+      "features of each head, an even number below its width, that turn with the token's position in its word; the "
+      "others turn like a head without them; 0: none");
+    v("word_base", word_base, "b in theta_j = b^(-2j / word_dims) of the features that turn with positions in words");
   }
   bool turns() const { return kind != "none"; }
   // NOLINTNEXTLINE(modernize-use-nullptr): there is no pointer
   friend auto operator<=>(const RotaryConfig&, const RotaryConfig&) = default;
 };
 
-/// Angle per token of each pair, [D/2] float64, radians. With t_j = base^(-2j / D), j < D/2:
+/// Angle per token of each pair, [head_dim / 2] float64, radians. With D = head_dim - word_dims and
+/// t_j = base^(-2j / D), j < D/2:
 ///
 ///   none t_j;  linear t_j / factor;  yarn (1 - r_j) t_j + r_j t_j / factor,  r_j = clamp((j - l) / (h - l), 0, 1)
 ///
 /// where l = floor(c(beta_fast)) and h = ceil(c(beta_slow)). c(n) = D ln(C / (2 pi n)) / (2 ln base) is the pair that
-/// turns n times in the original context C.
+/// turns n times in the original context C. The last word_dims / 2 pairs do not turn with the position: 0.
 ///
 /// @param config  of kind rope.
-/// @throws InputError for an odd width, an unknown scaling, or numbers out of range.
+/// @throws InputError for an odd width, word_dims that are odd or not below the width, an unknown scaling, or numbers
+///         out of range.
 /// Source: arXiv 2104.09864; linear scaling arXiv 2306.15595; YaRN arXiv 2309.00071, section 3.2, as in its authors'
 /// code: the ramp is linear in the pair index between the rounded l and h; in the text it is linear in the number of
 /// turns.
@@ -57,23 +65,32 @@ double rotary_attention_factor(const RotaryConfig& config);
 RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim);
 
 struct RotaryTable {
-  torch::Tensor cos, sin;  ///< [positions, D/2] float32
+  torch::Tensor cos, sin;  ///< [positions, D/2] or [B, T, D/2] float32
 };
 
-/// Keeps one table for each head width and configuration. A table grows to the longest position requested and lives on
-/// the device requested last.
+/// The positions of a call's tokens.
+struct TokenPositions {
+  torch::Tensor positions_BT = {};       ///< int64; undefined: first, first + 1, ... in every row
+  torch::Tensor word_positions_BT = {};  ///< int64, positions in words; may be undefined if word_dims is 0
+  int64_t first = 0;
+};
+
+/// Keeps one table for each width and configuration. A table grows to the longest position requested and lives on the
+/// device requested last.
 class RotaryCache {
  public:
-  /// Rows [first, first + count) of the table.
-  RotaryTable rows(const RotaryConfig& config, int64_t head_dim, int64_t first, int64_t count,
+  /// The rows of a call's T tokens: [T, D/2], or [B, T, D/2] if the rows of the batch differ. The angle of pair j is
+  /// p theta_j: p is the position and theta_j the j-th of rotary_angles(); in the last w/2 = word_dims / 2 pairs p is
+  /// the position in the word, and theta_j = word_base^(-2i / w), i = j - (D - w) / 2.
+  RotaryTable rows(const RotaryConfig& config, int64_t head_dim, const TokenPositions& places, int64_t tokens,
                    const torch::Device& device = torch::kCPU);
-  /// One row for each entry of positions_BT (int64): [B, T, D/2], on the device of the positions.
-  RotaryTable rows(const RotaryConfig& config, int64_t head_dim, const torch::Tensor& positions_BT);
   size_t tables() const { return tables_.size(); }
 
  private:
-  const RotaryTable& table(const RotaryConfig& config, int64_t head_dim, int64_t positions,
-                           const torch::Device& device);
+  /// The first rows of a table of `width` features without word positions.
+  const RotaryTable& table(const RotaryConfig& config, int64_t width, int64_t positions, const torch::Device& device);
+  /// One row for each entry of positions_BT.
+  RotaryTable picked(const RotaryConfig& config, int64_t width, const torch::Tensor& positions_BT);
 
   std::map<std::pair<int64_t, RotaryConfig>, RotaryTable> tables_;
 };

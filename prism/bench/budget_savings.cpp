@@ -19,6 +19,7 @@ Classifier without_budgets(const Classifier& classifier) {
   for (auto& layer : config.layers) layer.budget = {};
   Classifier plain(config);
   plain->initialise(/*seed=*/1);
+  plain->set_word_starts(classifier->word_starts());
   plain->set_compute_type(classifier->compute_type());
   move_weights(plain->weights(), classifier->device());
   return plain;

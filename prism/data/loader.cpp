@@ -165,6 +165,15 @@ void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
   }
 }
 
+int64_t TokenDataset::word_opening(int64_t first, const std::vector<uint8_t>& starts) const {
+  for (int64_t before = 1; before <= first; ++before) {
+    int64_t token = 0;
+    read(first - before, {&token, 1});
+    if (token < static_cast<int64_t>(starts.size()) && starts[static_cast<size_t>(token)] != 0) return before;
+  }
+  return first;
+}
+
 uint64_t TokenDataset::fingerprint() const {
   constexpr int64_t kStretches = 64, kLength = 512;
   uint64_t hash = mix64(static_cast<uint64_t>(size()));
@@ -177,10 +186,10 @@ uint64_t TokenDataset::fingerprint() const {
 }
 
 WindowLoader::WindowLoader(const TokenDataset& data, WindowOptions options, int64_t end_of_text)
-    : WindowLoader({{&data, 1.0}}, options, end_of_text) {}
+    : WindowLoader({{&data, 1.0}}, std::move(options), end_of_text) {}
 
 WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptions options, int64_t end_of_text)
-    : options_(options), end_of_text_(end_of_text) {
+    : options_(std::move(options)), end_of_text_(end_of_text) {
   PRISM_CHECK(options_.context >= 1 && options_.rows >= 1, "dataset",
               "expected a context and a number of rows of at least 1; found {} and {}; raise them.", options_.context,
               options_.rows);
@@ -252,7 +261,10 @@ Batch WindowLoader::next() {
   std::vector<int64_t> window(context + 1);
   for (int64_t row = 0; row < batch.rows; ++row) {
     const Place place = place_of(position_ + row);
-    parts_[place.part].data->read(place.window * options_.stride, window);
+    const int64_t first = place.window * options_.stride;
+    parts_[place.part].data->read(first, window);
+    if (!options_.word_starts.empty())
+      batch.word_openings.push_back(parts_[place.part].data->word_opening(first, options_.word_starts));
     batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
     batch.labels.insert(batch.labels.end(), window.begin() + 1, window.end());
     if (!options_.document_mask) continue;

@@ -66,6 +66,9 @@ class TokenDataset {
   /// Copies tokens [first, first + out.size()) of the sequence.
   /// @throws InputError for a token outside the vocabulary, InternalError for a range outside the sequence.
   void read(int64_t first, std::span<int64_t> out) const;
+  /// The number of tokens before `first` that belong to the word which the token at `first` may continue: back to the
+  /// last token that starts a word, that one included. @param starts  as in WindowOptions.
+  int64_t word_opening(int64_t first, const std::vector<uint8_t>& starts) const;
   /// Hash of the size and of 64 evenly spaced stretches of tokens. It detects other data without reading all of it.
   uint64_t fingerprint() const;
   /// std::nullopt for shards that `prism tokenize` did not make.
@@ -86,13 +89,15 @@ struct Batch {
   int64_t rows = 0, context = 0;
   std::vector<int64_t> tokens, labels;  ///< [B*T]
   std::vector<int32_t> documents;       ///< [B*T] 0, 1, ... within a row, plus 1 at every end-of-text; empty: no mask
+  std::vector<int64_t> word_openings = {};  ///< [B] TokenDataset::word_opening() of each row; empty: not looked up
 };
 
 struct WindowOptions {
   int64_t context = 1024, rows = 8, seed = 1;
-  bool document_mask = false;  ///< fill Batch::documents
-  int64_t stride = 0;          ///< tokens between the starts of adjacent windows; 0 means context
-  bool shuffle = true;         ///< false: windows in order, once (evaluation); the last batch has fewer rows, then 0
+  bool document_mask = false;             ///< fill Batch::documents
+  int64_t stride = 0;                     ///< tokens between the starts of adjacent windows; 0 means context
+  std::vector<uint8_t> word_starts = {};  ///< Tokenizer::word_starts(); if not empty, fill Batch::word_openings
+  bool shuffle = true;  ///< false: windows in order, once (evaluation); the last batch has fewer rows, then 0
 };
 
 /// One dataset of a mixture; `data` must outlive the loaders.

@@ -100,6 +100,7 @@ TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, int6
 struct TextWindow {
   Window window;
   size_t document = 0;
+  int64_t document_begin = 0;
 };
 
 /// All windows of a text, the longest first. Rows of a batch then have nearly the same length, and the batch that needs
@@ -108,7 +109,7 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
   std::vector<TextWindow> windows;
   int64_t begin = 0;
   for (size_t i = 0; i < text.lengths.size(); ++i) {
-    for (const auto& window : cut_windows(begin, text.lengths[i], size, stride)) windows.push_back({window, i});
+    for (const auto& window : cut_windows(begin, text.lengths[i], size, stride)) windows.push_back({window, i, begin});
     begin += text.lengths[i];
   }
   std::stable_sort(windows.begin(), windows.end(),
@@ -137,13 +138,16 @@ class Reader {
     return is_dense_ && chunk_ == 0 ? std::max<int64_t>(1, kBatchTokens / tokens) : 1;
   }
   /// @param prompts_B  int32, tokens of each window that head budgets read.
-  torch::Tensor operator()(const torch::Tensor& tokens_BT, const torch::Tensor& prompts_B) {
+  /// @param word_opening_B  as in ForwardContext.
+  torch::Tensor operator()(const torch::Tensor& tokens_BT, const torch::Tensor& prompts_B,
+                           const torch::Tensor& word_opening_B) {
     if (cache_) cache_->truncate(0);
     Budgets budgets(decoder_->config().budget_tau, {.first_row = windows_});
     windows_ += tokens_BT.size(0);
     auto context = context_;
     context.budgets = &budgets;
     context.prompts_B = prompts_B;
+    context.word_opening_B = word_opening_B;
     return forward_in_chunks(decoder_, tokens_BT, context, chunk_);
   }
 
@@ -163,17 +167,20 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
   const auto rows = static_cast<int64_t>(windows.size()), columns = windows.front().window.length;
   const auto tokens_BT = torch::zeros({rows, columns}, torch::kLong);
   const auto labels_BT = torch::full({rows, columns}, -1, torch::kLong);
-  const auto prompts_B = torch::empty({rows}, torch::kInt);
+  const auto prompts_B = torch::empty({rows}, torch::kInt), word_opening_B = torch::empty({rows}, torch::kLong);
   for (int64_t row = 0; row < rows; ++row) {
-    const Window& window = windows[static_cast<size_t>(row)].window;
+    const auto& [window, document, begin] = windows[static_cast<size_t>(row)];
+    const auto before =
+        std::span(tokens).subspan(static_cast<size_t>(begin), static_cast<size_t>(window.begin - begin));
     const auto first = tokens.begin() + window.begin;
     prompts_B.data_ptr<int32_t>()[row] = static_cast<int32_t>(window.counted_from + 1);
+    word_opening_B.data_ptr<int64_t>()[row] = decoder->word_opening(before);
     // Shorter rows are padded at their end, where causal attention hides the padding.
     std::copy(first, first + window.length, tokens_BT.data_ptr<int64_t>() + row * columns);
     std::copy(first + 1 + window.counted_from, first + 1 + window.length,
               labels_BT.data_ptr<int64_t>() + row * columns + window.counted_from);
   }
-  const auto hidden_ND = reader(tokens_BT, prompts_B).flatten(0, 1);
+  const auto hidden_ND = reader(tokens_BT, prompts_B, word_opening_B).flatten(0, 1);
   // The head is a large part of a small model, so positions that are only context skip it.
   const auto counted_N = labels_BT.flatten().ge(0).nonzero().squeeze(1);
   const auto losses = decoder->head
@@ -182,7 +189,7 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
                           .to(torch::kDouble);
   const double* loss = losses.const_data_ptr<double>();
   DocumentScore all;
-  for (const auto& [window, document] : windows) {
+  for (const auto& [window, document, begin] : windows) {
     const int64_t count = window.length - window.counted_from;
     const double nats = std::accumulate(loss, loss + count, 0.0);
     loss += count;

@@ -71,12 +71,13 @@ int64_t new_token_limit(int64_t read, const ModelConfig& config, const GenerateO
   return wanted > 0 ? wanted : std::min(room, kDefaultNewTokens);
 }
 
-/// Logits [V] of the token after `ids`, which are appended to the context's cache.
-torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> ids, const ForwardContext& context,
+/// Logits [V] of the token after `seen`, of which the last `count` are appended to the context's cache.
+torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> seen, int64_t count, ForwardContext context,
                           int64_t chunk = 0) {
-  const auto count = static_cast<int64_t>(ids.size());
+  const auto before = seen.first(seen.size() - static_cast<size_t>(count));
+  context.word_opening_B = torch::full({1}, decoder->word_opening(before), torch::kLong);
   const auto tokens_BT = torch::empty({1, count}, torch::kLong);
-  std::copy(ids.begin(), ids.end(), tokens_BT.data_ptr<int64_t>());
+  std::copy(seen.begin() + static_cast<std::ptrdiff_t>(before.size()), seen.end(), tokens_BT.data_ptr<int64_t>());
   const auto hidden_BTD = forward_in_chunks(decoder, tokens_BT, context, chunk);
   return decoder->head.logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1)).to(torch::kCPU, torch::kFloat).flatten();
 }
@@ -139,11 +140,8 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   context.cache = &cache;
   context.prefill = prefill;
   auto seen = result.prompt_ids;  // prompt and new tokens
-  const auto last_tokens = [&](int64_t count) {
-    return std::span<const int32_t>(seen).last(static_cast<size_t>(count));
-  };
   Timer timer;
-  auto logits_V = next_logits(decoder, last_tokens(read), context, prefill == nullptr ? 0 : prefill->options().chunk);
+  auto logits_V = next_logits(decoder, seen, read, context, prefill == nullptr ? 0 : prefill->options().chunk);
   result.prompt_seconds = timer.seconds();
   context.prefill = nullptr;
   timer.restart();
@@ -156,7 +154,7 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
     seen.push_back(id);
     const bool slides = cache.length() == config.context;
     if (slides) cache.truncate(0);
-    logits_V = next_logits(decoder, last_tokens(slides ? kept : 1), context);
+    logits_V = next_logits(decoder, seen, slides ? kept : 1, context);
     result.slides += slides;
     ++result.decode_steps;
   }

@@ -9,6 +9,8 @@ namespace prism {
 BatchTensors::BatchTensors(Batch& batch)
     : tokens_BT(torch::from_blob(batch.tokens.data(), {batch.rows, batch.context}, torch::kLong)),
       labels_BT(torch::from_blob(batch.labels.data(), {batch.rows, batch.context}, torch::kLong)) {
+  if (!batch.word_openings.empty())
+    context.word_opening_B = torch::from_blob(batch.word_openings.data(), {batch.rows}, torch::kLong);
   if (batch.documents.empty()) return;
   context.documents_BT = torch::from_blob(batch.documents.data(), {batch.rows, batch.context}, torch::kInt);
   context.positions_BT = positions_in_documents(context.documents_BT);

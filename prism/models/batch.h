@@ -20,7 +20,7 @@ struct BatchTensors {
   /// after the window's end or in another document. skip 1: labels_BT.
   torch::Tensor labels_ahead(int64_t skip) const;
   torch::Tensor tokens_BT, labels_BT;  ///< int64
-  ForwardContext context;              ///< documents and positions in them, if the batch has documents
+  ForwardContext context;              ///< documents and positions in them, if the batch has documents; word openings
 };
 
 /// Views of a batch of labelled examples. Valid as long as the batch.

@@ -42,7 +42,10 @@ Residual Block::forward(const Residual& residual, const ForwardContext& context,
   const auto between = normed(is_post_ ? attention_norm : mlp_norm, {before.stream, attended}, type);
   std::vector<torch::Tensor> hidden_BTF;
   Residual after{between.stream, mlp->forward(between.normed, context.probe != nullptr ? &hidden_BTF : nullptr)};
-  if (context.probe != nullptr) context.probe->observe_hidden(index_, hidden_BTF);
+  if (context.probe != nullptr) {
+    context.probe->observe_hidden(index_, hidden_BTF);
+    context.probe->observe_feed_forward(index_, between.normed, after.branch_BTD);
+  }
   if (!is_post_) return after;
   const auto last = normed(mlp_norm, after, type);
   return {last.stream, {}, last.normed.is_same(last.stream) ? torch::Tensor() : last.normed};

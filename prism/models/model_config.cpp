@@ -78,10 +78,12 @@ void check_task(const ModelConfig& config) {
   PRISM_CHECK(config.budget_tau > 0 && config.budget_tau <= 1e6, "model",
               "model.budget_tau: expected a temperature above 0 and at most 1e6; found {}; change it.",
               config.budget_tau);
-  PRISM_CHECK(!config.learned_positions || !config.sinusoidal_positions, "model",
-              "expected learned_positions or sinusoidal_positions; found both; leave one out.");
+  PRISM_CHECK(
+      !config.learned_positions || !config.sinusoidal_positions, "model",
+      "expected only one of model.learned_positions and model.sinusoidal_positions; found both; leave one out.");
   PRISM_CHECK(!config.sinusoidal_positions || config.d_model % 2 == 0, "model",
-              "expected an even d_model for sinusoidal_positions; found {}; change it.", config.d_model);
+              "model.d_model: expected an even number with model.sinusoidal_positions; found {}; change it.",
+              config.d_model);
 }
 
 /// Checks that a layer shares the projections of an earlier layer of its own kind and size.
@@ -116,8 +118,9 @@ void mirror_layers(const LayersShorthand& shorthand, std::vector<LayerConfig>& l
     return;
   }
   PRISM_CHECK(middle >= 0 && middle <= count - 2, "model",
-              "model.mirror_middle: expected 0 to {} of {} layers, or -1; found {}; change it.",
-              std::max<int64_t>(0, count - 2), count, middle);
+              "model.mirror_middle: expected a number of layers below {}, or -1 for none that share; found {}; change "
+              "it.",
+              count - 1, middle);
   PRISM_CHECK((count - middle) % 2 == 0, "model",
               "model.mirror_middle: expected as many layers before the middle as after it; found {} layers around a "
               "middle of {}; choose {}.",
@@ -169,6 +172,11 @@ bool shares_pair(const std::vector<LayerConfig>& layers, size_t index) {
          });
 }
 
+bool has_word_positions(const ModelConfig& config) {
+  return std::any_of(config.layers.begin(), config.layers.end(),
+                     [](const LayerConfig& layer) { return layer.rotary.turns() && layer.rotary.word_dims > 0; });
+}
+
 int64_t layers_with_budgets(const ModelConfig& config) {
   return std::count_if(config.layers.begin(), config.layers.end(),
                        [](const LayerConfig& layer) { return layer.budget.is_on(); });
@@ -186,7 +194,7 @@ void expand_shorthand(ModelConfig& config) {
               "expected layers or their shorthand; found both, {} beside layers; leave one out.", join_names(given));
   if (!config.layers.empty()) return;
   PRISM_CHECK(!config.schedule.empty(), "model",
-              "expected a schedule or a list of layers; found neither; e.g. schedule: 8x6.");
+              "expected a schedule or a list of layers; found neither; set model.schedule, e.g. 8x6.");
   const auto heads = naming_field("model.schedule", [&] { return parse_head_schedule(config.schedule); });
   const auto kv_heads = naming_field("model.kv_schedule", [&] { return parse_kv_schedule(config.kv_schedule, heads); });
   PRISM_CHECK(kv_heads.size() == heads.size(), "model",
@@ -217,7 +225,8 @@ void complete(ModelConfig& config) {
     PRISM_CHECK(value >= kSmallest && value <= 1, "model",
                 "model.{}: expected a number from {} to 1; found {}; change it.", name, kSmallest, value);
   PRISM_CHECK(config.initialisation == "gpt2" || config.initialisation == "ladder", "model",
-              "expected initialisation gpt2 or ladder; found \"{}\"; choose one of them.", config.initialisation);
+              "model.initialisation: expected gpt2 or ladder; found \"{}\"; choose one of them.",
+              config.initialisation);
   check_task(config);
   PRISM_CHECK(!config.layers.empty(), "model", "expected at least one layer; found none; give a schedule or layers.");
   for (size_t i = 0; i < config.layers.size(); ++i) {

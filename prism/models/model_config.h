@@ -96,6 +96,9 @@ bool shares_pair(const std::vector<LayerConfig>& layers, size_t index);
 /// Number of layers that have a head budget.
 int64_t layers_with_budgets(const ModelConfig& config);
 
+/// Returns true if some layer turns features by the position in the word (RotaryConfig::word_dims).
+bool has_word_positions(const ModelConfig& config);
+
 /// head_schedule_warnings() for a complete config.
 std::vector<std::string> schedule_warnings(const ModelConfig& config);
 

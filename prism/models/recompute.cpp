@@ -90,10 +90,12 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
 Residual recomputed(const std::shared_ptr<Block>& block, const Residual& residual, const ForwardContext& context,
                     torch::ScalarType type) {
   PRISM_ASSERT(context.cache == nullptr && context.probe == nullptr, "recompute", "unexpected cache or probe");
+  // Without an input that requires gradients (a fixed embedding), autograd would not call the backward pass.
+  const auto stream =
+      residual.stream_BTD.requires_grad() ? residual.stream_BTD : residual.stream_BTD.detach().set_requires_grad(true);
   const auto given = [](const torch::Tensor& x) { return x.defined() ? std::optional(x) : std::nullopt; };
   const auto work = c10::make_intrusive<Work>(block, context, type);
-  const auto after =
-      RecomputeFunction::apply(residual.stream_BTD, given(residual.branch_BTD), given(residual.cast_BTD), work);
+  const auto after = RecomputeFunction::apply(stream, given(residual.branch_BTD), given(residual.cast_BTD), work);
   if (context.auxiliary != nullptr) context.auxiliary->add(after[1]);
   return work->residual(after);
 }

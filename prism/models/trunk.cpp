@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "prism/attention/word_positions.h"
 #include "prism/core/error.h"
 #include "prism/models/recompute.h"
 
@@ -17,23 +18,12 @@ Initialisation initialisation_of(const ModelConfig& config) {
           .d_model = config.d_model};
 }
 
-namespace {
-
-/// Makes another pair of handles refer to an owner's weights.
-void share(const WeightPair& owner, const WeightPair& user) {
-  user.up = owner.up;
-  user.down = owner.down;
-}
-
-}  // namespace
-
 Trunk::Trunk(ModelConfig config) : embedding(config.vocab_size, config.d_model), config_(std::move(config)) {
   const auto rotary = std::make_shared<RotaryCache>();
   if (config_.learned_positions) positions = Embedding(config_.context, config_.d_model);
   for (size_t i = 0; i < config_.layers.size(); ++i) {
     blocks.push_back(std::make_shared<Block>(config_, i, rotary));
-    if (const int64_t owner = config_.layers[i].mirror_of; owner >= 0)
-      share(blocks[static_cast<size_t>(owner)]->mlp->pair(), blocks[i]->mlp->pair());
+    if (const int64_t owner = config_.layers[i].mirror_of; owner >= 0) share_pair(static_cast<size_t>(owner), i);
   }
   const bool layer_norms = std::all_of(config_.layers.begin(), config_.layers.end(),
                                        [](const LayerConfig& layer) { return layer.norm == "layer"; });
@@ -65,6 +55,38 @@ torch::Tensor Trunk::embed(const torch::Tensor& tokens_BT, const ForwardContext&
   return stream_BTD + (positions ? positions(context.positions_BT) : table_TD.index({context.positions_BT}));
 }
 
+void Trunk::share_pair(size_t owner, size_t user) const {
+  const auto from = blocks[owner]->mlp->pair(), to = blocks[user]->mlp->pair();
+  to.up = from.up;
+  to.down = from.down;
+}
+
+void Trunk::set_word_starts(std::vector<uint8_t> starts) {
+  word_starts_ = std::move(starts);
+  word_starts_.resize(static_cast<size_t>(config_.vocab_size));
+}
+
+int64_t Trunk::word_opening(std::span<const int32_t> before) const {
+  if (word_starts_.empty()) return 0;
+  const auto last = std::find_if(before.rbegin(), before.rend(),
+                                 [&](int32_t id) { return word_starts_[static_cast<size_t>(id)] != 0; });
+  return last - before.rbegin() + (last != before.rend() ? 1 : 0);
+}
+
+torch::Tensor Trunk::find_word_positions(const torch::Tensor& tokens_BT, const ForwardContext& context) const {
+  if (!has_word_positions(config_)) return {};
+  PRISM_CHECK(!word_starts_.empty(), "model",
+              "expected a tokenizer, from which positions in words are found (rotary.word_dims); found none; add "
+              "tokenizer.json to the model's folder.");
+  auto opening_B = context.cache != nullptr ? context.cache->word_opening() : torch::Tensor();
+  if (!opening_B.defined()) opening_B = context.word_opening_B;
+  if (opening_B.defined()) opening_B = opening_B.to(tokens_BT.device());
+  const auto starts_V = torch::from_blob(const_cast<uint8_t*>(word_starts_.data()), {config_.vocab_size}, torch::kBool);
+  auto found_BT = word_positions(tokens_BT, starts_V.to(tokens_BT.device()), opening_B).to(device());
+  if (context.cache != nullptr) context.cache->append_words(found_BT);
+  return found_BT;
+}
+
 torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContext& given) const {
   const int64_t past = given.cache != nullptr ? given.cache->length() : 0, tokens = tokens_BT.size(1);
   PRISM_CHECK(past + tokens <= config_.context, "model",
@@ -76,6 +98,7 @@ torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContex
               config_.vocab_size - 1, lowest.item<int64_t>(), highest.item<int64_t>());
   ForwardContext context = on_device(given, device());
   context.budget_tau = config_.budget_tau;
+  context.word_positions_BT = find_word_positions(tokens_BT, context);
   Residual residual{embed(tokens_BT, context, past), {}};
   const bool recomputes = recomputes_ && torch::GradMode::is_enabled();
   for (const auto& block : blocks)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "prism/layers/embedding.h"
@@ -31,7 +32,8 @@ class Trunk {
 
   /// tokens_BT int64 -> hidden [B, T, d_model] after the last norm, in the compute dtype. Extends the cache in
   /// `context`, if any.
-  /// @throws InputError for ids outside the vocabulary or more positions than the context.
+  /// @throws InputError for ids outside the vocabulary, more positions than the context, or word positions without
+  ///         word starts.
   torch::Tensor forward(const torch::Tensor& tokens_BT, const ForwardContext& context) const;
 
   /// The dtype of matmuls and attention: bfloat16 or float32 (float64 for models of float64). Weights, residual stream,
@@ -42,6 +44,14 @@ class Trunk {
   void set_recompute(bool recomputes) { recomputes_ = recomputes; }
   /// Sets the temperature of head budgets outside training, which the config holds.
   void set_budget_tau(double tau) { config_.budget_tau = tau; }
+  /// Gives a layer the handles of another layer's W_up and W_down. Both must be made to share them (mirror_of).
+  void share_pair(size_t owner, size_t user) const;
+  /// Tells layers with word positions which ids start a word (Tokenizer::word_starts()); forward() needs it then.
+  /// @param starts  one for each id; the ids of the vocabulary that it leaves out continue words.
+  void set_word_starts(std::vector<uint8_t> starts);
+  const std::vector<uint8_t>& word_starts() const { return word_starts_; }
+  /// ForwardContext::word_opening_B for a row that follows these tokens; 0 without word positions.
+  int64_t word_opening(std::span<const int32_t> before) const;
   /// The device of the weights. forward() copies tokens and contexts to it.
   torch::Device device() const { return embedding.weight.tensor().device(); }
 
@@ -59,7 +69,11 @@ class Trunk {
   /// The residual stream before the first layer. @param past  number of tokens before these.
   torch::Tensor embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past) const;
 
+  /// The position of each token in its word; undefined without word positions. Extends the cache's.
+  torch::Tensor find_word_positions(const torch::Tensor& tokens_BT, const ForwardContext& context) const;
+
   ModelConfig config_;
+  std::vector<uint8_t> word_starts_;    ///< 1 where an id starts a word; empty: unknown
   mutable torch::Tensor sinusoids_TD_;  ///< [context, d_model], made when first needed
   torch::ScalarType compute_type_ = torch::kFloat;
   bool recomputes_ = false;

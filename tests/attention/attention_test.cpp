@@ -17,7 +17,7 @@ TEST(Rotary, TurnsPairJByItsAngleTimesThePosition) {
   EXPECT_DOUBLE_EQ(angles[0].item<double>(), 1.0);
   EXPECT_DOUBLE_EQ(angles[1].item<double>(), 0.1);
   RotaryCache cache;
-  const auto table = cache.rows({.base = 100}, 4, 3, 2);
+  const auto table = cache.rows({.base = 100}, 4, {.first = 3}, 2);
   EXPECT_FLOAT_EQ(table.cos[0][1].item<float>(), std::cos(0.3f));
   EXPECT_FLOAT_EQ(table.sin[1][0].item<float>(), std::sin(4.0f));
 }
@@ -45,27 +45,52 @@ TEST(Rotary, ScalesSlowPairsAloneByYarn) {
   RotaryCache cache;
   const double factor = 0.1 * std::log(4.0) + 1;
   EXPECT_NEAR(rotary_attention_factor(yarn), factor, 1e-15);
-  EXPECT_FLOAT_EQ(cache.rows(yarn, 128, 0, 1).cos[0][0].item<float>(), static_cast<float>(factor));
+  EXPECT_FLOAT_EQ(cache.rows(yarn, 128, {}, 1).cos[0][0].item<float>(), static_cast<float>(factor));
   EXPECT_EQ(rotary_attention_factor({.scaling = "linear", .factor = 4}), 1);
 }
 
 TEST(Rotary, SharesOneTableBetweenLayersThatTurnAlike) {
   RotaryCache cache;
-  for (const int64_t width : {256, 128, 64, 256, 64}) cache.rows({}, width, 0, 10);
+  for (const int64_t width : {256, 128, 64, 256, 64}) cache.rows({}, width, {}, 10);
   EXPECT_EQ(cache.tables(), 3u);
-  cache.rows({.base = 5e5}, 64, 0, 10);
+  cache.rows({.base = 5e5}, 64, {}, 10);
   EXPECT_EQ(cache.tables(), 4u);
 }
 
 TEST(Rotary, GivesEachPositionItsRow) {
   RotaryCache cache;
   const auto positions = torch::tensor({{0, 1, 0}, {5, 6, 700}}, torch::kLong);
-  const auto table = cache.rows({}, 8, positions);
-  EXPECT_TRUE(torch::equal(table.cos[1][2], cache.rows({}, 8, 700, 1).cos[0]));
-  EXPECT_TRUE(torch::equal(table.sin[0][2], cache.rows({}, 8, 0, 1).sin[0]));
+  const auto table = cache.rows({}, 8, {.positions_BT = positions}, 3);
+  EXPECT_TRUE(torch::equal(table.cos[1][2], cache.rows({}, 8, {.first = 700}, 1).cos[0]));
+  EXPECT_TRUE(torch::equal(table.sin[0][2], cache.rows({}, 8, {}, 1).sin[0]));
+}
+
+TEST(Rotary, TurnsTheLastPairsByThePositionInTheWord) {
+  const RotaryConfig config{.base = 100, .word_dims = 4, .word_base = 16};
+  // The first two of four pairs turn like a head of width 4; the last two do not turn with the position.
+  EXPECT_TRUE(torch::equal(rotary_angles(config, 8), torch::tensor({1.0, 0.1, 0.0, 0.0}, torch::kDouble)));
+  RotaryCache cache;
+  const auto words = torch::tensor({{0, 1, 2}, {7, 0, 1}}, torch::kLong);
+  const auto table = cache.rows(config, 8, {.word_positions_BT = words, .first = 5}, 3);
+  const auto placed = cache.rows(
+      config, 8, {.positions_BT = torch::tensor({{5, 6, 7}, {5, 6, 7}}, torch::kLong), .word_positions_BT = words}, 3);
+  EXPECT_TRUE(torch::equal(placed.cos, table.cos));
+  ASSERT_EQ(table.cos.sizes(), (std::vector<int64_t>{2, 3, 4}));
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t t = 0; t < 3; ++t) {
+      const auto p = static_cast<double>(5 + t), w = static_cast<double>(words[b][t].item<int64_t>());
+      const std::vector<double> angles = {p, 0.1 * p, w, 0.25 * w};
+      for (size_t j = 0; j < 4; ++j) {
+        EXPECT_NEAR(table.cos[b][t][static_cast<int64_t>(j)].item<double>(), std::cos(angles[j]), 1e-6);
+        EXPECT_NEAR(table.sin[b][t][static_cast<int64_t>(j)].item<double>(), std::sin(angles[j]), 1e-6);
+      }
+    }
 }
 
 TEST(Rotary, RejectsWhatItCannotTurnBy) {
+  for (const int64_t words : {-2, 3, 8, 10})
+    EXPECT_REFUSED(rotary_angles({.word_dims = words}, 8), "rotary.word_dims: expected an even number from 0 to 6");
+  EXPECT_REFUSED(rotary_angles({.word_dims = 2, .word_base = 0}, 8), "rotary.word_base: expected a number from");
   EXPECT_THROW(rotary_angles({}, 7), InputError);
   EXPECT_THROW(rotary_angles({.base = 0}, 8), InputError);
   EXPECT_THROW(rotary_angles({.scaling = "dynamic"}, 8), InputError);

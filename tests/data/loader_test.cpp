@@ -87,6 +87,29 @@ TEST_F(Loader, MakesEveryTokenButTheFirstALabelOnce) {
   EXPECT_TRUE(batch.documents.empty());
 }
 
+TEST_F(Loader, LooksBackForTheWordThatAWindowOpensIn) {
+  const std::vector<int64_t> sizes = {10, 0, 7, 14};
+  const TokenDataset data = number(sizes);  // token i of the sequence is i + 1
+  std::vector<uint8_t> word_starts(20);     // later ids start no word
+  for (const size_t id : {3, 4, 9, 15}) word_starts[id] = 1;
+  for (const int64_t stride : {1, 2, 4}) {
+    const WindowOptions options{
+        .context = 4, .rows = 3, .seed = 1, .stride = stride, .word_starts = word_starts, .shuffle = false};
+    WindowLoader loader(data, options, -1);
+    for (Batch batch = loader.next(); batch.rows > 0; batch = loader.next()) {
+      ASSERT_EQ(batch.word_openings.size(), static_cast<size_t>(batch.rows));
+      for (int64_t row = 0; row < batch.rows; ++row) {
+        const int64_t first = batch.tokens[static_cast<size_t>(row * 4)];
+        int64_t last = first - 1;  // back to a start, or to before the first token
+        while (last > 0 && (last >= 20 || word_starts[static_cast<size_t>(last)] == 0)) --last;
+        EXPECT_EQ(batch.word_openings[static_cast<size_t>(row)], last > 0 ? first - last : first - 1) << first;
+      }
+    }
+  }
+  WindowLoader without(data, {.context = 4, .rows = 3, .seed = 1}, -1);
+  EXPECT_TRUE(without.next().word_openings.empty());
+}
+
 TEST_F(Loader, LeavesOutATailThatFillsNoWindow) {
   EXPECT_EQ(WindowLoader(number({8}), {.context = 4}, -1).windows_per_epoch(), 1);
   EXPECT_EQ(WindowLoader(number({9}), {.context = 4}, -1).windows_per_epoch(), 2);

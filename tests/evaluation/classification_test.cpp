@@ -115,9 +115,9 @@ TEST_F(LabelExamples, UsesTheFirstExamplesOnly) {
 }
 
 TEST_F(LabelExamples, RefusesOptionsOutOfRange) {
-  EXPECT_REFUSED(label_examples(classifier("none"), data(), {.batch = 0}), "batch: expected 1 to 65536 texts");
+  EXPECT_REFUSED(label_examples(classifier("none"), data(), {.batch = 0}), "--batch: expected 1 to 65536 texts");
   EXPECT_REFUSED(label_examples(classifier("none"), data(), {.examples = -1}),
-                 "examples: expected a number of examples");
+                 "--examples: expected a number of examples");
 }
 
 }  // namespace

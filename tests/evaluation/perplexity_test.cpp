@@ -55,7 +55,10 @@ double plain_nats(Decoder decoder, const std::vector<int32_t>& ids, int64_t wind
     int64_t begin = 0;
     while (begin + window < target) begin += stride;
     const std::vector<int64_t> read(ids.begin() + begin, ids.begin() + target);
-    const auto hidden = decoder(torch::tensor(read).unsqueeze(0), ForwardContext{});
+    ForwardContext context;
+    context.word_opening_B =
+        torch::full({1}, decoder->word_opening({ids.data(), static_cast<size_t>(begin)}), torch::kLong);
+    const auto hidden = decoder(torch::tensor(read).unsqueeze(0), context);
     const auto logits = decoder->head.logits(hidden).select(1, hidden.size(1) - 1).flatten().to(torch::kDouble);
     nats -= logits.log_softmax(0)[ids[static_cast<size_t>(target)]].item<double>();
   }
@@ -70,9 +73,9 @@ std::vector<int32_t> opened(const Tokenizer& tokenizer, const std::string& text)
 }
 
 /// Compares the result with the loop. Zeros in `options` stand for the context, 32, and the window.
-void expect_equal_to_the_loop(bool end_of_text, const PerplexityOptions& options) {
+void expect_equal_to_the_loop(bool end_of_text, const PerplexityOptions& options,
+                              Decoder decoder = tiny_decoder(/*context=*/32)) {
   const Documents documents;
-  auto decoder = tiny_decoder(/*context=*/32);
   const auto tokenizer = tiny_tokenizer(end_of_text);
   const int64_t window = options.window == 0 ? 32 : options.window;
   const int64_t stride = options.stride == 0 ? window : options.stride;
@@ -101,6 +104,16 @@ TEST(Perplexity, EqualsALoopOverSingleTokensForEveryWindowAndStride) {
 TEST(Perplexity, EqualsALoopOverSingleTokensWithoutAnEndOfText) {
   expect_equal_to_the_loop(false, {0, 0});
   expect_equal_to_the_loop(false, {7, 3});
+}
+
+TEST(Perplexity, KnowsTheWordThatAWindowOpensIn) {
+  auto config = tiny_decoder(32)->config();
+  for (auto& layer : config.layers) layer.rotary.word_dims = 4;
+  auto decoder = make_decoder(config);
+  for (const bool end_of_text : {true, false}) {
+    decoder->set_word_starts(tiny_tokenizer(end_of_text).word_starts());
+    expect_equal_to_the_loop(end_of_text, {7, 3}, decoder);
+  }
 }
 
 TEST(Perplexity, LetsHeadBudgetsReadWhatComesBeforeTheFirstPrediction) {

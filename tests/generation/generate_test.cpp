@@ -33,9 +33,11 @@ torch::Tensor row_of(const std::vector<int32_t>& ids) {
   return torch::tensor(std::vector<int64_t>(ids.begin(), ids.end())).unsqueeze(0);
 }
 
-/// Logits [V] of the token after `ids`, without a cache.
-torch::Tensor plain_logits(Decoder& decoder, const std::vector<int32_t>& ids) {
-  const auto hidden = decoder(row_of(ids), ForwardContext{});
+/// Logits [V] of the token after `ids`, without a cache. @param before  the tokens before them, which are not read.
+torch::Tensor plain_logits(Decoder& decoder, const std::vector<int32_t>& ids, const std::vector<int32_t>& before = {}) {
+  ForwardContext context;
+  context.word_opening_B = torch::full({1}, decoder->word_opening(before), torch::kLong);
+  const auto hidden = decoder(row_of(ids), context);
   return decoder->head.logits(hidden).select(1, hidden.size(1) - 1).flatten();
 }
 
@@ -269,8 +271,8 @@ TEST(Generate, SlidesAContextOfLearnedPositions) {
   }
 }
 
-TEST(Generate, ReadsTheLastHalfOfAFullContextAnewIfAskedTo) {
-  auto decoder = make_decoder(config_of_six_tokens());
+/// Generates past a full context, and compares with a pass over each window.
+void expect_the_last_half_read_anew(Decoder decoder) {
   const torch::NoGradGuard no_gradients;
   for (const std::string prompt : {"abc", "abcdef", "abcdefghi"}) {
     auto options = greedy(12);
@@ -282,7 +284,8 @@ TEST(Generate, ReadsTheLastHalfOfAFullContextAnewIfAskedTo) {
     EXPECT_EQ(found.unread, static_cast<int64_t>(seen.size() - window.size()));
     int64_t slides = 0;
     for (const int32_t id : found.ids) {
-      EXPECT_EQ(id, plain_logits(decoder, window).argmax().item<int64_t>());
+      const std::vector<int32_t> before(seen.begin(), seen.end() - static_cast<std::ptrdiff_t>(window.size()));
+      EXPECT_EQ(id, plain_logits(decoder, window, before).argmax().item<int64_t>());
       seen.push_back(id);
       if (window.size() < 6) {
         window.push_back(id);
@@ -294,6 +297,18 @@ TEST(Generate, ReadsTheLastHalfOfAFullContextAnewIfAskedTo) {
     EXPECT_GE(slides, found.slides) << "the last token needs no room";
     EXPECT_GT(found.slides, 1);
   }
+}
+
+TEST(Generate, ReadsTheLastHalfOfAFullContextAnewIfAskedTo) {
+  expect_the_last_half_read_anew(make_decoder(config_of_six_tokens()));
+}
+
+TEST(Generate, KnowsTheWordThatTheReadHalfOpensIn) {
+  auto config = config_of_six_tokens();
+  config.each.rotary.word_dims = 12;
+  auto decoder = make_decoder(config);
+  decoder->set_word_starts(tiny_tokenizer().word_starts());
+  expect_the_last_half_read_anew(decoder);
 }
 
 TEST(Generate, ReadsTheEndOfALongPromptIfAskedTo) {

@@ -117,21 +117,25 @@ TEST(InitialiseNormal, DependsOnSeedAndNameAndNothingElse) {
 }
 
 TEST(FeedForward, IsAGatedUnitBetweenItsProjections) {
-  for (const std::string kind : {"swiglu", "g2lu"})
+  for (const std::string kind : {"swiglu", "g2lu", "g2lu with a bias"})
     for (const bool shares : {false, true}) {
-      GluMlp mlp(6, FfnConfig{.kind = kind, .width = 10}, shares);
+      const bool has_bias = kind.ends_with("bias");
+      GluMlp mlp(6, FfnConfig{.kind = kind.substr(0, kind.find(' ')), .width = 10, .gate_bias = has_bias}, shares);
       torch::NoGradGuard no_gradients;
       const auto weights = weights_of(mlp);
-      EXPECT_EQ(weights.size(), shares ? 3u : 2u);
+      EXPECT_EQ(weights.size(), (shares ? 3u : 2u) + (has_bias ? 1u : 0u));
       fill_normal(weights, 1);
       const auto x = torch::randn({2, 3, 6});
       std::map<std::string, torch::Tensor> projected;  // by the tensor's name in files
       for (const auto& entry : weights)
         for (const auto& tensor : entry.tensors)
-          if (tensor.name != "down_proj.weight")
+          if (tensor.name != "down_proj.weight" && tensor.name != "inner_gate_proj.bias")
             projected[tensor.name] = torch::matmul(x, tensor.of(entry.weight.tensor()).t());
       auto z = projected.at("gate_proj.weight");
-      if (kind == "g2lu") z = z * torch::silu(projected.at("inner_gate_proj.weight"));
+      if (kind != "swiglu") {
+        const auto inner = projected.at("inner_gate_proj.weight");
+        z = z * torch::silu(has_bias ? inner + mlp.inner_bias.tensor() : inner);
+      }
       const auto expected =
           torch::matmul(torch::silu(z) * projected.at("up_proj.weight"), mlp.down.weight.tensor().t());
       EXPECT_TRUE(torch::allclose(mlp.forward(x), expected, 1e-4, 1e-5)) << kind << " " << shares;
@@ -186,6 +190,7 @@ TEST(FeedForward, RefusesUnknownKindsAndWhatAKindDoesNotHave) {
   EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 100000000}, 2), "layer 2: expected ffn.depth");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 4, .depth = 2}, 0), "or choose relu");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 4, .bias = true}, 0), "no ffn.bias for swiglu");
+  EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .gate_bias = true}, 0), "no ffn.gate_bias for relu");
 }
 
 TEST(Embedding, GivesRowsAndSumsTheirGradients) {

@@ -57,7 +57,8 @@ TEST(Mirror, PairsLayersAroundTheMiddle) {
 TEST(Mirror, RefusesWhatCannotBeShared) {
   const auto refused = [](const Mirrored& wanted) { return message_of([&] { mirrored_config(wanted); }); };
   EXPECT_CONTAINS(refused({.middle = 2}), "model.mirror_middle: expected as many layers before the middle as after it");
-  EXPECT_CONTAINS(refused({.middle = 7}), "model.mirror_middle: expected 0 to 3 of 5 layers, or -1; found 7");
+  EXPECT_CONTAINS(refused({.middle = 7}),
+                  "model.mirror_middle: expected a number of layers below 4, or -1 for none that share; found 7");
   EXPECT_CONTAINS(refused({.middle = -2}), "found -2");
   EXPECT_CONTAINS(refused({.order = "up"}), "model.mirror_order: expected mirror or same; found \"up\"");
   EXPECT_CONTAINS(refused({.order = "same", .middle = -1}), "model.mirror_order: expected a number of layers");

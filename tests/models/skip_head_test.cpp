@@ -9,7 +9,6 @@
 #include "prism/models/cost.h"
 #include "prism/models/decoder.h"
 #include "tests/core/message_of.h"
-#include "tests/kernels/gradient_check.h"
 #include "tests/layers/weights.h"
 #include "tests/models/configs.h"
 
@@ -77,22 +76,8 @@ TEST(SkipHead, HasTheGradientOfFiniteDifferences) {
     return decoder->head.loss(hidden, tensors.labels_BT) +
            0.1 * decoder->skip_head->loss(hidden, tensors.labels_ahead(3));
   };
-  loss().backward();
-  for (const char* name : {"skip_head.weight", "blocks_1.mlp.down.weight", "embedding.weight"}) {
-    const auto& values = find_weight(decoder->weights(), name).tensor();
-    const auto gradient = values.grad();
-    const torch::NoGradGuard no_gradients;
-    for (const int64_t i : {int64_t{0}, values.numel() / 3, values.numel() - 1}) {
-      auto value = values.view({-1})[i];
-      const double before = value.item<double>(), step = 1e-5;
-      value.fill_(before + step);
-      const double above = loss().item<double>();
-      value.fill_(before - step);
-      const double below = loss().item<double>();
-      value.fill_(before);
-      EXPECT_NEAR(gradient.view({-1})[i].item<double>(), (above - below) / (2 * step), 1e-7) << name << " " << i;
-    }
-  }
+  expect_weight_gradients(decoder->weights(), {"skip_head.weight", "blocks_1.mlp.down.weight", "embedding.weight"},
+                          loss);
 }
 
 TEST(SkipHead, RefusesDistancesOutOfRange) {
