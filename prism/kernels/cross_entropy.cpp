@@ -75,23 +75,24 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
   static Variable forward(AutogradContext* context, const Variable& hidden, const Variable& weight, const Tensor& cast,
                           const Tensor& labels, double lse_weight) {
     RECORD_FUNCTION("prism::head_cross_entropy", {});
-    const bool want_gradients = hidden.requires_grad() || weight.requires_grad();
+    const bool want_hidden = hidden.requires_grad(), want_weight = weight.requires_grad();
+    const bool want_gradients = want_hidden || want_weight;
     const auto count = labels.ge(0).sum().item<int64_t>();
     const double share = count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
     auto total = torch::zeros({}, hidden.options().dtype(wide_type(hidden)));
     Tensor dhidden, dweight;
-    if (want_gradients) dhidden = torch::empty_like(hidden), dweight = torch::empty(weight.sizes(), total.options());
+    if (want_hidden) dhidden = torch::empty_like(hidden);
+    if (want_weight) dweight = torch::empty(weight.sizes(), total.options());
     for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
       const auto rows_hidden = hidden.narrow(0, first, rows);
       const auto logits = matmul(rows_hidden, cast.t(), hidden.scalar_type());
       const auto wanted = want_gradients ? std::optional(share) : std::nullopt;
       total += losses_of(logits, labels.narrow(0, first, rows), wanted, lse_weight).sum();
-      if (!want_gradients) return;
-      matmul_into(dhidden.narrow(0, first, rows), logits, cast);
-      matmul_into(dweight, logits.t(), rows_hidden, /*accumulate=*/first > 0);
+      if (want_hidden) matmul_into(dhidden.narrow(0, first, rows), logits, cast);
+      if (want_weight) matmul_into(dweight, logits.t(), rows_hidden, /*accumulate=*/first > 0);
     });
-    if (want_gradients && hidden.size(0) == 0) dweight.zero_();
-    if (want_gradients) dweight = dweight.to(weight.scalar_type());
+    if (want_weight && hidden.size(0) == 0) dweight.zero_();
+    if (want_weight) dweight = dweight.to(weight.scalar_type());
     context->save_for_backward({dhidden, dweight});
     return total * share;
   }
@@ -101,8 +102,8 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
     const auto saved = context->get_saved_variables();
     // A double, not a tensor of hidden's dtype: 1/3 in bfloat16 would be off by 0.2% in every element.
     const double scale = gradients[0].item<double>();
-    if (scale == 1) return {saved[0], saved[1], Variable(), Variable(), Variable()};
-    return {saved[0] * scale, saved[1] * scale, Variable(), Variable(), Variable()};
+    const auto scaled = [scale](const Tensor& x) { return x.defined() && scale != 1 ? x * scale : x; };
+    return {scaled(saved[0]), scaled(saved[1]), Variable(), Variable(), Variable()};
   }
 };
 

@@ -49,6 +49,10 @@ const Kind* find_kind(const std::string& name) {
 
 }  // namespace
 
+torch::Tensor FeedForward::gate(const torch::Tensor&) const {
+  return {};
+}
+
 const char* FfnConfig::feed_forward_help() {
   static const std::string text = [] {
     std::string formulas;
@@ -74,6 +78,9 @@ void check(const FfnConfig& config, size_t layer) {
   PRISM_CHECK(kind->has_bias || !config.bias, "model",
               "layer {}: expected no ffn.bias for {}; found one; leave it out, or choose {}.", layer, config.kind,
               names_of_kinds([](const Kind& other) { return other.has_bias; }));
+  PRISM_CHECK(config.kind == "g2lu" || !config.gate_bias, "model",
+              "layer {}: expected no ffn.gate_bias for {}; found one; leave it out, or choose g2lu.", layer,
+              config.kind);
 }
 
 std::shared_ptr<FeedForward> make_feed_forward(int64_t d_model, const FfnConfig& config, bool shares) {

@@ -27,6 +27,8 @@ class FeedForward {
   /// @param hidden  if not null, receives the hidden features of each layer: the inputs of all products after the
   /// first.
   virtual torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const = 0;
+  /// The factor of W_up x in a gated part, x [..., d_model] -> [..., width]; undefined for parts without gates.
+  virtual torch::Tensor gate(const torch::Tensor& x) const;
   virtual void visit(WeightVisitor& v) const = 0;
   /// The handles of W_up and W_down, for a part that was made to share them and has one hidden layer.
   virtual WeightPair pair() = 0;

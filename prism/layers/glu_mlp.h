@@ -8,7 +8,7 @@
 namespace prism {
 
 /// swiglu: y = W_down (silu(W_gate x) * W_up x).
-/// g2lu:   y = W_down (silu(W_gate x * silu(W_inner x)) * W_up x).
+/// g2lu:   y = W_down (silu(W_gate x * silu(W_inner x + b)) * W_up x), b = 0 unless gate_bias.
 /// All projections of x are one product, except that a part which shares W_up with other layers computes it beside the
 /// product of its own gates. Source: arXiv 2002.05202; the model card of Prisma, whose W1 to W4 are W_up, W_down,
 /// W_gate and W_inner.
@@ -18,14 +18,19 @@ class GluMlp : public FeedForward {
   GluMlp(int64_t d_model, const FfnConfig& config, bool shares = false);
 
   torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
+  torch::Tensor gate(const torch::Tensor& x) const override;
   void visit(WeightVisitor& v) const override;
   WeightPair pair() override;
 
-  Linear gates;  ///< [width, d_model] rows of W_gate, of W_inner, and of W_up unless that is shared
-  Linear up;     ///< [width, d_model]; empty unless W_up can be shared
-  Linear down;   ///< [d_model, width]
+  Linear gates;       ///< [width, d_model] rows of W_gate, of W_inner, and of W_up unless that is shared
+  Linear up;          ///< [width, d_model]; empty unless W_up can be shared
+  Linear down;        ///< [d_model, width]
+  Weight inner_bias;  ///< [width] b; empty unless gate_bias
 
  private:
+  /// All projections of x that `gates` computes.
+  torch::Tensor project(const torch::Tensor& x) const;
+
   GluKind kind_;
 };
 

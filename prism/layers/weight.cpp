@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -22,11 +23,11 @@ int64_t Weight::numel() const {
 const torch::Tensor& Weight::tensor() const {
   static const torch::Tensor none;
   if (!storage_) return none;
-  auto& [shape, fill, values, copy, version] = *storage_;
+  auto& values = storage_->values;
   if (!values.defined()) {
-    values = torch::empty(shape, torch::kFloat);
-    if (fill) values.fill_(*fill);
-    values.set_requires_grad(true);
+    values = torch::empty(shape(), torch::kFloat);
+    if (storage_->fill) values.fill_(*storage_->fill);
+    values.set_requires_grad(!has_fixed_rows() || !is_fixed(0, shape()[0]));
   }
   return values;
 }
@@ -35,18 +36,30 @@ const torch::Tensor& Weight::cast(torch::ScalarType type) const {
   const auto& values = tensor();
   if (values.scalar_type() == type) return values;
   RECORD_FUNCTION("prism::cast_weight", {});
-  auto& [shape, fill, unused, copy, version] = *storage_;
+  auto& copy = storage_->copy;
   if (!copy.defined() || copy.scalar_type() != type || copy.device() != values.device()) {
     copy = values.detach().to(type);
-  } else if (version != values._version()) {
+  } else if (storage_->version != values._version()) {
     copy.copy_(values.detach());
   }
-  version = values._version();
+  storage_->version = values._version();
   return copy;
 }
 
 torch::Tensor Weight::product(const torch::Tensor& x, const Weight& bias, bool relu) const {
   return linear(x, tensor(), cast(x.scalar_type()), bias.tensor(), relu);
+}
+
+void Weight::fix_rows(int64_t first, int64_t rows) const {
+  auto& fixed = storage_->is_fixed;
+  fixed.resize(static_cast<size_t>(shape()[0]));
+  std::fill_n(fixed.begin() + first, rows, true);
+  if (is_fixed(0, shape()[0]) && storage_->values.defined()) storage_->values.set_requires_grad(false);
+}
+
+bool Weight::is_fixed(int64_t first, int64_t rows) const {
+  const auto& fixed = storage_->is_fixed;
+  return !fixed.empty() && std::all_of(fixed.begin() + first, fixed.begin() + first + rows, [](bool is) { return is; });
 }
 
 void Weight::to(const torch::Device& device) const {

@@ -41,6 +41,14 @@ class Weight {
   /// x W^T + bias, or max(0, x W^T + bias), in x's dtype (kernels/linear.h). x [..., in] -> [..., out].
   torch::Tensor product(const torch::Tensor& x, const Weight& bias = {}, bool relu = false) const;
 
+  /// Excludes rows from training: optimizers leave them unchanged. Once all rows are fixed, no gradient is computed;
+  /// until then, that of all rows.
+  void fix_rows(int64_t first, int64_t rows) const;
+  /// Returns true if all of these rows are fixed.
+  bool is_fixed(int64_t first, int64_t rows) const;
+  /// Returns true if some row is fixed.
+  bool has_fixed_rows() const { return !storage_->is_fixed.empty(); }
+
   /// Moves or converts the values in place: references to tensor() see the new values.
   void to(const torch::Device& device) const;
   void to(torch::ScalarType type) const;
@@ -52,6 +60,7 @@ class Weight {
     torch::Tensor values;
     torch::Tensor copy;  ///< the values at `version`, in another dtype
     int64_t version = -1;
+    std::vector<bool> is_fixed = {};  ///< of each row; empty: none is
   };
   std::shared_ptr<Storage> storage_;
 };

@@ -16,6 +16,17 @@ struct LayerBytes {
   int64_t all = 0, stream = 0;
 };
 
+/// Bytes of a weight, its gradient and its moments.
+int64_t state_bytes(const WeightEntry& entry) {
+  constexpr int64_t kValue = sizeof(float), kMoments = 2;
+  const int64_t rows = entry.weight.shape()[0], row_bytes = entry.weight.numel() / rows * kValue;
+  if (entry.weight.is_fixed(0, rows)) return rows * row_bytes;
+  int64_t trained = 0;
+  for (const auto& tensor : entry.tensors)
+    if (!entry.weight.is_fixed(tensor.first_row, tensor.rows)) trained += tensor.rows;
+  return (2 * rows + kMoments * trained) * row_bytes;
+}
+
 }  // namespace
 
 int64_t activation_bytes(const std::vector<WeightEntry>& weights, int64_t tokens, torch::ScalarType type,
@@ -42,11 +53,11 @@ int64_t activation_bytes(const std::vector<WeightEntry>& weights, int64_t tokens
 }
 
 void check_training_memory(const std::vector<WeightEntry>& weights, const Recipe& recipe, torch::ScalarType type) {
-  constexpr int64_t kStateBytes = 16;  // float32 weight, gradient and two moments
-  const int64_t parameters = parameter_count(weights);
-  check_memory(parameters, kStateBytes);
+  int64_t bytes = 0;
+  for (const auto& entry : weights) bytes += state_bytes(entry);
+  check_memory(bytes, 1);
   const int64_t tokens = recipe.train.batch_rows * recipe.model.context;
-  const auto state = static_cast<double>(kStateBytes * parameters),
+  const auto state = static_cast<double>(bytes),
              activations = static_cast<double>(activation_bytes(weights, tokens, type, recipe.train.recompute)),
              total = static_cast<double>(total_memory_bytes());
   PRISM_CHECK(state + activations < total, "train",

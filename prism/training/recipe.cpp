@@ -72,7 +72,7 @@ Json identity(Recipe recipe) {
 }
 
 std::string recipe_fingerprint(Json recipe) {
-  for (const char* name : {"name", "from", "init", "final"}) recipe.erase(name);
+  for (const char* name : {"name", "from", "init", "init_embedding", "final"}) recipe.erase(name);
   if (auto data = recipe.find("data"); data != recipe.end() && data->is_object()) {
     data->erase("folder");
     if (auto mixture = data->find("mixture"); mixture != data->end())

@@ -66,6 +66,7 @@ struct TrainOptions {
   double z_loss = 0, skip_weight = 0.1;
   bool prompts = false;
   BudgetSchedule budget;
+  std::vector<std::string> fixed;
   bool recompute = false;
   OptimizerOptions optimizer_options;  ///< its fields appear among these
   std::string dtype = "auto";
@@ -102,6 +103,10 @@ struct TrainOptions {
       "the latter; validation predicts the second half of each window. Always so with head budgets, which read the "
       "prompt; set it to compare models without them");
     v("budget", budget, "how head budgets are trained");
+    v("fixed", fixed,
+      "parameters that are not trained: patterns of their names in model.safetensors, such as "
+      "model.embed_tokens.weight "
+      "or *.mlp.up_proj.weight");
     v("recompute", recompute,
       "recompute activations in the backward pass: less memory, longer steps, the same gradients");
     optimizer_options.visit(v);
@@ -132,7 +137,7 @@ struct Recipe {
   int64_t prism_format = 1;
   std::string name, from;
   int64_t seed = 1;
-  std::string init;
+  std::string init, init_embedding;
   ModelConfig model;
   DataOptions data;
   TrainOptions train;
@@ -146,6 +151,9 @@ struct Recipe {
     v("init", init,
       "model folder or run whose weights this run starts from; head counts may differ from this recipe's, all shapes "
       "of weights must match; empty: random weights");
+    v("init_embedding", init_embedding,
+      "model folder or run whose embedding this run starts from, made with the same tokenizer and as wide; the other "
+      "weights are random; empty: a random embedding");
     v("model", model, "the model");
     v("data", data, "training and validation data");
     v("train", train, "training options");

@@ -111,6 +111,8 @@ void check_options(const Recipe& recipe) {
               recipe.model.classes);
   PRISM_CHECK(recipe.data.stride >= 0, "recipe", "data.stride: expected at least 0; found {}; raise it.",
               recipe.data.stride);
+  PRISM_CHECK(recipe.init.empty() || recipe.init_embedding.empty(), "recipe",
+              "expected init or init_embedding; found both; leave one out.");
   PRISM_CHECK(layers_with_budgets(recipe.model) > 0 || equal_fields(recipe.train.budget, BudgetSchedule()), "recipe",
               "expected no train.budget, because no layer has a head budget; found values that are not the defaults; "
               "leave them out, or set model.budget.kind.");

@@ -70,7 +70,8 @@ void RunFolder::check_is_apart(const fs::path& used) const {
   std::error_code unreachable;
   const fs::path inside = fs::weakly_canonical(used, unreachable).lexically_relative(fs::weakly_canonical(path_));
   PRISM_CHECK(inside.empty() || inside.begin()->string() == "..", "train",
-              "expected init outside {}, whose files --restart deletes; found {}; copy it, or choose another --out.",
+              "expected init and init_embedding outside {}, whose files --restart deletes; found {}; copy it, or "
+              "choose another --out.",
               path_.string(), used.string());
 }
 

@@ -12,6 +12,7 @@
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
+#include "prism/training/fixed_parameters.h"
 #include "prism/training/memory.h"
 
 namespace prism {
@@ -77,6 +78,16 @@ void check_restored(const RunState& state, const RunState& now, const Recipe& re
               state.dtype, now.dtype);
 }
 
+/// FLOPs of training per token or example: the products of the forward pass, and twice as many for gradients of inputs
+/// and weights, without those of fixed weights.
+double training_flops(const Objective& objective) {
+  int64_t fixed = 0;
+  for (const auto& entry : objective.weights())
+    if (entry.weight.is_fixed(0, entry.weight.shape()[0])) fixed += 2 * entry.weight.numel() * entry.products();
+  return (3 - static_cast<double>(fixed) / static_cast<double>(objective.flops_per_token())) *
+         objective.flops_per_unit();
+}
+
 }  // namespace
 
 Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objective, TrainMachine machine)
@@ -84,7 +95,8 @@ Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objecti
 
 std::vector<std::string> Trainer::prepare(Start start) {
   if (start != Start::resume) folder_.check_unused(start);
-  if (start == Start::restart) folder_.check_is_apart(recipe_.init);
+  if (start == Start::restart)
+    for (const auto& model : {recipe_.init, recipe_.init_embedding}) folder_.check_is_apart(model);
   check_options(recipe_);
   objective_->open(recipe_);
   PRISM_ASSERT(is_metric_name(objective_->metric().name), "train", "a metric named {}", objective_->metric().name);
@@ -93,13 +105,14 @@ std::vector<std::string> Trainer::prepare(Start start) {
   auto notes = objective_->notes();
   const auto type = find_compute_type(recipe_.train.dtype, machine_.device);
   objective_->make_model(recipe_, type);
+  fix_parameters(objective_->weights(), recipe_.train.fixed);
   if (machine_.device.is_cpu()) check_training_memory(objective_->weights(), recipe_, type);
   if (start != Start::resume) objective_->initialise(recipe_);
   move_weights(objective_->weights(), machine_.device);
   folder_.claim(start);  // after all checks, so that a refused recipe leaves no files
 
   optimizer_ = make_optimizer(objective_->weights(), recipe_.train.optimizer_options, type);
-  speed_ = TrainingSpeed(3.0 * objective_->flops_per_unit(),
+  speed_ = TrainingSpeed(training_flops(*objective_),
                          machine_.device.is_cpu()
                              ? std::optional(measure_peak(machine_.threads, type == torch::kBFloat16).gflops)
                              : std::nullopt);

@@ -43,6 +43,7 @@ void Classification::make_model(const Recipe& recipe, torch::ScalarType type) {
   classifier_ = Classifier(recipe.model);
   classifier_->set_compute_type(type);
   classifier_->set_recompute(recipe.train.recompute);
+  set_word_starts(*classifier_, tokenizer(), recipe.data.folder);
   budgets_ = BudgetTraining(recipe);
 }
 
@@ -116,7 +117,7 @@ double Classification::flops_per_unit() const {
 }
 
 void Classification::save(const fs::path& folder) const {
-  save_classifier(folder, classifier_, tokenizer_ ? &*tokenizer_ : nullptr, train_data_->info().scheme);
+  save_classifier(folder, classifier_, tokenizer(), train_data_->info().scheme);
 }
 
 std::optional<std::vector<RunRecord>> Classification::measure_finals() {

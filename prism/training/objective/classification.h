@@ -35,6 +35,7 @@ class Classification : public Objective {
   std::vector<std::string> notes() const override;
   int64_t flops_per_token() const override;
   double flops_per_unit() const override;
+  const Tokenizer* tokenizer() const override { return tokenizer_ ? &*tokenizer_ : nullptr; }
   void save(const std::filesystem::path& folder) const override;
   std::optional<std::vector<RunRecord>> measure_finals() override;
 

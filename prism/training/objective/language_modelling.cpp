@@ -61,7 +61,8 @@ void LanguageModelling::open(Recipe& recipe) {
                               .rows = recipe_.train.batch_rows,
                               .seed = recipe_.seed,
                               .document_mask = recipe_.data.document_mask,
-                              .stride = recipe_.data.stride};
+                              .stride = recipe_.data.stride,
+                              .word_starts = tokenizer_ ? tokenizer_->word_starts() : std::vector<uint8_t>()};
   loader_ = std::make_unique<WindowLoader>(mixture, options, end_of_text);
   const int64_t needed_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
   PRISM_CHECK(recipe_.data.stride <= recipe_.model.context || loader_->windows_per_epoch() >= needed_windows, "train",
@@ -113,6 +114,7 @@ void LanguageModelling::make_model(const Recipe& recipe, torch::ScalarType type)
   decoder_ = Decoder(recipe.model);
   decoder_->set_compute_type(type);
   decoder_->set_recompute(recipe.train.recompute);
+  set_word_starts(*decoder_, tokenizer(), recipe.data.folder);
   budgets_ = BudgetTraining(recipe);
 }
 
@@ -195,13 +197,7 @@ int64_t LanguageModelling::flops_per_token() const {
 void LanguageModelling::initialise(const Recipe& recipe) {
   if (recipe.init.empty()) return Objective::initialise(recipe);
   const auto folder = find_model_folder(recipe.init);
-  if (tokenizer_ && is_there(folder / kTokenizerName)) {
-    const auto theirs = Tokenizer::load(folder).fingerprint_text();
-    PRISM_CHECK(
-        theirs == tokenizer_->fingerprint_text(), "train",
-        "init: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that one.",
-        tokenizer_->fingerprint_text(), theirs, folder.string());
-  }
+  check_model_tokenizer(folder, tokenizer(), "init");
   find_weights(folder);  // a missing file is reported as such, not as a mismatch of shapes
   try {
     load(folder);

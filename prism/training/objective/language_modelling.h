@@ -37,6 +37,7 @@ class LanguageModelling : public Objective {
   void describe(StartRecord& record) const override;
   std::vector<std::string> notes() const override;
   int64_t flops_per_token() const override;
+  const Tokenizer* tokenizer() const override { return tokenizer_ ? &*tokenizer_ : nullptr; }
   void initialise(const Recipe& recipe) override;
   void save(const std::filesystem::path& folder) const override;
   std::vector<SampleRecord> samples() override;
@@ -54,7 +55,6 @@ class LanguageModelling : public Objective {
   Batch& batch_of(int64_t n);
   /// The tensors of the batch's first `rows` rows, divided into prompts if the recipe says so. @param rows  0: all.
   BatchTensors tensors_of(int64_t batch, int64_t rows);
-  const Tokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
 
   Recipe recipe_;
   std::vector<std::unique_ptr<TokenDataset>> train_data_;  ///< the parts of the mixture; one part without a mixture

@@ -4,6 +4,7 @@
 #include "prism/layers/initialise.h"
 #include "prism/training/objective/classification.h"
 #include "prism/training/objective/language_modelling.h"
+#include "prism/training/objective/vocabulary.h"
 
 namespace prism {
 
@@ -20,6 +21,7 @@ int64_t Objective::flops_per_token() const {
 void Objective::initialise(const Recipe& recipe) {
   if (!recipe.init.empty()) return load(find_model_folder(recipe.init));
   prism::initialise(weights(), initialisation_of(recipe.model), static_cast<uint64_t>(recipe.seed));
+  if (!recipe.init_embedding.empty()) load_embedding(weights(), find_model_folder(recipe.init_embedding), tokenizer());
 }
 
 void Objective::save(const std::filesystem::path& folder) const {

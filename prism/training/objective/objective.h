@@ -15,6 +15,7 @@
 #include "prism/attention/probe.h"
 #include "prism/layers/weight_list.h"
 #include "prism/records/run_event.h"
+#include "prism/tokenizer/tokenizer.h"
 #include "prism/training/recipe.h"
 
 namespace prism {
@@ -79,7 +80,9 @@ class Objective {
   virtual int64_t flops_per_token() const;
   /// The same per token or example, whichever the training counts. By default those per token.
   virtual double flops_per_unit() const { return static_cast<double>(flops_per_token()); }
-  /// Initialises the weights at random, or from the recipe's `init`.
+  /// The tokenizer of the data; null if it has none.
+  virtual const Tokenizer* tokenizer() const { return nullptr; }
+  /// Initialises the weights at random, or from the recipe's `init` and `init_embedding`.
   virtual void initialise(const Recipe& recipe);
   /// Save and load the model's part of a checkpoint, by default model.safetensors.
   virtual void save(const std::filesystem::path& folder) const;

@@ -1,5 +1,6 @@
 #include "prism/training/objective/vocabulary.h"
 
+#include "prism/checkpoint/model_folder.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/data/loader.h"
@@ -15,6 +16,39 @@ std::optional<Tokenizer> load_data_tokenizer(const std::filesystem::path& folder
               "it, or run prism tokenize again.",
               what, data.string(), made_by, tokenizer.fingerprint_text(), folder.string());
   return tokenizer;
+}
+
+void set_word_starts(Trunk& model, const Tokenizer* tokenizer, const std::string& folder) {
+  if (!has_word_positions(model.config())) return;
+  PRISM_CHECK(tokenizer != nullptr, "train",
+              "expected a tokenizer in {}, from which positions in words are found (rotary.word_dims); found none; add "
+              "tokenizer.json, or leave word_dims out.",
+              folder);
+  model.set_word_starts(tokenizer->word_starts());
+}
+
+void check_model_tokenizer(const std::filesystem::path& model, const Tokenizer* tokenizer, const char* field) {
+  if (tokenizer == nullptr || !is_there(model / kTokenizerName)) return;
+  const auto theirs = Tokenizer::load(model).fingerprint_text(), ours = tokenizer->fingerprint_text();
+  PRISM_CHECK(
+      theirs == ours, "train",
+      "{}: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that one.",
+      field, ours, theirs, model.string());
+}
+
+void load_embedding(const std::vector<WeightEntry>& weights, const std::filesystem::path& model,
+                    const Tokenizer* tokenizer) {
+  check_model_tokenizer(model, tokenizer, "init_embedding");
+  find_weights(model);  // a missing file is reported as such, not as a mismatch of shapes
+  const auto& embedding = weights.front();
+  PRISM_ASSERT(embedding.traits.role == WeightRole::table, "train", "{} is the first weight", embedding.name);
+  try {
+    load_weights({embedding}, model);
+  } catch (const InputError& error) {
+    throw InputError("train", fmt::format("init_embedding: expected an embedding of {} tokens and {} features; found a "
+                                          "mismatch ({}); change the recipe, or name another model.",
+                                          embedding.weight.shape()[0], embedding.weight.shape()[1], error.reason()));
+  }
 }
 
 void take_vocab_size(ModelConfig& model, int64_t of_data) {

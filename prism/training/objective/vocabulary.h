@@ -4,8 +4,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "prism/models/model_config.h"
+#include "prism/models/trunk.h"
 #include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
@@ -17,6 +18,19 @@ namespace prism {
 /// @throws InputError for another tokenizer.
 std::optional<Tokenizer> load_data_tokenizer(const std::filesystem::path& folder, const std::filesystem::path& data,
                                              const char* what, const std::string& made_by);
+
+/// Tells a model with word positions where the words of its data start. Does nothing for other models.
+/// @param tokenizer  of the data; null: none. @param folder  of the data.
+/// @throws InputError if the data have no tokenizer.
+void set_word_starts(Trunk& model, const Tokenizer* tokenizer, const std::string& folder);
+
+/// Checks that a model was made with the tokenizer of the data, if both have one.
+/// @param field  of the recipe that names the model. @throws InputError naming the field if not.
+void check_model_tokenizer(const std::filesystem::path& model, const Tokenizer* tokenizer, const char* field);
+
+/// Copies the embedding of another model. @throws InputError for another tokenizer, or an embedding of another size.
+void load_embedding(const std::vector<WeightEntry>& weights, const std::filesystem::path& model,
+                    const Tokenizer* tokenizer);
 
 /// Sets a vocabulary size of 0 to that of the data. @throws InputError if the model's is smaller.
 void take_vocab_size(ModelConfig& model, int64_t of_data);

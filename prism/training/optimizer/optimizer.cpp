@@ -3,6 +3,8 @@
 #include <ATen/ops/stack.h>
 #include <ATen/record_function.h>
 
+#include <utility>
+
 #include "prism/core/error.h"
 #include "prism/core/text/field_names.h"
 #include "prism/core/text/names.h"
@@ -15,16 +17,32 @@ using Rules = std::vector<std::unique_ptr<UpdateRule>>;
 
 using Weights = std::vector<WeightEntry>;
 
-TrainedWeight trained(const WeightEntry& entry) {
+TrainedWeight whole(const WeightEntry& entry) {
   const auto role = entry.traits.role;
   return {entry.name, entry.weight.tensor(), role == WeightRole::matrix || role == WeightRole::table};
+}
+
+/// The rows of a weight that are trained: all of them, or those of each tensor that is not fixed.
+std::vector<TrainedWeight> trained(const WeightEntry& entry) {
+  if (!entry.weight.has_fixed_rows()) return {whole(entry)};
+  std::vector<TrainedWeight> rows;
+  for (const auto& tensor : entry.tensors) {
+    if (entry.weight.is_fixed(tensor.first_row, tensor.rows)) continue;
+    rows.push_back(whole(entry));
+    rows.back().name = tensor.name;
+    rows.back().first_and_rows = {tensor.first_row, tensor.rows};
+  }
+  return rows;
 }
 
 /// The weights for which `taken` returns false.
 std::vector<TrainedWeight> remaining(const Weights& weights, bool (*taken)(const WeightEntry&)) {
   std::vector<TrainedWeight> left;
-  for (const auto& entry : weights)
-    if (!taken(entry)) left.push_back(trained(entry));
+  for (const auto& entry : weights) {
+    if (taken(entry)) continue;
+    const auto rows = trained(entry);
+    left.insert(left.end(), rows.begin(), rows.end());
+  }
   return left;
 }
 
@@ -36,13 +54,21 @@ bool is_matrix_of_layer(const WeightEntry& entry) {
   return entry.traits.role == WeightRole::matrix && entry.layer().has_value();
 }
 
-BlockedWeight blocked(const WeightEntry& entry, bool per_head) {
-  BlockedWeight weight{trained(entry), {}};
+/// The matrices stacked in the trained rows of a weight.
+std::vector<BlockedWeight> blocked(const WeightEntry& entry, bool per_head) {
+  BlockedWeight all{whole(entry), {}};
+  std::vector<RowBlocks> of_tensors;
   for (const auto& part : entry.traits.rows) {
-    const int64_t cuts = per_head ? part.heads : 1;
-    weight.blocks.push_back({static_cast<int64_t>(part.names.size()) * cuts, part.rows / cuts});
+    const int64_t cuts = per_head ? part.heads : 1, rows = part.rows / cuts;
+    all.blocks.push_back({static_cast<int64_t>(part.names.size()) * cuts, rows});
+    of_tensors.insert(of_tensors.end(), part.names.size(), {cuts, rows});
   }
-  return weight;
+  if (!entry.weight.has_fixed_rows()) return {all};
+  std::vector<BlockedWeight> weights;
+  for (const auto& rows : trained(entry))
+    for (size_t i = 0; i < entry.tensors.size(); ++i)
+      if (entry.tensors[i].first_row == rows.first_and_rows->first) weights.push_back({rows, {of_tensors[i]}});
+  return weights;
 }
 
 Rules make_adamw(const Weights& weights, const OptimizerOptions& options, torch::ScalarType) {
@@ -54,7 +80,8 @@ Rules make_adamw(const Weights& weights, const OptimizerOptions& options, torch:
 Rules make_muon(const Weights& weights, const OptimizerOptions& options, torch::ScalarType type) {
   std::vector<BlockedWeight> matrices;
   for (const auto& entry : weights)
-    if (is_matrix_of_layer(entry)) matrices.push_back(blocked(entry, options.muon.per_head));
+    if (is_matrix_of_layer(entry))
+      for (auto& matrix : blocked(entry, options.muon.per_head)) matrices.push_back(std::move(matrix));
   Rules rules;
   rules.push_back(std::make_unique<Muon>(std::move(matrices), options.muon, type));
   rules.push_back(std::make_unique<AdamW>(remaining(weights, is_matrix_of_layer), options.adamw));
@@ -90,7 +117,7 @@ double Optimizer::gradient_norm() const {
   RECORD_FUNCTION("prism::gradient_norm", {});
   std::vector<torch::Tensor> norms;
   for (const auto& rule : rules_)
-    for (const auto& weight : rule->weights()) norms.push_back(euclidean_norm(weight.grad()));
+    for (const auto& gradient : rule->weights().gradients()) norms.push_back(euclidean_norm(gradient));
   return at::stack(norms).norm().item<double>();
 }
 
@@ -101,10 +128,10 @@ void Optimizer::step(double learning_rate, double norm) {
   const double divisor = clip_ > 0 && norm > clip_ ? norm / clip_ : 1.0;
   for (auto& rule : rules_) {
     rule->update(learning_rate, divisor, steps_);
-    for (const auto& weight : rule->weights()) {
+    for (const auto& weight : rule->weights().given) {
       // Fused kernels bypass autograd, but caches of the weight rely on its version counter.
-      weight.unsafeGetTensorImpl()->bump_version();
-      weight.mutable_grad().reset();
+      weight.tensor.unsafeGetTensorImpl()->bump_version();
+      weight.tensor.mutable_grad().reset();
     }
   }
 }

@@ -62,14 +62,20 @@ void check(const SgdOptions& options) {
               "expected a momentum above 0 with nesterov; found {}; raise it or leave nesterov out.", options.momentum);
 }
 
+Tensor TrainedWeight::rows_of(const Tensor& whole) const {
+  return first_and_rows ? whole.narrow(0, first_and_rows->first, first_and_rows->second) : whole;
+}
+
 void WeightGroup::add(const TrainedWeight& weight) {
   names.push_back(weight.name);
-  weights.push_back(weight.tensor);
+  // A view of some rows must not be part of a graph; a whole weight keeps its own gradient.
+  weights.push_back(weight.first_and_rows ? weight.rows_of(weight.tensor.detach()) : weight.tensor);
+  given.push_back(weight);
 }
 
 std::vector<Tensor> WeightGroup::gradients() const {
   std::vector<Tensor> list;
-  for (const auto& weight : weights) list.push_back(weight.grad());
+  for (const auto& weight : given) list.push_back(weight.rows_of(weight.tensor.grad()));
   return list;
 }
 
@@ -115,6 +121,7 @@ AdamW::AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& opti
 }
 
 void AdamW::update(double learning_rate, double divisor, int64_t step) {
+  if (all_.weights.empty()) return;
   const auto divisors = divisor_tensor(divisor);
   for (size_t i = 0; i < parts_.size(); ++i) {
     auto& part = parts_[i];
@@ -134,6 +141,7 @@ Sgd::Sgd(const std::vector<TrainedWeight>& weights, const SgdOptions& options)
 }
 
 void Sgd::update(double learning_rate, double divisor, int64_t) {
+  if (all_.weights.empty()) return;
   const auto divisors = divisor_tensor(divisor);
   for (auto& part : parts_) {
     if (part.group.weights.empty()) continue;
@@ -150,7 +158,7 @@ Muon::Muon(std::vector<BlockedWeight> weights, const MuonOptions& options, torch
   for (auto& weight : weights) {
     int64_t rows = 0;
     for (const auto& blocks : weight.blocks) rows += blocks.count * blocks.rows;
-    PRISM_ASSERT(weight.weight.tensor.dim() == 2 && rows == weight.weight.tensor.size(0), "muon",
+    PRISM_ASSERT(weight.weight.tensor.dim() == 2 && rows == weight.weight.rows_of(weight.weight.tensor).size(0), "muon",
                  "{}: blocks of {} rows", weight.weight.name, rows);
     all_.add(weight.weight);
     blocks_.push_back(std::move(weight.blocks));
@@ -159,9 +167,10 @@ Muon::Muon(std::vector<BlockedWeight> weights, const MuonOptions& options, torch
 }
 
 void Muon::update(double learning_rate, double divisor, int64_t) {
+  const auto gradients = all_.gradients();
   for (size_t i = 0; i < momentum_.size(); ++i) {
     auto& weight = all_.weights[i];
-    const auto& gradient = weight.grad();
+    const auto& gradient = gradients[i];
     momentum_[i].mul_(options_.momentum).add_(gradient, 1 / divisor);
     const auto direction =
         options_.nesterov ? torch::add(gradient / divisor, momentum_[i], options_.momentum) : momentum_[i];

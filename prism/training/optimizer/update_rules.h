@@ -4,7 +4,9 @@
 //   rule.update(/*learning_rate=*/6e-4, /*divisor=*/1.0, /*step=*/1);      // reads weight.grad()
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prism/layers/named_tensor.h"
@@ -65,14 +67,20 @@ struct TrainedWeight {
   std::string name;
   torch::Tensor tensor;
   bool decays = true;  ///< false: no weight decay
+  /// The rows that are trained, if the others are fixed.
+  std::optional<std::pair<int64_t, int64_t>> first_and_rows = {};
+
+  torch::Tensor rows_of(const torch::Tensor& whole) const;
 };
 
 /// Weights with their names.
 struct WeightGroup {
   std::vector<std::string> names;
-  std::vector<torch::Tensor> weights;
+  std::vector<torch::Tensor> weights;  ///< the trained rows
+  std::vector<TrainedWeight> given;
 
   void add(const TrainedWeight& weight);
+  /// Of the trained rows.
   std::vector<torch::Tensor> gradients() const;
   /// A zero tensor for each weight.
   std::vector<torch::Tensor> zeros() const;
@@ -88,7 +96,7 @@ class UpdateRule {
   virtual void update(double learning_rate, double divisor, int64_t step) = 0;
   /// The rule's state tensors, named after their weights.
   virtual std::vector<NamedTensor> state() const = 0;
-  const std::vector<torch::Tensor>& weights() const { return all_.weights; }
+  const WeightGroup& weights() const { return all_; }
 
  protected:
   WeightGroup all_;

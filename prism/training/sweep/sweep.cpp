@@ -141,7 +141,8 @@ Recipe recipe_of(const Variation& arm, const Json& base, const std::string& sour
     complete(recipe.model);
     if (is_open) recipe.model.vocab_size = 0;
     check_training(recipe);
-    if (!recipe.init.empty()) find_model_folder(recipe.init);
+    for (const auto& model : {recipe.init, recipe.init_embedding})
+      if (!model.empty()) find_model_folder(model);
     auto whole = recipe;
     const auto objective = make_objective(recipe);
     objective->open(whole);  // finds data that a run would refuse before other arms have trained
