@@ -6,6 +6,7 @@
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
+#   scripts/check_peers.sh huggingface [...]   transformers; passes options to benchmarks/peers/huggingface.py
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
 #
 # Installs the peers into .venv-peers, unless PRISM_PEERS_PYTHON names a Python that has them. PRISM_PROGRAM names a built
@@ -41,6 +42,12 @@ peer_training() {  # WORD...
   "$python" benchmarks/peers/training.py --prism "$prism" --python "$python" "$@"
 }
 
+peer_huggingface() {  # WORD...
+  ensure_peers torch==2.15.0 numpy safetensors==0.8.0 transformers==5.24.0
+  find_program check_peers
+  "$python" benchmarks/peers/huggingface.py --prism "$prism" "$@"
+}
+
 peer_prefill() {  # WORD...
   ensure_peers torch==2.15.0 numpy
   find_program check_peers
@@ -55,11 +62,11 @@ peer_selector() {  # WORD...
   "$python" benchmarks/peers/selector.py --prism "$prism" --reference "$PRISM_REFERENCE" "$@"
 }
 
-peers=(tokenizers training prefill)  # the peers that need no checkout
+peers=(tokenizers training huggingface prefill)  # the peers that need no checkout
 known=("${peers[@]}" selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,13s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,14s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log

@@ -3,6 +3,7 @@
 #include "prism/checkpoint/config_json.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "prism/attention/layer_list.h"
 #include "prism/core/error.h"
@@ -21,7 +22,10 @@ struct PrismFile {
   std::string model_type = "prism";
   int64_t prism_format = 2;
   std::string dtype = "float32", torch_dtype = "float32";
-  Json bos_token_id, eos_token_id, fingerprint;
+  Json bos_token_id, eos_token_id, fingerprint, word_starts;
+  Json auto_map = {{"AutoConfig", "configuration_prism.PrismConfig"},
+                   {"AutoModel", "modeling_prism.PrismModel"},
+                   {"AutoModelForCausalLM", "modeling_prism.PrismForCausalLM"}};
   Json model = Json::object();
   template <class Visitor>
   void visit(Visitor& v) {
@@ -33,9 +37,25 @@ struct PrismFile {
     v("bos_token_id", bos_token_id, "the token that opens documents; null: none");
     v("eos_token_id", eos_token_id, "the token that ends documents; null: none");
     v(kFingerprint, fingerprint, "of the model's own tokenizer; null: none");
+    v("word_starts", word_starts, "for transformers: bits of the ids that start a word, in base64; null: not needed");
+    v("auto_map", auto_map, "the classes with which transformers loads the model");
     v("model", model, "a ModelConfig");
   }
 };
+
+/// One bit for each id, the first id in the highest bit of the first byte, in base64.
+std::string word_start_bits(const std::vector<uint8_t>& starts, int64_t vocab_size) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr size_t kBits = 24;  // four digits
+  std::string text;
+  for (size_t first = 0; first < static_cast<size_t>(vocab_size); first += kBits) {
+    uint32_t group = 0;
+    for (size_t id = first; id < first + kBits; ++id)
+      group = (group << 1) | static_cast<uint32_t>(id < starts.size() && starts[id] != 0);
+    for (const int shift : {18, 12, 6, 0}) text += kDigits[(group >> shift) & 63];
+  }
+  return text;
+}
 
 Json scaling_to_json(const RotaryConfig& rotary) {
   if (rotary.scaling == "none") return nullptr;
@@ -344,10 +364,15 @@ Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer) {
   if (tokenizer != nullptr) {
     if (const auto end_of_text = tokenizer->end_of_text()) file.bos_token_id = file.eos_token_id = *end_of_text;
     file.fingerprint = tokenizer->fingerprint_text();
+    if (has_word_positions(config)) file.word_starts = word_start_bits(tokenizer->word_starts(), config.vocab_size);
   }
   const auto layer = common_layer(config.layers);
   if (layer && equal_fields(llama_part(config), config)) return llama_to_json(config, *layer, file);
-  if (config.classes > 0) file.architectures = {"PrismForSequenceClassification"};
+  if (config.classes > 0) {
+    file.architectures = {"PrismForSequenceClassification"};
+    file.auto_map.erase("AutoModelForCausalLM");
+    file.auto_map["AutoModelForSequenceClassification"] = "modeling_prism.PrismForSequenceClassification";
+  }
   file.model = complete_to_json(config);
   return fields_to_json(file);
 }

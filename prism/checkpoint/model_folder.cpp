@@ -1,6 +1,7 @@
 #include "prism/checkpoint/model_folder.h"
 
 #include "prism/checkpoint/config_json.h"
+#include "prism/checkpoint/huggingface_files.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
@@ -49,6 +50,7 @@ std::optional<Tokenizer> fill_model(Trunk& model, const fs::path& folder, torch:
               folder.string(), model.config().vocab_size, tokenizer.vocab_size());
   const auto config_file = (folder / "config.json").string();
   check_tokenizer(read_json(config_file), tokenizer, config_file);
+  if (has_word_positions(model.config())) model.set_word_starts(tokenizer.word_starts());
   return tokenizer;
 }
 
@@ -129,7 +131,12 @@ ClassifierFolder load_classifier(const fs::path& path, torch::ScalarType compute
 
 void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tokenizer) {
   save_weights(folder, model.weights());
-  write_file(folder / "config.json", pretty(config_to_json(model.config(), tokenizer)));
+  const Json config = config_to_json(model.config(), tokenizer);
+  write_file(folder / "config.json", pretty(config));
+  if (config["model_type"] == "prism") {
+    write_file(folder / "configuration_prism.py", kConfigurationFile);
+    write_file(folder / "modeling_prism.py", kModelingFile);
+  }
   if (model.config().classes == 0) write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
   if (tokenizer == nullptr) return;
   tokenizer->save(folder / "tokenizer.json");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "prism/core/files.h"
+#include "prism/core/text/counted.h"
 
 namespace prism {
 namespace detail {
@@ -127,7 +128,8 @@ PathStep split_path(std::string_view path, std::string_view whole) {
 
 void detail::fail_parse(std::string_view source, size_t byte, size_t size) {
   throw InputError("json", fmt::format("expected JSON in {}; found {}; correct it.", source,
-                                       byte > size ? fmt::format("a text that ends too early, after {} bytes", size)
+                                       byte > size ? fmt::format("a text that ends too early, after {}",
+                                                                 counted(static_cast<int64_t>(size), "byte"))
                                                    : fmt::format("a fault at byte {} of {}", byte, size)));
 }
 

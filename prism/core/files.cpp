@@ -172,9 +172,10 @@ void check_outputs(const std::string& operation, const std::vector<std::string>&
     if (output.empty()) continue;
     const fs::path place = check_target(operation, output);
     const fs::path folder = place.has_parent_path() ? place.parent_path() : fs::path(".");
-    PRISM_CHECK(fs::is_directory(folder, unreachable), operation,
-                "expected a folder for {}; found none at {}; make it, or choose another place.", output,
-                folder.string());
+    const bool is_file = fs::exists(folder, unreachable);
+    PRISM_CHECK(fs::is_directory(folder, unreachable), operation, "expected a folder for {}; found {} {}; {}.", output,
+                is_file ? "the file" : "none at", folder.string(),
+                is_file ? "choose another place" : "make it, or choose another place");
     PRISM_CHECK(taken.insert(fs::weakly_canonical(fs::absolute(place), unreachable)).second, operation,
                 "expected distinct output files that are not inputs; found {} twice; rename one.", output);
   }
@@ -225,6 +226,32 @@ MadeFolder::~MadeFolder() {
 void sync_folder(const fs::path& path) {
   const Descriptor folder(::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || ::fsync(folder.get()) != 0) fail_write(path, errno);
+}
+
+NewFolder::NewFolder(const fs::path& path)
+    : path_(fs::absolute(path.has_filename() ? path : path.parent_path())), parent_(path_.parent_path()) {
+  std::error_code unreachable;
+  PRISM_CHECK(!fs::exists(fs::symlink_status(path_, unreachable)), "new_folder",
+              "expected a free name for a new folder; found that {} exists; name another, or move it away.",
+              path.string());
+  temporary_ = path_;
+  temporary_ += fmt::format(".{}{}", ::getpid(), kTemporaryEnding);
+  std::error_code ignored;
+  fs::remove_all(temporary_, ignored);  // left from a killed process with the same id
+  make_folder(temporary_);
+}
+
+NewFolder::~NewFolder() {
+  std::error_code ignored;
+  fs::remove_all(temporary_, ignored);
+}
+
+void NewFolder::commit() {
+  sync_folder(temporary_);
+  if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) != 0)
+    throw FailedError("new_folder", fmt::format("expected to rename a folder to {}; found: {}; choose another place.",
+                                                path_.string(), reason(errno)));
+  sync_folder(path_.parent_path());
 }
 
 AtomicFile::AtomicFile(fs::path path) : path_(check_target("write", path)) {

@@ -106,6 +106,25 @@ class MadeFolder {
 /// Flushes a folder's entries to disk, e.g. after a rename.
 void sync_folder(const std::filesystem::path& path);
 
+/// A folder that has a temporary name beside its final one until commit(). Without commit() the destructor deletes it.
+class NewFolder {
+ public:
+  /// @throws InputError if there is something at `path` already; FailedError if the folder cannot be made.
+  explicit NewFolder(const std::filesystem::path& path);
+  ~NewFolder();
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+
+  /// The temporary folder, to write files into.
+  const std::filesystem::path& temporary() const { return temporary_; }
+  /// Renames the folder to its final name. @throws FailedError with the system's reason.
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  MadeFolder parent_;
+};
+
 /// A file that has a temporary name in the same folder until commit(). Without commit() the destructor deletes it.
 class AtomicFile {
  public:

@@ -1,0 +1,52 @@
+// prism convert.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "prism/core/files.h"
+#include "tests/cli/commands.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Convert, GraftsGatesThatChangeNothingAndCanBeTrained) {
+  const auto outcome = run({"convert", trained(), "grafted", "--graft", "g2lu"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_CONTAINS(outcome.out, "inner gates included");
+  const auto info = run({"info", "grafted"});
+  EXPECT_EQ(info.status, 0) << info.err;
+  EXPECT_CONTAINS(info.out, "g2lu");
+  const auto prompt = [](const std::string& model) {
+    return run({"generate", model, "the", "--temperature", "0", "--max-new-tokens", "8", "--dtype", "float32"}).out;
+  };
+  EXPECT_FALSE(prompt("grafted").empty());
+  EXPECT_EQ(prompt("grafted"), prompt(trained()));
+  const auto more = run({"train", "--recipe", "recipe.json", "--init", "grafted", "--out", "more", "--threads", "1",
+                         "--set", "model.ffn.kind=g2lu", "--set", "model.ffn.gate_bias=true", "--train.fixed",
+                         "*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"});
+  EXPECT_EQ(more.status, 0) << more.err;
+  fs::remove_all(Workshop::folder() / "more");
+  fs::remove_all(Workshop::folder() / "grafted");
+}
+
+TEST(Convert, RefusesWhatItCannotConvert) {
+  expect_sentence(run({"convert", trained(), "x"}), 2, {"--graft"});
+  expect_sentence(run({"convert", trained(), "x", "--graft", "moe"}), 2, {"--graft", "g2lu", "moe"});
+  expect_sentence(run({"convert", "nowhere", "x", "--graft", "g2lu"}), 2, {"found nothing"});
+  expect_sentence(run({"convert", trained(), trained(), "--graft", "g2lu"}), 2, {"expected a free name"});
+  const auto folder = Workshop::folder();
+  EXPECT_FALSE(fs::exists(folder / "x"));
+  ASSERT_EQ(run({"convert", trained(), "once", "--graft", "g2lu"}).status, 0);
+  expect_sentence(run({"convert", "once", "twice", "--graft", "g2lu"}), 2, {"found only g2lu"});
+  fs::remove(folder / "once/model.safetensors");
+  expect_sentence(run({"convert", "once", "twice", "--graft", "g2lu"}), 2, {});
+  EXPECT_FALSE(fs::exists(folder / "twice"));
+  for (const auto& entry : fs::directory_iterator(folder))
+    EXPECT_EQ(entry.path().filename().string().find(".tmp"), std::string::npos) << entry.path();
+  fs::remove_all(folder / "once");
+}
+
+}  // namespace
+}  // namespace prism
