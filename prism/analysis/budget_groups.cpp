@@ -3,13 +3,16 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/statistics.h"
 #include "prism/kernels/to_vector.h"
 
 namespace prism {
+
 ExampleGroup all_examples(int64_t count) {
   ExampleGroup group{"all", "all", std::vector<int64_t>(static_cast<size_t>(count))};
   std::iota(group.examples.begin(), group.examples.end(), 0);
@@ -40,6 +43,25 @@ std::vector<ExampleGroup> groups_by_third(const std::string& by, const std::vect
     if (!group.examples.empty()) groups.push_back(std::move(group));
   }
   return groups;
+}
+
+std::vector<ExampleGroup> groups_of(const ExampleTraits& traits) {
+  std::vector<ExampleGroup> groups = {all_examples(std::ssize(traits.labels))};
+  const auto append = [&](std::vector<ExampleGroup> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(groups));
+  };
+  append(groups_by_class(traits.labels, traits.classes));
+  append(groups_by_third("length", {"short", "middle", "long"}, traits.lengths));
+  if (!traits.losses.empty()) append(groups_by_third("difficulty", {"easy", "middle", "hard"}, traits.losses));
+  return groups;
+}
+
+std::vector<int64_t> kept_heads(const torch::Tensor& kept_H) {
+  std::vector<int64_t> heads;
+  const auto kept = to_doubles(kept_H);
+  for (size_t h = 0; h < kept.size(); ++h)
+    if (kept[h] != 0) heads.push_back(static_cast<int64_t>(h));
+  return heads;
 }
 
 std::vector<LayerBudgets> summarise_budgets(const std::vector<BudgetDecision>& budgets, const ExampleGroup& group) {

@@ -1,7 +1,7 @@
 // What head budgets decide for groups of examples: the examples of a class, short and long ones, easy and hard ones.
 //
 //   const auto labelled = label_examples(model.classifier, data, {});
-//   for (const auto& group : groups_by_class(labelled->labels, names))
+//   for (const auto& group : groups_of({labelled->labels, names, lengths, {}}))
 //     for (const auto& layer : summarise_budgets(labelled->budgets, group)) fmt::print("{:.3f}\n", layer.share);
 #pragma once
 
@@ -27,6 +27,19 @@ std::vector<ExampleGroup> groups_by_class(const std::vector<int32_t>& labels, co
 /// @param by     what the values are, e.g. "length". @param names  of the three groups.
 std::vector<ExampleGroup> groups_by_third(const std::string& by, const std::vector<std::string>& names,
                                           const std::vector<double>& values);
+
+/// What examples are grouped by. A list has a value for each example.
+struct ExampleTraits {
+  std::vector<int32_t> labels;
+  std::vector<std::string> classes;  ///< names of the labels
+  std::vector<double> lengths;       ///< in tokens
+  std::vector<double> losses;        ///< of another model; empty: no groups by difficulty
+};
+/// All examples, those of each class, the thirds by "length" and, by losses, the thirds by "difficulty".
+std::vector<ExampleGroup> groups_of(const ExampleTraits& traits);
+
+/// The heads that a row of BudgetDecision::kept_BH keeps, ascending.
+std::vector<int64_t> kept_heads(const torch::Tensor& kept_H);
 
 /// What one layer's head budget decides for a group.
 struct LayerBudgets {

@@ -51,6 +51,13 @@ const std::map<std::string, CaseRow>& cases() {
   return table;
 }
 
+/// Two of three tokens start a word, as in English text.
+std::vector<uint8_t> random_word_starts(int64_t vocab_size) {
+  const auto starts = torch::rand({vocab_size}).lt(2.0 / 3).to(torch::kByte);
+  const auto* first = starts.const_data_ptr<uint8_t>();
+  return {first, first + vocab_size};
+}
+
 /// A model in training on random tokens and labels.
 class Workload {
  public:
@@ -62,6 +69,7 @@ class Workload {
     model.initialise(0);
     model.set_compute_type(type);
     model.set_recompute(measured.recompute);
+    if (has_word_positions(measured.model)) model.set_word_starts(random_word_starts(measured.model.vocab_size));
     optimizer_ = make_optimizer(model.weights(), measured.optimizer, type);
   }
 
@@ -191,7 +199,8 @@ TrainingPeer find_training_peer(const std::string& name) {
   if (name == kLibTorch || name == kNoPeer) return {name, {}};
   PRISM_CHECK(name.ends_with(".json") || cases().contains(name), "bench",
               "expected the peer libtorch, none or a case; found \"{}\"; see prism bench training --help.", name);
-  return {name, find_training_case(name)};
+  auto other = find_training_case(name);
+  return {other.name, std::move(other)};
 }
 
 TrainingTiming bench_training(const TrainingCase& measured, const TrainingBench& bench) {

@@ -219,8 +219,7 @@ int run_attend(const Arguments& arguments) {
       "prism attend");
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
-  const Json settings =
-      selector_settings(words.selector, overrides_from_sets(words.sets, "attend", {"--set", "NAME=VALUE", "p=0.9"}));
+  const Json settings = settings_from_sets(words.selector, words.sets, "attend", "--set");
   find_selector(words.selector, settings);  // reports wrong settings before anything is read
   check_outputs("attend", {words.file, words.mask}, {words.output, words.save_mask, words.picture});
   if (!words.picture.empty()) check_gnuplot("gnuplot");

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "prism/analysis/budget_groups.h"
 #include "prism/cli/command.h"
 #include "prism/cli/labelled_reading.h"
 #include "prism/cli/options/compute_options.h"
@@ -131,14 +132,6 @@ NextText texts_of(const ClassifyWords& words, const LabelScheme& scheme) {
   return words.texts.empty() ? texts_of_file(words, scheme) : single_text(words, scheme);
 }
 
-std::vector<int64_t> heads_of_row(const torch::Tensor& kept_BH, int64_t row) {
-  std::vector<int64_t> heads;
-  const auto kept = to_doubles(kept_BH[row]);
-  for (size_t h = 0; h < kept.size(); ++h)
-    if (kept[h] != 0) heads.push_back(static_cast<int64_t>(h));
-  return heads;
-}
-
 void print_json(const LabelScheme& scheme, const Classified& classified, int64_t row, int64_t tokens, bool is_cut) {
   const auto log_p = to_doubles(classified.log_probability_BC[row]);
   Json probabilities = Json::object();
@@ -148,7 +141,7 @@ void print_json(const LabelScheme& scheme, const Classified& classified, int64_t
       {"label", scheme.classes[best]}, {"probabilities", probabilities}, {"tokens", tokens}, {"is_cut", is_cut}};
   for (const auto& layer : classified.budgets) {
     json["head_share"].push_back(layer.share_B.defined() ? Json(layer.share_B[row].item<double>()) : Json());
-    json["heads"].push_back(layer.kept_BH.defined() ? Json(heads_of_row(layer.kept_BH, row)) : Json());
+    json["heads"].push_back(layer.kept_BH.defined() ? Json(kept_heads(layer.kept_BH[row])) : Json());
   }
   fmt::print("{}\n", to_text(json));
 }

@@ -1,9 +1,12 @@
 #include "prism/cli/command.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,19 +43,27 @@ std::string help_text(const CLI::App& app) {
   return help;
 }
 
+/// Returns true if the command reads a text from the command line.
+bool takes_text(const CLI::App& app) {
+  const auto options = app.get_options();
+  return std::any_of(options.begin(), options.end(), [](const CLI::Option* option) {
+    const std::string name = option->get_name();
+    return name == "PROMPT" || name == "TEXT" || name == "--text";
+  });
+}
+
 /// Reports a word that is not an option of the command. @throws InputError, always, with the nearest option.
 [[noreturn]] void fail_extra(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
   for (const auto* option : app.get_options())
     if (option->get_name().starts_with('-')) known.push_back(option->get_name());
   const std::string near = nearest_name(word, known);
+  const char* quotes = takes_text(app) ? "put a text of several words in quotes" : "leave it out";
   throw InputError(app.get_name(),
                    fmt::format("expected an option or argument of {0}; found {1}; {2}", app.get_name(), word,
                                !near.empty()           ? fmt::format("did you mean {}?", near)
                                : word.starts_with('-') ? fmt::format("see {} --help.", app.get_name())
-                                                       : fmt::format("put a text of several words in quotes, or see {} "
-                                                                     "--help.",
-                                                                     app.get_name())));
+                                                       : fmt::format("{}, or see {} --help.", quotes, app.get_name())));
 }
 
 /// What stands before and after some words of a text.
@@ -62,24 +73,65 @@ std::optional<std::pair<std::string, std::string>> around(const std::string& tex
   return std::pair{text.substr(0, at), text.substr(at + words.size())};
 }
 
+template <class Number>
+bool is_number(std::string_view text) {
+  Number value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+/// What is wrong with the first of the values, with commas between them, that is not a number of the option's type.
+std::string number_sentence(const CLI::App& app, const std::string& option, const std::string& values) {
+  const auto* known = app.get_option_no_throw(option);
+  const std::string type = known == nullptr ? "" : known->get_type_name();
+  for (size_t at = 0; at <= values.size();) {
+    const size_t end = std::min(values.find(',', at), values.size());
+    const std::string value = values.substr(at, end - at);
+    const bool is_fraction = is_number<double>(value) && !is_number<int64_t>(value);
+    if (is_fraction || !is_number<double>(value))
+      return fmt::format("{}: expected a {}; found {}; change it.", option,
+                         is_fraction || type.find("INT") != std::string::npos ? "whole number" : "number", value);
+    at = end + 1;
+  }
+  return fmt::format("{}: expected a number; found {}; change it.", option, values);
+}
+
+/// A list or range as CLI11 writes it, "32,64" or "0.500000 to 1.000000", as "32, 64" or "0.5 to 1".
+std::string readable(const std::string& text) {
+  const auto blanks = std::regex_replace(text, std::regex(",(?! )"), ", ");
+  return std::regex_replace(std::regex_replace(blanks, std::regex(R"(\.0+\b)"), ""), std::regex(R"((\.\d*[1-9])0+\b)"),
+                            "$1");
+}
+
+/// sentence_of() for values of another number than the option takes; empty for other messages.
+std::string count_sentence(const std::string& text) {
+  if (const auto parts = around(text, ": At Most 1 required but received "))
+    return fmt::format("{}: expected one value; found {}; leave {} out.", parts->first, parts->second,
+                       parts->second == "2" ? "one" : "all but one");
+  if (const auto parts = around(text, ": 1 required "))
+    return fmt::format("{}: expected a value; found none; give one.", parts->first);
+  return "";
+}
+
 /// CLI11's message as a sentence that says what was expected, what was found, and the way out.
-std::string sentence_of(const CLI::ParseError& error, const std::string& command) {
-  const std::string text = error.what();
+std::string sentence_of(const CLI::ParseError& error, const CLI::App& app) {
+  const std::string text = error.what(), command = app.get_name();
   if (const auto parts = around(text, " is required"))
     return fmt::format("expected {}; found none; see {} --help.", parts->first, command);
   if (const auto parts = around(text, " requires "))
     return fmt::format("expected {1} with {0}; found none; add it, or leave out {0}.", parts->first, parts->second);
   if (const auto parts = around(text, " excludes "))
-    return fmt::format("expected {} or {}; found both; leave one out.", parts->first, parts->second);
+    return fmt::format("expected only one of {} and {}; found both; leave one out.", parts->first, parts->second);
   if (const auto parts = around(text, ": Value "))
     if (const auto range = around(parts->second, " not in range "))
-      return fmt::format("{}: expected {}; found {}; change it.", parts->first, range->second, range->first);
+      return fmt::format("{}: expected {}; found {}; change it.", parts->first, readable(range->second), range->first);
   if (const auto parts = around(text, " not in {"))
     if (const auto value = around(parts->first, ": "))
       return fmt::format("{}: expected one of {}; found {}; choose one of them.", value->first,
-                         parts->second.substr(0, parts->second.find('}')), value->second);
-  if (const auto parts = around(text, ": 1 required "))
-    return fmt::format("{}: expected a value; found none; give one.", parts->first);
+                         readable(parts->second.substr(0, parts->second.find('}'))), value->second);
+  if (const auto parts = around(text, "Could not convert: "))
+    if (const auto value = around(parts->second, " = ")) return number_sentence(app, value->first, value->second);
+  if (auto sentence = count_sentence(text); !sentence.empty()) return sentence;
   return fmt::format("{}; see {} --help.", text, command);
 }
 
@@ -128,7 +180,7 @@ bool parse(CLI::App& app, const Arguments& arguments, const char* failed) {
     throw;
   } catch (const CLI::ParseError& error) {
     check_values(app);  // CLI11 does not name the value that it cannot convert if that is empty
-    throw InputError(app.get_name(), sentence_of(error, app.get_name()));
+    throw InputError(app.get_name(), sentence_of(error, app));
   }
 }
 

@@ -45,6 +45,7 @@ int run_attend(const Arguments& arguments);
 int run_analyse(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_classify(const Arguments& arguments);
+int run_convert(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
 int run_info(const Arguments& arguments);

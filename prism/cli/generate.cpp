@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/counted.h"
 #include "prism/data/text_source.h"
 #include "prism/kernels/compute_type.h"
 
@@ -119,11 +121,13 @@ const char* finish_words(FinishReason reason) {
 }
 
 void print_speeds(const GenerateWords& words, const Generation& result, const PrefillMeter& meter) {
-  tell("prompt: {} tokens, {:.0f} tokens/s; new: {} tokens, {:.1f} tokens/s; {}.\n",
-       static_cast<int64_t>(result.prompt_ids.size()) - result.unread, result.prompt_tokens_per_second(),
-       result.ids.size(), result.decode_tokens_per_second(), finish_words(result.finish));
-  if (result.unread > 0) tell("note: the first {} tokens of the prompt did not fit and were not read\n", result.unread);
-  if (result.slides > 0) tell("note: the context was full {} times; its end was then recomputed\n", result.slides);
+  tell("prompt: {}, {:.0f} tokens/s; new: {}, {:.1f} tokens/s; {}.\n",
+       counted(std::ssize(result.prompt_ids) - result.unread, "token"), result.prompt_tokens_per_second(),
+       counted(std::ssize(result.ids), "token"), result.decode_tokens_per_second(), finish_words(result.finish));
+  if (result.unread > 0)
+    tell("note: left out {} at the start of the prompt, which was too long\n", counted(result.unread, "token"));
+  if (result.slides > 0)
+    tell("note: the context was full {}; its end was then recomputed\n", counted(result.slides, "time"));
   if (words.prefill.options.selector != "dense")
     tell("prefill: {}.\n", prefill_text(words.prefill.options, meter.layers()));
 }
@@ -139,6 +143,9 @@ int run_generate(const Arguments& arguments) {
   start_compute(words.compute.threads, words.compute.device);
   for (auto& stop : options.stop) stop = parse_separator(stop);
   const Sampler check_before_loading(options.sampler);
+  PRISM_CHECK(options.max_new_tokens >= 0, "generate",
+              "--max-new-tokens: expected at least 1, or 0 for the default; found {}; raise it.",
+              options.max_new_tokens);
   complete_prefill(words.prefill);
 
   const std::string prompt = read_prompt(words);

@@ -10,6 +10,7 @@
 #include "prism/cli/options/compute_options.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
+#include "prism/core/text/counted.h"
 #include "prism/data/loader.h"
 #include "prism/kernels/peak.h"
 #include "prism/kernels/simd/isa.h"
@@ -32,7 +33,7 @@ ModelConfig config_of(const std::string& path, int64_t vocab_size) {
   if (vocab_size > 0) config.vocab_size = vocab_size;
   if (config.vocab_size == 0)
     if (const auto data = read_dataset_info(recipe.data.folder)) config.vocab_size = data->vocab_size;
-  PRISM_CHECK(config.vocab_size > 0, "info",
+  PRISM_CHECK(config.vocab_size != 0, "info",
               "expected a vocab_size in {}, or its data in data.folder; found neither; give --vocab-size N.", path);
   complete(config);
   return config;
@@ -105,13 +106,13 @@ void print_table(const ModelConfig& config, const ModelCost& cost) {
         user - config.layers.begin(), user->mirror_of, user->mirror_of);
   if (config.skip > 0)
     fmt::print(
-        "Training adds a head that predicts {} token{} ahead, {} parameters more, which nothing else computes.\n",
-        config.skip, config.skip == 1 ? "" : "s", grouped(config.d_model * config.vocab_size));
+        "Training adds a second head, which predicts {} ahead and has {} parameters; no other command uses it.\n",
+        counted(config.skip, "token"), grouped(config.d_model * config.vocab_size));
   if (const auto count = layers_with_budgets(config); count > 0)
-    fmt::print(
-        "Head budgets in {} of {} layers: FLOPs and KV are those of all heads; prism analyse budgets measures what "
-        "a model keeps.\n",
-        count, config.layers.size());
+    fmt::print("Head budgets in {} of {} layers: FLOPs and KV are those of all heads; {}.\n", count,
+               config.layers.size(),
+               config.classes > 0 ? "prism analyse budgets measures what a model keeps"
+                                  : "prism report shows the share of heads in training");
   for (const auto& warning : schedule_warnings(config)) fmt::print("note: {}\n", warning);
 }
 
@@ -159,6 +160,7 @@ int run_info(const Arguments& arguments) {
                "show this machine's instruction set (PRISM_ISA in the environment selects a lesser one), its threads "
                "and what limits their number, and its measured peak of matrix products");
   add_threads_option(app, threads, "threads for the measurements of --machine");
+  app.get_option("--threads")->needs(app.get_option("--machine"));
   app.add_option("--vocab-size", vocab_size,
                  "vocabulary size, for recipes that take it from data that are missing here")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));

@@ -84,9 +84,18 @@ size_t text_fields_of(const LabelScheme& scheme) {
   return std::max<size_t>(1, scheme.text_fields.size());
 }
 
+void check_utf8(const std::string& text, const std::string& operation) {
+  const size_t fault = find_invalid_utf8(text);
+  PRISM_CHECK(fault == std::string::npos, operation,
+              "--text: expected text in UTF-8; found byte 0x{:02X} at byte offset {}; correct it.",
+              static_cast<uint8_t>(text[fault]), fault);
+}
+
 std::vector<std::string> read_text_fields(const std::vector<std::string>& given, const LabelScheme& scheme,
                                           const std::string& operation) {
   const size_t expected = text_fields_of(scheme);
+  PRISM_CHECK(given.size() == expected || !scheme.text_fields.empty(), operation,
+              "expected one --text; found {}; put the words in one.", given.size());
   PRISM_CHECK(given.size() == expected, operation,
               "expected {} --text, one for each field of the model's texts ({}); found {}; give as many.", expected,
               join_names(scheme.text_fields), given.size());
@@ -94,8 +103,7 @@ std::vector<std::string> read_text_fields(const std::vector<std::string>& given,
   const WordText as_words;
   bool all_blank = true;
   for (const auto& text : given) {
-    PRISM_CHECK(find_invalid_utf8(text) == std::string_view::npos, operation,
-                "--text: expected UTF-8; found other bytes; convert the text.");
+    check_utf8(text, operation);
     all_blank = all_blank && is_blank(text);
     const std::string read = with_line_ends(text);
     texts.push_back(scheme.words ? as_words(read) : read);

@@ -30,6 +30,9 @@ LabelledExamples label_all(const ClassifierFolder& model, const LabelledDataset&
 /// The number of fields of a text in the model's training, at least 1.
 size_t text_fields_of(const LabelScheme& scheme);
 
+/// @throws InputError if a text given by --text is not UTF-8.
+void check_utf8(const std::string& text, const std::string& operation);
+
 /// The fields of a text given by --text, read like the model's training texts.
 /// @throws InputError for another number of fields, text that is not UTF-8, and only blanks.
 std::vector<std::string> read_text_fields(const std::vector<std::string>& given, const LabelScheme& scheme,

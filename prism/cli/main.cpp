@@ -34,7 +34,8 @@ constexpr std::array kCommands = {
     Command{"generate", "continue a prompt", run_generate},
     Command{"classify", "label texts with a classifier", run_classify},
     Command{"eval", "measure perplexity or accuracy; compare two models on the same texts", run_eval},
-    Command{"analyse", "inspect a model: entropy, distance and maps of attention, head budgets, norms, gradients",
+    Command{"analyse",
+            "inspect a model: entropy, distance and maps of attention, head budgets (classifiers), norms, gradients",
             run_analyse},
     Command{"attend", "run block-sparse attention on saved queries, keys and values; show what is kept and lost",
             run_attend},
@@ -44,6 +45,7 @@ constexpr std::array kCommands = {
         "compare prism's speed with LibTorch's: attention, decoding, prefill, training; measure what head budgets save",
         run_bench},
     Command{"report", "write a page that compares runs, or serve it while they train", run_report},
+    Command{"convert", "write a changed copy of a model: gates within its gates (g2lu)", run_convert},
     Command{"tokenizer", "train, inspect and apply byte-level BPE tokenizers", run_tokenizer},
     Command{"tokenize", "convert text files to token shards, or labelled texts to tokens and labels", run_tokenize},
 };

@@ -12,7 +12,6 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
-#include "prism/core/text/printable.h"
 #include "prism/records/run_event.h"
 #include "prism/report/compare/compare.h"
 #include "prism/report/page/markdown.h"
@@ -116,10 +115,9 @@ void add_options(CLI::App& app, ReportWords& words) {
                  "and loses; "
                  "needs no RUN")
       ->type_name("FILE");
-  app.add_option(
-         "--analysis", words.analysis,
-         "JSON lines of prism analyse attention-distance, entropy, gradients, heads, maps, norms or spectrum: add "
-         "their tables and pictures; needs no RUN")
+  app.add_option("--analysis", words.analysis,
+                 fmt::format("JSON lines of prism analyse ({}): add their tables and pictures; needs no RUN",
+                             fmt::join(analysis_names(), ", ")))
       ->type_name("FILE");
   app.add_option("--title", words.options.title, "title of the page")->type_name("TEXT");
   auto* watch =
@@ -242,10 +240,8 @@ void write_report(ReportWords& words) {
     fmt::print("{}", document);
     tell("{}\n", words.out);
   } else {
-    const auto tables = tables_of(comparison, options);
-    for (const Table& table : tables)
-      fmt::print("{}{}", tables.size() > 1 ? fmt::format("\n{}\n", plain_line(table.caption)) : "", table_text(table));
-    fmt::print("\n{}\n", words.out);
+    const auto text = tables_text(tables_of(comparison, options));
+    fmt::print("{}{}{}\n", text, text.empty() ? "" : "\n", words.out);
   }
   if (comparison)
     for (const auto& remark : comparison->remarks) tell("{}\n", remark);

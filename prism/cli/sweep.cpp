@@ -13,6 +13,7 @@
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/field_names.h"
 #include "prism/models/device.h"
 #include "prism/report/compare/cost.h"
 #include "prism/report/compare/verdict.h"
@@ -20,6 +21,7 @@
 #include "prism/report/page/markdown.h"
 #include "prism/report/page/page.h"
 #include "prism/report/tables/summary.h"
+#include "prism/training/recipe.h"
 #include "prism/training/sweep/schedule_sweep.h"
 
 namespace prism {
@@ -59,6 +61,16 @@ schedules of the last rung are timed, and a table marks those that are Pareto-op
   prism sweep configs/sweeps/search.json --search schedules --jobs 2
   prism sweep configs/sweeps/schedules.json --jobs 2 --set train.tokens=1M
 )";
+}
+
+/// The overrides of --set. Faults that do not depend on an arm are reported here, since load_sweep() would name an arm.
+std::vector<Override> overrides_of(const SweepWords& words) {
+  auto overrides = overrides_from_sets(words.sets, "sweep");
+  Recipe any;
+  for (const auto& [field, value] : overrides)
+    if (field.find('[') == std::string::npos)  // elements of lists, which `any` does not have
+      naming_field("--set", [&] { set_field(any, field, value); });
+  return overrides;
 }
 
 void print_plan(const std::vector<SweepRun>& runs) {
@@ -309,7 +321,7 @@ int run_sweep(const Arguments& arguments) {
   check_threads(words.threads);
   if (words.out.empty()) words.out = (fs::path("runs") / fs::path(words.file).stem()).string();
 
-  const auto overrides = overrides_from_sets(words.sets, "sweep");
+  const auto overrides = overrides_of(words);
   open_device(words.device);  // reports a missing device before any run begins
   if (!words.search.empty()) {
     PRISM_CHECK(words.search == "schedules", "sweep", "expected --search schedules; found \"{}\"; write schedules.",

@@ -180,6 +180,7 @@ class RowReader : public BufferedReader {
   RowReader(const TextFile& file, const TextOptions& options, const std::atomic<bool>* cancelled)
       : BufferedReader(file, options.raw, cancelled),
         field_(options.field),
+        has_flags_(options.has_flags),
         check_(options.invalid_utf8),
         piece_bytes_(static_cast<size_t>(options.piece_bytes)) {}
 
@@ -228,9 +229,8 @@ class RowReader : public BufferedReader {
                 line_, row.is_discarded() ? "text that is not JSON" : row.type_name());
     const auto member = row.find(field_);
     if (member == row.end()) fail_field(row);
-    PRISM_CHECK(member->is_string(), "text",
-                "{}:{}: expected the field \"{}\" to be text; found {}; name another with --field.", path_, line_,
-                field_, member->type_name());
+    PRISM_CHECK(member->is_string(), "text", "{}:{}: expected the field \"{}\" to be text; found {}; name another {}.",
+                path_, line_, field_, member->type_name(), has_flags_ ? "with --field" : "file");
     const auto& text = member->get_ref<const std::string&>();
     if (text.empty()) ++empty_documents_;
     return text;
@@ -239,11 +239,14 @@ class RowReader : public BufferedReader {
   [[noreturn]] void fail_field(const nlohmann::json& row) const {
     std::vector<std::string> names;
     for (const auto& [name, value] : row.items()) names.push_back(name);
-    throw InputError("text", fmt::format("{}:{}: expected a field \"{}\"; found {}; name the text's with --field.",
-                                         path_, line_, field_, names.empty() ? "none" : join_names(names)));
+    throw InputError("text",
+                     fmt::format("{}:{}: expected a field \"{}\"; found {}; {}.", path_, line_, field_,
+                                 names.empty() ? "none" : join_names(names),
+                                 has_flags_ ? "name the field that holds the text with --field" : "name another file"));
   }
 
   std::string field_;
+  bool has_flags_;
   Utf8Check check_;
   size_t piece_bytes_;
   std::string text_;  ///< of the current row

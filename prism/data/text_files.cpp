@@ -65,10 +65,9 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
     if (ending != Ending::unknown) files.push_back(describe_file(path, ending));
   }
   PRISM_CHECK(!files.empty(), "text",
-              "expected text files (.txt or .jsonl, plain or packed as .gz, .xz, .zst) in {}; found {}; name the "
-              "files, or pass "
-              "--format txt or jsonl.",
-              folder, paths.empty() ? "none" : fmt::format("{} of other kinds", paths.size()));
+              "expected text files (.txt or .jsonl, plain or packed as .gz, .xz, .zst) in {}; found {}; {}.", folder,
+              paths.empty() ? "none" : fmt::format("{} of other kinds", paths.size()),
+              options.has_flags ? "name the files, or pass --format txt or jsonl" : "name a file");
   if (skipped != nullptr) *skipped += static_cast<int64_t>(paths.size() - files.size()) + odd;
   return files;
 }
@@ -103,7 +102,8 @@ std::vector<TextFile> list_text_files(const std::vector<std::string>& inputs, co
       files.insert(files.end(), inside.begin(), inside.end());
       continue;
     }
-    const Ending ending = ending_of(input, options);
+    Ending ending = ending_of(input, options);
+    if (ending == Ending::unknown && !options.has_flags) ending = Ending::text;
     PRISM_CHECK(ending != Ending::unknown, "text",
                 "{}: expected an ending .txt or .jsonl, plain or with .gz, .xz or .zst; found another; say what it is "
                 "with --format txt or jsonl.",

@@ -15,6 +15,9 @@ struct TextOptions {
   int64_t piece_bytes = 1 << 20;
   /// Read the bytes unchanged: only a file whose name says so is unpacked, and a byte-order mark is kept. Not a field.
   bool raw = false;
+  /// Whether the command has flags for these fields. If not, a file given by name without a known ending is text, and
+  /// messages advise no flags. Not a field.
+  bool has_flags = true;
   template <class Visitor>
   void visit(Visitor& v) {
     v("format", format, "format of the files: txt, jsonl, or auto (by the file name's ending; standard input is txt)");
@@ -37,8 +40,8 @@ struct TextFile {
 /// Lists the files of `inputs`. An input is a file, "-", or a folder, which stands for every text file below it, sorted
 /// by path; hidden files and those with other endings are skipped.
 /// @param skipped  if given, receives the number of files skipped: those with other endings, pipes, links to nothing.
-/// @throws InputError for a path that is absent or unreadable, a file given by name whose ending is unknown (way out:
-///         format), a folder without text, or an option with an unknown value.
+/// @throws InputError for a path that is absent or unreadable, a file given by name whose ending is unknown if there is
+///         a flag that says what it is, a folder without text, or an option with an unknown value.
 std::vector<TextFile> list_text_files(const std::vector<std::string>& inputs, const TextOptions& options,
                                       int64_t* skipped = nullptr);
 

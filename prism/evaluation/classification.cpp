@@ -79,9 +79,9 @@ std::optional<LabelledExamples> label_examples(const Classifier& classifier, con
                                                const LabelOptions& options,
                                                const std::function<void(int64_t, int64_t)>& on_progress) {
   PRISM_CHECK(options.batch >= 1 && options.batch <= 65536, "classification",
-              "batch: expected 1 to 65536 texts per forward pass; found {}; change it.", options.batch);
+              "--batch: expected 1 to 65536 texts per forward pass; found {}; change it.", options.batch);
   PRISM_CHECK(options.examples >= 0, "classification",
-              "examples: expected a number of examples, or 0 for all; found {}; change it.", options.examples);
+              "--examples: expected a number of examples, or 0 for all; found {}; change it.", options.examples);
   ExampleLoader loader(
       data,
       {.context = classifier->config().context, .rows = options.batch, .first = options.examples, .shuffle = false});

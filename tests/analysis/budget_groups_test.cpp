@@ -29,6 +29,29 @@ TEST(ExampleGroups, DivideExamplesIntoThirds) {
   EXPECT_EQ(groups_by_third("length", {"short", "middle", "long"}, {3}).size(), 1u);
 }
 
+TEST(ExampleGroups, AreAllExamplesThenThoseOfEachTrait) {
+  const auto described = [](const ExampleTraits& traits) {
+    std::vector<std::string> names;
+    for (const auto& group : groups_of(traits)) names.push_back(group.by + " " + group.name);
+    return names;
+  };
+  ExampleTraits traits{.labels = {1, 0, 1}, .classes = {"a", "b"}, .lengths = {7, 5, 6}, .losses = {}};
+  const std::vector<std::string> plain = {"all all",      "class a",       "class b",
+                                          "length short", "length middle", "length long"};
+  EXPECT_EQ(described(traits), plain);
+  traits.losses = {0.5, 0.1, 2};
+  auto all = plain;
+  all.insert(all.end(), {"difficulty easy", "difficulty middle", "difficulty hard"});
+  EXPECT_EQ(described(traits), all);
+  EXPECT_EQ(groups_of(traits).front().examples, (Indices{0, 1, 2}));
+  EXPECT_EQ(groups_of(traits).back().examples, Indices{2});
+}
+
+TEST(KeptHeads, AreTheNumbersOfTheHeads) {
+  EXPECT_EQ(kept_heads(torch::tensor({true, false, true})), (Indices{0, 2}));
+  EXPECT_EQ(kept_heads(torch::tensor({false, false})), Indices{});
+}
+
 TEST(BudgetGroups, SummariseEachLayerWithABudget) {
   std::vector<BudgetDecision> budgets(2);  // the first layer has none
   budgets[1] = {torch::tensor({0.2, 0.6, 1.0}), torch::tensor({{0.5, 0.5}, {1.0, 0.0}, {0.25, 0.75}}),

@@ -125,6 +125,9 @@ TEST(BenchTraining, ComparesWithTheSameModelOnLibTorch) {
   EXPECT_EQ(bench_training(one_layer(), {.dtype = "float32", .peer = find_training_peer("none"), .steps = 1}).peer_ms,
             0);
   EXPECT_REFUSED(find_training_peer("pytorch"), "libtorch, none or a case");
+  const std::string recipe = PRISM_SOURCE_DIR "/configs/head_schedules/small_prism.json";
+  EXPECT_EQ(find_training_peer(recipe).name, "small_prism");
+  EXPECT_EQ(find_training_peer(recipe).name, find_training_case(recipe).name);
   EXPECT_REFUSED(find_training_case("smal"), "did you mean small?");
 }
 

@@ -109,6 +109,9 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "lists.safetensors", "--mask-blocks", "128,64"}), 2,
                   {"block sizes stored in", "64 and 32", "128 and 64"});
   expect_sentence(run({"attend", "qkv.safetensors", "--output", "qkv.safetensors"}), 2, {"qkv.safetensors twice"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--output", "text.txt/o.st"}), 2,
+                  {"expected a folder for text.txt/o.st; found the file text.txt; choose another place"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--output", "none/o.st"}), 2, {"found none at none; make it"});
   expect_sentence(run({"attend", "qkv.safetensors", "--output", "o.st", "--save-mask", "./o.st"}), 2, {"twice"});
   expect_sentence(run({"attend", "qkv.safetensors", "--mask", "first.safetensors", "--mask-blocks", "48,32"}), 2,
                   {"48"});
@@ -242,7 +245,7 @@ TEST(AttendCommandInput, ThatIsWrongGetsASentence) {
   write_input();
   expect_sentence(run({"attend", "nowhere.safetensors"}), 2, {"nowhere.safetensors"});
   expect_sentence(run({"attend", "qkv.safetensors", "--selector", "spectrum"}), 2, {"did you mean spectral?"});
-  expect_sentence(run({"attend", "qkv.safetensors", "--set", "q=1"}), 2, {"q"});
+  expect_sentence(run({"attend", "qkv.safetensors", "--set", "q=1"}), 2, {"--set: expected", "\"q\""});
   expect_sentence(run({"attend", "qkv.safetensors", "--set", "p"}), 2, {"="});
   expect_sentence(run({"attend", "qkv.safetensors", "--set", "block_size=100"}), 2, {"100"});
   expect_sentence(run({"attend", "qkv.safetensors", "--rotary", "spiral"}), 2, {"half_split"});

@@ -54,14 +54,19 @@ TEST_F(ClassifierCommands, TrainingAndUseRefuseWrongInputWithASentence) {
   expect_sentence(prism({"classify", "uniform", "-"}, "The\n\n"), 2, {"line 2: expected a text"});
   expect_sentence(prism({"classify", "uniform", "-"}, ""), 2, {"expected at least one text"});
   expect_sentence(prism({"classify", "uniform", "--text", " "}), 2, {"expected a text"});
-  expect_sentence(prism({"classify", "uniform", "--text", "\xff"}), 2, {"expected UTF-8"});
+  expect_sentence(prism({"classify", "uniform", "--text", "\xff"}), 2, {"expected text in UTF-8; found byte 0xFF"});
   expect_sentence(prism({"classify", "uniform", "--text", "x", "--format", "csv"}), 2,
-                  {"expected --text or --format; found both"});
+                  {"expected only one of --text and --format; found both"});
   expect_sentence(prism({"classify", "uniform", "none.txt"}), 2, {"none.txt"});
   expect_sentence(prism({"classify", "uniform", "text.txt", "--text-fields", "text"}), 2, {"--text-fields only with"});
   expect_sentence(prism({"classify", "uniform", "test.csv", "--text-fields", "kind,text"}), 2, {"texts of 1 field"});
   expect_sentence(prism({"classify", "uniform", "test.csv", "--text-fields", "body"}), 2, {"column \"body\""});
   expect_sentence(prism({"classify", "uniform", "--text", "a", "--text", "b"}), 2, {"expected 1 --text"});
+  std::filesystem::copy(folder() / "uniform", folder() / "nameless", std::filesystem::copy_options::recursive);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder() / "nameless"))
+    if (entry.path().filename() == "classes.json") std::filesystem::remove(entry.path());
+  expect_sentence(prism({"classify", "nameless", "--text", "a", "--text", "b"}), 2,
+                  {"expected one --text; found 2; put the words in one."});
   expect_sentence(prism({"classify", "uniform", "-"}, "\xff\xfe\n"), 2, {"expected UTF-8"});
 
   expect_sentence(run_prism({"train", "--recipe", "recipe.json", "--train.tokens", "5", "--out", "x"}, folder()), 2,

@@ -41,9 +41,19 @@ TEST(Command, ArgumentsThatDoNotFitAreAnsweredWithTheWayOut) {
   expect_sentence(run({"generate"}), 2, {"expected MODEL; found none; see prism generate --help."});
   expect_sentence(run({"generate", "x", "hi", "there"}), 2, {"found there; put a text of several words in quotes"});
   expect_sentence(run({"generate", "x", "--temperature"}), 2, {"--temperature: expected a value; found none"});
+  expect_sentence(run({"info", "x", "y"}), 2, {"found y; leave it out, or see prism info --help."});
+  expect_sentence(run({"analyse", "entropy", "x", "y", "z"}), 2, {"found z; put a text of several words in quotes"});
   expect_sentence(run({"train", "--threads=x"}), 2, {"--threads: expected 0 to 1024; found x; change it."});
+  expect_sentence(run({"info", "x", "--vocab-size", "1", "--vocab-size", "2"}), 2,
+                  {"--vocab-size: expected one value; found 2; leave one out."});
+  expect_sentence(run({"analyse", "entropy", "x", "--tokens", "few"}), 2,
+                  {"--tokens: expected a whole number; found few; change it."});
+  expect_sentence(run({"bench", "attention", "--head-dims", "8", "9.5"}), 2,
+                  {"--head-dims: expected a whole number; found 9.5; change it."});
+  expect_sentence(run({"bench", "budgets", "--shares", "half"}), 2, {"--shares: expected a number; found half"});
+  expect_sentence(run({"attend", "x", "--skip-share", "2"}), 2, {"--skip-share: expected 0 to 1; found 2; change it."});
   expect_sentence(run({"attend", "x", "--mask", "m", "--mask-blocks", "7,128"}), 2,
-                  {"--mask-blocks: expected one of 32,64,128,256; found 7"});
+                  {"--mask-blocks: expected one of 32, 64, 128, 256; found 7"});
   expect_sentence(run({"bench", "attention", "--passes", "x"}), 2, {"--passes: expected one of", "found x"});
 }
 
@@ -75,54 +85,6 @@ TEST(Output, ThatIsClosedIsAFailure) {
                                          : "[output] could not write to standard output, which is closed or full; "
                                            "redirect it to a file.\n");
   }
-}
-
-TEST(Info, AgreesWithItselfAsJson) {
-  const auto json = Json::parse(run({"info", trained(), "--json"}).out);
-  EXPECT_EQ(json["layers"].size(), 2u);
-  EXPECT_EQ(json["schedule"], "1x1,2x1");
-  const auto text = run({"info", trained()});
-  EXPECT_NE(text.out.find(std::to_string(json["parameters"].get<int64_t>())), std::string::npos);
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"info", "recipe.json", "--json"},
-                                                {"info", "recipe.json", "--json", "--vocab-size", "300"}})
-    EXPECT_EQ(run(words).out, run({"info", trained(), "--json"}).out) << "the vocabulary of the recipe's data";
-  auto recipe = Json::parse(read_text(Workshop::folder() / "recipe.json"));
-  recipe["data"]["folder"] = "nowhere";
-  write_text(Workshop::folder() / "without_data.json", recipe.dump());
-  expect_sentence(run({"info", "without_data.json"}), 2, {"--vocab-size"});
-  EXPECT_EQ(json["layers"][0]["budget"], "none");
-  EXPECT_EQ(text.out.find("Head budgets"), std::string::npos);
-  recipe = Json::parse(read_text(Workshop::folder() / "recipe.json"));
-  recipe["model"]["budget"]["kind"] = "learned";
-  write_text(Workshop::folder() / "budget_recipe.json", recipe.dump());
-  const auto with_budgets = run({"info", "budget_recipe.json"});
-  EXPECT_NE(with_budgets.out.find("Head budgets in 2 of 2 layers"), std::string::npos) << with_budgets.out;
-  recipe["model"]["mirror_middle"] = 0;
-  write_text(Workshop::folder() / "mirror_recipe.json", recipe.dump());
-  const auto mirrored = run({"info", "mirror_recipe.json"});
-  EXPECT_NE(mirrored.out.find("\"1 of 0\": the layer uses W_up and W_down of layer 0"), std::string::npos)
-      << mirrored.out;
-  EXPECT_EQ(Json::parse(run({"info", "mirror_recipe.json", "--json"}).out)["layers"][1]["mirror_of"], 0);
-  expect_sentence(run({"info", "data"}), 2, {"config.json"});
-}
-
-TEST(Info, NeedsAModelWithAName) {
-  expect_sentence(run({"info", ""}), 2, {"MODEL", "found nothing"});
-  expect_sentence(run({"info", "recipe.json", "--vocab-size", "0"}), 2, {"--vocab-size", "1", "16777216"});
-  expect_sentence(run({"info"}), 2, {"MODEL or --machine", "neither"});
-  expect_sentence(run({"info", "--machine", "recipe.json"}), 2, {"both"});
-}
-
-TEST(Info, OfTheMachineNamesItsLimits) {
-  const auto outcome = run({"info", "--machine", "--json", "--threads", "1"});
-  ASSERT_EQ(outcome.status, 0) << outcome.err;
-  const auto json = Json::parse(outcome.out);
-  EXPECT_EQ(json["threads"], 1);
-  EXPECT_EQ(json["threads_bound_by"], "--threads");
-  for (const char* limit : {"bfloat16_gflops", "float32_gflops", "read_gb_per_s"}) EXPECT_GT(json[limit], 0) << limit;
-  EXPECT_NE(run({"info", "--machine", "--threads", "1"}).out.find("kernels for"), std::string::npos);
-  expect_sentence(run({"info", "--machine", "recipe.json"}), 2, {"MODEL or --machine", "both"});
-  expect_sentence(run({"info"}), 2, {"MODEL or --machine", "neither"});
 }
 
 TEST(Generate, ContinuesAPromptAndRepeatsWithTheSeed) {
@@ -172,6 +134,11 @@ TEST(GenerateInput, ThatIsWrongGetsASentence) {
   for (int i = 0; i < 100; ++i) longer += "The river sings. ";
   expect_sentence(run({"generate", trained(), longer}), 2, {"32"});
   expect_sentence(run({"generate", trained(), "The", "--max-new-tokens", "1000"}), 2, {"32", "1000"});
+  expect_sentence(run({"generate", trained(), "The", "--max-new-tokens", "-1"}), 2,
+                  {"--max-new-tokens: expected at least 1"});
+  expect_sentence(run({"generate", trained(), "The", "--prefill", "spectral", "--prefill-set", "q=1"}), 2,
+                  {"--prefill-set: expected", "\"q\""});
+  expect_sentence(run({"generate", trained(), "The", "--dtype", "int8"}), 2, {"--dtype: expected"});
   expect_sentence(run({"generate", "nowhere", "The"}), 2, {"nowhere"});
   expect_sentence(run({"generate", trained(), "The", "--temperature", "-1"}), 2, {"temperature"});
   expect_sentence(run({"generate", trained(), "The", "--top-p", "2"}), 2, {"top"});

@@ -216,7 +216,8 @@ TEST(SweepInput, ThatIsWrongGetsASentence) {
   write_sweep("wrong.json", R"(, "baseline": "unifrom")");
   expect_sentence(run({"sweep", "wrong.json"}), 2, {"did you mean uniform?"});
   write_sweep("right.json", "");
-  expect_sentence(run({"sweep", "right.json", "--set", "train.tokns=4"}), 2, {"arm uniform", "tokens"});
+  expect_sentence(run({"sweep", "right.json", "--set", "train.tokns=4"}), 2,
+                  {"--set: expected a field of train", "tokens"});
   expect_sentence(run({"sweep", "right.json", "--set", "train.tokens"}), 2, {"FIELD=VALUE"});
   expect_sentence(run({"sweep", "right.json", "--jobs", "0"}), 2, {"--jobs"});
   expect_sentence(run({"sweep", "right.json", "--search", "schedule"}), 2, {"--search schedules"});

@@ -65,7 +65,7 @@ TEST_F(TokenizeLabelled, WithWrongInputGetsASentence) {
   expect_sentence(tokenize({"train.txt", "--label", "1"}), 2, {"found no file train.txt"});
   expect_sentence(tokenize({"text.txt", "--label", "1"}), 2, {"expected rows in a .csv or .jsonl file", "text.txt"});
   expect_sentence(tokenize({"train.csv", "--label", "1", "--separator", "x"}), 2,
-                  {"expected --separator or --label; found both"});
+                  {"expected only one of --separator and --label; found both"});
   expect_sentence(tokenize({"train.csv", "--words"}), 2, {"expected --label with --words; found none"});
   EXPECT_FALSE(std::filesystem::exists(path("data")));
 }

@@ -142,6 +142,7 @@ TEST(Fields, RejectPathsThatLeadNowhere) {
 TEST(Json, ThatIsCutOrEmptyIsNamedWithItsFault) {
   EXPECT_REFUSED(parse_json("", "a.json"), "expected JSON in a.json; found nothing");
   EXPECT_REFUSED(parse_json("{\"a\": 1", "a.json"), "ends too early, after 7 bytes");
+  EXPECT_REFUSED(parse_json("{", "a.json"), "ends too early, after 1 byte;");
   EXPECT_REFUSED(parse_json("[1e999]", "a.json"), "a number out of range");
   EXPECT_REFUSED(parse_json(std::string(1'000'000, '['), "a.json"), "more than 100 levels");
   EXPECT_EQ(parse_json(R"({"a": "[[\"{"})", "a.json")["a"], "[[\"{");

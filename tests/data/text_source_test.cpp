@@ -225,6 +225,21 @@ TEST_F(Texts, RefuseWhatCannotBeRead) {
   if (::geteuid() != 0) EXPECT_CONTAINS(refusal({secret}), "expected a readable file");
 }
 
+TEST_F(Texts, OfACommandWithoutFlagsAreTextUnlessTheirNamesSayOtherwise) {
+  TextOptions options;
+  options.has_flags = false;
+  EXPECT_EQ(read({put("notes.md", "a,b")}, options), Documents{"a,b"});
+  EXPECT_EQ(read({put("notes.gz", pack("a,b", ".gz"))}, options), Documents{"a,b"});
+  EXPECT_EQ(read({put("rows.jsonl", R"({"text": "a"})")}, options), Documents{"a"});
+  fs::create_directory(folder_.path() / "empty");
+  for (const auto& refused : {refusal({(folder_.path() / "empty").string()}, options),
+                              refusal({put("other.jsonl", R"({"body": "a"})")}, options),
+                              refusal({put("number.jsonl", R"({"text": 1})")}, options)}) {
+    EXPECT_CONTAINS(refused, "; name a");
+    EXPECT_EQ(refused.find("--"), std::string::npos) << refused;
+  }
+}
+
 TEST_F(Texts, LeaveOutAndCountEmptyFiles) {
   TextSource source(
       {put("a.txt", ""), put("b.txt", "\xEF\xBB\xBF"), put("c.txt.gz", pack("", ".gz")), put("d.jsonl", "")});

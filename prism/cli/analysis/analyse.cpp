@@ -22,14 +22,17 @@ const std::map<std::string, Analysis>& analyses() {
       {"budgets", {"how many heads a classifier's head budgets use, which, and what that saves", run_analyse_budgets}},
       {"capture", {"queries, keys, values and residual stream of layers as safetensors files", run_analyse_capture}},
       {"entropy", {"how evenly each head spreads its attention", run_analyse_entropy}},
+      {"gates", {"how many gates of the feed-forward parts are closed, and how they open", run_analyse_gates}},
       {"gradients", {"norm of each parameter's gradient relative to its values", run_analyse_gradients}},
       {"heads",
        {"what each head attends to: previous token, first token, punctuation, repetitions", run_analyse_heads}},
       {"maps", {"which words each word of a text attends to, as pictures", run_analyse_maps}},
       {"norms", {"size of the residual stream before each layer, and dead units", run_analyse_norms}},
       {"spectrum",
-       {"how much of each head's queries and keys remains after averaging over blocks, as some selectors do",
-        run_analyse_spectrum}}};
+       {"how much of each head's queries and keys survives averaging over blocks, which some selectors do",
+        run_analyse_spectrum}},
+      {"twins", {"how alike layers are that share projections, and whether it matters which share", run_analyse_twins}},
+      {"weights", {"stable rank of the projections of the feed-forward parts", run_analyse_weights}}};
   return all;
 }
 

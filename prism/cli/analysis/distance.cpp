@@ -11,10 +11,10 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/analysis/analyse.h"
 #include "prism/cli/analysis/output.h"
+#include "prism/cli/analysis/reading.h"
 #include "prism/cli/command.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/field_options.h"
-#include "prism/cli/reading.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
 #include "prism/kernels/compute_type.h"
@@ -139,12 +139,14 @@ int run_analyse_distance(const Arguments& arguments) {
 
   const Arms arms = pair_arms(read_models(words.models), read_models(words.against));
   const int64_t context = shared_context(arms, words.options.context);
-  const TokenDataset data(words.options.data, words.options.split);
+  const auto shards = open_shards(words.options.data, words.options.split);
+  const TokenDataset& data = *shards;
   check_tokenizer(data, arms.models.front().name, arms.models.front().tokenizer);
   const bool document_mask = words.document_mask ? *words.document_mask : shared_document_mask(arms);
   const WindowOptions windows{.context = context,
                               .rows = std::max<int64_t>(1, kReadingBatchTokens / context),
                               .document_mask = document_mask,
+                              .word_starts = Tokenizer::load(find_model_folder(arms.models.front().name)).word_starts(),
                               .shuffle = false};
   const WindowLoader loader(data, windows, data.info() ? data.info()->end_of_text : arms.models.front().end_of_text);
   const auto load = [&](const std::string& name) { return load_model(name, words.compute).decoder; };

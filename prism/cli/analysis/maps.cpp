@@ -40,6 +40,7 @@ int run_analyse_maps(const Arguments& arguments) {
   PRISM_CHECK(!output.figures.empty() || output.json, "analyse",
               "expected --figures, a folder for pictures, or --json; found neither; add one.");
   const torch::NoGradGuard no_gradients;
+  const auto folder = make_figures_folder(output.figures);
   Reading reading(words);
   const auto count = static_cast<int64_t>(reading.config().layers.size());
   const auto chosen = parse_numbers(layers, count, "--layers");

@@ -15,6 +15,11 @@ void add_output_options(CLI::App& app, OutputWords& words) {
                "print one JSON object per line instead of tables; prism report --analysis shows them");
 }
 
+std::optional<MadeFolder> make_figures_folder(const std::string& figures) {
+  if (figures.empty()) return std::nullopt;
+  return MadeFolder(figures);
+}
+
 void AnalysisLines::add(const Json& fields) {
   Json line = common_;
   line.update(fields);
@@ -33,12 +38,9 @@ void AnalysisLines::print(const OutputWords& words) const {
     for (const auto& line : lines_) fmt::print("{}\n", to_text(line));
     return;
   }
-  const auto tables = analysis_tables(records);
-  for (const auto& table : tables) {
-    if (tables.size() > 1) fmt::print("{}{}\n\n", &table == tables.data() ? "" : "\n", table.caption);
-    fmt::print("{}", table_text(table));
-  }
-  if (!words.figures.empty()) fmt::print("{}{}\n", tables.empty() ? "" : "\n", words.figures);
+  const auto text = tables_text(analysis_tables(records));
+  fmt::print("{}", text);
+  if (!words.figures.empty()) fmt::print("{}{}\n", text.empty() ? "" : "\n", words.figures);
 }
 
 int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& analysis,
@@ -49,6 +51,7 @@ int run_reading_analysis(const Arguments& arguments, const ReadingAnalysis& anal
   add_reading_options(app, words);
   add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
+  const auto folder = make_figures_folder(output.figures);
   Reading reading(words);
   AnalysisLines lines({{"analysis", analysis.name}, {"model", words.model}, {"reading", reading.description()}});
   for (const auto& line : measure(reading)) lines.add(line);

@@ -3,13 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "prism/cli/analysis/reading.h"
 #include "prism/cli/command.h"
-#include "prism/cli/reading.h"
 #include "prism/core/fields.h"
+#include "prism/core/files.h"
 
 namespace prism {
 
@@ -20,6 +22,10 @@ struct OutputWords {
 
 /// Adds --json and --figures.
 void add_output_options(CLI::App& app, OutputWords& words);
+
+/// Makes the folder of --figures, if it is given, before anything is measured. If nothing is written into it, it is
+/// removed when the result goes out of scope. @throws InputError if a file is in the way; FailedError.
+std::optional<MadeFolder> make_figures_folder(const std::string& figures);
 
 /// The lines of one analysis (report/analysis/analysis.h).
 class AnalysisLines {

@@ -8,9 +8,9 @@
 #include "prism/analysis/spectrum_probe.h"
 #include "prism/cli/analysis/analyse.h"
 #include "prism/cli/analysis/output.h"
+#include "prism/cli/analysis/reading.h"
 #include "prism/cli/options/attention_tensors.h"
 #include "prism/cli/options/compute_options.h"
-#include "prism/cli/reading.h"
 #include "prism/core/error.h"
 #include "prism/kernels/to_vector.h"
 #include "prism/report/analysis/spectrum.h"
@@ -35,7 +35,7 @@ pair j by a factor lambda_j. Pairs form three zones: dead (a full turn or more p
 and semantic (lambda of at least 0.999). For each zone the table shows the root mean square of the queries and of the
 keys as "a → b": a over single tokens, b over means of blocks.
 
-SOURCE is a model, which reads the beginning of TEXT, or a safetensors file with q [B, H, T, D] and k [B, G, S, D].
+SOURCE is a model, which reads the beginning of FILE, or a safetensors file with q [B, H, T, D] and k [B, G, S, D].
 --figures draws three pictures of one head: lambda_j; the energy of each pair; and the attention computed from its slow
 pairs, from its fast pairs and from all features (arXiv 2602.08426, figures 1 to 3).
 
@@ -75,7 +75,7 @@ void check_head(const SpectrumWords& words, const std::vector<int64_t>& heads) {
 ReadSpectra read_model(const SpectrumWords& words) {
   PRISM_CHECK(fs::exists(words.source), "analyse",
               "expected a model folder, a run or a safetensors file; found nothing at {}; name another.", words.source);
-  PRISM_CHECK(!words.text.empty(), "analyse", "expected TEXT for the model to read; found none; name a file.");
+  PRISM_CHECK(!words.text.empty(), "analyse", "expected FILE, a text for the model to read; found none; name one.");
   PRISM_CHECK(words.rotary == RotaryWords{}, "analyse",
               "expected no --rotary or --mrope option with a model, which defines its own rotary encoding; found one; "
               "leave it out.");
@@ -102,7 +102,8 @@ ReadSpectra read_model(const SpectrumWords& words) {
 ReadSpectra read_source(const SpectrumWords& words) {
   if (!fs::is_regular_file(words.source)) return read_model(words);
   PRISM_CHECK(words.text.empty() && words.tokens == 0, "analyse",
-              "expected neither TEXT nor --tokens with queries and keys from a file; found one; leave it out.");
+              "expected {} only with a model; found it with the file {}; leave it out.",
+              words.text.empty() ? "--tokens" : "a text file", words.source);
   start_compute(words.compute.threads, words.compute.device);
   const auto tensors = read_attention_tensors(words.source, words.rotary, "analyse");
   check_head(words, {tensors.q_BTHD.size(2)});
@@ -131,8 +132,11 @@ void add_options(CLI::App& app, SpectrumWords& words) {
   app.add_option("SOURCE", words.source,
                  "a model folder, a run folder (its last checkpoint), or a safetensors file with q and k")
       ->required();
-  app.add_option("TEXT", words.text, "text file that the model reads; not for a safetensors file");
-  app.add_option("--tokens", words.tokens, "tokens of TEXT to read; 0: the model's context")->capture_default_str();
+  app.add_option(
+      "FILE", words.text,
+      "text file whose beginning the model reads; not for a safetensors file (.jsonl: the field text of each "
+      "row; any other ending: plain text)");
+  app.add_option("--tokens", words.tokens, "tokens of FILE to read; 0: the model's context")->capture_default_str();
   add_invalid_utf8_option(app, words.invalid_utf8);
   app.add_option("--block-size", words.block_size, "tokens per block, over which means are taken")
       ->check(CLI::Range(1, 1 << 20))
@@ -157,6 +161,7 @@ int run_analyse_spectrum(const Arguments& arguments) {
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   const torch::NoGradGuard no_gradients;
+  const auto folder = make_figures_folder(words.figures);
   if (!words.figures.empty()) check_gnuplot("gnuplot");
   const auto [probe, reading] = read_source(words);
   const auto& spectra = probe.spectra();

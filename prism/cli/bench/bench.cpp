@@ -19,6 +19,7 @@
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/machine.h"
+#include "prism/core/text/field_names.h"
 #include "prism/core/text/names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/kernels/simd/isa.h"
@@ -280,8 +281,9 @@ int run_bench_prefill(const Arguments& arguments) {
   }
   check_outputs("bench", {words.mix}, {words.plot});
   if (!words.plot.empty()) check_gnuplot("gnuplot");
-  words.bench.dtype = full_dtype(words.bench.dtype);
-  for (const auto& text : words.selectors) words.bench.methods.push_back(parse_prefill_method(text));
+  words.bench.dtype = full_dtype(words.bench.dtype, "--dtype");
+  for (const auto& text : words.selectors)
+    words.bench.methods.push_back(naming_field("--selector", [&] { return parse_prefill_method(text); }));
   for (const int64_t tokens : words.tokens) {
     words.bench.tokens = tokens;
     check_prefill_bench(words.bench);
@@ -358,7 +360,8 @@ int run_bench_training(const Arguments& arguments) {
   app.add_option("CASE", words.cases, "cases: tiny, small, small-prism, 357m-2layers, or a recipe file")
       ->capture_default_str();
   app.add_option("--peer", words.peer,
-                 "what to compare with: libtorch (the same model on LibTorch's operations), another case, or none")
+                 "what to compare with: libtorch (the same model on LibTorch's operations), another case, whose ratio "
+                 "compares tokens per second, or none")
       ->capture_default_str();
   app.add_option("--steps", words.bench.steps, "measured steps; two warm-up steps come before them")
       ->check(CLI::Range(1, 100000))
@@ -374,6 +377,8 @@ int run_bench_training(const Arguments& arguments) {
   std::vector<TrainingCase> cases;
   for (const auto& name : words.cases) cases.push_back(find_training_case(name));
   words.bench.peer = find_training_peer(words.peer);
+  words.peer = words.bench.peer.name;
+  for (size_t i = 0; i < cases.size(); ++i) words.cases[i] = cases[i].name;
   for (auto& dtype : words.dtypes) dtype = full_dtype(dtype);
   if (!words.json)
     fmt::print("{:<{}}{:<10}{:>10}{:>14}{:>11}  {:<{}}{:>11}{:>7}{:>10}{:>8}{:>12}\n", "case", width_of(words.cases),
@@ -406,24 +411,23 @@ int finish_bench(CoreWait& wait) {
   return 0;
 }
 
-std::string full_dtype(const std::string& name) {
-  return compute_type_name(find_compute_type(name));
+std::string full_dtype(const std::string& name, const char* option) {
+  return compute_type_name(naming_field(option, [&] { return find_compute_type(name); }));
 }
 
 int run_bench(const Arguments& arguments) {
-  static const std::map<std::string, int (*)(const Arguments&)> benches = {{"attention", run_bench_attention},
-                                                                           {"budgets", run_bench_budgets},
-                                                                           {"decode", run_bench_decode},
-                                                                           {"prefill", run_bench_prefill},
-                                                                           {"training", run_bench_training}};
+  static const std::map<std::string, int (*)(const Arguments&)> benches = {
+      {"attention", run_bench_attention},       {"budgets", run_bench_budgets}, {"decode", run_bench_decode},
+      {"feed-forward", run_bench_feed_forward}, {"prefill", run_bench_prefill}, {"training", run_bench_training}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print(
-        "Usage: prism bench KIND [options]\n\nMeasures how fast prism is on this machine, beside LibTorch.\n\n"
-        "  attention  attention of whole sequences, forward and backward\n"
-        "  budgets    what an encoder's head budgets save\n"
-        "  decode     attention of new tokens over a KV cache\n"
-        "  prefill    block-sparse attention of a prompt, by selector\n"
-        "  training   training steps of a model\n{}{}{}{}{}\n`prism bench attention --help` "
+        "Usage: prism bench KIND [options]\n\nMeasures how fast prism is on this machine, compared with LibTorch.\n\n"
+        "  attention     attention of whole sequences, forward and backward\n"
+        "  budgets       what an encoder's head budgets save\n"
+        "  decode        attention of new tokens over a KV cache\n"
+        "  feed-forward  feed-forward parts of several kinds\n"
+        "  prefill       block-sparse attention of a prompt, by selector\n"
+        "  training      training steps of a model\n{}{}{}{}{}\n`prism bench attention --help` "
         "explains the options of a benchmark.\nExit status: 0 done, 1 failed, 2 wrong input.\n",
         kHowToRead, kAttentionExamples, kDecodeExamples + 1, kPrefillExamples + 1, kTrainingExamples + 1);
     return arguments.empty() ? 2 : 0;

@@ -13,8 +13,10 @@ namespace prism {
 int finish_bench(CoreWait& wait);
 
 /// The dtype's name as results show it, e.g. bfloat16 for bf16 or auto.
-std::string full_dtype(const std::string& name);
+/// @param option  that gave the name. @throws InputError for an unknown dtype.
+std::string full_dtype(const std::string& name, const char* option = "--dtypes");
 
 int run_bench_budgets(const Arguments& arguments);
+int run_bench_feed_forward(const Arguments& arguments);
 
 }  // namespace prism

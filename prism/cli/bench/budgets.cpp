@@ -78,7 +78,7 @@ int run_bench_budgets(const Arguments& arguments) {
         shapes.push_back(words.shape);
       }
   std::vector<torch::ScalarType> dtypes;
-  for (const auto& dtype : words.dtypes) dtypes.push_back(find_compute_type(dtype));
+  for (const auto& dtype : words.dtypes) dtypes.push_back(find_compute_type(full_dtype(dtype)));
   CoreWait wait;
   if (!words.json)
     fmt::print("{:<10}{:>15}{:>8}{:>6}{:>8}{:>6}{:>12}{:>12}{:>12}{:>12}{:>9}\n", "dtype", "texts x tokens", "d_model",

@@ -9,6 +9,7 @@
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/process.h"
+#include "prism/core/text/field_names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/models/device.h"
 
@@ -18,6 +19,10 @@ namespace {
 /// More threads per core spend most of their time waiting for each other: 1,024 threads on two cores generate no token
 /// in 20 seconds.
 constexpr int kMostPerCore = 16, kLeastLimit = 64;
+
+torch::ScalarType type_of(const ComputeOptions& options, const torch::Device& device) {
+  return naming_field("--dtype", [&] { return find_compute_type(options.dtype, device); });
+}
 
 }  // namespace
 
@@ -60,14 +65,14 @@ int start_compute(int requested, const std::string& device) {
 
 ModelFolder load_model(const std::string& path, const ComputeOptions& options) {
   const auto device = open_device(options.device);
-  ModelFolder model = load_model(path, find_compute_type(options.dtype, device));
+  ModelFolder model = load_model(path, type_of(options, device));
   move_weights(model.decoder->weights(), device);
   return model;
 }
 
 ClassifierFolder load_classifier(const std::string& path, const ComputeOptions& options) {
   const auto device = open_device(options.device);
-  ClassifierFolder model = load_classifier(path, find_compute_type(options.dtype, device));
+  ClassifierFolder model = load_classifier(path, type_of(options, device));
   move_weights(model.classifier->weights(), device);
   return model;
 }

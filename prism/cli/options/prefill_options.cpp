@@ -6,6 +6,7 @@
 #include "prism/cli/command.h"
 #include "prism/cli/options/field_options.h"
 #include "prism/core/console.h"
+#include "prism/core/text/field_names.h"
 #include "prism/sparse/selectors.h"
 
 namespace prism {
@@ -19,6 +20,14 @@ Json layer_to_json(const LayerPrefill& layer) {
 }
 
 }  // namespace
+
+Json settings_from_sets(const std::string& selector, const std::vector<std::string>& sets, const std::string& operation,
+                        const char* option) {
+  const auto words = overrides_from_sets(sets, operation, {option, "NAME=VALUE", "p=0.9"});
+  auto settings = selector_settings(selector, {});  // reports an unknown selector
+  if (words.empty()) return settings;
+  return naming_field(option, [&] { return selector_settings(selector, words); });
+}
 
 void add_prefill_flags(CLI::App& app, PrefillFlags& flags) {
   add_fields(app, flags.options, {{"selector", "prefill"}, {"settings", ""}, {"chunk", "prefill-chunk"}});
@@ -34,8 +43,7 @@ void complete_prefill(PrefillFlags& flags) {
               flags.sets.front());
   PRISM_CHECK(flags.meter.recall_rows == 0 || flags.options.selector != PrefillOptions().selector, "prefill",
               "expected --prefill SELECTOR with --prefill-recall; found none; add it or leave --prefill-recall out.");
-  flags.options.settings = selector_settings(
-      flags.options.selector, overrides_from_sets(flags.sets, "prefill", {"--prefill-set", "NAME=VALUE", "p=0.9"}));
+  flags.options.settings = settings_from_sets(flags.options.selector, flags.sets, "prefill", "--prefill-set");
   const Prefill checked(flags.options);
   const PrefillMeter checked_too(flags.meter);
 }

@@ -18,6 +18,11 @@ struct PrefillFlags {
   std::vector<std::string> sets;  ///< NAME=VALUE
 };
 
+/// The settings of a selector after NAME=VALUE words. @param option  that gave them, e.g. "--set".
+/// @throws InputError as selector_settings(), with the option's name if a word is wrong.
+Json settings_from_sets(const std::string& selector, const std::vector<std::string>& sets, const std::string& operation,
+                        const char* option);
+
 /// Adds --prefill, --prefill-set, --prefill-chunk and --prefill-recall.
 void add_prefill_flags(CLI::App& app, PrefillFlags& flags);
 /// Turns `sets` into settings and checks all options. Call it before loading a model, so that wrong options are

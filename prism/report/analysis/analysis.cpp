@@ -16,6 +16,7 @@
 #include "prism/core/text/names.h"
 #include "prism/report/analysis/budgets.h"
 #include "prism/report/analysis/distance.h"
+#include "prism/report/analysis/feed_forward.h"
 #include "prism/report/analysis/maps.h"
 #include "prism/report/analysis/spectrum.h"
 #include "prism/report/draw/number_text.h"
@@ -202,9 +203,21 @@ std::vector<AnalysisPicture> map_pictures(const AnalysisGroup& group) {
 
 /// Returns true if two lines of one group describe the same layer, head or parameter.
 bool same_place(const Json& a, const Json& b) {
-  for (const char* name : {"kind", "layer", "head", "name", "by", "group"})
+  for (const char* name : {"kind", "layer", "head", "part", "name", "by", "group"})
     if (a.value(name, Json()) != b.value(name, Json())) return false;
   return true;
+}
+
+Table weights_table(const AnalysisGroup& group) {
+  return stable_ranks_table(group, title_of(group));
+}
+
+Table titled_gates_table(const AnalysisGroup& group) {
+  return gates_table(group, title_of(group));
+}
+
+Table titled_twins_table(const AnalysisGroup& group) {
+  return twins_table(group, title_of(group));
 }
 
 std::string model_of(const Json& line) {
@@ -244,6 +257,7 @@ const std::map<std::string, Kind>& kinds() {
         .plots = budgets_plots}},
       {"entropy",
        {.title = "Attention entropy", .check = check_entropy, .table = entropy_table, .pictures = entropy_pictures}},
+      {"gates", {.title = "Gates", .check = check_gates, .table = titled_gates_table}},
       {"gradients",
        {.title = "Gradients", .check = check_gradients, .table = gradients_table, .pictures = gradients_pictures}},
       {"heads",
@@ -255,7 +269,10 @@ const std::map<std::string, Kind>& kinds() {
         .check = check_spectrum,
         .table = spectrum_table,
         .plots = spectrum_plots,
-        .reading = spectrum_reading}}};
+        .reading = spectrum_reading}},
+      {"twins", {.title = "Layers that share projections", .check = check_twins, .table = titled_twins_table}},
+      {"weights",
+       {.title = "Stable ranks", .check = check_stable_rank, .table = weights_table, .plots = stable_ranks_plots}}};
   return all;
 }
 
@@ -315,7 +332,7 @@ void AnalysisRecords::add(const Json& line, const std::string& place) {
   const auto kind = kinds().find(analysis);
   PRISM_CHECK(kind != kinds().end(), "report",
               "{}: expected a line of prism analyse --json, of {}; found {}; name another file.", place,
-              join_names(names_of(kinds())), analysis.empty() ? "another" : "one of " + analysis);
+              join_names(analysis_names()), analysis.empty() ? "another" : "one of " + analysis);
   kind->second.check(line, place);
   const std::string model = kind->second.model(line), reading = kind->second.reading(line);
   const auto same = std::find_if(groups.begin(), groups.end(), [&](const AnalysisGroup& group) {
@@ -329,6 +346,10 @@ void AnalysisRecords::add(const Json& line, const std::string& place) {
     group.lines.push_back(line);
   else
     *known = line;
+}
+
+std::vector<std::string> analysis_names() {
+  return names_of(kinds());
 }
 
 AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
@@ -345,7 +366,7 @@ AnalysisRecords read_analysis_records(const std::vector<fs::path>& files) {
       } catch (const Json::exception&) {
         throw InputError("report",
                          fmt::format("{}: expected a line of prism analyse --json; found one that lacks a field of its "
-                                     "analysis; correct it or name another file.",
+                                     "analysis, or has one of the wrong type; correct it or name another file.",
                                      place));
       }
       ++found;

@@ -20,9 +20,14 @@ struct AnalysisRecords {
   std::vector<AnalysisGroup> groups;  ///< in the order of their first lines
 
   bool empty() const { return groups.empty(); }
-  /// @throws InputError for a line of an unknown analysis, or one that lacks a field of its analysis.
+  /// @throws InputError for a line of an unknown analysis, or one that lacks a field of its analysis or has one of the
+  /// wrong
+  ///         type.
   void add(const Json& line, const std::string& place);
 };
+
+/// The names in prism analyse of the analyses that have lines.
+std::vector<std::string> analysis_names();
 
 /// @throws InputError for files that cannot be read or have no lines, and for the lines that AnalysisRecords::add()
 ///         rejects.

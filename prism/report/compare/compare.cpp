@@ -143,6 +143,13 @@ void keep_shared_seeds(std::vector<const Run*>& a, std::vector<const Run*>& b) {
   b = std::move(right);
 }
 
+/// A recorded description for messages. 0 tokens stand for all, as in train.eval_tokens.
+std::string shown_text(std::string recorded) {
+  constexpr std::string_view kAll = ", 0 tokens";
+  if (const size_t at = recorded.find(kAll); at != std::string::npos) recorded.replace(at, kAll.size(), ", all tokens");
+  return recorded;
+}
+
 /// Losses on other tokens or another text cannot be compared. Runs that do not record theirs are accepted.
 void check_same_text(const std::vector<Run>& runs, std::string Run::*field, const char* what) {
   const Run* first = nullptr;
@@ -152,7 +159,7 @@ void check_same_text(const std::vector<Run>& runs, std::string Run::*field, cons
     PRISM_CHECK(run.*field == first->*field, "report",
                 "expected runs whose losses use the same {}; found {} in {} and {} in {}; compare runs that share it, "
                 "or compare models on the same texts with prism eval.",
-                what, first->*field, first->folder.string(), run.*field, run.folder.string());
+                what, shown_text(first->*field), first->folder.string(), shown_text(run.*field), run.folder.string());
   }
 }
 

@@ -121,4 +121,14 @@ std::string table_text(const Table& table) {
   return text;
 }
 
+std::string tables_text(const std::vector<Table>& tables) {
+  std::string text;
+  for (const auto& table : tables) {
+    if (!text.empty()) text += "\n";
+    if (tables.size() > 1) text += plain_line(table.caption) + "\n";
+    text += table_text(table);
+  }
+  return text;
+}
+
 }  // namespace prism

@@ -36,5 +36,7 @@ std::string table_html(const Table& table);
 std::string table_markdown(const Table& table);
 /// Columns aligned by spaces, a star before the best value, no caption, notes below.
 std::string table_text(const Table& table);
+/// The tables as text, with blank lines between them and, if there are several, captions above them.
+std::string tables_text(const std::vector<Table>& tables);
 
 }  // namespace prism

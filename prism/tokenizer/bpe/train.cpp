@@ -1,8 +1,10 @@
 #include "prism/tokenizer/bpe/train.h"
 
+#include <iterator>
 #include <set>
 
 #include "prism/core/error.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/utf8.h"
 #include "prism/tokenizer/bpe/merge_learner.h"
 #include "prism/tokenizer/bpe/word_counts.h"
@@ -18,8 +20,8 @@ using Phase = TrainProgress::Phase;
 void check(const BpeTrainOptions& options, int threads) {
   const auto smallest = static_cast<int64_t>(256 + options.special_tokens.size());
   PRISM_CHECK(options.vocab_size >= smallest, "train_bpe",
-              "expected a vocab_size of at least {} (256 bytes and {} special tokens); found {}; raise it.", smallest,
-              options.special_tokens.size(), options.vocab_size);
+              "expected a vocab_size of at least {} (256 bytes and {}); found {}; raise it.", smallest,
+              counted(std::ssize(options.special_tokens), "special token"), options.vocab_size);
   PRISM_CHECK(options.vocab_size <= kMaxTokens, "train_bpe", "expected a vocab_size of at most {}; found {}; lower it.",
               kMaxTokens, options.vocab_size);
   PRISM_CHECK(options.min_frequency >= 0, "train_bpe",

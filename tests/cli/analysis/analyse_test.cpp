@@ -54,7 +54,7 @@ TEST(AnalyseSpectrum, ShowsTheZonesOfEveryHeadAndDrawsOne) {
 
 TEST(AnalyseSpectrum, AnswersWrongInputWithASentence) {
   const std::string model = prism_seed("1");
-  expect_sentence(run({"analyse", "spectrum", model}), 2, {"TEXT"});
+  expect_sentence(run({"analyse", "spectrum", model}), 2, {"FILE"});
   expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--rotary-base", "500"}), 2,
                   {"--rotary", "leave it out"});
   expect_sentence(run({"analyse", "spectrum", model, "text.txt", "--tokens", "100000"}), 2, {"100000", "context"});
@@ -177,51 +177,6 @@ TEST(AnalyseCapture, OfHeadsThatDoNotTurnIsNotTakenForOneOfHeadsThatDo) {
   EXPECT_EQ(run({"attend", file, "--selector", "mean_pooling", "--json", "--threads", "1"}).status, 0);
 }
 
-TEST(AnalyseReading, StopsAtDocumentsWhereTheRunWasTrainedSo) {
-  std::string model = "masked";
-  const auto entropies = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"entropy", model, "--data", "data", "--dtype", "float32", "--json"};
-    words.insert(words.end(), more.begin(), more.end());
-    const auto outcome = analyse(words);
-    EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return lines_of(outcome);
-  };
-  fs::remove_all(Workshop::folder() / "masked");
-  fs::copy(Workshop::folder() / trained(), Workshop::folder() / "masked", fs::copy_options::recursive);
-  EXPECT_EQ(entropies({})[0]["reading"], "data (valid), 16 sequences of 32 tokens");
-  Json recipe = Json::parse(read_text(Workshop::folder() / "masked/recipe.json"));
-  recipe["data"]["document_mask"] = true;
-  write_text(Workshop::folder() / "masked/recipe.json", recipe.dump());
-  const auto as_trained = entropies({}), masked = entropies({"--document-mask"}),
-             whole = entropies({"--no-document-mask"});
-  EXPECT_EQ(as_trained[0]["reading"], "data (valid), attention within documents, 16 sequences of 32 tokens");
-  EXPECT_EQ(as_trained[0]["entropy"], masked[0]["entropy"]);
-  EXPECT_LT(masked[0]["entropy"].get<double>(), whole[0]["entropy"].get<double>());
-  model = "masked/checkpoints/step-00000016/";
-  EXPECT_EQ(entropies({})[0]["entropy"], masked[0]["entropy"]);
-
-  const auto distance = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"attention-distance", model, "--data", "data", "--json"};
-    words.insert(words.end(), more.begin(), more.end());
-    return analyse(words);
-  };
-  const auto followed = lines_of(distance({}))[0], unmasked = lines_of(distance({"--no-document-mask"}))[0];
-  EXPECT_EQ(followed["document_mask"], true);
-  EXPECT_EQ(unmasked["document_mask"], false);
-  EXPECT_LT(followed["layers"][0]["distance"].get<double>(), unmasked["layers"][0]["distance"].get<double>());
-  expect_sentence(distance({"--against", trained()}), 2, {"same data.document_mask", "masked", "--no-document-mask"});
-}
-
-TEST(AnalyseReading, NamesSplitAndTextSoThatTablesAreNotMixed) {
-  EXPECT_EQ(lines_of(analyse({"norms", trained(), "--data", "data", "--split", "train", "--sequences", "2",
-                              "--json"}))[0]["reading"],
-            "data (train), 2 sequences of 32 tokens");
-  EXPECT_EQ(
-      lines_of(analyse({"norms", trained(), "--text", "a \"b\"", "--json"}))[0]["reading"].get<std::string>().substr(0,
-                                                                                                                     7),
-      "\"a \"b\"\"");
-}
-
 /// Overwrites a parameter with NaN in every checkpoint of a run.
 void ruin_weights(const fs::path& run_folder, const std::string& parameter) {
   for (const auto& entry : fs::recursive_directory_iterator(run_folder)) {
@@ -239,11 +194,13 @@ void ruin_weights(const fs::path& run_folder, const std::string& parameter) {
 
 TEST(AnalyseInput, ThatIsWrongGetsASentence) {
   const std::string& model = trained();
-  for (const std::vector<std::string>& option :
-       {std::vector<std::string>{"--split", "train"}, {"--sequences", "4"}, {"--document-mask"}}) {
+  for (const std::vector<std::string>& option : {std::vector<std::string>{"--split", "train"},
+                                                 {"--sequences", "4"},
+                                                 {"--document-mask"},
+                                                 {"--no-document-mask"}}) {
     std::vector<std::string> words = {"heads", model, "text.txt"};
     words.insert(words.end(), option.begin(), option.end());
-    expect_sentence(analyse(words), 2, {"--data", "FILE"});
+    expect_sentence(analyse(words), 2, {"expected " + option[0] + " only with --data; found it with FILE"});
   }
   write_text(Workshop::folder() / "bytes.txt", "one \xff two");
   expect_sentence(analyse({"entropy", model, "bytes.txt"}), 2, {"0xFF", "--invalid-utf8"});
@@ -278,7 +235,7 @@ TEST(AnalyseInput, ThatIsWrongGetsASentence) {
   write_text(Workshop::folder() / "other.jsonl", R"({"analysis":"attention-distance","kind":"layer","layer":0})"
                                                  "\n");
   expect_sentence(run({"report", "--analysis", "other.jsonl", "--out", "r.html"}), 2,
-                  {"other.jsonl, line 1", "lacks a field of its analysis", "correct it"});
+                  {"other.jsonl, line 1", "lacks a field of its analysis", "wrong type", "correct it"});
   expect_sentence(run({"report", "--analysis", "absent.jsonl", "--out", "r.html"}), 2, {"absent.jsonl"});
   for (const char* kind : {"capture", "entropy", "gradients", "heads", "maps", "norms"}) {
     const auto help = run({"analyse", kind, "--help"});

@@ -93,10 +93,16 @@ TEST_F(ClassifierCommands, AnalysesRefuseWrongInputWithASentence) {
     words.insert(words.end(), option.begin(), option.end());
     expect_sentence(budgets(words), 2, {option[0], "--data"});
   }
+  expect_sentence(budgets({"budget", "--data", "data", "--rounds", "3", "--no-timing"}), 2,
+                  {"expected only one of", "--rounds", "--no-timing", "found both"});
+  expect_sentence(budgets({"budget", "--data", "data", "--figures", "text.txt"}), 2, {"text.txt; found a file"});
+  const auto late = budgets({"budget", "--data", "data", "--difficulty", "nowhere"});
+  expect_sentence(late, 2, {"nowhere"});
+  EXPECT_EQ(late.err.find("examples"), std::string::npos) << "nothing is labelled first: " << late.err;
   expect_sentence(budgets({"budget", "--data", "data", "--maps", "2", "--json"}), 2, {"--maps", "--text"});
   expect_sentence(budgets({"budget", "--text", "a", "--maps", "2"}), 2, {"expected --figures or --json with --maps"});
-  expect_sentence(budgets({"budget", "--data", "data", "--batch", "0"}), 2, {"batch: expected 1 to 65536 texts"});
-  expect_sentence(budgets({"budget", "--data", "data", "--examples", "-1"}), 2, {"examples: expected a number"});
+  expect_sentence(budgets({"budget", "--data", "data", "--batch", "0"}), 2, {"--batch: expected 1 to 65536 texts"});
+  expect_sentence(budgets({"budget", "--data", "data", "--examples", "-1"}), 2, {"--examples: expected a number"});
 }
 
 }  // namespace

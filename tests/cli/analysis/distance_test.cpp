@@ -139,7 +139,8 @@ TEST(AttentionDistanceInput, ThatIsWrongGetsASentence) {
   expect_sentence(distance({trained()}), 2, {"--data"});
   expect_sentence(distance({"nowhere", "--data", "data"}), 2, {"nowhere"});
   expect_sentence(distance({trained(), "--data", "nowhere"}), 2, {"nowhere", "prism tokenize"});
-  expect_sentence(distance({trained(), "--data", "data", "--split", "test"}), 2, {"test_*.bin"});
+  expect_sentence(distance({trained(), "--data", "data", "--split", "test"}), 2,
+                  {"--split: expected valid or train for a language model; found \"test\"; choose one of them."});
   expect_sentence(distance({trained(), "--data", "data", "--sequences", "0"}), 2, {"--sequences", "at least 1"});
   expect_sentence(distance({trained(), "--data", "data", "--context", "33"}), 2, {"--context", "1 to 32", "33"});
   expect_sentence(distance({trained(), "--data", "data", "--context", "-1"}), 2, {"--context", "-1"});

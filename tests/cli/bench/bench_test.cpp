@@ -95,7 +95,8 @@ TEST(BenchInput, ThatIsWrongGetsASentence) {
   ::unsetenv("PRISM_ISA");
   expect_sentence(run({"bench", "training", "tiny", "smal"}), 2, {"did you mean small?"});
   expect_sentence(run({"bench", "training", "tiny", "--peer", "pytorch"}), 2, {"libtorch, none or a case"});
-  expect_sentence(run({"bench", "training", "tiny", "--dtypes", "int8", "--peer", "none"}), 2, {"int8", "bfloat16"});
+  expect_sentence(run({"bench", "training", "tiny", "--dtypes", "int8", "--peer", "none"}), 2,
+                  {"--dtypes: expected", "int8", "bfloat16"});
 }
 
 TEST(BenchBudgets, PrintsWhatIsSavedOrASentence) {
@@ -113,6 +114,7 @@ TEST(BenchBudgets, PrintsWhatIsSavedOrASentence) {
   const double plain = 2 * 8 * 4 * 1024 + 4 * 64 * 32, networks = 2 * 1024 + 2 * 32 + 2 * 32 * 4;
   EXPECT_NEAR(first["flop_saving"].get<double>(), 1 - (plain / 2 + networks) / plain, 1e-9);
   expect_sentence(bench({"--shares", "0.5", "2"}), 2, {"share of heads above 0 and at most 1", "found 2"});
+  expect_sentence(bench({"--dtypes", "int8"}), 2, {"--dtypes: expected", "int8"});
   expect_sentence(bench({"--heads", "7"}), 2, {"divide d_model = 768"});
   expect_sentence(bench({"--batch", "1048576", "--tokens", "1048576"}), 2, {"at most 2147483648 values"});
   EXPECT_EQ(bench({"--shares", "0.5", "2"}).out, "");

@@ -47,7 +47,7 @@ TEST_F(ClassifierCommands, EvalRefusesWrongInputWithASentence) {
   expect_sentence(evaluate({"uniform", "data", "--split", "best"}), 2,
                   {"expected the split train, valid or test", "best"});
   expect_sentence(evaluate({"uniform", "data", "--stride", "2"}), 2, {"--stride", "belongs to perplexity"});
-  expect_sentence(evaluate({"uniform", "data", "--batch", "0"}), 2, {"batch: expected 1 to 65536 texts"});
+  expect_sentence(evaluate({"uniform", "data", "--batch", "0"}), 2, {"--batch: expected 1 to 65536 texts"});
   expect_sentence(evaluate({"data", "data"}), 2, {"expected a model folder"});
   expect_sentence(prism({"eval", "uniform", "text.txt"}), 2, {"expected a language model", "--task classification"});
   expect_sentence(prism({"eval", "uniform", "text.txt", "--split", "test"}), 2,

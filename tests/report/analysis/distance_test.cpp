@@ -100,7 +100,9 @@ TEST(AttentionDistanceLines, ThatAreMalformedAreRefusedWithASentence) {
   EXPECT_EQ(refusal(layer.dump() + "\n" + model.dump()), "");
   for (const char* field : {"reading", "kind", "models", "against_models", "queries", "layer", "arm", "against",
                             "difference", "difference_sd", "paired", "same_heads"})
-    EXPECT_NE(without(layer, field).find("lacks a field of its analysis; correct it"), std::string::npos) << field;
+    EXPECT_NE(without(layer, field).find("lacks a field of its analysis, or has one of the wrong type; correct it"),
+              std::string::npos)
+        << field;
   for (const char* field : {"model", "layers"})
     EXPECT_NE(without(model, field).find("lacks a field"), std::string::npos) << field;
   EXPECT_NE(with(layer, {{"kind", "other"}}).find("kind model or layer; found other"), std::string::npos);

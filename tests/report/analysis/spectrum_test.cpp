@@ -83,7 +83,9 @@ TEST(SpectrumLines, ThatAreMalformedAreRefusedWithASentence) {
   for (const char* field : {"model", "reading", "layer", "head", "block_size", "zones", "pairs"}) {
     Json line = spectrum_line(0, 0, 1);
     line.erase(field);
-    EXPECT_NE(refusal(line.dump()).find("lacks a field of its analysis; correct it"), std::string::npos) << field;
+    EXPECT_NE(refusal(line.dump()).find("lacks a field of its analysis, or has one of the wrong type; correct it"),
+              std::string::npos)
+        << field;
   }
   EXPECT_NE(with({{"block_size", 0}}).find("at least 1; found 0"), std::string::npos);
   EXPECT_NE(with({{"zones", Json::array()}}).find("dead, transition, semantic and full"), std::string::npos);

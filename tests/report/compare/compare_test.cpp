@@ -232,6 +232,9 @@ TEST(CompareRuns, RefusesLossesOfOtherTokensOrAnotherText) {
   EXPECT_EQ(compare_runs(runs).groups.size(), 3U);
   runs[2].validation = "other";
   EXPECT_REFUSED(compare_runs(runs), "validation text; found text in runs/a_s1 and other in runs/b_s1");
+  runs[0].validation = runs[2].validation = "1a, 0 tokens of the second halves";
+  runs[1].validation = "1a, 30 tokens";
+  EXPECT_REFUSED(compare_runs(runs), "found 1a, all tokens of the second halves in runs/a_s1 and 1a, 30 tokens in");
   runs[2].tokenizer = "two";
   EXPECT_REFUSED(compare_runs(runs), "use the same tokenizer; found one");
 }

@@ -28,6 +28,14 @@ TEST(TableText, KeepsHostileNamesOnTheirLine) {
   EXPECT_EQ(table_text(table), "run\na \uFFFD[2Jb\n");
 }
 
+TEST(TablesText, HasCaptionsAndBlankLinesOnlyIfThereAreSeveral) {
+  const Table table = small_table();
+  const std::string text = table_text(table);
+  EXPECT_EQ(tables_text({}), "");
+  EXPECT_EQ(tables_text({table}), text);
+  EXPECT_EQ(tables_text({table, table}), "A caption\n" + text + "\nA caption\n" + text);
+}
+
 TEST(TableMarkdown, IsAPipeTableWithAlignment) {
   EXPECT_EQ(table_markdown(small_table()),
             "**A caption**\n\n"

@@ -1,4 +1,4 @@
-#include "prism/cli/reading.h"
+#include "prism/cli/analysis/reading.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
-#include "prism/core/text/utf8.h"
 #include "prism/data/labelled/tokenize_labelled.h"
 #include "prism/data/text_source.h"
 #include "prism/report/draw/number_text.h"
@@ -40,6 +39,17 @@ void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const 
 bool trained_with_document_mask(const std::string& model) {
   const auto recipe = find_run_recipe(find_model_folder(model));
   return recipe && recipe->data.document_mask;
+}
+
+/// The given one of --document-mask and --no-document-mask; empty if none is.
+std::string mask_option(const ReadingWords& words) {
+  if (!words.document_mask) return "";
+  return *words.document_mask ? "--document-mask" : "--no-document-mask";
+}
+
+/// The first given option that applies to --data alone; empty if none is.
+std::string option_of_data(const ReadingWords& words) {
+  return words.split ? "--split" : words.sequences ? "--sequences" : mask_option(words);
 }
 
 /// The first `most` tokens of a text, with the token that opens it.
@@ -73,11 +83,13 @@ void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask)
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   words.takes_data = with_data;
   app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
-  app.add_option("FILE", words.file, "a text file, for language models, which read its beginning");
+  app.add_option("FILE", words.file,
+                 "a text file, whose beginning is read; language models only (.jsonl: the field text of each row; any "
+                 "other ending: plain text)");
   app.add_option("--text", words.texts,
                  "the text itself; the model reads all of it; for classifiers, one --text for each field")
       ->allow_extra_args(false)
-      ->type_name("WORDS");
+      ->type_name("TEXT");
   if (with_data) {
     app.add_option(
            "--data", words.data,
@@ -112,6 +124,14 @@ void check_tokenizer(const TokenDataset& data, const std::string& model, const s
       shell_word((find_model_folder(model) / kTokenizerName).string()));
 }
 
+std::unique_ptr<TokenDataset> open_shards(const std::string& folder, const std::string& split) {
+  const bool is_usual = split == "valid" || split == "train";
+  PRISM_CHECK(
+      is_usual || !std::filesystem::is_directory(folder) || is_labelled(folder) || !find_shards(folder, split).empty(),
+      "analyse", "--split: expected valid or train for a language model; found \"{}\"; choose one of them.", split);
+  return std::make_unique<TokenDataset>(folder, split);
+}
+
 std::string describe_shards(const std::string& folder, const std::string& split, bool document_mask) {
   return fmt::format("{} ({}){}", folder, split, document_mask ? ", attention within documents" : "");
 }
@@ -131,8 +151,9 @@ Reading::Reading(const ReadingWords& words) {
   PRISM_CHECK(given == 1, "analyse", "expected one text for the model to read: {}; found {}; {}.",
               words.takes_data ? "FILE, --text or --data" : "FILE or --text", given == 0 ? "none" : "several",
               given == 0 ? "name one" : "keep one of them");
-  PRISM_CHECK(!words.data.empty() || (!words.split && !words.sequences && !words.document_mask), "analyse",
-              "expected --split, --sequences and --document-mask only with --data; found them with {}; leave them out.",
+  const std::string data_option = option_of_data(words);
+  PRISM_CHECK(!words.data.empty() || data_option.empty(), "analyse",
+              "expected {} only with --data; found it with {}; leave it out.", data_option,
               words.texts.empty() ? "FILE" : "--text");
   start_compute(words.compute.threads, words.compute.device);
   catch_stop_signals();
@@ -161,7 +182,7 @@ void Reading::open_classifier(const ReadingWords& words) {
               words.takes_data ? "--text or --data" : "--text", words.file);
   PRISM_CHECK(words.tokens == 0 && !words.document_mask, "analyse",
               "{} applies to language models; found a classifier in {}; leave it out.",
-              words.tokens != 0 ? "--tokens" : "--document-mask", words.model);
+              words.tokens != 0 ? "--tokens" : mask_option(words), words.model);
   if (words.data.empty()) {
     classifier_ = load_classifier(words.model, words.compute);
     check_has_tokenizer(*classifier_, "analyse");
@@ -220,12 +241,11 @@ void Reading::read_text(const ReadingWords& words) {
   if (is_file) {
     TextOptions options;
     options.invalid_utf8 = words.invalid_utf8;
+    options.has_flags = false;
     TextSource source({words.file}, options);
     ids_ = first_tokens(source, tokenizer(), tokens_);
   } else {
-    PRISM_CHECK(find_invalid_utf8(text) == std::string::npos, "analyse",
-                "--text: expected text in UTF-8; found byte 0x{:02X} at byte offset {}; correct it.",
-                static_cast<uint8_t>(text[find_invalid_utf8(text)]), find_invalid_utf8(text));
+    check_utf8(text, "analyse");
     ids_ = opening_of(tokenizer());
     append_tokens(ids_, tokenizer(), text);
     PRISM_CHECK(static_cast<int64_t>(ids_.size()) <= tokens_, "analyse",
@@ -242,11 +262,12 @@ void Reading::open_data(const ReadingWords& words) {
   const std::string split = words.split.value_or("valid");
   const bool document_mask = words.document_mask ? *words.document_mask : trained_with_document_mask(words.model);
   source_ = describe_shards(words.data, split, document_mask);
-  data_ = std::make_unique<TokenDataset>(words.data, split);
+  data_ = open_shards(words.data, split);
   check_tokenizer(*data_, words.model, tokenizer().fingerprint_text());
   const WindowOptions options{.context = tokens_,
                               .rows = std::max<int64_t>(1, kReadingBatchTokens / tokens_),
                               .document_mask = document_mask,
+                              .word_starts = tokenizer().word_starts(),
                               .shuffle = false};
   windows_.emplace(*data_, options, tokenizer().end_of_text().value_or(-1));
   sequences_ = std::min(words.sequences.value_or(16), windows_->windows_per_epoch());
@@ -335,6 +356,12 @@ std::pair<torch::Tensor, int64_t> Reading::loss(Pass& pass) const {
     return {language_model_->decoder->head.loss(hidden, pass.labels), pass.labels.ge(0).sum().item<int64_t>()};
   const auto logits = classifier_->classifier->head.logits(hidden, pass.context.lengths_B);
   return {ClassificationHead::loss(logits, pass.labels), pass.labels.numel()};
+}
+
+torch::Tensor Reading::logits(const Pass& pass, const torch::Tensor& hidden_BTD) const {
+  const auto found = classifier_ ? classifier_->classifier->head.logits(hidden_BTD, pass.context.lengths_B)
+                                 : language_model_->decoder->head.logits(hidden_BTD);
+  return found.to(torch::kCPU, torch::kFloat).contiguous();
 }
 
 std::vector<int64_t> parse_numbers(const std::optional<std::string>& given, int64_t count, const std::string& what) {

@@ -46,6 +46,10 @@ void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data = tr
 /// @throws InputError if the shards are known to come from another tokenizer.
 void check_tokenizer(const TokenDataset& data, const std::string& model, const std::string& fingerprint);
 
+/// Opens the shards of a language model. @throws InputError for a split other than valid and train that has no shards;
+/// also as TokenDataset.
+std::unique_ptr<TokenDataset> open_shards(const std::string& folder, const std::string& split);
+
 /// Describes shards, e.g. "data/novels (valid), attention within documents".
 std::string describe_shards(const std::string& folder, const std::string& split, bool document_mask);
 
@@ -86,6 +90,8 @@ class Reading {
   /// Runs the model on all of the input with the probe attached. @throws FailedError as show().
   void show_to(Probe& probe);
 
+  /// The logits of the hidden states of a pass, float32 on the CPU.
+  torch::Tensor logits(const Pass& pass, const torch::Tensor& hidden_BTD) const;
   /// The mean loss of a pass with labels, and the number of labels that it is the mean of. Differentiable.
   std::pair<torch::Tensor, int64_t> loss(Pass& pass) const;
 
