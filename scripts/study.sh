@@ -13,7 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
-  budgets_rates_snli budgets_rates_ag_news)
+  budgets_rates_snli budgets_rates_ag_news mirrored_rates)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }
@@ -21,6 +21,7 @@ results_of() {
   case "$1" in
     ladder*) echo docs/results/ladder ;;
     budgets*) echo docs/results/head-budgets ;;
+    mirrored*) echo docs/results/mirrored ;;
     *) echo docs/results/head-schedules ;;
   esac
 }

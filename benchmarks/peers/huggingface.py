@@ -9,7 +9,7 @@ Trains small models of many kinds for a few steps, loads each folder with transf
 - text to ids, by the saved tokenizer.
 
 Prints a line for each model. Exit status 0 if all logits agree to 1e-4 and all tokens are equal. --fixtures saves
-models and transformers' logits for tests.
+smaller models and transformers' logits for tests (tests/checkpoint/transformers).
 """
 
 import argparse
@@ -33,6 +33,7 @@ from transformers import (  # noqa: E402
 TOLERANCE = 1e-4
 WORDS = "river stone light walks under golden morning quietly bridge sings untranslatable reconsiderations".split()
 BASE = {"d_model": 48, "context": 128, "schedule": "4x4", "ffn_width": 64, "allow_any": True, "init_std": 0.2}
+SMALL = {**BASE, "d_model": 24, "ffn_width": 20}
 WORD_POSITIONS = {"word_dims": 4, "word_base": 10.0}
 MODELS = {
     "llama": {},
@@ -90,13 +91,14 @@ def made_text(sentences, seed):
 class Workshop:
     """Trains models in a folder."""
 
-    def __init__(self, prism, folder, steps):
+    def __init__(self, prism, folder, steps, is_small):
         self.prism, self.folder, self.steps = prism, folder, steps
+        self.base, vocab_size = (SMALL, 260) if is_small else (BASE, 400)
         text = made_text(600, 1)
         (folder / "text.txt").write_text(text)
         rows = ["text,label"] + [f'"{line}",{i % 3}' for i, line in enumerate(text.splitlines()[:300])]
         (folder / "rows.csv").write_text("\n".join(rows) + "\n")
-        self.run("tokenizer", "train", "text.txt", "--vocab-size", "400", "--out", "tokenizer")
+        self.run("tokenizer", "train", "text.txt", "--vocab-size", str(vocab_size), "--out", "tokenizer")
         self.run("tokenize", "text.txt", "--tokenizer", "tokenizer", "--out", "data")
         labelled = ["--label", "label", "--text-fields", "text"]
         self.run("tokenize", "rows.csv", "--tokenizer", "tokenizer", *labelled, "--out", "rows")
@@ -108,7 +110,7 @@ class Workshop:
         return done.stdout
 
     def train(self, name, model):
-        recipe = {"prism_format": 1, "seed": 3, "model": {**BASE, **model}, "data": {"folder": "data"}}
+        recipe = {"prism_format": 1, "seed": 3, "model": {**self.base, **model}, "data": {"folder": "data"}}
         recipe["train"] = {"batch_rows": 4, "learning_rate": 0.01, "diagnose_steps": 0, "tensorboard": False}
         if "classes" in model:
             recipe["data"]["folder"] = "rows"
@@ -156,8 +158,8 @@ def compare(workshop, name, folder, fixtures):
     is_classifier = "classes" in MODELS[name]
     loader = AutoModelForSequenceClassification if is_classifier else AutoModelForCausalLM
     model = loader.from_pretrained(folder, trust_remote_code=True, dtype=torch.float32).eval()
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    text = made_text(2, 7).strip()
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+    text = made_text(1, 7).strip()
     found = workshop.logits(folder, text)
     tokens, expected = found["tokens"], found["logits"]
     result = {"ids equal": [tokenizer.bos_token_id, *tokenizer(text).input_ids] == tokens[0].tolist()}
@@ -198,7 +200,8 @@ def main():
     torch.manual_seed(1)
     good = True
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(str(pathlib.Path(words.prism).resolve()), pathlib.Path(folder), words.steps)
+        prism = str(pathlib.Path(words.prism).resolve())
+        workshop = Workshop(prism, pathlib.Path(folder), words.steps, words.fixtures is not None)
         for name in words.only or MODELS:
             trained = workshop.train(name, MODELS[name])
             if name == "budgets":

@@ -41,7 +41,7 @@ class FeedForwardWork {
  private:
   static std::shared_ptr<FeedForward> make(const std::string& kind, const FeedForwardShape& shape) {
     const FfnConfig config{.kind = kind, .width = shape.width};
-    check(config, 0);
+    check(config, /*layer=*/0);
     return make_feed_forward(shape.d_model, config, shape.shares);
   }
 

@@ -65,14 +65,13 @@ void RunFolder::check_unused(Start start) const {
               foreign->string());
 }
 
-void RunFolder::check_is_apart(const fs::path& used) const {
+void RunFolder::check_is_apart(const char* field, const fs::path& used) const {
   if (used.empty()) return;
   std::error_code unreachable;
   const fs::path inside = fs::weakly_canonical(used, unreachable).lexically_relative(fs::weakly_canonical(path_));
   PRISM_CHECK(inside.empty() || inside.begin()->string() == "..", "train",
-              "expected init and init_embedding outside {}, whose files --restart deletes; found {}; copy it, or "
-              "choose another --out.",
-              path_.string(), used.string());
+              "expected {} outside {}, whose files --restart deletes; found {}; copy it, or choose another --out.",
+              field, path_.string(), used.string());
 }
 
 void RunFolder::claim(Start start) {

@@ -30,8 +30,9 @@ class RunFolder {
   /// Checks that a run may begin here. @throws InputError for an empty name and for a folder that is not empty. With
   /// `restart`, a folder with an unfinished run is accepted; a finished run and foreign files are not.
   void check_unused(Start start) const;
+  /// @param field  of the recipe that names `used`.
   /// @throws InputError if `used` lies inside this folder, where a restart would delete it. An empty path passes.
-  void check_is_apart(const std::filesystem::path& used) const;
+  void check_is_apart(const char* field, const std::filesystem::path& used) const;
   /// Makes the folder of a new run, locks it, and deletes the temporary files of a killed process. With `restart`, it
   /// deletes the previous run too. The destructor removes the folder if it made it and it is still empty.
   /// @throws InputError as check_unused(), FailedError if another process trains there.

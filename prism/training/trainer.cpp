@@ -95,8 +95,10 @@ Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objecti
 
 std::vector<std::string> Trainer::prepare(Start start) {
   if (start != Start::resume) folder_.check_unused(start);
-  if (start == Start::restart)
-    for (const auto& model : {recipe_.init, recipe_.init_embedding}) folder_.check_is_apart(model);
+  if (start == Start::restart) {
+    folder_.check_is_apart("init", recipe_.init);
+    folder_.check_is_apart("init_embedding", recipe_.init_embedding);
+  }
   check_options(recipe_);
   objective_->open(recipe_);
   PRISM_ASSERT(is_metric_name(objective_->metric().name), "train", "a metric named {}", objective_->metric().name);
