@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kConvertHelp = R"(
   prism convert runs/swiglu models/grafted --graft g2lu
-  prism train recipe.json --init models/grafted --train.fixed '*self_attn*' '*norm*' '*embed*' '*up_proj*' '*down_proj*'
+  prism train --recipe recipe.json --init models/grafted --out runs/gates \
+    --train.fixed '["*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"]'       # trains the gates alone
 
 --graft g2lu turns feed-forward parts of kind swiglu, W_down (silu(W_gate x) * W_up x), into
 W_down (silu(W_gate x * silu(W_inner x + b)) * W_up x) with W_inner = 0 and silu(b) = 1. The copy computes what the model

@@ -43,14 +43,6 @@ void write_random(const std::string& file, const std::vector<Float32>& tensors) 
              std::string(reinterpret_cast<const char*>(&length), sizeof length) + text + data);
 }
 
-/// Reads header and data of a safetensors file.
-std::pair<Json, std::string> read_file_of(const std::string& file) {
-  const std::string whole = read_text(Workshop::folder() / file);
-  uint64_t length = 0;
-  std::memcpy(&length, whole.data(), sizeof length);
-  return {Json::parse(whole.substr(sizeof length, length)), whole.substr(sizeof length + length)};
-}
-
 void write_input() {
   write_random("qkv.safetensors", {{"q", {1, 4, 300, 16}}, {"k", {1, 2, 400, 16}}, {"v", {1, 2, 400, 24}}});
 }
@@ -63,7 +55,7 @@ TEST(AttendCommand, WritesTheMaskAndWhatItGives) {
   const auto row = Json::parse(outcome.out);
   EXPECT_EQ(row["selector"], "spectral");
   EXPECT_EQ(row["tokens"], 300);
-  const auto [header, data] = read_file_of("out.safetensors");
+  const auto [header, data] = read_safetensors("out.safetensors");
   EXPECT_EQ(header["mask"]["dtype"], "U8");
   EXPECT_EQ(header["mask"]["shape"], Json({1, 4, 6, 7}));  // rows of queries 100 to 399, blocks of keys 0 to 399
   EXPECT_EQ(header["out"]["shape"], Json({1, 4, 300, 24}));
@@ -87,7 +79,7 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   const std::string svg = read_text(Workshop::folder() / "mask.svg");
   EXPECT_NE(svg.find("<svg"), std::string::npos);
   EXPECT_NE(svg.find("spectral"), std::string::npos);
-  const auto [header, data] = read_file_of("first.safetensors");
+  const auto [header, data] = read_safetensors("first.safetensors");
   // The mask as lists, which store the block sizes, and as booleans, which do not.
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--mask", "lists.safetensors"},
                                                 {"--mask", "first.safetensors", "--mask-blocks", "64,32"}}) {
@@ -95,7 +87,7 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
     all.insert(all.end(), words.begin(), words.end());
     const auto outcome = run(all);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
-    const auto [again, bytes] = read_file_of("again.safetensors");
+    const auto [again, bytes] = read_safetensors("again.safetensors");
     EXPECT_EQ(again, header);
     EXPECT_EQ(bytes, data);
   }
@@ -209,7 +201,7 @@ TEST(AttendCommand, LeavesOutTilesThatHardlyCount) {
     const auto outcome = run(
         {"attend", "qkv.safetensors", "--selector", "dense", "--skip-share", share, "--output", "skipped.safetensors"});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
-    return read_file_of("skipped.safetensors").second;
+    return read_safetensors("skipped.safetensors").second;
   };
   EXPECT_EQ(out_of("0"), out_of("1e-30"));
   EXPECT_NE(out_of("0"), out_of("1"));

@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prism/core/fields.h"
@@ -58,6 +61,14 @@ inline void expect_sentence(const Outcome& outcome, int status, const std::vecto
   }
   for (const auto& part : parts)
     EXPECT_NE(outcome.err.find(part), std::string::npos) << "no \"" << part << "\" in: " << outcome.err;
+}
+
+/// Header and data of a safetensors file, read as a program in another language would.
+inline std::pair<Json, std::string> read_safetensors(const std::string& file) {
+  const std::string whole = read_text(Workshop::folder() / file);
+  uint64_t length = 0;
+  std::memcpy(&length, whole.data(), sizeof length);
+  return {Json::parse(whole.substr(sizeof length, length)), whole.substr(sizeof length + length)};
 }
 
 /// The JSON lines that a command printed.

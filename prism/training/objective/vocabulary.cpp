@@ -1,6 +1,7 @@
 #include "prism/training/objective/vocabulary.h"
 
 #include "prism/checkpoint/model_folder.h"
+#include "prism/checkpoint/tensor_file.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/data/loader.h"
@@ -39,16 +40,16 @@ void check_model_tokenizer(const std::filesystem::path& model, const Tokenizer* 
 void load_embedding(const std::vector<WeightEntry>& weights, const std::filesystem::path& model,
                     const Tokenizer* tokenizer) {
   check_model_tokenizer(model, tokenizer, "init_embedding");
-  find_weights(model);  // a missing file is reported as such, not as a mismatch of shapes
   const auto& embedding = weights.front();
   PRISM_ASSERT(embedding.traits.role == WeightRole::table, "train", "{} is the first weight", embedding.name);
-  try {
-    load_weights({embedding}, model);
-  } catch (const InputError& error) {
-    throw InputError("train", fmt::format("init_embedding: expected an embedding of {} tokens and {} features; found a "
-                                          "mismatch ({}); change the recipe, or name another model.",
-                                          embedding.weight.shape()[0], embedding.weight.shape()[1], error.reason()));
-  }
+  const auto theirs = read_tensor(SafetensorsReader(find_weights(model)), embedding.tensors.front().name);
+  PRISM_CHECK(
+      theirs.sizes() == embedding.weight.shape(), "train",
+      "init_embedding: expected an embedding of {} tokens and {} features; found {} in {}; change the recipe, or "
+      "name another model.",
+      embedding.weight.shape()[0], embedding.weight.shape()[1], c10::str(theirs.sizes()), model.string());
+  const torch::NoGradGuard no_gradients;
+  embedding.weight.tensor().copy_(theirs);
 }
 
 void take_vocab_size(ModelConfig& model, int64_t of_data) {
