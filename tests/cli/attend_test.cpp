@@ -113,7 +113,7 @@ TEST(AttendCommand, TakesAMaskFromAFileAndDrawsIt) {
   EXPECT_FALSE(fs::exists(Workshop::folder() / "x.svg"));
 }
 
-TEST(AttendCommand, DecidesByCostsThatAreMeasuredOnce) {
+TEST(SlowAttendCommand, DecidesByCostsThatAreMeasuredOnce) {
   write_input();
   const TemporaryFolder cache;
   ::setenv("PRISM_CACHE", cache.path().c_str(), 1);

@@ -108,7 +108,7 @@ TEST(Resume, ThatIsRefusedLeavesTheRunAsItWas) {
 
 INSTANTIATE_TEST_SUITE_P(OneAndTwo, ResumeThreads, testing::Values("1", "2"));
 
-TEST(Resume, AfterTermSignalsInValidationEqualsTheUninterruptedRun) {
+TEST(SlowResume, AfterTermSignalsInValidationEqualsTheUninterruptedRun) {
   const auto& shop = Workshop::folder();
   // Validation after every step takes most of the time, so most signals arrive during validation.
   const auto begin = [&](const std::string& out) {

@@ -76,7 +76,7 @@ TEST(Eval, ScoresTheFirstDocumentsIfAskedTo) {
   expect_sentence(run({"eval", trained(), "text.txt", "--documents", "-1"}), 2, {"document", "-1"});
 }
 
-TEST(Eval, AndGenerateLetCostsDecideThatAreKept) {
+TEST(SlowEval, AndGenerateLetCostsDecideThatAreKept) {
   const TemporaryFolder cache;
   ::setenv("PRISM_CACHE", cache.path().c_str(), 1);
   const auto evaluate = [&] {
