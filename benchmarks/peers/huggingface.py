@@ -5,7 +5,8 @@
 Trains small models of many kinds for a few steps, loads each folder with transformers (trust_remote_code) and compares:
 
 - logits of a text: the largest difference, in one pass and token by token with a cache;
-- greedy generation: 64 tokens, with and without a cache, and from two prompts of different lengths, padded on the left;
+- greedy generation: 64 tokens, with and without a cache, from two prompts of different lengths, padded on the left, and
+  from two equal ones; with a cache, that each step reads one token;
 - text to ids, by the saved tokenizer.
 
 Prints a line for each model. Exit status 0 if all logits agree to 1e-4 and all tokens are equal. --fixtures saves
@@ -49,6 +50,8 @@ MODELS = {
         "rotary": WORD_POSITIONS,
         "skip": 1,
     },
+    "mirrored relu": {"schedule": "4x3", "mirror_middle": 1, "ffn": {"kind": "relu", "bias": True}},
+    "mirrored gelu": {"schedule": "4x4", "mirror_middle": 0, "ffn": {"kind": "gelu", "bias": True}},
     "grafted": {"ffn": {"kind": "g2lu", "gate_bias": True}},
     "words": {"rotary": WORD_POSITIONS, "schedule": "2x1,3x1,4x2"},
     "ladder": {
@@ -138,17 +141,29 @@ def token_by_token(model, tokens):
     cache, logits = None, []
     for t in range(tokens.shape[1]):
         seen = tokens[:, : t + 1]
-        inputs = model.prepare_inputs_for_generation(seen, past_key_values=cache, use_cache=True)
+        inputs = model.prepare_inputs_for_generation(seen, cache=cache, use_cache=True)
         if inputs["input_ids"].shape[1] != 1:  # transformers' own classes cut by other means
             inputs["input_ids"] = seen[:, -1:]
         output = model(**inputs)
-        cache = output.past_key_values
+        cache = output.cache
         logits.append(output.logits[:, -1:])
     return torch.cat(logits, 1)
 
 
+class Widths:
+    """Counts the tokens of each pass of a model."""
+
+    def __init__(self, model):
+        self.widths = []
+        layer = model.get_decoder() if hasattr(model, "get_decoder") else model.model
+        self.hook = layer.embed_tokens.register_forward_hook(lambda _, ids, __: self.widths.append(ids[0].shape[1]))
+
+    def are_cached(self, prompt):
+        self.hook.remove()
+        return self.widths == [prompt] + [1] * 63
+
+
 def greedy(model, tokens, use_cache, mask=None):
-    mask = torch.ones_like(tokens) if mask is None else mask
     length = {"max_new_tokens": 64, "min_new_tokens": 64, "pad_token_id": 0, "eos_token_id": None}
     out = model.generate(tokens, attention_mask=mask, do_sample=False, use_cache=use_cache, **length)
     return out[:, tokens.shape[1] :].tolist()
@@ -175,7 +190,13 @@ def compare(workshop, name, folder, fixtures):
             prompt = "The golden mor"
             short = tokenizer(prompt, return_tensors="pt").input_ids
             ours = workshop.generate(folder, prompt)
-            result["greedy equal"] = all(greedy(model, short, cached)[0] == ours for cached in (True, False))
+            widths = Widths(model)
+            result["greedy equal"] = greedy(model, short, True)[0] == ours
+            result["uses its cache"] = widths.are_cached(short.shape[1])
+            result["without equal"] = greedy(model, short, False)[0] == ours
+            result["two equal"] = greedy(model, short.repeat(2, 1), True) == [ours, ours]
+            beams = model.generate(short, num_beams=3, do_sample=False, max_new_tokens=8, pad_token_id=0)
+            result["beams"] = beams.shape[1] > short.shape[1]
             other = tokenizer("The river stone", return_tensors="pt").input_ids
             width = max(short.shape[1], other.shape[1]) + 2
             rows = torch.cat([torch.nn.functional.pad(ids, (width - ids.shape[1], 0)) for ids in (short, other)])

@@ -29,9 +29,10 @@ class Probe {
   virtual void observe_attention(size_t /*layer*/, const AttentionInput& /*input*/) {}
   /// The features [B, T, width] of each hidden layer of the feed-forward part, after the activation.
   virtual void observe_hidden(size_t /*layer*/, const std::vector<torch::Tensor>& /*hidden_BTF*/) {}
-  /// The input and the output of the feed-forward part, [B, T, d_model], after observe_hidden().
-  virtual void observe_feed_forward(size_t /*layer*/, const torch::Tensor& /*input_BTD*/,
-                                    const torch::Tensor& /*output_BTD*/) {}
+  /// The input and the output of the feed-forward part, [N, d_model], for the N tokens that are not padding; called
+  /// after observe_hidden().
+  virtual void observe_feed_forward(size_t /*layer*/, const torch::Tensor& /*input_ND*/,
+                                    const torch::Tensor& /*output_ND*/) {}
 };
 
 /// Forwards every call to several probes.
@@ -48,8 +49,8 @@ class Probes : public Probe {
   void observe_hidden(size_t layer, const std::vector<torch::Tensor>& hidden_BTF) override {
     for (auto* probe : probes_) probe->observe_hidden(layer, hidden_BTF);
   }
-  void observe_feed_forward(size_t layer, const torch::Tensor& input_BTD, const torch::Tensor& output_BTD) override {
-    for (auto* probe : probes_) probe->observe_feed_forward(layer, input_BTD, output_BTD);
+  void observe_feed_forward(size_t layer, const torch::Tensor& input_ND, const torch::Tensor& output_ND) override {
+    for (auto* probe : probes_) probe->observe_feed_forward(layer, input_ND, output_ND);
   }
 
  private:

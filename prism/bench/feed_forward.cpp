@@ -7,6 +7,7 @@
 
 #include "prism/bench/measure.h"
 #include "prism/core/error.h"
+#include "prism/core/text/field_names.h"
 #include "prism/kernels/compute_type.h"
 #include "prism/layers/feed_forward.h"
 
@@ -41,7 +42,6 @@ class FeedForwardWork {
  private:
   static std::shared_ptr<FeedForward> make(const std::string& kind, const FeedForwardShape& shape) {
     const FfnConfig config{.kind = kind, .width = shape.width};
-    check(config, /*layer=*/0);
     return make_feed_forward(shape.d_model, config, shape.shares);
   }
 
@@ -52,12 +52,24 @@ class FeedForwardWork {
 
 }  // namespace
 
-std::vector<FeedForwardTiming> bench_feed_forward(const std::vector<std::string>& kinds, const FeedForwardShape& shape,
-                                                  torch::ScalarType type, int64_t rounds, int threads) {
+void check_feed_forward_bench(const std::vector<std::string>& kinds, const FeedForwardShape& shape) {
   constexpr int64_t kMost = int64_t{1} << 20;
   for (const auto& [name, size] :
        {std::pair{"--d-model", shape.d_model}, {"--width", shape.width}, {"--tokens", shape.tokens}})
     PRISM_CHECK(size >= 1 && size <= kMost, "bench", "{}: expected 1 to {}; found {}; change it.", name, kMost, size);
+  for (const auto& kind : kinds)
+    naming_field("--kinds", [&] { check(FfnConfig{.kind = kind, .width = shape.width}, 0); });
+  // Weights and gradients in float32 with copies, hidden features and their gradients.
+  constexpr double kBytes = 12, kMatrices = 4;
+  const auto count = static_cast<double>(kinds.size()), d_model = static_cast<double>(shape.d_model),
+             width = static_cast<double>(shape.width), tokens = static_cast<double>(shape.tokens);
+  check_tensors_fit(count * kBytes * kMatrices * width * (d_model + tokens),
+                    fmt::format("{} features of width {} for {} tokens", shape.d_model, shape.width, shape.tokens));
+}
+
+std::vector<FeedForwardTiming> bench_feed_forward(const std::vector<std::string>& kinds, const FeedForwardShape& shape,
+                                                  torch::ScalarType type, int64_t rounds, int threads) {
+  check_feed_forward_bench(kinds, shape);
   std::vector<std::unique_ptr<FeedForwardWork>> work;
   std::vector<std::function<void()>> calls;
   for (const auto& kind : kinds) {

@@ -34,8 +34,10 @@ struct FeedForwardTiming {
   }
 };
 
-/// @param kinds  feed-forward kinds (layers/feed_forward.h). @throws InputError for an unknown kind or a shape out of
-///               range.
+/// @throws InputError for an unknown kind, or a shape out of range or too large for memory.
+void check_feed_forward_bench(const std::vector<std::string>& kinds, const FeedForwardShape& shape);
+
+/// @param kinds  feed-forward kinds (layers/feed_forward.h). @throws as check_feed_forward_bench().
 std::vector<FeedForwardTiming> bench_feed_forward(const std::vector<std::string>& kinds, const FeedForwardShape& shape,
                                                   torch::ScalarType type, int64_t rounds, int threads);
 

@@ -15,13 +15,13 @@ namespace {
 
 constexpr const char* kConvertHelp = R"(
   prism convert runs/swiglu models/grafted --graft g2lu
-  prism train --recipe recipe.json --init models/grafted --out runs/gates \
-    --train.fixed '["*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"]'       # trains the gates alone
+  prism train --recipe recipe.json --model.ffn.kind g2lu --model.ffn.gate_bias true --init models/grafted \
+    --out runs/gates --train.fixed '["*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"]'
 
 --graft g2lu turns feed-forward parts of kind swiglu, W_down (silu(W_gate x) * W_up x), into
 W_down (silu(W_gate x * silu(W_inner x + b)) * W_up x) with W_inner = 0 and silu(b) = 1. The copy computes what the model
-computes, up to rounding, and its inner gates can be trained, alone or with all other weights. A recipe that continues
-from it has model.ffn.kind g2lu and model.ffn.gate_bias on.
+computes, up to rounding. The second command trains its gates alone; without --train.fixed it trains all weights. The
+recipe is that of the first model.
 )";
 
 struct ConvertWords {

@@ -162,7 +162,7 @@ void from_json(T& value, const Json& json, const std::string& path) {
         fail_unknown(path, name, reader.known);
     }
   } else if constexpr (IsVector<T>::value) {
-    if (!json.is_array()) fail_type(path, "a list", json);
+    if (!json.is_array()) fail_type(path, R"(a list such as ["a", "b"])", json);
     value.clear();
     for (size_t i = 0; i < json.size(); ++i) from_json(value.emplace_back(), json[i], fmt::format("{}[{}]", path, i));
   } else if constexpr (IsOptional<T>::value) {

@@ -166,10 +166,15 @@ void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
 }
 
 int64_t TokenDataset::word_opening(int64_t first, const std::vector<uint8_t>& starts) const {
-  for (int64_t before = 1; before <= first; ++before) {
-    int64_t token = 0;
-    read(first - before, {&token, 1});
-    if (token < static_cast<int64_t>(starts.size()) && starts[static_cast<size_t>(token)] != 0) return before;
+  constexpr int64_t kAtOnce = 64;  // most words begin within a few tokens
+  std::vector<int64_t> tokens;
+  for (int64_t end = first; end > 0; end -= std::ssize(tokens)) {
+    tokens.resize(static_cast<size_t>(std::min(kAtOnce, end)));
+    read(end - std::ssize(tokens), tokens);
+    const auto last = std::find_if(tokens.rbegin(), tokens.rend(), [&](int64_t token) {
+      return token < std::ssize(starts) && starts[static_cast<size_t>(token)] != 0;
+    });
+    if (last != tokens.rend()) return first - end + (last - tokens.rbegin()) + 1;
   }
   return first;
 }

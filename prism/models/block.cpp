@@ -1,5 +1,7 @@
 #include "prism/models/block.h"
 
+#include <ATen/Functions.h>
+
 #include <utility>
 
 namespace prism {
@@ -10,6 +12,17 @@ NormedSum normed(const Norm& norm, const Residual& residual, torch::ScalarType t
   const auto sum = residual.branch_BTD.defined() ? residual.stream_BTD + residual.branch_BTD : residual.stream_BTD;
   return {sum, sum.to(type)};
 }
+
+namespace {
+
+/// The rows [N, D] of x [B, T, D] that are not padding. @param lengths_B  undefined: all.
+torch::Tensor tokens_of(const torch::Tensor& x_BTD, const torch::Tensor& lengths_B) {
+  if (!lengths_B.defined()) return x_BTD.flatten(0, 1);
+  const auto place_T = at::arange(x_BTD.size(1), lengths_B.options());
+  return x_BTD.index({place_T.unsqueeze(0) < lengths_B.unsqueeze(1)});
+}
+
+}  // namespace
 
 Block::Block(const ModelConfig& model, size_t index, std::shared_ptr<RotaryCache> rotary)
     : attention({.d_model = model.d_model,
@@ -44,7 +57,8 @@ Residual Block::forward(const Residual& residual, const ForwardContext& context,
   Residual after{between.stream, mlp->forward(between.normed, context.probe != nullptr ? &hidden_BTF : nullptr)};
   if (context.probe != nullptr) {
     context.probe->observe_hidden(index_, hidden_BTF);
-    context.probe->observe_feed_forward(index_, between.normed, after.branch_BTD);
+    context.probe->observe_feed_forward(index_, tokens_of(between.normed, context.lengths_B),
+                                        tokens_of(after.branch_BTD, context.lengths_B));
   }
   if (!is_post_) return after;
   const auto last = normed(mlp_norm, after, type);

@@ -117,6 +117,10 @@ void mirror_layers(const LayersShorthand& shorthand, std::vector<LayerConfig>& l
                 "it.");
     return;
   }
+  PRISM_CHECK(count >= 2, "model",
+              "model.mirror_middle: expected at least 2 layers, of which one can share the projections of the other; "
+              "found {}; leave it out, or give model.schedule more layers.",
+              count);
   PRISM_CHECK(middle >= 0 && middle <= count - 2, "model",
               "model.mirror_middle: expected a number of layers below {}, or -1 for none that share; found {}; change "
               "it.",

@@ -19,15 +19,15 @@ void fix_parameters(const std::vector<WeightEntry>& weights, const std::vector<s
     PRISM_CHECK(
         found, "train",
         "train.fixed: expected patterns that match names of parameters, such as {}; found \"{}\", which matches "
-        "none; correct it, or leave it out.",
+        "none; correct it (layers that share a parameter have it under the name of the first one), or leave it "
+        "out.",
         weights.back().tensors.back().name, short_line(pattern, 60));
   }
   for (const auto& entry : weights)
     if (!entry.weight.is_fixed(0, entry.weight.shape()[0])) return;
   throw InputError(
       "train",
-      "train.fixed: expected patterns that leave a parameter to train; found that they match all; leave one "
-      "out.");
+      "train.fixed: expected patterns that leave a parameter to train; found that they match all; leave one out.");
 }
 
 }  // namespace prism

@@ -104,9 +104,8 @@ struct TrainOptions {
       "prompt; set it to compare models without them");
     v("budget", budget, "how head budgets are trained");
     v("fixed", fixed,
-      "parameters that are not trained: patterns of their names in model.safetensors, such as "
-      "model.embed_tokens.weight "
-      "or *.mlp.up_proj.weight");
+      "parameters that are not trained: a list of patterns of their names in model.safetensors, e.g. "
+      "[\"model.embed_tokens.weight\", \"*.mlp.up_proj.weight\"]");
     v("recompute", recompute,
       "recompute activations in the backward pass: less memory, longer steps, the same gradients");
     optimizer_options.visit(v);

@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <cmath>
+#include <utility>
 
 #include "prism/core/random.h"
 
@@ -23,6 +24,12 @@ Bands find_bands(const torch::Tensor& values_PU) {
           open_PU.sum(0).to(torch::kDouble) / points};
 }
 
+Bands bands_between(const FeedForward& mlp, const torch::Tensor& a_D, const torch::Tensor& b_D, int64_t points) {
+  const auto a = a_D.to(torch::kFloat), b = b_D.to(torch::kFloat);
+  const auto share_P1 = at::linspace(0, 1, points, a.options()).unsqueeze(1);
+  return find_bands(mlp.gate(a + share_P1 * (b - a)).to(torch::kCPU));
+}
+
 GateProbe::GateProbe(const Trunk& model, const Options& options)
     : model_(model), options_(options), layers_(model.blocks.size()) {}
 
@@ -39,15 +46,15 @@ void GateProbe::sample(Layer& layer, size_t index, const torch::Tensor& input_ND
   }
 }
 
-void GateProbe::observe_feed_forward(size_t index, const torch::Tensor& input_BTD, const torch::Tensor&) {
-  const auto gate_BTF = model_.blocks[index]->mlp->gate(input_BTD);
-  if (!gate_BTF.defined()) return;
+void GateProbe::observe_feed_forward(size_t index, const torch::Tensor& input_ND, const torch::Tensor&) {
+  const auto gate_NF = model_.blocks[index]->mlp->gate(input_ND.to(torch::kFloat));
+  if (!gate_NF.defined()) return;
   auto& layer = layers_[index];
-  const auto wide = gate_BTF.to(torch::kDouble);
+  const auto wide = gate_NF.to(torch::kDouble);
   if (!counts_) {
     layer.squares += wide.square().sum().item<double>();
     layer.gates += wide.numel();
-    return sample(layer, index, input_BTD.flatten(0, 1));
+    return sample(layer, index, input_ND);
   }
   const double least = kClosed * std::sqrt(layer.squares / static_cast<double>(layer.gates));
   layer.closed += wide.abs().lt(least).sum().item<int64_t>();
@@ -55,7 +62,6 @@ void GateProbe::observe_feed_forward(size_t index, const torch::Tensor& input_BT
 
 std::vector<LayerGates> GateProbe::result() const {
   std::vector<LayerGates> found;
-  const auto share_P1 = at::linspace(0, 1, options_.points, torch::kFloat).unsqueeze(1);
   for (size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
     if (layer.gates == 0) continue;
@@ -63,20 +69,20 @@ std::vector<LayerGates> GateProbe::result() const {
     gates.layer = static_cast<int64_t>(i);
     gates.gate_rms = std::sqrt(layer.squares / static_cast<double>(layer.gates));
     gates.closed_share = static_cast<double>(layer.closed) / static_cast<double>(layer.gates);
+    auto inputs = layer.inputs;
+    Random random(options_.seed, i);
+    for (size_t n = inputs.size(); n > 1; --n) std::swap(inputs[n - 1], inputs[random.below(n)]);
     double bands = 0, width = 0;
     int64_t lines = 0;
-    for (size_t pair = 0; pair + 1 < layer.inputs.size(); pair += 2) {
-      const auto type = layer.inputs[pair].scalar_type();
-      const auto a = layer.inputs[pair].to(torch::kFloat), b = layer.inputs[pair + 1].to(torch::kFloat);
-      const auto on_line = a + share_P1.to(a.device()) * (b - a);
-      const auto open = find_bands(model_.blocks[i]->mlp->gate(on_line.to(type)).to(torch::kCPU));
+    for (size_t n = 0; n + 1 < inputs.size(); n += 2, ++gates.pairs) {
+      const auto open = bands_between(*model_.blocks[i]->mlp, inputs[n], inputs[n + 1], options_.points);
       bands += open.number_U.sum().item<double>();
       width += open.width_U.sum().item<double>();
       lines += open.number_U.numel();
     }
     if (lines == 0) continue;
     gates.bands = bands / static_cast<double>(lines);
-    gates.band_width = bands > 0 ? width / bands : 0;
+    if (bands > 0) gates.band_width = width / bands;
   }
   return found;
 }

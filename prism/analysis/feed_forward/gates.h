@@ -11,6 +11,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "prism/attention/probe.h"
@@ -20,16 +21,18 @@ namespace prism {
 
 struct LayerGates {
   int64_t layer = 0;
-  double gate_rms = 0, closed_share = 0, bands = 0, band_width = 0;
+  double gate_rms = 0, closed_share = 0, bands = std::numeric_limits<double>::quiet_NaN(), band_width = bands;
+  int64_t pairs = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("layer", layer, "layer, counted from 0");
     v("gate_rms", gate_rms, "root mean square of the gates over tokens and units");
     v("closed_share", closed_share, "share of gates whose magnitude is below 1% of gate_rms");
+    v("pairs", pairs, "number of pairs of tokens whose inputs were joined by a straight line");
     v("bands", bands,
-      "on the straight line between the inputs of two tokens: number of stretches along which a unit's gate exceeds "
-      "half "
-      "its largest magnitude, mean over units and pairs of tokens");
+      "along these lines, number of stretches in which a unit's gate exceeds half its largest magnitude there; mean "
+      "over "
+      "units and pairs");
     v("band_width", band_width, "mean width of these stretches, as a share of the line");
   }
 };
@@ -40,6 +43,8 @@ struct Bands {
   torch::Tensor number_U, width_U;  ///< float64
 };
 Bands find_bands(const torch::Tensor& values_PU);
+/// The bands of a gated part's units between two inputs [d_model], at `points` equidistant inputs, in float32.
+Bands bands_between(const FeedForward& mlp, const torch::Tensor& a_D, const torch::Tensor& b_D, int64_t points);
 
 /// Measures the gates of all layers that have them (FeedForward::gate()). Reads a layer's inputs, so it serves any
 /// model.
@@ -53,7 +58,7 @@ class GateProbe : public Probe {
   explicit GateProbe(const Trunk& model) : GateProbe(model, Options()) {}
   GateProbe(const Trunk& model, const Options& options);
 
-  void observe_feed_forward(size_t layer, const torch::Tensor& input_BTD, const torch::Tensor& output_BTD) override;
+  void observe_feed_forward(size_t layer, const torch::Tensor& input_ND, const torch::Tensor& output_ND) override;
   /// Begins the second run over the same passes, which counts closed gates.
   void count() { counts_ = true; }
 

@@ -2,9 +2,11 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "prism/core/random.h"
@@ -22,6 +24,22 @@ std::vector<size_t> cycle_of(size_t count, uint64_t seed, uint64_t n) {
   for (size_t i = 0; i < count; ++i) next[order[i]] = order[(i + 1) % count];
   return next;
 }
+
+/// Gives all layers the projections of their own owners when it goes out of scope.
+class OwnTwins {
+ public:
+  explicit OwnTwins(const Trunk& model) : model_(model) {}
+  ~OwnTwins() {
+    const auto& layers = model_.config().layers;
+    for (size_t i = 0; i < layers.size(); ++i)
+      if (layers[i].mirror_of >= 0) model_.share_pair(static_cast<size_t>(layers[i].mirror_of), i);
+  }
+  OwnTwins(const OwnTwins&) = delete;
+  OwnTwins& operator=(const OwnTwins&) = delete;
+
+ private:
+  const Trunk& model_;
+};
 
 }  // namespace
 
@@ -51,13 +69,13 @@ TwinProbe::TwinProbe(const std::vector<LayerConfig>& layers) {
   for (const auto& layer : layers) owner_of_.push_back(layer.mirror_of);
 }
 
-void TwinProbe::observe_feed_forward(size_t layer, const torch::Tensor&, const torch::Tensor& output_BTD) {
+void TwinProbe::observe_feed_forward(size_t layer, const torch::Tensor&, const torch::Tensor& output_ND) {
   const auto own = static_cast<int64_t>(layer);
   const int64_t owner = owner_of_.at(layer);
   if (owner < 0) {
-    outputs_[own] = output_BTD.flatten(0, 1).clone();
+    outputs_[own] = output_ND.clone();
   } else {
-    alignments_[own].add(outputs_.at(owner), output_BTD.flatten(0, 1));
+    alignments_[own].add(outputs_.at(owner), output_ND);
   }
 }
 
@@ -70,21 +88,29 @@ std::vector<TwinSimilarity> TwinProbe::result() const {
 
 std::optional<PermutedTwins> permute_twins(const Trunk& model, int64_t permutations, uint64_t seed,
                                            const std::function<double()>& loss) {
-  std::vector<size_t> users, owners;
   const auto& layers = model.config().layers;
-  for (size_t i = 0; i < layers.size(); ++i)
-    if (layers[i].mirror_of >= 0) users.push_back(i), owners.push_back(static_cast<size_t>(layers[i].mirror_of));
-  if (users.size() < 2) return std::nullopt;
-  for (const size_t user : users)
-    if (layers[user].ffn.width != layers[users[0]].ffn.width || layers[user].ffn.kind != layers[users[0]].ffn.kind)
-      return std::nullopt;
+  std::vector<size_t> owners;
+  for (const auto& layer : layers)
+    if (layer.mirror_of >= 0 &&
+        std::find(owners.begin(), owners.end(), static_cast<size_t>(layer.mirror_of)) == owners.end())
+      owners.push_back(static_cast<size_t>(layer.mirror_of));
+  if (owners.size() < 2) return std::nullopt;
+  const auto& first = layers[owners[0]].ffn;
+  for (const size_t owner : owners)
+    if (layers[owner].ffn.width != first.width || layers[owner].ffn.kind != first.kind) return std::nullopt;
+
+  const OwnTwins afterwards(model);
   PermutedTwins result{loss(), {}};
-  for (int64_t n = 0; n < permutations; ++n) {
-    const auto next = cycle_of(users.size(), seed, static_cast<uint64_t>(n));
-    for (size_t i = 0; i < users.size(); ++i) model.share_pair(owners[next[i]], users[i]);
+  std::set<std::vector<size_t>> seen;
+  constexpr int64_t kDrawsForOne = 20;  // with few owners there are few cycles, which are drawn again and again
+  for (int64_t n = 0; n < kDrawsForOne * permutations && std::ssize(seen) < permutations; ++n) {
+    const auto next = cycle_of(owners.size(), seed, static_cast<uint64_t>(n));
+    if (!seen.insert(next).second) continue;
+    for (size_t i = 0; i < owners.size(); ++i)
+      for (size_t user = 0; user < layers.size(); ++user)
+        if (layers[user].mirror_of == static_cast<int64_t>(owners[i])) model.share_pair(owners[next[i]], user);
     result.permuted_losses.push_back(loss());
   }
-  for (size_t i = 0; i < users.size(); ++i) model.share_pair(owners[i], users[i]);
   return result;
 }
 

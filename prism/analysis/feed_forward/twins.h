@@ -54,7 +54,7 @@ class TwinProbe : public Probe {
  public:
   explicit TwinProbe(const std::vector<LayerConfig>& layers);
 
-  void observe_feed_forward(size_t layer, const torch::Tensor& input_BTD, const torch::Tensor& output_BTD) override;
+  void observe_feed_forward(size_t layer, const torch::Tensor& input_ND, const torch::Tensor& output_ND) override;
   std::vector<TwinSimilarity> result() const;
 
  private:
@@ -69,10 +69,11 @@ struct PermutedTwins {
   std::vector<double> permuted_losses;  ///< one for each permutation
 };
 
-/// Measures the loss while each layer that shares projections uses those of the owner of another such layer: for
-/// `permutations` random cycles through all of them. The model is as before afterwards.
+/// Measures the loss while the layers that share projections use those of other owners: the owners change places in
+/// random cycles through all of them, at most `permutations` and each at most once. The model is as before afterwards.
 /// @param loss  of the model on the input.
-/// @return      std::nullopt if fewer than two layers share, or if their feed-forward parts differ in kind or width.
+/// @return      std::nullopt if there are fewer than two owners, or if their feed-forward parts differ in kind or
+/// width.
 std::optional<PermutedTwins> permute_twins(const Trunk& model, int64_t permutations, uint64_t seed,
                                            const std::function<double()>& loss);
 

@@ -2,6 +2,7 @@
 positions in words. Computes what prism computes in float32, with and without a cache."""
 
 import base64
+import dataclasses
 import math
 
 import torch
@@ -15,6 +16,10 @@ from transformers.modeling_outputs import (
 )
 
 from .configuration_prism import PrismConfig
+
+# transformers 5 renames the field past_key_values to cache.
+FIELDS = [field.name for field in dataclasses.fields(CausalLMOutputWithPast)]
+CACHE = "cache" if "cache" in FIELDS else "past_key_values"
 
 
 def rotary_angles(rotary, width):
@@ -120,8 +125,20 @@ class PrismAttention(nn.Module):
         return out if self.o_proj is None else self.o_proj(out)
 
 
+class PrismSharedLinear(nn.Module):
+    """A linear layer with the weight of another one and, if that has a bias, a bias of its own."""
+
+    def __init__(self, owner):
+        super().__init__()
+        self.owner = [owner]  # in a list, so that its weight is not listed twice
+        self.bias = nn.Parameter(torch.zeros(owner.out_features)) if owner.bias is not None else None
+
+    def forward(self, x):
+        return F.linear(x, self.owner[0].weight, self.bias)
+
+
 class PrismMLP(nn.Module):
-    """The feed-forward part. One with an owner uses the owner's up and down projections."""
+    """The feed-forward part. One with an owner uses the weights of the owner's up and down projections."""
 
     def __init__(self, model, ffn, owner=None):
         super().__init__()
@@ -132,7 +149,9 @@ class PrismMLP(nn.Module):
         if owner is None:
             self.up_proj = nn.Linear(d_model, width, bias=ffn["bias"])
             self.down_proj = nn.Linear(width, d_model, bias=ffn["bias"])
-        self.owner = [owner]  # in a list, so that its parameters are not listed twice
+        else:
+            self.up_proj = PrismSharedLinear(owner.up_proj)
+            self.down_proj = PrismSharedLinear(owner.down_proj)
         self.gate_proj = nn.Linear(d_model, width, bias=False) if is_gated else None
         self.inner_gate_proj = nn.Linear(d_model, width, bias=ffn["gate_bias"]) if self.kind == "g2lu" else None
         self.depth = ffn["depth"]
@@ -140,12 +159,11 @@ class PrismMLP(nn.Module):
             setattr(self, f"hidden_proj_{i}", nn.Linear(width, width, bias=ffn["bias"]))
 
     def forward(self, x):
-        owner = self.owner[0] or self
-        up = owner.up_proj(x)
+        up = self.up_proj(x)
         if self.kind == "swiglu":
-            return owner.down_proj(F.silu(self.gate_proj(x)) * up)
+            return self.down_proj(F.silu(self.gate_proj(x)) * up)
         if self.kind == "g2lu":
-            return owner.down_proj(F.silu(self.gate_proj(x) * F.silu(self.inner_gate_proj(x))) * up)
+            return self.down_proj(F.silu(self.gate_proj(x) * F.silu(self.inner_gate_proj(x))) * up)
         if self.kind == "gelu":
             return self.down_proj(F.gelu(up))
         hidden = F.relu(up)
@@ -216,6 +234,7 @@ class PrismModel(PrismPreTrainedModel):
         )
         if self.has_words and config.word_starts is None:
             raise ValueError("expected word_starts in config.json; found none; save the model with its tokenizer.")
+        self.known_word_starts = None
         self.post_init()
 
     def get_input_embeddings(self):
@@ -225,9 +244,11 @@ class PrismModel(PrismPreTrainedModel):
         self.embed_tokens = value
 
     def word_starts(self):
-        data = torch.frombuffer(bytearray(base64.b64decode(self.config.word_starts)), dtype=torch.uint8)
-        bits = (data.unsqueeze(1) >> torch.arange(7, -1, -1)) & 1
-        return bits.flatten()[: self.config.vocab_size].bool()
+        if self.known_word_starts is None:
+            data = torch.frombuffer(bytearray(base64.b64decode(self.config.word_starts)), dtype=torch.uint8)
+            bits = (data.unsqueeze(1) >> torch.arange(7, -1, -1)) & 1
+            self.known_word_starts = bits.flatten()[: self.config.vocab_size].bool()
+        return self.known_word_starts
 
     def embed(self, input_ids, positions):
         x = self.embed_tokens(input_ids)
@@ -257,14 +278,19 @@ class PrismModel(PrismPreTrainedModel):
         input_ids=None,
         attention_mask=None,
         position_ids=None,
+        cache=None,
         past_key_values=None,
         word_positions=None,
         use_cache=None,
         **kwargs,
     ):
-        if use_cache and past_key_values is None:
-            past_key_values = DynamicCache()
-        past = past_key_values.get_seq_length() if past_key_values is not None else 0
+        for name in ("inputs_embeds", "output_hidden_states", "output_attentions"):
+            if kwargs.get(name) is not None and kwargs[name] is not False:
+                raise ValueError(f"expected no {name}, which this model does not support; found it; leave it out.")
+        cache = past_key_values if cache is None else cache
+        if use_cache and cache is None:
+            cache = DynamicCache()
+        past = cache.get_seq_length() if cache is not None else 0
         tokens = input_ids.shape[1]
         if attention_mask is not None and attention_mask.dim() != 2:
             raise ValueError("expected attention_mask [batch, tokens]; found another shape; pass 1 for each token.")
@@ -272,7 +298,7 @@ class PrismModel(PrismPreTrainedModel):
             if attention_mask is not None:
                 position_ids = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, past : past + tokens]
             else:
-                position_ids = torch.arange(past, past + tokens, device=input_ids.device)[None]
+                position_ids = torch.arange(past, past + tokens, device=input_ids.device).expand(input_ids.shape)
         if self.has_words and word_positions is None:
             if past > 0:
                 raise ValueError("expected word_positions with a cache; found none; generate() passes them.")
@@ -280,9 +306,9 @@ class PrismModel(PrismPreTrainedModel):
         mask = self.mask_of(input_ids, attention_mask, past)
         x = self.embed(input_ids, position_ids)
         for layer in self.layers:
-            x = layer(x, position_ids, word_positions, mask, past_key_values)
+            x = layer(x, position_ids, word_positions, mask, cache)
         x = x if self.norm is None else self.norm(x)
-        return BaseModelOutputWithPast(last_hidden_state=x, past_key_values=past_key_values)
+        return BaseModelOutputWithPast(last_hidden_state=x, **{CACHE: cache})
 
 
 class PrismForCausalLM(PrismPreTrainedModel, GenerationMixin):
@@ -302,11 +328,12 @@ class PrismForCausalLM(PrismPreTrainedModel, GenerationMixin):
     def get_output_embeddings(self):
         return self.lm_head
 
-    def prepare_inputs_for_generation(self, input_ids, past_key_values=None, attention_mask=None, **kwargs):
-        past = past_key_values.get_seq_length() if past_key_values is not None else 0
+    def prepare_inputs_for_generation(self, input_ids, attention_mask=None, **kwargs):
+        cache = kwargs.get(CACHE)
+        past = cache.get_seq_length() if cache is not None else 0
         inputs = {
             "input_ids": input_ids[:, past:],
-            "past_key_values": past_key_values,
+            CACHE: cache,
             "attention_mask": attention_mask,
             "use_cache": kwargs.get("use_cache"),
         }
@@ -315,8 +342,21 @@ class PrismForCausalLM(PrismPreTrainedModel, GenerationMixin):
             inputs["word_positions"] = words[:, past:]
         return inputs
 
-    def forward(self, input_ids=None, attention_mask=None, labels=None, use_cache=None, logits_to_keep=0, **kwargs):
-        outputs = self.model(input_ids, attention_mask, use_cache=use_cache is not False, **kwargs)
+    def forward(
+        self,
+        input_ids=None,
+        attention_mask=None,
+        cache=None,
+        past_key_values=None,
+        labels=None,
+        use_cache=None,
+        logits_to_keep=0,
+        num_items_in_batch=None,
+        return_dict=None,
+        **kwargs,
+    ):
+        cache = past_key_values if cache is None else cache
+        outputs = self.model(input_ids, attention_mask, cache=cache, use_cache=use_cache is not False, **kwargs)
         hidden = outputs.last_hidden_state
         if logits_to_keep:
             hidden = hidden[:, -logits_to_keep:]
@@ -324,8 +364,9 @@ class PrismForCausalLM(PrismPreTrainedModel, GenerationMixin):
         logits = F.linear(hidden, weight)
         loss = None
         if labels is not None:
-            loss = F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten(), ignore_index=-100)
-        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=outputs.past_key_values)
+            loss = self.loss_function(logits, labels, self.config.vocab_size, num_items_in_batch=num_items_in_batch)
+        output = CausalLMOutputWithPast(loss=loss, logits=logits, **{CACHE: outputs.get(CACHE)})
+        return output if return_dict is not False else output.to_tuple()
 
 
 class PrismForSequenceClassification(PrismPreTrainedModel):
@@ -335,7 +376,7 @@ class PrismForSequenceClassification(PrismPreTrainedModel):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    def forward(self, input_ids=None, attention_mask=None, labels=None, **kwargs):
+    def forward(self, input_ids=None, attention_mask=None, labels=None, return_dict=None, **kwargs):
         kwargs["use_cache"] = False
         hidden = self.model(input_ids, attention_mask, **kwargs).last_hidden_state
         if self.config.model["pooling"] == "first":
@@ -346,7 +387,8 @@ class PrismForSequenceClassification(PrismPreTrainedModel):
             pooled = (hidden * kept).sum(1) / kept.sum(1).clamp(min=1)
         logits = self.classifier(pooled)
         loss = None if labels is None else F.cross_entropy(logits, labels)
-        return SequenceClassifierOutput(loss=loss, logits=logits)
+        output = SequenceClassifierOutput(loss=loss, logits=logits)
+        return output if return_dict is not False else output.to_tuple()
 
 
 __all__ = ["PrismModel", "PrismForCausalLM", "PrismForSequenceClassification"]

@@ -82,6 +82,13 @@ std::vector<ArmModel> read_models(const std::vector<std::string>& names) {
   return models;
 }
 
+/// Where words start, if one of the models needs it. All models have the same tokenizer.
+std::vector<uint8_t> shared_word_starts(const Arms& arms) {
+  for (const auto* model : arms.all())
+    if (has_word_positions(model->config)) return Tokenizer::load(find_model_folder(model->name)).word_starts();
+  return {};
+}
+
 std::vector<std::string> names_in(const std::vector<ArmModel>& arm) {
   std::vector<std::string> names;
   for (const auto& model : arm) names.push_back(model.name);
@@ -146,7 +153,7 @@ int run_analyse_distance(const Arguments& arguments) {
   const WindowOptions windows{.context = context,
                               .rows = std::max<int64_t>(1, kReadingBatchTokens / context),
                               .document_mask = document_mask,
-                              .word_starts = Tokenizer::load(find_model_folder(arms.models.front().name)).word_starts(),
+                              .word_starts = shared_word_starts(arms),
                               .shuffle = false};
   const WindowLoader loader(data, windows, data.info() ? data.info()->end_of_text : arms.models.front().end_of_text);
   const auto load = [&](const std::string& name) { return load_model(name, words.compute).decoder; };

@@ -12,7 +12,8 @@ constexpr const char* kGatesHelp = R"(Measure how many gates of the feed-forward
 A gate is the factor of a unit: silu(W_gate x), or silu(W_gate x * silu(W_inner x)) for g2lu. It is closed for a token if
 its magnitude is below 1% of the root mean square of its layer's gates. Between the inputs of two tokens of the text, a
 straight line is drawn: a band is a stretch of it along which a unit's gate exceeds half its largest magnitude. A single
-gate opens once and stays open; a gate within a gate can open for a narrow band. Means over 64 pairs of tokens.
+gate opens once and stays open; a gate within a gate can open for a narrow band. Means over at most
+64 pairs of tokens.
 
   prism analyse gates runs/mirrored book.txt
   prism analyse gates runs/mirrored --data data/novels --json

@@ -267,7 +267,7 @@ void Reading::open_data(const ReadingWords& words) {
   const WindowOptions options{.context = tokens_,
                               .rows = std::max<int64_t>(1, kReadingBatchTokens / tokens_),
                               .document_mask = document_mask,
-                              .word_starts = tokenizer().word_starts(),
+                              .word_starts = model().word_starts(),
                               .shuffle = false};
   windows_.emplace(*data_, options, tokenizer().end_of_text().value_or(-1));
   sequences_ = std::min(words.sequences.value_or(16), windows_->windows_per_epoch());

@@ -92,6 +92,8 @@ class Reading {
 
   /// The logits of the hidden states of a pass, float32 on the CPU.
   torch::Tensor logits(const Pass& pass, const torch::Tensor& hidden_BTD) const;
+  /// Whether the input tells what is to be predicted: all but a classifier's --text.
+  bool has_labels() const { return !classifier_ || examples_ != nullptr; }
   /// The mean loss of a pass with labels, and the number of labels that it is the mean of. Differentiable.
   std::pair<torch::Tensor, int64_t> loss(Pass& pass) const;
 

@@ -11,8 +11,8 @@ constexpr const char* kTwinsHelp = R"(Compare layers that share projections (mir
 
 For each layer that uses another layer's projections, the table shows how alike the outputs of the two feed-forward
 parts are, as centered kernel alignment (CKA): 1 if one is a rotation of the other, 0 if they have nothing in common.
-Then each of these layers is given the projections of another one's owner, in 8 random ways. If the loss hardly rises,
-it does not matter which layers share.
+Then the layers share with others than they were trained with, in at most 8 random ways. If the loss hardly rises, it
+does not matter which layers share.
 
   prism analyse twins runs/mirrored book.txt
   prism analyse twins runs/mirrored --data data/novels --sequences 32
@@ -44,6 +44,7 @@ int run_analyse_twins(const Arguments& arguments) {
     PRISM_CHECK(!lines.empty(), "analyse",
                 "expected a model with layers that share projections (mirror_of); found none; name another model.");
     for (auto& line : lines) line["kind"] = "pair";
+    if (!reading.has_labels()) return lines;
     if (const auto permuted =
             permute_twins(reading.model(), kPermutations, /*seed=*/1, [&] { return mean_loss(reading); }))
       lines.push_back({{"kind", "permuted"}, {"loss", permuted->loss}, {"permuted_losses", permuted->permuted_losses}});

@@ -47,6 +47,7 @@ int run_bench_feed_forward(const Arguments& arguments) {
   if (!parse(app, arguments)) return 0;
   std::vector<torch::ScalarType> types;
   for (const auto& dtype : dtypes) types.push_back(find_compute_type(full_dtype(dtype)));
+  check_feed_forward_bench(kinds, shape);
   threads = start_compute(threads);
   CoreWait wait;
   if (!json)

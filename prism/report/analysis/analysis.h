@@ -21,8 +21,7 @@ struct AnalysisRecords {
 
   bool empty() const { return groups.empty(); }
   /// @throws InputError for a line of an unknown analysis, or one that lacks a field of its analysis or has one of the
-  /// wrong
-  ///         type.
+  ///         wrong type.
   void add(const Json& line, const std::string& place);
 };
 

@@ -9,6 +9,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/statistics.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/printable.h"
 #include "prism/report/draw/number_text.h"
 #include "prism/report/draw/plot_parts.h"
@@ -52,6 +53,7 @@ void check_stable_rank(const Json& line, const std::string& place) {
 void check_gates(const Json& line, const std::string& place) {
   check_place(line, "layer", place);
   for (const char* name : {"gate_rms", "closed_share", "bands", "band_width"}) number_of(line.at(name));
+  line.at("pairs").get<int64_t>();
 }
 
 void check_twins(const Json& line, const std::string& place) {
@@ -123,23 +125,27 @@ Table gates_table(const AnalysisGroup& group, const std::string& title) {
               {{"layer"}, {"root mean square", true}, {"closed, %", true}, {"bands", true}, {"width of a band", true}},
               {},
               {}};
-  for (const auto& line : group.lines)
+  int64_t pairs = 0;
+  for (const auto& line : group.lines) {
+    pairs = line.at("pairs").get<int64_t>();
     table.rows.push_back({{layer_name(line)},
                           {number_text(number_of(line.at("gate_rms")), kGate)},
                           {number_text(100 * number_of(line.at("closed_share")), kGateShare)},
                           {number_text(number_of(line.at("bands")), kBand)},
                           {number_text(number_of(line.at("band_width")), kBand)}});
-  table.notes.push_back(fmt::format(
-      "Closed: gates whose magnitude is below 1% of the layer's root mean square. Bands: on the straight line between "
-      "the "
-      "inputs of two tokens, stretches along which a unit's gate exceeds half its largest magnitude; number for each "
-      "unit, and width as a share of the line. Input: {}. Layers count from 0.",
-      input_of(group)));
+  }
+  table.notes.push_back(
+      fmt::format("Closed: gates whose magnitude is below 1% of the layer's root mean square. Bands: on the straight "
+                  "line between the inputs of two tokens, stretches along which a unit's gate exceeds half its largest "
+                  "magnitude; number for each unit, and width as a share of the line; means over {} pairs of tokens. "
+                  "Input: {}. Layers count from 0.",
+                  pairs, input_of(group)));
   return table;
 }
 
 Table twins_table(const AnalysisGroup& group, const std::string& title) {
   Table table{title, {{"layer"}, {"shares with", true}, {"CKA", true}}, {}, {}};
+  bool measured = false;
   for (const auto& line : group.lines) {
     if (is_pair(line)) {
       table.rows.push_back({{layer_name(line)},
@@ -149,16 +155,21 @@ Table twins_table(const AnalysisGroup& group, const std::string& title) {
     }
     const auto losses = numbers_of(line.at("permuted_losses"));
     if (losses.empty()) continue;
-    table.notes.push_back(
-        fmt::format("Loss {}; with the projections of other layers {} on average over {} random cycles, {} at best.",
-                    number_text(number_of(line.at("loss")), kLoss), number_text(mean_of(losses), kLoss), losses.size(),
-                    number_text(*std::min_element(losses.begin(), losses.end()), kLoss)));
+    measured = true;
+    table.notes.push_back(fmt::format(
+        "Loss {}; while layers share with others than they were trained with, {} on "
+        "average over {}, {} at best.",
+        number_text(number_of(line.at("loss")), kLoss), number_text(mean_of(losses), kLoss),
+        counted(std::ssize(losses), "way"), number_text(*std::min_element(losses.begin(), losses.end()), kLoss)));
   }
-  table.notes.push_back(
-      fmt::format("CKA: centered kernel alignment of the outputs of the two feed-forward parts, 1 if one is a rotation "
-                  "of the other. "
-                  "Input: {}. Layers count from 0.",
-                  input_of(group)));
+  if (!measured)
+    table.notes.emplace_back(
+        "Whether it matters which layers share was not measured: that needs a text whose next tokens or labels are "
+        "known, and two pairs of one kind and width.");
+  table.notes.push_back(fmt::format(
+      "CKA: centered kernel alignment of the outputs of the two feed-forward parts, 1 if one is a rotation of "
+      "the other. Input: {}. Layers count from 0.",
+      input_of(group)));
   return table;
 }
 

@@ -62,7 +62,8 @@ void LanguageModelling::open(Recipe& recipe) {
                               .seed = recipe_.seed,
                               .document_mask = recipe_.data.document_mask,
                               .stride = recipe_.data.stride,
-                              .word_starts = tokenizer_ ? tokenizer_->word_starts() : std::vector<uint8_t>()};
+                              .word_starts = tokenizer_ && has_word_positions(recipe_.model) ? tokenizer_->word_starts()
+                                                                                             : std::vector<uint8_t>()};
   loader_ = std::make_unique<WindowLoader>(mixture, options, end_of_text);
   const int64_t needed_windows = recipe_.train.batch_rows * recipe_.train.accumulate;
   PRISM_CHECK(recipe_.data.stride <= recipe_.model.context || loader_->windows_per_epoch() >= needed_windows, "train",
@@ -204,8 +205,9 @@ void LanguageModelling::initialise(const Recipe& recipe) {
   } catch (const InputError& error) {
     throw InputError(
         "train", fmt::format("init: expected weights that fit the recipe's model; found a mismatch ({}); change "
-                             "the recipe: heads may differ, but not d_model, layers, feed-forward widths, the total "
-                             "width of all heads or of all key/value heads, or norms of queries and keys.",
+                             "the recipe: heads may differ, but not d_model, layers, kinds, widths and biases of "
+                             "feed-forward parts, the total width of all heads or of all key/value heads, or norms of "
+                             "queries and keys.",
                              error.reason()));
   }
 }

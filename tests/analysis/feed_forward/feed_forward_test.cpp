@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "prism/analysis/feed_forward/gates.h"
@@ -68,6 +70,16 @@ TEST(Bands, AreStretchesAboveHalfTheLargestMagnitude) {
   const auto bands = find_bands(values);
   EXPECT_TRUE(torch::equal(bands.number_U, torch::tensor({2.0, 1.0, 0.0, 2.0}, torch::kDouble)));
   EXPECT_TRUE(torch::equal(bands.width_U, torch::tensor({0.5, 1.0, 0.0, 0.5}, torch::kDouble)));
+}
+
+TEST(Bands, OfASingleGateOpenOnceWhereItIsHalfOpen) {
+  const torch::NoGradGuard no_gradients;
+  GluMlp mlp(1, FfnConfig{.kind = "swiglu", .width = 1});
+  mlp.gates.weight.tensor().fill_(1);
+  // silu(5.04) is half of silu(10), so the gate is open on 49.6% of the line.
+  const auto bands = bands_between(mlp, torch::zeros({1}), torch::full({1}, 10.0), 1001);
+  EXPECT_EQ(bands.number_U.item<double>(), 1);
+  EXPECT_NEAR(bands.width_U.item<double>(), 0.496, 0.002);
 }
 
 TEST(Gates, AreTheFactorsOfTheUnits) {
@@ -163,10 +175,34 @@ TEST(Twins, ArePermutedAndPutBack) {
   const auto found = permute_twins(*decoder, 4, 1, loss);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->loss, own);
-  ASSERT_EQ(found->permuted_losses.size(), 4U);
+  ASSERT_EQ(found->permuted_losses.size(), 2U) << "three owners have two cycles";
   for (const double permuted : found->permuted_losses) EXPECT_NE(permuted, own);
   EXPECT_TRUE(torch::equal(decoder(tokens(), {}), before));
   EXPECT_FALSE(permute_twins(*mirrored("g2lu", "4x3"), 4, 1, [] { return 0.0; })) << "one pair";
+  EXPECT_THROW(permute_twins(*decoder, 4, 1, []() -> double { throw std::runtime_error("stopped"); }),
+               std::runtime_error);
+  EXPECT_TRUE(torch::equal(decoder(tokens(), {}), before));
+}
+
+TEST(Twins, AndGatesLeaveOutPadding) {
+  const torch::NoGradGuard no_gradients;
+  const auto decoder = mirrored();
+  const auto measured = [&](const torch::Tensor& tokens_BT, const torch::Tensor& lengths_B) {
+    TwinProbe twins(decoder->config().layers);
+    GateProbe gates(*decoder);
+    Probes both({&twins, &gates});
+    ForwardContext context;
+    context.probe = &both;
+    context.lengths_B = lengths_B;
+    decoder(tokens_BT, context);
+    return std::pair{twins.result()[0].cka, gates.result()[0].gate_rms};
+  };
+  const auto one = tokens().narrow(0, 0, 1);
+  const auto [cka, rms] = measured(one, {});
+  const auto [padded_cka, padded_rms] =
+      measured(at::cat({one, torch::zeros({1, 2}, torch::kLong)}, 1), torch::full({1}, 30, torch::kInt));
+  EXPECT_NEAR(padded_cka, cka, 1e-5);
+  EXPECT_NEAR(padded_rms, rms, 1e-6);
 }
 
 }  // namespace
