@@ -101,6 +101,19 @@ class TinyRun : public testing::Test {
     return names;
   }
 
+  /// Trains `r` into the folder "whole", goes on in a copy from its checkpoint of step 3, and expects the same records.
+  void expect_resumes(Recipe r, const std::vector<const char*>& fields) {
+    r.train.checkpoint_every_tokens = 8 * kContext;
+    r.train.keep_last = 30;
+    const auto records = train(r, "whole");
+    std::filesystem::copy(folder_.path() / "whole", folder_.path() / "cut", std::filesystem::copy_options::recursive);
+    for (const auto& name : checkpoints("cut", "step-"))
+      if (name > "step-00000003") std::filesystem::remove_all(folder_.path() / "cut/checkpoints" / name);
+    EXPECT_TRUE(resumed("cut").run().finished);
+    const auto again = read_records(folder_.path() / "cut/records.jsonl");
+    for (const char* field : fields) EXPECT_EQ(values(again, "train", field), values(records, "train", field)) << field;
+  }
+
   TemporaryFolder folder_;
   Decoder decoder_{nullptr};
 };

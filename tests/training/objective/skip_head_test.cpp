@@ -42,17 +42,7 @@ TEST_F(SkipHead, WithWeightNothingChangesNothingElse) {
 }
 
 TEST_F(SkipHead, IsSavedAndResumesBitForBit) {
-  auto r = skipping();
-  r.train.checkpoint_every_tokens = 8 * kContext;
-  r.train.keep_last = 30;
-  const auto records = train(r, "whole");
-  std::filesystem::copy(folder_.path() / "whole", folder_.path() / "cut", std::filesystem::copy_options::recursive);
-  for (const auto& name : checkpoints("cut", "step-"))
-    if (name > "step-00000004") std::filesystem::remove_all(folder_.path() / "cut/checkpoints" / name);
-  EXPECT_TRUE(resumed("cut").run().finished);
-  const auto again = read_records(folder_.path() / "cut/records.jsonl");
-  for (const char* field : {"loss", "auxiliary_loss", "grad_norm"})
-    EXPECT_EQ(values(again, "train", field), values(records, "train", field)) << field;
+  expect_resumes(skipping(), {"loss", "auxiliary_loss", "grad_norm"});
   const auto config = load_config((folder_.path() / "whole").string());
   EXPECT_EQ(config.skip, 2);
 }

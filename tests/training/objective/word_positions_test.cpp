@@ -31,17 +31,7 @@ TEST_F(WordPositionRun, NeedsTheTokenizerOfItsData) {
 
 TEST_F(WordPositionRun, ResumesBitForBitAndLoadsAsItWasSaved) {
   save_tokenizer();
-  auto r = turning();
-  r.train.checkpoint_every_tokens = 8 * kContext;
-  r.train.keep_last = 20;
-  const auto records = train(r, "whole");
-  std::filesystem::copy(folder_.path() / "whole", folder_.path() / "cut", std::filesystem::copy_options::recursive);
-  for (const auto& name : checkpoints("cut", "step-"))
-    if (name > "step-00000003") std::filesystem::remove_all(folder_.path() / "cut/checkpoints" / name);
-  EXPECT_TRUE(resumed("cut").run().finished);
-  const auto again = read_records(folder_.path() / "cut/records.jsonl");
-  for (const char* field : {"loss", "grad_norm"})
-    EXPECT_EQ(values(again, "train", field), values(records, "train", field)) << field;
+  expect_resumes(turning(), {"loss", "grad_norm"});
 
   const auto model = load_model(folder_.path() / "whole", torch::kFloat);
   EXPECT_EQ(model.decoder->config().layers[1].rotary.word_dims, 4);
