@@ -15,10 +15,10 @@ ModelConfig graft_config(ModelConfig config) {
     layer.ffn.kind = "g2lu";
     layer.ffn.gate_bias = found = true;
   }
-  PRISM_CHECK(found, "convert",
-              "expected a model with feed-forward parts of kind swiglu to graft g2lu onto; found only {}; name another "
-              "model.",
-              config.layers.front().ffn.kind);
+  PRISM_CHECK(
+      found, "convert",
+      "expected a model with feed-forward parts of kind swiglu to graft g2lu onto; found none in its layers; name "
+      "another model.");
   return config;
 }
 

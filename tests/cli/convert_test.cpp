@@ -37,7 +37,7 @@ TEST(Convert, RefusesWhatItCannotConvert) {
   const auto folder = Workshop::folder();
   EXPECT_FALSE(fs::exists(folder / "x"));
   ASSERT_EQ(run({"convert", trained(), "once", "--graft", "g2lu"}).status, 0);
-  expect_sentence(run({"convert", "once", "twice", "--graft", "g2lu"}), 2, {"found only g2lu"});
+  expect_sentence(run({"convert", "once", "twice", "--graft", "g2lu"}), 2, {"found none in its layers"});
   fs::remove(folder / "once/model.safetensors");
   expect_sentence(run({"convert", "once", "twice", "--graft", "g2lu"}), 2, {});
   EXPECT_FALSE(fs::exists(folder / "twice"));
