@@ -4,7 +4,7 @@
 
 Each run is its own process; prism and the peers alternate. Prints one line per case and peer: medians of tokens/s,
 their ratio (prism / peer), and peak memory of both. The peer is train_gpt.py, for the case ladder train_ladder.py, run
-by the Python that --python names. Both sides run in bfloat16 on --threads threads. The ladder's vocabulary is that of
+by the Python that --python names. Both sides run in --dtype on --threads threads. The ladder's vocabulary is that of
 runs/ladder/data (scripts/study.sh ladder_small).
 """
 import argparse
@@ -17,7 +17,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 # prism's argument and the peer's script for cases where they are not the case's name and train_gpt.py.
-OURS = {"ladder": "configs/ladder/four_blocks_norm.json"}
+OURS = {"ladder": "configs/ladder/four_blocks_norm.json", "mirrored": "benchmarks/mirrored_5layers.json"}
 THEIRS = {"ladder": "train_ladder.py"}
 
 
@@ -37,16 +37,17 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--steps", type=int, default=6, help="at least 3; the first two are not counted")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16", help="of matrix products")
     parser.add_argument("--compile", action="store_true", help="also run the compiled peer")
     args = parser.parse_args()
 
     modes = {"eager": []} | ({"compiled": ["--compile"]} if args.compile else {})
     print(f"{'case':<14} {'peer':<9} {'prism tok/s':>11} {'peer tok/s':>11} {'ratio':>6} {'prism MiB':>10} {'peer MiB':>9}")
     for case in args.cases:
-        ours_words = [args.prism, "bench", "training", OURS.get(case, case), "--peer", "none", "--dtypes", "bfloat16", "--json",
+        ours_words = [args.prism, "bench", "training", OURS.get(case, case), "--peer", "none", "--dtypes", args.dtype, "--json",
                       "--steps", str(args.steps - 2), "--threads", str(args.threads)]
-        theirs_words = [args.python, str(HERE / THEIRS.get(case, "train_gpt.py")), "--case", case, "--bf16", "--steps", str(args.steps),
-                        "--threads", str(args.threads)]
+        theirs_words = [args.python, str(HERE / THEIRS.get(case, "train_gpt.py")), "--case", case, "--steps", str(args.steps),
+                        "--threads", str(args.threads), *(["--bf16"] if args.dtype == "bfloat16" else [])]
         prism = []
         peers = {mode: [] for mode in modes}
         for _ in range(args.repeats):
