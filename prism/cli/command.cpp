@@ -115,7 +115,8 @@ std::string count_sentence(const std::string& text) {
 
 /// CLI11's message as a sentence that says what was expected, what was found, and the way out.
 std::string sentence_of(const CLI::ParseError& error, const CLI::App& app) {
-  const std::string text = error.what(), command = app.get_name();
+  const std::string text = error.what();
+  const std::string& command = app.get_name();
   if (const auto parts = around(text, " is required"))
     return fmt::format("expected {}; found none; see {} --help.", parts->first, command);
   if (const auto parts = around(text, " requires "))
