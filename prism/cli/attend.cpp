@@ -128,7 +128,7 @@ void add_options(CLI::App& app, AttendWords& words) {
       "  the others                   none\n"
       "If a row of --mask keeps no block, its out is 0 and its lse -inf.\n"
       "\nStatistics, over all heads and per head:\n"
-      "  density               kept blocks as a share of the blocks that some query of their row sees\n"
+      "  density               kept blocks as a share of those that some query of their row may attend to\n"
       "  recall                with --recall: mean share of a query's exact attention that is in the kept blocks\n"
       "  recall_p5             its 5th percentile\n"
       "  least_recall          its minimum\n"

@@ -19,9 +19,9 @@ constexpr const char* kConvertHelp = R"(
     --out runs/gates --train.fixed '["*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"]'
 
 --graft g2lu turns feed-forward parts of kind swiglu, W_down (silu(W_gate x) * W_up x), into
-W_down (silu(W_gate x * silu(W_inner x + b)) * W_up x) with W_inner = 0 and silu(b) = 1. The copy computes what the model
-computes, up to rounding. The second command trains its gates alone; without --train.fixed it trains all weights. The
-recipe is that of the first model.
+W_down (silu(W_gate x * silu(W_inner x + b)) * W_up x) with W_inner = 0 and silu(b) = 1. The copy computes what the
+model computes, up to rounding, and training can teach its gates more than a single gate can express. The second command
+trains only the copy's gates; without --train.fixed, all weights are trained. recipe.json is the recipe of runs/swiglu.
 )";
 
 struct ConvertWords {

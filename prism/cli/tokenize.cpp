@@ -33,7 +33,7 @@ The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.
 
 With --label, each row of a .csv or .jsonl file is a text with a class. The end-of-text token also stands between the
 fields of a text, such as premise and hypothesis. In CSV, a written \n becomes a line end. Training rows whose text is
-also in the --test or --valid files are left out. --format is then csv, jsonl or auto.
+also in the --test or --valid files are left out. With --label, --format is csv, jsonl or auto.
 
   prism tokenize train.csv --label 1 --text-fields 2,3 --classes classes.txt --test test.csv --valid-share 0.05 \
     --tokenizer tokenizers/gpt2 --out data/news
@@ -163,7 +163,9 @@ void add_label_options(CLI::App& app, TokenizeWords& words) {
                  "labels")
       ->type_name("FILE")
       ->needs(label);
-  app.add_option("--test", words.test, "files for the test; name INPUT before them")->type_name("FILE")->needs(label);
+  app.add_option("--test", words.test, "files for the test; put INPUT before this option")
+      ->type_name("FILE")
+      ->needs(label);
   app.add_flag("--words", words.as_words, "convert texts to lower case, with spaces around punctuation")->needs(label);
 }
 
@@ -171,9 +173,9 @@ void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) 
   app.add_option("INPUT", words.inputs, "text files, folders, or - for standard input")->required();
   app.add_option("--tokenizer", words.tokenizer, "tokenizer.json, or a folder that holds one")->required();
   app.add_option("--out", words.out, "folder for the output")->required();
-  auto* valid =
-      app.add_option("--valid", words.valid,
-                     "validation files or (without --label) folders, instead of --valid-share; name INPUT before them");
+  auto* valid = app.add_option(
+      "--valid", words.valid,
+      "validation files or (without --label) folders, instead of --valid-share; put INPUT before this option");
   add_fields(app, options, {{"piece_bytes", ""}});
   app.get_option("--valid-share")->excludes(valid);
   add_threads_option(app, options.threads, "threads that encode");

@@ -19,7 +19,8 @@ struct Analysis {
 const std::map<std::string, Analysis>& analyses() {
   static const std::map<std::string, Analysis> all = {
       {"attention-distance", {"how many tokens back each layer attends", run_analyse_distance}},
-      {"budgets", {"how many heads a classifier's head budgets use, which, and what that saves", run_analyse_budgets}},
+      {"budgets",
+       {"how many and which heads a classifier's head budgets use, and what that saves", run_analyse_budgets}},
       {"capture", {"queries, keys, values and residual stream of layers as safetensors files", run_analyse_capture}},
       {"entropy", {"how evenly each head spreads its attention", run_analyse_entropy}},
       {"gates", {"how many gates of the feed-forward parts are closed, and how they open", run_analyse_gates}},
@@ -29,9 +30,11 @@ const std::map<std::string, Analysis>& analyses() {
       {"maps", {"which words each word of a text attends to, as pictures", run_analyse_maps}},
       {"norms", {"size of the residual stream before each layer, and dead units", run_analyse_norms}},
       {"spectrum",
-       {"how much of each head's queries and keys survives averaging over blocks, which some selectors do",
+       {"how much of each head's queries and keys remains when blocks are averaged, as some selectors do",
         run_analyse_spectrum}},
-      {"twins", {"how alike layers are that share projections, and whether it matters which share", run_analyse_twins}},
+      {"twins",
+       {"how alike the layers that share projections are, and whether other pairings would do as well",
+        run_analyse_twins}},
       {"weights", {"stable rank of the projections of the feed-forward parts", run_analyse_weights}}};
   return all;
 }

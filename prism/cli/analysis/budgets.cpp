@@ -22,10 +22,10 @@ namespace {
 
 constexpr const char* kBudgetsHelp = R"(
 A head budget reads a text and gives each layer a share of heads s and a probability p for each head. The layer computes
-the max(1, floor(s H)) heads with the largest p. With --data, the tables show s, the share of heads computed, the entropy
-of p, and how often each head is computed: for all examples, by class, and by thirds of length. --difficulty adds thirds
-by another model's loss. The model and one of the same size without budgets are then timed in turn; --no-timing skips
-this.
+the max(1, floor(s H)) heads with the largest p. With --data, the tables show s, the share of heads computed, the
+entropy of p, and how often each head is computed: for all examples, by class, and by thirds of length. --difficulty
+also divides the examples into thirds by their loss under another model. The model and one of the same size without
+budgets are then timed in turn; --no-timing skips this.
 
 With --text (repeat it for each field, such as premise and hypothesis), the table shows what each layer decides for this
 text, and the pictures are attention maps of the heads with the largest p; files of computed heads end in -computed.
@@ -75,7 +75,8 @@ void add_options(CLI::App& app, BudgetsWords& words) {
   auto* text = app.add_option("--text", words.texts, "a text to read, one --text for each of its fields");
   text->allow_extra_args(false);
   app.add_option("--maps", words.maps,
-                 "with --figures or --json: attention maps of --text in each layer, of the heads with the largest p")
+                 "number of heads of each layer, those with the largest p, whose attention maps of --text --figures or "
+                 "--json shows")
       ->needs(text)
       ->check(CLI::Range(0, 64))
       ->type_name("N")
@@ -135,7 +136,7 @@ void read_text(const BudgetsWords& words, const ClassifierFolder& model, Analysi
 }  // namespace
 
 int run_analyse_budgets(const Arguments& arguments) {
-  CLI::App app(std::string("Measure how many heads head budgets use, which, and what that saves.\n") + kBudgetsHelp,
+  CLI::App app(std::string("Measure how many and which heads head budgets use, and what that saves.\n") + kBudgetsHelp,
                "prism analyse budgets");
   BudgetsWords words;
   add_options(app, words);

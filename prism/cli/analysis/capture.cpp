@@ -21,8 +21,8 @@ constexpr const char* kCaptureHelp = R"(
 Writes FOLDER/layerN.safetensors for each chosen layer N. It holds q [1, H, T, D] and k [1, G, T, D] as attention reads
 them, after the rotary encoding; v [1, G, T, E]; and residual [1, T, d_model], the residual stream before the layer.
 prism attend, prism analyse spectrum and any program that reads safetensors can use the files. With --logits,
-FOLDER/logits.safetensors holds tokens [1, T], the ids that the model reads, and logits: [1, T, vocabulary] of a language
-model, [1, classes] of a classifier.
+FOLDER/logits.safetensors holds tokens [1, T], the ids that the model reads, and logits: [1, T, vocabulary] of a
+language model, [1, classes] of a classifier.
 
   prism analyse capture runs/prism book.txt --layers 0,5 --out captured
   prism attend captured/layer5.safetensors --selector spectral

@@ -9,11 +9,14 @@ namespace {
 
 constexpr const char* kGatesHelp = R"(Measure how many gates of the feed-forward parts are closed, and how they open.
 
-A gate is the factor of a unit: silu(W_gate x), or silu(W_gate x * silu(W_inner x)) for g2lu. It is closed for a token if
-its magnitude is below 1% of the root mean square of its layer's gates. Between the inputs of two tokens of the text, a
-straight line is drawn: a band is a stretch of it along which a unit's gate exceeds half its largest magnitude. A single
-gate opens once and stays open; a gate within a gate can open for a narrow band. Means over at most
-64 pairs of tokens.
+A gate is the factor that multiplies a unit's value: silu(W_gate x), or silu(W_gate x * silu(W_inner x)) for g2lu. It is
+closed for a token if its magnitude is below 1% of the root mean square of its layer's gates. A layer with many closed
+gates uses few of its units for each token.
+
+To see how gates open, the input of the feed-forward part is moved in a straight line from that of one token to that of
+another. A band is a stretch of this line on which a unit's gate exceeds half of its largest magnitude on the line. A
+single gate opens once and stays open; a gate within a gate can open for a narrow band. The table shows means over at
+most 64 pairs of tokens.
 
   prism analyse gates runs/mirrored book.txt
   prism analyse gates runs/mirrored --data data/novels --json

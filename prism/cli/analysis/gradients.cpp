@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kGradientsHelp = R"(Measure the norm of each parameter's gradient relative to its values.
 
-Computes the gradient of the mean loss over the input: of the tokens, or of a classifier's examples. For each
+Computes the gradient of the loss, averaged over the tokens of the input (for a classifier: over its examples). For each
 parameter, the table shows the Euclidean norm of the gradient, the norm of the values, and their ratio. A step of plain
 gradient descent changes a parameter, relative to its norm, by this ratio times the learning rate. A parameter whose
 ratio is a hundredth of its neighbours' hardly learns. What the optimizer really did is recorded during training

@@ -8,7 +8,8 @@ namespace prism {
 namespace {
 
 constexpr const char* kWeightsHelp = R"(
-The stable rank of a matrix is the sum of its squared singular values over the largest: between 1 and its rank. It tells
+The stable rank of a matrix is the sum of its squared singular values divided by the largest of them: between 1 and its
+rank. It tells
 how many directions the matrix really uses. A matrix that layers share (mirrored layers) is shown in each of them.
 
   prism analyse weights runs/mirrored

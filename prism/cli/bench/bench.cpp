@@ -31,8 +31,8 @@ namespace {
 
 constexpr const char* kHowToRead = R"(
 prism and its peer take turns in one process; figures are medians. The peer is LibTorch's scaled_dot_product_attention,
-or for training the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. `share`
-is prism's speed as a share of this CPU's limit: its arithmetic peak, measured by a loop in registers, or for decoding
+or, for training, the same model on LibTorch's operations. A ratio above 1 says how many times faster prism is. `share`
+is prism's speed as a share of this CPU's limit: its arithmetic peak, measured by a loop in registers, or, for decoding,
 its memory bandwidth, measured by a plain loop over the same memory.
 Shapes that prism's own kernels do not support are marked with the backend that computes them.
 PRISM_ISA=portable, avx2, avx512, avx512-bf16 or amx-bf16 in the environment selects the kernels of a lesser
@@ -360,8 +360,8 @@ int run_bench_training(const Arguments& arguments) {
   app.add_option("CASE", words.cases, "cases: tiny, small, small-prism, 357m-2layers, or a recipe file")
       ->capture_default_str();
   app.add_option("--peer", words.peer,
-                 "what to compare with: libtorch (the same model on LibTorch's operations), another case, whose ratio "
-                 "compares tokens per second, or none")
+                 "what to compare with: libtorch (the same model on LibTorch's operations), another case (the ratio is "
+                 "then that of tokens per second), or none")
       ->capture_default_str();
   app.add_option("--steps", words.bench.steps, "measured steps; two warm-up steps come before them")
       ->check(CLI::Range(1, 100000))

@@ -17,8 +17,9 @@ namespace prism {
 namespace {
 
 constexpr const char* kFeedForwardHelp = R"(
-Times the feed-forward part of a layer in turn for several kinds of the same width. `ratio` is the time of both passes
-over that of the first kind. --shares makes W_up and W_down products of their own, as layers that share them need.
+Times the feed-forward part of a layer in turn for several kinds of the same width. `ratio` is the time of
+forward and backward pass, divided by that of the first kind. With --shares, the products with W_up and W_down are
+computed separately, as is necessary in layers that share these matrices.
 
   prism bench feed-forward --kinds swiglu g2lu
   prism bench feed-forward --kinds swiglu g2lu --d-model 384 --width 256 --shares
