@@ -42,10 +42,15 @@ torch::Tensor KvCache::make(int64_t values) const {
 
 KvCache::~KvCache() = default;
 
-KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD) {
-  const int64_t tokens = k_BGTD.size(2), end = length_ + tokens;
+int64_t KvCache::end_after(int64_t tokens) const {
+  const int64_t end = length_ + tokens;
   PRISM_CHECK(end <= capacity_, "kv_cache",
               "expected at most {} positions; found {}; make the cache longer or the text shorter.", capacity_, end);
+  return end;
+}
+
+KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD) {
+  const int64_t tokens = k_BGTD.size(2), end = end_after(tokens);
   PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_BGTD.requires_grad(), "kv_cache",
                "keys that require gradients cannot be cached");
   auto& store = layers_.at(layer);
@@ -65,6 +70,7 @@ KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch
 }
 
 void KvCache::append_words(const torch::Tensor& word_positions_BT) {
+  end_after(word_positions_BT.size(1));
   if (!word_positions_BS_.defined())
     word_positions_BS_ = torch::zeros({word_positions_BT.size(0), capacity_}, word_positions_BT.options());
   word_positions_BS_.narrow(1, length_, word_positions_BT.size(1)).copy_(word_positions_BT);

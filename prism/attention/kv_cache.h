@@ -38,6 +38,7 @@ class KvCache {
   void truncate(int64_t length);
 
   /// Stores the positions in words (int64) of the tokens that are being appended. Call it before advance().
+  /// @throws InputError if the capacity is exceeded.
   void append_words(const torch::Tensor& word_positions_BT);
   /// For each row, the number of tokens of the word that its next token may continue; undefined while the cache is
   /// empty, or if no positions in words are stored.
@@ -56,6 +57,8 @@ class KvCache {
     HeadWeights head_weights;
     bool has_budget = false;
   };
+  /// The length after appending. @throws InputError if the capacity is exceeded.
+  int64_t end_after(int64_t tokens) const;
   /// Uninitialised keys or values.
   torch::Tensor make(int64_t values) const;
 

@@ -162,7 +162,8 @@ void from_json(T& value, const Json& json, const std::string& path) {
         fail_unknown(path, name, reader.known);
     }
   } else if constexpr (IsVector<T>::value) {
-    if (!json.is_array()) fail_type(path, R"(a list such as ["a", "b"])", json);
+    if (!json.is_array())
+      fail_type(path, std::is_same_v<T, std::vector<std::string>> ? R"(a list such as ["a", "b"])" : "a list", json);
     value.clear();
     for (size_t i = 0; i < json.size(); ++i) from_json(value.emplace_back(), json[i], fmt::format("{}[{}]", path, i));
   } else if constexpr (IsOptional<T>::value) {

@@ -10,6 +10,7 @@
 #include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "prism/data/labelled/dataset.h"
+#include "prism/tokenizer/word_opening.h"
 
 namespace prism {
 namespace {
@@ -171,10 +172,7 @@ int64_t TokenDataset::word_opening(int64_t first, const std::vector<uint8_t>& st
   for (int64_t end = first; end > 0; end -= std::ssize(tokens)) {
     tokens.resize(static_cast<size_t>(std::min(kAtOnce, end)));
     read(end - std::ssize(tokens), tokens);
-    const auto last = std::find_if(tokens.rbegin(), tokens.rend(), [&](int64_t token) {
-      return token < std::ssize(starts) && starts[static_cast<size_t>(token)] != 0;
-    });
-    if (last != tokens.rend()) return first - end + (last - tokens.rbegin()) + 1;
+    if (const auto since = tokens_since_start(std::span<const int64_t>(tokens), starts)) return first - end + *since;
   }
   return first;
 }

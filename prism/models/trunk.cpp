@@ -8,6 +8,7 @@
 #include "prism/attention/word_positions.h"
 #include "prism/core/error.h"
 #include "prism/models/recompute.h"
+#include "prism/tokenizer/word_opening.h"
 
 namespace prism {
 
@@ -63,14 +64,11 @@ void Trunk::share_pair(size_t owner, size_t user) const {
 
 void Trunk::set_word_starts(std::vector<uint8_t> starts) {
   word_starts_ = std::move(starts);
-  word_starts_.resize(static_cast<size_t>(config_.vocab_size));
+  if (!word_starts_.empty()) word_starts_.resize(static_cast<size_t>(config_.vocab_size));
 }
 
 int64_t Trunk::word_opening(std::span<const int32_t> before) const {
-  if (word_starts_.empty()) return 0;
-  const auto last = std::find_if(before.rbegin(), before.rend(),
-                                 [&](int32_t id) { return word_starts_[static_cast<size_t>(id)] != 0; });
-  return last - before.rbegin() + (last != before.rend() ? 1 : 0);
+  return word_starts_.empty() ? 0 : tokens_since_start(before, word_starts_).value_or(std::ssize(before));
 }
 
 torch::Tensor Trunk::find_word_positions(const torch::Tensor& tokens_BT, const ForwardContext& context) const {

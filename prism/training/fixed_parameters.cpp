@@ -2,10 +2,16 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+
 #include "prism/core/error.h"
 #include "prism/core/text/printable.h"
 
 namespace prism {
+
+bool is_fixed(const WeightEntry& entry) {
+  return entry.weight.is_fixed(0, entry.weight.shape()[0]);
+}
 
 void fix_parameters(const std::vector<WeightEntry>& weights, const std::vector<std::string>& patterns) {
   for (const auto& pattern : patterns) {
@@ -23,10 +29,8 @@ void fix_parameters(const std::vector<WeightEntry>& weights, const std::vector<s
         "out.",
         weights.back().tensors.back().name, short_line(pattern, 60));
   }
-  for (const auto& entry : weights)
-    if (!entry.weight.is_fixed(0, entry.weight.shape()[0])) return;
-  throw InputError(
-      "train",
+  PRISM_CHECK(
+      !std::all_of(weights.begin(), weights.end(), is_fixed), "train",
       "train.fixed: expected patterns that leave a parameter to train; found that they match all; leave one out.");
 }
 

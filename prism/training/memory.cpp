@@ -7,6 +7,7 @@
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/models/cost.h"
+#include "prism/training/fixed_parameters.h"
 
 namespace prism {
 namespace {
@@ -20,7 +21,7 @@ struct LayerBytes {
 int64_t state_bytes(const WeightEntry& entry) {
   constexpr int64_t kValue = sizeof(float), kMoments = 2;
   const int64_t rows = entry.weight.shape()[0], row_bytes = entry.weight.numel() / rows * kValue;
-  if (entry.weight.is_fixed(0, rows)) return rows * row_bytes;
+  if (is_fixed(entry)) return rows * row_bytes;
   int64_t trained = 0;
   for (const auto& tensor : entry.tensors)
     if (!entry.weight.is_fixed(tensor.first_row, tensor.rows)) trained += tensor.rows;

@@ -83,7 +83,7 @@ void check_restored(const RunState& state, const RunState& now, const Recipe& re
 double training_flops(const Objective& objective) {
   int64_t fixed = 0;
   for (const auto& entry : objective.weights())
-    if (entry.weight.is_fixed(0, entry.weight.shape()[0])) fixed += 2 * entry.weight.numel() * entry.products();
+    if (is_fixed(entry)) fixed += 2 * entry.weight.numel() * entry.products();
   return (3 - static_cast<double>(fixed) / static_cast<double>(objective.flops_per_token())) *
          objective.flops_per_unit();
 }

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
-#include <utility>
+#include <cmath>
 
 namespace prism {
 

@@ -208,18 +208,6 @@ bool same_place(const Json& a, const Json& b) {
   return true;
 }
 
-Table weights_table(const AnalysisGroup& group) {
-  return stable_ranks_table(group, title_of(group));
-}
-
-Table titled_gates_table(const AnalysisGroup& group) {
-  return gates_table(group, title_of(group));
-}
-
-Table titled_twins_table(const AnalysisGroup& group) {
-  return twins_table(group, title_of(group));
-}
-
 std::string model_of(const Json& line) {
   return line.value("model", "");
 }
@@ -257,7 +245,7 @@ const std::map<std::string, Kind>& kinds() {
         .plots = budgets_plots}},
       {"entropy",
        {.title = "Attention entropy", .check = check_entropy, .table = entropy_table, .pictures = entropy_pictures}},
-      {"gates", {.title = "Gates", .check = check_gates, .table = titled_gates_table}},
+      {"gates", {.title = "Gates", .check = check_gates, .table = gates_table}},
       {"gradients",
        {.title = "Gradients", .check = check_gradients, .table = gradients_table, .pictures = gradients_pictures}},
       {"heads",
@@ -270,9 +258,12 @@ const std::map<std::string, Kind>& kinds() {
         .table = spectrum_table,
         .plots = spectrum_plots,
         .reading = spectrum_reading}},
-      {"twins", {.title = "Layers that share projections", .check = check_twins, .table = titled_twins_table}},
+      {"twins", {.title = "Layers that share projections", .check = check_twins, .table = twins_table}},
       {"weights",
-       {.title = "Stable ranks", .check = check_stable_rank, .table = weights_table, .plots = stable_ranks_plots}}};
+       {.title = "Stable ranks",
+        .check = check_stable_rank,
+        .table = stable_ranks_table,
+        .plots = stable_ranks_plots}}};
   return all;
 }
 

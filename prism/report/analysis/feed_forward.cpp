@@ -69,9 +69,9 @@ void check_twins(const Json& line, const std::string& place) {
   numbers_of(line.at("permuted_losses"));
 }
 
-Table stable_ranks_table(const AnalysisGroup& group, const std::string& title) {
+Table stable_ranks_table(const AnalysisGroup& group) {
   const auto parts = by_part(group);
-  Table table{title, {{"layer"}}, {}, {}};
+  Table table{"Stable ranks: " + group.model, {{"layer"}}, {}, {}};
   std::map<int64_t, std::string> layers;  // and the owners of what they share
   for (const auto& [name, lines] : parts) {
     table.columns.push_back({short_part(name), true});
@@ -120,8 +120,8 @@ std::vector<LabelledPlot> stable_ranks_plots(const AnalysisGroup& group) {
   return {result};
 }
 
-Table gates_table(const AnalysisGroup& group, const std::string& title) {
-  Table table{title,
+Table gates_table(const AnalysisGroup& group) {
+  Table table{"Gates: " + group.model,
               {{"layer"}, {"root mean square", true}, {"closed, %", true}, {"bands", true}, {"width of a band", true}},
               {},
               {}};
@@ -143,8 +143,9 @@ Table gates_table(const AnalysisGroup& group, const std::string& title) {
   return table;
 }
 
-Table twins_table(const AnalysisGroup& group, const std::string& title) {
-  Table table{title, {{"layer"}, {"shares with", true}, {"CKA", true}}, {}, {}};
+Table twins_table(const AnalysisGroup& group) {
+  Table table{
+      "Layers that share projections: " + group.model, {{"layer"}, {"shares with", true}, {"CKA", true}}, {}, {}};
   bool measured = false;
   for (const auto& line : group.lines) {
     if (is_pair(line)) {

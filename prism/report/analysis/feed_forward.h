@@ -16,10 +16,10 @@ void check_gates(const Json& line, const std::string& place);
 void check_twins(const Json& line, const std::string& place);
 
 /// Stable ranks of each layer's matrices.
-Table stable_ranks_table(const AnalysisGroup& group, const std::string& title);
+Table stable_ranks_table(const AnalysisGroup& group);
 /// Stable rank by layer, with a series for each matrix.
 std::vector<LabelledPlot> stable_ranks_plots(const AnalysisGroup& group);
-Table gates_table(const AnalysisGroup& group, const std::string& title);
-Table twins_table(const AnalysisGroup& group, const std::string& title);
+Table gates_table(const AnalysisGroup& group);
+Table twins_table(const AnalysisGroup& group);
 
 }  // namespace prism

@@ -195,23 +195,6 @@ int64_t LanguageModelling::flops_per_token() const {
   return model_cost(*decoder_).flops_per_token + skip_head;
 }
 
-void LanguageModelling::initialise(const Recipe& recipe) {
-  if (recipe.init.empty()) return Objective::initialise(recipe);
-  const auto folder = find_model_folder(recipe.init);
-  check_model_tokenizer(folder, tokenizer(), "init");
-  find_weights(folder);  // a missing file is reported as such, not as a mismatch of shapes
-  try {
-    load(folder);
-  } catch (const InputError& error) {
-    throw InputError(
-        "train", fmt::format("init: expected weights that fit the recipe's model; found a mismatch ({}); change "
-                             "the recipe: heads may differ, but not d_model, layers, kinds, widths and biases of "
-                             "feed-forward parts, the total width of all heads or of all key/value heads, or norms of "
-                             "queries and keys.",
-                             error.reason()));
-  }
-}
-
 void LanguageModelling::save(const fs::path& folder) const {
   save_model(folder, *decoder_, tokenizer());
 }

@@ -38,7 +38,6 @@ class LanguageModelling : public Objective {
   std::vector<std::string> notes() const override;
   int64_t flops_per_token() const override;
   const Tokenizer* tokenizer() const override { return tokenizer_ ? &*tokenizer_ : nullptr; }
-  void initialise(const Recipe& recipe) override;
   void save(const std::filesystem::path& folder) const override;
   std::vector<SampleRecord> samples() override;
   std::optional<std::vector<RunRecord>> measure_finals() override;

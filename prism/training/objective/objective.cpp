@@ -1,6 +1,7 @@
 #include "prism/training/objective/objective.h"
 
 #include "prism/checkpoint/model_folder.h"
+#include "prism/core/error.h"
 #include "prism/layers/initialise.h"
 #include "prism/training/objective/classification.h"
 #include "prism/training/objective/language_modelling.h"
@@ -19,9 +20,25 @@ int64_t Objective::flops_per_token() const {
 }
 
 void Objective::initialise(const Recipe& recipe) {
-  if (!recipe.init.empty()) return load(find_model_folder(recipe.init));
-  prism::initialise(weights(), initialisation_of(recipe.model), static_cast<uint64_t>(recipe.seed));
-  if (!recipe.init_embedding.empty()) load_embedding(weights(), find_model_folder(recipe.init_embedding), tokenizer());
+  if (recipe.init.empty()) {
+    prism::initialise(weights(), initialisation_of(recipe.model), static_cast<uint64_t>(recipe.seed));
+    if (!recipe.init_embedding.empty())
+      load_embedding(weights(), find_model_folder(recipe.init_embedding), tokenizer());
+    return;
+  }
+  const auto folder = find_model_folder(recipe.init);
+  check_model_tokenizer(folder, tokenizer(), "init");
+  find_weights(folder);  // a missing file is reported as such, not as a mismatch of shapes
+  try {
+    load(folder);
+  } catch (const InputError& error) {
+    throw InputError(
+        "train", fmt::format("init: expected weights that fit the recipe's model; found a mismatch ({}); change "
+                             "the recipe: heads may differ, but not d_model, layers, kinds, widths and biases of "
+                             "feed-forward parts, the total width of all heads or of all key/value heads, or norms of "
+                             "queries and keys.",
+                             error.reason()));
+  }
 }
 
 void Objective::save(const std::filesystem::path& folder) const {

@@ -22,16 +22,24 @@ TrainedWeight whole(const WeightEntry& entry) {
   return {entry.name, entry.weight.tensor(), role == WeightRole::matrix || role == WeightRole::table};
 }
 
+bool is_trained(const WeightEntry& entry, const FileTensor& tensor) {
+  return !entry.weight.is_fixed(tensor.first_row, tensor.rows);
+}
+
+/// The rows of one tensor of a weight.
+TrainedWeight part(const WeightEntry& entry, const FileTensor& tensor) {
+  auto rows = whole(entry);
+  rows.name = tensor.name;
+  rows.first_and_rows = {tensor.first_row, tensor.rows};
+  return rows;
+}
+
 /// The rows of a weight that are trained: all of them, or those of each tensor that is not fixed.
 std::vector<TrainedWeight> trained(const WeightEntry& entry) {
   if (!entry.weight.has_fixed_rows()) return {whole(entry)};
   std::vector<TrainedWeight> rows;
-  for (const auto& tensor : entry.tensors) {
-    if (entry.weight.is_fixed(tensor.first_row, tensor.rows)) continue;
-    rows.push_back(whole(entry));
-    rows.back().name = tensor.name;
-    rows.back().first_and_rows = {tensor.first_row, tensor.rows};
-  }
+  for (const auto& tensor : entry.tensors)
+    if (is_trained(entry, tensor)) rows.push_back(part(entry, tensor));
   return rows;
 }
 
@@ -58,16 +66,15 @@ bool is_matrix_of_layer(const WeightEntry& entry) {
 std::vector<BlockedWeight> blocked(const WeightEntry& entry, bool per_head) {
   BlockedWeight all{whole(entry), {}};
   std::vector<RowBlocks> of_tensors;
-  for (const auto& part : entry.traits.rows) {
-    const int64_t cuts = per_head ? part.heads : 1, rows = part.rows / cuts;
-    all.blocks.push_back({static_cast<int64_t>(part.names.size()) * cuts, rows});
-    of_tensors.insert(of_tensors.end(), part.names.size(), {cuts, rows});
+  for (const auto& group : entry.traits.rows) {
+    const int64_t cuts = per_head ? group.heads : 1, rows = group.rows / cuts;
+    all.blocks.push_back({static_cast<int64_t>(group.names.size()) * cuts, rows});
+    of_tensors.insert(of_tensors.end(), group.names.size(), {cuts, rows});
   }
   if (!entry.weight.has_fixed_rows()) return {all};
   std::vector<BlockedWeight> weights;
-  for (const auto& rows : trained(entry))
-    for (size_t i = 0; i < entry.tensors.size(); ++i)
-      if (entry.tensors[i].first_row == rows.first_and_rows->first) weights.push_back({rows, {of_tensors[i]}});
+  for (size_t i = 0; i < entry.tensors.size(); ++i)
+    if (is_trained(entry, entry.tensors[i])) weights.push_back({part(entry, entry.tensors[i]), {of_tensors[i]}});
   return weights;
 }
 

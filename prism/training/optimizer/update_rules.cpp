@@ -32,7 +32,7 @@ double scale_of(const std::string& name, double rows, double columns) {
 /// Appends the named tensors of one kind of state.
 void append_state(std::vector<NamedTensor>& tensors, const WeightGroup& group, const std::string& what,
                   const std::vector<Tensor>& memory) {
-  for (size_t i = 0; i < memory.size(); ++i) tensors.push_back({group.names[i] + what, memory[i]});
+  for (size_t i = 0; i < memory.size(); ++i) tensors.push_back({group.given[i].name + what, memory[i]});
 }
 
 }  // namespace
@@ -67,7 +67,6 @@ Tensor TrainedWeight::rows_of(const Tensor& whole) const {
 }
 
 void WeightGroup::add(const TrainedWeight& weight) {
-  names.push_back(weight.name);
   // A view of some rows must not be part of a graph; a whole weight keeps its own gradient.
   weights.push_back(weight.first_and_rows ? weight.rows_of(weight.tensor.detach()) : weight.tensor);
   given.push_back(weight);

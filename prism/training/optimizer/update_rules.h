@@ -73,11 +73,10 @@ struct TrainedWeight {
   torch::Tensor rows_of(const torch::Tensor& whole) const;
 };
 
-/// Weights with their names.
+/// The weights of a rule.
 struct WeightGroup {
-  std::vector<std::string> names;
-  std::vector<torch::Tensor> weights;  ///< the trained rows
   std::vector<TrainedWeight> given;
+  std::vector<torch::Tensor> weights;  ///< the trained rows of each, which updates change in place
 
   void add(const TrainedWeight& weight);
   /// Of the trained rows.
