@@ -34,7 +34,7 @@ struct RotaryConfig {
     v("attention_factor", attention_factor, "yarn: factor of cosines and sines; 0: 0.1 ln(factor) + 1");
     v("word_dims", word_dims,
       "features of each head, an even number below its width, that turn with the token's position in its word; the "
-      "others turn like a head without them; 0: none");
+      "other features turn as in a head that has only those; 0: none");
     v("word_base", word_base, "b in theta_j = b^(-2j / word_dims) of the features that turn with positions in words");
   }
   bool turns() const { return kind != "none"; }

@@ -66,8 +66,8 @@ struct ModelConfig : LayersShorthand {
     v("pooling", pooling, "classifiers: what the head reads, the mean of the hidden states or that of the first token");
     v("tied", tied, "the language-model head shares its weights with the embedding");
     v("skip", skip,
-      "language models: a second head, with weights of its own, that predicts the token this many places ahead in "
-      "training; 1: the next token again; 0: no second head");
+      "language models: in training, a second output head with weights of its own predicts the token this many places "
+      "ahead; 1: the next token, like the first head; 0: no second head");
     v("learned_positions", learned_positions, "add a learned vector for each position of the context to the embedding");
     v("sinusoidal_positions", sinusoidal_positions,
       "add sines and cosines of the position to the embedding, as in arXiv 1706.03762");

@@ -99,9 +99,9 @@ struct TrainOptions {
       "with model.skip: weight of the second head's loss, which is added to the training loss and recorded as "
       "auxiliary_loss");
     v("prompts", prompts,
-      "language models: divide each window into a prompt, whose length is drawn, and what follows it, and predict only "
-      "the latter; validation predicts the second half of each window. Always so with head budgets, which read the "
-      "prompt; set it to compare models without them");
+      "language models: split each window at a random place into a prompt and a rest, and predict only the rest; "
+      "validation predicts the second half of each window. Models with head budgets, which read the prompt, are always "
+      "trained this way; set this to train a model without them the same way, for comparison");
     v("budget", budget, "how head budgets are trained");
     v("fixed", fixed,
       "parameters that are not trained: a list of patterns of their names in model.safetensors, e.g. "
@@ -148,11 +148,11 @@ struct Recipe {
     v("from", from, "free text: where the values of this recipe come from, e.g. paper, table and row");
     v("seed", seed, "seed of initial weights and data order");
     v("init", init,
-      "model folder or run whose weights this run starts from; head counts may differ from this recipe's, all shapes "
-      "of weights must match; empty: random weights");
+      "model folder or run whose weights this run starts from; head counts may differ from this recipe's, but all "
+      "weights must have the same shapes; empty: random weights");
     v("init_embedding", init_embedding,
-      "model folder or run whose embedding this run starts from, made with the same tokenizer and as wide; the other "
-      "weights are random; empty: a random embedding");
+      "model folder or run whose embedding this run starts from; it must have the same tokenizer and the same d_model; "
+      "the other weights are random; empty: a random embedding");
     v("model", model, "the model");
     v("data", data, "training and validation data");
     v("train", train, "training options");

@@ -15,8 +15,8 @@ struct BudgetConfig {
   template <class Visitor>
   void visit(Visitor& v) {
     v("kind", kind,
-      "head budget. none: all heads; learned: the text, in language models the prompt, decides how many heads are "
-      "used, and which; fixed: the number is given by share, and the text decides which; random: the number is given "
+      "head budget. none: all heads; learned: the text (in language models: the prompt) decides how many heads are "
+      "used and which; fixed: the number is given by share, and the text decides which; random: the number is given "
       "by share, and the heads are drawn at random");
     v("share", share, "fixed and random: share of the heads, above 0 and at most 1");
     v("train_topk", train_topk, "keep only the chosen heads in training too (algorithm 1 of arXiv 2604.22583)");
