@@ -106,6 +106,15 @@ TEST(WordPositions, AreTheSameInChunksAndTokenByToken) {
   }
 }
 
+TEST(WordPositions, BeyondTheCachesCapacityAreRefusedAsKeysAre) {
+  const torch::NoGradGuard no_gradients;
+  const auto decoder = turning_decoder(4);
+  KvCache cache(decoder->config().layers, 1, 8, torch::kFloat);
+  ForwardContext context;
+  context.cache = &cache;
+  EXPECT_REFUSED(decoder(tokens_of(1, 9), context), "expected at most 8 positions; found 9");
+}
+
 TEST(WordPositions, OfAWindowThatOpensInAWordAreThoseOfTheWholeText) {
   const torch::NoGradGuard no_gradients;
   const auto decoder = turning_decoder(4);
