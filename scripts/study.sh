@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Studies head schedules, the ladder and head budgets: prepares the data, runs the sweeps in configs/sweeps and writes their results.
+# Studies head schedules, the ladder, head budgets and mirrored layers: prepares the data, runs the sweeps in configs/sweeps and writes their results.
 #
 #   scripts/study.sh                 every sweep; the report of each is runs/study/SWEEP/report.html
 #   scripts/study.sh ablation        one sweep; the sweep ladder (hours per run) runs only if named
 #   scripts/study.sh --results       tables and figures of the records so far, in folders of docs/results/
 #   scripts/study.sh --prepare       only the data
 #
-# Texts come from PRISM_DATA (../shared/data by default). Runs with records in docs/results/study/ are not repeated;
-# stopped runs continue. A run takes 10 to 20 minutes on two cores. PRISM_PROGRAM names a built prism.
+# Texts come from PRISM_DATA (../shared/data by default); prepared data in runs/study need none. Runs with records in
+# docs/results/study/ are not repeated; stopped runs continue. A run takes 10 to 20 minutes on two cores. PRISM_PROGRAM
+# names a built prism, PRISM_DEVICE a device (cuda, say) and PRISM_JOBS the number of runs at once.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
-  budgets_rates_snli budgets_rates_ag_news mirrored_rates)
+  budgets_rates_snli budgets_rates_ag_news
+  mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_memory mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_deep)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }
@@ -27,6 +29,7 @@ results_of() {
 }
 
 find_texts() {
+  [ -z "${novels:-}" ] || return 0
   if [ -z "${PRISM_DATA:-}" ] && [ -d ../shared/data ]; then PRISM_DATA=$(cd ../shared/data && pwd); fi
   novels=${PRISM_DATA:-}/gutenberg_novels
   [ -d "$novels" ] ||
@@ -35,25 +38,43 @@ find_texts() {
 
 prepare_texts() {  # texts on which trained models are evaluated
   mkdir -p $study
-  cp -u "$novels/valid.txt.xz" $study/novels_valid.txt.xz
+  [ -f $study/novels_valid.txt.xz ] || { find_texts && cp "$novels/valid.txt.xz" $study/novels_valid.txt.xz; }
   # The title of an article stands between single equals signs.
   [ -f $study/wikitext_test.txt ] ||
-    { xz -dc "$PRISM_DATA/wikitext-103/wiki.test.tokens.xz" |
+    { find_texts && xz -dc "$PRISM_DATA/wikitext-103/wiki.test.tokens.xz" |
       awk '/^ = [^=].*[^=] = $/ && NR > 2 {print "\n\n\n"} {print}' > $study/wikitext_test.txt.tmp &&
       mv $study/wikitext_test.txt.tmp $study/wikitext_test.txt; }
 }
 
 prepare_tokens() {  # FOLDER VOCABULARY
   mkdir -p "$1"
+  if [ -f "$1/data/data.json" ]; then return; fi
+  find_texts
   [ -f "$1/tokenizer/tokenizer.json" ] ||
     $prism tokenizer train "$novels/train.txt.xz" --vocab-size "$2" --out "$1/tokenizer"
-  [ -f "$1/data/data.json" ] || $prism tokenize "$novels/train.txt.xz" --valid "$novels/valid.txt.xz" \
+  $prism tokenize "$novels/train.txt.xz" --valid "$novels/valid.txt.xz" \
     --separator '\n\n\n\n' --tokenizer "$1/tokenizer" --out "$1/data"
+}
+
+prepare_memory() {  # a text of 250k tokens, the beginning of the novels
+  local out=$study/data_250k
+  if [ -f $out/data.json ]; then return; fi
+  find_texts
+  xz -dc "$novels/train.txt.xz" | python3 -c "import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()[:879000])" > $study/text_250k.txt
+  $prism tokenize $study/text_250k.txt --valid "$novels/valid.txt.xz" --separator '\n\n\n\n' --tokenizer $study/tokenizer --out $out
+}
+
+prepare_graft() {  # the model of mirrored_donor with a gate in each gate
+  local donor=$study/mirrored_donor
+  [ -d $donor/standard_swiglu-seed11/checkpoints ] || fail study "expected the model of the sweep mirrored_donor; found none; run scripts/study.sh mirrored_donor."
+  [ -d $donor/grafted ] || $prism convert $donor/standard_swiglu-seed11 $donor/grafted --graft g2lu
 }
 
 prepare_budgets() {  # labelled texts, all with one tokenizer
   local out=$study/budgets name
   mkdir -p $out
+  for name in snli ag_news dbpedia14 yelp_full imdb; do [ -f "$out/$name/data.json" ] || find_texts; done
+  [ -n "${novels:-}" ] || return 0
   [ -f $out/texts.txt ] || { budget_texts > $out/texts.txt.tmp && mv $out/texts.txt.tmp $out/texts.txt; }
   [ -f $out/tokenizer/tokenizer.json ] || $prism tokenizer train $out/texts.txt --vocab-size 8192 --out $out/tokenizer
   for name in snli ag_news dbpedia14 yelp_full imdb; do
@@ -96,14 +117,16 @@ tokenize_labelled() {  # NAME OUT
 
 run_sweep() {
   echo "$1"
-  local jobs=2
+  local jobs=${PRISM_JOBS:-2}
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
     budgets*) prepare_budgets ;;
-    small*) jobs=1 ;;  # one model of this size keeps two cores busy
+    mirrored_memory) prepare_memory ;;
+    mirrored_graft) prepare_graft ;;
+    small*) jobs=${PRISM_JOBS:-1} ;;  # one model of this size keeps two cores busy
   esac
-  $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs $jobs
+  $prism sweep "configs/sweeps/$1.json" --out "$study/$1" --records "$(records_of "$1")" --jobs "$jobs" --device "${PRISM_DEVICE:-cpu}"
   case "$1" in
     ladder_small | ladder_own_rates*) measure_heads "$1" ;;
   esac
@@ -167,14 +190,13 @@ write_results() {
 }
 
 case "${1:-}" in
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/study.sh; exit 0 ;;
+  -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/study.sh; exit 0 ;;
   --prepare | --results | "") ;;
   *)
     [ -f "configs/sweeps/$1.json" ] || fail study "expected a sweep of configs/sweeps; found \"$1\"; see scripts/study.sh --help."
     sweeps=("$1")
     ;;
 esac
-[ "${1:-}" = --results ] || find_texts
 find_program study
 if [ "${1:-}" != --results ]; then
   prepare_texts
