@@ -15,8 +15,9 @@ Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, Prefi
 
 AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
                                 int64_t prompt_length, AttentionBackend backend) {
-  const SelectorInput seen{.q_BTHD = input.q_BTHD,
-                           .k_BGSD = input.kv.k_BGSD,
+  // Selectors and their masks are on the CPU, wherever attention runs.
+  const SelectorInput seen{.q_BTHD = input.q_BTHD.to(torch::kCPU),
+                           .k_BGSD = input.kv.k_BGSD.to(torch::kCPU),
                            .q_lengths_B = input.q_lengths_B,
                            .kv_lengths_B = input.kv_lengths_B,
                            .pairs = pairs,

@@ -13,19 +13,22 @@
 namespace prism {
 namespace {
 
-enum class Scaling { none, linear, yarn };
+enum class Scaling { none, linear, yarn, llama3 };
 const std::map<std::string, Scaling> kScalings = {
-    {"none", Scaling::none}, {"linear", Scaling::linear}, {"yarn", Scaling::yarn}};
+    {"none", Scaling::none}, {"linear", Scaling::linear}, {"yarn", Scaling::yarn}, {"llama3", Scaling::llama3}};
+
+void check_original_context(const RotaryConfig& config) {
+  PRISM_CHECK(config.original_context > 0, "rotary",
+              "rotary.original_context: expected at least 1 for {}; found {}; set it to the context that the model was "
+              "trained with.",
+              config.scaling, config.original_context);
+}
 
 /// YaRN's ramp, [D/2]: 0 for pairs that keep their angle, 1 for pairs whose angle is divided by the factor.
 torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
   PRISM_CHECK(config.base > 1, "rotary", "rotary.base: expected a number above 1 for yarn; found {}; raise it.",
               config.base);
-  PRISM_CHECK(
-      config.original_context > 0, "rotary",
-      "rotary.original_context: expected at least 1 for yarn; found {}; set it to the context that the model was "
-      "trained with.",
-      config.original_context);
+  check_original_context(config);
   PRISM_CHECK(
       config.beta_slow > 0 && config.beta_slow < config.beta_fast, "rotary",
       "rotary.beta_slow: expected a number between 0 and rotary.beta_fast, {}, for yarn; found {}; change one of "
@@ -44,8 +47,19 @@ torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
   return ((pair - low) / std::max(high - low, 0.001)).clamp(0, 1);
 }
 
-/// The angles of `width` features that turn with the position, [width / 2].
-torch::Tensor position_angles(const RotaryConfig& config, int64_t width) {
+/// The share of each angle that llama3 leaves unchanged, [D/2]: 1 for pairs that turn often in the original context.
+torch::Tensor unchanged_share(const RotaryConfig& config, const torch::Tensor& angles) {
+  check_original_context(config);
+  PRISM_CHECK(config.low_freq_factor > 0 && config.low_freq_factor < config.high_freq_factor, "rotary",
+              "rotary.low_freq_factor: expected a number between 0 and rotary.high_freq_factor, {}, for llama3; found "
+              "{}; change one of them.",
+              config.high_freq_factor, config.low_freq_factor);
+  const auto turns = angles * (static_cast<double>(config.original_context) / (2 * std::numbers::pi));
+  return ((turns - config.low_freq_factor) / (config.high_freq_factor - config.low_freq_factor)).clamp(0, 1);
+}
+
+/// Angles without the further divisors.
+torch::Tensor scaled_angles(const RotaryConfig& config, int64_t width) {
   const auto scaling = find_by_name(kScalings, config.scaling, "rotary", "scaling");
   const auto exponent = at::arange(0, width, 2, torch::kDouble) / static_cast<double>(width);
   auto plain = at::pow(config.base, -exponent);
@@ -58,8 +72,28 @@ torch::Tensor position_angles(const RotaryConfig& config, int64_t width) {
       const auto ramp = yarn_ramp(config, width);
       return plain * (1 - ramp) + plain / config.factor * ramp;
     }
+    case Scaling::llama3: {
+      const auto share = unchanged_share(config, plain);
+      return plain * share + plain / config.factor * (1 - share);
+    }
   }
   throw InternalError("rotary", "unknown scaling.");
+}
+
+constexpr double kSmallest = 1e-3, kLargest = 1e12;  // published models: 0.125 (a factor) to 1e8 (a base)
+
+/// The angles of `width` features that turn with the position, [width / 2].
+torch::Tensor position_angles(const RotaryConfig& config, int64_t width) {
+  auto angles = scaled_angles(config, width);
+  if (config.factors.empty()) return angles;
+  PRISM_CHECK(std::ssize(config.factors) == width / 2, "rotary",
+              "rotary.factors: expected one for each of {} pairs; found {}; correct the list.", width / 2,
+              config.factors.size());
+  for (const double value : config.factors)
+    PRISM_CHECK(value >= kSmallest && value <= kLargest, "rotary",
+                "rotary.factors: expected numbers from {} to {}; found {}; correct the list.", kSmallest, kLargest,
+                value);
+  return angles / torch::tensor(config.factors, torch::kDouble);
 }
 
 }  // namespace
@@ -70,7 +104,6 @@ torch::Tensor rotary_angles(const RotaryConfig& config, int64_t head_dim) {
   PRISM_CHECK(config.word_dims >= 0 && config.word_dims % 2 == 0 && config.word_dims < head_dim, "rotary",
               "rotary.word_dims: expected an even number from 0 to {}, below the head width; found {}; change it.",
               head_dim - 2, config.word_dims);
-  constexpr double kSmallest = 1e-3, kLargest = 1e12;  // published models: 0.125 (a factor) to 1e8 (a base)
   for (const auto& [name, value] :
        {std::pair{"base", config.base}, {"factor", config.factor}, {"word_base", config.word_base}})
     PRISM_CHECK(value >= kSmallest && value <= kLargest, "rotary",
@@ -93,6 +126,20 @@ RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim) {
 
 RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, const TokenPositions& places,
                               int64_t tokens, const torch::Device& device) {
+  if (!places.positions_BT.defined() && config.word_dims == 0)
+    return find_rows(config, head_dim, places, tokens, device);
+  auto& [last, rows] = last_[{head_dim, config}];
+  const bool is_same = rows.cos.defined() && last.positions_BT.is_same(places.positions_BT) &&
+                       last.word_positions_BT.is_same(places.word_positions_BT) && last.first == places.first;
+  if (!is_same) {
+    rows = find_rows(config, head_dim, places, tokens, device);
+    last = places;
+  }
+  return rows;
+}
+
+RotaryTable RotaryCache::find_rows(const RotaryConfig& config, int64_t head_dim, const TokenPositions& places,
+                                   int64_t tokens, const torch::Device& device) {
   const int64_t width = head_dim - config.word_dims;
   RotaryTable rows;
   if (places.positions_BT.defined()) {

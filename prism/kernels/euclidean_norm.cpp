@@ -12,7 +12,7 @@ torch::Tensor euclidean_norm(const torch::Tensor& values) {
   const auto norm_of = [&](const torch::Tensor& part, at::OptionalIntArrayRef dims) {
     return at::linalg_vector_norm(part, 2, dims, /*keepdim=*/false, type).to(torch::kDouble);
   };
-  if (flat.numel() <= kSmall) return norm_of(flat, std::nullopt);
+  if (flat.numel() <= kSmall || !flat.is_cpu()) return norm_of(flat, std::nullopt);
   const int64_t whole = flat.numel() / kRow * kRow;
   auto norms = norm_of(flat.narrow(0, 0, whole).view({-1, kRow}), at::IntArrayRef{1});
   if (whole < flat.numel())

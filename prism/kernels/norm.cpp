@@ -1,5 +1,6 @@
 #include "prism/kernels/norm.h"
 
+#include <ATen/Functions.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -154,9 +155,10 @@ NormedSum add_norm(const Tensor& x, const Tensor& branch, const NormSettings& no
 
 NormedSum add_norm_plain(const Tensor& x, const Tensor& branch, const NormSettings& norm, torch::ScalarType out) {
   const auto sum = branch.defined() ? x + branch : x;
-  const auto centred = norm.kind == NormKind::layer ? sum - sum.mean(-1, /*keepdim=*/true) : sum;
-  auto y = centred * torch::rsqrt(centred.square().mean(-1, /*keepdim=*/true) + norm.eps) * norm.weight;
-  if (norm.bias.defined()) y = y + norm.bias;
+  const std::vector<int64_t> width = {sum.size(-1)};
+  auto y = norm.kind == NormKind::layer ? at::layer_norm(sum, width, norm.weight, norm.bias, norm.eps)
+                                        : at::rms_norm(sum, width, norm.weight, norm.eps);
+  if (norm.kind == NormKind::rms && norm.bias.defined()) y = y + norm.bias;
   return {norm.is_post ? y : sum, y.to(out)};
 }
 

@@ -49,6 +49,50 @@ TEST(Rotary, ScalesSlowPairsAloneByYarn) {
   EXPECT_EQ(rotary_attention_factor({.scaling = "linear", .factor = 4}), 1);
 }
 
+TEST(Rotary, ScalesSlowPairsAloneAsLlama3Does) {
+  // Llama 3.1: factor 8 of 8,192 positions, pairs of heads of width 128.
+  const RotaryConfig scaled{.base = 5e5, .scaling = "llama3", .factor = 8, .original_context = 8192};
+  const auto plain = rotary_angles({.base = 5e5}, 128), angles = rotary_angles(scaled, 128);
+  int unchanged = 0, between = 0, divided = 0;
+  for (int64_t j = 0; j < 64; ++j) {
+    const double t = plain[j].item<double>(), wavelength = 2 * std::numbers::pi / t;
+    const double smooth = (8192 / wavelength - 1) / (4 - 1);
+    const double expected = wavelength < 8192.0 / 4 ? t : wavelength > 8192 ? t / 8 : (1 - smooth) * t / 8 + smooth * t;
+    EXPECT_NEAR(angles[j].item<double>(), expected, 1e-15) << j;
+    (wavelength < 8192.0 / 4 ? unchanged : wavelength > 8192 ? divided : between)++;
+  }
+  EXPECT_GT(unchanged, 20);
+  EXPECT_GT(between, 3);
+  EXPECT_GT(divided, 20);
+  EXPECT_EQ(rotary_attention_factor(scaled), 1);
+  EXPECT_REFUSED(rotary_angles({.scaling = "llama3", .factor = 8}, 8),
+                 "rotary.original_context: expected at least 1 for llama3");
+  EXPECT_REFUSED(
+      rotary_angles({.scaling = "llama3", .factor = 8, .original_context = 99, .low_freq_factor = 4}, 8),
+      "rotary.low_freq_factor: expected a number between 0 and rotary.high_freq_factor, 4, for llama3; found 4");
+}
+
+TEST(Rotary, DividesAnglesByFactors) {
+  const auto plain = rotary_angles({}, 8), divided = rotary_angles({.factors = {1, 2, 4, 0.5}}, 8);
+  EXPECT_TRUE(torch::allclose(divided * torch::tensor({1.0, 2.0, 4.0, 0.5}, torch::kDouble), plain, 1e-15));
+  EXPECT_REFUSED(rotary_angles({.factors = {1, 2}}, 8), "rotary.factors: expected one for each of 4 pairs; found 2");
+  EXPECT_REFUSED(rotary_angles({.factors = {1, 0, 1, 1}}, 8), "rotary.factors: expected numbers from 0.001");
+}
+
+TEST(Rotary, PicksTheRowsOfACallOnce) {
+  RotaryCache cache;
+  const auto words = torch::tensor({{0, 1, 2}}, torch::kLong), others = torch::tensor({{0, 1, 0}}, torch::kLong);
+  const RotaryConfig config{.word_dims = 4};
+  const auto first = cache.rows(config, 8, {.word_positions_BT = words}, 3);
+  EXPECT_TRUE(cache.rows(config, 8, {.word_positions_BT = words}, 3).cos.is_same(first.cos)) << "the next layer's";
+  const auto later = cache.rows(config, 8, {.word_positions_BT = words, .first = 2}, 3);
+  EXPECT_TRUE(
+      torch::equal(later.cos[0][0], cache.rows(config, 8, {.word_positions_BT = others, .first = 2}, 3).cos[0][0]));
+  EXPECT_FALSE(torch::equal(later.cos, first.cos));
+  const auto other = cache.rows(config, 8, {.word_positions_BT = others}, 3);
+  EXPECT_FALSE(torch::equal(other.cos, first.cos));
+}
+
 TEST(Rotary, SharesOneTableBetweenLayersThatTurnAlike) {
   RotaryCache cache;
   for (const int64_t width : {256, 128, 64, 256, 64}) cache.rows({}, width, {}, 10);

@@ -87,6 +87,9 @@ void check_input(const AttentionInput& input) {
   PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),
               "attend", "documents: expected [{}, {}]; found {}; pass an id for each token.", batch, keys,
               shape_text(documents));
+  PRISM_CHECK(input.window >= 0 && (input.window == 0 || input.causality == Causality::causal), "attend",
+              "window: expected 0, or a number of keys for causal attention; found {}{}; change it.", input.window,
+              input.causality == Causality::causal ? "" : " for full attention");
   const auto& kept = input.kept_heads_BH;
   PRISM_CHECK(!kept.defined() || (kept.dim() == 2 && kept.size(0) == batch && kept.size(1) == heads &&
                                   kept.scalar_type() == torch::kBool),
@@ -177,6 +180,7 @@ torch::Tensor visible_keys(const AttentionInput& input) {
   if (input.kv_lengths_B.defined())
     restrict_to((key_S < kv_lengths_B.unsqueeze(1)).unsqueeze(1).expand({-1, queries, -1}));
   if (input.causality == Causality::causal) restrict_to(key_S <= position_BT.unsqueeze(2));
+  if (input.window > 0) restrict_to(key_S > position_BT.unsqueeze(2) - input.window);
   if (input.documents_BS.defined()) {
     const auto own_BT = input.documents_BS.gather(1, position_BT.clamp(0, keys - 1));
     restrict_to(input.documents_BS.unsqueeze(1) == own_BT.unsqueeze(2));

@@ -42,6 +42,7 @@ struct AttentionInput {
   /// max(0, kv_length - q_length).
   std::optional<int64_t> first_query;
   Causality causality = Causality::causal;
+  int64_t window = 0;  ///< causal: a query sees its own key and the window - 1 keys before it; 0: all before it
   std::optional<double> scale;  ///< std::nullopt: 1 / sqrt(D)
   /// A tile of keys may be skipped if none of its weights reaches this share of the largest weight so far. Each skipped
   /// key changes out by at most 2 max|v| times this share. 0: no tile is skipped. Source: arXiv 2512.12087.

@@ -64,11 +64,12 @@ Visible visible_to(const AttentionInput& input) {
     const int32_t* document = documents.defined() ? documents.const_data_ptr<int32_t>() + b * keys : nullptr;
     for (int32_t t = 0; t < queries; ++t) {
       const int32_t position = t + kv_length - q_length;
-      first[t] = 0;
+      first[t] = input.window > 0 ? static_cast<int32_t>(std::max<int64_t>(0, position + 1 - input.window)) : 0;
       end[t] = t >= q_length ? 0 : causal ? std::clamp(position + 1, 0, kv_length) : kv_length;
       if (document == nullptr || end[t] == 0) continue;
       const int32_t own = document[std::clamp<int64_t>(position, 0, keys - 1)];
-      first[t] = static_cast<int32_t>(std::lower_bound(document, document + end[t], own) - document);
+      first[t] =
+          std::max(first[t], static_cast<int32_t>(std::lower_bound(document, document + end[t], own) - document));
       end[t] = static_cast<int32_t>(std::upper_bound(document + first[t], document + end[t], own) - document);
     }
   }

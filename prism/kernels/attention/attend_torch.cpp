@@ -19,7 +19,7 @@ bool needs_no_mask(const AttentionInput& input, bool* causal) {
   const int64_t queries = input.q_BTHD.size(1), keys = input.kv.k_BGSD.size(2);
   *causal = input.causality == Causality::causal && queries > 1;
   return !input.q_lengths_B.defined() && !input.kv_lengths_B.defined() && !input.documents_BS.defined() &&
-         !input.block_mask.defined() && (!*causal || queries == keys);
+         !input.block_mask.defined() && (!*causal || queries == keys) && (input.window == 0 || input.window >= keys);
 }
 
 /// Repeats each key/value head for its query heads. Without this SDPA's gradients would be wrong, because its backward

@@ -103,7 +103,7 @@ torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& firs
                                 const torch::Tensor& q_lengths_B, int64_t queries, int64_t keys) {
   check_block_sizes(mask.query_block_size, mask.key_block_size);
   const int64_t key_blocks = (keys + mask.key_block_size - 1) / mask.key_block_size;
-  const auto kept_BHMK = kept_blocks(mask, key_blocks);
+  const auto kept_BHMK = kept_blocks(mask, key_blocks).to(first_query_B.device());
   const int64_t batch = kept_BHMK.size(0), rows = kept_BHMK.size(2);
   const auto long_options = torch::TensorOptions(torch::kLong).device(kept_BHMK.device());
   const auto last_query_B = (q_lengths_B - 1).clamp_min(0);

@@ -37,7 +37,7 @@ BlockMask spread_to_heads(const BlockMask& mask, int64_t heads);
 torch::Tensor kept_blocks(const BlockMask& mask, int64_t key_blocks);
 
 /// The mask as bool [B, H, T, S], for the reference path and for tests.
-/// @param first_query_B  int64 [B], absolute position of each sequence's first query.
+/// @param first_query_B  int64 [B], absolute position of each sequence's first query; the result is on its device.
 /// @param q_lengths_B    int64 [B], queries of each sequence; the result for later queries is arbitrary.
 /// @throws InputError for inconsistent shapes or indices outside the keys.
 torch::Tensor expand_block_mask(const BlockMask& mask, const torch::Tensor& first_query_B,

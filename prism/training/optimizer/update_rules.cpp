@@ -114,8 +114,9 @@ AdamW::AdamW(const std::vector<TrainedWeight>& weights, const AdamWOptions& opti
   check(options);
   for (const auto& part : parts_) {
     auto& steps = steps_.emplace_back();
-    for (const auto& weight : part.group.weights)
-      steps.push_back(torch::zeros({}, weight.options().dtype(torch::kFloat).requires_grad(false)));
+    if (part.group.weights.empty()) continue;
+    const auto like = part.group.weights[0].options().dtype(torch::kFloat).requires_grad(false);
+    steps.assign(part.group.weights.size(), torch::zeros({}, like));
   }
 }
 
@@ -125,7 +126,7 @@ void AdamW::update(double learning_rate, double divisor, int64_t step) {
   for (size_t i = 0; i < parts_.size(); ++i) {
     auto& part = parts_[i];
     if (part.group.weights.empty()) continue;
-    for (auto& count : steps_[i]) count.fill_(static_cast<double>(step));
+    steps_[i][0].fill_(static_cast<double>(step));
     at::_fused_adamw_(part.group.weights, part.group.gradients(), part.state[0], part.state[1], /*max_exp_avg_sqs=*/{},
                       steps_[i], learning_rate, options_.beta1, options_.beta2, part.weight_decay, options_.epsilon,
                       /*amsgrad=*/false, /*maximize=*/false, divisors);

@@ -134,7 +134,7 @@ class AdamW : public FusedRule {
 
  private:
   AdamWOptions options_;
-  std::vector<std::vector<torch::Tensor>> steps_;  ///< for each part, the step as a tensor for each weight
+  std::vector<std::vector<torch::Tensor>> steps_;  ///< for each part, the same tensor, the step, for each weight
 };
 
 /// d = g + decay w,  m = mu m + d,  w = w - lr m  (Nesterov: w - lr (d + mu m)). One fused pass over memory.

@@ -1,0 +1,159 @@
+"""Compares what prism computes on another device with what it computes on the CPU, command by command, in float32.
+
+    python3 benchmarks/device.py --prism build/release/bin/prism --device cuda
+
+Makes a small text and labelled rows, trains three models on each device (a mirrored language model with gates in gates
+and positions in words, one trained with Muon, a classifier with head budgets) and runs every command that takes a model
+on both. Prints a line for each: the largest relative difference of the numbers in its output. Exit status 0 if
+every command ran and no difference exceeds 1e-3; losses of trained models may differ by 1e-2.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
+WORDS = "river stone light walks under golden morning quietly bridge sings untranslatable reconsiderations".split()
+TRAIN = {"learning_rate": 0.003, "dtype": "float32", "log_steps": 5, "tensorboard": False}
+SIZES = {"d_model": 64, "schedule": "2x2,4x3", "kv_schedule": "/2", "ffn_width": 96, "context": 128}
+LM = {
+    "data": {"folder": "data"},
+    "train": {**TRAIN, "tokens": 20480, "batch_rows": 8, "eval_tokens": 8192, "diagnose_steps": 10},
+    "final": {"distance_sequences": 4},
+}
+RECIPES = {
+    "mirrored": {
+        **LM,
+        "model": {
+            **SIZES,
+            "ffn": {"kind": "g2lu"},
+            "mirror_middle": 1,
+            "rotary": {"word_dims": 4},
+            "skip": 1,
+            "window": 40,
+        },
+    },
+    "muon": {**LM, "model": {**SIZES, "qk_norm": True}, "train": {**LM["train"], "optimizer": "muon"}},
+    "classifier": {
+        "model": {
+            **SIZES,
+            "schedule": "4x3",
+            "attention": "full",
+            "classes": 3,
+            "norm": "layer",
+            "budget": {"kind": "learned"},
+        },
+        "data": {"folder": "rows"},
+        "train": {**TRAIN, "epochs": 1, "batch_rows": 32},
+    },
+}
+ANALYSES = "attention-distance entropy gates heads norms twins gradients".split()
+UNTIMED = re.compile(r'"[a-z_]*(?:seconds|_ms|per_s|memory_bytes)": ?[0-9.e+-]+')
+
+
+class Workshop:
+    def __init__(self, prism, folder):
+        self.prism, self.folder = prism, folder
+        picks = random.Random(1)
+        lines = [" ".join(picks.choice(WORDS) for _ in range(10)) + "." for _ in range(3000)]
+        (folder / "text.txt").write_text("\n".join(lines) + "\n")
+        (folder / "part.txt").write_text("\n".join(lines[:80]) + "\n")
+        rows = ["text,label"] + [f'"{line}",{i % 3}' for i, line in enumerate(lines[:900])]
+        (folder / "rows.csv").write_text("\n".join(rows) + "\n")
+        self.must("tokenizer", "train", "text.txt", "--vocab-size", "400", "--out", "tokenizer")
+        (folder / "valid.txt").write_text("\n".join(lines[:600]) + "\n")
+        self.must("tokenize", "text.txt", "--valid", "valid.txt", "--tokenizer", "tokenizer", "--out", "data")
+        split = ["--label", "label", "--text-fields", "text", "--valid-share", "0.1"]
+        self.must("tokenize", "rows.csv", "--tokenizer", "tokenizer", *split, "--out", "rows")
+        for name, recipe in RECIPES.items():
+            (folder / f"{name}.json").write_text(json.dumps({"prism_format": 1, "seed": 3, **recipe}))
+
+    def run(self, *words):
+        return subprocess.run([self.prism, *words], cwd=self.folder, capture_output=True, text=True)
+
+    def must(self, *words):
+        done = self.run(*words)
+        if done.returncode != 0:
+            sys.exit(f"prism {' '.join(words)}: {done.stderr}")
+        return done.stdout
+
+
+def loss_of(folder):
+    if not (folder / "records.jsonl").exists():
+        return {}
+    ends = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines() if '"kind":"end"' in line]
+    return {"val_loss": ends[-1].get("val_loss", ends[-1].get("val_accuracy"))} if ends else {}
+
+
+def numbers(text):
+    return [float(value) for value in NUMBER.findall(UNTIMED.sub("", text))]
+
+
+def difference(one, other):
+    """The largest relative difference of the numbers in two texts, or infinity if the texts differ elsewhere."""
+    if NUMBER.sub("#", UNTIMED.sub("", one)) != NUMBER.sub("#", UNTIMED.sub("", other)):
+        return float("inf")
+    return max((abs(a - b) / (1e-2 + abs(a)) for a, b in zip(numbers(one), numbers(other))), default=0.0)
+
+
+def commands():
+    lm = "mirrored_cpu"
+    yield "eval", ["eval", lm, "part.txt", "--json"]
+    yield "eval, sparse", ["eval", lm, "part.txt", "--json", "--prefill", "spectral", "--prefill-set", "block_size=32"]
+    yield "generate", ["generate", lm, "The golden", "--temperature", "0", "--max-new-tokens", "40"]
+    yield "classify", ["classify", "classifier_cpu", "--text", "golden bridge", "--json"]
+    yield "eval, classes", ["eval", "classifier_cpu", "rows", "--task", "classification", "--split", "valid", "--json"]
+    for kind in ANALYSES:
+        yield f"analyse {kind}", ["analyse", kind, lm, "--data", "data", "--sequences", "4", "--json"]
+    yield "analyse spectrum", ["analyse", "spectrum", "muon_cpu", "part.txt", "--tokens", "128", "--json"]
+    of_budgets = ["--data", "rows", "--split", "valid", "--no-timing", "--json"]
+    yield "analyse budgets", ["analyse", "budgets", "classifier_cpu", *of_budgets]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prism", required=True, help="the prism program")
+    parser.add_argument("--device", default="cuda", help="as prism's --device")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    words = parser.parse_args()
+    good = True
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(words.jobs) as pool:
+        workshop = Workshop(str(pathlib.Path(words.prism).resolve()), pathlib.Path(folder))
+        devices = {"cpu": "cpu", "other": words.device}
+
+        def show(name, outcomes, found, limit):
+            nonlocal good
+            failed = next((done.stderr.strip() for done in outcomes if done.returncode != 0), "")
+            is_right = not failed and found <= limit
+            good = good and is_right
+            print(f"{name:<28} {'ok  ' if is_right else 'FAIL'} {failed[-300:] or f'{found:.1e}'}", flush=True)
+
+        def train(name, label):
+            out = ["--out", f"{name}_{label}", "--device", devices[label], "--threads", "1", "--quiet"]
+            return workshop.run("train", "--recipe", f"{name}.json", *out)
+
+        runs = {(name, label): pool.submit(train, name, label) for name in RECIPES for label in devices}
+        for name in RECIPES:
+            outcomes = [runs[name, label].result() for label in devices]
+            losses = [json.dumps(loss_of(workshop.folder / f"{name}_{label}")) for label in devices]
+            show(f"train {name}", outcomes, difference(*losses), 1e-2)
+
+        def on(command, device):
+            dtype = ["--dtype", "float32"]
+            return workshop.run(*command, "--device", device, "--threads", "1", "--quiet", *dtype)
+
+        pending = [(name, [pool.submit(on, command, device) for device in devices.values()]) for name, command in commands()]
+        for name, pair in pending:
+            outcomes = [job.result() for job in pair]
+            show(name, outcomes, difference(*(done.stdout for done in outcomes)), 1e-3)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
