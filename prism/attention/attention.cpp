@@ -78,6 +78,7 @@ AttentionInput Attention::input_of(const torch::Tensor& fused_BTF, Heads heads) 
   input.q_BTHD = parts[0];
   input.kv = {parts[1].transpose(1, 2), parts[2].transpose(1, 2), {}};
   input.causality = is_causal_ ? Causality::causal : Causality::full;
+  input.window = config_.window;
   return input;
 }
 

@@ -18,6 +18,7 @@ struct LayerConfig {
   RotaryConfig rotary;
   FfnConfig ffn;
   bool qk_norm = false;
+  int64_t window = 0;
   std::string norm = "rms", norm_place = "pre";
   bool qkv_bias = false, output_projection = true, output_bias = false;
   BudgetConfig budget = {};
@@ -38,6 +39,8 @@ struct LayerConfig {
     v("ffn", ffn, "feed-forward part");
     v("qk_norm", qk_norm,
       "RMSNorm on every query and key head before the rotary encoding; one gain for queries, one for keys");
+    v("window", window,
+      "sliding window: a token attends to itself and the window - 1 tokens before it; 0: to all tokens before it");
     v("norm", norm, "norm at attention and at the feed-forward part: rms (RMSNorm), layer (LayerNorm) or none");
     v("norm_place", norm_place,
       "pre: normalise the input of attention and of the feed-forward part; post: normalise the residual stream after "

@@ -32,11 +32,11 @@ struct SyntheticHead {
   template <class Visitor>
   void visit(Visitor& v) {
     v("sink", sink, "score of the first four keys with every query");
-    v("needle", needle, "score of a needle with the queries that look for it");
-    v("topic", topic,
-      "score of keys of the query's topic; each stretch of 128 tokens has one of eight topics at random");
     v("needles", needles,
       "number of needles: stretches of 32 keys far back, each looked for by a later stretch of 256 queries");
+    v("needle", needle, "score of a needle (see needles) with the queries that look for it");
+    v("topic", topic,
+      "score of keys of the query's topic; each stretch of 128 tokens has one of eight topics at random");
     v("slashes", slashes, "distances that every query looks back");
   }
 };

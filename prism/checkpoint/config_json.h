@@ -9,10 +9,11 @@
 
 namespace prism {
 
-/// The config.json of a model. If all layers are equal and use only what Llama or Qwen3 has, it is a Llama or Qwen3
-/// config; otherwise `model_type` is "prism" and `model` holds all fields of the ModelConfig.
+/// The config.json of a model. If one of the families of transformers can express the model, it is a config of that
+/// family; otherwise `model_type` is "prism" and `model` holds all fields of the ModelConfig.
 /// @param tokenizer  the model's tokenizer, whose end-of-text id and fingerprint are written; may be null.
-Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer);
+/// @param dtype      of the weights, in torch's name.
+Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer, const std::string& dtype = "float32");
 
 /// The complete ModelConfig of a config.json. @throws InputError for missing or unsupported fields.
 ModelConfig config_from_json(const Json& json, const std::string& source);

@@ -1,5 +1,7 @@
 #include "prism/checkpoint/model_folder.h"
 
+#include <algorithm>
+
 #include "prism/checkpoint/config_json.h"
 #include "prism/checkpoint/huggingface_files.h"
 #include "prism/checkpoint/run_state.h"
@@ -11,12 +13,27 @@
 namespace prism {
 namespace {
 
-constexpr const char *kWeightsName = "model.safetensors", *kClassesName = "classes.json";
+constexpr const char *kWeightsName = "model.safetensors", *kIndexName = "model.safetensors.index.json";
+constexpr const char *kClassesName = "classes.json", *kHeadName = "lm_head.weight";
 
 namespace fs = std::filesystem;
 
 std::string pretty(const Json& json) {
   return to_text(json, 2) + "\n";
+}
+
+/// "float32", "bfloat16", ...
+std::string dtype_name(const torch::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case torch::kBFloat16:
+      return "bfloat16";
+    case torch::kHalf:
+      return "float16";
+    case torch::kDouble:
+      return "float64";
+    default:
+      return "float32";
+  }
 }
 
 /// tokenizer_config.json, which transformers needs to load tokenizer.json.
@@ -87,19 +104,22 @@ ModelConfig load_config(const fs::path& path) {
   return config_from_json(read_json(file.string()), file.string());
 }
 
-fs::path find_weights(const fs::path& folder) {
-  fs::path safetensors = folder / kWeightsName;
-  const fs::path index = safetensors.string() + ".index.json";
-  PRISM_CHECK(is_there(safetensors) || !is_there(index), "model",
-              "expected the weights in one file, {}; found several, listed in {}; merge them into one.",
-              safetensors.string(), index.string());
-  PRISM_CHECK(is_there(safetensors), "model", "expected a model's weights in {}; found none; name another folder.",
-              safetensors.string());
-  return safetensors;
+std::unique_ptr<TensorSource> open_weights(const fs::path& folder) {
+  fs::path file = folder / kWeightsName;
+  if (!is_there(file)) file = folder / kIndexName;
+  PRISM_CHECK(is_there(file), "model", "expected a model's weights, {} or {}, in {}; found none; name another folder.",
+              kWeightsName, kIndexName, folder.string());
+  return std::make_unique<SafetensorsSource>(file);
 }
 
 void load_weights(const std::vector<WeightEntry>& weights, const fs::path& folder) {
-  read_tensors(SafetensorsReader(find_weights(folder)), file_tensors(weights));
+  const auto targets = file_tensors(weights);
+  const bool has_head =
+      std::any_of(targets.begin(), targets.end(), [](const NamedTensor& target) { return target.name == kHeadName; });
+  // Other programs also save what they compute or tie: the angles of the rotary encoding, and a head that is tied.
+  read_tensors(*open_weights(folder), targets, [&](const std::string& name) {
+    return name.ends_with("rotary_emb.inv_freq") || (!has_head && name == kHeadName);
+  });
 }
 
 void save_weights(const fs::path& folder, const std::vector<WeightEntry>& weights) {
@@ -130,8 +150,9 @@ ClassifierFolder load_classifier(const fs::path& path, torch::ScalarType compute
 }
 
 void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tokenizer) {
-  save_weights(folder, model.weights());
-  const Json config = config_to_json(model.config(), tokenizer);
+  const auto weights = model.weights();
+  save_weights(folder, weights);
+  const Json config = config_to_json(model.config(), tokenizer, dtype_name(weights.front().weight.tensor()));
   write_file(folder / "config.json", pretty(config));
   if (config["model_type"] == "prism") {
     write_file(folder / "configuration_prism.py", kConfigurationFile);

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "prism/checkpoint/tensor_file.h"
 #include "prism/data/labelled/dataset.h"
 #include "prism/models/classifier.h"
 #include "prism/models/decoder.h"
@@ -47,11 +49,12 @@ ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType comp
 /// load_model().
 ClassifierFolder load_classifier(const std::filesystem::path& path, torch::ScalarType compute_type);
 
-/// The weights file of a model folder. @throws InputError if there is none, or if there are several.
-std::filesystem::path find_weights(const std::filesystem::path& folder);
+/// The weights of a model folder: model.safetensors, or the files that model.safetensors.index.json lists.
+/// @throws InputError if there are none, or they are damaged.
+std::unique_ptr<TensorSource> open_weights(const std::filesystem::path& folder);
 
-/// Copies the tensors of a model folder's model.safetensors into `weights`. @throws InputError if a tensor is missing
-/// or has the wrong shape.
+/// Copies the tensors of a model folder into `weights`, which convert them to their dtype. @throws InputError if a
+/// tensor is missing or has the wrong shape.
 void load_weights(const std::vector<WeightEntry>& weights, const std::filesystem::path& folder);
 
 /// Writes model.safetensors into the existing `folder`. Each weight keeps its dtype.

@@ -249,7 +249,7 @@ void check_tensors(const fs::path& folder, const RunState& state) {
 }
 
 void load_optimizer(const fs::path& folder, const std::vector<NamedTensor>& optimizer) {
-  read_tensors(SafetensorsReader(folder / "optimizer.safetensors"), optimizer);
+  read_tensors(SafetensorsSource(folder / "optimizer.safetensors"), optimizer);
 }
 
 }  // namespace prism

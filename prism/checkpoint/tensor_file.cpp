@@ -4,6 +4,9 @@
 #include <set>
 
 #include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/core/json.h"
+#include "prism/core/text/printable.h"
 
 namespace prism {
 namespace {
@@ -33,10 +36,6 @@ torch::ScalarType torch_type(const TensorEntry& entry, const std::filesystem::pa
                                element_type_name(entry.type), path.string()));
 }
 
-std::string shape_text(at::IntArrayRef shape) {
-  return c10::str(shape);
-}
-
 }  // namespace
 
 void write_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
@@ -59,32 +58,74 @@ torch::Tensor read_tensor(const SafetensorsReader& reader, const std::string& na
   return tensor;
 }
 
-void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor>& targets) {
+SafetensorsSource::SafetensorsSource(const std::filesystem::path& file_or_index) : path_(file_or_index) {
+  if (path_.extension() != ".json") {
+    files_.emplace_back(path_);
+    for (const auto& entry : files_[0].entries()) file_of_[entry.name] = 0;
+    return;
+  }
+  const Json index = read_json(path_.string());
+  PRISM_CHECK(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object() &&
+                  !index["weight_map"].empty(),
+              "load_safetensors", "expected a weight_map in {}; found none; restore the file.", path_.string());
+  std::map<std::string, size_t> known;
+  for (const auto& [tensor, file] : index["weight_map"].items()) {
+    const auto name = file.is_string() ? file.get<std::string>() : "";
+    PRISM_CHECK(!name.empty() && std::filesystem::path(name).filename() == name, "load_safetensors",
+                "{}: expected the name of a file beside it for {}; found {}; restore the file.", path_.string(), tensor,
+                short_line(to_text(file), 60));
+    const auto [place, is_new] = known.try_emplace(name, files_.size());
+    if (is_new) files_.emplace_back(path_.parent_path() / name);
+    files_[place->second].find(tensor);  // reports one that is missing
+    file_of_[tensor] = place->second;
+  }
+  for (const auto& file : files_)
+    for (const auto& entry : file.entries())
+      PRISM_CHECK(file_of_.contains(entry.name), "load_safetensors",
+                  "{}: expected {}, which {} holds, in weight_map; found it missing; restore the file.", path_.string(),
+                  entry.name, file.path().filename().string());
+}
+
+std::vector<std::string> SafetensorsSource::names() const {
+  std::vector<std::string> names;
+  for (const auto& file : files_)
+    for (const auto& entry : file.entries()) names.push_back(entry.name);
+  return names;
+}
+
+torch::Tensor SafetensorsSource::read(const std::string& name) const {
+  const auto found = file_of_.find(name);
+  // The only file names the nearest existing name.
+  return read_tensor(files_[found == file_of_.end() ? 0 : found->second], name);
+}
+
+void SafetensorsSource::check_whole() const {
+  for (const auto& file : files_) file.check_whole();
+}
+
+void read_tensors(const TensorSource& source, const std::vector<NamedTensor>& targets,
+                  const std::function<bool(const std::string&)>& ignores) {
   torch::NoGradGuard no_gradients;
   std::set<std::string> wanted;
   for (const auto& [name, target] : targets) {
     wanted.insert(name);
-    const auto& entry = reader.find(name);
-    PRISM_CHECK(target.is_floating_point() == c10::isFloatingType(torch_type(entry, reader.path())), "load_safetensors",
+    const auto values = source.read(name);
+    PRISM_CHECK(target.is_floating_point() == values.is_floating_point(), "load_tensors",
                 "{}: expected {} values; found {} in {}; convert them, or name another model.", name,
-                target.is_floating_point() ? "floating-point" : "integer", element_type_name(entry.type),
-                reader.path().string());
-    PRISM_CHECK(target.sizes() == at::IntArrayRef(entry.shape), "load_safetensors",
+                target.is_floating_point() ? "floating-point" : "integer", c10::toString(values.scalar_type()),
+                source.path());
+    PRISM_CHECK(target.sizes() == values.sizes(), "load_tensors",
                 "{}: expected {} {}; found {} {} in {}; name a model of the same config.json.", name,
-                shape_text(target.sizes()), c10::toString(target.scalar_type()), shape_text(entry.shape),
-                element_type_name(entry.type), reader.path().string());
-    // Copied first, because the mapped bytes may be unaligned and are read-only.
-    auto values = torch::empty(entry.shape, torch_type(entry, reader.path()));
-    std::memcpy(values.mutable_data_ptr(), entry.data.data(), entry.data.size());
+                c10::str(target.sizes()), c10::toString(target.scalar_type()), c10::str(values.sizes()),
+                c10::toString(values.scalar_type()), source.path());
     auto destination = target;
     destination.copy_(values);
   }
-  reader.check_whole();
-  for (const auto& entry : reader.entries()) {
-    PRISM_CHECK(wanted.contains(entry.name), "load_safetensors",
-                "expected only the tensors of config.json; found {} as well in {}; restore one of the files.",
-                entry.name, reader.path().string());
-  }
+  source.check_whole();
+  for (const auto& name : source.names())
+    PRISM_CHECK(wanted.contains(name) || (ignores && ignores(name)), "load_tensors",
+                "expected only the tensors of config.json; found {} as well in {}; restore one of the files.", name,
+                source.path());
 }
 
 }  // namespace prism

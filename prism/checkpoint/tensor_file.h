@@ -1,9 +1,11 @@
-// Reads and writes torch tensors in safetensors files.
+// Writes torch tensors into safetensors files, and reads them from files of any format.
 #pragma once
 
 #include <torch/types.h>
 
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,9 +20,43 @@ void write_tensors(const std::filesystem::path& path, const std::vector<NamedTen
 /// One tensor of a file, in its dtype. @throws InputError for an unknown name or an unsupported type.
 torch::Tensor read_tensor(const SafetensorsReader& reader, const std::string& name);
 
-/// Copies a file's tensors into `targets` and converts dtypes where they differ.
+/// Named tensors in one or several files of some format.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  /// All names, in the order of the files.
+  virtual std::vector<std::string> names() const = 0;
+  /// One tensor, in its dtype. @throws InputError for an unknown name or a type that torch lacks.
+  virtual torch::Tensor read(const std::string& name) const = 0;
+  /// What messages call the source: the file, or the index of several.
+  virtual std::string path() const = 0;
+  /// @throws InputError if a file was cut short after it was opened.
+  virtual void check_whole() const = 0;
+};
+
+/// One safetensors file, or those that an index (model.safetensors.index.json) lists.
+class SafetensorsSource : public TensorSource {
+ public:
+  /// @throws InputError for a damaged file, or an index that names files outside its folder or tensors that the named
+  ///         file lacks.
+  explicit SafetensorsSource(const std::filesystem::path& file_or_index);
+
+  std::vector<std::string> names() const override;
+  torch::Tensor read(const std::string& name) const override;
+  std::string path() const override { return path_.string(); }
+  void check_whole() const override;
+
+ private:
+  std::filesystem::path path_;
+  std::vector<SafetensorsReader> files_;
+  std::map<std::string, size_t> file_of_;  ///< by name of the tensor
+};
+
+/// Copies a source's tensors into `targets` and converts dtypes where they differ.
+/// @param ignores  whether a tensor that no target asks for may be there; none may by default.
 /// @throws InputError for a tensor that is missing, unexpected or of the wrong shape, or for floating-point values
 ///         where integers are expected and the reverse.
-void read_tensors(const SafetensorsReader& reader, const std::vector<NamedTensor>& targets);
+void read_tensors(const TensorSource& source, const std::vector<NamedTensor>& targets,
+                  const std::function<bool(const std::string&)>& ignores = {});
 
 }  // namespace prism

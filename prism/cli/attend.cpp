@@ -85,8 +85,8 @@ void add_options(CLI::App& app, AttendWords& words) {
       "read the mask from this file instead of using a selector. The file holds either a tensor mask, uint8 [B, H, M, "
       "N], which is 1 for each key block that a query block keeps (sizes: --mask-blocks); or the lists that "
       "--save-mask writes: counts, int32 [B, H, M], the number of key blocks that each query block keeps; indices, "
-      "int32 [B, H, M, K] with K at least the largest "
-      "count, each row beginning with these blocks in ascending order; and block_sizes, int64 [2], tokens per query "
+      "int32 [B, H, M, K] with K at least the largest count: the first counts[b, h, m] entries of a row are the kept "
+      "key blocks in ascending order, the others are ignored; and block_sizes, int64 [2], tokens per query "
       "block and per key block");
   mask->type_name("FILE")->excludes(selector, set);
   app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask")
@@ -121,6 +121,7 @@ void add_options(CLI::App& app, AttendWords& words) {
       "the choice depends on:\n"
       "  spectral, mean_pooling       the rest of the row's own block, since they use means over whole blocks;\n"
       "                               spectral with calibration=all_blocks: the whole prompt\n"
+      "  auto                         as spectral, and the rows that it tries first, up to four of each head\n"
       "  xattention, flash_prefill,   the other queries of the row\n"
       "  oracle\n"
       "  vertical_slash,              the last queries of the prompt, or of its chunk, which choose for all rows\n"

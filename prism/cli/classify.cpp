@@ -37,7 +37,7 @@ namespace {
 constexpr const char* kClassifyExamples = R"(
 Prints a line for each text, in order: the most probable class, its probability, and the beginning of the text. If the
 model has head budgets, the line also states the number of heads computed in each layer. --json prints one object per
-text: label, probabilities, tokens, and by layer the share of heads s and the heads computed.
+text: label, probabilities, tokens and, for each layer, s (the share of heads asked for) and the heads computed.
 
 A .txt file and standard input hold one text per line, without blank lines; a written \n becomes a line end. In .csv and
 .jsonl files, the texts are in the columns that the model was trained on, unless --text-fields names others. A text of

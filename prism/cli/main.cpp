@@ -46,7 +46,8 @@ constexpr std::array kCommands = {
             "budgets",
             run_bench},
     Command{"report", "write a page that compares runs, or serve it while they train", run_report},
-    Command{"convert", "write a copy of a model whose feed-forward gates have gates of their own (g2lu)", run_convert},
+    Command{"convert", "copy a model in another dtype, or give its feed-forward gates gates of their own (g2lu)",
+            run_convert},
     Command{"tokenizer", "train, inspect and apply byte-level BPE tokenizers", run_tokenizer},
     Command{"tokenize", "convert text files to token shards, or labelled texts to tokens and labels", run_tokenize},
 };

@@ -59,7 +59,7 @@ schedules of the last rung are timed, and a table marks those that are Pareto-op
 
   prism sweep configs/sweeps/ablation.json --plan                  # what would run
   prism sweep configs/sweeps/search.json --search schedules --jobs 2
-  prism sweep configs/sweeps/schedules.json --jobs 2 --set train.tokens=1M
+  prism sweep configs/sweeps/novels.json --jobs 2 --set train.tokens=1M
 )";
 }
 

@@ -26,8 +26,8 @@ A .txt file is one document unless --separator splits it; each row of a .jsonl f
 recursively. Files may be compressed as .gz, .xz or .zst; - is standard input. Every document starts with the
 end-of-text token.
 
-  prism tokenize train.txt.xz --valid valid.txt.xz --separator '\n\n\n\n' --tokenizer tokenizers/gpt2 --out data/novels
-  zcat web.jsonl.gz | prism tokenize - --format jsonl --tokenizer tokenizers/gpt2 --out data/web
+  prism tokenize train.txt.xz --valid valid.txt.xz --separator '\n\n\n\n' --tokenizer runs/tokenizer --out data/novels
+  zcat web.jsonl.gz | prism tokenize - --format jsonl --tokenizer runs/tokenizer --out data/web
 
 The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.json and tokenizer.json.
 
@@ -36,8 +36,8 @@ fields of a text, such as premise and hypothesis. In CSV, a written \n becomes a
 also in the --test or --valid files are left out. With --label, --format is csv, jsonl or auto.
 
   prism tokenize train.csv --label 1 --text-fields 2,3 --classes classes.txt --test test.csv --valid-share 0.05 \
-    --tokenizer tokenizers/gpt2 --out data/news
-  prism tokenize snli.jsonl --label label --text-fields premise,hypothesis --tokenizer tokenizers/gpt2 --out data/snli
+    --tokenizer runs/tokenizer --out data/news
+  prism tokenize snli.jsonl --label label --text-fields premise,hypothesis --tokenizer runs/tokenizer --out data/snli
 
 The output then holds data.json, tokenizer.json and one file for each split that has examples: train.safetensors,
 valid.safetensors, test.safetensors.
@@ -148,8 +148,9 @@ void print_labelled_notes(const LabelledInfo& info) {
 /// Options that only texts without labels have, and those that --label needs.
 void add_label_options(CLI::App& app, TokenizeWords& words) {
   auto* label = app.add_option("--label", words.label,
-                               "the column with the class: a name (the first row of a CSV then holds names) or a "
-                               "number from 1; classes are words, or numbers from 0 or 1");
+                               "the column that holds the class: its name (in CSV, the first row then holds the "
+                               "names) or its number, counted from 1; classes are words, or consecutive "
+                               "numbers that start at 0 or 1");
   label->type_name("COLUMN");
   for (const char* name : {"--separator", "--field", "--invalid-utf8", "--shard-tokens"})
     app.get_option(name)->excludes(label);

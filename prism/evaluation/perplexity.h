@@ -22,9 +22,8 @@ struct PerplexityOptions {
   void visit(Visitor& v) {
     v("window", window, "tokens per window, read at once; 0: the model's context");
     v("stride", stride,
-      "tokens from the start of one window to the start of the next; 0: the window, without overlap; with head "
-      "budgets, "
-      "which read the tokens before a window's first prediction, half of the window");
+      "tokens from the start of one window to the start of the next; 0: as long as the window, so that windows do not "
+      "overlap; for a model with head budgets half as long, because it decides its budgets on the first half");
     v("documents", documents, "score only the first N documents; 0: all");
   }
 };

@@ -25,7 +25,7 @@ std::shared_ptr<FeedForward> make<GluMlp>(int64_t d_model, const FfnConfig& conf
 }
 
 constexpr Kind kKinds[] = {
-    {"swiglu", "W_down (silu(W_gate x) * W_up x)", false, false, make<GluMlp>},
+    {"swiglu", "W_down (silu(W_gate x) * W_up x), supports bias", false, true, make<GluMlp>},
     {"g2lu", "W_down (silu(W_gate x * silu(W_inner x)) * W_up x)", false, false, make<GluMlp>},
     {"relu", "W_down max(0, W_up x), supports depth and bias", true, true, make<ReluMlp>},
     {"gelu", "W_down gelu(W_up x), supports bias", false, true, make<GeluMlp>},

@@ -16,7 +16,7 @@ struct FfnConfig {
     v("kind", kind, feed_forward_help());
     v("width", width, "hidden width");
     v("depth", depth, "relu: number of hidden layers; each computes max(0, W x) from the one before");
-    v("bias", bias, "every projection has a bias; not available with swiglu and g2lu");
+    v("bias", bias, "every projection has a bias; not available with g2lu");
     v("gate_bias", gate_bias, "g2lu: W_inner has a bias, as in models that prism convert --graft g2lu makes");
   }
 

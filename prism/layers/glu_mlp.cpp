@@ -23,10 +23,16 @@ std::vector<std::string> names_of(GluKind kind, bool shares) {
 }  // namespace
 
 GluMlp::GluMlp(int64_t d_model, const FfnConfig& config, bool shares)
-    : down({.in = config.width, .out = {{{"down_proj"}, d_model}}, .into_stream = true, .feed_forward = true}),
+    : down({.in = config.width,
+            .out = {{{"down_proj"}, d_model}},
+            .bias = config.bias,
+            .into_stream = true,
+            .feed_forward = true}),
       kind_(config.kind == "g2lu" ? GluKind::g2lu : GluKind::swiglu) {
-  gates = Linear({.in = d_model, .out = {{names_of(kind_, shares), config.width}}, .feed_forward = true});
-  if (shares) up = Linear({.in = d_model, .out = {{{"up_proj"}, config.width}}, .feed_forward = true});
+  gates = Linear(
+      {.in = d_model, .out = {{names_of(kind_, shares), config.width}}, .bias = config.bias, .feed_forward = true});
+  if (shares)
+    up = Linear({.in = d_model, .out = {{{"up_proj"}, config.width}}, .bias = config.bias, .feed_forward = true});
   if (config.gate_bias) inner_bias = Weight({config.width}, 0.0);
 }
 

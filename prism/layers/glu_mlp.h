@@ -7,7 +7,7 @@
 
 namespace prism {
 
-/// swiglu: y = W_down (silu(W_gate x) * W_up x).
+/// swiglu: y = W_down (silu(W_gate x) * W_up x); with a bias, each product has one.
 /// g2lu:   y = W_down (silu(W_gate x * silu(W_inner x + b)) * W_up x), b = 0 unless gate_bias.
 /// All projections of x are one product, except that a part which shares W_up with other layers computes it beside the
 /// product of its own gates. Source: arXiv 2002.05202; the model card of Prisma, whose W1 to W4 are W_up, W_down,

@@ -16,7 +16,10 @@ namespace {
 
 /// FLOPs per token of the products q k^T and p v in a sequence of `tokens`.
 int64_t attention_flops(const LayerConfig& layer, bool is_causal, int64_t tokens) {
-  const int64_t keys_twice = is_causal ? tokens + 1 : 2 * tokens;
+  int64_t keys_twice = is_causal ? tokens + 1 : 2 * tokens;
+  // The first window tokens see (window + 1) / 2 keys on average, the others a whole window.
+  if (const int64_t window = layer.window; window > 0 && window < tokens)
+    keys_twice = 2 * window - window * (window - 1) / tokens;
   return 2 * layer.heads * layer.head_dim * keys_twice;
 }
 

@@ -69,11 +69,14 @@ void check_task(const ModelConfig& config) {
               "model.skip: expected 0 to {}, the context; found {}; change it.", config.context, config.skip);
   PRISM_CHECK(config.classes == 0 || config.skip == 0, "model",
               "model.skip: expected 0 in a classifier, which predicts no tokens; found {}; leave it out.", config.skip);
-  for (size_t i = 0; i < config.layers.size(); ++i)
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    PRISM_CHECK(config.attention == "causal" || config.layers[i].window == 0, "model",
+                "layer {}: expected no window for full attention; found {}; leave it out.", i, config.layers[i].window);
     PRISM_CHECK(config.classes > 0 || config.layers[i].budget.summary == "tokens", "model",
                 "layer {}: expected budget.summary tokens in a language model, whose budgets read the prompt; found "
                 "padded; set it to tokens.",
                 i);
+  }
   find_pooling(config.pooling);
   PRISM_CHECK(config.budget_tau > 0 && config.budget_tau <= 1e6, "model",
               "model.budget_tau: expected a temperature above 0 and at most 1e6; found {}; change it.",
@@ -238,6 +241,7 @@ void complete(ModelConfig& config) {
     for (const auto& [name, size] : {std::pair{"heads", layer.heads},
                                      {"kv_heads", layer.kv_heads},
                                      {"head_dim", layer.head_dim},
+                                     {"window", layer.window},
                                      {"ffn.width", layer.ffn.width}})
       PRISM_CHECK(size >= 0 && size <= kLargest, "model",
                   "layer {}: {}: expected a size from 0 to {}; found {}; change it.", i, name, kLargest, size);

@@ -63,7 +63,10 @@ struct ModelConfig : LayersShorthand {
     v("classes", classes, "classes of a classifier, at least 2; 0: the model is a language model");
     v("attention", attention,
       "causal: a token attends to itself and the tokens before it; full: to all tokens, for classifiers");
-    v("pooling", pooling, "classifiers: what the head reads, the mean of the hidden states or that of the first token");
+    v("pooling", pooling,
+      "classifiers: what the classification head reads. mean: the mean of the hidden states; first: the hidden state "
+      "of "
+      "the first token");
     v("tied", tied, "the language-model head shares its weights with the embedding");
     v("skip", skip,
       "language models: in training, a second output head with weights of its own predicts the token this many places "

@@ -88,9 +88,7 @@ const std::vector<Entry>& entries() {
       auto_entry(),
       entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
             {{"official", "the authors' alpha for Qwen3; for Llama-3.1 set alpha=0.18"},
-             {"paper",
-              "as official, because arXiv 2602.08426, the source of the other presets named paper, does not use this "
-              "method"}}),
+             {"paper", "as official; arXiv 2602.08426, which presets named paper follow, does not use this method"}}),
       entry("xattention", "sums of query-key products along the antidiagonals of small tiles (arXiv 2503.16428)",
             make_xattention_selector, {{"official", "stride 8, threshold 0.9"}, {"paper", "as official"}}),
       entry("flex_prefill",

@@ -61,12 +61,7 @@ TEST(Format1, IsRead) {
   auto normed = config_of("4x2");
   normed.layers.front().qk_norm = true;
   for (auto& layer : normed.layers)
-    layer.rotary = {.base = 1e6,
-                    .scaling = "yarn",
-                    .factor = 4,
-                    .original_context = 32,
-                    .beta_fast = 16,
-                    .attention_factor = 1.138629436111989};
+    layer.rotary = {.base = 1e6, .scaling = "yarn", .factor = 4, .original_context = 32, .beta_fast = 16};
   expect_read(kFormat1QkNorm, normed);
 }
 

@@ -92,8 +92,6 @@ TEST_F(ModelFolderTest, IsAQwen3WithNormsOfQueriesAndKeys) {
   auto json = config_to_json(config_of("4x2"), nullptr);
   json["model_type"] = "qwen3";
   EXPECT_TRUE(config_from_json(json, "test").layers[0].qk_norm);
-  json["use_sliding_window"] = true;
-  EXPECT_REFUSED(config_from_json(json, "test"), "use_sliding_window");
 }
 
 TEST_F(ModelFolderTest, KeepsAClassifier) {
@@ -141,9 +139,6 @@ TEST_F(ModelFolderTest, KeepsWhatLlamaHasNoNameFor) {
        {+[](ModelConfig& c) { c.learned_positions = true; }, +[](ModelConfig& c) { c.final_norm = false; },
         +[](ModelConfig& c) {
           for (auto& layer : c.layers) layer.norm = "none";
-        },
-        +[](ModelConfig& c) {
-          for (auto& layer : c.layers) layer.rotary.kind = "none";
         },
         +[](ModelConfig& c) {
           for (auto& layer : c.layers) layer.ffn.kind = "relu";
@@ -221,25 +216,27 @@ TEST_F(ModelFolderTest, WritesALlamaAndAQwen3AsTransformersDoes) {
   EXPECT_EQ(to_text(config_to_json(config, nullptr)),
             R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","prism_format":1,"vocab_size":20,)"
             R"("hidden_size":16,"num_hidden_layers":2,"max_position_embeddings":8,"tie_word_embeddings":false,)"
-            R"("hidden_act":"silu","attention_bias":false,"mlp_bias":false,"rms_norm_eps":1e-05,)"
-            R"("initializer_range":0.02,"base_heads":0,"allow_any":true,"dtype":"float32","torch_dtype":"float32",)"
-            R"("use_cache":true,"eos_token_id":null,"bos_token_id":null,"num_attention_heads":4,)"
+            R"("hidden_act":"silu","rms_norm_eps":1e-05,"initializer_range":0.02,"base_heads":0,"allow_any":true,)"
+            R"("use_cache":true,"pad_token_id":null,"num_attention_heads":4,)"
             R"("num_key_value_heads":2,"head_dim":8,"intermediate_size":12,"rope_theta":1000000.0,)"
             R"("rope_scaling":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32,)"
             R"("beta_fast":16.0,"beta_slow":1.0,"attention_factor":1.138629436111989},)"
             R"("rope_parameters":{"rope_type":"yarn","factor":4.0,"original_max_position_embeddings":32,)"
             R"("beta_fast":16.0,"beta_slow":1.0,"attention_factor":1.138629436111989,"rope_theta":1000000.0},)"
-            R"("initialisation":"ladder"})");
+            R"("attention_bias":false,"mlp_bias":false,"initialisation":"ladder","dtype":"float32",)"
+            R"("torch_dtype":"float32","eos_token_id":null,"bos_token_id":null})");
   config = config_of("4x2");
   for (auto& layer : config.layers) layer.qk_norm = true;
   EXPECT_EQ(to_text(config_to_json(config, nullptr)),
             R"({"architectures":["Qwen3ForCausalLM"],"model_type":"qwen3","prism_format":1,"vocab_size":20,)"
             R"("hidden_size":16,"num_hidden_layers":2,"max_position_embeddings":8,"tie_word_embeddings":true,)"
-            R"("hidden_act":"silu","attention_bias":false,"mlp_bias":false,"rms_norm_eps":1e-05,)"
-            R"("initializer_range":0.02,"base_heads":0,"allow_any":true,"dtype":"float32","torch_dtype":"float32",)"
-            R"("use_cache":true,"eos_token_id":null,"bos_token_id":null,"num_attention_heads":4,)"
+            R"("hidden_act":"silu","rms_norm_eps":1e-05,"initializer_range":0.02,"base_heads":0,"allow_any":true,)"
+            R"("use_cache":true,"pad_token_id":null,"num_attention_heads":4,)"
             R"("num_key_value_heads":4,"head_dim":4,"intermediate_size":12,"rope_theta":10000.0,)"
-            R"("rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":10000.0}})");
+            R"("rope_scaling":null,"rope_parameters":{"rope_type":"default","rope_theta":10000.0},)"
+            R"("attention_bias":false,"use_sliding_window":false,"sliding_window":null,"max_window_layers":2,)"
+            R"("layer_types":["full_attention","full_attention"],"dtype":"float32","torch_dtype":"float32",)"
+            R"("eos_token_id":null,"bos_token_id":null})");
 }
 
 TEST_F(ModelFolderTest, ReadsShorthandThatWasWrittenByHand) {
@@ -253,10 +250,10 @@ TEST_F(ModelFolderTest, RefusesALlamaThatItCannotRun) {
   const auto refused = [good = config_to_json(config_of("4x2"), nullptr)](auto change, const std::string& words) {
     expect_refused(good, change, words);
   };
-  refused([](Json& j) { j["model_type"] = "gpt2"; }, "expected model_type llama, qwen3 or prism; found \"gpt2\"");
+  refused([](Json& j) { j["model_type"] = "gpt2"; },
+          "expected model_type llama, mistral, qwen2, qwen3, smollm3 or prism; found \"gpt2\"");
   refused([](Json& j) { j["hidden_act"] = "gelu"; }, "expected hidden_act = silu; found gelu");
-  refused([](Json& j) { j["attention_bias"] = true; }, "expected attention_bias = false");
-  refused([](Json& j) { j["mlp_bias"] = true; }, "expected mlp_bias = false");
+  refused([](Json& j) { j["rope_interleaved"] = true; }, "expected rope_interleaved = false");
   refused([](Json& j) { j["prism_format"] = 2; }, "expected prism_format = 1; found 2");
   refused([](Json& j) { j.erase("hidden_size"); }, "expected \"hidden_size\"");
   refused([](Json& j) { j["hidden_size"] = "16"; }, "hidden_size: expected a whole number");
@@ -327,7 +324,7 @@ TEST_F(ModelFolderTest, RefusesWeightsWhoseHeaderSaysIntegers) {
   std::vector<NamedTensor> tensors = file_tensors(decoder->weights());
   tensors[0].tensor = tensors[0].tensor.to(torch::kInt);
   write_tensors(folder_ / "model.safetensors", tensors);
-  EXPECT_REFUSED(load_weights(decoder->weights(), folder_), "expected floating-point values; found I32");
+  EXPECT_REFUSED(load_weights(decoder->weights(), folder_), "expected floating-point values; found Int");
 }
 
 TEST_F(ModelFolderTest, IsFoundThroughItsRunAndRefusedWhereThereIsNone) {

@@ -29,8 +29,30 @@ TEST(Convert, GraftsGatesThatChangeNothingAndCanBeTrained) {
   fs::remove_all(Workshop::folder() / "grafted");
 }
 
+TEST(Convert, WritesACopyInAnotherDtype) {
+  const auto folder = Workshop::folder();
+  const auto perplexity = [](const std::string& model) {
+    return parse_json(run({"eval", model, "text.txt", "--json", "--dtype", "float32"}).out, "eval")
+        .at("token_perplexity")
+        .get<double>();
+  };
+  for (const auto& [dtype, bytes] : {std::pair{"float32", 4}, {"bfloat16", 2}, {"float16", 2}}) {
+    const auto outcome = run({"convert", trained(), "copy", "--dtype", dtype});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_CONTAINS(outcome.out, dtype);
+    const auto config = read_json((folder / "copy/config.json").string());
+    EXPECT_EQ(config.at("dtype"), dtype);
+    EXPECT_EQ(config.at("torch_dtype"), dtype);
+    const auto size = fs::file_size(folder / "copy/model.safetensors");
+    const auto whole = fs::file_size(last_checkpoint() / "model.safetensors");
+    EXPECT_NEAR(static_cast<double>(size) / static_cast<double>(whole), bytes / 4.0, 0.1) << dtype;
+    EXPECT_NEAR(perplexity("copy") / perplexity(trained()), 1, 0.01) << dtype;
+    fs::remove_all(folder / "copy");
+  }
+}
+
 TEST(Convert, RefusesWhatItCannotConvert) {
-  expect_sentence(run({"convert", trained(), "x"}), 2, {"--graft"});
+  expect_sentence(run({"convert", trained(), "x", "--dtype", "int8"}), 2, {"--dtype", "bfloat16", "int8"});
   expect_sentence(run({"convert", trained(), "x", "--graft", "moe"}), 2, {"--graft", "g2lu", "moe"});
   expect_sentence(run({"convert", "nowhere", "x", "--graft", "g2lu"}), 2, {"found nothing"});
   expect_sentence(run({"convert", trained(), trained(), "--graft", "g2lu"}), 2, {"expected a free name"});

@@ -117,28 +117,31 @@ TEST(InitialiseNormal, DependsOnSeedAndNameAndNothingElse) {
 }
 
 TEST(FeedForward, IsAGatedUnitBetweenItsProjections) {
-  for (const std::string kind : {"swiglu", "g2lu", "g2lu with a bias"})
+  const std::pair<FfnConfig, size_t> kinds[] = {{{.kind = "swiglu", .width = 10}, 0},
+                                                {{.kind = "swiglu", .width = 10, .bias = true}, 2},
+                                                {{.kind = "g2lu", .width = 10}, 0},
+                                                {{.kind = "g2lu", .width = 10, .gate_bias = true}, 1}};
+  for (const auto& [config, biases] : kinds)
     for (const bool shares : {false, true}) {
-      const bool has_bias = kind.ends_with("bias");
-      GluMlp mlp(6, FfnConfig{.kind = kind.substr(0, kind.find(' ')), .width = 10, .gate_bias = has_bias}, shares);
+      GluMlp mlp(6, config, shares);
       torch::NoGradGuard no_gradients;
       const auto weights = weights_of(mlp);
-      EXPECT_EQ(weights.size(), (shares ? 3u : 2u) + (has_bias ? 1u : 0u));
+      // A part that shares has a product, and hence a bias, of its own for W_up.
+      EXPECT_EQ(weights.size(), (shares ? 3u : 2u) + biases + (config.bias && shares ? 1u : 0u));
       fill_normal(weights, 1);
-      const auto x = torch::randn({2, 3, 6});
-      std::map<std::string, torch::Tensor> projected;  // by the tensor's name in files
+      std::map<std::string, torch::Tensor> values;  // by the tensor's name in files
       for (const auto& entry : weights)
-        for (const auto& tensor : entry.tensors)
-          if (tensor.name != "down_proj.weight" && tensor.name != "inner_gate_proj.bias")
-            projected[tensor.name] = torch::matmul(x, tensor.of(entry.weight.tensor()).t());
-      auto z = projected.at("gate_proj.weight");
-      if (kind != "swiglu") {
-        const auto inner = projected.at("inner_gate_proj.weight");
-        z = z * torch::silu(has_bias ? inner + mlp.inner_bias.tensor() : inner);
-      }
-      const auto expected =
-          torch::matmul(torch::silu(z) * projected.at("up_proj.weight"), mlp.down.weight.tensor().t());
-      EXPECT_TRUE(torch::allclose(mlp.forward(x), expected, 1e-4, 1e-5)) << kind << " " << shares;
+        for (const auto& tensor : entry.tensors) values[tensor.name] = tensor.of(entry.weight.tensor());
+      const auto x = torch::randn({2, 3, 6});
+      const auto product = [&](const torch::Tensor& of, const std::string& name) {
+        const auto bias = values.find(name + ".bias");
+        const auto y = torch::matmul(of, values.at(name + ".weight").t());
+        return bias == values.end() ? y : y + bias->second;
+      };
+      auto z = product(x, "gate_proj");
+      if (config.kind == "g2lu") z = z * torch::silu(product(x, "inner_gate_proj"));
+      const auto expected = product(torch::silu(z) * product(x, "up_proj"), "down_proj");
+      EXPECT_TRUE(torch::allclose(mlp.forward(x), expected, 1e-4, 1e-5)) << config.kind << " " << shares;
     }
 }
 
@@ -189,7 +192,7 @@ TEST(FeedForward, RefusesUnknownKindsAndWhatAKindDoesNotHave) {
   EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 0}, 0), "ffn.depth within 1-1000");
   EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .depth = 100000000}, 2), "layer 2: expected ffn.depth");
   EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 4, .depth = 2}, 0), "or choose relu");
-  EXPECT_REFUSED(check(FfnConfig{.kind = "swiglu", .width = 4, .bias = true}, 0), "no ffn.bias for swiglu");
+  EXPECT_REFUSED(check(FfnConfig{.kind = "g2lu", .width = 4, .bias = true}, 0), "no ffn.bias for g2lu");
   EXPECT_REFUSED(check(FfnConfig{.kind = "relu", .width = 4, .gate_bias = true}, 0), "no ffn.gate_bias for relu");
 }
 

@@ -22,6 +22,8 @@ struct Changer {
       value += "?";
     } else if constexpr (std::is_arithmetic_v<T>) {
       value += 2;
+    } else if constexpr (detail::IsVector<T>::value) {
+      value.emplace_back();
     } else {
       value.visit(*this);
     }

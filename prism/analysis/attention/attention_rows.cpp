@@ -35,6 +35,7 @@ AttentionInput cut_sequence(const AttentionInput& input, const QuerySpan& span) 
   if (input.documents_BS.defined())
     sequence.documents_BS = input.documents_BS.narrow(0, span.sequence, 1).narrow(1, 0, span.keys);
   sequence.causality = input.causality;
+  sequence.window = input.window;
   return sequence;
 }
 
@@ -57,7 +58,9 @@ QueryBlock cut_queries(const AttentionInput& sequence, int64_t first, int64_t co
     block.hidden_TS = block.hidden_TS.defined() ? block.hidden_TS | more : more;
   };
   const auto key_S = at::arange(keys, sequence.q_BTHD.options().dtype(torch::kLong));
-  if (is_causal) hide(key_S > key_S.narrow(0, block.first_position, count).unsqueeze(1));
+  const auto position_T1 = key_S.narrow(0, block.first_position, count).unsqueeze(1);
+  if (is_causal) hide(key_S > position_T1);
+  if (sequence.window > 0) hide(key_S <= position_T1 - sequence.window);
   if (sequence.documents_BS.defined()) {
     const auto document_S = sequence.documents_BS[0];
     hide(document_S.narrow(0, 0, keys) != document_S.narrow(0, block.first_position, count).unsqueeze(1));

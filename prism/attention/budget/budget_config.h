@@ -42,14 +42,15 @@ struct BudgetSchedule {
     v("s_max", s_max, "shares of heads above this are penalised");
     v("alpha_base", alpha_base, "weight of the penalty for a share just outside these bounds");
     v("alpha_max", alpha_max, "largest weight of the penalty; the weight grows with the distance from the bounds");
-    v("beta_max", beta_max, "largest weight of the entropy of the choice of heads");
+    v("beta_max", beta_max,
+      "largest weight, in the loss, of the entropy of the choice of heads; entropy_sign says when it is rewarded");
     v("sigma_max", sigma_max, "standard deviation of the noise on the scores of heads at the first step; falls to 0");
     v("tau_max", tau_max, "temperature of the choice of heads at the first step");
     v("tau_min", tau_min, "temperature that it falls towards");
     v("gamma", gamma, "how fast the temperature falls");
     v("entropy_sign", entropy_sign,
-      "text: high entropy early, low entropy late, as the paper's text says; printed: the opposite, as its equation 25 "
-      "is printed");
+      "when high entropy is rewarded. text: early in training, and low entropy late, as the text of arXiv 2604.22583 "
+      "says; printed: the reverse, as equation 25 of that paper is printed");
   }
 
   /// Equation 10. @param progress  t / T, 0..1.

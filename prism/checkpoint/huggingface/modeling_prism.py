@@ -24,12 +24,23 @@ CACHE = "cache" if "cache" in FIELDS else "past_key_values"
 
 def rotary_angles(rotary, width):
     """Angle per token of each of width / 2 pairs, float64, and the factor of cosines and sines (1 without YaRN)."""
+    angles, scale = scaled_angles(rotary, width)
+    if rotary.get("factors"):
+        angles = angles / torch.tensor(rotary["factors"], dtype=torch.float64)
+    return angles, scale
+
+
+def scaled_angles(rotary, width):
     base, factor = rotary["base"], rotary["factor"]
     plain = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     if rotary["scaling"] == "none":
         return plain, 1.0
     if rotary["scaling"] == "linear":
         return plain / factor, 1.0
+    if rotary["scaling"] == "llama3":
+        low, high = rotary["low_freq_factor"], rotary["high_freq_factor"]
+        share = ((plain * (rotary["original_context"] / (2 * math.pi)) - low) / (high - low)).clamp(0, 1)
+        return plain * share + plain / factor * (1 - share), 1.0
 
     def pair_with_turns(turns):
         return width * math.log(rotary["original_context"] / (turns * 2 * math.pi)) / (2 * math.log(base))
@@ -121,6 +132,10 @@ class PrismAttention(nn.Module):
             k, v = cache.update(k, v, self.index)
         shared = self.heads // self.groups
         k, v = k.repeat_interleave(shared, 1), v.repeat_interleave(shared, 1)
+        window, past = self.layer.get("window", 0), k.shape[2] - tokens
+        if window > 0:
+            place = torch.arange(k.shape[2], device=k.device)
+            mask = mask & (place > place[past:, None] - window)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).reshape(batch, tokens, -1)
         return out if self.o_proj is None else self.o_proj(out)
 
@@ -152,7 +167,7 @@ class PrismMLP(nn.Module):
         else:
             self.up_proj = PrismSharedLinear(owner.up_proj)
             self.down_proj = PrismSharedLinear(owner.down_proj)
-        self.gate_proj = nn.Linear(d_model, width, bias=False) if is_gated else None
+        self.gate_proj = nn.Linear(d_model, width, bias=ffn["bias"]) if is_gated else None
         self.inner_gate_proj = nn.Linear(d_model, width, bias=ffn["gate_bias"]) if self.kind == "g2lu" else None
         self.depth = ffn["depth"]
         for i in range(1, self.depth):

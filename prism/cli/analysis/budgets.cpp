@@ -22,10 +22,10 @@ namespace {
 
 constexpr const char* kBudgetsHelp = R"(
 A head budget reads a text and gives each layer a share of heads s and a probability p for each head. The layer computes
-the max(1, floor(s H)) heads with the largest p. With --data, the tables show s, the share of heads computed, the
-entropy of p, and how often each head is computed: for all examples, by class, and by thirds of length. --difficulty
-also divides the examples into thirds by their loss under another model. The model and one of the same size without
-budgets are then timed in turn; --no-timing skips this.
+the max(1, floor(s H)) heads with the largest p. With --data, the tables show s, the entropy of p, the share of heads
+that were computed, and how often each head was computed: for all examples, by class, and by thirds of length.
+--difficulty also divides the examples into thirds by their loss under another model. The model and one of the same size
+without budgets are then timed in turn; --no-timing skips this.
 
 With --text (repeat it for each field, such as premise and hypothesis), the table shows what each layer decides for this
 text, and the pictures are attention maps of the heads with the largest p; files of computed heads end in -computed.
@@ -74,9 +74,10 @@ void add_options(CLI::App& app, BudgetsWords& words) {
   app.add_flag("!--no-timing", words.timing, "skip the timing")->needs(data)->excludes(rounds);
   auto* text = app.add_option("--text", words.texts, "a text to read, one --text for each of its fields");
   text->allow_extra_args(false);
-  app.add_option("--maps", words.maps,
-                 "number of heads of each layer, those with the largest p, whose attention maps of --text --figures or "
-                 "--json shows")
+  app.add_option(
+         "--maps", words.maps,
+         "for how many heads of each layer, from the largest p down, --figures and --json show attention maps of "
+         "the --text")
       ->needs(text)
       ->check(CLI::Range(0, 64))
       ->type_name("N")

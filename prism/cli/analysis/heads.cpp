@@ -10,10 +10,10 @@ constexpr const char* kHeadsHelp = R"(Measure what each head attends to.
 
 The table shows the share of each head's attention, averaged over tokens, that goes to the previous token, the first
 token, the token itself, earlier copies of the same token, and punctuation. These kinds overlap. The induction score is
-measured on a sequence of random tokens that is repeated: for each token of the second copy, it is the share of the
-attention on the token that followed this same token in the first copy. Heads with a high score, called induction
-heads, let a model continue a sequence that it has seen once (Olsson et al. 2022). The largest value of each column is
-highlighted. Models that attend to all tokens have no induction score.
+measured on random tokens that are repeated once, such as A B C A B C. It is the share of attention that a token of the
+second copy gives to the token after its own first occurrence: the second A to the first B. Heads with a high score,
+called induction heads, let a model continue a sequence that it has seen once (Olsson et al. 2022). The largest value of
+each column is highlighted. Models that attend to all tokens have no induction score.
 
   prism analyse heads runs/prism --data data/novels
   prism analyse heads runs/prism book.txt --figures heads

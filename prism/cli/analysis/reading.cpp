@@ -83,9 +83,10 @@ void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask)
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   words.takes_data = with_data;
   app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
-  app.add_option("FILE", words.file,
-                 "a text file, whose beginning is read; language models only (.jsonl: the field text of each row; any "
-                 "other ending: plain text)");
+  app.add_option(
+      "FILE", words.file,
+      "a text file, whose beginning is read; language models only (.jsonl: the field named text in each row; any "
+      "other ending: plain text)");
   app.add_option("--text", words.texts,
                  "the text itself; the model reads all of it; for classifiers, one --text for each field")
       ->allow_extra_args(false)

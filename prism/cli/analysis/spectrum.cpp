@@ -134,7 +134,7 @@ void add_options(CLI::App& app, SpectrumWords& words) {
       ->required();
   app.add_option(
       "FILE", words.text,
-      "text file whose beginning the model reads; not for a safetensors file (.jsonl: the field text of each "
+      "text file whose beginning the model reads; not for a safetensors file (.jsonl: the field named text in each "
       "row; any other ending: plain text)");
   app.add_option("--tokens", words.tokens, "tokens of FILE to read; 0: the model's context")->capture_default_str();
   add_invalid_utf8_option(app, words.invalid_utf8);

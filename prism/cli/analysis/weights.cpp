@@ -9,8 +9,8 @@ namespace {
 
 constexpr const char* kWeightsHelp = R"(
 The stable rank of a matrix is the sum of its squared singular values divided by the largest of them: between 1 and its
-rank. It tells
-how many directions the matrix really uses. A matrix that layers share (mirrored layers) is shown in each of them.
+rank. It tells how many directions the matrix really uses. A matrix that layers share (mirrored layers) is shown in each
+of them.
 
   prism analyse weights runs/mirrored
   prism analyse weights runs/mirrored --json | tee ranks.jsonl        # prism report --analysis ranks.jsonl

@@ -50,8 +50,9 @@ constexpr const char* kDecodeExamples = R"(
   prism bench decode --keys 4096 32768 --tokens 1 4 --head-dims 128 --kv-heads 1
 )";
 constexpr const char* kPrefillHelp = R"(
-Each selector chooses the key blocks of a prompt, and attend() attends to them. Both are timed, in turn with attend()
-over all keys and with LibTorch's attention. Recall is the share of the exact attention that is in the kept blocks.
+Each selector chooses the key blocks of a prompt, and prism computes attention over them. The time of both steps
+together is compared with that of prism's dense attention and of LibTorch's, measured in turn. Recall is the share of
+the exact attention that is in the kept blocks.
 )";
 constexpr const char* kPrefillExamples = R"(
   prism bench prefill --tokens 8192 32768 --selector spectral xattention flash_prefill auto

@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kBudgetsHelp = R"(
 Times the attention part of an encoder's layer (projections, attention, output projection) with head budgets, in turn
 with the same part without head budgets. Every text keeps the same number of heads, but not the same heads. `ratio` is
-the saving of time divided by the saving of FLOPs; the networks that decide are counted in both.
+the share of time saved divided by the share of FLOPs saved; both count the networks that decide about heads.
 )";
 constexpr const char* kBudgetsExamples = R"(
   prism bench budgets --d-models 768 384 --tokens 128 512 --shares 0.125 0.25 0.5 0.75 1

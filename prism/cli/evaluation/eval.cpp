@@ -23,11 +23,12 @@ Tasks:
 
 Perplexity: a .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may
 be compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
-cut into windows. With the default --stride they do not overlap. A smaller --stride gives every token more context and
-takes window / stride times as long. The output states the window, the stride and which tokens are counted.
+cut into windows. With the default --stride they do not overlap, except for models with head budgets. A smaller --stride
+gives every token more context and takes window / stride times as long. --prefill reads each window like a prompt. The
+output states the window, the stride and which tokens are counted.
 
-Classification: texts longer than the model's context lose their end. With head budgets, the output also states the mean
-share of heads s and the share of heads that were computed, layer by layer.
+Classification: texts longer than the model's context are cut off at the end. For a model with head budgets, the output
+also states two means for each layer: s, the share of heads that the model asked for, and the share that was computed.
 
 --against evaluates a second model on the same texts and prints the difference with its standard error. Perplexity:
 both models need the same tokenizer, and the error is over documents, because tokens of one document are not
@@ -48,7 +49,7 @@ void add_perplexity_options(CLI::App& app, EvalWords& words) {
 }
 
 void add_classification_options(CLI::App& app, EvalWords& words) {
-  app.add_option("--split", words.split, "classification: the split to label, test, valid or train")
+  app.add_option("--split", words.split, "classification: which split to label: test, valid or train")
       ->type_name("NAME")
       ->capture_default_str();
   add_fields(app, words.labels);

@@ -13,7 +13,10 @@ struct AutoOptions {
   SpectralOptions spectral = {};
   template <class Visitor>
   void visit(Visitor& v) {
-    v("overhead", overhead, "dense if probing a few rows would cost more than this share of dense attention's time");
+    v("overhead", overhead,
+      "auto selects blocks for a few rows first, to see how many it would keep; dense if even that would cost more "
+      "than "
+      "this share of dense attention's time");
     spectral.visit(v);
   }
 };

@@ -28,7 +28,7 @@ void Objective::initialise(const Recipe& recipe) {
   }
   const auto folder = find_model_folder(recipe.init);
   check_model_tokenizer(folder, tokenizer(), "init");
-  find_weights(folder);  // a missing file is reported as such, not as a mismatch of shapes
+  open_weights(folder);  // a missing file is reported as such, not as a mismatch of shapes
   try {
     load(folder);
   } catch (const InputError& error) {

@@ -42,7 +42,7 @@ void load_embedding(const std::vector<WeightEntry>& weights, const std::filesyst
   check_model_tokenizer(model, tokenizer, "init_embedding");
   const auto& embedding = weights.front();
   PRISM_ASSERT(embedding.traits.role == WeightRole::table, "train", "{} is the first weight", embedding.name);
-  const auto theirs = read_tensor(SafetensorsReader(find_weights(model)), embedding.tensors.front().name);
+  const auto theirs = open_weights(model)->read(embedding.tensors.front().name);
   PRISM_CHECK(
       theirs.sizes() == embedding.weight.shape(), "train",
       "init_embedding: expected an embedding of {} tokens and {} features; found {} in {}; change the recipe, or "

@@ -66,6 +66,12 @@ std::vector<AttendCase> cases() {
     list.push_back({.queries = 4, .keys = 10, .documents = true, .type = type});
     list.push_back({.queries = 10, .keys = 10, .causality = Causality::full, .documents = true, .type = type});
     list.push_back({.queries = 9, .keys = 9, .lengths = true, .documents = true, .kept = true, .type = type});
+    list.push_back({.queries = 12, .keys = 12, .window = 2, .type = type});
+    list.push_back({.queries = 12, .keys = 12, .window = 12, .type = type});  // as wide as the keys
+    list.push_back({.queries = 5, .keys = 40, .window = 7, .lengths = true, .type = type});
+    list.push_back({.queries = 1, .keys = 33, .window = 20, .type = type});
+    list.push_back({.queries = 10, .keys = 10, .window = 2, .documents = true, .kept = true, .type = type});
+    list.push_back({.queries = 9, .keys = 30, .window = 10, .blocks = true, .type = type});
     list.push_back({.queries = 30, .keys = 30, .heads = 2, .groups = 1, .head_dim = 24, .blocks = true, .type = type});
     list.push_back({.queries = 9,
                     .keys = 30,
@@ -138,7 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(AttendFlash, SendsTheGradientsOfTheReference) {
   for (const auto& c : {AttendCase{.queries = 40, .keys = 40, .heads = 4, .groups = 2, .head_dim = 24},
                         AttendCase{.queries = 9, .keys = 30, .head_dim = 16, .lengths = true},
-                        AttendCase{.queries = 33, .keys = 33, .head_dim = 8, .documents = true, .kept = true}}) {
+                        AttendCase{.queries = 33, .keys = 33, .head_dim = 8, .documents = true, .kept = true},
+                        AttendCase{.queries = 33, .keys = 40, .head_dim = 8, .window = 6}}) {
     const auto input = make_input(c);
     if (!flash_backend_serves(input)) GTEST_SKIP() << "no flash kernels for this processor";
     torch::manual_seed(2);
@@ -286,6 +293,18 @@ TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
   EXPECT_THROW(attend(negative), InputError);
 }
 
+/// With several tiles of keys, of which a tile of queries sees few.
+TEST(AttendWindow, HidesWholeTiles) {
+  for (const int64_t queries : {700, 1}) {
+    const auto input = make_input({.batch = 1, .queries = queries, .keys = 700, .head_dim = 64, .window = 90});
+    const auto expected = attend_reference(input);
+    EXPECT_LE((attend(input).out_BTHE - expected.out_BTHE).abs().max().item<double>(), 1e-5);
+    auto all = input;
+    all.window = 0;
+    EXPECT_GT((attend_reference(all).out_BTHE - expected.out_BTHE).abs().max().item<double>(), 1e-2);
+  }
+}
+
 TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
   auto long_keys = make_input({.batch = 1, .queries = 3, .keys = 8});
   long_keys.kv_lengths_B = torch::tensor({9}, torch::kInt);
@@ -293,6 +312,12 @@ TEST(AttendCheck, RejectsInputsThatContradictThemselves) {
   long_keys.kv_lengths_B = torch::tensor({-1}, torch::kInt);
   EXPECT_REFUSED(attend(long_keys), "kv_lengths: expected lengths from 0 to 8; found -1");
   const auto good = make_input({});
+  auto windowed = good;
+  windowed.window = -1;
+  EXPECT_REFUSED(attend(windowed), "window: expected 0, or a number of keys for causal attention; found -1");
+  windowed.window = 3;
+  windowed.causality = Causality::full;
+  EXPECT_REFUSED(attend(windowed), "found 3 for full attention");
   const auto expect_rejected = [&](auto change) {
     auto bad = good;
     change(bad);

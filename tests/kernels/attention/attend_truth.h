@@ -20,15 +20,16 @@ namespace prism {
 struct AttendCase {
   int64_t batch = 2, queries = 7, keys = 7, heads = 4, groups = 2, head_dim = 8;
   Causality causality = Causality::causal;
+  int64_t window = 0;
   bool lengths = false, documents = false, kept = false, blocks = false;
   torch::ScalarType type = torch::kFloat;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const AttendCase& c) {
   return out << "B" << c.batch << " T" << c.queries << " S" << c.keys << " H" << c.heads << " G" << c.groups << " D"
-             << c.head_dim << (c.causality == Causality::causal ? " causal" : " full") << (c.lengths ? " lengths" : "")
-             << (c.documents ? " documents" : "") << (c.kept ? " kept" : "") << (c.blocks ? " blocks" : "") << " "
-             << c10::toString(c.type);
+             << c.head_dim << (c.causality == Causality::causal ? " causal" : " full")
+             << (c.window > 0 ? " window" : "") << (c.lengths ? " lengths" : "") << (c.documents ? " documents" : "")
+             << (c.kept ? " kept" : "") << (c.blocks ? " blocks" : "") << " " << c10::toString(c.type);
 }
 
 /// A mask that differs by sequence, head and row. Block n of a row is kept unless (row + head + batch + n) % 3 == 1;
@@ -68,6 +69,7 @@ inline AttentionInput make_input(const AttendCase& c) {
   input.q_BTHD = q;
   input.kv = {kv.narrow(2, 0, c.groups).transpose(1, 2), kv.narrow(2, c.groups, c.groups).transpose(1, 2), {}};
   input.causality = c.causality;
+  input.window = c.window;
   if (c.lengths) {
     input.q_lengths_B = torch::tensor({c.queries, std::max<int64_t>(1, c.queries / 2)}, torch::kInt);
     input.kv_lengths_B = torch::tensor({c.keys - 1, std::max<int64_t>(1, c.keys / 2)}, torch::kInt);
@@ -107,6 +109,7 @@ inline AttentionTruth loop_over_everything(const AttentionInput& input) {
         std::vector<double> out(head_dim, 0.0);
         for (int64_t s = 0; s < kv_length; ++s) {
           if (input.causality == Causality::causal && s > position) continue;
+          if (input.window > 0 && s <= position - input.window) continue;
           if (input.documents_BS.defined() &&
               input.documents_BS[b][s].item<int>() !=
                   input.documents_BS[b][std::clamp<int64_t>(position, 0, keys - 1)].item<int>())
