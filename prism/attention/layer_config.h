@@ -47,7 +47,8 @@ struct LayerConfig {
       "adding their outputs to it");
     v("qkv_bias", qkv_bias, "the projections W_Q, W_K and W_V have biases");
     v("output_projection", output_projection,
-      "projection W_O after the heads; off: the heads are added to the residual stream directly");
+      "projection W_O after the heads; off: the concatenated outputs of the heads are added to the residual stream "
+      "directly");
     v("output_bias", output_bias, "W_O has a bias");
     v("budget", budget, "head budget");
   }

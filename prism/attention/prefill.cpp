@@ -6,6 +6,13 @@
 #include "prism/sparse/selectors.h"
 
 namespace prism {
+namespace {
+
+torch::Tensor on_cpu(const torch::Tensor& tensor) {
+  return tensor.is_cpu() ? tensor : tensor.to(torch::kCPU);
+}
+
+}  // namespace
 
 Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, PrefillMeter* meter)
     : options_(options), selector_(find_selector(options.selector, options.settings, costs)), meter_(meter) {
@@ -16,8 +23,8 @@ Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, Prefi
 AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
                                 int64_t prompt_length, AttentionBackend backend) {
   // Selectors and their masks are on the CPU, wherever attention runs.
-  const SelectorInput seen{.q_BTHD = input.q_BTHD.to(torch::kCPU),
-                           .k_BGSD = input.kv.k_BGSD.to(torch::kCPU),
+  const SelectorInput seen{.q_BTHD = on_cpu(input.q_BTHD),
+                           .k_BGSD = on_cpu(input.kv.k_BGSD),
                            .q_lengths_B = input.q_lengths_B,
                            .kv_lengths_B = input.kv_lengths_B,
                            .pairs = pairs,

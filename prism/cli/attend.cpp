@@ -40,7 +40,10 @@ struct AttendWords {
 };
 
 std::string selectors_text() {
-  std::string text = "Selectors and their settings [defaults], for --set NAME=VALUE:\n";
+  std::string text =
+      "Selectors and their settings [defaults], for --set NAME=VALUE. A row is a block of queries, that is, a row of "
+      "the\n"
+      "mask. Presets named paper use the settings of arXiv 2602.08426.\n";
   for (const auto& name : selector_names()) {
     text += fmt::format("  {}: {}\n", name, selector_help(name));
     for (const auto& row : selector_fields(name))
@@ -80,14 +83,8 @@ void add_options(CLI::App& app, AttendWords& words) {
   auto* set =
       app.add_option("--set", words.sets, "NAME=VALUE: change a setting of the selector, see below; may be repeated");
   set->allow_extra_args(false);
-  auto* mask = app.add_option(
-      "--mask", words.mask,
-      "read the mask from this file instead of using a selector. The file holds either a tensor mask, uint8 [B, H, M, "
-      "N], which is 1 for each key block that a query block keeps (sizes: --mask-blocks); or the lists that "
-      "--save-mask writes: counts, int32 [B, H, M], the number of key blocks that each query block keeps; indices, "
-      "int32 [B, H, M, K] with K at least the largest count: the first counts[b, h, m] entries of a row are the kept "
-      "key blocks in ascending order, the others are ignored; and block_sizes, int64 [2], tokens per query "
-      "block and per key block");
+  auto* mask =
+      app.add_option("--mask", words.mask, "read the mask from this file, see below, instead of using a selector");
   mask->type_name("FILE")->excludes(selector, set);
   app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask")
       ->default_str("128,128")
@@ -127,7 +124,13 @@ void add_options(CLI::App& app, AttendWords& words) {
       "  vertical_slash,              the last queries of the prompt, or of its chunk, which choose for all rows\n"
       "  flex_prefill\n"
       "  the others                   none\n"
-      "If a row of --mask keeps no block, its out is 0 and its lse -inf.\n"
+      "\nThe FILE of --mask holds either a tensor\n"
+      "  mask          uint8 [B, H, M, N]: 1 for each key block that is kept (sizes of blocks: --mask-blocks);\n"
+      "or the lists that --save-mask writes:\n"
+      "  counts        int32 [B, H, M]: number of kept key blocks of each row\n"
+      "  indices       int32 [B, H, M, K]: kept key blocks in ascending order; entries beyond the count are ignored\n"
+      "  block_sizes   int64 [2]: tokens per query block and per key block\n"
+      "If a row keeps no block, its out is 0 and its lse -inf.\n"
       "\nStatistics, over all heads and per head:\n"
       "  density               kept blocks as a share of those that some query of their row may attend to\n"
       "  recall                with --recall: mean share of a query's exact attention that is in the kept blocks\n"

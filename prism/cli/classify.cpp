@@ -39,10 +39,10 @@ Prints a line for each text, in order: the most probable class, its probability,
 model has head budgets, the line also states the number of heads computed in each layer. --json prints one object per
 text: label, probabilities, tokens and, for each layer, s (the share of heads asked for) and the heads computed.
 
-A .txt file and standard input hold one text per line, without blank lines; a written \n becomes a line end. In .csv and
-.jsonl files, the texts are in the columns that the model was trained on, unless --text-fields names others. A text of
-several fields, such as premise and hypothesis, needs such a file, or one --text for each field. Files may be compressed
-as .gz, .xz or .zst.
+A .txt file and standard input hold one text per line, without blank lines; the two characters \n stand for a line
+break. In .csv and .jsonl files, the texts are in the columns that the model was trained on, unless --text-fields names
+others. A text of several fields, such as premise and hypothesis, needs such a file, or one --text for each field. Files
+may be compressed as .gz, .xz or .zst.
 
   prism classify runs/news headlines.txt
   prism classify runs/news test.csv --json > predicted.jsonl

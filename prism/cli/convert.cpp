@@ -46,7 +46,17 @@ Module converted(const Module& model, const ConvertWords& words) {
     copy_grafted(*model, *copy);
   }
   const torch::NoGradGuard no_gradients;
-  for (const auto& entry : copy->weights()) entry.weight.to(kTypes.at(words.dtype));
+  const auto is_finite = [](const WeightEntry& entry) {
+    return torch::isfinite(entry.weight.tensor()).all().item<bool>();
+  };
+  for (const auto& entry : copy->weights()) {
+    const bool was_finite = is_finite(entry);
+    entry.weight.to(kTypes.at(words.dtype));
+    PRISM_CHECK(
+        is_finite(entry) || !was_finite, "convert",
+        "--dtype: expected weights within the range of {}; found larger ones in {}; choose bfloat16 or float32.",
+        words.dtype, entry.name);
+  }
   return copy;
 }
 

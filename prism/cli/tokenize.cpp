@@ -32,8 +32,8 @@ end-of-text token.
 The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.json and tokenizer.json.
 
 With --label, each row of a .csv or .jsonl file is a text with a class. The end-of-text token also stands between the
-fields of a text, such as premise and hypothesis. In CSV, a written \n becomes a line end. Training rows whose text is
-also in the --test or --valid files are left out. With --label, --format is csv, jsonl or auto.
+fields of a text, such as premise and hypothesis. In CSV, the two characters \n stand for a line break. Training rows
+whose text is also in the --test or --valid files are left out. With --label, --format is csv, jsonl or auto.
 
   prism tokenize train.csv --label 1 --text-fields 2,3 --classes classes.txt --test test.csv --valid-share 0.05 \
     --tokenizer runs/tokenizer --out data/news

@@ -34,7 +34,7 @@ struct LayersShorthand {
       "W_up and W_down with one after them; -1: no layers share");
     v("mirror_order", mirror_order,
       "which layers share. mirror: the first with the last, the second with the last but one; same: the first with the "
-      "first after the middle, the second with the second");
+      "first of the layers after the middle, the second with the second of them, and so on");
     auto for_every_layer = [&v](const char* name, auto& value, const char* help) {
       v(name, value, ("shorthand for every layer: " + std::string(help)).c_str());
     };

@@ -88,11 +88,13 @@ const std::vector<Entry>& entries() {
       auto_entry(),
       entry("flash_prefill", "every query against pooled keys (arXiv 2603.06199)", make_flash_prefill_selector,
             {{"official", "the authors' alpha for Qwen3; for Llama-3.1 set alpha=0.18"},
-             {"paper", "as official; arXiv 2602.08426, which presets named paper follow, does not use this method"}}),
+             {"paper", "as official, since that paper does not use this method"}}),
       entry("xattention", "sums of query-key products along the antidiagonals of small tiles (arXiv 2503.16428)",
             make_xattention_selector, {{"official", "stride 8, threshold 0.9"}, {"paper", "as official"}}),
       entry("flex_prefill",
-            "blocks for each row, or columns and diagonals for all rows, head by head (arXiv 2502.20766)",
+            "each head either chooses blocks row by row, or keeps columns and diagonals that the last queries choose "
+            "for all "
+            "rows (arXiv 2502.20766)",
             make_flex_prefill_selector,
             {{"official", "gamma 0.9, at least 512 keys"},
              {"paper", "gamma 0.95, at least one block", {{"gamma", 0.95}, {"min_budget", 0}}}}),

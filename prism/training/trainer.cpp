@@ -267,31 +267,46 @@ bool Trainer::train_step() {
   return true;
 }
 
+std::vector<double> Trainer::loss_divisors() {
+  std::vector<double> divisors(static_cast<size_t>(recipe_.train.accumulate), 1);
+  if (divisors.size() == 1) return divisors;
+  double all = 0;
+  for (size_t i = 0; i < divisors.size(); ++i)
+    all += divisors[i] =
+        static_cast<double>(objective_->labels(state_.step * recipe_.train.accumulate + static_cast<int64_t>(i)));
+  // A batch without labels has a loss of 0.
+  for (auto& divisor : divisors) divisor = divisor > 0 ? all / divisor : 1;
+  return divisors;
+}
+
 std::optional<double> Trainer::forward_backward() {
   const auto& train = recipe_.train;
   const double progress = static_cast<double>(state_.step) / static_cast<double>(total_steps(recipe_));
   double sum = 0;
   std::optional<double> added;
   std::vector<double> head_share;
+  const auto divisors = loss_divisors();
   for (int64_t i = 0; i < train.accumulate; ++i) {
     if (i > 0 && stop_signal() != 0) return std::nullopt;
     const int64_t batch = state_.step * train.accumulate + i;
+    const double divisor = divisors[static_cast<size_t>(i)];
     Auxiliary auxiliary(progress);
     auto loss = objective_->loss(batch, objective_->forward(batch, {.auxiliary = &auxiliary}));
-    sum += loss.item<double>();
+    sum += loss.item<double>() / divisor;
+    loss = loss / divisor;
     if (auxiliary.loss().defined()) {
-      loss = loss + auxiliary.loss();
+      loss = loss + auxiliary.loss() / static_cast<double>(train.accumulate);
       added = added.value_or(0) + auxiliary.loss().item<double>();
     }
     add_scaled(head_share, objective_->head_share(), 1.0 / static_cast<double>(train.accumulate));
-    (loss / static_cast<double>(train.accumulate)).backward();
+    loss.backward();
     if (i + 1 < train.accumulate) show_progress(state_.trained + (i + 1) * step_size(recipe_) / train.accumulate);
   }
   const auto parts = static_cast<double>(train.accumulate);
   if (added && std::isfinite(*added)) state_.auxiliary_sum = state_.auxiliary_sum.value_or(0) + *added / parts;
   add_scaled(state_.head_share_sum, head_share, 1);
   if (added && !std::isfinite(*added)) return *added;
-  return sum / parts;
+  return sum;
 }
 
 void Trainer::show_progress(int64_t trained) {

@@ -47,7 +47,8 @@ struct BudgetSchedule {
     v("sigma_max", sigma_max, "standard deviation of the noise on the scores of heads at the first step; falls to 0");
     v("tau_max", tau_max, "temperature of the choice of heads at the first step");
     v("tau_min", tau_min, "temperature that it falls towards");
-    v("gamma", gamma, "how fast the temperature falls");
+    v("gamma", gamma,
+      "how fast the temperature falls: it is tau_min + (tau_max - tau_min) exp(-gamma t / T) after t of T steps");
     v("entropy_sign", entropy_sign,
       "when high entropy is rewarded. text: early in training, and low entropy late, as the text of arXiv 2604.22583 "
       "says; printed: the reverse, as equation 25 of that paper is printed");

@@ -74,10 +74,9 @@ void add_options(CLI::App& app, BudgetsWords& words) {
   app.add_flag("!--no-timing", words.timing, "skip the timing")->needs(data)->excludes(rounds);
   auto* text = app.add_option("--text", words.texts, "a text to read, one --text for each of its fields");
   text->allow_extra_args(false);
-  app.add_option(
-         "--maps", words.maps,
-         "for how many heads of each layer, from the largest p down, --figures and --json show attention maps of "
-         "the --text")
+  app.add_option("--maps", words.maps,
+                 "number of heads per layer, those with the largest p, whose attention maps of the --text are shown by "
+                 "--figures and --json")
       ->needs(text)
       ->check(CLI::Range(0, 64))
       ->type_name("N")

@@ -39,7 +39,7 @@ Several MODELs count as runs of one configuration (an arm) with different seeds.
 standard deviation over them. --against names the models of a second arm. The difference is MODEL minus that arm; it is
 below 0 if MODEL attends to nearer tokens. If both arms have the same number of models, they are paired: runs by seed,
 models of unknown seed in the order given. The table then shows the standard deviation of the differences; otherwise
-the square root of the sum of the arms' squared deviations. Layers count from 0.
+sqrt(s1^2 + s2^2), where s1 and s2 are the standard deviations of the two arms. Layers count from 0.
 
   prism analyse attention-distance runs/prism --data data
   prism analyse attention-distance runs/prism-1 runs/prism-2 --against runs/uniform-1 runs/uniform-2 --data data

@@ -10,9 +10,9 @@ namespace {
 constexpr const char* kTwinsHelp = R"(Compare layers that share projections (mirrored layers).
 
 For each layer that uses another layer's projections, the table shows how alike the outputs of the two feed-forward
-parts are, as centered kernel alignment (CKA): 1 if one is a rotation of the other, 0 if they have nothing in common.
-Then the loss is measured with other pairings of layers than in training: at most 8, drawn at random. If it hardly
-rises, it does not matter which layers share.
+parts are, as centered kernel alignment (CKA): 1 if one is a rotation of the other, up to scale and shift, 0 if they
+have nothing in common. Then the loss is measured with other pairings of layers than in training: at most 8, drawn at
+random. If it hardly rises, it does not matter which layers share.
 
   prism analyse twins runs/mirrored book.txt
   prism analyse twins runs/mirrored --data data/novels --sequences 32

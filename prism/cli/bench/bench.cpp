@@ -422,7 +422,8 @@ int run_bench(const Arguments& arguments) {
       {"feed-forward", run_bench_feed_forward}, {"prefill", run_bench_prefill}, {"training", run_bench_training}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print(
-        "Usage: prism bench KIND [options]\n\nMeasures how fast prism is on this machine, compared with LibTorch.\n\n"
+        "Usage: prism bench KIND [options]\n\nMeasures how fast prism is on this machine, compared with LibTorch; "
+        "budgets and feed-forward compare parts of prism.\n\n"
         "  attention     attention of whole sequences, forward and backward\n"
         "  budgets       what an encoder's head budgets save\n"
         "  decode        attention of new tokens over a KV cache\n"

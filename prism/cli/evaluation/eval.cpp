@@ -24,8 +24,9 @@ Tasks:
 Perplexity: a .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Files may
 be compressed as .gz, .xz or .zst; folders are read recursively; - is standard input. A document longer than --window is
 cut into windows. With the default --stride they do not overlap, except for models with head budgets. A smaller --stride
-gives every token more context and takes window / stride times as long. --prefill reads each window like a prompt. The
-output states the window, the stride and which tokens are counted.
+gives every token more context and takes window / stride times as long. --prefill computes attention over each window as
+prism generate does over a prompt: over the key blocks that a selector keeps, in chunks if asked. The output states the
+window, the stride and which tokens are counted.
 
 Classification: texts longer than the model's context are cut off at the end. For a model with head budgets, the output
 also states two means for each layer: s, the share of heads that the model asked for, and the share that was computed.

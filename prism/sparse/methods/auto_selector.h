@@ -14,9 +14,9 @@ struct AutoOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("overhead", overhead,
-      "auto selects blocks for a few rows first, to see how many it would keep; dense if even that would cost more "
+      "auto first tries a few rows, to see how many blocks spectral would keep; if this trial alone would take more "
       "than "
-      "this share of dense attention's time");
+      "this share of the time of dense attention, auto uses dense attention at once");
     spectral.visit(v);
   }
 };

@@ -165,6 +165,10 @@ torch::Tensor LanguageModelling::loss(int64_t batch, const torch::Tensor& hidden
   return decoder_->head.loss(hidden, tensors_of(batch, hidden.size(0)).labels_BT, recipe_.train.z_loss);
 }
 
+int64_t LanguageModelling::labels(int64_t batch) {
+  return tensors_of(batch, 0).labels_BT.ge(0).sum().item<int64_t>();
+}
+
 std::optional<Validation> LanguageModelling::validate() {
   const auto found = validation_loss(decoder_, *valid_windows_, recipe_.train.eval_tokens, divides_windows(recipe_));
   if (!found) return std::nullopt;

@@ -30,6 +30,7 @@ class LanguageModelling : public Objective {
   std::vector<WeightEntry> weights() const override { return decoder_->weights(); }
   torch::Tensor forward(int64_t batch, const BatchView& view) override;
   torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) override;
+  int64_t labels(int64_t batch) override;
   std::vector<double> head_share() const override { return budgets_.head_share(); }
   bool has_validation() const override { return valid_windows_ != nullptr; }
   std::optional<Validation> validate() override;

@@ -56,6 +56,8 @@ class Objective {
   virtual torch::Tensor forward(int64_t batch, const BatchView& view) = 0;
   /// The mean loss of a whole batch, a differentiable scalar. @param hidden  the result of forward().
   virtual torch::Tensor loss(int64_t batch, const torch::Tensor& hidden) = 0;
+  /// The number of labels that loss() averages over. By default all batches have as many.
+  virtual int64_t labels(int64_t) { return 1; }
 
   /// The mean share of heads of each layer in the last forward pass; empty without head budgets.
   virtual std::vector<double> head_share() const { return {}; }
