@@ -4,8 +4,8 @@
 #include <set>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 #include "prism/core/files.h"
-#include "prism/core/json.h"
 #include "prism/core/text/printable.h"
 
 namespace prism {
