@@ -71,13 +71,20 @@ TEST_F(PublishedTokenizer, Llama3GivesTheExactIdsOfAllInputs) {
   expect_cases(tokenizer, "llama-bpe");
 }
 
-TEST_F(PublishedTokenizer, Qwen2GivesTheExactIdsOnceItsNormalizerIsTakenOut) {
-  // Its normalizer, NFC, is not supported. The inputs are already in NFC, so the rest of the file can be checked.
-  json file = json::parse(read("qwen2.5"));
-  file["normalizer"] = nullptr;
-  const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "qwen2.5");
+TEST_F(PublishedTokenizer, Qwen2GivesTheExactIdsOfAllInputs) {
+  const Tokenizer tokenizer = Tokenizer::from_json(read("qwen2.5"), "qwen2.5");
   EXPECT_EQ(tokenizer.vocab_size(), 151665);
   expect_cases(tokenizer, "qwen2");
+}
+
+TEST_F(PublishedTokenizer, Llama2GivesTheExactIdsOfAllInputsFromEitherFile) {
+  const Tokenizer tokenizer = Tokenizer::load(folder_ + "llama2/tokenizer.model");
+  EXPECT_EQ(tokenizer.vocab_size(), 32000);
+  EXPECT_EQ(tokenizer.end_of_text(), 2);
+  EXPECT_TRUE(tokenizer.strips_first_space());
+  expect_cases(tokenizer, "llama-spm");
+  const Tokenizer same = Tokenizer::load(*data_folder() + "/tinyllamas/stories15M/tokenizer.bin");
+  EXPECT_EQ(same.fingerprint(), tokenizer.fingerprint());
 }
 
 TEST_F(PublishedTokenizer, Gpt2TokensEncodeToThemselvesAndDecodeToTheirBytes) {
