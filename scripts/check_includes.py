@@ -26,7 +26,8 @@ RANKS = {
     "cli": 9,
 }
 WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "report", "data", "serving"}
-PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/")
+PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/",
+                       "prism/kernels/quant/")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 MOST_FILES, MOST_LINES = 25, 450
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

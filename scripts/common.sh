@@ -20,6 +20,8 @@ build_packages=(
 # shellcheck disable=SC2034
 lint_packages=(git clang-format-14 clang-tidy-14 libomp-14-dev shellcheck)  # libomp: clang cannot read GCC's omp.h
 # shellcheck disable=SC2034
+fuzz_packages=(clang-14 libfuzzer-14-dev libomp-14-dev)  # libomp: CMake looks for OpenMP
+# shellcheck disable=SC2034
 browser_packages=(chromium chromium-driver)  # a test opens the live view in it
 # The dependencies of the wheel that a CPU program needs: libtorch_cpu.so links only the CUDA run time and CUPTI.
 wheels=(torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
