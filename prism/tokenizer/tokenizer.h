@@ -69,7 +69,7 @@ class Tokenizer {
   int64_t vocab_size() const;
   /// The id whose text is exactly `content`, if any. Special and added tokens are found by their spelling.
   std::optional<int32_t> find(std::string_view content) const;
-  /// The bytes of one id. For an added token these are its spelling.
+  /// The bytes of one id. For a special token these are its spelling, for other added tokens what is searched for.
   std::string_view bytes(int32_t id) const;
   bool is_special(int32_t id) const;
   /// The id that separates documents: the first that exists of `<|endoftext|>`, `</s>`, `<|end_of_text|>`, `<eos>`.

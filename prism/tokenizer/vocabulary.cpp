@@ -19,20 +19,20 @@ std::string in_quotes(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+/// The text with a space in place of every marker, if decoding puts it there.
+std::string with_spaces(std::string_view text, const TokenizerFile& file) {
+  std::string result(text);
+  if (!file.spells_spaces) return result;
+  for (size_t at = 0; (at = result.find(kSpaceMarker, at)) != std::string::npos; ++at)
+    result.replace(at, kSpaceMarker.size(), " ");
+  return result;
+}
+
 /// The bytes that decoding writes for a token; std::nullopt if text cannot be encoded as this token.
 std::optional<std::string> decoded_bytes(const std::string& spelling, const TokenizerFile& file) {
   if (file.kind == Kind::byte_level) return bytes_of_spelling(spelling);
   if (const auto byte = fallback_byte(spelling)) return std::string(1, static_cast<char>(*byte));
-  std::string bytes;
-  for (size_t at = 0; at < spelling.size();) {
-    if (file.spells_spaces && std::string_view(spelling).substr(at).starts_with(kSpaceMarker)) {
-      bytes += ' ';
-      at += kSpaceMarker.size();
-    } else {
-      bytes += spelling[at++];
-    }
-  }
-  return bytes;
+  return with_spaces(spelling, file);
 }
 
 /// The token of each byte.
@@ -148,12 +148,11 @@ void Vocabulary::read_added(const TokenizerFile& file, const Normalizer& normali
                 "{}: expected every added token once; found {} twice; remove one.", source, in_quotes(token.content));
     taken[id] = 1;
     special[id] = token.special;
-    bytes[id] = token.content;
-    if (token.normalized) {
-      second.push_back({normalizer.apply(token.content, /*prepend=*/true, matcher), &token});
-    } else {
-      first.push_back({token.content, &token});
-    }
+    const std::string searched =
+        token.normalized ? normalizer.apply(token.content, /*prepend=*/true, matcher) : token.content;
+    (token.normalized ? second : first).push_back({searched, &token});
+    // A word that was found with the marker before it is decoded with a space.
+    bytes[id] = token.special ? token.content : with_spaces(searched, file);
   }
   in_text = AddedTokenMatcher(first);
   in_normalized = AddedTokenMatcher(second);

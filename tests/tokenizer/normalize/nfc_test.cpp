@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <utf8proc.h>
 
+#include <cstdlib>
+
 #include "tests/tokenizer/tokenizer_helpers.h"
 
 namespace prism {
@@ -41,6 +43,14 @@ TEST(Nfc, LeavesEveryOtherCharacterAlone) {
     const std::string text = utf8(code);
     ASSERT_EQ(to_nfc(text), whole_nfc(text)) << code;
   }
+}
+
+TEST(Nfc, OrdersAMegabyteOfMarksInAboutLinearTime) {
+  std::string text = "a";
+  for (int i = 0; i < (1 << 17); ++i) text += "\u0301\u0323";
+  const std::string normal = to_nfc(text);
+  EXPECT_TRUE(normal.starts_with("\u1EA1\u0323"));  // the first mark below composes
+  EXPECT_TRUE(normal.ends_with("\u0301\u0301"));
 }
 
 TEST(Nfc, ComposesAndOrdersMarks) {
