@@ -245,7 +245,7 @@ GgufSource::GgufSource(const std::filesystem::path& path) : reader_(path) {
 
 torch::Tensor GgufSource::read(const std::string& name) const {
   const auto found = stored_.find(name);
-  PRISM_CHECK(found != stored_.end(), "gguf", "{}: expected a tensor for {}; found none; the file is not complete.",
+  PRISM_CHECK(found != stored_.end(), "gguf", "{}: expected a tensor for {}; found none; restore the whole file.",
               path(), name);
   const auto& [tensor, turned_heads] = found->second;
   auto values = torch::empty(tensor->shape, torch::kFloat);
@@ -253,8 +253,8 @@ torch::Tensor GgufSource::read(const std::string& name) const {
   if (turned_heads == 0) return values;
   const auto shape = values.sizes().vec();
   PRISM_CHECK(!shape.empty() && shape.front() % (2 * turned_heads) == 0, "gguf",
-              "{}: {}: expected rows for {} heads of an even width; found {}; the file is damaged.", path(),
-              tensor->name, turned_heads, shape.empty() ? 0 : shape.front());
+              "{}: {}: expected rows for {} heads of an even width; found {}; restore the file.", path(), tensor->name,
+              turned_heads, shape.empty() ? 0 : shape.front());
   return values.view({turned_heads, shape.front() / turned_heads / 2, 2, -1}).transpose(1, 2).reshape(shape);
 }
 

@@ -23,7 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "prism/core/block_type.h"
+#include "prism/core/numbers/block_type.h"
 #include "prism/core/mapped_file.h"
 #include "prism/formats/gguf_metadata.h"
 

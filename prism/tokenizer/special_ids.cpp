@@ -124,7 +124,7 @@ SpecialIds special_ids(const GgmlVocabulary& vocabulary, const std::string& sour
        {vocabulary.bos_token_id, vocabulary.eos_token_id, vocabulary.eot_token_id, vocabulary.eom_token_id}) {
     PRISM_CHECK(
         !id || (*id >= 0 && *id < count), "tokenizer",
-        "{}: expected the special ids of tokenizer.ggml from 0 to {}; found {}; the file is damaged, get it again.",
+        "{}: expected the special ids of tokenizer.ggml from 0 to {}; found {}; the file is damaged; restore it.",
         source, count - 1, *id);
   }
   add_end(ids, vocabulary.eos_token_id);

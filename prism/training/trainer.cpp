@@ -88,6 +88,17 @@ double training_flops(const Objective& objective) {
          objective.flops_per_unit();
 }
 
+/// What the loss of each batch of a step is divided by, so that their sum is the mean over all labels of the step.
+std::vector<double> loss_divisors(Objective& objective, int64_t first, int64_t batches) {
+  if (batches == 1) return {1};
+  std::vector<double> divisors;
+  double all = 0;
+  for (int64_t i = 0; i < batches; ++i) all += divisors.emplace_back(static_cast<double>(objective.labels(first + i)));
+  // A batch without labels has a loss of 0.
+  for (auto& divisor : divisors) divisor = divisor > 0 ? all / divisor : 1;
+  return divisors;
+}
+
 }  // namespace
 
 Trainer::Trainer(Recipe recipe, fs::path run, std::unique_ptr<Objective> objective, TrainMachine machine)
@@ -267,25 +278,13 @@ bool Trainer::train_step() {
   return true;
 }
 
-std::vector<double> Trainer::loss_divisors() {
-  std::vector<double> divisors(static_cast<size_t>(recipe_.train.accumulate), 1);
-  if (divisors.size() == 1) return divisors;
-  double all = 0;
-  for (size_t i = 0; i < divisors.size(); ++i)
-    all += divisors[i] =
-        static_cast<double>(objective_->labels(state_.step * recipe_.train.accumulate + static_cast<int64_t>(i)));
-  // A batch without labels has a loss of 0.
-  for (auto& divisor : divisors) divisor = divisor > 0 ? all / divisor : 1;
-  return divisors;
-}
-
 std::optional<double> Trainer::forward_backward() {
   const auto& train = recipe_.train;
   const double progress = static_cast<double>(state_.step) / static_cast<double>(total_steps(recipe_));
   double sum = 0;
   std::optional<double> added;
   std::vector<double> head_share;
-  const auto divisors = loss_divisors();
+  const auto divisors = loss_divisors(*objective_, state_.step * train.accumulate, train.accumulate);
   for (int64_t i = 0; i < train.accumulate; ++i) {
     if (i > 0 && stop_signal() != 0) return std::nullopt;
     const int64_t batch = state_.step * train.accumulate + i;

@@ -76,8 +76,6 @@ class Trainer {
   bool advance();
   bool train_step();
   /// The mean loss over the step's batches; std::nullopt if a signal arrived between two of them.
-  /// What the loss of each batch of the step is divided by, so that their sum is the mean over all labels of the step.
-  std::vector<double> loss_divisors();
   std::optional<double> forward_backward();
   /// @param trained  tokens or examples.
   void show_progress(int64_t trained);

@@ -13,11 +13,11 @@
 
 namespace {
 
-constexpr std::string_view kText = "the lamp <s> \xE2\x96\x81\xFF\xC3\xA9te\xCC\x81  aaaa</s>ab";
+constexpr std::string_view kModelText = "the lamp <s> \xE2\x96\x81\xFF\xC3\xA9te\xCC\x81  aaaa</s>ab";
 
 void fuzz_tokenizer(const prism::Tokenizer& tokenizer) {
   for (const auto special : {prism::SpecialTokens::parse, prism::SpecialTokens::as_text})
-    tokenizer.decode(tokenizer.encode(kText, special));
+    tokenizer.decode(tokenizer.encode(kModelText, special));
   tokenizer.word_starts();
   tokenizer.fingerprint();
 }

@@ -1,4 +1,4 @@
-// Conversion between float32 and ggml's block types (core/block_type.h), in plain C++: the truth for faster versions.
+// Conversion between float32 and ggml's block types (core/numbers/block_type.h), in plain C++: the truth for faster versions.
 //
 //   dequantise(BlockType::q4_k, tensor.data, floats);
 //   quantise(BlockType::q8_0, floats, bytes);
@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "prism/core/block_type.h"
+#include "prism/core/numbers/block_type.h"
 
 namespace prism {
 

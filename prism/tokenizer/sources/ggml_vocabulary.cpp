@@ -26,8 +26,8 @@ void check_arrays(const GgmlVocabulary& vocabulary, const std::string& source) {
               kMaxTokens, count);
   const auto check_length = [&](const char* name, size_t length) {
     PRISM_CHECK(length == 0 || length == count, "tokenizer",
-                "{}: expected tokenizer.ggml.{} to have an element for each of the {} tokens; found {}; the file is "
-                "damaged, get it again.",
+                "{}: expected tokenizer.ggml.{} to have an element for each of the {} tokens; found {}; "
+                "the file is damaged; restore it.",
                 source, name, count, length);
   };
   check_length("scores", vocabulary.scores.size());
@@ -38,7 +38,7 @@ void check_arrays(const GgmlVocabulary& vocabulary, const std::string& source) {
       {"unknown_token_id", vocabulary.unknown_token_id}, {"padding_token_id", vocabulary.padding_token_id}};
   for (const auto& [name, id] : ids) {
     PRISM_CHECK(!id || (*id >= 0 && static_cast<size_t>(*id) < count), "tokenizer",
-                "{}: expected tokenizer.ggml.{} to be an id from 0 to {}; found {}; the file is damaged, get it again.",
+                "{}: expected tokenizer.ggml.{} to be an id from 0 to {}; found {}; the file is damaged; restore it.",
                 source, name, count - 1, *id);
   }
 }
@@ -61,7 +61,7 @@ ScoredPiece::Kind piece_kind(GgmlTokenType type, const std::string& text) {
 TokenizerFile scored_file(const GgmlVocabulary& vocabulary, const std::string& source) {
   PRISM_CHECK(
       !vocabulary.scores.empty(), "tokenizer",
-      "{}: expected tokenizer.ggml.scores for the model \"llama\"; found none; the file is damaged, get it again.",
+      "{}: expected tokenizer.ggml.scores for the model \"llama\"; found none; the file is damaged; restore it.",
       source);
   std::vector<ScoredPiece> pieces;
   pieces.reserve(vocabulary.tokens.size());
@@ -80,7 +80,7 @@ void add_tokens(const GgmlVocabulary& vocabulary, const std::string& source, Tok
     const std::string& text = vocabulary.tokens[id];
     if (text.empty()) continue;  // an id without a token
     PRISM_CHECK(find_invalid_utf8(text) == std::string::npos, "tokenizer",
-                "{}: expected tokens in UTF-8; found that token {} is not; the file is damaged, get it again.", source,
+                "{}: expected tokens in UTF-8; found that token {} is not; the file is damaged; restore it.", source,
                 id);
     file.vocab.push_back({static_cast<int32_t>(id), text});
     const GgmlTokenType type = type_of(vocabulary, id);
@@ -100,7 +100,7 @@ void add_merges(const GgmlVocabulary& vocabulary, const std::string& source, Tok
   for (const auto& entry : file.vocab) {
     const auto [other, added] = ids.emplace(entry.spelling, entry.id);
     PRISM_CHECK(added, "tokenizer",
-                "{}: expected every token once; found \"{}\" at {} and {}; the file is damaged, get it again.", source,
+                "{}: expected every token once; found \"{}\" at {} and {}; the file is damaged; restore it.", source,
                 short_line(entry.spelling, kShownToken), other->second, entry.id);
   }
   for (const std::string& merge : vocabulary.merges) {
@@ -110,8 +110,8 @@ void add_merges(const GgmlVocabulary& vocabulary, const std::string& source, Tok
     const auto left_id = ids.find(left), right_id = ids.find(right), result = ids.find(left + right);
     PRISM_CHECK(space != std::string::npos && left_id != ids.end() && right_id != ids.end() && result != ids.end(),
                 "tokenizer",
-                "{}: expected merge {} of tokenizer.ggml.merges to join two tokens into one; found \"{}\"; the file is "
-                "damaged, get it again.",
+                "{}: expected merge {} of tokenizer.ggml.merges to join two tokens into one; found \"{}\"; "
+                "the file is damaged; restore it.",
                 source, file.merges.size(), short_line(merge, kShownToken));
     file.merges.push_back({left_id->second, right_id->second, result->second});
   }

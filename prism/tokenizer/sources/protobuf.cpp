@@ -11,7 +11,7 @@ uint64_t ProtobufReader::varint() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
     PRISM_CHECK(!rest_.empty(), "tokenizer",
-                "{}: expected a whole SentencePiece model; found that it ends inside a number; get the file again.",
+                "{}: expected a whole SentencePiece model; found that it ends inside a number; restore the file.",
                 source_);
     const auto byte = static_cast<uint8_t>(rest_.front());
     rest_.remove_prefix(1);
@@ -25,7 +25,7 @@ uint64_t ProtobufReader::varint() {
 
 uint64_t ProtobufReader::fixed(size_t bytes) {
   PRISM_CHECK(rest_.size() >= bytes, "tokenizer",
-              "{}: expected a whole SentencePiece model; found that it ends inside a number; get the file again.",
+              "{}: expected a whole SentencePiece model; found that it ends inside a number; restore the file.",
               source_);
   uint64_t value = 0;
   for (size_t i = 0; i < bytes; ++i) value |= uint64_t{static_cast<uint8_t>(rest_[i])} << (8 * i);
@@ -57,8 +57,8 @@ std::optional<ProtobufReader::Field> ProtobufReader::next() {
     case Wire::bytes: {
       const uint64_t length = varint();
       PRISM_CHECK(length <= rest_.size(), "tokenizer",
-                  "{}: expected a whole SentencePiece model; found a field of {} bytes where {} are left; get the file "
-                  "again.",
+                  "{}: expected a whole SentencePiece model; found a field of {} bytes where {} are left; "
+                  "restore the file.",
                   source_, length, rest_.size());
       field.bytes = rest_.substr(0, length);
       rest_.remove_prefix(length);

@@ -29,24 +29,22 @@ struct ScoredMerge {
 
 void check_piece(const ScoredPiece& piece, size_t id, const std::string& source) {
   PRISM_CHECK(!piece.text.empty(), "tokenizer",
-              "{}: expected tokens of at least one byte; found token {} empty; the file "
-              "is damaged, get it again.",
+              "{}: expected tokens of at least one byte; found token {} empty; "
+              "the file is damaged; restore it.",
               source, id);
   PRISM_CHECK(find_invalid_utf8(piece.text) == std::string::npos, "tokenizer",
-              "{}: expected tokens in UTF-8; found that token {} is not; the file is damaged, get it again.", source,
-              id);
+              "{}: expected tokens in UTF-8; found that token {} is not; the file is damaged; restore it.", source, id);
   PRISM_CHECK(
       piece.kind != PieceKind::byte || fallback_byte(piece.text), "tokenizer",
-      "{}: expected the byte tokens to be <0x00> to <0xFF>; found \"{}\" at {}; the file is damaged, get it again.",
+      "{}: expected the byte tokens to be <0x00> to <0xFF>; found \"{}\" at {}; the file is damaged; restore it.",
       source, short_line(piece.text, kShownPiece), id);
   if (piece.kind != PieceKind::normal) return;
   PRISM_CHECK(piece.text.size() <= kMostPieceBytes, "tokenizer",
               "{}: expected tokens of at most {} bytes; found one of {} at {}; choose another tokenizer.", source,
               kMostPieceBytes, piece.text.size(), id);
-  PRISM_CHECK(
-      !std::isnan(piece.score), "tokenizer",
-      "{}: expected every token to have a score; found NaN for \"{}\" at {}; the file is damaged, get it again.",
-      source, short_line(piece.text, kShownPiece), id);
+  PRISM_CHECK(!std::isnan(piece.score), "tokenizer",
+              "{}: expected every token to have a score; found NaN for \"{}\" at {}; the file is damaged; restore it.",
+              source, short_line(piece.text, kShownPiece), id);
 }
 
 /// Ids by text, of normal pieces.
@@ -61,7 +59,7 @@ NormalIds check_pieces(const std::vector<ScoredPiece>& pieces, const std::string
     check_piece(pieces[id], id, source);
     const auto [other, added] = all.emplace(pieces[id].text, static_cast<int32_t>(id));
     PRISM_CHECK(added, "tokenizer",
-                "{}: expected every token once; found \"{}\" at {} and {}; the file is damaged, get it again.", source,
+                "{}: expected every token once; found \"{}\" at {} and {}; the file is damaged; restore it.", source,
                 short_line(pieces[id].text, kShownPiece), other->second, id);
   }
   std::erase_if(all,

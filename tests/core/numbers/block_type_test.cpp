@@ -1,4 +1,4 @@
-#include "prism/core/block_type.h"
+#include "prism/core/numbers/block_type.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 //
 //   const BlockLayout& layout = block_layout(BlockType::q4_k);   // 256 values in 144 bytes
 //
-// This file is in core because containers (formats) and arithmetic (kernels/quant) both need it.
+// Containers (formats) and arithmetic (kernels/quant) both use it.
 #pragma once
 
 #include <cstdint>
