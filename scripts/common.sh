@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck disable=SC2034  # used by the scripts that source this file
 build_packages=(
   cmake ninja-build g++ ccache pkg-config python3 python3-venv ca-certificates
-  libcli11-dev nlohmann-json3-dev libfmt-dev libpcre2-dev libboost-iostreams-dev libcsv-dev
+  libcli11-dev nlohmann-json3-dev libfmt-dev libpcre2-dev libutf8proc-dev libboost-iostreams-dev libcsv-dev
   libgtest-dev
   gnuplot-nox xz-utils zstd gzip bible-kjv
 )
