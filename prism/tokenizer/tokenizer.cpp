@@ -118,7 +118,7 @@ void Tokenizer::Impl::encode(std::string_view text, SpecialTokens special_tokens
     encode_well_formed(text.substr(0, well_formed), special_tokens, before, work, ids);
     text.remove_prefix(well_formed);
     if (text.empty()) break;
-    ids.push_back(vocabulary.symbols.byte_id(static_cast<uint8_t>(text[0])));
+    if (const int32_t id = vocabulary.symbols.byte_id(static_cast<uint8_t>(text[0])); id >= 0) ids.push_back(id);
     text.remove_prefix(1);
   }
 }

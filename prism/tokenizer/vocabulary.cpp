@@ -35,7 +35,7 @@ std::optional<std::string> decoded_bytes(const std::string& spelling, const Toke
   return with_spaces(spelling, file);
 }
 
-/// The token of each byte.
+/// The token of each byte, or -1: published byte-level vocabularies may lack control characters and bytes of rare text.
 std::array<int32_t, 256> find_byte_tokens(const TokenizerFile& file, const std::string& source) {
   std::array<int32_t, 256> ids{};
   ids.fill(-1);
@@ -47,7 +47,8 @@ std::array<int32_t, 256> find_byte_tokens(const TokenizerFile& file, const std::
     }
   }
   for (size_t byte = 0; byte < 256; ++byte) {
-    PRISM_CHECK(ids[byte] >= 0, "tokenizer",
+    const bool may_lack = file.kind == Kind::byte_level && (byte < ' ' || byte > '~');
+    PRISM_CHECK(ids[byte] >= 0 || may_lack, "tokenizer",
                 "{}: expected a token for each of the 256 bytes, so that every text can be encoded; found none for "
                 "byte 0x{:02X} ({}); add it to the vocabulary.",
                 source, byte,

@@ -110,6 +110,17 @@ TEST(TokenizerFile, RefusesWhatChangesTheIdsOfAWholeText) {
   }
 }
 
+/// As the vocabulary of SmolLM2, which has no token for some control characters; `tokenizers` leaves them out, too.
+TEST(TokenizerFile, MayLackTokensOfBytesThatAreNotPrintable) {
+  json file = fixture_json("gpt2.json");
+  const auto whole = Tokenizer::from_json(file.dump(), "test");
+  file["model"]["vocab"].erase("Ą");  // byte 0x04
+  const auto lacking = Tokenizer::from_json(file.dump(), "test");
+  EXPECT_EQ(lacking.encode("a b"), whole.encode("a b"));
+  EXPECT_EQ(lacking.decode(lacking.encode("a\x04 b")), "a b");
+  EXPECT_EQ(whole.decode(whole.encode("a\x04 b")), "a\x04 b");
+}
+
 TEST(TokenizerFile, RefusesBrokenVocabularies) {
   expect_refused_with("/model/vocab/", 6, "found an empty one");
   expect_refused_with("/added_tokens/1/content", "", "found an empty one");

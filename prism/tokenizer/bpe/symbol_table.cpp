@@ -75,7 +75,9 @@ bool SymbolTable::joins_marker(std::string_view text) const {
 
 void SymbolTable::append(std::string_view text, std::vector<int32_t>& symbols) const {
   if (!by_characters()) {
-    for (const char byte : text) symbols.push_back(byte_ids_[static_cast<uint8_t>(byte)]);
+    // A byte without a token is left out, as in `tokenizers`.
+    for (const char byte : text)
+      if (const int32_t id = byte_ids_[static_cast<uint8_t>(byte)]; id >= 0) symbols.push_back(id);
     return;
   }
   for (size_t at = 0, length = 0; at < text.size(); at += length) {
