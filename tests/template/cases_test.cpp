@@ -35,7 +35,9 @@ TEST(ChatTemplates, RenderAsJinja2Does) {
     if (row.contains("output")) {
       ASSERT_FALSE(result.contains("error")) << text << "\n" << result["error"];
       EXPECT_EQ(result["output"], row["output"]) << text;
-      if (row.contains("generated")) EXPECT_EQ(result["generated"], row["generated"]) << text;
+      if (row.contains("generated")) {
+        EXPECT_EQ(result["generated"], row["generated"]) << text;
+      }
     } else {
       ASSERT_TRUE(result.contains("error")) << text << "\n" << result["output"];
       EXPECT_NE(result["error"].get<std::string>().find("[template] line "), std::string::npos) << result["error"];

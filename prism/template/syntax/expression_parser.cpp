@@ -215,11 +215,11 @@ std::string parse_dotted_name(ParserState& state, std::string_view what) {
 }
 
 template <class Row>
-Row find_row(const ParserState& state, const std::map<std::string, Row>& table, const std::string& name,
+Row find_row(ParserState& state, const std::map<std::string, Row>& table, const std::string& name,
              std::string_view what) {
   const auto row = table.find(name);
   if (row != table.end()) return row->second;
-  if (!state.is_optional) refuse_syntax(state.current().line, unknown_name(table, name, what));
+  if (!state.is_optional) state.unknown.emplace_back(state.current().line, unknown_name(table, name, what));
   return nullptr;
 }
 
@@ -360,10 +360,12 @@ ExpressionPointer parse_expression(ParserState& state, bool with_conditional) {
   const SyntaxLevel level(state);
   const int line = state.current().line;
   const bool was_optional = state.is_optional;
+  const size_t unknown_before = state.unknown.size();
   auto value = parse_logic(state, false);
   while (with_conditional && state.skip_name("if")) {
     Conditional conditional;
     state.is_optional = true;
+    state.unknown.resize(unknown_before);  // what came before the `if` is optional as well
     conditional.then = std::move(value);
     conditional.condition = parse_logic(state, false);
     if (state.skip_name("else")) conditional.otherwise = parse_expression(state);

@@ -33,6 +33,7 @@ class TemplateParser {
   Syntax parse() {
     Syntax syntax;
     syntax.body = parse_block({});
+    if (!state_.unknown.empty()) refuse_syntax(state_.unknown[0].first, state_.unknown[0].second);
     syntax.names = std::move(state_.names);
     return syntax;
   }

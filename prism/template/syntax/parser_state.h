@@ -41,6 +41,7 @@ class ParserState {
   int loops = 0;               ///< loops around the current place, for `loop`
   int breakable = 0;           ///< loops around it in the same macro, for break and continue
   bool is_optional = false;    ///< in an if: an unknown filter is an error only when reached
+  std::vector<std::pair<int, std::string>> unknown;  ///< filters and tests: line and message
   std::vector<Macro*> macros;  ///< around the current place
 
  private:
