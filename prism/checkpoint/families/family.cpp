@@ -12,9 +12,21 @@ namespace {
 constexpr const char* kInitialisation = "initialisation";  ///< our addition to other programs' members
 constexpr const char *kFull = "full_attention", *kSliding = "sliding_attention";
 
-template <class Predicate>
-bool all_layers(const ModelConfig& config, Predicate predicate) {
-  return std::all_of(config.layers.begin(), config.layers.end(), predicate);
+// A file holds one value for all layers. If layers differ, the value that is written is not read back for each of them,
+// and write_config() drops the family.
+
+bool output_biases(const ModelConfig& config) {
+  return std::all_of(config.layers.begin(), config.layers.end(), [](const auto& layer) { return layer.output_bias; });
+}
+
+bool ffn_biases(const ModelConfig& config) {
+  return std::all_of(config.layers.begin(), config.layers.end(), [](const auto& layer) { return layer.ffn.bias; });
+}
+
+int64_t longest_window(const ModelConfig& config) {
+  int64_t longest = 0;
+  for (const auto& layer : config.layers) longest = std::max(longest, layer.window);
+  return longest;
 }
 
 void read_biases(const MemberReader& members, ModelConfig& config) {
@@ -26,8 +38,8 @@ void read_biases(const MemberReader& members, ModelConfig& config) {
 }
 
 void write_biases(const ModelConfig& config, Json& json) {
-  json["attention_bias"] = config.layers.front().output_bias;
-  json["mlp_bias"] = config.layers.front().ffn.bias;
+  json["attention_bias"] = output_biases(config);
+  json["mlp_bias"] = ffn_biases(config);
 }
 
 /// sliding_window: null is none, but a file without the member has transformers' default.
@@ -62,7 +74,7 @@ void write_windows(const ModelConfig& config, Json& json) {
   const auto first = std::find_if(config.layers.begin(), config.layers.end(), slides);
   const bool used = first != config.layers.end();
   json["use_sliding_window"] = used;
-  json["sliding_window"] = used ? Json(first->window) : Json();
+  json["sliding_window"] = used ? Json(longest_window(config)) : Json();
   // transformers 4 lets the layers from this one on slide, and version 5 those of layer_types.
   json["max_window_layers"] = used ? first - config.layers.begin() : std::ssize(config.layers);
   Json types = Json::array();
@@ -83,7 +95,7 @@ void read_mistral(const MemberReader& members, ModelConfig& config) {
 }
 
 void write_mistral(const ModelConfig& config, Json& json) {
-  const int64_t window = config.layers.front().window;
+  const int64_t window = longest_window(config);
   json["sliding_window"] = window > 0 ? Json(window) : Json();
 }
 
@@ -101,7 +113,7 @@ void read_qwen3(const MemberReader& members, ModelConfig& config) {
 }
 
 void write_qwen3(const ModelConfig& config, Json& json) {
-  json["attention_bias"] = config.layers.front().output_bias;
+  json["attention_bias"] = output_biases(config);
   write_windows(config, json);
 }
 
@@ -242,9 +254,9 @@ ModelConfig read_config(const Family& family, const MemberReader& members) {
 std::optional<Json> write_config(const Family& family, const ModelConfig& config) {
   if (config.layers.empty()) return std::nullopt;
   const auto& layers = config.layers;
-  const auto turned =
-      std::find_if(layers.begin(), layers.end(), [](const auto& layer) { return layer.rotary.turns(); });
-  const LayerConfig& layer = turned == layers.end() ? layers.front() : *turned;
+  // Stands for all layers, whose rotation a family may switch off; what differs is not read back.
+  const LayerConfig& layer = *std::max_element(
+      layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.rotary.turns() < b.rotary.turns(); });
   Json json = {{"architectures", {family.architecture}},
                {"model_type", family.model_type},
                {"prism_format", 1},
