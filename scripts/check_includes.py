@@ -15,7 +15,7 @@ import sys
 # The table of ranks (docs/architecture.md). Add a row for every new folder.
 RANKS = {
     "core": 0,
-    "tokenizer": 1, "formats": 1, "records": 1, "kernels": 1,
+    "tokenizer": 1, "formats": 1, "records": 1, "template": 1, "kernels": 1,
     "report": 2, "layers": 2, "sparse": 2, "data": 2,
     "attention": 3,
     "models": 4,
@@ -25,8 +25,9 @@ RANKS = {
     "bench": 8,
     "cli": 9,
 }
-WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "report", "data", "serving"}
-PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/")
+WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "template", "report", "data", "serving"}
+PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/",
+                       "prism/kernels/quant/")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 MOST_FILES, MOST_LINES = 25, 450
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -14,10 +14,11 @@ import re
 import sys
 
 VERBS = """
-    add allow analyse ask change check choose compare convert continue copy correct cut encode fetch fill fix free
-    gather give group install join leave look lower make mend merge move name nest open order pass put raise read
-    redirect remove rename repeat report reshape restore resume retry run save say scale see select separate set shorten
-    simplify slice split start stop take tokenize train truncate try turn use wait widen write
+    add allow analyse ask change check choose close compare continue convert copy correct cut encode end fetch fill
+    fix free gather give group install join leave list look lower make mend merge move name nest number open order
+    pass print put quote raise read redirect remove rename repeat report reshape restore resume retry run save say
+    scale search see select separate set shorten simplify slice split start stop take test tokenize train truncate try
+    turn use wait widen write
 """.split()
 WAY_OUT = re.compile(rf"(?:^|, |; |: |\b(?:or|and|then) )(?:{'|'.join(VERBS)})\b|^\W*\{{\w*\}}\W*$|\be\.g\. ")
 NO_REFUSAL = re.compile(r"^stopped |^\W*$|\{\w*\}\W*$")

@@ -32,7 +32,7 @@ ensure_peers() {  # PACKAGE==VERSION...: sets $python
 }
 
 peer_tokenizers() {  # WORD...
-  ensure_peers tokenizers==0.23.3
+  ensure_peers tokenizers==0.23.3 sentencepiece==0.2.3
   find_program check_peers
   "$python" benchmarks/peers/tokenizers.py --prism "$prism" "$@"
 }

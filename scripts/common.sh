@@ -13,12 +13,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck disable=SC2034  # used by the scripts that source this file
 build_packages=(
   cmake ninja-build g++ ccache pkg-config python3 python3-venv ca-certificates
-  libcli11-dev nlohmann-json3-dev libfmt-dev libpcre2-dev libboost-iostreams-dev libcsv-dev
+  libcli11-dev nlohmann-json3-dev libfmt-dev libpcre2-dev libutf8proc-dev libboost-iostreams-dev libcsv-dev
   libgtest-dev
   gnuplot-nox xz-utils zstd gzip bible-kjv
 )
 # shellcheck disable=SC2034
 lint_packages=(git clang-format-14 clang-tidy-14 libomp-14-dev shellcheck)  # libomp: clang cannot read GCC's omp.h
+# shellcheck disable=SC2034
+fuzz_packages=(clang-14 libfuzzer-14-dev libomp-14-dev)  # libomp: CMake looks for OpenMP
 # shellcheck disable=SC2034
 browser_packages=(chromium chromium-driver)  # a test opens the live view in it
 # The dependencies of the wheel that a CPU program needs: libtorch_cpu.so links only the CUDA run time and CUPTI.

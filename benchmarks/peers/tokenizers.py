@@ -1,11 +1,12 @@
-"""Compares `prism tokenizer` with Hugging Face tokenizers 0.23.3: ids, training results and speed.
+"""Compares `prism tokenizer` with Hugging Face tokenizers 0.23.3 and sentencepiece 0.2.3: ids, training and speed.
 
-    scripts/check_peers.sh tokenizers [--rounds N] [--threads 1 2] [--megabytes N] [--skip-speed]
+    scripts/check_peers.sh tokenizers [--rounds N] [--threads 1 2] [--megabytes N] [--skip-speed] [--skip-training]
 
-Ids must be equal for the tokenizers of GPT-2 and Llama 3 and for one that prism trained, on novels and on hostile
-Unicode (random code points among spaces, apostrophes, digits and special tokens). Training on the novels must give the
-same vocabulary and merges. For speed, each measurement is its own process; prism and the peer alternate, and "ratio"
-is the peer's median seconds divided by prism's.
+Ids must be equal for the tokenizers of GPT-2, Llama 3 and Qwen 2.5, for Llama 2's (its tokenizer.model with
+sentencepiece, and converted as transformers does with tokenizers), and for one that prism trained, on novels, on web
+text and on hostile Unicode (random code points among spaces, apostrophes, digits, combining marks and special tokens).
+Training on the novels must give the same vocabulary and merges. For speed, each measurement is its own process; prism
+and the peer alternate, and "ratio" is the peer's median seconds divided by prism's.
 
 - Encoding times only the encoding of documents in memory, with cold caches: the peer's encode_batch and
   encode_batch_fast (the same without offsets), prism's `encode --time`. One tokenizer; the documents are spread over
@@ -29,9 +30,11 @@ import sys
 import tempfile
 import time
 
+import sentencepiece
+
 # Otherwise this file, tokenizers.py, would hide the library.
 sys.path = [folder for folder in sys.path if pathlib.Path(folder or ".").resolve() != pathlib.Path(__file__).parent]
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers  # noqa: E402
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers  # noqa: E402
 
 DOCUMENT_CHARACTERS = 16384
 VOCAB_SIZE = 16384
@@ -50,10 +53,21 @@ def novels(data, megabytes):
     return documents
 
 
+def web_texts(data, megabytes):
+    texts, size = [], 0
+    with lzma.open(data / "web_text/fineweb_sample.jsonl.xz") as file:
+        for line in file:
+            texts.append(json.loads(line)["text"])
+            size += len(texts[-1].encode())
+            if size > megabytes * 1_000_000:
+                return texts
+    return texts
+
+
 def hostile_texts(count):
     pick = random.Random(11)
-    pool = list("'sSſtTrReEvVmMlLdD  \n\r\t\x0b\x85\xa0\u3000\u180e\u2028\u200b\u200d1٣½Ⅷé日本ß🙂🏽<|>,.!?_-#\x00\u0301")
-    pool += ["<|endoftext|>", "<|eot_id|>", "'ll", "'RE", "\r\n", "\n\n", "   ", "don't", " the", "2024"]
+    pool = list("'sSſtTrReEvVmMlLdD  \n\r\t\x0b\x85\xa0\u3000\u180e\u2028\u200b\u200d1٣½Ⅷé日本ß🙂🏽<|>,.!?_-#\x00\u0301\u0323▁")
+    pool += ["<s>", "</s>", "<unk>", "<0x41>", "e\u0301", "\u1100\u1161\u11a8", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "'ll", "'RE", "\r\n", "\n\n", "   ", "don't", " the", "2024"]
     code_points = [c for c in range(1, 0x110000) if not 0xD800 <= c < 0xE000]
     texts = []
     for _ in range(count):
@@ -68,6 +82,41 @@ def write_rows(path, texts):
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
 
 
+def write_converted_llama2(model, path):
+    """Llama 2's tokenizer.json as transformers makes it: a merge for every way to cut a piece, by score."""
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    spelled = {pieces.id_to_piece(i): i for i in range(pieces.get_piece_size())}
+    merges = []
+    for piece, i in spelled.items():
+        for cut in range(1, len(piece)):
+            if piece[:cut] in spelled and piece[cut:] in spelled:
+                merges.append((pieces.get_score(i), cut, len(piece) - cut, piece[:cut], piece[cut:]))
+    merges.sort(key=lambda row: row[:3], reverse=True)
+    model = models.BPE(spelled, [row[3:] for row in merges], unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    replace = decoders.Replace("▁", " ")
+    tokenizer.decoder = decoders.Sequence(
+        [replace, decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<unk>", "<s>", "</s>")])
+    tokenizer.save(str(path))
+
+
+class Pieces:
+    """sentencepiece with the functions of tokenizers that are used here."""
+
+    def __init__(self, file):
+        self.processor = sentencepiece.SentencePieceProcessor(model_file=file)
+
+    def encode_batch(self, texts, add_special_tokens=False):
+        return self.processor.encode(texts, num_threads=int(os.environ.get("RAYON_NUM_THREADS", 1)))
+
+
+def load_peer(file):
+    return Pieces(str(file)) if str(file).endswith(".model") else Tokenizer.from_file(str(file))
+
+
 def prism_ids(prism, tokenizer, rows, *flags):
     command = [prism, "tokenizer", "encode", "--tokenizer", tokenizer, "--file", rows, "--json", *flags]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -76,11 +125,15 @@ def prism_ids(prism, tokenizer, rows, *flags):
 
 def check_ids(name, prism, file, texts, rows):
     """Returns whether both give the same ids, with special tokens parsed and as plain text."""
-    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer = load_peer(file)
+    pieces = isinstance(tokenizer, Pieces)
     equal = True
-    for flags in ([], ["--no-special"]):
+    for flags in [["--no-special"]] if pieces else [[], ["--no-special"]]:
         tokenizer.encode_special_tokens = bool(flags)
-        expected = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+        if pieces:  # which never finds special tokens in a text
+            expected = tokenizer.encode_batch(texts)
+        else:
+            expected = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
         found = prism_ids(prism, file, rows, *flags)
         wrong = [i for i, ids in enumerate(expected) if i >= len(found) or ids != found[i]]
         equal = equal and not wrong and len(found) == len(expected)
@@ -127,7 +180,7 @@ def measure_peer(what, rows, tokenizer_file):
         start = time.perf_counter()
         train_peer(texts)
     else:
-        tokenizer = Tokenizer.from_file(tokenizer_file)
+        tokenizer = load_peer(tokenizer_file)
         start = time.perf_counter()
         getattr(tokenizer, what)(texts, add_special_tokens=False)
     print(time.perf_counter() - start)
@@ -147,14 +200,16 @@ def prism_encode_seconds(prism, rows, tokenizer_file, threads):
 
 
 def compare_speed(prism, rows, megabytes, tokenizer_file, out, thread_counts, rounds):
+    """Training is timed if `out`, the file for its result, is given."""
     slowest = float("inf")
-    print(f"\n{'work':<26} {'threads':>7} {'prism':>10} {'peer':>10} {'ratio':>7}   seconds, medians of {rounds}")
+    print(f"\n{tokenizer_file.name}: {megabytes:.1f} MB")
+    print(f"{'work':<26} {'threads':>7} {'prism':>10} {'peer':>10} {'ratio':>7}   seconds, medians of {rounds}")
     for threads in thread_counts:
-        work = {
-            "encode_batch": lambda: prism_encode_seconds(prism, rows, tokenizer_file, threads),
-            "encode_batch_fast": lambda: prism_encode_seconds(prism, rows, tokenizer_file, threads),
-            "train": lambda: train_prism(prism, rows, out, threads),
-        }
+        work = {"encode_batch": lambda: prism_encode_seconds(prism, rows, tokenizer_file, threads)}
+        if tokenizer_file.suffix != ".model":
+            work["encode_batch_fast"] = work["encode_batch"]
+        if out:
+            work["train"] = lambda: train_prism(prism, rows, out, threads)
         for what, run_prism in work.items():
             pairs = [(run_prism(), peer_seconds(what, rows, tokenizer_file, threads)) for _ in range(rounds)]
             mine, theirs = (statistics.median(column) for column in zip(*pairs))
@@ -171,6 +226,7 @@ def main():
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--megabytes", type=int, default=20)
     parser.add_argument("--skip-speed", action="store_true")
+    parser.add_argument("--skip-training", action="store_true")
     parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -179,29 +235,40 @@ def main():
     data = pathlib.Path(os.environ["PRISM_DATA"])
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        sets = {"novels": novels(data, arguments.megabytes), "hostile Unicode": hostile_texts(4000)}
+        sets = {
+            "novels": novels(data, arguments.megabytes),
+            "web text": web_texts(data, 1),
+            "hostile Unicode": hostile_texts(6000),
+        }
         files = {name: folder / f"{name.split()[0]}.jsonl" for name in sets}
         for name, texts in sets.items():
             write_rows(files[name], texts)
-        equal = check_training(arguments.prism, sets["novels"], files["novels"], folder / "trained.json")
-        for published in ("gpt2", "llama3"):
+        tokenizers = ["gpt2.json", "llama3.json", "qwen2.5.json", "llama2.json", "llama2.model"]
+        equal = True
+        if not arguments.skip_training:
+            equal = check_training(arguments.prism, sets["novels"], files["novels"], folder / "trained.json")
+            tokenizers.append("trained.json")
+        for published in ("gpt2", "llama3", "qwen2.5"):
             packed = data / "tokenizers" / published / "tokenizer.json.xz"
             (folder / f"{published}.json").write_bytes(lzma.open(packed).read())
-        for tokenizer in ("gpt2", "llama3", "trained"):
+        (folder / "llama2.model").write_bytes((data / "tokenizers/llama2/tokenizer.model").read_bytes())
+        write_converted_llama2(folder / "llama2.model", folder / "llama2.json")
+        for tokenizer in tokenizers:
             for name, texts in sets.items():
-                file = folder / f"{tokenizer}.json"
-                equal &= check_ids(f"{tokenizer} on {name}", arguments.prism, file, texts, files[name])
+                equal &= check_ids(f"{tokenizer} on {name}", arguments.prism, folder / tokenizer, texts, files[name])
         slowest = float("inf")
-        if not arguments.skip_speed:
-            slowest = compare_speed(
+        for tokenizer in [] if arguments.skip_speed else ["gpt2.json", "qwen2.5.json", "llama2.json", "llama2.model"]:
+            trains = tokenizer == "gpt2.json" and not arguments.skip_training
+            ratio = compare_speed(
                 arguments.prism,
                 files["novels"],
                 sum(len(text.encode()) for text in sets["novels"]) / 1e6,
-                folder / "gpt2.json",
-                folder / "again.json",
+                folder / tokenizer,
+                folder / "again.json" if trains else None,
                 arguments.threads,
                 arguments.rounds,
             )
+            slowest = min(slowest, ratio)
     return 0 if equal and slowest >= 1 else 1
 
 

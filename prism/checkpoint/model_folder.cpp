@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "prism/checkpoint/config_json.h"
+#include "prism/checkpoint/gguf_model.h"
 #include "prism/checkpoint/huggingface_files.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
@@ -55,20 +56,39 @@ Json generation_config(const Tokenizer* tokenizer) {
   return json;
 }
 
+void check_size(const Tokenizer& tokenizer, const ModelConfig& config, const fs::path& path) {
+  PRISM_CHECK(tokenizer.vocab_size() <= config.vocab_size, "model",
+              "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
+              "another model; restore the right one.",
+              path.string(), config.vocab_size, tokenizer.vocab_size());
+}
+
 /// Reads a model's weights and its tokenizer, if any.
 std::optional<Tokenizer> fill_model(Trunk& model, const fs::path& folder, torch::ScalarType compute_type) {
   load_weights(model.weights(), folder);
   model.set_compute_type(compute_type);
-  if (!is_there(folder / "tokenizer.json")) return std::nullopt;
+  if (!is_there(folder / "tokenizer.json") && !is_there(folder / "tokenizer.model")) return std::nullopt;
   auto tokenizer = Tokenizer::load(folder);
-  PRISM_CHECK(tokenizer.vocab_size() <= model.config().vocab_size, "model",
-              "{}: expected a tokenizer of at most {} tokens, the rows of the embedding; found {}; it belongs to "
-              "another model; restore the right one.",
-              folder.string(), model.config().vocab_size, tokenizer.vocab_size());
+  check_size(tokenizer, model.config(), folder);
   const auto config_file = (folder / "config.json").string();
   check_tokenizer(read_json(config_file), tokenizer, config_file);
   if (has_word_positions(model.config())) model.set_word_starts(tokenizer.word_starts());
   return tokenizer;
+}
+
+ModelFolder load_gguf(const fs::path& path, torch::ScalarType compute_type) {
+  const GgufReader reader(path);
+  ModelFolder model;
+  model.folder = path;
+  const auto config = config_from_gguf(reader);
+  model.decoder = Decoder(config);
+  load_weights(model.decoder->weights(), path);
+  model.decoder->set_compute_type(compute_type);
+  const auto vocabulary = vocabulary_from_gguf(reader);
+  if (!vocabulary) return model;
+  model.tokenizer = Tokenizer::from_ggml(*vocabulary, path.string());
+  check_size(*model.tokenizer, config, path);
+  return model;
 }
 
 LabelScheme load_scheme(const fs::path& folder, int64_t classes) {
@@ -90,7 +110,7 @@ LabelScheme load_scheme(const fs::path& folder, int64_t classes) {
 
 fs::path find_model_folder(const fs::path& path) {
   PRISM_CHECK(!path.empty(), "model", "expected the name of a model folder or a run; found an empty one; name one.");
-  if (is_there(path / "config.json")) return path;
+  if (is_there(path / "config.json") || is_gguf(path)) return path;
   if (const auto last = last_checkpoint(path)) return *last;
   throw InputError(
       "model",
@@ -100,11 +120,13 @@ fs::path find_model_folder(const fs::path& path) {
 }
 
 ModelConfig load_config(const fs::path& path) {
+  if (is_gguf(path)) return config_from_gguf(GgufReader(path));
   const auto file = find_model_folder(path) / "config.json";
   return config_from_json(read_json(file.string()), file.string());
 }
 
 std::unique_ptr<TensorSource> open_weights(const fs::path& folder) {
+  if (is_gguf(folder)) return std::make_unique<GgufSource>(folder);
   fs::path file = folder / kWeightsName;
   if (!is_there(file)) file = folder / kIndexName;
   PRISM_CHECK(is_there(file), "model", "expected a model's weights, {} or {}, in {}; found none; name another folder.",
@@ -127,6 +149,7 @@ void save_weights(const fs::path& folder, const std::vector<WeightEntry>& weight
 }
 
 ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
+  if (is_gguf(path)) return load_gguf(path, compute_type);
   ModelFolder model;
   model.folder = find_model_folder(path);
   const auto config = load_config(model.folder);

@@ -34,14 +34,14 @@ struct ClassifierFolder {
   LabelScheme scheme;  ///< the names are numbers from 0 if the folder has no classes.json
 };
 
-/// The model folder at a path: the path itself, or the last checkpoint if it is a run. @throws InputError if it is
-/// neither.
+/// The model folder at a path: the path itself, or the last checkpoint if it is a run. The path of a GGUF file stands
+/// for a folder. @throws InputError if it is none of them.
 std::filesystem::path find_model_folder(const std::filesystem::path& path);
 
 /// The config of a model folder or run, without its weights.
 ModelConfig load_config(const std::filesystem::path& path);
 
-/// Reads a language model. @param compute_type  dtype of matmuls.
+/// Reads a language model, also from a GGUF file, whose weights become float32. @param compute_type  dtype of matmuls.
 /// @throws InputError for a classifier, missing or truncated files, tensors of the wrong shape, a tokenizer larger than
 ///         the embedding, or the tokenizer of another model.
 ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
@@ -49,7 +49,8 @@ ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType comp
 /// load_model().
 ClassifierFolder load_classifier(const std::filesystem::path& path, torch::ScalarType compute_type);
 
-/// The weights of a model folder: model.safetensors, or the files that model.safetensors.index.json lists.
+/// The weights of a model: those of a GGUF file, or of a folder model.safetensors or the files that
+/// model.safetensors.index.json lists.
 /// @throws InputError if there are none, or they are damaged.
 std::unique_ptr<TensorSource> open_weights(const std::filesystem::path& folder);
 

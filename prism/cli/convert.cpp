@@ -80,7 +80,7 @@ int run_convert(const Arguments& arguments) {
   CLI::App app("Write a copy of a model in another dtype, or with other feed-forward parts.", "prism convert");
   app.footer(kConvertHelp);
   ConvertWords words;
-  app.add_option("MODEL", words.model, "a model folder, or a run folder (its last checkpoint)")->required();
+  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
   app.add_option("OUT", words.out, "folder for the copy, which must not exist yet")->required();
   app.add_option("--dtype", words.dtype, "dtype of the copy's weights")
       ->check(CLI::IsMember(kTypes))

@@ -112,8 +112,15 @@ int64_t TensorEntry::bytes() const {
 }
 
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : path_(path), file_(path) {
-  const auto bytes = file_.bytes();
-  const std::string file = path.string();
+  read(file_.bytes());
+}
+
+SafetensorsReader::SafetensorsReader(std::span<const std::byte> bytes, const std::string& name) : path_(name) {
+  read(bytes);
+}
+
+void SafetensorsReader::read(std::span<const std::byte> bytes) {
+  const std::string file = path_.string();
   PRISM_CHECK(
       bytes.size() >= kLengthBytes, "safetensors",
       "{}: expected a safetensors file; found only {} bytes; it is cut short or of another format; name another.", file,

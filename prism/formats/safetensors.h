@@ -46,6 +46,8 @@ class SafetensorsReader {
   /// @throws InputError for a malformed header, offsets with gaps or overlaps, sizes that do not match shapes, a file
   ///         that is cut short or has extra bytes at the end.
   explicit SafetensorsReader(const std::filesystem::path& path);
+  /// Reads a file that is in memory, which has to outlive the reader. @param name  the file's name in messages.
+  SafetensorsReader(std::span<const std::byte> bytes, const std::string& name);
 
   /// All entries, in the order of their data in the file.
   const std::vector<TensorEntry>& entries() const { return entries_; }
@@ -58,6 +60,8 @@ class SafetensorsReader {
   void check_whole() const { file_.check_whole(); }
 
  private:
+  void read(std::span<const std::byte> bytes);
+
   std::filesystem::path path_;
   MappedFile file_;
   std::vector<TensorEntry> entries_;

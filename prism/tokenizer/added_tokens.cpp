@@ -33,10 +33,9 @@ size_t spaces_end(std::string_view text, size_t begin) {
 
 }  // namespace
 
-AddedTokenMatcher::AddedTokenMatcher(const std::vector<const AddedToken*>& tokens) {
+AddedTokenMatcher::AddedTokenMatcher(const std::vector<Row>& rows) {
   nodes_.resize(1);  // index 0 means "no node"
-  for (const AddedToken* token : tokens) {
-    const std::string& content = token->content;
+  for (const auto& [content, token] : rows) {
     if (content.empty()) continue;
     uint32_t* link = &roots_[static_cast<uint8_t>(content[0])];
     if (*link == 0) {
@@ -57,6 +56,7 @@ AddedTokenMatcher::AddedTokenMatcher(const std::vector<const AddedToken*>& token
       node = added;
     }
     nodes_[node].token = token;
+    nodes_[node].depth = content.size();
   }
   const auto used = std::count_if(roots_.begin(), roots_.end(), [](uint32_t node) { return node != 0; });
   if (used == 1)
@@ -74,11 +74,11 @@ size_t AddedTokenMatcher::find_start(std::string_view text, size_t from) const {
   return from;
 }
 
-const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, size_t at) const {
-  const AddedToken* longest = nullptr;
+const AddedTokenMatcher::Node* AddedTokenMatcher::longest_at(std::string_view text, size_t at) const {
+  const Node* longest = nullptr;
   uint32_t node = roots_[static_cast<uint8_t>(text[at])];
   while (node != 0) {
-    if (nodes_[node].token != nullptr) longest = nodes_[node].token;
+    if (nodes_[node].token != nullptr) longest = &nodes_[node];
     if (++at == text.size()) break;
     const auto& children = nodes_[node].children;
     const auto child = std::find_if(children.begin(), children.end(), [&](auto& c) { return c.first == text[at]; });
@@ -90,12 +90,13 @@ const AddedToken* AddedTokenMatcher::longest_at(std::string_view text, size_t at
 void AddedTokenMatcher::split(std::string_view text, SpecialTokens special, const Visit& visit) const {
   size_t done = 0;  // end of the text visited so far
   for (size_t at = find_start(text, 0); at < text.size(); at = find_start(text, at)) {
-    const AddedToken* token = longest_at(text, at);
-    if (token == nullptr) {
+    const Node* found = longest_at(text, at);
+    if (found == nullptr) {
       ++at;
       continue;
     }
-    size_t begin = at, end = at + token->content.size();
+    const AddedToken* token = found->token;
+    size_t begin = at, end = at + found->depth;
     at = end;  // even a rejected token hides those that start inside it
     if (special == SpecialTokens::as_text && token->special) continue;
     if (token->single_word && touches_word(text, begin, end)) continue;

@@ -24,7 +24,7 @@ struct AddedToken {
   bool single_word = false;  ///< matches only if no word character is next to it
   bool lstrip = false;       ///< also consumes the white space before it
   bool rstrip = false;       ///< also consumes the white space after it
-  bool normalized = false;   ///< searched after the others, in the text between them
+  bool normalized = false;   ///< normalized and searched after the others, in the normalized text between them
 };
 
 /// Finds added tokens: the leftmost first, and the longest of those that start at the same position.
@@ -33,9 +33,17 @@ class AddedTokenMatcher {
   /// split() calls this for each part of the text in turn. `token` is nullptr for text between tokens.
   using Visit = std::function<void(std::string_view part, const AddedToken* token)>;
 
+  /// A token and the text that is searched for, which differs from its content if that is normalized.
+  struct Row {
+    std::string text;
+    const AddedToken* token;
+  };
+
   AddedTokenMatcher() = default;
-  /// @param tokens  not copied; must outlive the matcher.
-  explicit AddedTokenMatcher(const std::vector<const AddedToken*>& tokens);
+  /// @param rows  the tokens are not copied and must outlive the matcher. Rows without text are never found.
+  explicit AddedTokenMatcher(const std::vector<Row>& rows);
+
+  bool empty() const { return nodes_.size() <= 1; }
 
   /// @param text  well-formed UTF-8.
   void split(std::string_view text, SpecialTokens special, const Visit& visit) const;
@@ -44,10 +52,11 @@ class AddedTokenMatcher {
   struct Node {
     std::vector<std::pair<char, uint32_t>> children;
     const AddedToken* token = nullptr;
+    size_t depth = 0;  // bytes from the beginning of the token
   };
 
   size_t find_start(std::string_view text, size_t from) const;
-  const AddedToken* longest_at(std::string_view text, size_t at) const;
+  const Node* longest_at(std::string_view text, size_t at) const;
 
   std::vector<Node> nodes_;
   std::array<uint32_t, 256> roots_{};  // node of each first byte, 0 if there is none

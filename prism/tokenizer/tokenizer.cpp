@@ -1,30 +1,28 @@
 #include "prism/tokenizer/tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <mutex>
-#include <unordered_map>
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "prism/core/text/utf8.h"
-#include "prism/tokenizer/added_tokens.h"
-#include "prism/tokenizer/bpe/bpe_model.h"
 #include "prism/tokenizer/bpe/piece_cache.h"
-#include "prism/tokenizer/byte_alphabet.h"
+#include "prism/tokenizer/normalize/normalizer.h"
+#include "prism/tokenizer/sources/ggml_vocabulary.h"
+#include "prism/tokenizer/sources/llama2c_file.h"
+#include "prism/tokenizer/sources/sentencepiece_file.h"
+#include "prism/tokenizer/space_marker.h"
+#include "prism/tokenizer/split/metaspace.h"
 #include "prism/tokenizer/split/pretokenizer.h"
 #include "prism/tokenizer/split/unicode_classes.h"
 #include "prism/tokenizer/tokenizer_file.h"
+#include "prism/tokenizer/vocabulary.h"
 
 namespace prism {
 namespace {
 
-struct TextHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-using IdByText = std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>>;
+using Kind = TokenizerFile::Kind;
 
 /// Working memory of one call of encode(), kept for later calls because of its cache.
 struct Workspace {
@@ -32,11 +30,12 @@ struct Workspace {
   BpeScratch bpe;
   RegexMatcher matcher;
   std::vector<size_t> ends;
+  std::vector<int32_t> symbols;
+  std::string opening;  // the first piece of a text with a marker before it
 };
 
-std::string in_quotes(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+/// What is before a part of the text: nothing, an added token, or a byte that is part of no character.
+enum class Before { nothing, token, byte };
 
 /// FNV-1a within a text. The lengths are mixed in between texts, so that "ab","c" and "a","bc" differ.
 class Hash {
@@ -57,127 +56,47 @@ class Hash {
 class Tokenizer::Impl {
  public:
   Impl(TokenizerFile parsed, const std::string& source)
-      : file(std::move(parsed)), pretokenizer(Pretokenizer::from_json(file.pre_tokenizer, source)) {
-    read_tokens(source);
-    read_added(source);
-    read_merges(source);
-  }
+      : file(std::move(parsed)),
+        normalizer(Normalizer::from_json(file.normalizer, source)),
+        pretokenizer(file.kind == Kind::byte_level ? Pretokenizer::from_json(file.pre_tokenizer, source)
+                                                   : Pretokenizer()),
+        metaspace(file.kind == Kind::byte_fallback
+                      ? Metaspace::from_json(file.pre_tokenizer, normalizer.marks_spaces(), source)
+                      : Metaspace()),
+        vocabulary(file, normalizer, metaspace, source),
+        as_it_is_(vocabulary.in_normalized.empty() &&
+                  (normalizer.empty() || (file.kind == Kind::byte_fallback && normalizer.only_marks_spaces()))) {}
 
   /// Appends the ids of any bytes.
   void encode(std::string_view text, SpecialTokens special_tokens, Workspace& work, std::vector<int32_t>& ids) const;
+  /// How the text is split, as text.
+  std::string describe_split() const {
+    return file.kind == Kind::byte_level ? pretokenizer.describe() : metaspace.describe();
+  }
 
   std::unique_ptr<Workspace> take_workspace() const;
   void give_back(std::unique_ptr<Workspace> work) const;
 
-  TokenizerFile file;
-  Pretokenizer pretokenizer;
-  std::vector<std::string> bytes;  // by id; empty if no token has the id
-  std::vector<uint8_t> special;    // by id
-  IdByText model_ids, added_ids;   // by bytes; by spelling
+  const TokenizerFile file;  // the vocabulary points into it
+  const Normalizer normalizer;
+  const Pretokenizer pretokenizer;  // for byte_level
+  const Metaspace metaspace;        // for byte_fallback
+  const Vocabulary vocabulary;
 
  private:
-  void read_tokens(const std::string& source);
-  void read_added(const std::string& source);
-  void read_merges(const std::string& source);
-  const TokenizerFile::VocabEntry* find_spelling(const std::string& spelling) const;
-
-  void encode_well_formed(std::string_view text, SpecialTokens special_tokens, Workspace& work,
+  void encode_well_formed(std::string_view text, SpecialTokens special_tokens, Before before, Workspace& work,
                           std::vector<int32_t>& ids) const;
+  void encode_part(std::string_view text, SpecialTokens special_tokens, Before before, Workspace& work,
+                   std::vector<int32_t>& ids) const;
+  void encode_normalized(std::string_view text, Before before, Workspace& work, std::vector<int32_t>& ids) const;
   void encode_pieces(std::string_view text, Workspace& work, std::vector<int32_t>& ids) const;
+  void encode_characters(std::string_view text, bool prepend, Workspace& work, std::vector<int32_t>& ids) const;
   void encode_piece(std::string_view piece, Workspace& work, std::vector<int32_t>& ids) const;
 
-  BpeModel model_;
-  AddedTokenMatcher added_first_, added_second_;
+  const bool as_it_is_;  // the text need not be rewritten before it is split
   mutable std::mutex workspaces_mutex_;
   mutable std::vector<std::unique_ptr<Workspace>> workspaces_;  // one per thread that encoded at the same time
 };
-
-void Tokenizer::Impl::read_tokens(const std::string& source) {
-  int64_t largest = -1;
-  for (const auto& entry : file.vocab) largest = std::max<int64_t>(largest, entry.id);
-  for (const auto& token : file.added) largest = std::max<int64_t>(largest, token.id);
-  bytes.resize(static_cast<size_t>(largest + 1));
-  special.resize(bytes.size());
-  model_ids.reserve(file.vocab.size());
-  for (const auto& entry : file.vocab) {
-    const auto spelled = bytes_of_spelling(entry.spelling);
-    // A spelling outside the byte alphabet can only be an added token, whose spelling is its bytes.
-    bytes[static_cast<size_t>(entry.id)] = spelled ? *spelled : entry.spelling;
-    if (spelled) model_ids.emplace(*spelled, entry.id);
-  }
-  for (int byte = 0; byte < 256; ++byte) {
-    const char letter = static_cast<char>(byte);
-    PRISM_CHECK(model_ids.contains(std::string_view(&letter, 1)), "tokenizer",
-                "{}: expected a token for each of the 256 bytes, so that every text can be encoded; found none for "
-                "byte 0x{:02X} ({}); add it to the vocabulary.",
-                source, byte, in_quotes(byte_character(static_cast<uint8_t>(byte))));
-  }
-}
-
-const TokenizerFile::VocabEntry* Tokenizer::Impl::find_spelling(const std::string& spelling) const {
-  const auto by_id = [&](int32_t id) {
-    return std::lower_bound(file.vocab.begin(), file.vocab.end(), id,
-                            [](auto& entry, int32_t i) { return entry.id < i; });
-  };
-  if (const auto spelled = bytes_of_spelling(spelling)) {
-    const auto found = model_ids.find(*spelled);
-    return found == model_ids.end() ? nullptr : &*by_id(found->second);
-  }
-  const auto found =
-      std::find_if(file.vocab.begin(), file.vocab.end(), [&](auto& entry) { return entry.spelling == spelling; });
-  return found == file.vocab.end() ? nullptr : &*found;
-}
-
-void Tokenizer::Impl::read_added(const std::string& source) {
-  std::vector<uint8_t> taken(bytes.size());
-  for (const auto& entry : file.vocab) taken[static_cast<size_t>(entry.id)] = 1;
-  std::vector<const AddedToken*> first, second;
-  for (const auto& token : file.added) {
-    const auto id = static_cast<size_t>(token.id);
-    const auto* in_model = find_spelling(token.content);
-    PRISM_CHECK(
-        in_model == nullptr || in_model->id == token.id, "tokenizer",
-        "{}: expected the added token {} to have the id it has in the vocabulary, {}; found {}; change it to that.",
-        source, in_quotes(token.content), in_model->id, token.id);
-    PRISM_CHECK(in_model != nullptr || taken[id] == 0, "tokenizer",
-                "{}: expected the added token {} to have a unique id; found {}, which {} also has; change one of them.",
-                source, in_quotes(token.content), token.id, in_quotes(bytes[id]));
-    PRISM_CHECK(added_ids.emplace(token.content, token.id).second, "tokenizer",
-                "{}: expected every added token once; found {} twice; remove one.", source, in_quotes(token.content));
-    taken[id] = 1;
-    special[id] = token.special;
-    bytes[id] = token.content;
-    (token.normalized ? second : first).push_back(&token);
-  }
-  added_first_ = AddedTokenMatcher(first);
-  added_second_ = AddedTokenMatcher(second);
-}
-
-void Tokenizer::Impl::read_merges(const std::string& source) {
-  std::vector<Merge> merges;
-  merges.reserve(file.merges.size());
-  const auto id_of = [&](const std::optional<std::string>& part, size_t rank) {
-    const auto found = part ? model_ids.find(*part) : model_ids.end();
-    PRISM_CHECK(found != model_ids.end(), "tokenizer",
-                "{}: expected merge {} ({} {}) to join tokens of the vocabulary into one; found one that is not in it; "
-                "add it to the vocabulary, or remove the merge.",
-                source, rank, file.merges[rank].first, file.merges[rank].second);
-    return found->second;
-  };
-  for (size_t rank = 0; rank < file.merges.size(); ++rank) {
-    auto left = bytes_of_spelling(file.merges[rank].first);
-    const auto right = bytes_of_spelling(file.merges[rank].second);
-    const int32_t left_id = id_of(left, rank), right_id = id_of(right, rank);
-    *left += *right;
-    merges.push_back({left_id, right_id, id_of(left, rank)});
-  }
-  std::array<int32_t, 256> byte_ids{};
-  for (size_t byte = 0; byte < 256; ++byte) {
-    const char letter = static_cast<char>(byte);
-    byte_ids[byte] = model_ids.find(std::string_view(&letter, 1))->second;
-  }
-  model_ = BpeModel(byte_ids, merges);
-}
 
 std::unique_ptr<Workspace> Tokenizer::Impl::take_workspace() const {
   const std::lock_guard lock(workspaces_mutex_);
@@ -194,25 +113,50 @@ void Tokenizer::Impl::give_back(std::unique_ptr<Workspace> work) const {
 
 void Tokenizer::Impl::encode(std::string_view text, SpecialTokens special_tokens, Workspace& work,
                              std::vector<int32_t>& ids) const {
-  while (!text.empty()) {
+  for (Before before = Before::nothing; !text.empty(); before = Before::byte) {
     const size_t well_formed = std::min(find_invalid_utf8(text), text.size());
-    encode_well_formed(text.substr(0, well_formed), special_tokens, work, ids);
+    encode_well_formed(text.substr(0, well_formed), special_tokens, before, work, ids);
     text.remove_prefix(well_formed);
     if (text.empty()) break;
-    ids.push_back(model_.byte_id(static_cast<uint8_t>(text[0])));
+    if (const int32_t id = vocabulary.symbols.byte_id(static_cast<uint8_t>(text[0])); id >= 0) ids.push_back(id);
     text.remove_prefix(1);
   }
 }
 
-void Tokenizer::Impl::encode_well_formed(std::string_view text, SpecialTokens special_tokens, Workspace& work,
-                                         std::vector<int32_t>& ids) const {
-  added_first_.split(text, special_tokens, [&](std::string_view part, const AddedToken* token) {
-    if (token != nullptr) return ids.push_back(token->id);
-    added_second_.split(part, special_tokens, [&](std::string_view rest, const AddedToken* second) {
-      if (second != nullptr) return ids.push_back(second->id);
-      encode_pieces(rest, work, ids);
-    });
+void Tokenizer::Impl::encode_well_formed(std::string_view text, SpecialTokens special_tokens, Before before,
+                                         Workspace& work, std::vector<int32_t>& ids) const {
+  vocabulary.in_text.split(text, special_tokens, [&](std::string_view part, const AddedToken* token) {
+    if (token != nullptr) {
+      ids.push_back(token->id);
+      before = Before::token;
+    } else {
+      encode_part(part, special_tokens, before, work, ids);
+    }
   });
+}
+
+void Tokenizer::Impl::encode_part(std::string_view text, SpecialTokens special_tokens, Before before, Workspace& work,
+                                  std::vector<int32_t>& ids) const {
+  if (as_it_is_) return encode_normalized(text, before, work, ids);
+  std::string normalized;
+  if (!normalizer.empty()) text = normalized = normalizer.apply(text, before != Before::byte, work.matcher);
+  vocabulary.in_normalized.split(text, special_tokens, [&](std::string_view part, const AddedToken* token) {
+    if (token != nullptr) {
+      ids.push_back(token->id);
+      before = Before::token;
+    } else {
+      encode_normalized(part, before, work, ids);
+    }
+  });
+}
+
+void Tokenizer::Impl::encode_normalized(std::string_view text, Before before, Workspace& work,
+                                        std::vector<int32_t>& ids) const {
+  if (file.kind == Kind::byte_level) return encode_pieces(text, work, ids);
+  const bool open = before != Before::byte;
+  const bool prepend =
+      open && ((as_it_is_ && normalizer.prepends()) || metaspace.prepends_to(text, before == Before::nothing));
+  encode_characters(text, prepend, work, ids);
 }
 
 void Tokenizer::Impl::encode_pieces(std::string_view text, Workspace& work, std::vector<int32_t>& ids) const {
@@ -227,13 +171,32 @@ void Tokenizer::Impl::encode_pieces(std::string_view text, Workspace& work, std:
   }
 }
 
+void Tokenizer::Impl::encode_characters(std::string_view text, bool prepend, Workspace& work,
+                                        std::vector<int32_t>& ids) const {
+  const SymbolTable& symbols = vocabulary.symbols;
+  size_t begin = 0;
+  if (prepend) {
+    work.opening = kSpaceMarker;
+    if (symbols.joins_marker(text)) work.opening += text.substr(0, begin = symbols.piece_end(text, 0));
+    encode_piece(work.opening, work, ids);
+  }
+  while (begin < text.size()) {
+    const size_t end = symbols.piece_end(text, begin);
+    const std::string_view piece = text.substr(begin, end - begin);
+    if (!work.cache.append(piece, text.size() - begin, ids)) encode_piece(piece, work, ids);
+    begin = end;
+  }
+}
+
 void Tokenizer::Impl::encode_piece(std::string_view piece, Workspace& work, std::vector<int32_t>& ids) const {
   const size_t start = ids.size();
-  const auto whole = file.ignore_merges ? model_ids.find(piece) : model_ids.end();
-  if (whole != model_ids.end()) {
+  const auto whole = file.ignore_merges ? vocabulary.model_ids.find(piece) : vocabulary.model_ids.end();
+  if (whole != vocabulary.model_ids.end()) {
     ids.push_back(whole->second);
   } else {
-    model_.encode(piece, work.bpe, ids);
+    work.symbols.clear();
+    vocabulary.symbols.append(piece, work.symbols);
+    vocabulary.model.encode(work.symbols, work.bpe, ids);
   }
   work.cache.insert(piece, ids.data() + start, ids.size() - start);
 }
@@ -244,12 +207,26 @@ Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
-  const auto file = std::filesystem::is_directory(path) ? path / "tokenizer.json" : path;
-  return from_json(read_file(file), file.string());
+  auto file = path;
+  if (std::filesystem::is_directory(path))
+    file = is_there(path / "tokenizer.json") || !is_there(path / "tokenizer.model") ? path / "tokenizer.json"
+                                                                                    : path / "tokenizer.model";
+  const std::string text = read_file(file), source = file.string();
+  if (file.extension() == ".model") return from_file(parse_sentencepiece_file(text, source), source);
+  if (file.extension() == ".bin") return from_file(parse_llama2c_file(text, source), source);
+  return from_json(text, source);
+}
+
+Tokenizer Tokenizer::from_file(TokenizerFile file, const std::string& source) {
+  return Tokenizer(std::make_unique<Impl>(std::move(file), source));
+}
+
+Tokenizer Tokenizer::from_ggml(const GgmlVocabulary& vocabulary, const std::string& source) {
+  return from_file(tokenizer_file_of(vocabulary, source), source);
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, const std::string& source) {
-  return Tokenizer(std::make_unique<Impl>(parse_tokenizer_file(json, source), source));
+  return from_file(parse_tokenizer_file(json, source), source);
 }
 
 void Tokenizer::save(const std::filesystem::path& file) const {
@@ -269,17 +246,22 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
   std::string text;
   for (const int32_t id : ids) {
     const std::string_view token = bytes(id);
-    if (!skip_special || impl_->special[static_cast<size_t>(id)] == 0) text += token;
+    if (!skip_special || impl_->vocabulary.special[static_cast<size_t>(id)] == 0) text += token;
   }
+  if (impl_->file.strips_space && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
 
+bool Tokenizer::strips_first_space() const {
+  return impl_->file.strips_space;
+}
+
 int64_t Tokenizer::vocab_size() const {
-  return static_cast<int64_t>(impl_->bytes.size());
+  return static_cast<int64_t>(impl_->vocabulary.bytes.size());
 }
 
 std::optional<int32_t> Tokenizer::find(std::string_view content) const {
-  for (const IdByText* table : {&impl_->added_ids, &impl_->model_ids}) {
+  for (const IdByText* table : {&impl_->vocabulary.added_ids, &impl_->vocabulary.model_ids}) {
     if (const auto row = table->find(content); row != table->end()) return row->second;
   }
   return std::nullopt;
@@ -288,50 +270,59 @@ std::optional<int32_t> Tokenizer::find(std::string_view content) const {
 std::string_view Tokenizer::bytes(int32_t id) const {
   PRISM_CHECK(id >= 0 && id < vocab_size(), "tokenizer",
               "expected token ids from 0 to {}; found {}; use those of this tokenizer.", vocab_size() - 1, id);
-  return impl_->bytes[static_cast<size_t>(id)];
+  return impl_->vocabulary.bytes[static_cast<size_t>(id)];
 }
 
 bool Tokenizer::is_special(int32_t id) const {
-  return !bytes(id).empty() && impl_->special[static_cast<size_t>(id)] != 0;
+  return !bytes(id).empty() && impl_->vocabulary.special[static_cast<size_t>(id)] != 0;
 }
 
 std::optional<int32_t> Tokenizer::end_of_text() const {
   for (const char* name : {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>"}) {
-    if (const auto row = impl_->added_ids.find(std::string_view(name)); row != impl_->added_ids.end())
+    if (const auto row = impl_->vocabulary.added_ids.find(std::string_view(name));
+        row != impl_->vocabulary.added_ids.end())
       return row->second;
   }
   return std::nullopt;
 }
 
 std::vector<uint8_t> Tokenizer::word_starts() const {
-  std::vector<uint8_t> starts(impl_->bytes.size());
+  std::vector<uint8_t> starts(impl_->vocabulary.bytes.size());
   for (size_t id = 0; id < starts.size(); ++id) {
-    const std::string& token = impl_->bytes[id];
+    const std::string& token = impl_->vocabulary.bytes[id];
     // Tokens may begin or end inside a character. Only a complete first character can be white space.
     const std::string_view head = std::string_view(token).substr(0, 4);
     const size_t whole = std::min(find_invalid_utf8(head), head.size());
     const bool space = whole > 0 && (character_classes()[decode_character(head, 0).code] & kSpace) != 0;
-    starts[id] = space || impl_->special[id] != 0;
+    starts[id] = space || impl_->vocabulary.special[id] != 0;
   }
   return starts;
 }
 
 uint64_t Tokenizer::fingerprint() const {
   Hash hash;
-  for (const auto& token : impl_->bytes) hash.add(token);
-  hash.add(impl_->file.merges.size());
-  for (const auto& [left, right] : impl_->file.merges) {
-    hash.add(left);
-    hash.add(right);
+  const TokenizerFile& file = impl_->file;
+  for (const auto& token : impl_->vocabulary.bytes) hash.add(token);
+  hash.add(file.merges.size());
+  std::vector<const std::string*> spellings(impl_->vocabulary.bytes.size());
+  for (const auto& entry : file.vocab) spellings[static_cast<size_t>(entry.id)] = &entry.spelling;
+  for (const Merge& merge : file.merges) {
+    hash.add(*spellings[static_cast<size_t>(merge.left)]);
+    hash.add(*spellings[static_cast<size_t>(merge.right)]);
   }
-  hash.add(impl_->file.ignore_merges ? 1 : 0);
-  hash.add(impl_->pretokenizer.describe());
-  for (const auto& token : impl_->file.added) {
+  hash.add(file.ignore_merges ? 1 : 0);
+  hash.add(impl_->describe_split());
+  for (const auto& token : file.added) {
     hash.add(static_cast<uint64_t>(token.id));
     hash.add(static_cast<uint64_t>(token.special) | static_cast<uint64_t>(token.single_word) << 1 |
              static_cast<uint64_t>(token.lstrip) << 2 | static_cast<uint64_t>(token.rstrip) << 3 |
              static_cast<uint64_t>(token.normalized) << 4);
   }
+  // Only what a tokenizer has beyond byte-level BPE, so that fingerprints of older files stay the same.
+  if (!impl_->normalizer.empty()) hash.add(impl_->normalizer.describe());
+  for (const uint32_t rank : file.ranks) hash.add(rank);
+  if (file.kind == Kind::byte_fallback)
+    hash.add(1 | uint64_t{file.strips_space} << 1 | uint64_t{file.spells_spaces} << 2);
   return hash.value();
 }
 
@@ -344,7 +335,13 @@ int64_t Tokenizer::merge_count() const {
 }
 
 std::string Tokenizer::pattern() const {
-  return impl_->pretokenizer.describe();
+  const std::string before = impl_->normalizer.describe(), split = impl_->describe_split();
+  if (before.empty()) return split;
+  return split == "none" ? before : before + " then " + split;
+}
+
+std::optional<int32_t> Tokenizer::template_opening() const {
+  return opening_of_template(impl_->file);
 }
 
 }  // namespace prism

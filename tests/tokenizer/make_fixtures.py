@@ -3,18 +3,27 @@
     documents.json  a small text, three documents
     gpt2.json       trained on it: GPT-2's pattern, min_frequency 2, added tokens with every flag
     llama3.json     trained on it: Llama 3's pattern, min_frequency 0, ignore_merges and a token no merge leads to
-    digits.json     gpt2.json's vocabulary behind Digits, two Splits and ByteLevel
     digits.json     gpt2.json's vocabulary after Digits, two Splits and ByteLevel
+    nfc.json        gpt2.json with the normalizer NFC and added tokens that are not in NFC
+    scored.model    a SentencePiece model trained on it: BPE with byte fallback, as Llama 2's
+    spaces.model    the same that removes extra spaces
+    bare.model      the same without a dummy prefix, with user-defined pieces
+    legacy.json     scored.model as transformers converts it: Prepend and Replace; added tokens with every flag
+    first.json      the same with Metaspace, prepend_scheme "first"
+    always.json     the same with Metaspace that splits, prepend_scheme "always"
     expected.json   [{"tokenizer", "text", "parse_special", "ids"}]: hostile strings and the library's ids for them
-Made with tokenizers 0.23.3. Run:
+    expected_scored.json  the same for the others, with "decoded", the library's text for the ids
+Made with tokenizers 0.23.3 and sentencepiece 0.2.3. Run:
     python3 tests/tokenizer/make_fixtures.py
 """
 
+import io
 import json
 import pathlib
 import random
 
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+import sentencepiece
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 FOLDER = pathlib.Path(__file__).parent / "fixtures"
 LLAMA3 = (
@@ -112,6 +121,89 @@ def make_tokenizers():
     return {"gpt2": gpt2, "llama3": llama3, "digits": digits}
 
 
+# What the new kinds treat in their own way: composed characters, markers, runs of spaces, bytes spelled as text.
+SPACED = [
+    "▁", "▁▁", " ▁", "▁ ", "▁the lamp", "the▁lamp", " the lamp", "   the   lamp   ", "the lamp \n ", "\n the", "  ",
+    "<s>", "</s>the", "a<s>b", "<s> a", " <s>", "<s><s>", "<unk>", "<0x41>", "<0x0A>", "the<0x41>", "<0x", "a<0xFF>",
+    "e\u0301te\u0301", "été", "  e\u0301te\u0301", "a\u0301\u0323 b\u0323\u0301", "\u1100\u1161\u11a8 \uac00\u11a8",
+    "\u0958 \u2126 \u212b \uf900", "q\u0307\u0323", "\u0301", " \u0301a", "\u0344", "x\u0344", "l'e\u0301te\u0301 zq",
+    "lamp" * 60, "灯台守は船" * 20, "counted the ships", "thethethe", " " * 40 + "lamp", "▁" * 70, "a" * 200,
+]  # fmt: skip
+
+
+def train_pieces(name, **options):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter("\n".join(DOCUMENTS).splitlines()),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=480,
+        byte_fallback=True,
+        hard_vocab_limit=False,
+        character_coverage=0.98,
+        normalization_rule_name="identity",
+        split_digits=True,
+        allow_whitespace_only_pieces=True,
+        num_threads=1,
+        minloglevel=2,
+        **options,
+    )
+    (FOLDER / f"{name}.model").write_bytes(model.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def convert(pieces):
+    """A tokenizer.json as transformers makes it: a merge for every way to cut a piece, by score, longer parts first."""
+    spelled = {pieces.id_to_piece(i): i for i in range(pieces.get_piece_size())}
+    merges = []
+    for piece, i in spelled.items():
+        for cut in range(1, len(piece)):
+            if piece[:cut] in spelled and piece[cut:] in spelled:
+                merges.append((pieces.get_score(i), cut, len(piece) - cut, piece[:cut], piece[cut:]))
+    merges.sort(key=lambda row: row[:3], reverse=True)
+    model = models.BPE(spelled, [row[3:] for row in merges], unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    tokenizer = Tokenizer(model)
+    strip = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    tokenizer.decoder = decoders.Sequence(strip)
+    return tokenizer
+
+
+def make_scored(pieces):
+    specials = [AddedToken(token, special=True, normalized=False) for token in ("<unk>", "<s>", "</s>")]
+    legacy, first, always = convert(pieces), convert(pieces), convert(pieces)
+    legacy.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    first.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    always.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always", split=True)
+    for tokenizer in (legacy, first, always):
+        tokenizer.add_special_tokens(specials)
+    legacy.add_tokens(FLAGS[1:])
+    always.add_tokens(FLAGS[3:5])
+    return {"legacy": legacy, "first": first, "always": always}
+
+
+def expect_scored():
+    gpt2 = Tokenizer.from_file(str(FOLDER / "gpt2.json"))
+    nfc = Tokenizer.from_str(json.dumps({**json.loads(gpt2.to_str()), "normalizer": {"type": "NFC"}}))
+    nfc.add_tokens([AddedToken("te\u0301", normalized=True), AddedToken("e\u0301q", normalized=False)])
+    pieces = train_pieces("scored", remove_extra_whitespaces=False)
+    spaced = train_pieces("spaces", remove_extra_whitespaces=True)
+    bare = train_pieces("bare", add_dummy_prefix=False, remove_extra_whitespaces=False, user_defined_symbols="été,zq")
+    texts = HOSTILE + SPACED + list(hostile_at_random(40))
+    rows = []
+    for name, tokenizer in {"nfc": nfc, **make_scored(pieces)}.items():
+        tokenizer.save(str(FOLDER / f"{name}.json"), pretty=False)
+        for text in texts:
+            ids = tokenizer.encode(text, add_special_tokens=False).ids
+            decoded = tokenizer.decode(ids, skip_special_tokens=False)
+            rows.append({"tokenizer": name, "text": text, "parse_special": True, "ids": ids, "decoded": decoded})
+    for name, processor in {"scored": pieces, "spaces": spaced, "bare": bare}.items():
+        for text in texts:
+            ids = processor.encode(text)
+            row = {"tokenizer": name, "text": text, "parse_special": False, "ids": ids, "decoded": processor.decode(ids)}
+            rows.append(row)
+    (FOLDER / "expected_scored.json").write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / "documents.json").write_text(json.dumps(DOCUMENTS, indent=1) + "\n")
@@ -125,6 +217,7 @@ def main():
                 expected.append({"tokenizer": name, "text": text, "parse_special": parse_special, "ids": ids})
     rows = ",\n".join(json.dumps(row, ensure_ascii=True) for row in expected)
     (FOLDER / "expected.json").write_text(f"[\n{rows}\n]\n")
+    expect_scored()
 
 
 if __name__ == "__main__":

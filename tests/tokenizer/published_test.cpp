@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <sstream>
 
+#include "prism/tokenizer/special_ids.h"
 #include "prism/tokenizer/tokenizer.h"
+#include "tests/core/temporary_folder.h"
 #include "tests/tokenizer/tokenizer_helpers.h"
 
 namespace prism {
@@ -71,13 +75,114 @@ TEST_F(PublishedTokenizer, Llama3GivesTheExactIdsOfAllInputs) {
   expect_cases(tokenizer, "llama-bpe");
 }
 
-TEST_F(PublishedTokenizer, Qwen2GivesTheExactIdsOnceItsNormalizerIsTakenOut) {
-  // Its normalizer, NFC, is not supported. The inputs are already in NFC, so the rest of the file can be checked.
-  json file = json::parse(read("qwen2.5"));
-  file["normalizer"] = nullptr;
-  const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "qwen2.5");
+TEST_F(PublishedTokenizer, Qwen2GivesTheExactIdsOfAllInputs) {
+  const Tokenizer tokenizer = Tokenizer::from_json(read("qwen2.5"), "qwen2.5");
   EXPECT_EQ(tokenizer.vocab_size(), 151665);
   expect_cases(tokenizer, "qwen2");
+}
+
+TEST_F(PublishedTokenizer, Llama2GivesTheExactIdsOfAllInputsFromEitherFile) {
+  const Tokenizer tokenizer = Tokenizer::load(folder_ + "llama2/tokenizer.model");
+  EXPECT_EQ(tokenizer.vocab_size(), 32000);
+  EXPECT_EQ(tokenizer.end_of_text(), 2);
+  EXPECT_TRUE(tokenizer.strips_first_space());
+  expect_cases(tokenizer, "llama-spm");
+  const Tokenizer same = Tokenizer::load(*data_folder() + "/tinyllamas/stories15M/tokenizer.bin");
+  EXPECT_EQ(same.fingerprint(), tokenizer.fingerprint());
+}
+
+/// What dump_ggml_vocabulary.py wrote.
+GgmlVocabulary read_dump(const std::string& path) {
+  const json dump = json::parse(read_file(path));
+  GgmlVocabulary vocabulary;
+  vocabulary.model = dump["model"];
+  vocabulary.pre = dump.value("pre", "");
+  vocabulary.tokens = dump["tokens"].get<std::vector<std::string>>();
+  vocabulary.scores = dump.value("scores", std::vector<float>());
+  vocabulary.types = dump.value("token_type", std::vector<int32_t>());
+  vocabulary.merges = dump.value("merges", std::vector<std::string>());
+  if (dump.contains("bos_token_id")) vocabulary.bos_token_id = dump["bos_token_id"].get<int64_t>();
+  if (dump.contains("eos_token_id")) vocabulary.eos_token_id = dump["eos_token_id"].get<int64_t>();
+  return vocabulary;
+}
+
+TEST_F(PublishedTokenizer, GgmlVocabulariesGiveTheExactIdsOfAllInputs) {
+  const char* folder = std::getenv("PRISM_GGML_DUMP");
+  if (folder == nullptr) GTEST_SKIP() << "set PRISM_GGML_DUMP to the folder that dump_ggml_vocabulary.py wrote";
+  const struct {
+    const char* name;
+    SpecialIds ids;
+  } rows[] = {{"gpt-2", {.opening = 50256, .ends = {50256}, .opens_prompts = false}},
+              {"llama-bpe", {.opening = 128000, .ends = {128001, 128009}, .opens_prompts = true}},
+              {"llama-spm", {.opening = 1, .ends = {2}, .opens_prompts = true}},
+              {"qwen2", {.opening = 151643, .ends = {151643, 151645}, .opens_prompts = false}}};
+  for (const auto& [name, ids] : rows) {
+    const std::string path = std::string(folder) + "/ggml-vocab-" + name + ".json";
+    const GgmlVocabulary vocabulary = read_dump(path);
+    const Tokenizer tokenizer = Tokenizer::from_ggml(vocabulary, path);
+    EXPECT_EQ(tokenizer.vocab_size(), static_cast<int64_t>(vocabulary.tokens.size()));
+    expect_cases(tokenizer, name);
+    const TemporaryFolder saved;
+    tokenizer.save(saved.path() / "tokenizer.json");
+    expect_cases(Tokenizer::load(saved.path()), name);
+    const SpecialIds found = special_ids(vocabulary, path);
+    EXPECT_EQ(found.opening, ids.opening) << name;
+    EXPECT_EQ(found.opens_prompts, ids.opens_prompts) << name;
+    for (const int32_t end : ids.ends) EXPECT_EQ(found.is_end(end), end < tokenizer.vocab_size()) << name << " " << end;
+  }
+}
+
+/// llama2.c's algorithm, as it is written there: repeatedly the neighbours whose joined text has the highest score.
+std::vector<int32_t> merge_by_definition(const std::vector<std::pair<std::string, float>>& tokens, std::string text) {
+  std::map<std::string, size_t> ids;
+  for (size_t id = 259; id < tokens.size(); ++id) ids.emplace(tokens[id].first, id);
+  text = " " + text;
+  std::vector<size_t> parts;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    while (end < text.size() && (static_cast<uint8_t>(text[end]) & 0xC0) == 0x80) ++end;
+    const auto found = ids.find(text.substr(at, end - at));
+    if (found != ids.end()) {
+      parts.push_back(found->second);
+    } else {
+      for (; at < end; ++at) parts.push_back(size_t{3} + static_cast<uint8_t>(text[at]));
+    }
+    at = end;
+  }
+  while (true) {
+    size_t best = parts.size(), best_id = 0;
+    float best_score = -1e10f;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      const auto joined = ids.find(tokens[parts[i]].first + tokens[parts[i + 1]].first);
+      if (joined == ids.end() || tokens[joined->second].second <= best_score) continue;
+      best = i, best_id = joined->second, best_score = tokens[best_id].second;
+    }
+    if (best == parts.size()) return {parts.begin(), parts.end()};
+    parts[best] = best_id;
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  }
+}
+
+TEST_F(PublishedTokenizer, Stories260KGivesTheIdsOfLlama2c) {
+  const std::string folder = *data_folder() + "/tinyllamas/stories260K/";
+  const Tokenizer tokenizer = Tokenizer::load(folder + "tok512.bin");
+  EXPECT_EQ(tokenizer.vocab_size(), 512);
+  const std::string table = read_file(folder + "tok512.bin");
+  std::vector<std::pair<std::string, float>> tokens;
+  for (size_t at = 4; at < table.size();) {
+    float score = 0;
+    int32_t length = 0;
+    std::memcpy(&score, table.data() + at, 4);
+    std::memcpy(&length, table.data() + at + 4, 4);
+    tokens.emplace_back(table.substr(at + 8, static_cast<size_t>(length)), score);
+    at += 8 + static_cast<size_t>(length);
+  }
+  for (std::string text :
+       {read_file(folder + "expected_greedy_200.txt"), std::string("été 灯 <s>"), std::string("  a b ")}) {
+    const auto ids = tokenizer.encode(text, SpecialTokens::as_text);
+    EXPECT_EQ(ids, merge_by_definition(tokens, text));
+    EXPECT_EQ(tokenizer.decode(ids), text);
+  }
 }
 
 TEST_F(PublishedTokenizer, Gpt2TokensEncodeToThemselvesAndDecodeToTheirBytes) {

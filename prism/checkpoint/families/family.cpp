@@ -175,6 +175,7 @@ constexpr Family kFamilies[] = {
      .architecture = "SmolLM3ForCausalLM",
      .gguf = "smollm3",
      .gguf_pairs_neighbours = true,
+     .gguf_unturned = 4,
      .rotary_base = 2e6,
      .kv_heads = 4,
      .tied = true,

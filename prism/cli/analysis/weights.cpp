@@ -23,7 +23,7 @@ int run_analyse_weights(const Arguments& arguments) {
                "prism analyse weights");
   std::string name;
   OutputWords output;
-  app.add_option("MODEL", name, "a model folder, or a run folder (its last checkpoint)")->required();
+  app.add_option("MODEL", name, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
   add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
   const auto folder = make_figures_folder(output.figures);

@@ -1,5 +1,5 @@
 // v1: short pieces keep the rank of every pair in an array and search its minimum after each merge; long pieces use a
-// heap over a linked list. The array is faster up to about a hundred bytes, and nearly all pieces are shorter.
+// heap over a linked list. The array is faster up to about a hundred symbols, and nearly all pieces are shorter.
 #include "prism/tokenizer/bpe/bpe_model.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace prism {
 namespace {
 
-constexpr size_t kShortBytes = 64;
+constexpr size_t kShortSymbols = 64;
 
 size_t hash_pair(uint64_t pair, int shift) {
   return static_cast<size_t>(((pair ^ (pair >> 29)) * 0x9E3779B97F4A7C15u) >> shift);
@@ -19,17 +19,17 @@ size_t hash_pair(uint64_t pair, int shift) {
 
 }  // namespace
 
-BpeModel::BpeModel(const std::array<int32_t, 256>& byte_ids, const std::vector<Merge>& merges) : byte_ids_(byte_ids) {
+BpeModel::BpeModel(std::span<const Merge> merges, std::span<const uint32_t> ranks) {
   int bits = 1;
   while ((size_t{1} << bits) < 2 * merges.size() + 2) ++bits;
   shift_ = 64 - bits;
   rules_.assign(size_t{1} << bits, Rule{});
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const auto& merge = merges[rank];
+  for (size_t place = 0; place < merges.size(); ++place) {
+    const auto& merge = merges[place];
     const uint64_t pair = pack_pair(merge.left, merge.right);
     size_t slot = hash_pair(pair, shift_);
     while (rules_[slot].pair != UINT64_MAX && rules_[slot].pair != pair) slot = (slot + 1) & (rules_.size() - 1);
-    rules_[slot] = {pair, static_cast<uint32_t>(rank), merge.result};
+    rules_[slot] = {pair, ranks.empty() ? static_cast<uint32_t>(place) : ranks[place], merge.result};
   }
 }
 
@@ -40,20 +40,20 @@ const BpeModel::Rule& BpeModel::find(int32_t left, int32_t right) const {
   return rules_[slot];  // an empty slot has kNoRank
 }
 
-void BpeModel::encode(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const {
-  if (piece.size() <= kShortBytes) {
-    encode_short(piece, ids);
+void BpeModel::encode(std::span<const int32_t> symbols, BpeScratch& scratch, std::vector<int32_t>& ids) const {
+  if (symbols.size() <= kShortSymbols) {
+    encode_short(symbols, ids);
   } else {
-    encode_long(piece, scratch, ids);
+    encode_long(symbols, scratch, ids);
   }
 }
 
-void BpeModel::encode_short(std::string_view piece, std::vector<int32_t>& ids) const {
-  int32_t tokens[kShortBytes];
-  int32_t results[kShortBytes];  // result of merging token i with the next one
-  uint32_t ranks[kShortBytes];   // rank of that merge
-  size_t count = piece.size();
-  for (size_t i = 0; i < count; ++i) tokens[i] = byte_ids_[static_cast<uint8_t>(piece[i])];
+void BpeModel::encode_short(std::span<const int32_t> symbols, std::vector<int32_t>& ids) const {
+  int32_t tokens[kShortSymbols];
+  int32_t results[kShortSymbols];  // result of merging token i with the next one
+  uint32_t ranks[kShortSymbols];   // rank of that merge
+  size_t count = symbols.size();
+  std::copy(symbols.begin(), symbols.end(), tokens);
   const auto look_up = [&](size_t i) {
     const Rule& rule = find(tokens[i], tokens[i + 1]);
     ranks[i] = rule.rank;
@@ -76,16 +76,16 @@ void BpeModel::encode_short(std::string_view piece, std::vector<int32_t>& ids) c
   ids.insert(ids.end(), tokens, tokens + count);
 }
 
-void BpeModel::encode_long(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const {
-  PRISM_CHECK(piece.size() <= INT32_MAX, "tokenizer",
-              "expected pieces of text below 2 GiB; found one of {} bytes; cut the text.", piece.size());
-  // Position i holds the token that starts at byte i, or -1 once it has been merged into its left neighbour. ranks[i]
-  // is the rank of merging it with the next token. A heap entry is valid while it agrees with ranks.
-  const auto size = static_cast<int32_t>(piece.size());
-  scratch.ids.resize(piece.size());
-  scratch.next.resize(piece.size());
-  scratch.previous.resize(piece.size());
-  scratch.ranks.resize(piece.size());
+void BpeModel::encode_long(std::span<const int32_t> symbols, BpeScratch& scratch, std::vector<int32_t>& ids) const {
+  PRISM_CHECK(symbols.size() <= INT32_MAX, "tokenizer",
+              "expected pieces of text below 2^31 symbols; found one of {}; cut the text.", symbols.size());
+  // Position i holds the token that starts at symbol i, until it has been merged into its left neighbour. ranks[i] is
+  // the rank of merging it with the next token. A heap entry is valid while it agrees with ranks.
+  const auto size = static_cast<int32_t>(symbols.size());
+  scratch.ids.resize(symbols.size());
+  scratch.next.resize(symbols.size());
+  scratch.previous.resize(symbols.size());
+  scratch.ranks.resize(symbols.size());
   scratch.heap.clear();
   const auto at = [](std::vector<int32_t>& values, int32_t i) -> int32_t& { return values[static_cast<size_t>(i)]; };
   const auto look_up = [&](int32_t i) {
@@ -95,7 +95,7 @@ void BpeModel::encode_long(std::string_view piece, BpeScratch& scratch, std::vec
     return rank == kNoRank ? UINT64_MAX : uint64_t{rank} << 32 | static_cast<uint32_t>(i);
   };
   for (int32_t i = 0; i < size; ++i) {
-    at(scratch.ids, i) = byte_ids_[static_cast<uint8_t>(piece[static_cast<size_t>(i)])];
+    at(scratch.ids, i) = symbols[static_cast<size_t>(i)];
     at(scratch.next, i) = i + 1;
     at(scratch.previous, i) = i - 1;
   }

@@ -1,18 +1,17 @@
 // The merge rules of byte-pair encoding, applied to one piece of text.
 //
-//   BpeModel model(byte_ids, merges);
-//   model.encode(piece, scratch, ids);     // appends
+//   BpeModel model(merges);
+//   model.encode(symbols, scratch, ids);     // appends
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <span>
 #include <vector>
 
 namespace prism {
 
-/// Replaces the pair (left, right) by `result`. Rules earlier in the list have priority.
+/// Replaces the pair (left, right) by `result`.
 struct Merge {
   int32_t left, right, result;
 };
@@ -28,15 +27,14 @@ struct BpeScratch {
 class BpeModel {
  public:
   BpeModel() = default;
-  /// @param byte_ids  the token of each single byte.
-  /// @param merges    in order of rank; if two rules have the same pair, the later one counts.
-  BpeModel(const std::array<int32_t, 256>& byte_ids, const std::vector<Merge>& merges);
+  /// @param merges  if two rules have the same pair, the later one counts.
+  /// @param ranks   of each merge, the lowest first; merges may share a rank. Empty: a merge's rank is its place.
+  explicit BpeModel(std::span<const Merge> merges, std::span<const uint32_t> ranks = {});
 
-  /// Appends the ids of `piece`. Time: quadratic in the length up to 64 bytes, O(n log n) above.
-  /// @throws InputError for a piece of 2 GiB or more.
-  void encode(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const;
-
-  int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }
+  /// Appends the ids that the tokens of single bytes or characters, in the order of the text, are merged into. Time:
+  /// quadratic in the length up to 64 symbols, O(n log n) above.
+  /// @throws InputError for 2^31 symbols or more.
+  void encode(std::span<const int32_t> symbols, BpeScratch& scratch, std::vector<int32_t>& ids) const;
 
  private:
   static constexpr uint32_t kNoRank = UINT32_MAX;
@@ -47,10 +45,9 @@ class BpeModel {
   };
 
   const Rule& find(int32_t left, int32_t right) const;
-  void encode_short(std::string_view piece, std::vector<int32_t>& ids) const;
-  void encode_long(std::string_view piece, BpeScratch& scratch, std::vector<int32_t>& ids) const;
+  void encode_short(std::span<const int32_t> symbols, std::vector<int32_t>& ids) const;
+  void encode_long(std::span<const int32_t> symbols, BpeScratch& scratch, std::vector<int32_t>& ids) const;
 
-  std::array<int32_t, 256> byte_ids_{};
   std::vector<Rule> rules_{Rule{}};  // open addressing, a power of two, at most half full
   int shift_ = 63;
 };

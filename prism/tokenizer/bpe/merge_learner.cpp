@@ -100,7 +100,7 @@ bool MergeLearner::step(int64_t min_frequency) {
     if (top.count < std::max<int64_t>(min_frequency, 1)) return false;
     const auto left = static_cast<int32_t>(top.pair >> 32), right = static_cast<int32_t>(top.pair & UINT32_MAX);
     const int32_t joined = add_token(spellings_[static_cast<size_t>(left)] + spellings_[static_cast<size_t>(right)]);
-    merges_.emplace_back(left, right);
+    merges_.push_back({left, right, joined});
     for (const uint32_t word : top.words) join_in_word(word, left, right, joined);
     queue_touched();
     return true;
@@ -133,14 +133,12 @@ void MergeLearner::join_in_word(uint32_t word, int32_t left, int32_t right, int3
   lengths_[word] = kept;
 }
 
-std::vector<std::pair<std::string, std::string>> MergeLearner::merges() const {
+std::vector<Merge> MergeLearner::merges() const {
   // If two merges produce the same token, a pair with that token can be merged twice. The later position counts.
   std::unordered_set<Pair> seen;
-  std::vector<std::pair<std::string, std::string>> result;
+  std::vector<Merge> result;
   for (auto merge = merges_.rbegin(); merge != merges_.rend(); ++merge) {
-    const auto [left, right] = *merge;
-    if (seen.insert(pack_pair(left, right)).second)
-      result.emplace_back(spellings_[static_cast<size_t>(left)], spellings_[static_cast<size_t>(right)]);
+    if (seen.insert(pack_pair(merge->left, merge->right)).second) result.push_back(*merge);
   }
   std::reverse(result.begin(), result.end());
   return result;

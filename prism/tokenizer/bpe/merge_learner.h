@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "prism/tokenizer/bpe/bpe_model.h"
 #include "prism/tokenizer/bpe/word_counts.h"
 
 namespace prism {
@@ -30,8 +31,8 @@ class MergeLearner {
   int64_t size() const { return static_cast<int64_t>(spellings_.size()); }
   /// By id: special tokens, bytes in the order of their characters, then merges in the order they were learned.
   const std::vector<std::string>& spellings() const { return spellings_; }
-  /// Spellings of the merged pairs in order, without duplicates.
-  std::vector<std::pair<std::string, std::string>> merges() const;
+  /// The merges in order, without duplicates.
+  std::vector<Merge> merges() const;
 
  private:
   using Pair = uint64_t;  // left id << 32 | right id, so that pairs compare as (left, right)
@@ -57,7 +58,7 @@ class MergeLearner {
 
   std::vector<std::string> spellings_;
   std::unordered_map<std::string, int32_t> ids_;
-  std::vector<std::pair<int32_t, int32_t>> merges_;
+  std::vector<Merge> merges_;
 
   std::vector<int32_t> tokens_;  // of all words, concatenated
   std::vector<size_t> begins_;   // start of each word in tokens_
