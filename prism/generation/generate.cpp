@@ -20,12 +20,17 @@ std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view 
   PRISM_CHECK(invalid == std::string_view::npos, "generate",
               "expected a prompt in UTF-8; found byte 0x{:02X} at offset {}; convert it.",
               static_cast<uint8_t>(prompt[invalid]), invalid);
-  if (!prompt.empty()) return tokenizer.encode(prompt);
-  const auto end_of_text = tokenizer.end_of_text();
-  PRISM_CHECK(end_of_text.has_value(), "generate",
-              "expected a prompt, because the tokenizer has no end-of-text token to start a document with; found an "
-              "empty one; give one.");
-  return {*end_of_text};
+  const SpecialIds& special = tokenizer.special_ids();
+  std::vector<int32_t> ids;
+  if (!prompt.empty()) ids = tokenizer.encode(prompt);
+  const bool wanted = prompt.empty() || opening == Opening::on || (opening == Opening::automatic && special.opens_prompts);
+  PRISM_CHECK(special.opening || (!prompt.empty() && opening != Opening::on), "generate",
+              "expected a prompt and --bos auto or off, because the tokenizer has no token that opens a text; found {}; "
+              "change it.",
+              prompt.empty() ? "no prompt" : "--bos on");
+  // A prompt may spell its opening, as the prompts of chat templates do.
+  if (wanted && (ids.empty() || ids.front() != *special.opening)) ids.insert(ids.begin(), *special.opening);
+  return ids;
 }
 
 /// Tokens recomputed when the context is full; 0: the context does not slide. Learned positions have no values beyond

@@ -82,6 +82,7 @@ class Tokenizer::Impl {
   const Pretokenizer pretokenizer;  // for byte_level
   const Metaspace metaspace;        // for byte_fallback
   const Vocabulary vocabulary;
+  TextSettings settings;
 
  private:
   void encode_well_formed(std::string_view text, SpecialTokens special_tokens, Before before, Workspace& work,
@@ -212,17 +213,23 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
     file = is_there(path / "tokenizer.json") || !is_there(path / "tokenizer.model") ? path / "tokenizer.json"
                                                                                     : path / "tokenizer.model";
   const std::string text = read_file(file), source = file.string();
-  if (file.extension() == ".model") return from_file(parse_sentencepiece_file(text, source), source);
-  if (file.extension() == ".bin") return from_file(parse_llama2c_file(text, source), source);
-  return from_json(text, source);
+  Tokenizer tokenizer = file.extension() == ".model" ? from_file(parse_sentencepiece_file(text, source), source)
+                        : file.extension() == ".bin" ? from_file(parse_llama2c_file(text, source), source)
+                                                     : from_json(text, source);
+  if (file != path) tokenizer.impl_->settings = read_settings(tokenizer, path);
+  return tokenizer;
 }
 
 Tokenizer Tokenizer::from_file(TokenizerFile file, const std::string& source) {
-  return Tokenizer(std::make_unique<Impl>(std::move(file), source));
+  Tokenizer tokenizer(std::make_unique<Impl>(std::move(file), source));
+  tokenizer.impl_->settings = default_settings(tokenizer);
+  return tokenizer;
 }
 
 Tokenizer Tokenizer::from_ggml(const GgmlVocabulary& vocabulary, const std::string& source) {
-  return from_file(tokenizer_file_of(vocabulary, source), source);
+  Tokenizer tokenizer = from_file(tokenizer_file_of(vocabulary, source), source);
+  tokenizer.impl_->settings = settings_of(vocabulary, source);
+  return tokenizer;
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, const std::string& source) {
@@ -277,13 +284,13 @@ bool Tokenizer::is_special(int32_t id) const {
   return !bytes(id).empty() && impl_->vocabulary.special[static_cast<size_t>(id)] != 0;
 }
 
-std::optional<int32_t> Tokenizer::end_of_text() const {
-  for (const char* name : {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>"}) {
-    if (const auto row = impl_->vocabulary.added_ids.find(std::string_view(name));
-        row != impl_->vocabulary.added_ids.end())
-      return row->second;
-  }
-  return std::nullopt;
+bool Tokenizer::is_added(int32_t id) const {
+  const auto row = impl_->vocabulary.added_ids.find(bytes(id));
+  return row != impl_->vocabulary.added_ids.end() && row->second == id;
+}
+
+const TextSettings& Tokenizer::settings() const {
+  return impl_->settings;
 }
 
 std::vector<uint8_t> Tokenizer::word_starts() const {

@@ -22,18 +22,20 @@
 #include <string_view>
 #include <vector>
 
+#include "prism/tokenizer/text_settings.h"
+
 namespace prism {
 
 /// Whether text that spells a special token (`<|endoftext|>`) is parsed as that token or kept as text.
 enum class SpecialTokens { parse, as_text };
 
-struct GgmlVocabulary;
 struct TokenizerFile;
 
 class Tokenizer {
  public:
   /// @param path  a `tokenizer.json`; a SentencePiece model if it ends in `.model`, a file of llama2.c if it ends in
-  ///              `.bin`; or a folder that contains `tokenizer.json` or else `tokenizer.model`.
+  ///              `.bin`; or a folder that contains `tokenizer.json` or else `tokenizer.model`, whose other files
+  ///              give the settings().
   /// @throws InputError naming the part of the file that is wrong or unsupported.
   static Tokenizer load(const std::filesystem::path& path);
   /// Like load(), from the text of a `tokenizer.json`. @param source  name of the text in messages.
@@ -48,7 +50,7 @@ class Tokenizer {
 
   /// Token ids of any byte string, the same as Hugging Face `tokenizers` gives with add_special_tokens=False, and for a
   /// SentencePiece model the same as SentencePiece gives. No special token is added before or after the text, whatever
-  /// the file's post_processor says (see SpecialIds); truncation and padding are not applied.
+  /// the file's post_processor says (see special_ids()); truncation and padding are not applied.
   ///
   /// Bytes that are not UTF-8 survive encode + decode. Each byte outside a well-formed character becomes that byte's
   /// token, and the well-formed text on either side is encoded separately.
@@ -72,8 +74,14 @@ class Tokenizer {
   /// The bytes of one id. For a special token these are its spelling, for other added tokens what is searched for.
   std::string_view bytes(int32_t id) const;
   bool is_special(int32_t id) const;
-  /// The id that separates documents: the first that exists of `<|endoftext|>`, `</s>`, `<|end_of_text|>`, `<eos>`.
-  std::optional<int32_t> end_of_text() const;
+  /// Whether the id is one of the file's added tokens.
+  bool is_added(int32_t id) const;
+
+  /// What the files beside the vocabulary say: those in the folder that load() was given, or the metadata of the GGUF
+  /// file. Otherwise default_settings().
+  const TextSettings& settings() const;
+  const SpecialIds& special_ids() const { return settings().special_ids; }
+  const std::optional<std::string>& chat_template() const { return settings().chat_template; }
   /// The id that the file's post_processor (TemplateProcessing) puts before a text, if any.
   std::optional<int32_t> template_opening() const;
 

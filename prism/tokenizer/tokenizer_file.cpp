@@ -146,7 +146,7 @@ void read_added(const json& list, const std::string& source, TokenizerFile& file
 }
 
 /// Returns true if all that a post-processor does is to trim offsets and to put special tokens around a text. encode()
-/// leaves the latter to its caller; see SpecialIds.
+/// leaves the latter to its caller; see SpecialIds::opens_prompts.
 bool adds_special_tokens_only(const json& processor) {
   if (processor.is_null()) return true;
   const json type = processor.is_object() ? processor.value("type", json()) : json();

@@ -1,0 +1,218 @@
+#include "prism/tokenizer/text_settings.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/files.h"
+#include "prism/core/text/printable.h"
+#include "prism/tokenizer/sources/ggml_pretokenizers.h"
+#include "prism/tokenizer/sources/ggml_vocabulary.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+namespace {
+
+constexpr size_t kShownValue = 60;
+
+/// Source: github.com/ggml-org/llama.cpp, src/llama-vocab.cpp (special_eog_ids).
+constexpr std::array<std::string_view, 13> kTurnEnds = {
+    "<|im_end|>",           "<|eot_id|>",    "<|eom_id|>",         "<|end|>", "<|return|>", "<|endoftext|>",
+    "<|end_of_text|>",      "<end_of_turn>", "<end_of_utterance>", "</s>",    "<eos>",      "<EOT>",
+    "<｜end▁of▁sentence｜>"};
+
+constexpr const char* kTemplateName = "chat_template.jinja";
+
+void add_end(SpecialIds& ids, std::optional<int64_t> id) {
+  if (id && !ids.is_end(*id)) ids.ends.push_back(static_cast<int32_t>(*id));
+}
+
+/// A JSON file of a folder, whose members name tokens.
+class TokenMembers {
+ public:
+  TokenMembers(const Tokenizer& tokenizer, const std::filesystem::path& file)
+      : tokenizer_(tokenizer), source_(file.string()), is_there_(is_there(file)) {
+    if (!is_there_) return;
+    json_ = read_json(source_);
+    PRISM_CHECK(json_.is_object(), "tokenizer", "{}: expected an object; found {}; restore the file.", source_,
+                json_.type_name());
+  }
+
+  bool exists() const { return is_there_; }
+  const Json& json() const { return json_; }
+  const Json* find(const char* name) const {
+    const auto member = json_.find(name);
+    return member == json_.end() || member->is_null() ? nullptr : &*member;
+  }
+  /// A token that is given as text, or as an object with its content.
+  std::optional<std::string> token(const std::string& name) const {
+    const Json* value = find(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    const Json content = value->is_object() ? value->value("content", Json()) : *value;
+    PRISM_CHECK(content.is_string(), "tokenizer",
+                "{}: expected \"{}\" to be a token or an object with its content; found {}; correct it.", source_, name,
+                shown(*value));
+    return content.get<std::string>();
+  }
+  std::optional<int32_t> token_id(const char* name) const {
+    const auto text = token(name);
+    if (!text) return std::nullopt;
+    const auto id = tokenizer_.find(*text);
+    PRISM_CHECK(id, "tokenizer",
+                "{}: expected \"{}\" to be a token of the vocabulary; found {}, which is not; correct it.", source_,
+                name, shown(*text));
+    return id;
+  }
+  /// An id, or a list of ids.
+  std::vector<int32_t> ids(const char* name) const {
+    const Json* value = find(name);
+    if (value == nullptr) return {};
+    std::vector<int32_t> result;
+    for (const Json& id : value->is_array() ? *value : Json::array({*value})) {
+      PRISM_CHECK(id.is_number_integer() && id >= 0 && id < tokenizer_.vocab_size(), "tokenizer",
+                  "{}: expected \"{}\" to be the id of a token, 0 to {}, or a list of ids; found {}; correct it.",
+                  source_, name, tokenizer_.vocab_size() - 1, shown(*value));
+      result.push_back(id.get<int32_t>());
+    }
+    return result;
+  }
+  std::optional<bool> flag(const char* name) const {
+    const Json* value = find(name);
+    if (value == nullptr) return std::nullopt;
+    PRISM_CHECK(value->is_boolean(), "tokenizer", "{}: expected \"{}\" to be true or false; found {}; correct it.",
+                source_, name, shown(*value));
+    return value->get<bool>();
+  }
+  /// chat_template: text, or a list of named ones.
+  std::optional<std::string> chat_template() const {
+    const Json* value = find("chat_template");
+    if (value == nullptr || value->is_string()) return value ? std::optional(value->get<std::string>()) : std::nullopt;
+    if (value->is_array()) {
+      for (const Json& row : *value)
+        if (row.is_object() && row.value("name", Json()) == "default" && row.value("template", Json()).is_string())
+          return row["template"].get<std::string>();
+    }
+    throw InputError("tokenizer", fmt::format("{}: expected chat_template to be text, or a list with a template named "
+                                              "\"default\"; found {}; correct it.",
+                                              source_, shown(*value)));
+  }
+
+ private:
+  static std::string shown(const Json& value) { return short_line(to_text(value), kShownValue); }
+
+  const Tokenizer& tokenizer_;
+  std::string source_;
+  bool is_there_;
+  Json json_ = Json::object();
+};
+
+/// Whether transformers opens texts for a tokenizer of this class that does not say so itself.
+bool opens_by_class(const Json* name) {
+  if (name == nullptr || !name->is_string()) return false;
+  const auto text = name->get<std::string>();
+  return text.starts_with("LlamaTokenizer") || text.starts_with("CodeLlamaTokenizer") ||
+         text.starts_with("GemmaTokenizer");
+}
+
+/// bos_token, eos_token and the like of tokenizer_config.json, or else of special_tokens_map.json.
+std::map<std::string, std::string> named_tokens(const TokenMembers& config, const TokenMembers& map) {
+  std::map<std::string, std::string> found;
+  for (const char* name :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+    auto text = config.token(name);
+    if (!text) text = map.token(name);
+    if (text) found[name] = *text;
+  }
+  return found;
+}
+
+}  // namespace
+
+bool SpecialIds::is_end(int64_t id) const {
+  return std::any_of(ends.begin(), ends.end(), [&](int32_t end) { return end == id; });
+}
+
+TextSettings default_settings(const Tokenizer& tokenizer) {
+  for (const char* name : {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>"}) {
+    const auto id = tokenizer.find(name);
+    if (id && tokenizer.is_added(*id))
+      return {.special_ids = {.opening = id, .ends = {*id}},
+              .special_tokens = {{"bos_token", name}, {"eos_token", name}}};
+  }
+  return {};
+}
+
+TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::path& folder) {
+  const TokenMembers config(tokenizer, folder / "tokenizer_config.json"),
+      map(tokenizer, folder / "special_tokens_map.json"), own(tokenizer, folder / "generation_config.json");
+  const TokenMembers generation = own.exists() ? own : TokenMembers(tokenizer, folder / "config.json");
+  TextSettings settings = default_settings(tokenizer);
+  if (config.exists() || map.exists()) settings.special_tokens = named_tokens(config, map);
+  SpecialIds ids;
+  ids.opening = config.token_id("bos_token");
+  if (!ids.opening) ids.opening = map.token_id("bos_token");
+  if (const auto given = generation.ids("bos_token_id"); !ids.opening && !given.empty()) ids.opening = given.front();
+  if (!ids.opening) ids.opening = tokenizer.template_opening();
+  add_end(ids, config.token_id("eos_token"));
+  add_end(ids, map.token_id("eos_token"));
+  for (const int32_t id : generation.ids("eos_token_id")) add_end(ids, id);
+  if (!ids.opening) ids.opening = settings.special_ids.opening;
+  if (ids.ends.empty()) ids.ends = settings.special_ids.ends;
+  ids.opens_prompts = ids.opening && config.flag("add_bos_token")
+                                         .value_or(tokenizer.template_opening().has_value() ||
+                                                   opens_by_class(config.find("tokenizer_class")));
+  settings.special_ids = ids;
+  const auto file = folder / kTemplateName;
+  settings.chat_template = is_there(file) ? std::optional(read_file(file)) : config.chat_template();
+  return settings;
+}
+
+TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& source) {
+  const auto count = static_cast<int64_t>(vocabulary.tokens.size());
+  TextSettings settings{.chat_template = vocabulary.chat_template};
+  for (const auto& [name, id] : {std::pair{"bos_token", vocabulary.bos_token_id},
+                                 {"eos_token", vocabulary.eos_token_id},
+                                 {"eot_token", vocabulary.eot_token_id},
+                                 {"eom_token", vocabulary.eom_token_id},
+                                 {"unk_token", vocabulary.unknown_token_id},
+                                 {"pad_token", vocabulary.padding_token_id}}) {
+    if (!id) continue;
+    PRISM_CHECK(*id >= 0 && *id < count, "tokenizer",
+                "{}: expected the special ids of tokenizer.ggml from 0 to {}; found {}; the file is damaged; restore "
+                "it.",
+                source, count - 1, *id);
+    settings.special_tokens[name] = vocabulary.tokens[static_cast<size_t>(*id)];
+  }
+  SpecialIds& ids = settings.special_ids;
+  add_end(ids, vocabulary.eos_token_id);
+  add_end(ids, vocabulary.eot_token_id);
+  add_end(ids, vocabulary.eom_token_id);
+  for (size_t id = 0; id < vocabulary.types.size() && id < vocabulary.tokens.size(); ++id) {
+    if (vocabulary.types[id] == static_cast<int32_t>(GgmlTokenType::control) &&
+        std::find(kTurnEnds.begin(), kTurnEnds.end(), vocabulary.tokens[id]) != kTurnEnds.end())
+      add_end(ids, static_cast<int64_t>(id));
+  }
+  const bool by_default = vocabulary.model == "llama" || find_ggml_pretokenizer(vocabulary.pre, source).opens_prompts;
+  const auto opening = vocabulary.bos_token_id ? vocabulary.bos_token_id : vocabulary.eos_token_id;
+  if (opening) ids.opening = static_cast<int32_t>(*opening);
+  ids.opens_prompts = vocabulary.bos_token_id && vocabulary.add_bos_token.value_or(by_default);
+  return settings;
+}
+
+void write_settings(const std::filesystem::path& folder, const Tokenizer& tokenizer, int64_t context) {
+  const TextSettings& settings = tokenizer.settings();
+  Json json = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+  if (context > 0) json["model_max_length"] = context;
+  json["clean_up_tokenization_spaces"] = false;
+  for (const auto& [name, text] : settings.special_tokens) json[name] = text;
+  const auto& ids = settings.special_ids;
+  if (ids.opening && !json.contains("bos_token")) json["bos_token"] = tokenizer.bytes(*ids.opening);
+  if (!ids.ends.empty() && !json.contains("eos_token")) json["eos_token"] = tokenizer.bytes(ids.ends.front());
+  if (ids.opens_prompts != tokenizer.template_opening().has_value()) json["add_bos_token"] = ids.opens_prompts;
+  write_file(folder / "tokenizer_config.json", to_text(json, 2) + "\n");
+  if (settings.chat_template) write_file(folder / kTemplateName, *settings.chat_template);
+}
+
+}  // namespace prism
