@@ -134,11 +134,21 @@ void check_special_ids(const Json& json, int64_t vocab_size, const std::string& 
 
 }  // namespace
 
+Json special_id_members(const Tokenizer& tokenizer) {
+  const auto& [opening, ends, opens_prompts] = tokenizer.special_ids();
+  return {{"bos_token_id", opening ? Json(*opening) : Json()},
+          {"eos_token_id", ends.empty()       ? Json()
+                           : ends.size() == 1 ? Json(ends.front())
+                                              : Json(ends)}};
+}
+
 Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer, const std::string& dtype) {
   PrismFile file;
   file.dtype = file.torch_dtype = dtype;
   if (tokenizer != nullptr) {
-    if (const auto end_of_text = tokenizer->end_of_text()) file.bos_token_id = file.eos_token_id = *end_of_text;
+    const Json ids = special_id_members(*tokenizer);
+    file.bos_token_id = ids["bos_token_id"];
+    file.eos_token_id = ids["eos_token_id"];
     file.fingerprint = tokenizer->fingerprint_text();
     if (has_word_positions(config)) file.word_starts = word_start_bits(tokenizer->word_starts(), config.vocab_size);
   }

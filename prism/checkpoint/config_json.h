@@ -9,9 +9,12 @@
 
 namespace prism {
 
+/// bos_token_id and eos_token_id, as config.json and generation_config.json have them: null, a number, or several.
+Json special_id_members(const Tokenizer& tokenizer);
+
 /// The config.json of a model. If one of the families of transformers can express the model, it is a config of that
 /// family; otherwise `model_type` is "prism" and `model` holds all fields of the ModelConfig.
-/// @param tokenizer  the model's tokenizer, whose end-of-text id and fingerprint are written; may be null.
+/// @param tokenizer  the model's tokenizer, whose special ids and fingerprint are written; may be null.
 /// @param dtype      of the weights, in torch's name.
 Json config_to_json(const ModelConfig& config, const Tokenizer* tokenizer, const std::string& dtype = "float32");
 

@@ -37,22 +37,9 @@ std::string dtype_name(const torch::Tensor& tensor) {
   }
 }
 
-/// tokenizer_config.json, which transformers needs to load tokenizer.json.
-Json tokenizer_config(const Tokenizer& tokenizer, const ModelConfig& config) {
-  Json json = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-               {"model_max_length", config.context},
-               {"clean_up_tokenization_spaces", false}};
-  if (const auto end = tokenizer.end_of_text()) {
-    const std::string text(tokenizer.bytes(*end));
-    json["bos_token"] = json["eos_token"] = text;
-  }
-  return json;
-}
-
 Json generation_config(const Tokenizer* tokenizer) {
   Json json = {{"_from_model_config", true}, {"do_sample", false}};
-  if (tokenizer != nullptr && tokenizer->end_of_text())
-    json["bos_token_id"] = json["eos_token_id"] = *tokenizer->end_of_text();
+  if (tokenizer != nullptr) json.update(special_id_members(*tokenizer));
   return json;
 }
 
@@ -64,31 +51,18 @@ void check_size(const Tokenizer& tokenizer, const ModelConfig& config, const fs:
 }
 
 /// Reads a model's weights and its tokenizer, if any.
-std::optional<Tokenizer> fill_model(Trunk& model, const fs::path& folder, torch::ScalarType compute_type) {
-  load_weights(model.weights(), folder);
+std::optional<Tokenizer> fill_model(Trunk& model, const fs::path& path, torch::ScalarType compute_type) {
+  load_weights(model.weights(), path);
   model.set_compute_type(compute_type);
-  if (!is_there(folder / "tokenizer.json") && !is_there(folder / "tokenizer.model")) return std::nullopt;
-  auto tokenizer = Tokenizer::load(folder);
-  check_size(tokenizer, model.config(), folder);
-  const auto config_file = (folder / "config.json").string();
-  check_tokenizer(read_json(config_file), tokenizer, config_file);
-  if (has_word_positions(model.config())) model.set_word_starts(tokenizer.word_starts());
+  auto tokenizer = load_tokenizer(path);
+  if (!tokenizer) return tokenizer;
+  check_size(*tokenizer, model.config(), path);
+  if (!is_gguf(path)) {
+    const auto config_file = (path / "config.json").string();
+    check_tokenizer(read_json(config_file), *tokenizer, config_file);
+  }
+  if (has_word_positions(model.config())) model.set_word_starts(tokenizer->word_starts());
   return tokenizer;
-}
-
-ModelFolder load_gguf(const fs::path& path, torch::ScalarType compute_type) {
-  const GgufReader reader(path);
-  ModelFolder model;
-  model.folder = path;
-  const auto config = config_from_gguf(reader);
-  model.decoder = Decoder(config);
-  load_weights(model.decoder->weights(), path);
-  model.decoder->set_compute_type(compute_type);
-  const auto vocabulary = vocabulary_from_gguf(reader);
-  if (!vocabulary) return model;
-  model.tokenizer = Tokenizer::from_ggml(*vocabulary, path.string());
-  check_size(*model.tokenizer, config, path);
-  return model;
 }
 
 LabelScheme load_scheme(const fs::path& folder, int64_t classes) {
@@ -125,6 +99,22 @@ ModelConfig load_config(const fs::path& path) {
   return config_from_json(read_json(file.string()), file.string());
 }
 
+std::optional<Tokenizer> load_tokenizer(const fs::path& path) {
+  if (is_gguf(path)) {
+    const auto vocabulary = vocabulary_from_gguf(GgufReader(path));
+    return vocabulary ? std::optional(Tokenizer::from_ggml(*vocabulary, path.string())) : std::nullopt;
+  }
+  if (!is_there(path / "tokenizer.json") && !is_there(path / "tokenizer.model")) return std::nullopt;
+  return Tokenizer::load(path);
+}
+
+Tokenizer open_tokenizer(const fs::path& path) {
+  if (!is_gguf(path)) return Tokenizer::load(path);
+  auto tokenizer = load_tokenizer(path);
+  PRISM_CHECK(tokenizer, "tokenizer", "expected a tokenizer in {}; found none; name another file.", path.string());
+  return std::move(*tokenizer);
+}
+
 std::unique_ptr<TensorSource> open_weights(const fs::path& folder) {
   if (is_gguf(folder)) return std::make_unique<GgufSource>(folder);
   fs::path file = folder / kWeightsName;
@@ -149,7 +139,6 @@ void save_weights(const fs::path& folder, const std::vector<WeightEntry>& weight
 }
 
 ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
-  if (is_gguf(path)) return load_gguf(path, compute_type);
   ModelFolder model;
   model.folder = find_model_folder(path);
   const auto config = load_config(model.folder);
@@ -184,7 +173,7 @@ void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tok
   if (model.config().classes == 0) write_file(folder / "generation_config.json", pretty(generation_config(tokenizer)));
   if (tokenizer == nullptr) return;
   tokenizer->save(folder / "tokenizer.json");
-  write_file(folder / "tokenizer_config.json", pretty(tokenizer_config(*tokenizer, model.config())));
+  write_settings(folder, *tokenizer, model.config().context);
 }
 
 void save_classifier(const fs::path& folder, const Classifier& classifier, const Tokenizer* tokenizer,

@@ -1,5 +1,5 @@
 // Model folders in the Hugging Face layout: config.json, model.safetensors, tokenizer.json, tokenizer_config.json,
-// generation_config.json. Every command that takes a model takes such a folder.
+// generation_config.json, chat_template.jinja. Every command that takes a model takes such a folder, or a GGUF file.
 //
 //   save_model("out", *decoder, &tokenizer);
 //   ModelFolder model = load_model("runs/novels");        // a model folder, or a run (its last checkpoint)
@@ -48,6 +48,13 @@ ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType comp
 /// Reads a classifier. @throws InputError for a language model, or a classes.json of another number of classes; else as
 /// load_model().
 ClassifierFolder load_classifier(const std::filesystem::path& path, torch::ScalarType compute_type);
+
+/// The tokenizer of a model folder, or of a GGUF file; std::nullopt if it has none.
+/// @throws InputError naming what is wrong with it.
+std::optional<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+/// The tokenizer that a user names: a file or folder as Tokenizer::load() takes it, or a GGUF file.
+/// @throws InputError if there is none, or something is wrong with it.
+Tokenizer open_tokenizer(const std::filesystem::path& path);
 
 /// The weights of a model: those of a GGUF file, or of a folder model.safetensors or the files that
 /// model.safetensors.index.json lists.

@@ -48,6 +48,7 @@ int run_classify(const Arguments& arguments);
 int run_convert(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_generate(const Arguments& arguments);
+int run_chat(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_report(const Arguments& arguments);
 int run_sweep(const Arguments& arguments);

@@ -32,6 +32,7 @@ constexpr std::array kCommands = {
     Command{"train", "train a model from a recipe; resume a run", run_train},
     Command{"sweep", "train variations of a recipe over several seeds and compare them", run_sweep},
     Command{"generate", "continue a prompt", run_generate},
+    Command{"chat", "talk with a model, turn by turn", run_chat},
     Command{"classify", "label texts with a classifier", run_classify},
     Command{"eval", "measure perplexity or accuracy; compare two models on the same texts", run_eval},
     Command{

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/options/field_options.h"
 #include "prism/core/console.h"
@@ -172,7 +173,9 @@ void add_label_options(CLI::App& app, TokenizeWords& words) {
 
 void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {
   app.add_option("INPUT", words.inputs, "text files, folders, or - for standard input")->required();
-  app.add_option("--tokenizer", words.tokenizer, "tokenizer.json, or a folder that holds one")->required();
+  app.add_option("--tokenizer", words.tokenizer,
+                 "tokenizer.json or another tokenizer file, a folder that holds one, or a .gguf file")
+      ->required();
   app.add_option("--out", words.out, "folder for the output")->required();
   auto* valid = app.add_option(
       "--valid", words.valid,
@@ -197,7 +200,7 @@ void run_labelled(const TokenizeWords& words, const TokenizeOptions& options,
                            .threads = options.threads,
                            .force = options.force};
   if (!words.classes.empty()) labelled.classes = read_class_names(words.classes);
-  const auto info = tokenize_labelled({words.inputs, words.valid, words.test}, Tokenizer::load(words.tokenizer),
+  const auto info = tokenize_labelled({words.inputs, words.valid, words.test}, open_tokenizer(words.tokenizer),
                                       words.out, labelled, show);
   progress.reset();  // clears its line
   (words.json ? print_labelled_json : print_labelled_table)(info, words, timer.seconds());
@@ -228,7 +231,7 @@ int run_tokenize(const Arguments& arguments) {
     return 0;
   }
   const Timer timer;
-  const Tokenizer tokenizer = Tokenizer::load(words.tokenizer);
+  const Tokenizer tokenizer = open_tokenizer(words.tokenizer);
   const TokenizeSummary summary = tokenize(words.inputs, words.valid, tokenizer, words.out, options, show);
   progress.reset();  // clears its line
   if (words.json) {

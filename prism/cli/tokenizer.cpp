@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/options/field_options.h"
 #include "prism/core/console.h"
@@ -257,7 +258,9 @@ int run_encode(const Arguments& arguments) {
   command.source.invalid_utf8 = "keep";
   command.source.raw = true;
   CLI::App app("Encode text to token ids, one document per line.", "prism tokenizer encode");
-  app.add_option("--tokenizer", command.tokenizer, "tokenizer.json, or a folder that holds one")->required();
+  app.add_option("--tokenizer", command.tokenizer,
+                 "tokenizer.json or another tokenizer file, a folder that holds one, or a .gguf file")
+      ->required();
   auto* text = app.add_option("TEXT", command.text, "the text itself; without TEXT and --file, standard input is read");
   app.add_option("--file", command.file, "text file (.txt or .jsonl, also .gz, .xz, .zst); - for standard input")
       ->excludes(text);
@@ -275,7 +278,7 @@ int run_encode(const Arguments& arguments) {
   app.add_flag("--time", command.time, "print to standard error how long the encoding alone took");
   if (!parse(app, arguments)) return 0;
 
-  const Tokenizer tokenizer = Tokenizer::load(command.tokenizer);
+  const Tokenizer tokenizer = open_tokenizer(command.tokenizer);
   const auto special = command.no_special ? SpecialTokens::as_text : SpecialTokens::parse;
   if (text->count() == 0) {
     encode_source(tokenizer, command, special);
@@ -309,12 +312,14 @@ int run_decode(const Arguments& arguments) {
   std::vector<std::string> words;
   bool skip_special = false;
   CLI::App app("Decode token ids to bytes.", "prism tokenizer decode");
-  app.add_option("--tokenizer", path, "tokenizer.json, or a folder that holds one")->required();
+  app.add_option("--tokenizer", path,
+                 "tokenizer.json or another tokenizer file, a folder that holds one, or a .gguf file")
+      ->required();
   app.add_option("IDS", words, "ids, separated by spaces or commas; without them: standard input");
   app.add_flag("--skip-special", skip_special, "leave special tokens out");
   if (!parse(app, arguments)) return 0;
 
-  const Tokenizer tokenizer = Tokenizer::load(path);
+  const Tokenizer tokenizer = open_tokenizer(path);
   std::vector<int32_t> ids;
   for (const auto& word : words) append_ids(word, ids);
   if (words.empty()) append_ids(read_standard_input(), ids);
@@ -350,7 +355,7 @@ Summary summarize(const Tokenizer& tokenizer) {
 Json info_json(const Tokenizer& tokenizer, const std::string& path, const Summary& summary) {
   Json special = Json::array();
   for (const int32_t id : summary.special) special.push_back({{"id", id}, {"content", tokenizer.bytes(id)}});
-  const auto end = tokenizer.end_of_text();
+  const auto end = tokenizer.special_ids().opening;
   return {{"path", path},
           {"vocab_size", tokenizer.vocab_size()},
           {"merges", tokenizer.merge_count()},
@@ -371,7 +376,7 @@ void print_info(const Tokenizer& tokenizer, const Summary& summary) {
   for (size_t i = 0; i < summary.special.size() && i < kShown; ++i)
     special += fmt::format("{}{} ({})", i == 0 ? "" : ", ", tokenizer.bytes(summary.special[i]), summary.special[i]);
   if (summary.special.size() > kShown) special += fmt::format(" and {} more", summary.special.size() - kShown);
-  const auto end = tokenizer.end_of_text();
+  const auto end = tokenizer.special_ids().opening;
   print(fmt::format("vocabulary      {} tokens, {} merges\n", tokenizer.vocab_size(), tokenizer.merge_count()));
   print(fmt::format("special tokens  {}\n", special.empty() ? "none" : special));
   print(fmt::format("end of text     {}\n", end ? fmt::format("{} ({})", tokenizer.bytes(*end), *end) : "none"));
@@ -387,11 +392,12 @@ int run_tokenizer_info(const Arguments& arguments) {
   std::string path;
   bool json = false;
   CLI::App app("Show the contents of a tokenizer.", "prism tokenizer info");
-  app.add_option("PATH", path, "tokenizer.json, or a folder that holds one")->required();
+  app.add_option("PATH", path, "tokenizer.json or another tokenizer file, a folder that holds one, or a .gguf file")
+      ->required();
   app.add_flag("--json", json, "print one JSON object");
   if (!parse(app, arguments)) return 0;
 
-  const Tokenizer tokenizer = Tokenizer::load(path);
+  const Tokenizer tokenizer = open_tokenizer(path);
   const Summary summary = summarize(tokenizer);
   if (json) {
     print(to_text(info_json(tokenizer, path, summary)) + "\n");

@@ -41,6 +41,15 @@ void catch_stop_signals() {
   if (hang_up.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
 }
 
+void release_stop_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler == remember) std::signal(signal, SIG_DFL);
+  }
+  caught = 0;
+}
+
 int stop_signal() {
   return caught;
 }

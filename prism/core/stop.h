@@ -6,6 +6,8 @@ namespace prism {
 /// From now on SIGINT, SIGTERM and SIGHUP (unless ignored, as under nohup) only set a flag. A SIGINT that arrives two
 /// seconds or more after the first signal ends the process at once.
 void catch_stop_signals();
+/// Signals act as before catch_stop_signals(), and stop_signal() is 0 again.
+void release_stop_signals();
 /// The signal caught so far, or 0 if none.
 int stop_signal();
 

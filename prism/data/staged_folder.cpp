@@ -25,6 +25,8 @@ std::vector<fs::path> dataset_files(const fs::path& folder) {
 
 void remove_dataset(const fs::path& folder) {
   for (const fs::path& file : dataset_files(folder)) fs::remove(file);
+  // A new tokenizer must not get the settings of an old one.
+  for (const char* name : kSettingsNames) fs::remove(folder / name);
 }
 
 std::vector<fs::path> entries(const fs::path& folder) {
@@ -41,6 +43,11 @@ void check_tokenizer_there(const fs::path& folder, const Tokenizer& tokenizer, b
   PRISM_CHECK(Tokenizer::load(path).fingerprint() == tokenizer.fingerprint(), "tokenize",
               "expected no other tokenizer in {}; found {}; choose another folder, or pass --force to replace it.",
               folder.string(), path.string());
+}
+
+void save_tokenizer(const Tokenizer& tokenizer, const fs::path& folder) {
+  tokenizer.save(folder / kTokenizerName);
+  if (tokenizer.settings() != default_settings(tokenizer)) write_settings(folder, tokenizer);
 }
 
 StagedFolder::StagedFolder(const fs::path& folder, bool force)

@@ -16,6 +16,9 @@ namespace prism {
 /// Refuses to overwrite another tokenizer that is already in the folder. @throws InputError for one, unless `force`.
 void check_tokenizer_there(const std::filesystem::path& folder, const Tokenizer& tokenizer, bool force);
 
+/// Writes tokenizer.json and, unless they are default_settings(), the files with its settings.
+void save_tokenizer(const Tokenizer& tokenizer, const std::filesystem::path& folder);
+
 /// New files are written to `.partial` until publish(), which renames that folder to `.unfinished` (loader.h), removes
 /// the old dataset, moves the new files out and removes `.unfinished`. If the process is killed at any point, the
 /// folder contains the old dataset, the new one, or one that TokenDataset rejects.

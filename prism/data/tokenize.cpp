@@ -171,7 +171,7 @@ class DatasetWriter {
       : train_(folder, "train", tokenizer.vocab_size(), shard_tokens),
         valid_(folder, "valid", tokenizer.vocab_size(), shard_tokens) {
     info_.vocab_size = tokenizer.vocab_size();
-    info_.end_of_text = tokenizer.end_of_text().value_or(-1);
+    info_.end_of_text = tokenizer.special_ids().opening.value_or(-1);
     info_.tokenizer_fingerprint = tokenizer.fingerprint_text();
   }
 
@@ -254,7 +254,7 @@ TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vect
   TokenizeSummary summary = writer.finish();
   summary.empty_documents = empty_documents;
   summary.skipped_files = skipped + skipped_valid;
-  tokenizer.save(folder.staging() / kTokenizerName);
+  save_tokenizer(tokenizer, folder.staging());
   write_file(folder.staging() / kDatasetInfoName, to_text(fields_to_json(summary.info), 2) + "\n");
   folder.publish();
   return summary;

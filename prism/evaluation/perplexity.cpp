@@ -72,7 +72,7 @@ struct TokenizedText {
 TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
   TokenizedText text;
   WordCounter words;
-  const auto opening = tokenizer.end_of_text();
+  const auto opening = tokenizer.special_ids().opening;
   while (const auto piece = source.next()) {
     check_not_stopped();
     if (piece->first && most > 0 && static_cast<int64_t>(text.lengths.size()) == most) break;
@@ -287,7 +287,7 @@ PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer
     if (on_progress) on_progress(progress);
     rest = rest.subspan(batch.size());
   }
-  const auto opening = tokenizer.end_of_text();
+  const auto opening = tokenizer.special_ids().opening;
   return {.nats = progress.nats,
           .tokens = progress.tokens,
           .words = text.words,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "prism/attention/prefill.h"
 #include "prism/core/error.h"
@@ -14,24 +15,6 @@
 
 namespace prism {
 namespace {
-
-std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt) {
-  const size_t invalid = find_invalid_utf8(prompt);
-  PRISM_CHECK(invalid == std::string_view::npos, "generate",
-              "expected a prompt in UTF-8; found byte 0x{:02X} at offset {}; convert it.",
-              static_cast<uint8_t>(prompt[invalid]), invalid);
-  const SpecialIds& special = tokenizer.special_ids();
-  std::vector<int32_t> ids;
-  if (!prompt.empty()) ids = tokenizer.encode(prompt);
-  const bool wanted = prompt.empty() || opening == Opening::on || (opening == Opening::automatic && special.opens_prompts);
-  PRISM_CHECK(special.opening || (!prompt.empty() && opening != Opening::on), "generate",
-              "expected a prompt and --bos auto or off, because the tokenizer has no token that opens a text; found {}; "
-              "change it.",
-              prompt.empty() ? "no prompt" : "--bos on");
-  // A prompt may spell its opening, as the prompts of chat templates do.
-  if (wanted && (ids.empty() || ids.front() != *special.opening)) ids.insert(ids.begin(), *special.opening);
-  return ids;
-}
 
 /// Tokens recomputed when the context is full; 0: the context does not slide. Learned positions have no values beyond
 /// the context, so such a context always slides.
@@ -103,8 +86,27 @@ std::string finish_name(FinishReason reason) {
   throw InternalError("generate", "unknown reason to finish.");
 }
 
+std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt, const std::string& bos) {
+  const size_t invalid = find_invalid_utf8(prompt);
+  PRISM_CHECK(invalid == std::string_view::npos, "generate",
+              "expected a prompt in UTF-8; found byte 0x{:02X} at offset {}; convert it.",
+              static_cast<uint8_t>(prompt[invalid]), invalid);
+  PRISM_CHECK(bos == "auto" || bos == "on" || bos == "off", "generate",
+              "bos: expected auto, on or off; found {}; choose one of them.", bos);
+  const SpecialIds& special = tokenizer.special_ids();
+  PRISM_CHECK(special.opening || (!prompt.empty() && bos != "on"), "generate",
+              "expected a prompt, and bos auto or off, because the tokenizer has no token that opens a text; found {}; "
+              "change it.",
+              prompt.empty() ? "an empty prompt" : "bos on");
+  std::vector<int32_t> ids;
+  if (!prompt.empty()) ids = tokenizer.encode(prompt);
+  const bool opens = ids.empty() || bos == "on" || (bos == "auto" && special.opens_prompts);
+  if (opens && (ids.empty() || ids.front() != *special.opening)) ids.insert(ids.begin(), *special.opening);
+  return ids;
+}
+
 std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& tokenizer, std::string_view prompt) {
-  const auto tokens = static_cast<int64_t>(encode_prompt(tokenizer, prompt).size());
+  const auto tokens = static_cast<int64_t>(encode_prompt(tokenizer, prompt, "auto").size());
   const int64_t read = tokens_read(tokens, config, {});
   return config.learned_positions ? std::nullopt : std::optional(config.context - read);
 }
@@ -112,41 +114,77 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text,
                     Prefill* prefill) {
+  return Session(std::move(decoder), tokenizer)
+      .generate(encode_prompt(tokenizer, prompt, options.bos), options, on_text, prefill);
+}
+
+Session::Session(Decoder decoder, const Tokenizer& tokenizer) : decoder_(std::move(decoder)), tokenizer_(tokenizer) {}
+
+int64_t Session::prepare_cache(std::span<const int32_t> ids, int64_t capacity, const Prefill* prefill) {
+  const ModelConfig& config = decoder_->config();
+  // A chat grows: twice the room means that few of its turns compute everything again.
+  if (cache_ == nullptr || capacity > capacity_) {
+    capacity_ = cache_ == nullptr ? capacity : std::min(config.context, 2 * capacity);
+    cache_ =
+        std::make_unique<KvCache>(config.layers, /*batch=*/1, capacity_, decoder_->compute_type(), decoder_->device());
+    cached_.clear();
+  }
+  // A head budget is decided by the whole prompt, and the state of a selector ends with the prompt that it read.
+  const bool has_budgets = std::any_of(config.layers.begin(), config.layers.end(),
+                                       [](const LayerConfig& layer) { return layer.budget.is_on(); });
+  const bool reads_whole = has_budgets || (prefill != nullptr && prefill->options().selector != "dense");
+  const auto most = reads_whole ? 0 : std::min(cached_.size(), ids.size() - 1);  // the last one gives the logits
+  const auto same = std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), ids.begin());
+  cached_.erase(same.first, cached_.end());
+  cache_->truncate(std::ssize(cached_));
+  return std::ssize(cached_);
+}
+
+Generation Session::generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
+                             const std::function<void(std::string_view)>& on_text, Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
-  const ModelConfig& config = decoder->config();
+  const ModelConfig& config = decoder_->config();
   prefill = prefill_for(config, prefill);
   Generation result;
-  result.prompt_ids = encode_prompt(tokenizer, prompt);
-  const auto prompt_tokens = static_cast<int64_t>(result.prompt_ids.size());
+  result.prompt_ids = std::move(prompt_ids);
+  const auto prompt_tokens = std::ssize(result.prompt_ids);
   const int64_t read = tokens_read(prompt_tokens, config, options), kept = tokens_kept(config, options.slide);
-  const int64_t limit = new_token_limit(read, config, options), cached = std::min(read + limit, config.context);
+  const int64_t limit = new_token_limit(read, config, options);
   result.unread = prompt_tokens - read;
-  const auto choices = static_cast<size_t>(std::min(config.vocab_size, tokenizer.vocab_size()));
-  const std::optional<int32_t> end = options.ignore_end_of_text ? std::nullopt : tokenizer.end_of_text();
+  const auto choices = static_cast<size_t>(std::min(config.vocab_size, tokenizer_.vocab_size()));
   Sampler sampler(options.sampler);
   TextStream stream(options.stop);
+  // Text that follows nothing but special tokens is the beginning of a text.
+  bool drops_space =
+      tokenizer_.strips_first_space() && std::all_of(result.prompt_ids.begin(), result.prompt_ids.end(),
+                                                     [&](int32_t id) { return tokenizer_.is_special(id); });
   const auto show = [&](const std::string& text) {
     result.text += text;
     if (on_text && !text.empty()) on_text(text);
   };
   /// Adds the next token; returns a reason if generation ends with it.
   const auto finish_with = [&](int32_t id) -> std::optional<FinishReason> {
-    if (id == end) return FinishReason::end_of_text;
+    if (!options.ignore_end_of_text && tokenizer_.special_ids().is_end(id)) return FinishReason::end_of_text;
     result.ids.push_back(id);
-    show(stream.push(tokenizer.bytes(id)));
+    auto bytes = tokenizer_.bytes(id);
+    if (std::exchange(drops_space, false) && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    show(stream.push(bytes));
     if (stream.stopped()) return FinishReason::stop_string;
-    if (static_cast<int64_t>(result.ids.size()) == limit) return FinishReason::length;
+    if (std::ssize(result.ids) == limit) return FinishReason::length;
     if (options.stop_on_signals && stop_signal() != 0) return FinishReason::interrupted;
     return std::nullopt;
   };
 
-  KvCache cache(config.layers, /*batch=*/1, cached, decoder->compute_type(), decoder->device());
-  ForwardContext context;
-  context.cache = &cache;
-  context.prefill = prefill;
   auto seen = result.prompt_ids;  // prompt and new tokens
+  const auto start = static_cast<size_t>(result.unread);
+  result.reused = prepare_cache(std::span(seen).subspan(start), std::min(read + limit, config.context), prefill);
+  ForwardContext context;
+  context.cache = cache_.get();
+  context.prefill = prefill;
   Timer timer;
-  auto logits_V = next_logits(decoder, seen, read, context, prefill == nullptr ? 0 : prefill->options().chunk);
+  auto logits_V =
+      next_logits(decoder_, seen, read - result.reused, context, prefill == nullptr ? 0 : prefill->options().chunk);
+  cached_.assign(seen.begin() + result.unread, seen.end());
   result.prompt_seconds = timer.seconds();
   context.prefill = nullptr;
   timer.restart();
@@ -157,9 +195,13 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
       break;
     }
     seen.push_back(id);
-    const bool slides = cache.length() == config.context;
-    if (slides) cache.truncate(0);
-    logits_V = next_logits(decoder, seen, slides ? kept : 1, context);
+    const bool slides = cache_->length() == config.context;
+    if (slides) cache_->truncate(0);
+    logits_V = next_logits(decoder_, seen, slides ? kept : 1, context);
+    if (slides)
+      cached_.assign(seen.end() - kept, seen.end());
+    else
+      cached_.push_back(id);
     result.slides += slides;
     ++result.decode_steps;
   }

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 13> kTurnEnds = {
     "<|end_of_text|>",      "<end_of_turn>", "<end_of_utterance>", "</s>",    "<eos>",      "<EOT>",
     "<｜end▁of▁sentence｜>"};
 
-constexpr const char* kTemplateName = "chat_template.jinja";
+constexpr const char *kConfigName = kSettingsNames[0], *kTemplateName = kSettingsNames[1];
 
 void add_end(SpecialIds& ids, std::optional<int64_t> id) {
   if (id && !ids.is_end(*id)) ids.ends.push_back(static_cast<int32_t>(*id));
@@ -145,8 +145,8 @@ TextSettings default_settings(const Tokenizer& tokenizer) {
 }
 
 TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::path& folder) {
-  const TokenMembers config(tokenizer, folder / "tokenizer_config.json"),
-      map(tokenizer, folder / "special_tokens_map.json"), own(tokenizer, folder / "generation_config.json");
+  const TokenMembers config(tokenizer, folder / kConfigName), map(tokenizer, folder / "special_tokens_map.json"),
+      own(tokenizer, folder / "generation_config.json");
   const TokenMembers generation = own.exists() ? own : TokenMembers(tokenizer, folder / "config.json");
   TextSettings settings = default_settings(tokenizer);
   if (config.exists() || map.exists()) settings.special_tokens = named_tokens(config, map);
@@ -211,7 +211,7 @@ void write_settings(const std::filesystem::path& folder, const Tokenizer& tokeni
   if (ids.opening && !json.contains("bos_token")) json["bos_token"] = tokenizer.bytes(*ids.opening);
   if (!ids.ends.empty() && !json.contains("eos_token")) json["eos_token"] = tokenizer.bytes(ids.ends.front());
   if (ids.opens_prompts != tokenizer.template_opening().has_value()) json["add_bos_token"] = ids.opens_prompts;
-  write_file(folder / "tokenizer_config.json", to_text(json, 2) + "\n");
+  write_file(folder / kConfigName, to_text(json, 2) + "\n");
   if (settings.chat_template) write_file(folder / kTemplateName, *settings.chat_template);
 }
 

@@ -37,6 +37,9 @@ struct TextSettings {
 /// `<|end_of_text|>` and `<eos>` opens and ends documents, and prompts are left as they are.
 TextSettings default_settings(const Tokenizer& tokenizer);
 
+/// The files of a folder that write_settings() writes.
+constexpr const char* kSettingsNames[] = {"tokenizer_config.json", "chat_template.jinja"};
+
 /// Of a model folder in the Hugging Face layout.
 ///
 /// - `opening`: bos_token of tokenizer_config.json or special_tokens_map.json, else bos_token_id of

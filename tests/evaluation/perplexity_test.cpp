@@ -67,7 +67,7 @@ double plain_nats(Decoder decoder, const std::vector<int32_t>& ids, int64_t wind
 
 std::vector<int32_t> opened(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<int32_t> ids;
-  if (tokenizer.end_of_text()) ids.push_back(*tokenizer.end_of_text());
+  if (tokenizer.special_ids().opening) ids.push_back(*tokenizer.special_ids().opening);
   for (const int32_t id : tokenizer.encode(text, SpecialTokens::as_text)) ids.push_back(id);
   return ids;
 }

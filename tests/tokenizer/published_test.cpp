@@ -6,7 +6,7 @@
 #include <map>
 #include <sstream>
 
-#include "prism/tokenizer/special_ids.h"
+#include "prism/tokenizer/text_settings.h"
 #include "prism/tokenizer/tokenizer.h"
 #include "tests/core/temporary_folder.h"
 #include "tests/tokenizer/tokenizer_helpers.h"
@@ -64,14 +64,14 @@ TEST_F(PublishedTokenizer, Gpt2GivesTheExactIdsOfAllInputs) {
   const Tokenizer tokenizer = Tokenizer::from_json(read("gpt2"), "gpt2");
   EXPECT_EQ(tokenizer.vocab_size(), 50257);
   EXPECT_EQ(tokenizer.merge_count(), 50000);
-  EXPECT_EQ(tokenizer.end_of_text(), 50256);
+  EXPECT_EQ(tokenizer.special_ids().opening, 50256);
   expect_cases(tokenizer, "gpt-2");
 }
 
 TEST_F(PublishedTokenizer, Llama3GivesTheExactIdsOfAllInputs) {
   const Tokenizer tokenizer = Tokenizer::from_json(read("llama3"), "llama3");
   EXPECT_EQ(tokenizer.vocab_size(), 128256);
-  EXPECT_EQ(tokenizer.end_of_text(), 128001);
+  EXPECT_EQ(tokenizer.special_ids().opening, 128001);
   expect_cases(tokenizer, "llama-bpe");
 }
 
@@ -84,7 +84,7 @@ TEST_F(PublishedTokenizer, Qwen2GivesTheExactIdsOfAllInputs) {
 TEST_F(PublishedTokenizer, Llama2GivesTheExactIdsOfAllInputsFromEitherFile) {
   const Tokenizer tokenizer = Tokenizer::load(folder_ + "llama2/tokenizer.model");
   EXPECT_EQ(tokenizer.vocab_size(), 32000);
-  EXPECT_EQ(tokenizer.end_of_text(), 2);
+  EXPECT_EQ(tokenizer.special_ids().opening, 2);
   EXPECT_TRUE(tokenizer.strips_first_space());
   expect_cases(tokenizer, "llama-spm");
   const Tokenizer same = Tokenizer::load(*data_folder() + "/tinyllamas/stories15M/tokenizer.bin");
@@ -125,7 +125,7 @@ TEST_F(PublishedTokenizer, GgmlVocabulariesGiveTheExactIdsOfAllInputs) {
     const TemporaryFolder saved;
     tokenizer.save(saved.path() / "tokenizer.json");
     expect_cases(Tokenizer::load(saved.path()), name);
-    const SpecialIds found = special_ids(vocabulary, path);
+    const SpecialIds found = settings_of(vocabulary, path).special_ids;
     EXPECT_EQ(found.opening, ids.opening) << name;
     EXPECT_EQ(found.opens_prompts, ids.opens_prompts) << name;
     for (const int32_t end : ids.ends) EXPECT_EQ(found.is_end(end), end < tokenizer.vocab_size()) << name << " " << end;

@@ -88,7 +88,7 @@ TEST(Tokenizer, EncodesAMegabyteWithoutASpaceInAboutLinearTime) {
 
 TEST(Tokenizer, LeavesSpecialTokensAsTextWhenAsked) {
   const Tokenizer tokenizer = load_fixture("gpt2");
-  const int32_t end = tokenizer.end_of_text().value();
+  const int32_t end = tokenizer.special_ids().opening.value();
   EXPECT_EQ(tokenizer.encode("<|endoftext|>"), std::vector{end});
   const auto as_text = tokenizer.encode("<|endoftext|>", SpecialTokens::as_text);
   EXPECT_GT(as_text.size(), 1u);
@@ -125,12 +125,12 @@ TEST(Tokenizer, FindsTokensByTheirBytesAndAddedOnesByTheirSpelling) {
 TEST(Tokenizer, TakesTheEndOfTextFromTheAddedTokensAlone) {
   json file = fixture_json("gpt2.json");
   file["added_tokens"] = json::array();
-  EXPECT_EQ(Tokenizer::from_json(file.dump(), "test").end_of_text(), std::nullopt);
+  EXPECT_EQ(Tokenizer::from_json(file.dump(), "test").special_ids().opening, std::nullopt);
   const auto id = file["model"]["vocab"].size();
   file["added_tokens"] = {{{"id", id + 5}, {"content", "</s>"}, {"special", true}},
                           {{"id", id + 1}, {"content", "<|end_of_text|>"}, {"special", true}}};
   const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "test");
-  EXPECT_EQ(tokenizer.end_of_text(), static_cast<int32_t>(id + 5));
+  EXPECT_EQ(tokenizer.special_ids().opening, static_cast<int32_t>(id + 5));
   EXPECT_EQ(tokenizer.vocab_size(), static_cast<int64_t>(id + 6));
   EXPECT_EQ(tokenizer.bytes(static_cast<int32_t>(id + 3)), "");  // no token has this id
 }

@@ -74,10 +74,11 @@ std::vector<ArmModel> read_models(const std::vector<std::string>& names) {
   std::vector<ArmModel> models;
   for (const auto& name : names) {
     const fs::path folder = find_model_folder(name);
-    const Tokenizer tokenizer = Tokenizer::load(folder);
+    const Tokenizer tokenizer = open_tokenizer(folder);
     const auto recipe = find_run_recipe(folder);
-    models.push_back({name, load_config(folder), tokenizer.fingerprint_text(), tokenizer.end_of_text().value_or(-1),
-                      recipe ? std::optional(recipe->seed) : std::nullopt, recipe && recipe->data.document_mask});
+    models.push_back({name, load_config(folder), tokenizer.fingerprint_text(),
+                      tokenizer.special_ids().opening.value_or(-1), recipe ? std::optional(recipe->seed) : std::nullopt,
+                      recipe && recipe->data.document_mask});
   }
   return models;
 }
@@ -85,7 +86,7 @@ std::vector<ArmModel> read_models(const std::vector<std::string>& names) {
 /// Where words start, if one of the models needs it. All models have the same tokenizer.
 std::vector<uint8_t> shared_word_starts(const Arms& arms) {
   for (const auto* model : arms.all())
-    if (has_word_positions(model->config)) return Tokenizer::load(find_model_folder(model->name)).word_starts();
+    if (has_word_positions(model->config)) return open_tokenizer(find_model_folder(model->name)).word_starts();
   return {};
 }
 

@@ -25,8 +25,8 @@ namespace {
 
 /// The token that opens every document, if the tokenizer has one.
 std::vector<int64_t> opening_of(const Tokenizer& tokenizer) {
-  if (!tokenizer.end_of_text()) return {};
-  return {*tokenizer.end_of_text()};
+  const auto opening = tokenizer.special_ids().opening;
+  return opening ? std::vector<int64_t>{*opening} : std::vector<int64_t>();
 }
 
 void append_tokens(std::vector<int64_t>& ids, const Tokenizer& tokenizer, const std::string& text) {
@@ -82,7 +82,8 @@ void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask)
 
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   words.takes_data = with_data;
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
+  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
+      ->required();
   app.add_option(
       "FILE", words.file,
       "a text file, whose beginning is read; language models only (.jsonl: the field named text in each row; any "
@@ -121,8 +122,7 @@ void check_tokenizer(const TokenDataset& data, const std::string& model, const s
       found == fingerprint, "analyse",
       "expected shards made with the tokenizer of {} ({}); found those of another tokenizer ({}) in {}; make them with "
       "prism tokenize --tokenizer {}.",
-      model, fingerprint, found, data.folder().string(),
-      shell_word((find_model_folder(model) / kTokenizerName).string()));
+      model, fingerprint, found, data.folder().string(), shell_word(find_model_folder(model).string()));
 }
 
 std::unique_ptr<TokenDataset> open_shards(const std::string& folder, const std::string& split) {
@@ -253,7 +253,7 @@ void Reading::read_text(const ReadingWords& words) {
                 "--text: expected at most {} tokens (--tokens, or the model's context); found {}; shorten it.",
                 grouped(tokens_), grouped(static_cast<int64_t>(ids_.size())));
   }
-  PRISM_CHECK(!ids_.empty() || tokens_ != 1 || !tokenizer().end_of_text(), "analyse",
+  PRISM_CHECK(!ids_.empty() || tokens_ != 1 || !tokenizer().special_ids().opening, "analyse",
               "expected --tokens of at least 2, because the first token opens the text; found 1; raise it.");
   PRISM_CHECK(!ids_.empty(), "analyse", "expected text in {}; found none; name another file.", source_);
   tokens_ = static_cast<int64_t>(ids_.size());
@@ -270,7 +270,7 @@ void Reading::open_data(const ReadingWords& words) {
                               .document_mask = document_mask,
                               .word_starts = model().word_starts(),
                               .shuffle = false};
-  windows_.emplace(*data_, options, tokenizer().end_of_text().value_or(-1));
+  windows_.emplace(*data_, options, tokenizer().special_ids().opening.value_or(-1));
   sequences_ = std::min(words.sequences.value_or(16), windows_->windows_per_epoch());
 }
 

@@ -206,7 +206,7 @@ void check_files(const std::vector<std::string>& files, const char* split, int64
 std::vector<int32_t> encode_texts(const std::vector<std::string>& texts, const Tokenizer& tokenizer) {
   std::vector<int32_t> tokens;
   for (const auto& text : texts) {
-    if (const auto end = tokenizer.end_of_text()) tokens.push_back(static_cast<int32_t>(*end));
+    if (const auto opening = tokenizer.special_ids().opening) tokens.push_back(*opening);
     const auto ids = tokenizer.encode(text, SpecialTokens::as_text);
     tokens.insert(tokens.end(), ids.begin(), ids.end());
   }
@@ -228,7 +228,7 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
   StagedFolder folder(out, options.force);
   LabelledInfo info;
   info.vocab_size = tokenizer.vocab_size();
-  info.end_of_text = tokenizer.end_of_text().value_or(-1);
+  info.end_of_text = tokenizer.special_ids().opening.value_or(-1);
   info.tokenizer_fingerprint = tokenizer.fingerprint_text();
   info.scheme.words = options.examples.words;
   info.seed = options.seed;
@@ -249,7 +249,7 @@ LabelledInfo tokenize_labelled(const LabelledFiles& files, const Tokenizer& toke
   collector.write(folder.staging(), info);
   check_files(files.valid, "validation", info.valid_examples);
   check_files(files.test, "test", info.test_examples);
-  tokenizer.save(folder.staging() / kTokenizerName);
+  save_tokenizer(tokenizer, folder.staging());
   write_file(folder.staging() / kDatasetInfoName, to_text(fields_to_json(info), 2) + "\n");
   folder.publish();
   return info;

@@ -52,7 +52,9 @@ void LanguageModelling::open(Recipe& recipe) {
   const auto& info = train_data_[0]->info();
   tokenizer_ = load_data_tokenizer(folder, train_data_[0]->folder(), "shards", info ? info->tokenizer_fingerprint : "");
   take_vocab_size(recipe_.model, info ? info->vocab_size : tokenizer_ ? tokenizer_->vocab_size() : 0);
-  const int64_t end_of_text = info ? info->end_of_text : tokenizer_ ? tokenizer_->end_of_text().value_or(-1) : -1;
+  const int64_t end_of_text = info         ? info->end_of_text
+                              : tokenizer_ ? tokenizer_->special_ids().opening.value_or(-1)
+                                           : -1;
   constexpr int64_t kLargestContext = int64_t{1} << 24;
   PRISM_CHECK(recipe_.model.context >= 1 && recipe_.model.context <= kLargestContext, "train",
               "model.context: expected 1 to {} tokens; found {}; change it.", kLargestContext, recipe_.model.context);

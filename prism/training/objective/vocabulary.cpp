@@ -29,8 +29,9 @@ void set_word_starts(Trunk& model, const Tokenizer* tokenizer, const std::string
 }
 
 void check_model_tokenizer(const std::filesystem::path& model, const Tokenizer* tokenizer, const char* field) {
-  if (tokenizer == nullptr || !is_there(model / kTokenizerName)) return;
-  const auto theirs = Tokenizer::load(model).fingerprint_text(), ours = tokenizer->fingerprint_text();
+  const auto found = tokenizer == nullptr ? std::nullopt : load_tokenizer(model);
+  if (!found) return;
+  const auto theirs = found->fingerprint_text(), ours = tokenizer->fingerprint_text();
   PRISM_CHECK(
       theirs == ours, "train",
       "{}: expected a model with the tokenizer of the data, {}; found {} in {}; tokenize the text with that one.",

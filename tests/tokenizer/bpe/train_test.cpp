@@ -97,7 +97,7 @@ TEST(Train, PutsSpecialTokensFirstAndFindsThemInText) {
   EXPECT_EQ(tokenizer.merge_count(), 300 - 256 - 2);
   EXPECT_EQ(tokenizer.find("<|endoftext|>"), 0);
   EXPECT_EQ(tokenizer.find("<|user|>"), 1);
-  EXPECT_EQ(tokenizer.end_of_text(), 0);
+  EXPECT_EQ(tokenizer.special_ids().opening, 0);
   EXPECT_EQ(tokenizer.encode("<|user|>")[0], 1);
 }
 

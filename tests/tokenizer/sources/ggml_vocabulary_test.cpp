@@ -4,55 +4,15 @@
 
 #include "prism/core/error.h"
 #include "prism/tokenizer/sources/ggml_pretokenizers.h"
-#include "prism/tokenizer/special_ids.h"
 #include "prism/tokenizer/tokenizer.h"
 #include "tests/core/message_of.h"
+#include "tests/tokenizer/ggml_vocabularies.h"
 #include "tests/tokenizer/tokenizer_helpers.h"
 
 namespace prism {
 namespace {
 
 using nlohmann::json;
-
-/// The vocabulary of a fixture as a GGUF file has it.
-GgmlVocabulary ggml_fixture(const std::string& name, const std::string& pre) {
-  const json file = fixture_json(name);
-  GgmlVocabulary vocabulary{.model = "gpt2", .pre = pre};
-  std::vector<std::string> tokens(file["model"]["vocab"].size());  // the added token is among them
-  for (const auto& [token, id] : file["model"]["vocab"].items()) tokens[id.get<size_t>()] = token;
-  vocabulary.types.assign(tokens.size(), static_cast<int32_t>(GgmlTokenType::normal));
-  for (const auto& token : file["added_tokens"]) {
-    const auto id = token["id"].get<size_t>();
-    tokens[id] = token["content"];
-    const auto type = token["special"].get<bool>() ? GgmlTokenType::control : GgmlTokenType::user_defined;
-    vocabulary.types[id] = static_cast<int32_t>(type);
-  }
-  vocabulary.tokens = tokens;
-  for (const auto& merge : file["model"]["merges"])
-    vocabulary.merges.push_back(merge[0].get<std::string>() + " " + merge[1].get<std::string>());
-  return vocabulary;
-}
-
-/// A vocabulary merged by score: <unk>, <s>, </s>, the bytes, a few pieces.
-GgmlVocabulary scored_vocabulary() {
-  GgmlVocabulary vocabulary{.model = "llama"};
-  const auto add = [&](const std::string& token, float score, GgmlTokenType type) {
-    vocabulary.tokens.push_back(token);
-    vocabulary.scores.push_back(score);
-    vocabulary.types.push_back(static_cast<int32_t>(type));
-  };
-  add("<unk>", 0, GgmlTokenType::unknown);
-  add("<s>", 0, GgmlTokenType::control);
-  add("</s>", 0, GgmlTokenType::control);
-  for (int byte = 0; byte < 256; ++byte) add(fmt::format("<0x{:02X}>", byte), 0, GgmlTokenType::byte);
-  add("▁", -3, GgmlTokenType::normal);
-  add("a", -4, GgmlTokenType::normal);
-  add("▁a", -1, GgmlTokenType::normal);
-  add("<im>", 0, GgmlTokenType::user_defined);
-  vocabulary.bos_token_id = 1;
-  vocabulary.eos_token_id = 2;
-  return vocabulary;
-}
 
 Tokenizer from_ggml(const GgmlVocabulary& vocabulary) {
   return Tokenizer::from_ggml(vocabulary, "some.gguf");
@@ -148,75 +108,6 @@ TEST(GgmlVocabulary, RefusesBrokenVocabularies) {
   refused([](auto& v) { v.tokens[5] = ""; }, "token 5 empty", true);
   refused([](auto& v) { v.tokens[260] = "▁a"; }, "at 260 and 261", true);
   refused([](auto& v) { v.scores[260] = std::numeric_limits<float>::quiet_NaN(); }, "NaN for \"a\" at 260", true);
-}
-
-TEST(SpecialIds, AreTheEndOfTextForATokenizerAlone) {
-  const Tokenizer tokenizer = Tokenizer::load(fixture_path("gpt2.json"));
-  const SpecialIds ids = special_ids(tokenizer);
-  EXPECT_EQ(ids, (SpecialIds{.opening = 0, .ends = {0}, .opens_prompts = false}));
-  EXPECT_TRUE(ids.is_end(0));
-  EXPECT_FALSE(ids.is_end(1));
-  EXPECT_EQ(special_ids(tokenizer, {}, "folder"), ids);
-}
-
-SpecialIds ids_of(const Tokenizer& tokenizer, const char* config, const char* generation = "{}",
-                  const char* map = "{}") {
-  const Json files[] = {Json::parse(config), Json::parse(generation), Json::parse(map)};
-  return special_ids(tokenizer, {&files[0], &files[1], &files[2]}, "folder");
-}
-
-TEST(SpecialIds, ComeFromTheFilesOfAModelFolder) {
-  const Tokenizer tokenizer = Tokenizer::load(fixture_path("scored.model"));
-  EXPECT_EQ(ids_of(tokenizer, R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "add_bos_token": true})"),
-            (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
-  EXPECT_EQ(ids_of(tokenizer, R"({"bos_token": null, "add_bos_token": false})",
-                   R"({"bos_token_id": 1, "eos_token_id": [7, 2, 7]})"),
-            (SpecialIds{.opening = 1, .ends = {2, 7}, .opens_prompts = false}));
-  EXPECT_EQ(ids_of(tokenizer, R"({"tokenizer_class": "LlamaTokenizerFast"})", R"({"eos_token_id": 2})",
-                   R"({"bos_token": {"content": "<s>"}})"),
-            (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
-  EXPECT_EQ(ids_of(tokenizer, R"({"tokenizer_class": "GPT2Tokenizer"})"),
-            (SpecialIds{.opening = 2, .ends = {2}, .opens_prompts = false}));
-}
-
-TEST(SpecialIds, OpenPromptsIfTheTemplateDoes) {
-  json file = fixture_json("legacy.json");
-  file["post_processor"] = json::parse(R"({"type": "Sequence", "processors": [{"type": "TemplateProcessing",
-    "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]}]})");
-  const Tokenizer tokenizer = Tokenizer::from_json(file.dump(), "test");
-  EXPECT_EQ(ids_of(tokenizer, R"({"eos_token": "</s>"})"),
-            (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
-  EXPECT_FALSE(ids_of(tokenizer, R"({"add_bos_token": false})").opens_prompts);
-}
-
-TEST(SpecialIds, RefuseWhatTheVocabularyDoesNotHave) {
-  const Tokenizer tokenizer = Tokenizer::load(fixture_path("scored.model"));
-  EXPECT_REFUSED(ids_of(tokenizer, R"({"bos_token": "<bos>"})"), "tokenizer_config.json: expected \"bos_token\"");
-  EXPECT_REFUSED(ids_of(tokenizer, R"({"eos_token": 5})"), "found 5");
-  EXPECT_REFUSED(ids_of(tokenizer, R"({"add_bos_token": "yes"})"), "found \"yes\"");
-  EXPECT_REFUSED(ids_of(tokenizer, "{}", R"({"eos_token_id": "</s>"})"), "generation_config.json");
-  EXPECT_REFUSED(ids_of(tokenizer, "{}", R"({"eos_token_id": [-1]})"), "found [-1]");
-  EXPECT_REFUSED(ids_of(tokenizer, "{}", "{}", R"({"eos_token": "no"})"), "special_tokens_map.json");
-}
-
-TEST(SpecialIds, ComeFromTheMetadataOfAGgufFile) {
-  GgmlVocabulary vocabulary = scored_vocabulary();
-  EXPECT_EQ(special_ids(vocabulary, "some.gguf"), (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
-  vocabulary.tokens[262] = "<|im_end|>";
-  EXPECT_EQ(special_ids(vocabulary, "some.gguf").ends, (std::vector<int32_t>{2}));  // no control token
-  vocabulary.types[262] = static_cast<int32_t>(GgmlTokenType::control);
-  vocabulary.eot_token_id = 261;
-  vocabulary.add_bos_token = false;
-  EXPECT_EQ(special_ids(vocabulary, "some.gguf"),
-            (SpecialIds{.opening = 1, .ends = {2, 261, 262}, .opens_prompts = false}));
-  vocabulary.eom_token_id = 263;
-  EXPECT_REFUSED(special_ids(vocabulary, "some.gguf"), "from 0 to 262; found 263");
-  GgmlVocabulary level = ggml_fixture("llama3.json", "qwen2");
-  level.eos_token_id = 0;
-  EXPECT_EQ(special_ids(level, "some.gguf"), (SpecialIds{.opening = 0, .ends = {0}, .opens_prompts = false}));
-  level.pre = "llama-bpe";
-  level.bos_token_id = 5;
-  EXPECT_EQ(special_ids(level, "some.gguf"), (SpecialIds{.opening = 5, .ends = {0}, .opens_prompts = true}));
 }
 
 }  // namespace

@@ -2,25 +2,23 @@
 #include "prism/generation/generate.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <iterator>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
+#include "prism/cli/generation/generation_output.h"
 #include "prism/cli/options/compute_options.h"
-#include "prism/cli/options/field_options.h"
+#include "prism/cli/options/generation_options.h"
 #include "prism/cli/options/prefill_options.h"
-#include "prism/core/console.h"
-#include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
-#include "prism/core/text/counted.h"
-#include "prism/data/text_source.h"
+#include "prism/data/chat/model_template.h"
+#include "prism/generation/chat.h"
 #include "prism/kernels/compute_type.h"
 
 namespace prism {
@@ -39,22 +37,34 @@ full, they drop the oldest token and recompute the whole context for each new to
   echo 'Dear' | prism generate runs/novels - --json
   prism generate runs/long --prompt-file book.txt --prefill spectral --prefill-chunk 1024
 
-Without a prompt, the model starts a new document. A prompt is read as the middle of a document unless it begins with
-the end-of-text token, e.g. '<|endoftext|>It was'. One newline at the end of a file or of standard input is removed.
+  prism generate model.gguf --chat 'Who wrote Emma?'
+
+Without a prompt, the model starts a new document. A prompt is read as the middle of a document, unless the tokenizer's
+files say that texts are opened by a token (Llama's <s>), --bos on asks for that, or the prompt spells the token, e.g.
+'<|endoftext|>It was'. One newline at the end of a file or of standard input is removed.
 )";
 
 struct GenerateWords {
   std::string model, prompt, prompt_file;
   PrefillFlags prefill;
   ComputeOptions compute;
-  bool no_stream = false, echo = false, json = false;
+  std::string system, chat_template;
+  bool chat = false, no_stream = false, echo = false, json = false;
 };
 
 void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) {
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
+  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
+      ->required();
   auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
   app.add_option("--prompt-file", words.prompt_file, "file that holds the prompt")->type_name("FILE")->excludes(prompt);
-  add_fields(app, options, {{"ignore_end_of_text", "ignore-eos"}, {"stop_on_signals", ""}});
+  auto* chat = app.add_flag("--chat", words.chat,
+                            "take the prompt as a message of the user, put it into the model's chat template, and "
+                            "print the answer");
+  app.add_option("--system", words.system, "message that tells the model how to answer")->needs(chat);
+  app.add_option("--chat-template", words.chat_template, "file with the template, in Jinja; default: the model's")
+      ->type_name("FILE")
+      ->needs(chat);
+  add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
   app.add_flag("--echo", words.echo, "print the prompt before its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete");
@@ -73,13 +83,6 @@ std::string read_prompt(const GenerateWords& words) {
   }
   if (prompt.ends_with('\n')) prompt.pop_back();
   return prompt;
-}
-
-/// Prints and flushes, so that text appears while it is generated. Replaces control characters on a terminal.
-void print_now(std::string_view text) {
-  static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
-  fmt::print("{}", is_terminal ? printable(text) : std::string(text));
-  flush_output();
 }
 
 /// Returns true if the output reports what the selector kept.
@@ -106,30 +109,12 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
   print_now(to_text(json) + "\n");
 }
 
-const char* finish_words(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::length:
-      return "ended by --max-new-tokens";
-    case FinishReason::end_of_text:
-      return "the model ended the text";
-    case FinishReason::stop_string:
-      return "ended by --stop";
-    case FinishReason::interrupted:
-      return "interrupted";
-  }
-  return "";
-}
-
-void print_speeds(const GenerateWords& words, const Generation& result, const PrefillMeter& meter) {
-  tell("prompt: {}, {:.0f} tokens/s; new: {}, {:.1f} tokens/s; {}.\n",
-       counted(std::ssize(result.prompt_ids) - result.unread, "token"), result.prompt_tokens_per_second(),
-       counted(std::ssize(result.ids), "token"), result.decode_tokens_per_second(), finish_words(result.finish));
-  if (result.unread > 0)
-    tell("note: left out {} at the start of the prompt, which was too long\n", counted(result.unread, "token"));
-  if (result.slides > 0)
-    tell("note: the context was full {}; its end was then recomputed\n", counted(result.slides, "time"));
-  if (words.prefill.options.selector != "dense")
-    tell("prefill: {}.\n", prefill_text(words.prefill.options, meter.layers()));
+/// The answer to a single message.
+Generation answer(const ModelFolder& model, const GenerateWords& words, const std::string& message,
+                  const GenerateOptions& options, const std::function<void(std::string_view)>& show, Prefill& prefill) {
+  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.chat_template, words.model));
+  chat.reset(words.system);
+  return chat.answer(message, options, show, &prefill);
 }
 
 }  // namespace
@@ -141,11 +126,7 @@ int run_generate(const Arguments& arguments) {
   add_options(app, words, options);
   if (!parse(app, arguments)) return 0;
   start_compute(words.compute.threads, words.compute.device);
-  for (auto& stop : options.stop) stop = parse_separator(stop);
-  const Sampler check_before_loading(options.sampler);
-  PRISM_CHECK(options.max_new_tokens >= 0, "generate",
-              "--max-new-tokens: expected at least 1, or 0 for the default; found {}; raise it.",
-              options.max_new_tokens);
+  complete_generation(options);
   complete_prefill(words.prefill);
 
   const std::string prompt = read_prompt(words);
@@ -160,12 +141,13 @@ int run_generate(const Arguments& arguments) {
   const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, shows_prefill(words) ? &meter : nullptr);
-  const auto result = generate(model.decoder, *model.tokenizer, prompt, options, show, &prefill);
+  const auto result = words.chat ? answer(model, words, prompt, options, show, prefill)
+                                 : generate(model.decoder, *model.tokenizer, prompt, options, show, &prefill);
   if (words.json) {
     print_json(words, options, prompt, result, meter, model.decoder->compute_type());
   } else {
     print_now(echo + (stream ? "" : result.text) + "\n");
-    print_speeds(words, result, meter);
+    print_speeds(words.prefill, result, meter);
   }
   say_notes(prefill.notes());
   return result.finish == FinishReason::interrupted ? 1 : 0;

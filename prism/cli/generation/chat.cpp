@@ -1,0 +1,169 @@
+// prism chat: talks with a model, turn by turn.
+#include "prism/generation/chat.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <optional>
+#include <string>
+
+#include "prism/checkpoint/model_folder.h"
+#include "prism/cli/command.h"
+#include "prism/cli/generation/generation_output.h"
+#include "prism/cli/options/compute_options.h"
+#include "prism/cli/options/generation_options.h"
+#include "prism/cli/options/prefill_options.h"
+#include "prism/core/console.h"
+#include "prism/core/error.h"
+#include "prism/core/files.h"
+#include "prism/core/stop.h"
+#include "prism/core/text/printable.h"
+#include "prism/data/chat/model_template.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kChatHelp = R"(
+Each line of standard input is a message; a line that ends in a backslash goes on in the next. Answers go to standard
+output while they are generated. Only what is new in a turn is computed, unless the model has head budgets or --prefill
+names a selector. A line that begins with a slash is a command:
+
+  /reset         forget the conversation, but not the system message
+  /system TEXT   forget the conversation, and begin anew with this system message; without TEXT: with none
+  /speed         print how fast the last answer was
+  /help          list these commands
+  /exit          end, as the end of the input does
+
+Ctrl-C ends the answer, not the conversation; while prism waits for a message, it ends prism. The whole conversation
+must fit the model's context. The model needs a chat template: chat_template.jinja or tokenizer_config.json in its
+folder, the metadata of a .gguf file, or --chat-template.
+
+  prism chat models/SmolLM2-135M-Instruct
+  prism chat model.gguf --system 'Answer in one sentence.' --temperature 0.7 --top-p 0.9
+  printf 'Who wrote Emma?\nAnd when?\n' | prism chat model.gguf --temperature 0
+)";
+
+constexpr const char* kCommandList = "/reset, /system TEXT, /speed, /help, /exit";
+
+struct ChatWords {
+  std::string model, system, chat_template;
+  PrefillFlags prefill;
+  ComputeOptions compute;
+};
+
+/// The next message, or std::nullopt at the end of the input.
+std::optional<std::string> read_message() {
+  const bool is_terminal = ::isatty(STDIN_FILENO) != 0;
+  std::string message, line;
+  for (bool goes_on = true; goes_on;) {
+    if (is_terminal) print_error_stream(message.empty() ? "> " : "... ");
+    if (!std::getline(std::cin, line)) {
+      if (is_terminal) print_error_stream("\n");
+      return message.empty() ? std::nullopt : std::optional(message);
+    }
+    goes_on = line.ends_with('\\');
+    if (goes_on) line.back() = '\n';
+    message += line;
+  }
+  return message;
+}
+
+class ChatLoop {
+ public:
+  ChatLoop(Chat& chat, const ChatWords& words, GenerateOptions options, Prefill& prefill, const PrefillMeter& meter)
+      : chat_(chat), words_(words), options_(std::move(options)), prefill_(prefill), meter_(meter) {}
+
+  /// @return  the exit status.
+  int run() {
+    while (const auto message = read_message()) {
+      if (message->empty()) continue;
+      if (message->front() == '/') {
+        if (!follow(*message)) return 0;
+        continue;
+      }
+      if (!answer(*message)) return 1;
+    }
+    return failed_ && ::isatty(STDIN_FILENO) == 0 ? 2 : 0;
+  }
+
+ private:
+  /// @return  false: the conversation ends.
+  bool follow(const std::string& line) {
+    const auto space = line.find(' ');
+    const std::string command = line.substr(0, space), rest = space == std::string::npos ? "" : line.substr(space + 1);
+    if (command == "/exit") return false;
+    if (command == "/reset") {
+      chat_.reset(chat_.system());
+    } else if (command == "/system") {
+      chat_.reset(rest);
+    } else if (command == "/speed" && last_) {
+      print_speeds(words_.prefill, *last_, meter_);
+    } else if (command == "/help" || command == "/speed") {
+      say("commands: {}\n", kCommandList);
+    } else {
+      refuse(fmt::format("expected one of {}; found {}; put a space before a message that begins with a slash.",
+                         kCommandList, short_line(command, 40)));
+    }
+    return true;
+  }
+
+  /// @return  false: a signal other than Ctrl-C asks the program to end.
+  bool answer(const std::string& message) {
+    catch_stop_signals();
+    try {
+      last_ = chat_.answer(message, options_, print_now, &prefill_);
+      print_now("\n");
+      ++options_.sampler.seed;
+    } catch (const InputError& error) {
+      refuse(error.sentence());
+    }
+    const int signal = stop_signal();
+    release_stop_signals();
+    return signal == 0 || signal == SIGINT;
+  }
+
+  void refuse(const std::string& sentence) {
+    failed_ = true;
+    say("[chat] {}\n", sentence);
+  }
+
+  Chat& chat_;
+  const ChatWords& words_;
+  GenerateOptions options_;
+  Prefill& prefill_;
+  const PrefillMeter& meter_;
+  std::optional<Generation> last_;
+  bool failed_ = false;  ///< a message or command was refused
+};
+
+}  // namespace
+
+int run_chat(const Arguments& arguments) {
+  CLI::App app(std::string("Talk with a model, turn by turn.\n") + kChatHelp, "prism chat");
+  ChatWords words;
+  GenerateOptions options;
+  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
+      ->required();
+  app.add_option("--system", words.system, "message that tells the model how to answer");
+  app.add_option("--chat-template", words.chat_template, "file with the template, in Jinja; default: the model's")
+      ->type_name("FILE");
+  add_generation_options(app, options);
+  add_prefill_flags(app, words.prefill);
+  add_compute_options(app, words.compute);
+  if (!parse(app, arguments)) return 0;
+  start_compute(words.compute.threads, words.compute.device);
+  complete_generation(options);
+  complete_prefill(words.prefill);
+
+  const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "chat");
+  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.chat_template, words.model));
+  chat.reset(words.system);
+  const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
+  PrefillMeter meter(words.prefill.meter);
+  Prefill prefill(words.prefill.options, costs, words.prefill.options.selector == "dense" ? nullptr : &meter);
+  return ChatLoop(chat, words, options, prefill, meter).run();
+}
+
+}  // namespace prism

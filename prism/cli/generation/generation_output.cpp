@@ -1,0 +1,46 @@
+#include "prism/cli/generation/generation_output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "prism/core/console.h"
+#include "prism/core/text/counted.h"
+#include "prism/core/text/printable.h"
+
+namespace prism {
+namespace {
+
+const char* finish_words(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::length:
+      return "ended by --max-new-tokens";
+    case FinishReason::end_of_text:
+      return "the model ended the text";
+    case FinishReason::stop_string:
+      return "ended by --stop";
+    case FinishReason::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+}  // namespace
+
+void print_now(std::string_view text) {
+  static const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  fmt::print("{}", is_terminal ? printable(text) : std::string(text));
+  flush_output();
+}
+
+void print_speeds(const PrefillFlags& prefill, const Generation& result, const PrefillMeter& meter) {
+  tell("prompt: {}, {:.0f} tokens/s; new: {}, {:.1f} tokens/s; {}.\n", counted(result.prompt_tokens_read(), "token"),
+       result.prompt_tokens_per_second(), counted(std::ssize(result.ids), "token"), result.decode_tokens_per_second(),
+       finish_words(result.finish));
+  if (result.unread > 0)
+    tell("note: left out {} at the start of the prompt, which was too long\n", counted(result.unread, "token"));
+  if (result.slides > 0)
+    tell("note: the context was full {}; its end was then recomputed\n", counted(result.slides, "time"));
+  if (prefill.options.selector != "dense") tell("prefill: {}.\n", prefill_text(prefill.options, meter.layers()));
+}
+
+}  // namespace prism

@@ -1,0 +1,18 @@
+// How generated text and its speeds are printed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "prism/cli/options/prefill_options.h"
+#include "prism/generation/generate.h"
+
+namespace prism {
+
+/// Prints and flushes, so that text appears while it is generated. Replaces control characters on a terminal.
+void print_now(std::string_view text);
+
+/// Prints speeds, notes and what the selector kept to standard error.
+void print_speeds(const PrefillFlags& prefill, const Generation& result, const PrefillMeter& meter);
+
+}  // namespace prism
