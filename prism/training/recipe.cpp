@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "prism/checkpoint/model_folder.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -28,6 +29,9 @@ Recipe recipe_from_json(const Json& json, const std::string& source, const std::
   PRISM_CHECK(json.is_object(), "recipe", "expected an object in {}; found {}; name a recipe.", source,
               json.type_name());
   auto recipe = fields_from_json<Recipe>(json, "");
+  for (const auto& [path, value] : overrides)
+    if (path == "init") set_field(recipe, path, value);
+  if (!json.contains("model") && !recipe.init.empty()) recipe.model = load_config(recipe.init);
   for (const auto& [path, value] : overrides)
     if (!is_layer_path(path)) set_field(recipe, path, value);
   PRISM_CHECK(recipe.prism_format == 1, "recipe", "{}: expected prism_format 1; found {}; leave it out.", source,

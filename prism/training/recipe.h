@@ -148,8 +148,9 @@ struct Recipe {
     v("from", from, "free text: where the values of this recipe come from, e.g. paper, table and row");
     v("seed", seed, "seed of initial weights and data order");
     v("init", init,
-      "model folder or run whose weights this run starts from; head counts may differ from this recipe's, but all "
-      "weights must have the same shapes; empty: random weights");
+      "model folder, run or .gguf file whose weights this run starts from; if the recipe has no \"model\", it takes "
+      "that "
+      "of init; else head counts may differ, but all weights must have the same shapes; empty: random weights");
     v("init_embedding", init_embedding,
       "model folder or run whose embedding this run starts from; it must have the same tokenizer and the same d_model; "
       "the other weights are random; empty: a random embedding");
@@ -164,7 +165,8 @@ struct Recipe {
 using Override = std::pair<std::string, std::string>;
 
 /// Reads a recipe, applies the overrides and expands the shorthand. Overrides of model.layers[...] apply after the
-/// expansion, all others before it. The model is not completed: its vocab_size may still be 0.
+/// expansion, all others before it. A recipe with `init` and without "model" takes that model's config. The model is
+/// not completed: its vocab_size may still be 0.
 /// @throws InputError for unknown fields and values of the wrong type.
 Recipe load_recipe(const std::filesystem::path& file, const std::vector<Override>& overrides);
 /// The same from JSON. @param source  its name in messages.

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 TEST(Help, OfEveryCommandNamesItsOptionsAndExitStatus) {
   const auto top = run({"--help"});
   EXPECT_EQ(top.status, 0);
-  for (const std::string command : {"train", "sweep", "generate", "eval", "analyse", "attend", "info", "bench",
+  for (const std::string command : {"train", "sweep", "generate", "chat", "eval", "analyse", "attend", "info", "bench",
                                     "report", "tokenizer", "tokenize"}) {
     EXPECT_NE(top.out.find("  " + command + " "), std::string::npos) << command;
     const auto help = run({command, "--help"});

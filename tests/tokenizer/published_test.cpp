@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 
+#include "prism/tokenizer/sources/ggml_vocabulary.h"
 #include "prism/tokenizer/text_settings.h"
 #include "prism/tokenizer/tokenizer.h"
 #include "tests/core/temporary_folder.h"
