@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
@@ -355,13 +356,16 @@ Summary summarize(const Tokenizer& tokenizer) {
 Json info_json(const Tokenizer& tokenizer, const std::string& path, const Summary& summary) {
   Json special = Json::array();
   for (const int32_t id : summary.special) special.push_back({{"id", id}, {"content", tokenizer.bytes(id)}});
-  const auto end = tokenizer.special_ids().opening;
+  const auto& [opening, ends, opens_prompts] = tokenizer.special_ids();
   return {{"path", path},
           {"vocab_size", tokenizer.vocab_size()},
           {"merges", tokenizer.merge_count()},
           {"pattern", tokenizer.pattern()},
           {"special_tokens", special},
-          {"end_of_text", end ? Json(*end) : Json()},
+          {"opening", opening ? Json(*opening) : Json()},
+          {"ends", ends},
+          {"opens_prompts", opens_prompts},
+          {"has_chat_template", tokenizer.chat_template().has_value()},
           {"word_start_share", static_cast<double>(summary.word_starts) / static_cast<double>(tokenizer.vocab_size())},
           {"longest_token",
            {{"id", summary.longest},
@@ -372,14 +376,20 @@ Json info_json(const Tokenizer& tokenizer, const std::string& path, const Summar
 
 void print_info(const Tokenizer& tokenizer, const Summary& summary) {
   constexpr size_t kShown = 8;
+  const auto& [opening, ends, opens_prompts] = tokenizer.special_ids();
+  const auto token = [&](int32_t id) { return fmt::format("{} ({})", tokenizer.bytes(id), id); };
   std::string special;
   for (size_t i = 0; i < summary.special.size() && i < kShown; ++i)
-    special += fmt::format("{}{} ({})", i == 0 ? "" : ", ", tokenizer.bytes(summary.special[i]), summary.special[i]);
+    special += fmt::format("{}{}", i == 0 ? "" : ", ", token(summary.special[i]));
   if (summary.special.size() > kShown) special += fmt::format(" and {} more", summary.special.size() - kShown);
-  const auto end = tokenizer.special_ids().opening;
   print(fmt::format("vocabulary      {} tokens, {} merges\n", tokenizer.vocab_size(), tokenizer.merge_count()));
   print(fmt::format("special tokens  {}\n", special.empty() ? "none" : special));
-  print(fmt::format("end of text     {}\n", end ? fmt::format("{} ({})", tokenizer.bytes(*end), *end) : "none"));
+  print(fmt::format("opens texts     {}{}\n", opening ? token(*opening) : "none",
+                    opens_prompts ? ", put before prompts" : ""));
+  std::vector<std::string> ending;
+  for (const int32_t id : ends) ending.push_back(token(id));
+  print(fmt::format("ends texts      {}\n", ending.empty() ? "none" : join_names(ending)));
+  print(fmt::format("chat template   {}\n", tokenizer.chat_template() ? "yes" : "none"));
   print(fmt::format("pattern         {}\n", tokenizer.pattern()));
   print(fmt::format("begin a word    {:.1f}% of the tokens\n",
                     100.0 * static_cast<double>(summary.word_starts) / static_cast<double>(tokenizer.vocab_size())));

@@ -5,6 +5,9 @@
 namespace prism {
 namespace {
 
+/// Room for a usual conversation: memory is touched only where keys and values are stored.
+constexpr int64_t kCacheTokens = 4096;
+
 Json message_of_role(const char* role, const std::string& content) {
   return {{"role", role}, {"content", content}};
 }
@@ -12,7 +15,9 @@ Json message_of_role(const char* role, const std::string& content) {
 }  // namespace
 
 Chat::Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template)
-    : session_(std::move(decoder), tokenizer), tokenizer_(tokenizer), template_(std::move(chat_template)) {}
+    : session_(std::move(decoder), tokenizer, kCacheTokens),
+      tokenizer_(tokenizer),
+      template_(std::move(chat_template)) {}
 
 void Chat::reset(const std::string& system) {
   system_ = system;

@@ -118,13 +118,13 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
       .generate(encode_prompt(tokenizer, prompt, options.bos), options, on_text, prefill);
 }
 
-Session::Session(Decoder decoder, const Tokenizer& tokenizer) : decoder_(std::move(decoder)), tokenizer_(tokenizer) {}
+Session::Session(Decoder decoder, const Tokenizer& tokenizer, int64_t capacity)
+    : decoder_(std::move(decoder)), tokenizer_(tokenizer), capacity_(std::min(capacity, decoder_->config().context)) {}
 
 int64_t Session::prepare_cache(std::span<const int32_t> ids, int64_t capacity, const Prefill* prefill) {
   const ModelConfig& config = decoder_->config();
-  // A chat grows: twice the room means that few of its turns compute everything again.
   if (cache_ == nullptr || capacity > capacity_) {
-    capacity_ = cache_ == nullptr ? capacity : std::min(config.context, 2 * capacity);
+    capacity_ = cache_ == nullptr ? std::max(capacity, capacity_) : std::min(config.context, 2 * capacity);
     cache_ =
         std::make_unique<KvCache>(config.layers, /*batch=*/1, capacity_, decoder_->compute_type(), decoder_->device());
     cached_.clear();

@@ -120,7 +120,9 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
 class Session {
  public:
   /// @param tokenizer  must outlive the session.
-  Session(Decoder decoder, const Tokenizer& tokenizer);
+  /// @param capacity   positions for which the cache has room from the first call on. When a call needs more, the cache
+  ///                   doubles at least, and everything is computed again.
+  Session(Decoder decoder, const Tokenizer& tokenizer, int64_t capacity = 0);
 
   /// As prism::generate(), for a prompt that is tokenized already.
   Generation generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
@@ -133,7 +135,7 @@ class Session {
   Decoder decoder_;
   const Tokenizer& tokenizer_;
   std::unique_ptr<KvCache> cache_;
-  int64_t capacity_ = 0;
+  int64_t capacity_;
   std::vector<int32_t> cached_;  ///< the tokens of the cache's positions
 };
 

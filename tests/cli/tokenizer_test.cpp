@@ -122,7 +122,10 @@ TEST_F(TokenizerCommand, ShowsWhatATokenizerHolds) {
     EXPECT_NE(info.out.find(part), std::string::npos) << info.out;
   const json object = json::parse(run({"info", "made", "--json"}).out);
   EXPECT_EQ(object["vocab_size"], 275);
-  EXPECT_EQ(object["end_of_text"], 0);
+  EXPECT_EQ(object["opening"], 0);
+  EXPECT_EQ(object["ends"], Json::array({0}));
+  EXPECT_EQ(object["opens_prompts"], false);
+  EXPECT_EQ(object["has_chat_template"], false);
   EXPECT_GT(object["longest_token"]["id"], 0);  // of those that are not special
 }
 

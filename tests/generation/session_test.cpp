@@ -102,7 +102,7 @@ TEST(Chat, DoesNotComputeEarlierTurnsAgain) {
     computed += answer.prompt_tokens_read();
     read += static_cast<int64_t>(answer.prompt_ids.size());
   }
-  EXPECT_LT(computed, read / 2) << "a few turns are computed again when the cache grows";
+  EXPECT_LT(computed, read / 4);
 }
 
 TEST(Chat, IsAsBeforeAfterAMessageThatDoesNotFit) {

@@ -195,6 +195,21 @@ TEST_F(Run, ComputesActivationsAgainToTheSameRecords) {
   EXPECT_EQ(values(train(again, "again"), "train", "loss"), values(train(recipe(), "kept"), "train", "loss"));
 }
 
+TEST_F(Run, TakesTheModelOfInitIfTheRecipeHasNone) {
+  train(recipe(), "first");
+  Json json = fields_to_json(recipe());
+  json.erase("model");
+  const auto init = (folder_.path() / "first").string();
+  auto r = recipe_from_json(json, "a recipe", {{"init", init}, {"model.context", "16"}});
+  auto expected = load_config(init);
+  expected.context = 16;
+  EXPECT_TRUE(equal_fields(r.model, expected));
+  r.train.learning_rate = 0;
+  train(r, "second");
+  const auto own = recipe_from_json(fields_to_json(recipe()), "a recipe", {{"init", init}});
+  EXPECT_EQ(own.model.d_model, recipe().model.d_model) << "a recipe with a model keeps it";
+}
+
 TEST_F(Run, BeginsWithTheWeightsOfAnotherModelWhateverItsHeads) {
   const auto first = train(recipe(), "first");
   auto r = recipe();
