@@ -1,0 +1,74 @@
+#include "prism/template/chat_template.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/core/message_of.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kTurns =
+    "{{ bos_token }}{% for m in messages %}<{{ m.role }}>"
+    "{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{{ eos_token }}{% endgeneration %}"
+    "{% else %}{{ m.content }}{% endif %}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+
+Json message(const char* role, const char* content) {
+  return {{"role", role}, {"content", content}};
+}
+
+TEST(ChatTemplate, WritesSpecialTokensAndTheOpeningOfAnAnswer) {
+  const ChatTemplate chat(kTurns, {{"bos_token", "<s>"}, {"eos_token", "</s>"}});
+  const Json messages = Json::array({message("user", "Hi"), message("assistant", "Yes")});
+  std::vector<ByteRange> generated;
+  EXPECT_EQ(chat.render(messages, nullptr, false, &generated), "<s><user>Hi<assistant>Yes</s>");
+  EXPECT_EQ(generated, (std::vector<ByteRange>{{22, 29}}));
+  EXPECT_EQ(chat.render(Json::array({message("user", "Hi")}), nullptr, true), "<s><user>Hi<assistant>");
+  EXPECT_EQ(chat.text(), kTurns);
+}
+
+TEST(ChatTemplate, LeavesNullTokensUndefinedAndSetsToolsAndDocuments) {
+  const Json messages = Json::array({message("user", "a")});
+  const ChatTemplate undefined("{{ bos_token is defined }}", {{"bos_token", nullptr}});
+  EXPECT_EQ(undefined.render(messages, nullptr, false), "False");
+  const ChatTemplate tools("{{ tools is none }} {{ documents is none }} {{ tools }}", Json::object());
+  EXPECT_EQ(tools.render(messages, nullptr, false), "True True None");
+  EXPECT_EQ(tools.render(messages, Json::array({1}), false), "False True [1]");
+}
+
+TEST(ChatTemplate, KnowsWhetherItMarksGeneration) {
+  for (const char* text : {kTurns, "{%- generation -%}a{%- endgeneration -%}", "{%generation%}a{%endgeneration%}"})
+    EXPECT_TRUE(ChatTemplate(text, Json::object()).marks_generation()) << text;
+  for (const char* text : {"", "generation", "{% if add_generation_prompt %}a{% endif %}", "{% set generation = 1 %}"})
+    EXPECT_FALSE(ChatTemplate(text, Json::object()).marks_generation()) << text;
+}
+
+TEST(ChatTemplate, TakesMessagesThatOnlyCallTools) {
+  const ChatTemplate chat("{{ messages[0].content is none }}", Json::object());
+  Json message = {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({1})}};
+  EXPECT_EQ(chat.render(Json::array({message}), nullptr, false), "True");
+  message["tool_calls"] = Json::array();
+  EXPECT_REFUSED(chat.render(Json::array({message}), nullptr, false), "expected a \"content\"");
+}
+
+TEST(ChatTemplate, RefusesOtherShapesInOneSentence) {
+  EXPECT_REFUSED(check_messages(Json::object()), "expected a list of messages; found object");
+  EXPECT_REFUSED(check_messages(Json::array()), "expected at least one message; found an empty list");
+  EXPECT_REFUSED(check_messages(Json::array({"Hi"})), "message 1: expected an object with role and content");
+  const Json good = message("user", "a");
+  EXPECT_REFUSED(check_messages(Json::array({good, {{"content", "a"}}})),
+                 "message 2: expected a text \"role\"; found none");
+  EXPECT_REFUSED(check_messages(Json::array({good, {{"role", 1}, {"content", "a"}}})), "found number");
+  EXPECT_REFUSED(check_messages(Json::array({{{"role", "user"}}})),
+                 "message 1: expected a \"content\" that is text or a list of parts; found none");
+  EXPECT_REFUSED(check_messages(Json::array({{{"role", "user"}, {"content", 1}}})), "found number");
+  EXPECT_REFUSED(ChatTemplate("a", Json::array()), "expected an object of special tokens");
+  EXPECT_REFUSED(ChatTemplate("a", Json{{"bos_token", 1}}), "bos_token: expected the text of a special token");
+  EXPECT_REFUSED(ChatTemplate("{% if %}", Json::object()), "line 1");
+  EXPECT_REFUSED(ChatTemplate("a", Json::object()).render(Json::array({good}), "none", false),
+                 "expected a list of tools; found string");
+}
+
+}  // namespace
+}  // namespace prism
