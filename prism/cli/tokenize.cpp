@@ -1,4 +1,4 @@
-// prism tokenize: converts text files to token shards, or labelled texts to tokens and labels.
+// prism tokenize: converts text files or conversations to token shards, or labelled texts to tokens and labels.
 #include "prism/data/tokenize.h"
 
 #include <fmt/format.h>
@@ -12,10 +12,13 @@
 #include "prism/cli/options/field_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
+#include "prism/core/files.h"
 #include "prism/core/progress.h"
 #include "prism/core/stop.h"
 #include "prism/core/text/names.h"
 #include "prism/core/timer.h"
+#include "prism/data/chat/model_template.h"
+#include "prism/data/chat/tokenize_chat.h"
 #include "prism/data/labelled/classes.h"
 #include "prism/data/labelled/tokenize_labelled.h"
 
@@ -42,6 +45,14 @@ whose text is also in the --test or --valid files are left out. With --label, --
 
 The output then holds data.json, tokenizer.json and one file for each split that has examples: train.safetensors,
 valid.safetensors, test.safetensors.
+
+With --chat, each row of a .jsonl file is a conversation: {"messages": [{"role": "user", "content": "Hi"}, {"role":
+"assistant", "content": "Hello"}]}, which may have "tools", or the list of messages alone. The chat template writes its
+text; nothing is put before it. Marks beside the shards (train_000000.marks, ...) say which tokens are the assistant's,
+and prism train computes the loss over those alone. They are what {% generation %} blocks of the template write; if it
+has none, what it writes for each message of the role "assistant".
+
+  prism tokenize chats.jsonl --chat --chat-template chat_template.jinja --tokenizer models/chat --out data/chats
 )";
 
 struct TokenizeWords {
@@ -52,30 +63,38 @@ struct TokenizeWords {
   std::string label, classes;
   std::vector<std::string> text_fields, test;
   bool as_words = false;
+  // With --chat.
+  bool chat = false;
+  std::string chat_template;
 };
 
 double ratio(int64_t a, int64_t b) {
   return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
 }
 
-Json split_json(int64_t documents, int64_t tokens, int64_t bytes, int64_t shards) {
-  return {{"documents", documents},
-          {"tokens", tokens},
-          {"bytes", bytes},
-          {"bytes_per_token", ratio(bytes, tokens)},
-          {"shards", shards}};
+/// @param assistant_tokens  of conversations.
+Json split_json(int64_t documents, int64_t tokens, int64_t bytes, int64_t shards,
+                std::optional<int64_t> assistant_tokens) {
+  Json json = {{"documents", documents},
+               {"tokens", tokens},
+               {"bytes", bytes},
+               {"bytes_per_token", ratio(bytes, tokens)},
+               {"shards", shards}};
+  if (assistant_tokens) json["assistant_tokens"] = *assistant_tokens;
+  return json;
 }
 
 void print_json(const TokenizeSummary& summary, const TokenizeWords& words, double seconds) {
   const DatasetInfo& info = summary.info;
-  const Json json = {
-      {"out", words.out},
-      {"vocab_size", info.vocab_size},
-      {"train", split_json(info.train_documents, info.train_tokens, info.train_bytes, summary.train_shards)},
-      {"valid", split_json(info.valid_documents, info.valid_tokens, info.valid_bytes, summary.valid_shards)},
-      {"empty_documents", summary.empty_documents},
-      {"skipped_files", summary.skipped_files},
-      {"seconds", seconds}};
+  const Json json = {{"out", words.out},
+                     {"vocab_size", info.vocab_size},
+                     {"train", split_json(info.train_documents, info.train_tokens, info.train_bytes,
+                                          summary.train_shards, info.train_assistant_tokens)},
+                     {"valid", split_json(info.valid_documents, info.valid_tokens, info.valid_bytes,
+                                          summary.valid_shards, info.valid_assistant_tokens)},
+                     {"empty_documents", summary.empty_documents},
+                     {"skipped_files", summary.skipped_files},
+                     {"seconds", seconds}};
   fmt::print("{}\n", to_text(json));
 }
 
@@ -88,19 +107,26 @@ void print_table(const TokenizeSummary& summary, const TokenizeWords& words, dou
   fmt::print("split    documents         tokens            bytes  bytes/token  shards\n");
   print_split("train", info.train_documents, info.train_tokens, info.train_bytes, summary.train_shards);
   print_split("valid", info.valid_documents, info.valid_tokens, info.valid_bytes, summary.valid_shards);
+  if (info.has_marks()) {
+    const int64_t tokens = info.train_tokens + info.valid_tokens;
+    const int64_t assistant = *info.train_assistant_tokens + *info.valid_assistant_tokens;
+    fmt::print("{} of {} tokens ({:.1f}%) are the assistant's\n", assistant, tokens, 100 * ratio(assistant, tokens));
+  }
   fmt::print("{} in {}\n", plain_line(words.out), short_duration(seconds));
 }
 
 /// Prints what a user should know before training on the shards.
 void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options) {
   const DatasetInfo& info = summary.info;
-  if (info.end_of_text < 0)
+  if (info.end_of_text < 0 && !info.has_marks())
     tell("note: the tokenizer has no end-of-text token, so document boundaries are not marked.\n");
   if (summary.empty_documents > 0) tell("note: {} empty documents left out.\n", summary.empty_documents);
   if (summary.skipped_files > 0)
     tell("note: {} files in folders left out: pipes, links to nothing, or names without a known ending.\n",
          summary.skipped_files);
-  if (info.valid_documents == 0 && options.valid_share > 0)
+  if (info.valid_documents == 0 && options.valid_share > 0 && info.has_marks())
+    tell("note: one conversation gives no validation split; name a file with --valid.\n");
+  else if (info.valid_documents == 0 && options.valid_share > 0)
     tell("note: {}one document gives no validation split; name a file with --valid, or {}.\n",
          options.text.separator.empty() ? "" : "the separator occurs nowhere, and ",
          options.text.separator.empty() ? "split this one with --separator" : "try another separator");
@@ -171,6 +197,15 @@ void add_label_options(CLI::App& app, TokenizeWords& words) {
   app.add_flag("--words", words.as_words, "convert texts to lower case, with spaces around punctuation")->needs(label);
 }
 
+void add_chat_options(CLI::App& app, TokenizeWords& words) {
+  auto* chat = app.add_flag("--chat", words.chat, "read a conversation from each row of .jsonl files");
+  for (const char* name : {"--format", "--field", "--separator", "--label"}) app.get_option(name)->excludes(chat);
+  app.add_option("--chat-template", words.chat_template,
+                 "file with the chat template (Jinja); default: the tokenizer's own")
+      ->type_name("FILE")
+      ->needs(chat);
+}
+
 void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {
   app.add_option("INPUT", words.inputs, "text files, folders, or - for standard input")->required();
   app.add_option("--tokenizer", words.tokenizer,
@@ -185,8 +220,10 @@ void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) 
   add_threads_option(app, options.threads, "threads that encode");
   app.add_flag("--json", words.json, "print the summary as one JSON object");
   add_label_options(app, words);
+  add_chat_options(app, words);
 }
 
+/// The template of --chat-template, else the tokenizer's own.
 void run_labelled(const TokenizeWords& words, const TokenizeOptions& options,
                   const std::function<void(const TokenizeProgress&)>& show, std::optional<Progress>& progress) {
   const Timer timer;
@@ -211,7 +248,8 @@ void run_labelled(const TokenizeWords& words, const TokenizeOptions& options,
 
 int run_tokenize(const Arguments& arguments) {
   CLI::App app(
-      std::string("Convert text files to token shards, or labelled texts to tokens and labels.\n") + kTokenizeExamples,
+      std::string("Convert text files or conversations to token shards, or labelled texts to tokens and labels.\n") +
+          kTokenizeExamples,
       "prism tokenize");
   TokenizeWords words;
   TokenizeOptions options;
@@ -231,8 +269,12 @@ int run_tokenize(const Arguments& arguments) {
     return 0;
   }
   const Timer timer;
-  const Tokenizer tokenizer = open_tokenizer(words.tokenizer);
-  const TokenizeSummary summary = tokenize(words.inputs, words.valid, tokenizer, words.out, options, show);
+  Tokenizer tokenizer = open_tokenizer(words.tokenizer);
+  if (!words.chat_template.empty()) tokenizer.set_chat_template(read_file(words.chat_template));
+  const TokenizeSummary summary =
+      words.chat ? tokenize_chat(words.inputs, words.valid, tokenizer, chat_template_of(tokenizer, words.tokenizer),
+                                 words.out, options, show)
+                 : tokenize(words.inputs, words.valid, tokenizer, words.out, options, show);
   progress.reset();  // clears its line
   if (words.json) {
     print_json(summary, words, timer.seconds());

@@ -181,12 +181,17 @@ class RowReader : public BufferedReader {
       : BufferedReader(file, options.raw, cancelled),
         field_(options.field),
         has_flags_(options.has_flags),
+        whole_rows_(options.whole_rows),
         check_(options.invalid_utf8),
         piece_bytes_(static_cast<size_t>(options.piece_bytes)) {}
 
   std::optional<Document> next() override {
     while (begin_ == text_.size()) {
       if (!read_row()) return std::nullopt;
+    }
+    if (whole_rows_) {
+      begin_ = text_.size();
+      return Document{text_, true, true, fmt::format("{}:{}", path_, line_)};
     }
     const std::string_view rest = std::string_view(text_).substr(begin_);
     const size_t length = piece_length(rest, piece_bytes_);
@@ -200,7 +205,8 @@ class RowReader : public BufferedReader {
   bool read_row() {
     const std::optional<std::string> line = read_line();
     if (!line) return false;
-    text_ = line->find_first_not_of(" \t\r") == std::string::npos ? "" : parse_row(*line);
+    const bool blank = line->find_first_not_of(" \t\r") == std::string::npos;
+    text_ = blank ? "" : whole_rows_ ? *line : parse_row(*line);
     begin_ = 0;
     return true;
   }
@@ -246,7 +252,7 @@ class RowReader : public BufferedReader {
   }
 
   std::string field_;
-  bool has_flags_;
+  bool has_flags_, whole_rows_;
   Utf8Check check_;
   size_t piece_bytes_;
   std::string text_;  ///< of the current row

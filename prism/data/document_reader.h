@@ -18,6 +18,7 @@ namespace prism {
 struct Document {
   std::string text;  ///< never empty
   bool first = true, last = true;
+  std::string place = {};  ///< file and line of a whole row (TextOptions::whole_rows)
 };
 
 /// The documents of one file.

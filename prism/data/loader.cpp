@@ -109,6 +109,14 @@ std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
                               info.valid_documents, info.valid_bytes})
     PRISM_CHECK(count >= 0, "dataset", "{}: expected counts of at least 0; found {}; run prism tokenize again.",
                 path.string(), count);
+  const std::optional<int64_t> train = info.train_assistant_tokens, valid = info.valid_assistant_tokens;
+  PRISM_CHECK(
+      train.has_value() == valid.has_value() && train.value_or(0) >= 0 && valid.value_or(0) >= 0 &&
+          train.value_or(0) <= info.train_tokens && valid.value_or(0) <= info.valid_tokens,
+      "dataset",
+      "{}: expected tokens of the assistant for both splits, from 0 to all of their tokens; found {} and {}; run "
+      "prism tokenize --chat again.",
+      path.string(), train ? std::to_string(*train) : "none", valid ? std::to_string(*valid) : "none");
   return info;
 }
 
@@ -137,6 +145,7 @@ TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : f
               "expected shards named {}_*.bin in {}; found none; make them with prism tokenize{}.", split,
               folder.string(), split == "valid" ? " --valid-share or --valid" : "");
   info_ = read_dataset_info(folder);
+  open_marks();
   if (!info_ || (split != "train" && split != "valid")) return;
   const int64_t expected = split == "train" ? info_->train_tokens : info_->valid_tokens;
   PRISM_CHECK(size() == expected, "dataset",
@@ -145,25 +154,47 @@ TokenDataset::TokenDataset(const fs::path& folder, const std::string& split) : f
               folder.string(), expected, split, kDatasetInfoName, size(), shards_.size());
 }
 
-void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
-  const auto count = static_cast<int64_t>(out.size());
+void TokenDataset::open_marks() {
+  if (!(info_ ? info_->has_marks() : is_there(marks_file(shards_.front().path())))) return;
+  for (const TokenShard& shard : shards_) marks_.emplace_back(marks_file(shard.path()), shard.size());
+}
+
+template <class Use>
+void TokenDataset::visit_shards(int64_t first, int64_t count, const Use& use) const {
   PRISM_ASSERT(first >= 0 && first <= size() && count <= size() - first, "dataset", "read of {} tokens at {} out of {}",
                count, first, size());
-  const int64_t limit = info_ ? info_->vocab_size : int64_t{INT32_MAX} + 1;
   auto shard = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;
   for (int64_t done = 0; done < count; ++shard) {
     const int64_t begin = first + done - starts_[shard];
     const int64_t end = std::min(shards_[shard].size(), begin + count - done);
+    use(shard, begin, end);
+    done += end - begin;
+  }
+}
+
+void TokenDataset::read(int64_t first, std::span<int64_t> out) const {
+  const int64_t limit = info_ ? info_->vocab_size : int64_t{INT32_MAX} + 1;
+  size_t done = 0;
+  visit_shards(first, std::ssize(out), [&](size_t shard, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t token = shards_[shard][i];
       PRISM_CHECK(token >= 0 && token < limit, "dataset",
                   "{}: expected tokens from 0 to {}; found {} at position {}; the shard is damaged or foreign, run "
                   "prism tokenize again.",
                   shards_[shard].path().string(), limit - 1, token, i);
-      out[static_cast<size_t>(done++)] = token;
+      out[done++] = token;
     }
     shards_[shard].check_whole();
-  }
+  });
+}
+
+void TokenDataset::read_marks(int64_t first, std::span<uint8_t> out) const {
+  PRISM_ASSERT(has_marks(), "dataset", "read of marks in data without any");
+  size_t done = 0;
+  visit_shards(first, std::ssize(out), [&](size_t shard, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[done++] = marks_[shard][i];
+    marks_[shard].check_whole();
+  });
 }
 
 int64_t TokenDataset::word_opening(int64_t first, const std::vector<uint8_t>& starts) const {
@@ -181,9 +212,13 @@ uint64_t TokenDataset::fingerprint() const {
   constexpr int64_t kStretches = 64, kLength = 512;
   uint64_t hash = mix64(static_cast<uint64_t>(size()));
   std::vector<int64_t> tokens(static_cast<size_t>(std::min(kLength, size())));
+  std::vector<uint8_t> marks(has_marks() ? tokens.size() : 0);
   for (int64_t i = 0; i < kStretches; ++i) {
-    read((size() - static_cast<int64_t>(tokens.size())) / (kStretches - 1) * i, tokens);
+    const int64_t first = (size() - static_cast<int64_t>(tokens.size())) / (kStretches - 1) * i;
+    read(first, tokens);
     for (const int64_t token : tokens) hash = mix64(hash + static_cast<uint64_t>(token));
+    if (has_marks()) read_marks(first, marks);
+    for (const uint8_t mark : marks) hash = mix64(hash + mark);
   }
   return hash;
 }
@@ -204,7 +239,7 @@ WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptio
   const auto slots = slots_of(mixture);
   for (size_t i = 0; i < mixture.size(); ++i) {
     const TokenDataset& data = *mixture[i].data;
-    PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0, "dataset",
+    PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0 || data.has_marks(), "dataset",
                 "expected to know the end-of-text token for document_mask; found none in {}; add data.json with prism "
                 "tokenize or set document_mask off.",
                 data.folder().string());
@@ -260,25 +295,33 @@ Batch WindowLoader::next() {
   Batch batch;
   batch.context = options_.context;
   batch.rows = options_.shuffle ? options_.rows : std::clamp<int64_t>(parts_[0].windows - position_, 0, options_.rows);
-  const auto context = static_cast<size_t>(options_.context);
-  std::vector<int64_t> window(context + 1);
   for (int64_t row = 0; row < batch.rows; ++row) {
     const Place place = place_of(position_ + row);
-    const int64_t first = place.window * options_.stride;
-    parts_[place.part].data->read(first, window);
-    if (!options_.word_starts.empty())
-      batch.word_openings.push_back(parts_[place.part].data->word_opening(first, options_.word_starts));
-    batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
-    batch.labels.insert(batch.labels.end(), window.begin() + 1, window.end());
-    if (!options_.document_mask) continue;
-    int32_t document = 0;
-    for (size_t t = 0; t < context; ++t) {
-      if (t > 0 && window[t] == end_of_text_) ++document;
-      batch.documents.push_back(document);
-    }
+    add_row(batch, *parts_[place.part].data, place.window * options_.stride);
   }
   position_ += batch.rows;
   return batch;
+}
+
+void WindowLoader::add_row(Batch& batch, const TokenDataset& data, int64_t first) const {
+  const auto context = static_cast<size_t>(options_.context);
+  std::vector<int64_t> window(context + 1);
+  data.read(first, window);
+  std::vector<uint8_t> marks(data.has_marks() ? context + 1 : 0);
+  if (data.has_marks()) data.read_marks(first, marks);
+  if (!options_.word_starts.empty()) batch.word_openings.push_back(data.word_opening(first, options_.word_starts));
+  batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
+  for (size_t t = 1; t <= context; ++t) {
+    const bool is_label = marks.empty() || (marks[t] & kAssistantMark) != 0;
+    batch.labels.push_back(is_label ? window[t] : -1);
+  }
+  if (!options_.document_mask) return;
+  int32_t document = 0;
+  for (size_t t = 0; t < context; ++t) {
+    const bool opens = marks.empty() ? window[t] == end_of_text_ : (marks[t] & kOpeningMark) != 0;
+    if (t > 0 && opens) ++document;
+    batch.documents.push_back(document);
+  }
 }
 
 }  // namespace prism

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/formats/token_marks.h"
 #include "prism/formats/token_shard.h"
 
 namespace prism {
@@ -31,6 +32,9 @@ struct DatasetInfo {
   std::string tokenizer_fingerprint;  ///< hexadecimal
   int64_t train_tokens = 0, train_documents = 0, train_bytes = 0;
   int64_t valid_tokens = 0, valid_documents = 0, valid_bytes = 0;
+  /// Of conversations, whose shards have marks (token_marks.h): the tokens of the assistant. std::nullopt for texts.
+  std::optional<int64_t> train_assistant_tokens = {}, valid_assistant_tokens = {};
+  bool has_marks() const { return train_assistant_tokens.has_value(); }
   template <class Visitor>
   void visit(Visitor& v) {
     v("prism_format", prism_format, "version of this file's format");
@@ -43,6 +47,8 @@ struct DatasetInfo {
     v("valid_tokens", valid_tokens, "tokens in the validation shards");
     v("valid_documents", valid_documents, "documents in the validation shards");
     v("valid_bytes", valid_bytes, "bytes of text in the validation shards");
+    v("train_assistant_tokens", train_assistant_tokens, "tokens of the assistant in the training shards");
+    v("valid_assistant_tokens", valid_assistant_tokens, "tokens of the assistant in the validation shards");
   }
 };
 
@@ -58,18 +64,24 @@ std::vector<std::filesystem::path> find_shards(const std::filesystem::path& fold
 class TokenDataset {
  public:
   /// @param folder  contains the shards that find_shards() lists and, unless they come from elsewhere, `data.json`.
-  /// @throws InputError if there is no shard, a shard is incomplete, data.json contradicts the shards, or `prism
-  ///         tokenize` was killed while it moved files to their places.
+  /// @throws InputError if there is no shard, a shard is incomplete, data.json contradicts the shards, marks are
+  /// missing
+  ///         or of another number, or `prism tokenize` was killed while it moved files to their places.
   TokenDataset(const std::filesystem::path& folder, const std::string& split);
 
   int64_t size() const { return starts_.back(); }
   /// Copies tokens [first, first + out.size()) of the sequence.
   /// @throws InputError for a token outside the vocabulary, InternalError for a range outside the sequence.
   void read(int64_t first, std::span<int64_t> out) const;
+  /// Whether the tokens have marks: the shards hold conversations.
+  bool has_marks() const { return !marks_.empty(); }
+  /// Copies the marks of tokens [first, first + out.size()). Only if has_marks().
+  void read_marks(int64_t first, std::span<uint8_t> out) const;
   /// The number of tokens before `first` that belong to the word which the token at `first` may continue: back to the
   /// last token that starts a word, that one included. @param starts  as in WindowOptions.
   int64_t word_opening(int64_t first, const std::vector<uint8_t>& starts) const;
-  /// Hash of the size and of 64 evenly spaced stretches of tokens. It detects other data without reading all of it.
+  /// Hash of the size and of 64 evenly spaced stretches of tokens and their marks. It detects other data without
+  /// reading all of it.
   uint64_t fingerprint() const;
   /// std::nullopt for shards that `prism tokenize` did not make.
   const std::optional<DatasetInfo>& info() const { return info_; }
@@ -78,17 +90,24 @@ class TokenDataset {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
+  void open_marks();
+  /// Calls use(shard, begin, end) for each part of [first, first + count) that lies in one shard.
+  template <class Use>
+  void visit_shards(int64_t first, int64_t count, const Use& use) const;
+
   std::filesystem::path folder_;
   std::vector<TokenShard> shards_;
-  std::vector<int64_t> starts_;  ///< first token of each shard, then the total
+  std::vector<TokenMarks> marks_;  ///< of each shard; empty: none
+  std::vector<int64_t> starts_;    ///< first token of each shard, then the total
   std::optional<DatasetInfo> info_;
 };
 
-/// B rows of T tokens, row-major. `labels` are the tokens shifted by one: labels[i] follows tokens[i].
+/// B rows of T tokens, row-major. `labels` are the tokens shifted by one: labels[i] follows tokens[i]. In
+/// conversations, only tokens of the assistant are labels; -1 takes the place of others.
 struct Batch {
   int64_t rows = 0, context = 0;
   std::vector<int64_t> tokens, labels;  ///< [B*T]
-  std::vector<int32_t> documents;       ///< [B*T] 0, 1, ... within a row, plus 1 at every end-of-text; empty: no mask
+  std::vector<int32_t> documents;  ///< [B*T] 0, 1, ... within a row, plus 1 where a document begins; empty: no mask
   std::vector<int64_t> word_openings = {};  ///< [B] TokenDataset::word_opening() of each row; empty: not looked up
 };
 
@@ -117,8 +136,9 @@ class WindowLoader {
  public:
   static constexpr int64_t kCycle = 4096;
 
-  /// @param end_of_text  id that opens a document, for the mask; -1 if none.
-  /// @throws InputError if the data is shorter than one window, or if document_mask is set and end_of_text is -1.
+  /// @param end_of_text  id that opens a document, for the mask; -1 if none. In data with marks, these say it.
+  /// @throws InputError if the data is shorter than one window, or if document_mask is set for data without marks and
+  ///         end_of_text is -1.
   WindowLoader(const TokenDataset& data, WindowOptions options, int64_t end_of_text);
   /// @throws InputError also for an empty mixture, and for weights that are not positive or below 1 / kCycle of their
   ///         sum.
@@ -149,6 +169,8 @@ class WindowLoader {
   };
 
   Place place_of(int64_t n);
+  /// Adds the row of a window: its tokens, labels and documents.
+  void add_row(Batch& batch, const TokenDataset& data, int64_t first) const;
   void lay_out_cycle(int64_t number);
 
   std::vector<Part> parts_;

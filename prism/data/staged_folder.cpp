@@ -16,6 +16,8 @@ std::vector<fs::path> dataset_files(const fs::path& folder) {
   std::vector<fs::path> files = find_shards(folder, "train");
   const std::vector<fs::path> valid = find_shards(folder, "valid");
   files.insert(files.end(), valid.begin(), valid.end());
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".marks") files.push_back(entry.path());
   if (is_there(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
   if (!is_labelled(folder)) return files;
   for (const char* split : {"train", "valid", "test"})

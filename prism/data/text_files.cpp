@@ -23,7 +23,7 @@ Ending ending_of(const std::string& path, const TextOptions& options) {
   if (options.format == "txt" || (options.format == "auto" && path == "-")) return Ending::text;
   if (options.format == "jsonl") return Ending::rows;
   const std::string ending = fs::path(without_packed_ending(path)).extension().string();
-  if (ending == ".txt") return Ending::text;
+  if (ending == ".txt" && !options.whole_rows) return Ending::text;
   if (ending == ".jsonl" || ending == ".ndjson") return Ending::rows;
   return Ending::unknown;
 }
@@ -65,7 +65,8 @@ std::vector<TextFile> list_folder(const std::string& folder, const TextOptions& 
     if (ending != Ending::unknown) files.push_back(describe_file(path, ending));
   }
   PRISM_CHECK(!files.empty(), "text",
-              "expected text files (.txt or .jsonl, plain or packed as .gz, .xz, .zst) in {}; found {}; {}.", folder,
+              "expected text files ({}.jsonl, plain or packed as .gz, .xz, .zst) in {}; found {}; {}.",
+              options.whole_rows ? "" : ".txt or ", folder,
               paths.empty() ? "none" : fmt::format("{} of other kinds", paths.size()),
               options.has_flags ? "name the files, or pass --format txt or jsonl" : "name a file");
   if (skipped != nullptr) *skipped += static_cast<int64_t>(paths.size() - files.size()) + odd;
@@ -103,6 +104,7 @@ std::vector<TextFile> list_text_files(const std::vector<std::string>& inputs, co
       continue;
     }
     Ending ending = ending_of(input, options);
+    if (options.whole_rows) ending = Ending::rows;
     if (ending == Ending::unknown && !options.has_flags) ending = Ending::text;
     PRISM_CHECK(ending != Ending::unknown, "text",
                 "{}: expected an ending .txt or .jsonl, plain or with .gz, .xz or .zst; found another; say what it is "

@@ -18,6 +18,9 @@ struct TextOptions {
   /// Whether the command has flags for these fields. If not, a file given by name without a known ending is text, and
   /// messages advise no flags. Not a field.
   bool has_flags = true;
+  /// Return each row of a .jsonl file as it is, in one piece, with its place. Files given by name and standard input
+  /// then have rows whatever they are called, and folders are searched for .jsonl alone. Not a field.
+  bool whole_rows = false;
   template <class Visitor>
   void visit(Visitor& v) {
     v("format", format, "format of the files: txt, jsonl, or auto (by the file name's ending; standard input is txt)");

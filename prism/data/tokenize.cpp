@@ -13,6 +13,7 @@
 #include "prism/core/stop.h"
 #include "prism/data/ordered_pipeline.h"
 #include "prism/data/staged_folder.h"
+#include "prism/formats/token_marks.h"
 
 namespace prism {
 namespace {
@@ -25,7 +26,7 @@ constexpr size_t kPortionBytes = 1 << 18;
 struct EncodedPiece {
   Document document;
   bool valid = false;
-  std::vector<int32_t> tokens;
+  EncodedText encoded;
 };
 
 struct Portion {
@@ -133,25 +134,35 @@ class SplitWriter {
   SplitWriter(fs::path folder, std::string split, int64_t vocab_size, int64_t shard_tokens)
       : folder_(std::move(folder)), split_(std::move(split)), vocab_size_(vocab_size), shard_tokens_(shard_tokens) {}
 
-  void write(std::span<const int32_t> tokens) {
+  /// @param marks  of each token, in every call; or none in any.
+  void write(std::span<const int32_t> tokens, std::span<const uint8_t> marks = {}) {
+    PRISM_ASSERT(marks.empty() || marks.size() == tokens.size(), "tokenize", "{} marks of {} tokens", marks.size(),
+                 tokens.size());
     tokens_ += static_cast<int64_t>(tokens.size());
     while (!tokens.empty()) {
       if (shard_ == nullptr) {
         check_stop_signal();  // there may be many small shards
         const auto path = folder_ / fmt::format("{}_{:06}.bin", split_, shards_++);
         shard_ = std::make_unique<TokenShardWriter>(path, vocab_size_);
+        if (!marks.empty()) marks_ = std::make_unique<TokenMarksWriter>(marks_file(path));
       }
       const auto room = static_cast<size_t>(shard_tokens_ - shard_->size());
       const size_t count = std::min(room, tokens.size());
       shard_->write(tokens.first(count));
       tokens = tokens.subspan(count);
+      if (marks_ != nullptr) {
+        marks_->write(marks.first(count));
+        marks = marks.subspan(count);
+      }
       if (count == room) finish();
     }
   }
 
   void finish() {
     if (shard_ != nullptr) shard_->commit();
+    if (marks_ != nullptr) marks_->commit();
     shard_.reset();
+    marks_.reset();
   }
 
   int64_t tokens() const { return tokens_; }
@@ -162,17 +173,19 @@ class SplitWriter {
   std::string split_;
   int64_t vocab_size_, shard_tokens_, tokens_ = 0, shards_ = 0;
   std::unique_ptr<TokenShardWriter> shard_;
+  std::unique_ptr<TokenMarksWriter> marks_;
 };
 
 /// Both splits, and their counts.
 class DatasetWriter {
  public:
-  DatasetWriter(const fs::path& folder, const Tokenizer& tokenizer, int64_t shard_tokens)
+  DatasetWriter(const fs::path& folder, const Tokenizer& tokenizer, int64_t shard_tokens, bool marks)
       : train_(folder, "train", tokenizer.vocab_size(), shard_tokens),
         valid_(folder, "valid", tokenizer.vocab_size(), shard_tokens) {
     info_.vocab_size = tokenizer.vocab_size();
     info_.end_of_text = tokenizer.special_ids().opening.value_or(-1);
     info_.tokenizer_fingerprint = tokenizer.fingerprint_text();
+    if (marks) info_.train_assistant_tokens = info_.valid_assistant_tokens = 0;
   }
 
   void write(const EncodedPiece& piece) {
@@ -180,11 +193,15 @@ class DatasetWriter {
     if (piece.document.first) {
       ++(piece.valid ? info_.valid_documents : info_.train_documents);
       const auto opening = static_cast<int32_t>(info_.end_of_text);
-      if (opening >= 0) split.write({&opening, 1});
+      if (opening >= 0 && !info_.has_marks()) split.write({&opening, 1});
     }
-    split.write(piece.tokens);
-    (piece.valid ? info_.valid_bytes : info_.train_bytes) += static_cast<int64_t>(piece.document.text.size());
-    text_tokens_ += static_cast<int64_t>(piece.tokens.size());
+    const EncodedText& encoded = piece.encoded;
+    split.write(encoded.tokens, encoded.marks);
+    (piece.valid ? info_.valid_bytes : info_.train_bytes) += encoded.bytes;
+    text_tokens_ += static_cast<int64_t>(encoded.tokens.size());
+    if (info_.has_marks())
+      *(piece.valid ? info_.valid_assistant_tokens : info_.train_assistant_tokens) += std::count_if(
+          encoded.marks.begin(), encoded.marks.end(), [](uint8_t mark) { return (mark & kAssistantMark) != 0; });
   }
 
   TokenizeSummary finish() {
@@ -208,6 +225,8 @@ class DatasetWriter {
 
 void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid_named) {
   const DatasetInfo& info = writer.info();
+  PRISM_CHECK(info.train_documents > 0 || !info.has_marks(), "tokenize",
+              "expected a conversation to train on; found none; give files with a conversation on each line.");
   PRISM_CHECK(info.train_documents > 0, "tokenize",
               "expected text to train on; found only empty documents ({}); give files with text.", empty_documents);
   PRISM_CHECK(info.valid_documents > 0 || !valid_named, "tokenize",
@@ -223,6 +242,17 @@ void check_text(const DatasetWriter& writer, int64_t empty_documents, bool valid
 TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,
                          const Tokenizer& tokenizer, const fs::path& out, const TokenizeOptions& options,
                          const std::function<void(const TokenizeProgress&)>& on_progress) {
+  const auto encode = [&](const Document& document) {
+    return EncodedText{.tokens = tokenizer.encode(document.text, SpecialTokens::as_text),
+                       .bytes = static_cast<int64_t>(document.text.size())};
+  };
+  return tokenize_documents(inputs, valid_inputs, tokenizer, {encode}, out, options, on_progress);
+}
+
+TokenizeSummary tokenize_documents(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,
+                                   const Tokenizer& tokenizer, const DocumentEncoder& encoder, const fs::path& out,
+                                   const TokenizeOptions& options,
+                                   const std::function<void(const TokenizeProgress&)>& on_progress) {
   check_options(inputs, options);
   int64_t skipped = 0, skipped_valid = 0;
   std::vector<TextFile> files = list_text_files(inputs, options.text, &skipped);
@@ -232,14 +262,14 @@ TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vect
 
   StagedFolder folder(out, options.force);
   SplitReader reader(files, valid_files, options);
-  DatasetWriter writer(folder.staging(), tokenizer, options.shard_tokens);
+  DatasetWriter writer(folder.staging(), tokenizer, options.shard_tokens, encoder.marks);
   const int64_t bytes_total = reader.bytes_total();
   int64_t empty_documents = 0;
   {
     OrderedPipeline<Portion> pipeline([&] { return reader.next(); },
                                       [&](Portion& portion) {
                                         for (EncodedPiece& piece : portion.pieces)
-                                          piece.tokens = tokenizer.encode(piece.document.text, SpecialTokens::as_text);
+                                          piece.encoded = encoder.encode(piece.document);
                                       },
                                       thread_limit(options.threads).threads);
     const CancelAtEnd cancel(reader);  // destroyed before the pipeline joins its threads

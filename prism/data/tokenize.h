@@ -46,6 +46,19 @@ struct TokenizeSummary {
   int64_t skipped_files = 0;    ///< files in folders skipped, as list_text_files()
 };
 
+/// The tokens of a document, or of a piece of one.
+struct EncodedText {
+  std::vector<int32_t> tokens;
+  std::vector<uint8_t> marks = {};  ///< of each token (token_marks.h); empty unless the encoder marks
+  int64_t bytes = 0;                ///< of the text
+};
+
+/// How the rows of files become tokens.
+struct DocumentEncoder {
+  std::function<EncodedText(const Document&)> encode;  ///< called by several threads at once
+  bool marks = false;  ///< encode() gives marks, and all tokens: no end-of-text token is put before a document
+};
+
 /// Writes `<out>/{train,valid}_000000.bin, ...`, `data.json` and `tokenizer.json`.
 ///
 /// Every document begins with the end-of-text token (if the tokenizer has one). Documents keep the order of the files.
@@ -63,5 +76,11 @@ struct TokenizeSummary {
 TokenizeSummary tokenize(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,
                          const Tokenizer& tokenizer, const std::filesystem::path& out, const TokenizeOptions& options,
                          const std::function<void(const TokenizeProgress&)>& on_progress = {});
+
+/// tokenize() with an encoder of its own. If it marks, `<out>/{train,valid}_000000.marks` are written, too.
+TokenizeSummary tokenize_documents(const std::vector<std::string>& inputs, const std::vector<std::string>& valid_inputs,
+                                   const Tokenizer& tokenizer, const DocumentEncoder& encoder,
+                                   const std::filesystem::path& out, const TokenizeOptions& options,
+                                   const std::function<void(const TokenizeProgress&)>& on_progress = {});
 
 }  // namespace prism

@@ -1,6 +1,6 @@
 // A conversation with a model: each turn goes through the chat template, and earlier turns are not computed again.
 //
-//   Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, "", "models/chat"));
+//   Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, "models/chat"));
 //   Generation answer = chat.answer("Who wrote Emma?", options, [](std::string_view text) { std::cout << text; });
 #pragma once
 

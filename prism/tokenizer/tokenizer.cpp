@@ -293,6 +293,10 @@ const TextSettings& Tokenizer::settings() const {
   return impl_->settings;
 }
 
+void Tokenizer::set_chat_template(std::string text) {
+  impl_->settings.chat_template = std::move(text);
+}
+
 std::vector<uint8_t> Tokenizer::word_starts() const {
   std::vector<uint8_t> starts(impl_->vocabulary.bytes.size());
   for (size_t id = 0; id < starts.size(); ++id) {

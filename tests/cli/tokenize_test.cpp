@@ -1,4 +1,4 @@
-// Runs prism tokenize --label as a user does.
+// Runs prism tokenize --label and --chat as a user does.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -67,6 +67,68 @@ TEST_F(TokenizeLabelled, WithWrongInputGetsASentence) {
   expect_sentence(tokenize({"train.csv", "--label", "1", "--separator", "x"}), 2,
                   {"expected only one of --separator and --label; found both"});
   expect_sentence(tokenize({"train.csv", "--words"}), 2, {"expected --label with --words; found none"});
+  EXPECT_FALSE(std::filesystem::exists(path("data")));
+}
+
+class TokenizeChats : public TokenizeLabelled {
+ protected:
+  void SetUp() override {
+    TokenizeLabelled::SetUp();
+    const std::string question = R"({"role": "user", "content": "lit"})";
+    answer_ = R"({"role": "assistant", "content": "the lamp"})";
+    for (int i = 0; i < 40; ++i) chats_ += R"({"messages": [)" + question + ", " + answer_ + "]}\n";
+    write_text(path("chats.jsonl"), chats_);
+    write_text(path("chat.jinja"),
+               "{% for m in messages %}<{{ m.role }}>{{ m.content }};{% endfor %}"
+               "{% if add_generation_prompt %}<assistant>{% endif %}");
+    write_text(path("marks.jinja"),
+               "{% for m in messages %}{{ m.role }} {% generation %}{{ m.content }}{% endgeneration %}{% endfor %}");
+  }
+  std::string chats_, answer_;
+};
+
+TEST_F(TokenizeChats, PrintsHowManyTokensAreTheAssistants) {
+  const auto outcome = tokenize({"chats.jsonl", "--chat", "--chat-template", "chat.jinja", "--valid-share", "0.1"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto data = nlohmann::json::parse(read_text(path("data/data.json")));
+  const int64_t assistant =
+      data["train_assistant_tokens"].get<int64_t>() + data["valid_assistant_tokens"].get<int64_t>();
+  const int64_t all = data["train_tokens"].get<int64_t>() + data["valid_tokens"].get<int64_t>();
+  EXPECT_GT(assistant, 0);
+  EXPECT_LT(assistant, all);
+  EXPECT_NE(outcome.out.find(std::to_string(assistant) + " of " + std::to_string(all) + " tokens ("), std::string::npos)
+      << outcome.out;
+  EXPECT_TRUE(std::filesystem::exists(path("data/train_000000.marks")));
+  EXPECT_TRUE(std::filesystem::exists(path("data/valid_000000.marks")));
+}
+
+TEST_F(TokenizeChats, ReadsStandardInputAndPrintsJson) {
+  const auto outcome =
+      tokenize({"-", "--chat", "--chat-template", "marks.jinja", "--valid-share", "0", "--json"}, chats_);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["train"]["documents"], 40);
+  EXPECT_GT(json["train"]["assistant_tokens"], 0);
+  EXPECT_EQ(json["valid"]["assistant_tokens"], 0);
+}
+
+TEST_F(TokenizeChats, WithWrongInputGetsASentence) {
+  const std::vector<std::string> chat = {"chats.jsonl", "--chat", "--chat-template", "chat.jinja"};
+  const auto with_line = [&](const std::string& line) {
+    write_text(path("chats.jsonl"), chats_ + line + "\n");
+    return tokenize(chat);
+  };
+  expect_sentence(with_line("{\"messages\": "), 2, {"chats.jsonl:41: expected an object", "text that is not JSON"});
+  expect_sentence(with_line("[{\"role\": \"user\"}]"), 2, {"chats.jsonl:41: message 1: expected a \"content\""});
+  expect_sentence(with_line("{\"messages\": []}"), 2, {"chats.jsonl:41: expected at least one message"});
+  expect_sentence(with_line("[{\"role\": \"user\", \"content\": \"lit\"}]"), 2,
+                  {"chats.jsonl:41: expected text of the assistant"});
+  expect_sentence(with_line("[" + answer_ + "]"), 2, {"expected a message before the assistant's first"});
+  expect_sentence(tokenize({"chats.jsonl", "--chat"}), 2, {"expected a chat template in made; found none"});
+  expect_sentence(tokenize({"chats.jsonl", "--chat", "--chat-template", "none.jinja"}), 2, {"none.jinja"});
+  expect_sentence(tokenize({"chats.jsonl", "--chat-template", "chat.jinja"}), 2,
+                  {"expected --chat with --chat-template; found none"});
+  expect_sentence(tokenize({"chats.jsonl", "--chat", "--separator", "x"}), 2, {"--separator", "--chat", "found both"});
   EXPECT_FALSE(std::filesystem::exists(path("data")));
 }
 

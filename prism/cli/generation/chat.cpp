@@ -157,8 +157,9 @@ int run_chat(const Arguments& arguments) {
   complete_generation(options);
   complete_prefill(words.prefill);
 
-  const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "chat");
-  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.chat_template, words.model));
+  ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "chat");
+  if (!words.chat_template.empty()) model.tokenizer->set_chat_template(read_file(words.chat_template));
+  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.model));
   chat.reset(words.system);
   const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
   PrefillMeter meter(words.prefill.meter);

@@ -110,9 +110,10 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
 }
 
 /// The answer to a single message.
-Generation answer(const ModelFolder& model, const GenerateWords& words, const std::string& message,
+Generation answer(ModelFolder& model, const GenerateWords& words, const std::string& message,
                   const GenerateOptions& options, const std::function<void(std::string_view)>& show, Prefill& prefill) {
-  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.chat_template, words.model));
+  if (!words.chat_template.empty()) model.tokenizer->set_chat_template(read_file(words.chat_template));
+  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.model));
   chat.reset(words.system);
   return chat.answer(message, options, show, &prefill);
 }
@@ -130,7 +131,7 @@ int run_generate(const Arguments& arguments) {
   complete_prefill(words.prefill);
 
   const std::string prompt = read_prompt(words);
-  const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
+  ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
   catch_stop_signals();
   // The prompt is echoed with the first text, because it has been checked by then.
   std::string echo = words.echo ? prompt : "";

@@ -1,7 +1,6 @@
-// The chat template of a model, or one that the user names.
+// The chat template of a model's tokenizer.
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "prism/template/chat_template.h"
@@ -9,9 +8,8 @@
 
 namespace prism {
 
-/// The template in `file` or, if that is empty, the tokenizer's own, with the tokenizer's special tokens.
-/// @param source  of the tokenizer, for messages.
-/// @throws InputError if there is none, and for a text that is no template.
-ChatTemplate chat_template_of(const Tokenizer& tokenizer, const std::filesystem::path& file, const std::string& source);
+/// The tokenizer's chat template, with the tokenizer's special tokens. @param source  of the tokenizer, for messages.
+/// @throws InputError if it has none, and for a text that is no template.
+ChatTemplate chat_template_of(const Tokenizer& tokenizer, const std::string& source);
 
 }  // namespace prism

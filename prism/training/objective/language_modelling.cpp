@@ -41,6 +41,24 @@ void check_prompts(const Recipe& recipe) {
       recipe.model.context);
 }
 
+/// Checks that the validation predicts a token, which windows of conversations need not have.
+void check_has_labels(const fs::path& folder, WindowLoader windows, const Recipe& recipe) {
+  const int64_t tokens = recipe.train.eval_tokens;
+  int64_t read = 0;
+  while (windows.position() < windows.windows_per_epoch() && (tokens == 0 || read < tokens)) {
+    Batch batch = windows.next();
+    BatchTensors tensors(batch);
+    if (divides_windows(recipe)) tensors.predict_second_halves();
+    if (tensors.labels_BT.ge(0).any().item<bool>()) return;
+    read += batch.rows * batch.context;
+  }
+  throw InputError("train",
+                   fmt::format("expected tokens of the assistant in the validation shards of {}; found none in "
+                               "the {} tokens that are read; raise train.eval_tokens, or give prism tokenize a "
+                               "larger --valid-share.",
+                               folder.string(), read));
+}
+
 }  // namespace
 
 void LanguageModelling::open(Recipe& recipe) {
@@ -111,6 +129,7 @@ void LanguageModelling::open_validation_data(WindowOptions options, int64_t end_
   options.shuffle = false;
   options.stride = 0;
   valid_windows_ = std::make_unique<WindowLoader>(*valid_data_, options, end_of_text);
+  if (valid_data_->has_marks()) check_has_labels(folder, *valid_windows_, recipe_);
 }
 
 void LanguageModelling::make_model(const Recipe& recipe, torch::ScalarType type) {

@@ -22,6 +22,9 @@ namespace prism {
 /// With head budgets or train.prompts, each window is divided into a prompt of 1 to context - 1 tokens, drawn uniformly
 /// by (seed, window), and what follows. Budgets read the prompt alone; only the tokens after it are predicted.
 /// Validation predicts the second half of each window.
+///
+/// In conversations (shards with marks), only tokens of the assistant are predicted, in training and validation. Each
+/// of them weighs the same within a step, whichever of its batches it is in.
 class LanguageModelling : public Objective {
  public:
   void open(Recipe& recipe) override;
