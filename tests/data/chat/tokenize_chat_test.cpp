@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "prism/core/files.h"
+#include "prism/data/chat/model_template.h"
 #include "prism/formats/token_marks.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
@@ -12,9 +13,15 @@
 namespace prism {
 namespace {
 
-/// A template without special tokens.
 ChatTemplate template_of(const std::string& text) {
-  return ChatTemplate(text, Json::object());
+  Tokenizer tokenizer = byte_tokenizer();
+  tokenizer.set_chat_template(text);
+  return chat_template_of(tokenizer, "a test");
+}
+
+TEST(ChatTemplateOf, NeedsATemplate) {
+  EXPECT_REFUSED(chat_template_of(byte_tokenizer(), "models/plain"), "expected a chat template in models/plain");
+  EXPECT_REFUSED(template_of("{% for %}"), "[template] line 1");
 }
 
 class TokenizeChat : public testing::Test {
