@@ -2,27 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <boost/crc.hpp>
-#include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "prism/core/files.h"
 #include "prism/formats/gguf.h"
+#include "tests/core/read_xz.h"
 #include "tests/formats/gguf_bytes.h"
 
 namespace prism {
 namespace {
-
-std::string unpack_xz(const std::string& path) {
-  FILE* pipe = popen(("xz -dc '" + path + "'").c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("xz did not start");
-  std::string content;
-  std::vector<char> buffer(1 << 20);
-  while (const size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) content.append(buffer.data(), got);
-  if (pclose(pipe) != 0) throw std::runtime_error("xz could not read " + path);
-  return content;
-}
 
 template <class Element>
 void add_bytes(boost::crc_32_type& crc, const Element& element) {
@@ -49,13 +37,12 @@ size_t count_of(const GgufValue& value) {
 }
 
 TEST(PublishedGguf, HasTheMetadataThatThePackageGgufReads) {
-  const char* folder = std::getenv("PRISM_DATA");
-  if (folder == nullptr || *folder == '\0') GTEST_SKIP() << "set PRISM_DATA to the folder that holds tokenizers/";
+  if (!data_folder()) GTEST_SKIP() << "set PRISM_DATA to the folder that holds tokenizers/";
   const auto files = nlohmann::json::parse(read_file(PRISM_SOURCE_DIR "/tests/formats/fixtures/vocabularies.json"));
   ASSERT_EQ(files.size(), 4u);
   for (const auto& [name, rows] : files.items()) {
     SCOPED_TRACE(name);
-    const std::string bytes = unpack_xz(folder + std::string("/tokenizers/ggml-vocab/") + name);
+    const std::string bytes = read_xz(*data_folder() + "/tokenizers/ggml-vocab/" + name);
     const GgufReader reader(span_of(bytes), name);
     EXPECT_EQ(reader.metadata().values().size(), rows.size());
     for (const auto& row : rows) {

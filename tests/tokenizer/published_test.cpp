@@ -4,43 +4,15 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <sstream>
 
-#include "prism/tokenizer/sources/ggml_vocabulary.h"
-#include "prism/tokenizer/text_settings.h"
 #include "prism/tokenizer/tokenizer.h"
-#include "tests/core/temporary_folder.h"
+#include "tests/tokenizer/published_cases.h"
 #include "tests/tokenizer/tokenizer_helpers.h"
 
 namespace prism {
 namespace {
 
 using nlohmann::json;
-
-struct Case {
-  std::string text;
-  std::vector<int32_t> ids;
-};
-
-/// The 47 inputs of llama.cpp's vocabulary tests and the ids they must give.
-std::vector<Case> read_cases(const std::string& path) {
-  const std::string inputs = read_file(path + ".inp");
-  std::istringstream outputs(read_file(path + ".out"));
-  const std::string separator = "\n__ggml_vocab_test__\n";
-  std::vector<Case> cases;
-  std::string line;
-  for (size_t at = 0; at != std::string::npos;) {
-    if (!std::getline(outputs, line)) line.clear();  // the last input is empty and has no line of ids
-    const size_t end = inputs.find(separator, at);
-    Case row;
-    row.text = inputs.substr(at, end == std::string::npos ? end : end - at);
-    std::istringstream ids(line);
-    for (int32_t id = 0; ids >> id;) row.ids.push_back(id);
-    cases.push_back(std::move(row));
-    at = end == std::string::npos ? end : end + separator.size();
-  }
-  return cases;
-}
 
 class PublishedTokenizer : public testing::Test {
  protected:
@@ -50,12 +22,7 @@ class PublishedTokenizer : public testing::Test {
   }
   std::string read(const std::string& name) const { return read_xz(folder_ + name + "/tokenizer.json.xz"); }
   void expect_cases(const Tokenizer& tokenizer, const std::string& name) const {
-    const auto cases = read_cases(folder_ + "ggml-vocab/ggml-vocab-" + name + ".gguf");
-    ASSERT_EQ(cases.size(), 47u);
-    for (const auto& row : cases) {
-      EXPECT_EQ(tokenizer.encode(row.text), row.ids) << row.text;
-      EXPECT_EQ(tokenizer.decode(row.ids), row.text);
-    }
+    expect_published_cases(tokenizer, folder_, name);
   }
 
   std::string folder_;
@@ -90,47 +57,6 @@ TEST_F(PublishedTokenizer, Llama2GivesTheExactIdsOfAllInputsFromEitherFile) {
   expect_cases(tokenizer, "llama-spm");
   const Tokenizer same = Tokenizer::load(*data_folder() + "/tinyllamas/stories15M/tokenizer.bin");
   EXPECT_EQ(same.fingerprint(), tokenizer.fingerprint());
-}
-
-/// What dump_ggml_vocabulary.py wrote.
-GgmlVocabulary read_dump(const std::string& path) {
-  const json dump = json::parse(read_file(path));
-  GgmlVocabulary vocabulary;
-  vocabulary.model = dump["model"];
-  vocabulary.pre = dump.value("pre", "");
-  vocabulary.tokens = dump["tokens"].get<std::vector<std::string>>();
-  vocabulary.scores = dump.value("scores", std::vector<float>());
-  vocabulary.types = dump.value("token_type", std::vector<int32_t>());
-  vocabulary.merges = dump.value("merges", std::vector<std::string>());
-  if (dump.contains("bos_token_id")) vocabulary.bos_token_id = dump["bos_token_id"].get<int64_t>();
-  if (dump.contains("eos_token_id")) vocabulary.eos_token_id = dump["eos_token_id"].get<int64_t>();
-  return vocabulary;
-}
-
-TEST_F(PublishedTokenizer, GgmlVocabulariesGiveTheExactIdsOfAllInputs) {
-  const char* folder = std::getenv("PRISM_GGML_DUMP");
-  if (folder == nullptr) GTEST_SKIP() << "set PRISM_GGML_DUMP to the folder that dump_ggml_vocabulary.py wrote";
-  const struct {
-    const char* name;
-    SpecialIds ids;
-  } rows[] = {{"gpt-2", {.opening = 50256, .ends = {50256}, .opens_prompts = false}},
-              {"llama-bpe", {.opening = 128000, .ends = {128001, 128009}, .opens_prompts = true}},
-              {"llama-spm", {.opening = 1, .ends = {2}, .opens_prompts = true}},
-              {"qwen2", {.opening = 151643, .ends = {151643, 151645}, .opens_prompts = false}}};
-  for (const auto& [name, ids] : rows) {
-    const std::string path = std::string(folder) + "/ggml-vocab-" + name + ".json";
-    const GgmlVocabulary vocabulary = read_dump(path);
-    const Tokenizer tokenizer = Tokenizer::from_ggml(vocabulary, path);
-    EXPECT_EQ(tokenizer.vocab_size(), static_cast<int64_t>(vocabulary.tokens.size()));
-    expect_cases(tokenizer, name);
-    const TemporaryFolder saved;
-    tokenizer.save(saved.path() / "tokenizer.json");
-    expect_cases(Tokenizer::load(saved.path()), name);
-    const SpecialIds found = settings_of(vocabulary, path).special_ids;
-    EXPECT_EQ(found.opening, ids.opening) << name;
-    EXPECT_EQ(found.opens_prompts, ids.opens_prompts) << name;
-    for (const int32_t end : ids.ends) EXPECT_EQ(found.is_end(end), end < tokenizer.vocab_size()) << name << " " << end;
-  }
 }
 
 /// llama2.c's algorithm, as it is written there: repeatedly the neighbours whose joined text has the highest score.
