@@ -5,7 +5,7 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/files.h"
-#include "tests/core/read_xz.h"
+#include "tests/core/large_data.h"
 #include "tests/core/temporary_folder.h"
 #include "tests/tokenizer/published_cases.h"
 

@@ -6,7 +6,7 @@
 
 #include "prism/core/files.h"
 #include "prism/formats/gguf.h"
-#include "tests/core/read_xz.h"
+#include "tests/core/large_data.h"
 #include "tests/formats/gguf_bytes.h"
 
 namespace prism {

@@ -10,7 +10,7 @@
 #include "prism/core/files.h"
 #include "prism/core/random.h"
 #include "prism/tokenizer/tokenizer.h"
-#include "tests/core/read_xz.h"
+#include "tests/core/large_data.h"
 
 namespace prism {
 
