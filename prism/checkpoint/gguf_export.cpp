@@ -102,7 +102,8 @@ const Family& gguf_family(const ModelConfig& config, const std::string& path) {
   // The files of families have no divisors of angles, but those of GGUF do.
   auto plain = config;
   for (auto& layer : plain.layers) layer.rotary.factors.clear();
-  if (found.empty() && common_rotary(config)) {
+  if (found.empty() && !common_rotary(config)) found = "layers with no rotary encoding, or with different ones";
+  if (found.empty()) {
     for (const auto& family : families()) {
       if (!write_config(family, plain)) continue;
       const auto reason = unknown_part(family, config);
