@@ -8,6 +8,7 @@
 
 #include "prism/checkpoint/gguf_export.h"
 #include "prism/checkpoint/graft.h"
+#include "prism/checkpoint/llama2c_model.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/core/error.h"
@@ -28,8 +29,11 @@ budgets, sliding windows and the like are refused. Norms and biases are float32.
 matrices whose rows 32 does not divide become float16. GGUF cannot say that a tokenizer turns texts into NFC; it is left
 out, and texts that are in NFC have the same tokens.
 
+MODEL may also be a checkpoint of llama2.c that ends in .bin, with tokenizer.bin in the same folder.
+
   prism convert runs/novels models/novels --dtype bfloat16
   prism convert runs/novels models/novels.gguf --dtype q8_0
+  prism convert stories15M.bin models/stories
   prism convert runs/swiglu models/grafted --graft g2lu
   prism train --recipe recipe.json --model.ffn.kind g2lu --model.ffn.gate_bias true --init models/grafted \
     --out runs/gates --train.fixed '["*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"]'
@@ -82,10 +86,18 @@ Module converted(const Module& model, const ConvertWords& words) {
   return copy;
 }
 
+bool is_classifier(const ConvertWords& words) {
+  return !is_llama2c(words.model) && load_config(words.model).classes > 0;
+}
+
+ModelFolder load_language_model(const ConvertWords& words) {
+  return is_llama2c(words.model) ? load_llama2c(words.model, torch::kFloat) : load_model(words.model, torch::kFloat);
+}
+
 /// Writes the copy into `folder`. @return  the number of its parameters.
 int64_t write_copy(const ConvertWords& words, const std::filesystem::path& folder) {
-  if (load_config(words.model).classes == 0) {
-    const ModelFolder model = load_model(words.model, torch::kFloat);
+  if (!is_classifier(words)) {
+    const ModelFolder model = load_language_model(words);
     const auto copy = converted(model.decoder, words);
     save_model(folder, *copy, model.tokenizer ? &*model.tokenizer : nullptr);
     return inference_parameters(copy->weights());
@@ -115,11 +127,11 @@ int64_t convert_to_gguf(const ConvertWords& words) {
   const fs::path path = words.out;
   PRISM_CHECK(!fs::exists(fs::symlink_status(path)), "convert",
               "expected a free name for a new file; found that {} exists; name another, or move it away.", words.out);
-  PRISM_CHECK(load_config(words.model).classes == 0, "convert",
+  PRISM_CHECK(!is_classifier(words), "convert",
               "expected a language model for a .gguf file; found a classifier in {}; name a folder, which does not end "
               "in .gguf.",
               words.model);
-  const ModelFolder model = load_model(words.model, torch::kFloat);
+  const ModelFolder model = load_language_model(words);
   const auto copy = grafted(model.decoder, words);
   GgufOptions options{.type = kDtypes.at(words.dtype).gguf, .name = path.stem().string()};
   if (model.tokenizer) options.special_ids = special_ids(*model.tokenizer);
@@ -137,7 +149,8 @@ int run_convert(const Arguments& arguments) {
   CLI::App app("Write a copy of a model in another dtype, or with other feed-forward parts.", "prism convert");
   app.footer(kConvertHelp);
   ConvertWords words;
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
+  app.add_option("MODEL", words.model,
+                 "a model folder, a run folder (its last checkpoint), a .gguf file, or a .bin file of llama2.c")
       ->required();
   app.add_option("OUT", words.out, "folder or .gguf file for the copy, which must not exist yet")->required();
   app.add_option("--dtype", words.dtype, "dtype of the copy's weights; q8_0: for .gguf files")

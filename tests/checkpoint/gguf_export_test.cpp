@@ -139,7 +139,8 @@ TEST_F(GgufExport, RoundsMatricesAndKeepsNormsAndBiases) {
       if (values.dim() > 1) values = values.to(dtype).to(torch::kFloat);
       EXPECT_TRUE(torch::equal(found[i].weight.tensor().detach(), values)) << found[i].name;
     }
-    for (const auto& tensor : GgufReader(path()).tensors())
+    const GgufReader reader(path());
+    for (const auto& tensor : reader.tensors())
       EXPECT_EQ(tensor.type, tensor.shape.size() > 1 ? type : BlockType::f32) << tensor.name;
   }
 }
