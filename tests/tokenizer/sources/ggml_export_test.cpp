@@ -66,6 +66,21 @@ TEST(GgmlExport, KeepsTheIdsOfTokenizersWithByteFallback) {
   EXPECT_EQ(vocabulary.types[3], static_cast<int32_t>(GgmlTokenType::byte));
 }
 
+TEST(GgmlExport, KeepsTheIdsOfPublishedTokenizersSlow) {
+  if (!data_folder()) GTEST_SKIP() << "set PRISM_DATA to the folder that holds tokenizers/";
+  const std::string folder = *data_folder() + "/tokenizers/";
+  const auto again = [](const Tokenizer& tokenizer) {
+    return Tokenizer::from_ggml(tokenizer.ggml_vocabulary(), "some.gguf");
+  };
+  for (const char* name : {"gpt2", "llama3", "qwen2.5"}) {
+    const auto original = Tokenizer::from_json(read_xz(folder + name + "/tokenizer.json.xz"), name);
+    const auto read = again(original);
+    for (const auto& text : fixture_documents()) EXPECT_EQ(read.encode(text), original.encode(text)) << name;
+  }
+  const auto llama2 = Tokenizer::load(folder + "llama2/tokenizer.model");
+  EXPECT_EQ(again(llama2).fingerprint(), llama2.fingerprint());
+}
+
 TEST(GgmlExport, LeavesOutNfc) {
   const Tokenizer nfc = fixture_without_flags("nfc.json");
   const Tokenizer again = Tokenizer::from_ggml(nfc.ggml_vocabulary(), "some.gguf");
