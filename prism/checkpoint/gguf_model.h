@@ -6,14 +6,12 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "prism/checkpoint/tensor_file.h"
 #include "prism/formats/gguf.h"
 #include "prism/models/model_config.h"
-#include "prism/tokenizer/sources/ggml_vocabulary.h"
 
 namespace prism {
 
@@ -26,12 +24,8 @@ bool is_gguf(const std::filesystem::path& path);
 ///         heads that turn only in part.
 ModelConfig config_from_gguf(const GgufReader& reader);
 
-/// The vocabulary of a file, or std::nullopt if it has none. @throws InputError for members of a wrong type.
-std::optional<GgmlVocabulary> vocabulary_from_gguf(const GgufReader& reader);
-
 /// The tensors of a GGUF file as those of a model folder, in float32: with transformers' names, and with the rows of
-/// W_Q and W_K in the order for pairs (j, j + D/2). Where the family's files hold them for pairs (2j, 2j + 1), row s
-/// D/2 + j of a head (s = 0, 1) is row 2j + s of the file. Source: llama.cpp, convert_hf_to_gguf.py.
+/// W_Q and W_K in the order for pairs (j, j + D/2).
 class GgufSource : public TensorSource {
  public:
   /// @throws InputError as GgufReader and config_from_gguf(), and for a tensor whose name the family does not have.
@@ -45,7 +39,7 @@ class GgufSource : public TensorSource {
  private:
   struct Stored {
     const GgufTensor* tensor = nullptr;
-    int64_t turned_heads = 0;  ///< heads whose rows are to be sorted; 0: none
+    int64_t reordered_heads = 0;  ///< heads whose rows are to be sorted; 0: none
   };
 
   GgufReader reader_;

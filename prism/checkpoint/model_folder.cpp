@@ -4,6 +4,7 @@
 
 #include "prism/checkpoint/config_json.h"
 #include "prism/checkpoint/gguf_model.h"
+#include "prism/checkpoint/gguf_vocabulary.h"
 #include "prism/checkpoint/huggingface_files.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"

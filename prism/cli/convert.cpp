@@ -1,15 +1,20 @@
 // prism convert: writes a changed copy of a model.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
+#include <optional>
 #include <string>
 
+#include "prism/checkpoint/gguf_export.h"
 #include "prism/checkpoint/graft.h"
+#include "prism/checkpoint/llama2c_model.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/progress.h"
+#include "prism/core/text/names.h"
 
 namespace prism {
 namespace {
@@ -19,7 +24,16 @@ The copy is a model folder that transformers loads. If one of the families llama
 express the model, config.json names the family; else transformers needs the classes that are saved beside it
 (trust_remote_code=True).
 
+If OUT ends in .gguf, the copy is one file, which llama.cpp runs. GGUF has no more than these families: head schedules,
+budgets, sliding windows and the like are refused. Norms and biases are float32. q8_0 stores 32 weights in 34 bytes;
+matrices whose rows 32 does not divide become float16. GGUF cannot say that a tokenizer turns texts into NFC; it is left
+out, and texts that are in NFC have the same tokens.
+
+MODEL may also be a checkpoint of llama2.c that ends in .bin, with tokenizer.bin in the same folder.
+
   prism convert runs/novels models/novels --dtype bfloat16
+  prism convert runs/novels models/novels.gguf --dtype q8_0
+  prism convert stories15M.bin models/stories
   prism convert runs/swiglu models/grafted --graft g2lu
   prism train --recipe recipe.json --model.ffn.kind g2lu --model.ffn.gate_bias true --init models/grafted \
     --out runs/gates --train.fixed '["*self_attn*", "*norm*", "*embed*", "*up_proj*", "*down_proj*"]'
@@ -34,24 +48,36 @@ struct ConvertWords {
   std::string model, out, graft, dtype = "float32";
 };
 
-const std::map<std::string, torch::ScalarType> kTypes = {
-    {"float32", torch::kFloat}, {"float16", torch::kHalf}, {"bfloat16", torch::kBFloat16}};
+/// A dtype as model folders and GGUF files have it.
+struct WrittenDtype {
+  std::optional<torch::ScalarType> folder;
+  BlockType gguf;
+};
+const std::map<std::string, WrittenDtype> kDtypes = {{"float32", {torch::kFloat, BlockType::f32}},
+                                                     {"float16", {torch::kHalf, BlockType::f16}},
+                                                     {"bfloat16", {torch::kBFloat16, BlockType::bf16}},
+                                                     {"q8_0", {std::nullopt, BlockType::q8_0}}};
 
-/// The model, or a grafted copy of it, in the wanted dtype.
+/// The model, or a grafted copy of it.
+template <class Module>
+Module grafted(const Module& model, const ConvertWords& words) {
+  if (words.graft.empty()) return model;
+  Module copy(graft_config(model->config()));
+  copy_grafted(*model, *copy);
+  return copy;
+}
+
+/// The same in the wanted dtype.
 template <class Module>
 Module converted(const Module& model, const ConvertWords& words) {
-  Module copy = model;
-  if (!words.graft.empty()) {
-    copy = Module(graft_config(model->config()));
-    copy_grafted(*model, *copy);
-  }
+  Module copy = grafted(model, words);
   const torch::NoGradGuard no_gradients;
   const auto is_finite = [](const WeightEntry& entry) {
     return torch::isfinite(entry.weight.tensor()).all().item<bool>();
   };
   for (const auto& entry : copy->weights()) {
     const bool was_finite = is_finite(entry);
-    entry.weight.to(kTypes.at(words.dtype));
+    entry.weight.to(kDtypes.at(words.dtype).folder.value());
     PRISM_CHECK(
         is_finite(entry) || !was_finite, "convert",
         "--dtype: expected weights within the range of {}; found larger ones in {}; choose bfloat16 or float32.",
@@ -60,10 +86,18 @@ Module converted(const Module& model, const ConvertWords& words) {
   return copy;
 }
 
+bool is_classifier(const ConvertWords& words) {
+  return !is_llama2c(words.model) && load_config(words.model).classes > 0;
+}
+
+ModelFolder load_language_model(const ConvertWords& words) {
+  return is_llama2c(words.model) ? load_llama2c(words.model, torch::kFloat) : load_model(words.model, torch::kFloat);
+}
+
 /// Writes the copy into `folder`. @return  the number of its parameters.
 int64_t write_copy(const ConvertWords& words, const std::filesystem::path& folder) {
-  if (load_config(words.model).classes == 0) {
-    const ModelFolder model = load_model(words.model, torch::kFloat);
+  if (!is_classifier(words)) {
+    const ModelFolder model = load_language_model(words);
     const auto copy = converted(model.decoder, words);
     save_model(folder, *copy, model.tokenizer ? &*model.tokenizer : nullptr);
     return inference_parameters(copy->weights());
@@ -74,23 +108,58 @@ int64_t write_copy(const ConvertWords& words, const std::filesystem::path& folde
   return inference_parameters(copy->weights());
 }
 
+/// Writes the copy as a model folder. @return  the number of its parameters.
+int64_t convert_to_folder(const ConvertWords& words) {
+  PRISM_CHECK(
+      kDtypes.at(words.dtype).folder, "convert",
+      "--dtype {}: expected an OUT that ends in .gguf; found {}; name a .gguf file, or choose float32, float16 or "
+      "bfloat16.",
+      words.dtype, words.out);
+  NewFolder folder(words.out);
+  const int64_t parameters = write_copy(words, folder.temporary());
+  folder.commit();
+  return parameters;
+}
+
+/// Writes the copy as a GGUF file. @return  the number of its parameters.
+int64_t convert_to_gguf(const ConvertWords& words) {
+  namespace fs = std::filesystem;
+  const fs::path path = words.out;
+  PRISM_CHECK(!fs::exists(fs::symlink_status(path)), "convert",
+              "expected a free name for a new file; found that {} exists; name another, or move it away.", words.out);
+  PRISM_CHECK(!is_classifier(words), "convert",
+              "expected a language model for a .gguf file; found a classifier in {}; name a folder, which does not end "
+              "in .gguf.",
+              words.model);
+  const ModelFolder model = load_language_model(words);
+  const auto copy = grafted(model.decoder, words);
+  const GgufOptions options{.type = kDtypes.at(words.dtype).gguf, .name = path.stem().string()};
+  const MadeFolder parent(fs::absolute(path).parent_path());
+  const auto mixed = save_gguf(path, *copy, model.tokenizer ? &*model.tokenizer : nullptr, options);
+  if (!mixed.empty())
+    fmt::print("float16 instead of {}, whose blocks of {} weights do not divide the rows: {}\n", words.dtype,
+               block_layout(options.type).elements, fmt::join(mixed, ", "));
+  return inference_parameters(copy->weights());
+}
+
 }  // namespace
 
 int run_convert(const Arguments& arguments) {
   CLI::App app("Write a copy of a model in another dtype, or with other feed-forward parts.", "prism convert");
   app.footer(kConvertHelp);
   ConvertWords words;
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
-  app.add_option("OUT", words.out, "folder for the copy, which must not exist yet")->required();
-  app.add_option("--dtype", words.dtype, "dtype of the copy's weights")
-      ->check(CLI::IsMember(kTypes))
+  app.add_option("MODEL", words.model,
+                 "a model folder, a run folder (its last checkpoint), a .gguf file, or a .bin file of llama2.c")
+      ->required();
+  app.add_option("OUT", words.out, "folder or .gguf file for the copy, which must not exist yet")->required();
+  app.add_option("--dtype", words.dtype, "dtype of the copy's weights; q8_0: for .gguf files")
+      ->check(CLI::IsMember(names_of(kDtypes)))
       ->capture_default_str();
   app.add_option("--graft", words.graft, "g2lu: give the gates of feed-forward parts a gate of their own")
       ->check(CLI::IsMember({"g2lu"}));
   if (!parse(app, arguments)) return 0;
-  NewFolder folder(words.out);
-  const int64_t parameters = write_copy(words, folder.temporary());
-  folder.commit();
+  const bool is_file = std::filesystem::path(words.out).extension() == ".gguf";
+  const int64_t parameters = is_file ? convert_to_gguf(words) : convert_to_folder(words);
   fmt::print("{}: {} parameters{} in {}\n", words.out, short_number(static_cast<double>(parameters)),
              words.graft.empty() ? "" : ", inner gates included,", words.dtype);
   return 0;

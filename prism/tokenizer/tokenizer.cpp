@@ -9,6 +9,7 @@
 #include "prism/core/text/utf8.h"
 #include "prism/tokenizer/bpe/piece_cache.h"
 #include "prism/tokenizer/normalize/normalizer.h"
+#include "prism/tokenizer/sources/ggml_export.h"
 #include "prism/tokenizer/sources/ggml_vocabulary.h"
 #include "prism/tokenizer/sources/llama2c_file.h"
 #include "prism/tokenizer/sources/sentencepiece_file.h"
@@ -238,6 +239,10 @@ Tokenizer Tokenizer::from_json(std::string_view json, const std::string& source)
 
 void Tokenizer::save(const std::filesystem::path& file) const {
   write_file(file, write_tokenizer_file(impl_->file));
+}
+
+GgmlVocabulary Tokenizer::ggml_vocabulary() const {
+  return ggml_vocabulary_of(impl_->file);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {

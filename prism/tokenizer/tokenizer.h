@@ -47,6 +47,9 @@ class Tokenizer {
 
   /// Writes `tokenizer.json` atomically. Hugging Face `tokenizers` reads it and encodes identically.
   void save(const std::filesystem::path& file) const;
+  /// The vocabulary of a GGUF file that gives texts the same ids (see ggml_vocabulary_of()), without special ids.
+  /// @throws InputError naming what GGUF cannot express.
+  GgmlVocabulary ggml_vocabulary() const;
 
   /// Token ids of any byte string, the same as Hugging Face `tokenizers` gives with add_special_tokens=False, and for a
   /// SentencePiece model the same as SentencePiece gives. No special token is added before or after the text, whatever

@@ -51,6 +51,50 @@ TEST(Convert, WritesACopyInAnotherDtype) {
   }
 }
 
+TEST(Convert, WritesAGgufFile) {
+  const auto folder = Workshop::folder();
+  // GGUF has no head schedules.
+  const auto even =
+      run({"train", "--recipe", "recipe.json", "--out", "even", "--threads", "1", "--set", "model.schedule=2x2"});
+  ASSERT_EQ(even.status, 0) << even.err;
+  const auto prompt = [](const std::string& model) {
+    return run({"generate", model, "the", "--temperature", "0", "--max-new-tokens", "8", "--dtype", "float32"}).out;
+  };
+  const auto outcome = run({"convert", "even", "made/copy.gguf"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_CONTAINS(outcome.out, "made/copy.gguf: ");
+  EXPECT_CONTAINS(outcome.out, "float32");
+  EXPECT_FALSE(prompt("even").empty());
+  EXPECT_EQ(prompt("made/copy.gguf"), prompt("even"));
+  ASSERT_EQ(run({"convert", "made/copy.gguf", "made/again.gguf"}).status, 0);
+  EXPECT_EQ(prompt("made/again.gguf"), prompt("even"));
+  ASSERT_EQ(run({"convert", "made/copy.gguf", "made/folder"}).status, 0);
+  EXPECT_EQ(prompt("made/folder"), prompt("even"));
+  for (const char* dtype : {"float16", "bfloat16", "q8_0"}) {
+    const auto file = std::string("made/") + dtype + ".gguf";
+    const auto smaller = run({"convert", "even", file, "--dtype", dtype});
+    ASSERT_EQ(smaller.status, 0) << smaller.err;
+    EXPECT_LT(fs::file_size(folder / file), fs::file_size(folder / "made/copy.gguf")) << dtype;
+    EXPECT_FALSE(prompt(file).empty());
+    EXPECT_EQ(smaller.out.find("float16 instead of q8_0, whose blocks of 32 weights") != std::string::npos,
+              dtype == std::string("q8_0"))
+        << smaller.out;
+  }
+  expect_sentence(run({"convert", "even", "made/copy.gguf"}), 2, {"expected a free name for a new file"});
+  expect_sentence(run({"convert", "even", "made/grafted.gguf", "--graft", "g2lu"}), 2,
+                  {"expected a model that GGUF can express", "another kind than swiglu", "write a model folder"});
+  expect_sentence(run({"convert", trained(), "made/schedule.gguf"}), 2, {"found layers of different numbers of heads"});
+  expect_sentence(run({"convert", "even", "made/q8", "--dtype", "q8_0"}), 2, {"--dtype q8_0", ".gguf", "made/q8"});
+  EXPECT_FALSE(fs::exists(folder / "made/grafted.gguf"));
+  EXPECT_FALSE(fs::exists(folder / "made/q8"));
+  expect_sentence(run({"convert", "nowhere", "other/copy.gguf"}), 2, {"found nothing"});
+  EXPECT_FALSE(fs::exists(folder / "other"));
+  for (const auto& entry : fs::directory_iterator(folder / "made"))
+    EXPECT_EQ(entry.path().filename().string().find(".tmp"), std::string::npos) << entry.path();
+  fs::remove_all(folder / "made");
+  fs::remove_all(folder / "even");
+}
+
 TEST(Convert, RefusesWhatItCannotConvert) {
   expect_sentence(run({"convert", trained(), "x", "--dtype", "int8"}), 2, {"--dtype", "bfloat16", "int8"});
   expect_sentence(run({"convert", trained(), "x", "--graft", "moe"}), 2, {"--graft", "g2lu", "moe"});

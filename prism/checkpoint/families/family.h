@@ -21,6 +21,8 @@ struct Family {
   const char* gguf;                       ///< general.architecture in GGUF
   bool gguf_pairs_neighbours = false;     ///< GGUF holds the rows of W_Q and W_K for rotation of neighbouring features
   int64_t gguf_unturned = 0;              ///< in GGUF every gguf_unturned-th layer has no rotation; 0: all have it
+  bool gguf_biases = false;               ///< llama.cpp reads biases of W_O and of the feed-forward part
+  bool gguf_factors = false;              ///< llama.cpp reads divisors of the rotary angles
   double rotary_base = 10000;
   int64_t kv_heads = 0;  ///< 0: as many as heads
   int64_t head_dim = 0;  ///< 0: hidden_size / heads

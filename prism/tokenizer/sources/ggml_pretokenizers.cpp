@@ -128,6 +128,16 @@ const GgmlPretokenizer& find_ggml_pretokenizer(std::string_view name, const std:
                                source, short_line(name, kShownPretokenizer), fmt::join(known, ", ")));
 }
 
+std::optional<std::string> ggml_pretokenizer_name(const Pretokenizer& pretokenizer, bool ignores_merges) {
+  const std::string wanted = pretokenizer.describe();
+  for (const auto& row : ggml_pretokenizers()) {
+    if (row.ignores_merges == ignores_merges &&
+        Pretokenizer::from_json(pretokenizer_json(row), "ggml_pretokenizers").describe() == wanted)
+      return std::string(row.names.front());
+  }
+  return std::nullopt;
+}
+
 json pretokenizer_json(const GgmlPretokenizer& pretokenizer) {
   json steps = json::array();
   const bool ends_in_gpt2 = pretokenizer.patterns.back() == kGpt2Pattern;

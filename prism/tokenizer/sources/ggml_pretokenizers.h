@@ -4,9 +4,12 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "prism/tokenizer/split/pretokenizer.h"
 
 namespace prism {
 
@@ -24,6 +27,10 @@ struct GgmlPretokenizer {
 /// quotes the pattern of the model's own tokenizer.json beside one that std::regex can run, the quoted one is taken. A
 /// final `\s+` is left out there, but what it would match is a piece anyway.
 const GgmlPretokenizer& find_ggml_pretokenizer(std::string_view name, const std::string& source);
+
+/// The first name of the row that splits texts in the same steps; std::nullopt if there is none.
+/// @param ignores_merges  a piece that is itself a token is not split.
+std::optional<std::string> ggml_pretokenizer_name(const Pretokenizer& pretokenizer, bool ignores_merges);
 
 /// The `pre_tokenizer` member of a tokenizer.json.
 nlohmann::json pretokenizer_json(const GgmlPretokenizer& pretokenizer);
