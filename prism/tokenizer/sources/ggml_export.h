@@ -25,9 +25,8 @@ GgmlVocabulary ggml_vocabulary_of(const TokenizerFile& file);
 /// embedding. Source: llama.cpp, convert_hf_to_gguf.py.
 void add_unused_tokens(GgmlVocabulary& vocabulary, int64_t count);
 
-/// Sets the ids that open and end texts, and whether prompts are opened. The id of eos is the opening one if that also
-/// ends texts, else the smallest. Of the others, eom is one that is spelled so, and eot the first of the rest;
-/// llama.cpp finds further ones by their spelling.
+/// Sets the ids that open and end texts, and whether prompts are opened. The first end becomes eos. Of the others, eom
+/// is one that is spelled so, and eot the first of the rest; llama.cpp finds further ones by their spelling.
 void set_special_ids(GgmlVocabulary& vocabulary, const SpecialIds& ids);
 
 }  // namespace prism
