@@ -136,10 +136,12 @@ bool SpecialIds::is_end(int64_t id) const {
 
 TextSettings default_settings(const Tokenizer& tokenizer) {
   for (const char* name : {"<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>"}) {
-    const auto id = tokenizer.find(name);
-    if (id && tokenizer.is_added(*id))
-      return {.special_ids = {.opening = id, .ends = {*id}},
-              .special_tokens = {{"bos_token", name}, {"eos_token", name}}};
+    const auto end = tokenizer.find(name);
+    if (!end || !tokenizer.is_added(*end)) continue;
+    const auto pair = tokenizer.find("<s>");
+    const auto opening = name == std::string_view("</s>") && pair && tokenizer.is_added(*pair) ? *pair : *end;
+    return {.special_ids = {.opening = opening, .ends = {*end}},
+            .special_tokens = {{"bos_token", std::string(tokenizer.bytes(opening))}, {"eos_token", name}}};
   }
   return {};
 }

@@ -34,7 +34,8 @@ struct TextSettings {
 };
 
 /// Of a tokenizer without other files, as prism trains it. The first token that exists of `<|endoftext|>`, `</s>`,
-/// `<|end_of_text|>` and `<eos>` opens and ends documents, and prompts are left as they are.
+/// `<|end_of_text|>` and `<eos>` opens and ends documents, but `<s>` opens those that `</s>` ends. Prompts are left as
+/// they are.
 TextSettings default_settings(const Tokenizer& tokenizer);
 
 /// The files of a folder that write_settings() writes.

@@ -218,6 +218,11 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
                         : file.extension() == ".bin" ? from_file(parse_llama2c_file(text, source), source)
                                                      : from_json(text, source);
   if (file != path) tokenizer.impl_->settings = read_settings(tokenizer, path);
+  if (file.extension() == ".bin") {  // llama2.c begins with <s>, and takes another one for the end
+    SpecialIds& ids = tokenizer.impl_->settings.special_ids;
+    if (ids.opening) ids.ends.push_back(*ids.opening);
+    ids.opens_prompts = ids.opening.has_value();
+  }
   return tokenizer;
 }
 

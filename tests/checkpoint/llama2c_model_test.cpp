@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "prism/core/files.h"
+#include "prism/generation/generate.h"
 #include "prism/layers/named_tensor.h"
+#include "tests/core/large_data.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 
@@ -115,6 +117,22 @@ TEST(Llama2c, GivesTheLogitsOfTheModel) {
     ASSERT_TRUE(loaded.tokenizer);
     EXPECT_EQ(loaded.tokenizer->encode("a a"), (std::vector<int32_t>{261, 261}));
   }
+}
+
+/// What llama2.c publishes: temperature 0, 200 steps from the token that opens texts.
+TEST(Llama2c, Stories260KContinuesAsPublished) {
+  if (!data_folder()) GTEST_SKIP() << "set PRISM_DATA to the folder that holds tinyllamas/";
+  const fs::path folder = fs::path(*data_folder()) / "tinyllamas/stories260K";
+  const TemporaryFolder temporary;
+  fs::copy(folder / "stories260K.bin", temporary.path() / "model.bin");
+  fs::copy(folder / "tok512.bin", temporary.path() / "tokenizer.bin");
+  const auto model = load_llama2c(temporary.path() / "model.bin", torch::kFloat);
+  GenerateOptions options;
+  options.max_new_tokens = 200;
+  options.sampler.temperature = 0;
+  auto expected = read_file(folder / "expected_greedy_200.txt");
+  while (expected.ends_with('\n')) expected.pop_back();
+  EXPECT_EQ(generate(model.decoder, *model.tokenizer, "", options).text, expected);
 }
 
 TEST(Llama2c, IsRefusedWithASentence) {

@@ -52,11 +52,12 @@ TEST_F(PublishedTokenizer, Qwen2GivesTheExactIdsOfAllInputs) {
 TEST_F(PublishedTokenizer, Llama2GivesTheExactIdsOfAllInputsFromEitherFile) {
   const Tokenizer tokenizer = Tokenizer::load(folder_ + "llama2/tokenizer.model");
   EXPECT_EQ(tokenizer.vocab_size(), 32000);
-  EXPECT_EQ(tokenizer.special_ids().opening, 2);
+  EXPECT_EQ(tokenizer.special_ids(), (SpecialIds{.opening = 1, .ends = {2}}));
   EXPECT_TRUE(tokenizer.strips_first_space());
   expect_cases(tokenizer, "llama-spm");
   const Tokenizer same = Tokenizer::load(*data_folder() + "/tinyllamas/stories15M/tokenizer.bin");
   EXPECT_EQ(same.fingerprint(), tokenizer.fingerprint());
+  EXPECT_EQ(same.special_ids(), (SpecialIds{.opening = 1, .ends = {2, 1}, .opens_prompts = true}));
 }
 
 /// llama2.c's algorithm, as it is written there: repeatedly the neighbours whose joined text has the highest score.

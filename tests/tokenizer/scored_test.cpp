@@ -105,7 +105,7 @@ TEST(ScoredTokenizer, FindsTokensByWhatTheyDecodeTo) {
   EXPECT_EQ(tokenizer.bytes(3 + 10), "\n");
   EXPECT_EQ(tokenizer.bytes(tokenizer.find(" ").value()), " ");
   EXPECT_TRUE(tokenizer.is_special(0));
-  EXPECT_EQ(tokenizer.special_ids().opening, 2);
+  EXPECT_EQ(tokenizer.special_ids().opening, 1);
   EXPECT_TRUE(tokenizer.strips_first_space());
   EXPECT_FALSE(Tokenizer::load(scored_fixture("bare")).strips_first_space());
   const auto starts = tokenizer.word_starts();

@@ -53,7 +53,7 @@ TEST(TextSettings, ComeFromTheFilesOfAModelFolder) {
                     {"special_tokens_map.json", R"({"bos_token": {"content": "<s>"}})"}}),
             (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
   EXPECT_EQ(ids_in({{"tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})"}}),
-            (SpecialIds{.opening = 2, .ends = {2}, .opens_prompts = false}));
+            (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = false}));
 }
 
 /// transformers takes the ids of config.json for a model without generation_config.json.
