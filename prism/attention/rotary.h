@@ -41,11 +41,12 @@ struct RotaryConfig {
       "llama3: positions of pairs that turn less often than this within original_context are divided by factor");
     v("high_freq_factor", high_freq_factor, "llama3: pairs that turn more often than this are unchanged");
     v("factors", factors,
-      "further divisors of the angles, one for each rotary pair (but those of word_dims), like GGUF's rope_freqs; "
-      "empty: none");
+      "divisors of the angles, applied besides the scaling: one for each rotary pair, except the pairs of word_dims; "
+      "as "
+      "in GGUF's rope_freqs; empty: none");
     v("word_dims", word_dims,
-      "number of features per head, even and less than its width, that turn with the token's position in its word; the "
-      "others turn with its position in the text, as in a head of width head_dim - word_dims; 0: none");
+      "number of features of each head that are rotated by the token's position in its word; the others are rotated by "
+      "its position in the text, with the angles of a head of width head_dim - word_dims; even; 0: none");
     v("word_base", word_base, "b in theta_j = b^(-2j / word_dims) of the features that turn with positions in words");
   }
   bool turns() const { return kind != "none"; }

@@ -86,12 +86,14 @@ void add_options(CLI::App& app, AttendWords& words) {
   auto* mask =
       app.add_option("--mask", words.mask, "read the mask from this file, see below, instead of using a selector");
   mask->type_name("FILE")->excludes(selector, set);
-  app.add_option("--mask-blocks", words.mask_blocks, "tokens per query block and per key block of --mask")
+  app.add_option("--mask-blocks", words.mask_blocks,
+                 "tokens per query block and per key block of --mask, each 32, 64, 128 or 256")
       ->default_str("128,128")
       ->needs(mask)
       ->delimiter(',')
       ->expected(2)
-      ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}));
+      ->type_name("QUERIES,KEYS")
+      ->check(CLI::IsMember(std::set<int64_t>{32, 64, 128, 256}).description(""));
   app.add_option("--skip-share", words.skip_share,
                  "within kept blocks, skip tiles of keys whose attention weights are all below this share of the "
                  "largest so far; 0: skip none")
@@ -99,7 +101,8 @@ void add_options(CLI::App& app, AttendWords& words) {
       ->capture_default_str();
   app.add_option("--output", words.output, "write mask, out and lse to this file; default: write nothing")
       ->type_name("OUT.safetensors");
-  app.add_option("--save-mask", words.save_mask, "write the mask to this file as lists of kept blocks, which are small")
+  app.add_option("--save-mask", words.save_mask,
+                 "write the mask to this file as lists of kept blocks, which take less room than a mask")
       ->type_name("OUT.safetensors");
   auto* picture = app.add_option("--picture", words.picture, "draw the mask of one head into this file");
   picture->type_name("OUT.svg");
@@ -141,8 +144,8 @@ void add_options(CLI::App& app, AttendWords& words) {
       "before\n"
       "                        rounding up to blocks\n"
       "  select_ms, attend_ms  milliseconds to choose the blocks (with --mask: to read it) and to attend\n"
-      "  backend               flash; or torch or reference, for head widths that flash does not support. These two\n"
-      "                        skip no work.\n\n"
+      "  backend               flash; or, for head widths that it does not support, torch or reference, which also\n"
+      "                        compute the blocks that are not kept\n\n"
       "  prism attend layer12.safetensors --set p=0.9 --output sparse.safetensors --picture sparse.svg\n"
       "  prism attend layer12.safetensors --selector xattention --set stride=16 --recall --json\n"
       "  prism attend layer12.safetensors --mask mine.safetensors --mask-blocks 64,64 --output mine_out.safetensors");

@@ -20,7 +20,7 @@ namespace prism {
 namespace {
 
 constexpr const char* kConvertHelp = R"(
-The copy is a model folder that transformers loads. If one of the families llama, mistral, qwen2, qwen3 and smollm3 can
+The copy is a model folder. transformers loads it, unless the model has head budgets. If one of the families llama, mistral, qwen2, qwen3 and smollm3 can
 express the model, config.json names the family; else transformers needs the classes that are saved beside it
 (trust_remote_code=True).
 

@@ -58,7 +58,7 @@ struct ModelConfig : LayersShorthand {
   template <class Visitor>
   void visit(Visitor& v) {
     v("vocab_size", vocab_size, "rows of the embedding; 0: the tokenizer's vocabulary size");
-    v("d_model", d_model, "width of the residual stream");
+    v("d_model", d_model, "width of the residual stream; required");
     v("context", context, "maximum sequence length in tokens");
     v("classes", classes, "classes of a classifier, at least 2; 0: the model is a language model");
     v("attention", attention,

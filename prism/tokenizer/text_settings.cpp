@@ -61,8 +61,9 @@ class TokenMembers {
     if (!text) return std::nullopt;
     const auto id = tokenizer_.find(*text);
     PRISM_CHECK(id, "tokenizer",
-                "{}: expected \"{}\" to be a token of the vocabulary; found {}, which is not; correct it.", source_,
-                name, shown(*text));
+                "{}: expected \"{}\" to be a token of the vocabulary; found {}, which is not; name the files of the "
+                "same tokenizer.",
+                source_, name, shown(*text));
     return id;
   }
   /// An id, or a list of ids.

@@ -159,11 +159,15 @@ TEST(GenerateTokenizer, OfAnotherModelIsRefused) {
   expect_sentence(run({"generate", "mixed", "The"}), 2, {"300", "another model"});
   write_text(shop / "other.txt",
              "zebras quiz foxes, zebras jump; foxes quiz zebras, foxes jump. " + read_text(shop / "text.txt"));
-  ASSERT_EQ(
-      run({"tokenizer", "train", "other.txt", "--vocab-size", "300", "--out", "equal", "--special", "<|x|>"}).status,
-      0);
-  fs::copy_file(shop / "equal/tokenizer.json", shop / "mixed/tokenizer.json", fs::copy_options::overwrite_existing);
-  expect_sentence(run({"generate", "mixed", "The"}), 2, {"tokenizer of this model", "another model"});
+  const auto with_equal_size = [&](std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"tokenizer", "train", "other.txt", "--vocab-size", "300", "--out", "equal", "--force"});
+    EXPECT_EQ(run(words).status, 0);
+    fs::copy_file(shop / "equal/tokenizer.json", shop / "mixed/tokenizer.json", fs::copy_options::overwrite_existing);
+    return run({"generate", "mixed", "The"});
+  };
+  expect_sentence(with_equal_size({}), 2, {"tokenizer of this model", "another model"});
+  expect_sentence(with_equal_size({"--special", "<|x|>"}), 2, {"tokenizer_config.json", "of the same tokenizer"});
 }
 
 /// Commands that finish quickly. MODEL stands for a run.

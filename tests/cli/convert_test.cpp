@@ -87,8 +87,8 @@ TEST(Convert, WritesAGgufFile) {
   expect_sentence(run({"convert", "even", "made/q8", "--dtype", "q8_0"}), 2, {"--dtype q8_0", ".gguf", "made/q8"});
   EXPECT_FALSE(fs::exists(folder / "made/grafted.gguf"));
   EXPECT_FALSE(fs::exists(folder / "made/q8"));
-  expect_sentence(run({"convert", "nowhere", "other/copy.gguf"}), 2, {"found nothing"});
-  EXPECT_FALSE(fs::exists(folder / "other"));
+  expect_sentence(run({"convert", "nowhere", "untouched/copy.gguf"}), 2, {"found nothing"});
+  EXPECT_FALSE(fs::exists(folder / "untouched"));
   for (const auto& entry : fs::directory_iterator(folder / "made"))
     EXPECT_EQ(entry.path().filename().string().find(".tmp"), std::string::npos) << entry.path();
   fs::remove_all(folder / "made");

@@ -10,9 +10,8 @@ constexpr const char* kGradientsHelp = R"(Measure the norm of each parameter's g
 
 Computes the gradient of the loss, averaged over the tokens of the input (for a classifier: over its examples). For each
 parameter, the table shows the Euclidean norm of the gradient, the norm of the values, and their ratio. A step of plain
-gradient descent changes a parameter, relative to its norm, by this ratio times the learning rate. A parameter whose
-ratio is a hundredth of its neighbours' hardly learns. What the optimizer really did is recorded during training
-(train.diagnose_steps) and shown by prism report.
+gradient descent changes a parameter, relative to its norm, by this ratio times the learning rate. AdamW and Muon
+rescale gradients; what they really change is recorded during training (train.diagnose_steps) and shown by prism report.
 
   prism analyse gradients runs/prism --data data/novels --split train --sequences 32 --figures gradients
 )";

@@ -10,7 +10,7 @@ constexpr const char* kNormsHelp = R"(Measure the residual stream before each la
 
 The residual stream is what layers read and add to. Its root mean square over tokens and features should grow slowly
 from layer to layer. Growth by large factors is an early sign that training will diverge. A unit of a feed-forward part
-is dead if it was 0 for every token: it gets no gradient and does not recover.
+is dead if it was 0 for every token read, as happens with ReLU: those tokens give it no gradient, so it rarely recovers.
 
   prism analyse norms runs/prism --data data/novels
   prism analyse norms runs/prism book.txt --figures norms

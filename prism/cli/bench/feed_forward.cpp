@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kFeedForwardHelp = R"(
 Times the feed-forward part of a layer in turn for several kinds of the same width. `ratio` is the time of
-forward and backward pass, divided by that of the first kind. With --shares, the products with W_up and W_down are
-computed separately, as is necessary in layers that share these matrices.
+forward and backward pass, divided by that of the first kind. Usually W_up and the gates are one product. Layers that
+share W_up compute it in a product of its own, and so does this benchmark with --shares.
 
   prism bench feed-forward --kinds swiglu g2lu
   prism bench feed-forward --kinds swiglu g2lu --d-model 384 --width 256 --shares

@@ -19,7 +19,7 @@ struct FlashPrefillOptions {
     v("alpha", alpha, "keep blocks whose estimated attention is at least this share of the highest in the row");
     v("sink", sink, "number of first key blocks that every row keeps");
     v("window", window,
-      "number of most recent key blocks that every row keeps, counting the row's own block; 0: only that one");
+      "number of most recent key blocks that every row keeps, including its own block, which is always kept");
     v("last_dense", last_dense, "number of last blocks of queries of a prompt that keep every block they see");
     blocks.visit(v);
   }

@@ -17,7 +17,7 @@ struct MeanPoolingOptions {
     v("p", p, "share of the softmax over pooled keys that the kept blocks cover");
     v("sink", sink, "number of first key blocks that every row keeps");
     v("recent", recent,
-      "number of most recent key blocks that every row keeps, counting the row's own block; 0: only that one");
+      "number of most recent key blocks that every row keeps, including its own block, which is always kept");
     blocks.visit(v);
   }
 };

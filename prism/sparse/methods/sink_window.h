@@ -15,7 +15,7 @@ struct SinkWindowOptions {
   void visit(Visitor& v) {
     v("sink", sink, "number of first key blocks that every row keeps");
     v("window", window,
-      "number of most recent key blocks that every row keeps, counting the row's own block; 0: only that one");
+      "number of most recent key blocks that every row keeps, including its own block, which is always kept");
     blocks.visit(v);
   }
 };

@@ -26,8 +26,8 @@ struct SpectralOptions {
     v("p_high", p_high, "p of the band of fast pairs; 0: the value of p");
     v("p_low", p_low, "p of the band of slow pairs; 0: the value of p");
     v("bands", bands,
-      "features of the two bands. paper: from high_dims and low_dims; auto: from the share of each rotary pair that "
-      "remains after averaging over a block");
+      "features of the two bands. paper: from high_dims and low_dims; auto: by how much averaging over a block shrinks "
+      "each rotary pair, as prism analyse spectrum shows");
     v("high_dims", high_dims, "features in the band of fast pairs; 0: half of the rotary features");
     v("low_dims", low_dims,
       "features in the band of slow pairs, which may overlap the other band; 0: three quarters of the rotary features");
