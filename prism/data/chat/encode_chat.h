@@ -25,9 +25,8 @@ std::optional<std::vector<ByteRange>> token_ranges(std::string_view text, std::s
 /// The tokens of the text, in which special tokens are parsed, with their marks (token_marks.h). The first token opens
 /// the document. A token is the assistant's if one of its bytes is, as transformers' return_assistant_tokens_mask says:
 /// " Hello" is the assistant's, though its space may be the question's last byte.
-/// @throws InputError if the tokenizer changes the text in other ways than token_ranges() and NFC follow, and for a
-/// text
-///         without tokens of the assistant.
+/// @throws InputError for a tokenizer that changes the text in other ways than those of token_ranges() and NFC, and for
+///         a text without tokens of the assistant.
 EncodedText encode_chat(const RenderedChat& chat, const Tokenizer& tokenizer);
 
 }  // namespace prism
