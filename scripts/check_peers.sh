@@ -2,7 +2,7 @@
 # Compares prism's results and speed with those of other programs. The processes alternate and the ratio of their medians
 # is reported, because other work on the machine slows both.
 #
-#   scripts/check_peers.sh                     every peer but smollm2, chats and selector
+#   scripts/check_peers.sh                     every peer but smollm2, chats, templates and selector
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
@@ -10,6 +10,7 @@
 #   scripts/check_peers.sh families [...]      transformers' model families; passes options to benchmarks/peers/families.py
 #   scripts/check_peers.sh smollm2 [...]       transformers on a published model; passes options to benchmarks/peers/smollm2.py
 #   scripts/check_peers.sh chats [...]         transformers, training on conversations; passes options to benchmarks/peers/chats.py
+#   scripts/check_peers.sh templates FOLDER    transformers, on the chat templates (*.jinja) of a folder
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
 #
 # Installs the peers into .venv-peers, unless PRISM_PEERS_PYTHON names a Python that has them. PRISM_PROGRAM names a built
@@ -76,6 +77,13 @@ peer_chats() {  # WORD...
   "$python" benchmarks/peers/chats.py --prism "$prism" "$@"
 }
 
+peer_templates() {  # WORD...
+  ensure_peers torch==2.15.0 transformers==5.24.0 jinja2==3.1.6
+  [ -x build/release/tests/test_template ] ||
+    fail check_peers "expected build/release/tests/test_template; found none; run scripts/test.sh first."
+  "$python" benchmarks/peers/templates.py "$@"
+}
+
 peer_prefill() {  # WORD...
   ensure_peers torch==2.15.0 numpy
   find_program check_peers
@@ -91,10 +99,10 @@ peer_selector() {  # WORD...
 }
 
 peers=(tokenizers training huggingface families prefill)  # the peers that need no checkout
-known=("${peers[@]}" smollm2 chats selector)
+known=("${peers[@]}" smollm2 chats templates selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,17s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,18s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log

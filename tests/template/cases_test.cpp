@@ -46,12 +46,12 @@ TEST(ChatTemplates, RenderAsJinja2Does) {
   EXPECT_GT(cases.size(), 200u);
 }
 
-/// Used by check_templates.py. Without a file there is nothing to do.
+/// Used by benchmarks/peers/templates.py. Without a file there is nothing to do.
 TEST(ChatTemplates, RendersCasesOfAFile) {
   const char* given = std::getenv("PRISM_TEMPLATE_CASES");
   const char* results_path = std::getenv("PRISM_TEMPLATE_RESULTS");
   if (!given || !results_path)
-    GTEST_SKIP() << "PRISM_TEMPLATE_CASES names no file; tests/template/check_templates.py does";
+    GTEST_SKIP() << "PRISM_TEMPLATE_CASES names no file; benchmarks/peers/templates.py does";
   const auto file = Json::parse(read_file(given));
   Json results = Json::array();
   for (const auto& row : file["cases"]) {

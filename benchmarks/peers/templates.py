@@ -1,14 +1,14 @@
 """Compares prism's rendering of real chat templates with transformers', byte for byte.
 
+    scripts/check_peers.sh templates FOLDER
+
 Each template (*.jinja) of a folder is rendered for many conversations: with and without a system message, several
 turns, tools and calls of them, empty and Unicode contents, contents of parts, with and without a generation prompt.
-Prism renders through the test ChatTemplates.RendersCasesOfAFile of build/asan/tests/test_template. Counts the equal
-renderings (or both refuse), the unequal ones, and those that prism alone refuses, whose messages are printed.
-
-Needs transformers 5.24.0 and jinja2 3.1.6. Run:
-    python3 tests/template/check_templates.py FOLDER [TEST_PROGRAM]
+Prism renders through the test ChatTemplates.RendersCasesOfAFile. Counts the equal renderings (or both refuse), the
+unequal ones, and those that prism alone refuses, whose messages are printed. Exit status 0 if all are equal.
 """
 
+import argparse
 import collections
 import copy
 import datetime
@@ -178,10 +178,14 @@ def render(program, templates, cases):
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
-        sys.exit(__doc__)
-    program = sys.argv[2] if len(sys.argv) == 3 else "build/asan/tests/test_template"
-    templates = {path.stem: path.read_text() for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jinja"))}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="holds templates, *.jinja")
+    parser.add_argument("--program", default="build/release/tests/test_template", help="the test program")
+    words = parser.parse_args()
+    program, paths = words.program, sorted(pathlib.Path(words.folder).glob("*.jinja"))
+    if not paths:
+        sys.exit(f"expected templates (*.jinja) in {words.folder}; found none; name another folder.")
+    templates = {path.stem: path.read_text() for path in paths}
     counts, refusals, shown = collections.Counter(), collections.Counter(), 0
     per_template = {}
     for name, template in templates.items():
