@@ -64,7 +64,7 @@ class GgufExport : public testing::Test {
     return load_model(path(), torch::kFloat).decoder;
   }
   std::string refusal(const Decoder& model) const {
-    const auto message = message_of([&] { save(model); });
+    auto message = message_of([&] { save(model); });
     EXPECT_TRUE(fs::is_empty(temporary_.path())) << "the file, or a temporary one, was left";
     EXPECT_TRUE(has_way_out(message)) << message;
     return message;
@@ -267,8 +267,8 @@ TEST_F(GgufExport, RefusesWeightsBeyondTheType) {
   const torch::NoGradGuard no_gradients;
   for (const auto& entry : model->weights())
     if (entry.weight.tensor().dim() > 1) entry.weight.tensor().view(-1)[0] = 65520;
-  const auto message = message_of([&] { save(model, BlockType::f16); });
-  EXPECT_CONTAINS(message, "expected weights within the range of F16; found 65520");
+  EXPECT_CONTAINS(message_of([&] { save(model, BlockType::f16); }),
+                  "expected weights within the range of F16; found 65520");
   EXPECT_TRUE(fs::is_empty(temporary_.path()));
   EXPECT_NO_THROW(save(model, BlockType::bf16));
 }
