@@ -152,15 +152,16 @@ TEST(TemplateLimits, BoundTheSizeOfValues) {
 
 TEST(TemplateLimits, BoundTheDepth) {
   const std::string too_deep = "expected at most 200 levels of expressions and blocks";
-  for (const auto& [open, close] : std::vector<std::pair<std::string, std::string>>{{"(", ")"},
-                                                                                    {"[", "]"},
-                                                                                    {"{1:", "}"},
-                                                                                    {"-", ""},
-                                                                                    {"not ", ""},
-                                                                                    {"f(", ")"},
-                                                                                    {"1 if 1 else ", ""},
-                                                                                    {"x[", "]"}}) {
-    EXPECT_REFUSED(render("{{ " + repeated(open, 100'000) + "1" + repeated(close, 100'000) + " }}"), too_deep);
+  for (const auto& pair : std::vector<std::pair<std::string, std::string>>{{"(", ")"},
+                                                                           {"[", "]"},
+                                                                           {"{1:", "}"},
+                                                                           {"-", ""},
+                                                                           {"not ", ""},
+                                                                           {"f(", ")"},
+                                                                           {"1 if 1 else ", ""},
+                                                                           {"x[", "]"}}) {
+    EXPECT_REFUSED(render("{{ " + repeated(pair.first, 100'000) + "1" + repeated(pair.second, 100'000) + " }}"),
+                   too_deep);
   }
   for (const char* behind : {".a", "[0]", "()", "|upper", " is string"})
     EXPECT_REFUSED(render("{{ x" + repeated(behind, 100'000) + " }}"), "expected");
