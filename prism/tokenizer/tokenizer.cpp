@@ -356,7 +356,8 @@ int64_t Tokenizer::merge_count() const {
 }
 
 std::string Tokenizer::pattern() const {
-  const std::string before = impl_->normalizer.describe(), split = impl_->describe_split();
+  const std::string before = impl_->normalizer.describe();
+  std::string split = impl_->describe_split();
   if (before.empty()) return split;
   return split == "none" ? before : before + " then " + split;
 }
