@@ -90,7 +90,7 @@ std::optional<int64_t> truncated(Rendering& run, double number) {
 
 Value filter_int(Rendering& run, const Value& input, const Arguments& arguments) {
   const Parameters given(run, arguments, "the filter int", {"default", "base"});
-  const Value otherwise = given[0] ? *given[0] : Value(int64_t{0});
+  Value otherwise = given[0] ? *given[0] : Value(int64_t{0});
   if (input.is<Undefined>()) refuse_number(run, input);
   if (const auto number = input.whole()) return *number;
   std::optional<double> real = input.real();
@@ -107,7 +107,7 @@ Value filter_int(Rendering& run, const Value& input, const Arguments& arguments)
 
 Value filter_float(Rendering& run, const Value& input, const Arguments& arguments) {
   const Parameters given(run, arguments, "the filter float", {"default"});
-  const Value otherwise = given[0] ? *given[0] : Value(0.0);
+  Value otherwise = given[0] ? *given[0] : Value(0.0);
   if (input.is<Undefined>()) refuse_number(run, input);
   if (const auto number = input.real()) return *number;
   const auto* text = input.as<Text>();

@@ -150,7 +150,7 @@ json pretokenizer_json(const GgmlPretokenizer& pretokenizer) {
           {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}});
     }
   }
-  const json byte_level = {
+  json byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", ends_in_gpt2}};
   if (steps.empty()) return byte_level;
   steps.push_back(byte_level);
