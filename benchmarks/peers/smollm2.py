@@ -52,6 +52,7 @@ def main():
     folder, name = os.path.split(file)
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32).eval()
+    model.generation_config.eos_token_id = None  # as --ignore-eos
     prism, ours = str(pathlib.Path(words.prism).resolve()), words.model or file
 
     def run(*parts):
@@ -68,16 +69,17 @@ def main():
             found = load_file(f"{out}/logits.safetensors")
             tokens = found["tokens"]
             greedy = ["--temperature", "0", "--max-new-tokens", str(GREEDY), "--ignore-eos", "--json", "--dtype", "float32"]
-            mine = json.loads(run("generate", ours, prompt, *greedy))["ids"]
+            # A captured text begins with the token that opens texts, so the prompt does, too.
+            mine = json.loads(run("generate", ours, prompt, "--bos", "on", *greedy))["ids"]
             with torch.no_grad():
                 theirs = model(tokens).logits
-                length = {"max_new_tokens": GREEDY, "min_new_tokens": GREEDY, "pad_token_id": 0, "eos_token_id": None}
-                continued = model.generate(tokens, do_sample=False, **length)[0, tokens.shape[1] :].tolist()
+                continued = model.generate(tokens, do_sample=False, max_new_tokens=GREEDY, pad_token_id=0)
+                continued = continued[0, tokens.shape[1] :].tolist()
             difference = (theirs - found["logits"]).abs().max().item()
-            is_right = difference < TOLERANCE and mine == continued
+            ids = tokenizer(prompt).input_ids == tokens[0].tolist()[1:]
+            is_right = difference < TOLERANCE and mine == continued and ids
             good = good and is_right
             same = next((i for i, (a, b) in enumerate(zip(mine, continued)) if a != b), GREEDY)
-            ids = tokenizer(prompt).input_ids == tokens[0].tolist()
             print(
                 f"{tokens.shape[1]:>6} tokens {'ok  ' if is_right else 'FAIL'} logits {difference:.1e}, "
                 f"greedy {same} of {GREEDY} equal, ids {'equal' if ids else 'differ'}",

@@ -26,7 +26,7 @@ GenerateOptions likeliest(int64_t tokens) {
 Generation expect_as_alone(Session& session, const Decoder& decoder, const std::string& prompt, int64_t tokens) {
   const auto tokenizer = tiny_tokenizer();
   const auto ids = tokenizer.encode(prompt);
-  const auto result = session.generate(ids, likeliest(tokens));
+  auto result = session.generate(ids, likeliest(tokens));
   const auto alone = generate(decoder, tokenizer, prompt, likeliest(tokens));
   EXPECT_EQ(result.ids, alone.ids) << prompt;
   EXPECT_EQ(result.prompt_tokens_read() + result.reused, static_cast<int64_t>(ids.size()));

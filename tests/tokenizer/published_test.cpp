@@ -105,7 +105,7 @@ TEST_F(PublishedTokenizer, Stories260KGivesTheIdsOfLlama2c) {
     tokens.emplace_back(table.substr(at + 8, static_cast<size_t>(length)), score);
     at += 8 + static_cast<size_t>(length);
   }
-  for (std::string text :
+  for (const std::string& text :
        {read_file(folder + "expected_greedy_200.txt"), std::string("été 灯 <s>"), std::string("  a b ")}) {
     const auto ids = tokenizer.encode(text, SpecialTokens::as_text);
     EXPECT_EQ(ids, merge_by_definition(tokens, text));

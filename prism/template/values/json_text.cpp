@@ -59,9 +59,7 @@ class JsonWriter {
       if (named != std::string_view::npos) {
         made += '\\';
         made += kLetters[named];
-      } else if (character < 0x20) {
-        write_unit(character);
-      } else if (character < 0x80 || !style_.ensure_ascii) {
+      } else if (character >= 0x20 && (character < 0x80 || !style_.ensure_ascii)) {
         made.append(bytes, start, at - start);
       } else if (character < 0x10000) {
         write_unit(character);
