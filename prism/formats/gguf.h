@@ -23,8 +23,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "prism/core/numbers/block_type.h"
 #include "prism/core/mapped_file.h"
+#include "prism/core/numbers/block_type.h"
 #include "prism/formats/gguf_metadata.h"
 
 namespace prism {

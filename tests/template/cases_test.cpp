@@ -50,8 +50,7 @@ TEST(ChatTemplates, RenderAsJinja2Does) {
 TEST(ChatTemplates, RendersCasesOfAFile) {
   const char* given = std::getenv("PRISM_TEMPLATE_CASES");
   const char* results_path = std::getenv("PRISM_TEMPLATE_RESULTS");
-  if (!given || !results_path)
-    GTEST_SKIP() << "PRISM_TEMPLATE_CASES names no file; benchmarks/peers/templates.py does";
+  if (!given || !results_path) GTEST_SKIP() << "PRISM_TEMPLATE_CASES names no file; benchmarks/peers/templates.py does";
   const auto file = Json::parse(read_file(given));
   Json results = Json::array();
   for (const auto& row : file["cases"]) {

@@ -1,4 +1,5 @@
-// Conversion between float32 and ggml's block types (core/numbers/block_type.h), in plain C++: the truth for faster versions.
+// Conversion between float32 and ggml's block types (core/numbers/block_type.h), in plain C++: the truth for faster
+// versions.
 //
 //   dequantise(BlockType::q4_k, tensor.data, floats);
 //   quantise(BlockType::q8_0, floats, bytes);
