@@ -24,10 +24,10 @@ The copy is a model folder. transformers loads it, unless the model has head bud
 express the model, config.json names the family; else transformers needs the classes that are saved beside it
 (trust_remote_code=True).
 
-If OUT ends in .gguf, the copy is one file, which llama.cpp runs. GGUF has no more than these families: head schedules,
-budgets, sliding windows and the like are refused. Norms and biases are float32. q8_0 stores 32 weights in 34 bytes;
-matrices whose rows 32 does not divide become float16. GGUF cannot say that a tokenizer turns texts into NFC; it is left
-out, and texts that are in NFC have the same tokens.
+If OUT ends in .gguf, the copy is one file, which llama.cpp runs. prism writes GGUF files of these families only; models
+with head schedules, head budgets, sliding windows and the like are refused. Norms and biases are float32. q8_0 stores 32
+weights in 34 bytes; matrices whose rows are not a multiple of 32 long are stored as float16. If the tokenizer turns
+texts into NFC, this step is left out, which GGUF cannot express; texts that are in NFC already get the same tokens.
 
 MODEL may also be a checkpoint of llama2.c that ends in .bin, with tokenizer.bin in the same folder.
 

@@ -15,8 +15,8 @@ gates uses few of its units for each token.
 
 To see how gates open, the input of the feed-forward part is moved in a straight line from that of one token to that of
 another. A band is a stretch of this line on which a unit's gate exceeds half of its largest magnitude on the line. A
-single gate opens once and stays open; a gate within a gate can open for a narrow band. The table shows means over at
-most 64 pairs of tokens.
+single gate opens once and stays open; a gate within a gate can open for a narrow band. The table shows the number of
+bands of a unit, and their width as a share of the line: means over at most 64 pairs of tokens.
 
   prism analyse gates runs/mirrored book.txt
   prism analyse gates runs/mirrored --data data/novels --json
