@@ -20,13 +20,13 @@ namespace prism {
 namespace {
 
 constexpr const char* kConvertHelp = R"(
-The copy is a model folder. transformers loads it, unless the model has head budgets. If one of the families llama, mistral, qwen2, qwen3 and smollm3 can
-express the model, config.json names the family; else transformers needs the classes that are saved beside it
-(trust_remote_code=True).
+The copy is a model folder. transformers loads it, unless the model has head budgets. If one of the families llama,
+mistral, qwen2, qwen3 and smollm3 can express the model, config.json names the family; else transformers needs the
+classes that are saved beside it (trust_remote_code=True).
 
 If OUT ends in .gguf, the copy is one file, which llama.cpp runs. prism writes GGUF files of these families only; models
-with head schedules, head budgets, sliding windows and the like are refused. Norms and biases are float32. q8_0 stores 32
-weights in 34 bytes; matrices whose rows are not a multiple of 32 long are stored as float16. If the tokenizer turns
+with head schedules, head budgets, sliding windows and the like are refused. Norms and biases are float32. q8_0 stores
+32 weights in 34 bytes; matrices whose rows are not a multiple of 32 long are stored as float16. If the tokenizer turns
 texts into NFC, this step is left out, which GGUF cannot express; texts that are in NFC already get the same tokens.
 
 MODEL may also be a checkpoint of llama2.c that ends in .bin, with tokenizer.bin in the same folder.
