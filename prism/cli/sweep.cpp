@@ -49,9 +49,10 @@ std::string sweep_help() {
    "arms": {"uniform": {"model.schedule": "8x8"}, "progressive": {"model.schedule": "2x2,4x2,8x4"}},
    "grid": {"train.learning_rate": [0.0005, 0.001]}}
 
-Each run has a folder: OUT/ARM-seedN, or with a grid, say, OUT/uniform_learning_rate=0.001-seed1. The same command, given again, skips runs that have finished or diverged, resumes
-those that have begun, and starts the rest. Runs are identified by recipe and seed. Ctrl-C saves the active runs. At the
-end, OUT/report.html and OUT/report.md compare the arms; differences are paired by seed.
+Each run has a folder: OUT/ARM-seedN, or with a grid, say, OUT/uniform_learning_rate=0.001-seed1. The same command,
+given again, skips runs that have finished or diverged, resumes those that have begun, and starts the rest. Runs are
+identified by recipe and seed. Ctrl-C saves the active runs. At the end, OUT/report.html and OUT/report.md compare the
+arms; differences are paired by seed.
 
 With --search schedules, the file has no arms. Head schedules of the search space, all or a sample, train for few tokens
 in OUT/rung1; the best of them train for more in OUT/rung2, and so on. Each rung also trains the uniform schedule. The

@@ -37,8 +37,8 @@ names a selector. A line that begins with a slash is a command:
   /exit          end, as the end of the input does
 
 Ctrl-C ends the answer, not the conversation; while prism waits for a message, it ends prism. The whole conversation
-must fit the model's context, unless --slide or --truncate-prompt is given. The model needs a chat template: chat_template.jinja or tokenizer_config.json in its
-folder, the metadata of a .gguf file, or --chat-template.
+must fit the model's context, unless --slide or --truncate-prompt is given. The model needs a chat template:
+chat_template.jinja or tokenizer_config.json in its folder, the metadata of a .gguf file, or --chat-template.
 
   prism chat models/SmolLM2-135M-Instruct
   prism chat model.gguf --system 'Answer in one sentence.' --temperature 0.7 --top-p 0.9
