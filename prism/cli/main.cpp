@@ -48,12 +48,13 @@ constexpr std::array kCommands = {
         "budgets and the cost of each kind of feed-forward part",
         run_bench},
     Command{"report", "write a page that compares runs, or serve it while they train", run_report},
-    Command{
-        "convert",
-        "copy a model in another dtype, or turn its SwiGLU feed-forward parts into G2LU, whose gate is itself gated",
-        run_convert},
-    Command{"tokenizer", "train, inspect and apply byte-level BPE tokenizers", run_tokenizer},
-    Command{"tokenize", "convert text files to token shards, or labelled texts to tokens and labels", run_tokenize},
+    Command{"convert",
+            "copy a model in another dtype or as a GGUF file, or turn its SwiGLU feed-forward parts into G2LU, whose "
+            "gate is itself gated",
+            run_convert},
+    Command{"tokenizer", "train byte-level BPE tokenizers; inspect and apply published ones", run_tokenizer},
+    Command{"tokenize", "convert text files or conversations to token shards, or labelled texts to tokens and labels",
+            run_tokenize},
 };
 
 void print_help() {

@@ -223,7 +223,6 @@ void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) 
   add_chat_options(app, words);
 }
 
-/// The template of --chat-template, else the tokenizer's own.
 void run_labelled(const TokenizeWords& words, const TokenizeOptions& options,
                   const std::function<void(const TokenizeProgress&)>& show, std::optional<Progress>& progress) {
   const Timer timer;

@@ -65,8 +65,7 @@ class TokenDataset {
  public:
   /// @param folder  contains the shards that find_shards() lists and, unless they come from elsewhere, `data.json`.
   /// @throws InputError if there is no shard, a shard is incomplete, data.json contradicts the shards, marks are
-  /// missing
-  ///         or of another number, or `prism tokenize` was killed while it moved files to their places.
+  ///         missing or of another number, or `prism tokenize` was killed while it moved files to their places.
   TokenDataset(const std::filesystem::path& folder, const std::string& split);
 
   int64_t size() const { return starts_.back(); }

@@ -130,9 +130,8 @@ int64_t Session::prepare_cache(std::span<const int32_t> ids, int64_t capacity, c
     cached_.clear();
   }
   // A head budget is decided by the whole prompt, and the state of a selector ends with the prompt that it read.
-  const bool has_budgets = std::any_of(config.layers.begin(), config.layers.end(),
-                                       [](const LayerConfig& layer) { return layer.budget.is_on(); });
-  const bool reads_whole = has_budgets || (prefill != nullptr && prefill->options().selector != "dense");
+  const bool reads_whole =
+      layers_with_budgets(config) > 0 || (prefill != nullptr && prefill->options().selector != "dense");
   const auto most = reads_whole ? 0 : std::min(cached_.size(), ids.size() - 1);  // the last one gives the logits
   const auto same = std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), ids.begin());
   cached_.erase(same.first, cached_.end());

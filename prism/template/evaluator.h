@@ -32,7 +32,7 @@ class Evaluator {
 
   Rendering& run() { return run_; }
   const std::string& name_of(Symbol symbol) const { return syntax_.names[static_cast<size_t>(symbol)]; }
-  /// The symbol of `loop`, -1 if the template does not name it; likewise of the names that macros know.
+  /// The symbols of `loop` and of the names that macros know; -1 for a name that the template does not use.
   Symbol loop_symbol = -1, caller_symbol = -1, kwargs_symbol = -1, varargs_symbol = -1;
   /// What a block of filter or set hands to its innermost filter.
   Value filter_input;

@@ -360,8 +360,7 @@ int run_bench_training(const Arguments& arguments) {
   CLI::App app(std::string("Measure training steps.\n") + kHowToRead + kTrainingExamples, "prism bench training");
   app.add_option("CASE", words.cases,
                  "cases: tiny (6 layers of width 256), small (12 layers of width 768), small-prism (the same with 3 to "
-                 "12 heads), "
-                 "357m-2layers (2 layers of width 1024), or a recipe file")
+                 "12 heads), 357m-2layers (2 layers of width 1024), or a recipe file")
       ->capture_default_str();
   app.add_option("--peer", words.peer,
                  "what to compare with: libtorch (the same model on LibTorch's operations), another case (the ratio is "

@@ -17,7 +17,7 @@ namespace prism::jinja {
 /// Pieces between occurrences of a separator that is not empty.
 /// @param most  how many times to split; negative: always
 std::vector<std::string_view> split_at(std::string_view text, std::string_view separator, int64_t most = -1);
-/// Likewise from the end.
+/// The same, from the end.
 std::vector<std::string_view> split_from_end(std::string_view text, std::string_view separator, int64_t most = -1);
 /// Words between white space, as Python's text.split(). After `most` splits, the rest keeps its white space.
 std::vector<std::string_view> split_words(std::string_view text, int64_t most = -1);

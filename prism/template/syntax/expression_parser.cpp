@@ -44,29 +44,32 @@ ExpressionPointer parse_tuple_items(ParserState& state, bool with_conditional, b
   return make(line, std::move(tuple));
 }
 
+/// Parses items between commas, the last of which may have one, and the closing sign.
+template <class ParseItem>
+void parse_items(ParserState& state, const char* closing, ParseItem parse_item) {
+  for (bool is_first = true; !state.current().is_sign(closing); is_first = false) {
+    if (!is_first) state.expect_sign(",");
+    if (state.current().is_sign(closing)) break;
+    parse_item();
+  }
+  state.expect_sign(closing);
+}
+
 ExpressionPointer parse_list(ParserState& state) {
   const int line = state.take().line;
   ListDisplay list;
-  while (!state.current().is_sign("]")) {
-    if (!list.items.empty()) state.expect_sign(",");
-    if (state.current().is_sign("]")) break;
-    list.items.push_back(parse_expression(state));
-  }
-  state.expect_sign("]");
+  parse_items(state, "]", [&] { list.items.push_back(parse_expression(state)); });
   return make(line, std::move(list));
 }
 
 ExpressionPointer parse_dict(ParserState& state) {
   const int line = state.take().line;
   DictDisplay dict;
-  while (!state.current().is_sign("}")) {
-    if (!dict.entries.empty()) state.expect_sign(",");
-    if (state.current().is_sign("}")) break;
+  parse_items(state, "}", [&] {
     auto key = parse_expression(state);
     state.expect_sign(":");
     dict.entries.emplace_back(std::move(key), parse_expression(state));
-  }
-  state.expect_sign("}");
+  });
   return make(line, std::move(dict));
 }
 

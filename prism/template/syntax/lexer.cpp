@@ -54,7 +54,7 @@ class Scanner {
  private:
   /// The tag that opens at an offset.
   struct Opening {
-    size_t at = 0, size = 2;  ///< of the braces and the sign behind them
+    size_t at = 0, size = 2;  ///< of the braces and the sign after them
     char kind = '{';          ///< {, %, # or r for raw
     char sign = 0;            ///< -, + or none
   };
@@ -142,7 +142,7 @@ class Scanner {
     scan_tag(is_variable, first_line);
   }
 
-  /// Moves behind the end of a tag at `at`, "%}" or "#}" with an optional sign, and what it removes; false if there is
+  /// Moves past the end of a tag at `at`, "%}" or "#}" with an optional sign, and what it removes; false if there is
   /// none. `end` is the closing pair.
   bool skip_end(size_t at, std::string_view end, bool trims) {
     if (trims && rest(at).starts_with("+") && rest(at + 1).starts_with(end)) {

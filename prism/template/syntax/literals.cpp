@@ -111,7 +111,7 @@ char32_t read_code(std::string_view text, size_t at, size_t count, int line) {
   return code;
 }
 
-/// Appends the escape whose letter is at `*at`, and moves `*at` behind it.
+/// Appends the escape whose letter is at `*at`, and moves `*at` past it.
 void append_escape(std::string& made, std::string_view text, size_t* at, int line) {
   static constexpr std::string_view kLetters = "\\'\"abfnrtv", kBytes = "\\'\"\a\b\f\n\r\t\v";
   const char letter = text[(*at)++];

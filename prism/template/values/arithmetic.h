@@ -15,7 +15,7 @@ enum class Operator { add, subtract, multiply, divide, floor_divide, modulo, pow
 /// Python's left OP right. Integers have 63 bits; larger ones are refused. Adding to text that is marked safe escapes.
 Value arithmetic(Rendering& run, Operator operation, const Value& left, const Value& right);
 
-/// Python's -value. Likewise +value is the value itself, after the same check.
+/// Python's -value and, after the same check, +value, which is the value itself.
 Value negated(Rendering& run, const Value& value);
 void check_number(Rendering& run, const Value& value, const char* sign);
 

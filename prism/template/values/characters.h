@@ -17,7 +17,7 @@ size_t count_characters(std::string_view text);
 /// Offset of the code point number `index`, or the text's size if there are fewer.
 size_t offset_of_character(std::string_view text, size_t index);
 
-/// Reads the code point at `*at` and moves `*at` behind it. Requires *at < text.size().
+/// Reads the code point at `*at` and moves `*at` past it. Requires *at < text.size().
 char32_t next_character(std::string_view text, size_t* at);
 
 /// Appends a code point other than a surrogate, at most U+10FFFF.
