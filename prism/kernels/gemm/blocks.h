@@ -36,26 +36,22 @@ struct Cut {
   int64_t inner_block;                   ///< inner indices of one pass over C
   int64_t inner_packed, columns_packed;  ///< part of B packed at a time; whole blocks of the inner axis
 
-  explicit Cut(const Problem& p)
+  /// @param unit  inner blocks are multiples of this; a multiple of 2 kPair.
+  explicit Cut(const Problem& p, int64_t unit = 2 * Op::kPair)
       : packs_a(p.a.transposed || p.rows % Op::kLeftRows != 0 || p.inner != P::padded_inner(p.inner)) {
     const int64_t longest = Op::kPanelBytes / (P::kWidth * static_cast<int64_t>(sizeof(Element)));
     const int64_t most = kPackedBytes / static_cast<int64_t>(sizeof(Element));
-    inner_block = P::padded_inner(round_up(divide_up(p.inner, divide_up(p.inner, longest)), 2 * Op::kPair));
+    inner_block = P::padded_inner(round_up(divide_up(p.inner, divide_up(p.inner, longest)), unit));
     const int64_t blocks = divide_up(p.inner, inner_block);
     columns_packed = std::min(round_up(p.columns, P::kWidth), most / inner_block / kGroup * kGroup);
     inner_packed = std::clamp(most / columns_packed / inner_block, int64_t{1}, blocks) * inner_block;
   }
 
   bool needs_sums(const Problem& p) const { return p.out_type != Type::float32 && p.inner > inner_block; }
-  size_t b_bytes() const { return bytes_of<Element>(inner_packed * columns_packed); }
   size_t sums_bytes(const Problem& p) const { return needs_sums(p) ? bytes_of<float>(p.rows * columns_packed) : 0; }
   /// Bytes for packed rows of A, for one thread.
   size_t a_bytes() const { return packs_a ? bytes_of<Element>(inner_block * kPackedRows) : 0; }
-  size_t bytes(const Problem& p) const {
-    return b_bytes() + sums_bytes(p) + static_cast<size_t>(p.threads) * a_bytes();
-  }
 
- private:
   /// Rounded up to a cache line.
   template <class T>
   static size_t bytes_of(int64_t count) {
@@ -128,19 +124,95 @@ struct WholeRows {
 template <class Op>
 using PackedRows = std::conditional_t<(Op::kLeftRows > 1), WholeRows<Op>, LanePanels<Op>>;
 
+/// The unit of work of a thread: part of C's rows and columns, over one block of the inner axis.
+template <class Op>
+struct Block {
+  Range rows, columns;
+  int64_t first_column;         ///< first column of the packed part of B
+  int64_t k, packed_k, length;  ///< inner indices: their start in the matrices, in the packed part; their number
+  const typename Op::Element* packed_rows;  ///< rows of A packed by this thread; null: A is read in place
+};
+
+/// The element at a row and a column.
+template <class Storage>
+PRISM_FORCE_INLINE const Storage* element(const Matrix& m, int64_t row, int64_t column) {
+  const auto* data = static_cast<const Storage*>(m.data);
+  return m.transposed ? data + column * m.stride + row : data + row * m.stride + column;
+}
+
+/// The right side of a product, B as it is given: the threads pack parts of it together.
 template <class Op, class Storage>
+class PackedByCall {
+  using Element = typename Op::Element;
+  using P = Panels<Op>;
+
+ public:
+  using Order = simd::SideBySide<Op>;
+
+  /// @param memory  bytes() bytes.
+  PackedByCall(const Problem& p, const Cut<Op>& cut, std::byte* memory)
+      : b_(p.b), cut_(cut), packed_(reinterpret_cast<Element*>(memory)) {}
+  static size_t bytes(const Problem&, const Problem&, const Cut<Op>& cut) {
+    return Cut<Op>::template bytes_of<Element>(cut.inner_packed * cut.columns_packed);
+  }
+
+  /// Packs a part of B. All threads call it.
+  void prepare(const Range& columns, const Range& inner) {
+    const int64_t panels = divide_up(columns.size(), P::kWidth), blocks = divide_up(inner.size(), cut_.inner_block);
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < panels * blocks; ++i) {
+      const int64_t k = i / panels * cut_.inner_block, length = std::min(inner.size() - k, cut_.inner_block);
+      const int64_t offset = i % panels * P::kWidth, width = std::min(columns.size() - offset, P::kWidth);
+      const Storage* source = element<Storage>(b_, inner.first + k, columns.first + offset);
+      Element* packed = packed_ + k * cut_.columns_packed + P::offset(length, offset);
+      b_.transposed ? simd::pack_transposed<Op>(source, b_.stride, width, length, packed)
+                    : simd::pack_rows<Op>(source, b_.stride, length, width, packed);
+    }
+  }
+  /// Called by a thread before it multiplies a block.
+  void begin(const Block<Op>&) {}
+  /// The panel of a block that starts at `column`.
+  const Element* panel(const Block<Op>& block, int64_t column) const {
+    return packed_ + block.packed_k * cut_.columns_packed + P::offset(block.length, column - block.first_column);
+  }
+  Order order() const {
+    return {};
+  }
+  /// Rows of a block that reads A in place.
+  int64_t height(const Problem&) const {
+    return Cut<Op>::kRows;
+  }
+
+ private:
+  const Matrix b_;
+  const Cut<Op>& cut_;
+  Element* packed_;
+};
+
+/// @tparam Right  the right side of the product; see PackedByCall.
+template <class Op, class Storage, class Right = PackedByCall<Op, Storage>>
 class Multiplication {
   using Element = typename Op::Element;
   using P = Panels<Op>;
   using C = Cut<Op>;
+  using Block = gemm::Block<Op>;
 
  public:
-  explicit Multiplication(const Problem& p)
+  explicit Multiplication(const Problem& p) : Multiplication(p, C(p), p) {}
+  /// @param b  what Right is made from.
+  template <class Source>
+  Multiplication(const Problem& p, const C& cut, const Source& b)
       : p_(p),
-        cut_(p),
-        b_(reinterpret_cast<Element*>(p.scratch)),
-        sums_(reinterpret_cast<float*>(p.scratch + cut_.b_bytes())),
-        a_(p.scratch + cut_.b_bytes() + cut_.sums_bytes(p)) {}
+        cut_(cut),
+        right_(b, cut_, p.scratch),
+        sums_(reinterpret_cast<float*>(p.scratch + Right::bytes(p, b, cut))),
+        a_(p.scratch + Right::bytes(p, b, cut) + cut.sums_bytes(p)) {}
+
+  /// Bytes of scratch memory.
+  template <class Source>
+  static size_t bytes(const Problem& p, const C& cut, const Source& b) {
+    return Right::bytes(p, b, cut) + cut.sums_bytes(p) + static_cast<size_t>(p.threads) * cut.a_bytes();
+  }
 
   void run() {
 #pragma omp parallel num_threads(p_.threads)
@@ -150,7 +222,7 @@ class Multiplication {
         for (int64_t k = 0; k < p_.inner; k += cut_.inner_packed) {
           const Range columns{column, std::min(p_.columns, column + cut_.columns_packed)};
           const Range inner{k, std::min(p_.inner, k + cut_.inner_packed)};
-          pack_b(columns, inner);
+          right_.prepare(columns, inner);
           multiply_all(columns, inner);
         }
       }
@@ -158,41 +230,10 @@ class Multiplication {
   }
 
  private:
-  /// The unit of work of a thread: part of C's rows and columns, over one block of the inner axis.
-  struct Block {
-    Range rows, columns;
-    int64_t first_column;         ///< first column of the packed part of B
-    int64_t k, packed_k, length;  ///< inner indices: their start in the matrices, in the packed part; their number
-    const Element* packed_rows;   ///< rows of A packed by this thread; null: A is read in place
-  };
-
-  const Storage* element(const Matrix& m, int64_t row, int64_t column) const {
-    const auto* data = static_cast<const Storage*>(m.data);
-    return m.transposed ? data + column * m.stride + row : data + row * m.stride + column;
-  }
-
-  /// Packed columns from `offset` on, for `length` inner indices from k on. Both count from the start of the packed
-  /// part.
-  Element* packed_b(int64_t k, int64_t length, int64_t offset) const {
-    return b_ + k * cut_.columns_packed + P::offset(length, offset);
-  }
-  void pack_b(const Range& columns, const Range& inner) {
-    const int64_t panels = divide_up(columns.size(), P::kWidth), blocks = divide_up(inner.size(), cut_.inner_block);
-#pragma omp for schedule(dynamic)
-    for (int64_t i = 0; i < panels * blocks; ++i) {
-      const int64_t k = i / panels * cut_.inner_block, length = std::min(inner.size() - k, cut_.inner_block);
-      const int64_t offset = i % panels * P::kWidth, width = std::min(columns.size() - offset, P::kWidth);
-      const Storage* source = element(p_.b, inner.first + k, columns.first + offset);
-      Element* packed = packed_b(k, length, offset);
-      p_.b.transposed ? simd::pack_transposed<Op>(source, p_.b.stride, width, length, packed)
-                      : simd::pack_rows<Op>(source, p_.b.stride, length, width, packed);
-    }
-  }
-
   /// Packs rows of A over `length` inner indices from k on into the calling thread's memory.
   const Element* pack_a(const Range& rows, int64_t k, int64_t length) {
     auto* packed = reinterpret_cast<Element*>(a_ + static_cast<size_t>(omp_get_thread_num()) * cut_.a_bytes());
-    const Storage* source = element(p_.a, rows.first, k);
+    const Storage* source = element<Storage>(p_.a, rows.first, k);
     p_.a.transposed ? PackedRows<Op>::pack_columns(source, p_.a.stride, rows.size(), length, packed)
                     : PackedRows<Op>::pack(source, p_.a.stride, rows.size(), length, packed);
     return packed;
@@ -200,7 +241,7 @@ class Multiplication {
 
   void multiply_all(const Range& columns, const Range& inner) {
     // Packed rows are used for all columns, or for as many as still leave work for every thread.
-    const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : C::kRows;
+    const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : right_.height(p_);
     const int64_t heights = divide_up(p_.rows, height);
     const int64_t most = cut_.packs_a ? divide_up(enough, heights) : divide_up(columns.size(), C::kGroup);
     const int64_t group = round_up(divide_up(columns.size(), most), P::kWidth);
@@ -226,18 +267,21 @@ class Multiplication {
   /// Goes through all strips for each panel, which stays in the cache. If a tile of sums is as wide as a cache line of
   /// C, goes through all panels for each strip instead, so that C is written row by row.
   void multiply_block(const Block& block) {
+    right_.begin(block);
     if constexpr (Op::kLeftRows > 1) {
       for (int64_t row = block.rows.first; row < block.rows.end; row += Op::kTileRows)
         for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth)
-          multiply_strip(block, column, row);
+          multiply_strip(block, right_.panel(block, column), column, row);
     } else {
-      for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth)
-        for (int64_t row = block.rows.first; row < block.rows.end;) row += multiply_strip(block, column, row);
+      for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth) {
+        const Element* panel = right_.panel(block, column);
+        for (int64_t row = block.rows.first; row < block.rows.end;) row += multiply_strip(block, panel, column, row);
+      }
     }
   }
 
   simd::LeftRows<Op> left_rows(const Block& block, int64_t row) const {
-    if (block.packed_rows == nullptr) return {element(p_.a, row, block.k), p_.a.stride};
+    if (block.packed_rows == nullptr) return {element<Storage>(p_.a, row, block.k), p_.a.stride};
     return PackedRows<Op>::rows(block.packed_rows, block.length, row - block.rows.first);
   }
 
@@ -250,12 +294,13 @@ class Multiplication {
   }
 
   /// Multiplies the strip of A that starts at `row` by one panel of B. @return  the number of rows of the strip.
-  PRISM_FORCE_INLINE int64_t multiply_strip(const Block& block, int64_t column, int64_t row) {
+  PRISM_FORCE_INLINE int64_t multiply_strip(const Block& block, const Element* panel, int64_t column, int64_t row) {
     const int64_t most = block.packed_rows == nullptr ? Op::kTileRows : PackedRows<Op>::strip(row - block.rows.first);
     const int count = static_cast<int>(std::min(most, block.rows.end - row));
     const int64_t offset = column - block.first_column, left = block.columns.end - column;
     const bool joins = block.k > 0 || p_.accumulate;
-    const bool single = p_.out_type == Type::float32, rounds = !single && block.k + block.length == p_.inner;
+    const bool single = p_.out_type == Type::float32, ends = block.k + block.length == p_.inner;
+    const bool rounds = !single && ends, finishes = single && ends && (p_.bias != nullptr || p_.relu);
     // Sums between blocks of the inner axis are kept in C itself if it is float32.
     const int64_t stride = single ? p_.out_stride : cut_.columns_packed;
     float* sums = single ? static_cast<float*>(p_.out) + row * stride + column : sums_ + row * stride + offset;
@@ -266,18 +311,17 @@ class Multiplication {
         __builtin_prefetch(line, 1);  // to be in the cache when the products are done
       }
     const simd::LeftRows<Op> left_side = left_rows(block, row);
-    const Element* panel = packed_b(block.packed_k, block.length, offset);
     if constexpr (Op::kLeftRows > 1) {
-      if (count == Op::kTileRows && left >= P::kWidth) {
+      if (count == Op::kTileRows && left >= P::kWidth && !finishes) {
         const float* before = joins ? sums : nullptr;
         if (!rounds) {
-          Op::multiply_into(left_side, Op::kTileRows, panel, Op::kTileColumns, P::steps(block.length), before, stride,
-                            sums, stride);
+          Op::multiply_into(left_side, Op::kTileRows, panel, right_.order(), Op::kTileColumns, P::steps(block.length),
+                            before, stride, sums, stride);
           return count;
         }
         alignas(64) float whole[Op::kTileRows * P::kWidth];
-        Op::multiply_into(left_side, Op::kTileRows, panel, Op::kTileColumns, P::steps(block.length), before, stride,
-                          whole, P::kWidth);
+        Op::multiply_into(left_side, Op::kTileRows, panel, right_.order(), Op::kTileColumns, P::steps(block.length),
+                          before, stride, whole, P::kWidth);
         const auto low_bias = bias(column, left), high_bias = bias(column + Op::kLanes, left - Op::kLanes);
         for (int r = 0; r < Op::kTileRows; ++r) {
           const float* from = whole + r * P::kWidth;
@@ -290,20 +334,20 @@ class Multiplication {
     const auto finish = [&](int r, int v, auto sum) PRISM_INLINE_LAMBDA {
       const int64_t i = v * Op::kLanes;
       if (joins) sum = Op::add(sum, Op::load_units(sums + r * stride + i, left - i));
+      if (rounds || finishes) sum = activate(Op::add(sum, bias(column + i, left - i)));
       if (rounds) {
-        sum = activate(Op::add(sum, bias(column + i, left - i)));
         Op::store_units(rounded + r * p_.out_stride + i, sum, left - i);
       } else {
         Op::store_units(sums + r * stride + i, sum, left - i);
       }
     };
-    simd::multiply<Op>(left_side, count, panel, P::vectors(left, 0), P::steps(block.length), finish);
+    simd::multiply<Op>(left_side, count, panel, P::vectors(left, 0), P::steps(block.length), finish, right_.order());
     return count;
   }
 
   const Problem& p_;
   const C cut_;
-  Element* b_;
+  Right right_;
   float* sums_;
   std::byte* a_;
 };

@@ -31,8 +31,8 @@ struct Problem {
   void* out = nullptr;  ///< C
   int64_t out_stride = 0;
   bool accumulate = false;       ///< C += A B; requires a float32 C
-  const float* bias = nullptr;   ///< [N], added to every row of a bfloat16 C before rounding; null: none
-  bool relu = false;             ///< applies max(0, .) to a bfloat16 C before rounding; a NaN stays
+  const float* bias = nullptr;   ///< [N], added to every row of C before rounding, not with accumulate; null: none
+  bool relu = false;             ///< applies max(0, .) to C before rounding, not with accumulate; a NaN stays
   std::byte* scratch = nullptr;  ///< Kernels::scratch_bytes() bytes, aligned to 64 bytes
   int threads = 1;
 };

@@ -26,37 +26,37 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
   };
 
   /// Multiplies up to 32 rows by a panel of one or two vectors of columns (tile.h, multiply()).
-  template <class Left, class Store>
-  static PRISM_FORCE_INLINE void multiply(const Left& a, int rows, const Element* panel, int vectors, int64_t steps,
-                                          Store&& store) {
+  template <class Left, class Order, class Store>
+  static PRISM_FORCE_INLINE void multiply(const Left& a, int rows, const Element* panel, Order order, int vectors,
+                                          int64_t steps, Store&& store) {
     constexpr int64_t kStride = kTileColumns * kLanes;
     alignas(64) float sums[kTileRows * kStride];
-    multiply_into(a, rows, panel, vectors, steps, nullptr, 0, sums, kStride);
+    multiply_into(a, rows, panel, order, vectors, steps, nullptr, 0, sums, kStride);
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) store(r, v, load(sums + r * kStride + v * kLanes));
   }
 
   /// The same, but stores 16 or 32 whole rows (tile.h, multiply_into()).
-  template <class Left>
-  static PRISM_FORCE_INLINE void multiply_into(const Left& a, int rows, const Element* panel, int vectors,
+  template <class Left, class Order>
+  static PRISM_FORCE_INLINE void multiply_into(const Left& a, int rows, const Element* panel, Order order, int vectors,
                                                int64_t steps, const float* before, int64_t before_stride, float* to,
                                                int64_t to_stride) {
     if (rows > kLeftRows) {
-      vectors > 1 ? add_tiles<2, 2>(a, panel, steps, before, before_stride, to, to_stride)
-                  : add_tiles<2, 1>(a, panel, steps, before, before_stride, to, to_stride);
+      vectors > 1 ? add_tiles<2, 2>(a, panel, order, steps, before, before_stride, to, to_stride)
+                  : add_tiles<2, 1>(a, panel, order, steps, before, before_stride, to, to_stride);
     } else {
-      vectors > 1 ? add_tiles<1, 2>(a, panel, steps, before, before_stride, to, to_stride)
-                  : add_tiles<1, 1>(a, panel, steps, before, before_stride, to, to_stride);
+      vectors > 1 ? add_tiles<1, 2>(a, panel, order, steps, before, before_stride, to, to_stride)
+                  : add_tiles<1, 1>(a, panel, order, steps, before, before_stride, to, to_stride);
     }
   }
 
  private:
   /// Uses tiles 0 to 3 for sums, 4 and 5 for rows, 6 and 7 for columns. Strides of `before` and `to` are in floats; a
   /// null `before` means zeros.
-  template <int Rows, int Columns, class Left>
-  static PRISM_FORCE_INLINE void add_tiles(const Left& a, const Element* panel, int64_t steps, const float* before,
-                                           int64_t before_stride, float* to, int64_t to_stride) {
-    constexpr int64_t kRowBytes = Columns * kLanes * kPair * sizeof(Element), kStepElements = Columns * kLanes * kPair;
+  template <int Rows, int Columns, class Left, class Order>
+  static PRISM_FORCE_INLINE void add_tiles(const Left& a, const Element* panel, Order order, int64_t steps,
+                                           const float* before, int64_t before_stride, float* to, int64_t to_stride) {
+    const int64_t step = order.step(Columns), row_bytes = step * static_cast<int64_t>(sizeof(Element));
     const int64_t a_bytes = a.stride * static_cast<int64_t>(sizeof(Element));
     const int64_t before_bytes = before_stride * static_cast<int64_t>(sizeof(float));
     const int64_t to_bytes = to_stride * static_cast<int64_t>(sizeof(float));
@@ -75,12 +75,12 @@ struct TilesOfBfloat16 : PairsOfBfloat16 {
       if constexpr (Rows > 1 && Columns > 1) _tile_loadd(3, more + kLanes, before_bytes);
     }
     for (int64_t s = 0; s < steps; s += kSteps) {
-      const Element* columns = panel + s * kStepElements;
-      _tile_loadd(6, columns, kRowBytes);
+      const Element* columns = panel + s * step;
+      _tile_loadd(6, columns, row_bytes);
       _tile_loadd(4, a.first + s * kPair, a_bytes);
       _tile_dpbf16ps(0, 4, 6);
       if constexpr (Columns > 1) {
-        _tile_loadd(7, columns + kLanes * kPair, kRowBytes);
+        _tile_loadd(7, columns + order.vector(), row_bytes);
         _tile_dpbf16ps(1, 4, 7);
       }
       if constexpr (Rows > 1) {

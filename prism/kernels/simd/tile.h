@@ -43,14 +43,31 @@ struct LeftRows {
   int64_t step = Op::kPair;  ///< elements from one step of a row to the next; must be kPair if kLeftRows > 1
 };
 
+/// The order of a panel's vectors: at each step side by side.
+template <class Op>
+struct SideBySide {
+  static constexpr int64_t kUnits = Op::kLanes * Op::kPair;
+  /// Elements from one step to the next, in a panel of `columns` vectors.
+  PRISM_FORCE_INLINE int64_t step(int columns) const { return columns * kUnits; }
+  /// Elements from one vector of a step to the next.
+  PRISM_FORCE_INLINE int64_t vector() const { return kUnits; }
+};
+/// The order of a panel's vectors: one vector after the other, each with all its steps.
+template <class Op>
+struct OneByOne {
+  int64_t stride = 0;  ///< elements from one vector to the next
+  PRISM_FORCE_INLINE int64_t step(int) const { return Op::kLanes * Op::kPair; }
+  PRISM_FORCE_INLINE int64_t vector() const { return stride; }
+};
+
 /// sums[r][c] += row r of a times the panel's columns, over `steps` steps.
-template <class Op, int Rows, int Columns>
-PRISM_FORCE_INLINE void multiply_panel(const LeftRows<Op>& a, const typename Op::Element* panel, int64_t steps,
-                                       typename Op::Vector (&sums)[Rows][Columns]) {
+template <class Op, int Rows, int Columns, class Order>
+PRISM_FORCE_INLINE void multiply_panel(const LeftRows<Op>& a, const typename Op::Element* panel, Order order,
+                                       int64_t steps, typename Op::Vector (&sums)[Rows][Columns]) {
   for (int64_t s = 0; s < steps; ++s) {
     typename Op::Vector b[Columns];
 #pragma GCC unroll 8
-    for (int c = 0; c < Columns; ++c) b[c] = Op::load_step(panel + (s * Columns + c) * Op::kLanes * Op::kPair);
+    for (int c = 0; c < Columns; ++c) b[c] = Op::load_step(panel + s * order.step(Columns) + c * order.vector());
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const auto x = Op::broadcast(a.first + r * a.stride + s * a.step);
@@ -71,17 +88,17 @@ PRISM_FORCE_INLINE void with_known(int value, F&& f) {
 
 /// Multiplies up to kTileRows rows by a panel and calls `store(row, vector of columns, sum)` for each sum.
 /// @param vectors  number of vectors of columns in the panel.
-template <class Op, class Store>
+template <class Op, class Store, class Order = SideBySide<Op>>
 PRISM_FORCE_INLINE void multiply(const LeftRows<Op>& a, int rows, const typename Op::Element* panel, int vectors,
-                                 int64_t steps, Store&& store) {
+                                 int64_t steps, Store&& store, Order order = {}) {
   if constexpr (Op::kSteps > 1) {
-    Op::multiply(a, rows, panel, vectors, steps, store);
+    Op::multiply(a, rows, panel, order, vectors, steps, store);
   } else {
     with_known<Op::kTileRows>(rows, [&](auto known_rows) {
       with_known<Op::kTileColumns>(vectors, [&](auto known_columns) {
         constexpr int kRows = known_rows(), kColumns = known_columns();
         typename Op::Vector sums[kRows][kColumns] = {};
-        multiply_panel<Op>(a, panel, steps, sums);
+        multiply_panel<Op>(a, panel, order, steps, sums);
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 8
@@ -98,7 +115,7 @@ template <class Op>
 PRISM_FORCE_INLINE void multiply_into(const LeftRows<Op>& a, int rows, const typename Op::Element* panel, int vectors,
                                       int64_t steps, const float* before, float* to, int64_t stride) {
   if constexpr (Op::kSteps > 1) {
-    Op::multiply_into(a, rows, panel, vectors, steps, before, stride, to, stride);
+    Op::multiply_into(a, rows, panel, SideBySide<Op>(), vectors, steps, before, stride, to, stride);
   } else {
     multiply<Op>(a, rows, panel, vectors, steps, [&](int r, int v, auto sum) PRISM_INLINE_LAMBDA {
       const int64_t i = r * stride + v * Op::kLanes;

@@ -1,0 +1,18 @@
+// Compiled for AVX2 with FMA and F16C.
+#include "prism/kernels/packed/ints_avx2.h"
+#include "prism/kernels/packed/table.h"
+#include "prism/kernels/packed/unpack_avx2.h"
+#include "prism/kernels/simd/operand.h"
+
+namespace prism::packed {
+namespace {
+
+// Types local to this file, so that no function compiled for this instruction set is linked into another file.
+struct Op : UnpacksAvx2<simd::SingleFloat32<simd::Avx2>> {};
+struct Ints : IntsAvx2 {};
+
+}  // namespace
+
+const Kernels kAvx2 = make_kernels<Op, Ints>();
+
+}  // namespace prism::packed

@@ -1,0 +1,245 @@
+// Products for rows that are decoded: few rows, so reading W limits them. Each thread takes strips that follow each
+// other in memory.
+//
+// An instruction set brings `Ints`: Codes (one block of a strip, unpacked to bytes), load(), dot(), quantise().
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "prism/kernels/packed/packed.h"
+#include "prism/kernels/simd/range.h"
+#include "prism/kernels/simd/tile.h"
+
+namespace prism::packed {
+
+using simd::divide_up;
+using simd::Range;
+using simd::round_up;
+
+constexpr int kMostRows = 4;  ///< rows of x that share one pass over a strip
+
+/// What one block of a row of x adds to all sums.
+struct BlockScale {
+  float d = 0;           ///< scale of the codes
+  float sum = 0;         ///< d times the sum of the codes
+  int32_t code_sum = 0;  ///< the sum of the codes
+};
+
+/// Sets the scale of a block whose largest magnitude is `most`, maybe NaN. @return  its inverse; 0 if that overflows.
+PRISM_FORCE_INLINE float begin_scale(float most, BlockScale& scale) {
+  constexpr float kLeast = 0x1p-120f;  // 127 / kLeast is finite
+  scale.d = most < kLeast ? 0 : most / 127;
+  return most >= kLeast ? 127 / most : 0;
+}
+PRISM_FORCE_INLINE void end_scale(int32_t code_sum, BlockScale& scale) {
+  scale.code_sum = code_sum;
+  scale.sum = scale.d * static_cast<float>(code_sum);
+}
+
+/// Rows of x in blocks of codes with scales.
+struct QuantisedRows {
+  int8_t* codes = nullptr;       ///< [M, blocks * 32]
+  BlockScale* scales = nullptr;  ///< [M, blocks]
+  int64_t blocks = 0;
+
+  static PRISM_FORCE_INLINE size_t bytes(int64_t rows, int64_t blocks) {
+    return static_cast<size_t>(rows * blocks) * (kBlock + sizeof(BlockScale));
+  }
+  PRISM_FORCE_INLINE QuantisedRows(std::byte* memory, int64_t rows, int64_t row_blocks)
+      : codes(reinterpret_cast<int8_t*>(memory)),
+        scales(reinterpret_cast<BlockScale*>(memory + rows * row_blocks * kBlock)),
+        blocks(row_blocks) {}
+  PRISM_FORCE_INLINE int8_t* codes_of(int64_t row, int64_t block) const {
+    return codes + (row * blocks + block) * kBlock;
+  }
+  PRISM_FORCE_INLINE BlockScale& scale_of(int64_t row, int64_t block) const { return scales[row * blocks + block]; }
+};
+
+/// The code of the value 0. Types with a minimum have none.
+template <BlockType T>
+constexpr int kZero = T == BlockType::q4_0   ? 8
+                      : T == BlockType::q5_0 ? 16
+                                             : 0;
+template <BlockType T>
+constexpr bool kHasMinimum = T == BlockType::q4_1 || T == BlockType::q5_1;
+
+/// Sums of one strip, a vector of 16 rows or two of 8.
+template <class Ints>
+struct StripSums {
+  static constexpr int kVectors = static_cast<int>(kStripRows) / Ints::kLanes;
+  typename Ints::Vector v[kVectors];
+};
+
+/// Adds bias, applies max(0, .) and stores the sums of a strip that belong to rows of W.
+template <class Ints>
+PRISM_FORCE_INLINE void store_strip(const Problem& p, int64_t row, int64_t strip, const StripSums<Ints>& sums) {
+#pragma GCC unroll 2
+  for (int i = 0; i < StripSums<Ints>::kVectors; ++i) {
+    const int64_t column = strip * kStripRows + i * Ints::kLanes, left = p.w.rows - column;
+    if (left <= 0) return;
+    auto sum = sums.v[i];
+    if (p.bias != nullptr) sum = Ints::add(sum, Ints::load_units(p.bias + column, left));
+    if (p.relu) sum = Ints::max(Ints::zero(), sum);  // the second operand, so that a NaN stays
+    const int64_t at = row * p.out_stride + column;
+    p.out_type == Type::bfloat16 ? Ints::store_units(static_cast<uint16_t*>(p.out) + at, sum, left)
+                                 : Ints::store_units(static_cast<float*>(p.out) + at, sum, left);
+  }
+}
+
+/// One strip of a quantised weight times up to kMostRows rows of x.
+template <class Ints, BlockType T, int Rows>
+PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows& x, int64_t first_row, int64_t strip) {
+  constexpr int kVectors = StripSums<Ints>::kVectors;
+  const StripLayout layout(T, x.blocks);
+  const std::byte* base = p.w.data + strip * layout.bytes;
+  const auto* codes = reinterpret_cast<const uint8_t*>(base);
+  const auto* fifths = reinterpret_cast<const uint64_t*>(base + layout.fifths);
+  const auto* scales = reinterpret_cast<const uint16_t*>(base + layout.scales);
+  const auto* minima = reinterpret_cast<const uint16_t*>(base + layout.minima);
+  constexpr int64_t kCodeBytes = kStripRows * kBlock / (T == BlockType::q8_0 ? 1 : 2);
+  StripSums<Ints> sums[Rows];
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) sums[r].v[i] = Ints::zero();
+  for (int64_t b = 0; b < x.blocks; ++b) {
+    typename Ints::Codes block;
+    Ints::template load<T>(codes + b * kCodeBytes, fifths + b * 8, block);
+    typename Ints::Vector d[kVectors], m[kVectors];
+#pragma GCC unroll 2
+    for (int i = 0; i < kVectors; ++i) {
+      d[i] = Ints::load_f16(scales + b * kStripRows + i * Ints::kLanes);
+      if constexpr (kHasMinimum<T>) m[i] = Ints::load_f16(minima + b * kStripRows + i * Ints::kLanes);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const BlockScale& scale = x.scale_of(first_row + r, b);
+      typename Ints::Vector products[kVectors];
+      Ints::template dot<T>(block, x.codes_of(first_row + r, b), -kZero<T> * scale.code_sum, scale.code_sum, products);
+      const auto xd = Ints::set(scale.d), xs = Ints::set(scale.sum);
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors; ++i) {
+        sums[r].v[i] = Ints::fma(products[i], Ints::mul(d[i], xd), sums[r].v[i]);
+        if constexpr (kHasMinimum<T>) sums[r].v[i] = Ints::fma(m[i], xs, sums[r].v[i]);
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) store_strip<Ints>(p, first_row + r, strip, sums[r]);
+}
+
+/// The strips of one thread.
+PRISM_FORCE_INLINE Range strips_of_thread(const Problem& p) {
+  const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads(), strips = p.w.strips();
+  return {strips * thread / threads, strips * (thread + 1) / threads};
+}
+
+template <class Ints, BlockType T, class Storage>
+void decode_quantised(const Problem& p) {
+  const int64_t blocks = p.w.blocks();
+  const QuantisedRows x(p.scratch, p.rows, blocks);
+#pragma omp parallel num_threads(p.threads)
+  {
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < p.rows * blocks; ++i) {
+      const int64_t row = i / blocks, block = i % blocks;
+      Ints::quantise(static_cast<const Storage*>(p.x) + row * p.x_stride + block * kBlock, x.codes_of(row, block),
+                     x.scale_of(row, block));
+    }
+    const Range strips = strips_of_thread(p);
+    for (int64_t strip = strips.first; strip < strips.end; ++strip)
+      for (int64_t row = 0; row < p.rows; row += kMostRows)
+        simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)),
+                                    [&](auto rows) { multiply_quantised<Ints, T, rows()>(p, x, row, strip); });
+  }
+}
+
+/// Strips of a bfloat16 weight times rows of x, as many strips together as there are registers for.
+template <class Ints, int Rows, int Strips>
+PRISM_FORCE_INLINE void multiply_plain(const Problem& p, const std::byte* x, int64_t first_row, int64_t strip) {
+  constexpr int kVectors = StripSums<Ints>::kVectors;
+  const int64_t steps = p.w.blocks() * kBlock / 2, bytes = steps * kStripRows * 4;
+  const auto* units = reinterpret_cast<const uint16_t*>(p.w.data + strip * bytes);
+  StripSums<Ints> sums[Rows][Strips];
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int c = 0; c < Strips; ++c)
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors; ++i) sums[r][c].v[i] = Ints::zero();
+  for (int64_t s = 0; s < steps; ++s) {
+    typename Ints::Pair pairs[Strips][kVectors];
+#pragma GCC unroll 8
+    for (int c = 0; c < Strips; ++c)
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors; ++i)
+        pairs[c][i] = Ints::load_pairs(units + c * bytes / 2 + (s * kStripRows + i * Ints::kLanes) * 2);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const auto pair = Ints::broadcast_pair(x + ((first_row + r) * steps + s) * Ints::kPairBytes);
+#pragma GCC unroll 8
+      for (int c = 0; c < Strips; ++c)
+#pragma GCC unroll 2
+        for (int i = 0; i < kVectors; ++i) sums[r][c].v[i] = Ints::add_pairs(sums[r][c].v[i], pair, pairs[c][i]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int c = 0; c < Strips; ++c) store_strip<Ints>(p, first_row + r, strip + c, sums[r][c]);
+}
+
+template <class Ints, class Storage>
+void decode_plain(const Problem& p) {
+  const int64_t steps = p.w.blocks() * kBlock / 2;
+#pragma omp parallel num_threads(p.threads)
+  {
+    // Rows of x as pairs, padded with zeros.
+#pragma omp for schedule(static)
+    for (int64_t row = 0; row < p.rows; ++row)
+      Ints::copy_pairs(static_cast<const Storage*>(p.x) + row * p.x_stride, p.w.inner, steps,
+                       p.scratch + row * steps * Ints::kPairBytes);
+    const Range strips = strips_of_thread(p);
+    for (int64_t strip = strips.first; strip < strips.end; strip += Ints::kStrips)
+      for (int64_t row = 0; row < p.rows; row += kMostRows)
+        simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)), [&](auto rows) {
+          simd::with_known<Ints::kStrips>(
+              static_cast<int>(std::min<int64_t>(Ints::kStrips, strips.end - strip)),
+              [&](auto together) { multiply_plain<Ints, rows(), together()>(p, p.scratch, row, strip); });
+        });
+  }
+}
+
+template <class Ints>
+size_t decoding_scratch(const Problem& p) {
+  const int64_t blocks = p.w.blocks();
+  if (p.w.type != BlockType::bf16) return QuantisedRows::bytes(p.rows, blocks);
+  return static_cast<size_t>(p.rows * blocks * kBlock / 2 * Ints::kPairBytes);
+}
+
+template <class Ints, class Storage>
+void decode_as(const Problem& p) {
+  switch (p.w.type) {
+    case BlockType::q4_0:
+      return decode_quantised<Ints, BlockType::q4_0, Storage>(p);
+    case BlockType::q4_1:
+      return decode_quantised<Ints, BlockType::q4_1, Storage>(p);
+    case BlockType::q5_0:
+      return decode_quantised<Ints, BlockType::q5_0, Storage>(p);
+    case BlockType::q5_1:
+      return decode_quantised<Ints, BlockType::q5_1, Storage>(p);
+    case BlockType::q8_0:
+      return decode_quantised<Ints, BlockType::q8_0, Storage>(p);
+    default:
+      return decode_plain<Ints, Storage>(p);
+  }
+}
+
+template <class Ints>
+void multiply_decoding(const Problem& p) {
+  p.type == Type::bfloat16 ? decode_as<Ints, uint16_t>(p) : decode_as<Ints, float>(p);
+}
+
+}  // namespace prism::packed

@@ -1,0 +1,144 @@
+// Integer products of strips (decode.h) and products of bfloat16 pairs in float32, for AVX2 with FMA.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "prism/kernels/packed/decode.h"
+#include "prism/kernels/simd/vector_avx2.h"
+
+namespace prism::packed {
+
+struct IntsAvx2 : simd::Avx2 {
+  /// Codes as bytes, eight times 16 rows of 4: signed for Q8_0, else unsigned.
+  struct Codes {
+    __m256i units[8][2];
+  };
+  /// Two values, of one or of each row.
+  struct Pair {
+    Vector even, odd;
+  };
+  static constexpr int kStrips = 1;
+  static constexpr int64_t kPairBytes = 8;
+
+  template <BlockType T>
+  static PRISM_FORCE_INLINE void load(const uint8_t* codes, const uint64_t* fifths, Codes& to) {
+    const __m256i low = _mm256_set1_epi8(15);
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      const uint8_t* from = codes + h * 32;
+      if constexpr (T == BlockType::q8_0) {
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; ++i) to.units[i][h] = load_bytes(from + i * 64);
+      } else {
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+          const __m256i both = load_bytes(from + i * 64);
+          to.units[i][h] = _mm256_and_si256(both, low);
+          to.units[i + 4][h] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
+        }
+      }
+      if constexpr (T == BlockType::q5_0 || T == BlockType::q5_1) {
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; ++i)
+          to.units[i][h] = _mm256_or_si256(to.units[i][h], sixteens(static_cast<uint32_t>(fifths[i] >> (32 * h))));
+      }
+    }
+  }
+
+  template <BlockType T>
+  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t start, int32_t, Vector (&out)[2]) {
+    // Sums of two products fit 16 bits: 2 x 128 x 127. With codes of at most 31, four of them do.
+    constexpr int kTogether = T == BlockType::q8_0 ? 1 : 4;
+    const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      __m256i sum = _mm256_set1_epi32(start);
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; i += kTogether) {
+        __m256i pairs = _mm256_setzero_si256();
+#pragma GCC unroll 4
+        for (int j = i; j < i + kTogether; ++j) {
+          const __m256i codes = _mm256_set1_epi32(unit(x + 4 * j)), weights = w.units[j][h];
+          pairs = _mm256_add_epi16(pairs, T == BlockType::q8_0 ? _mm256_maddubs_epi16(_mm256_abs_epi8(weights),
+                                                                                      _mm256_sign_epi8(codes, weights))
+                                                               : _mm256_maddubs_epi16(weights, codes));
+        }
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
+      }
+      out[h] = _mm256_cvtepi32_ps(sum);
+    }
+  }
+
+  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+
+  template <class Storage>
+  static PRISM_FORCE_INLINE void quantise(const Storage* x, int8_t* codes, BlockScale& scale) {
+    Vector parts[4];
+    __m256i most = _mm256_setzero_si256();
+    for (int i = 0; i < 4; ++i) {
+      parts[i] = Avx2::load(x + i * kLanes);
+      // As integers, so that a NaN is the largest.
+      most = _mm256_max_epi32(most, _mm256_and_si256(_mm256_castps_si256(parts[i]), _mm256_set1_epi32(0x7FFFFFFF)));
+    }
+    __m128i half = _mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0x4E));
+    half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0xB1));
+    const Vector inverse = set(begin_scale(__builtin_bit_cast(float, _mm_cvtsi128_si32(half)), scale));
+    __m256i whole[4], sum = _mm256_setzero_si256();
+    for (int i = 0; i < 4; ++i) {
+      whole[i] = _mm256_cvtps_epi32(mul(parts[i], inverse));
+      sum = _mm256_add_epi32(sum, whole[i]);
+    }
+    // Packing works on halves of vectors; the permutation restores the order.
+    const __m256i packed =
+        _mm256_packs_epi16(_mm256_packs_epi32(whole[0], whole[1]), _mm256_packs_epi32(whole[2], whole[3]));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(codes),
+                        _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+    half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4E));
+    half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0xB1));
+    end_scale(_mm_cvtsi128_si32(half), scale);
+  }
+
+  static PRISM_FORCE_INLINE Pair load_pairs(const uint16_t* p) {
+    const __m256i units = load_bytes(p);
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(units, 16)),
+            _mm256_castsi256_ps(_mm256_and_si256(units, _mm256_set1_epi32(static_cast<int>(0xFFFF0000u))))};
+  }
+  static PRISM_FORCE_INLINE Pair broadcast_pair(const std::byte* p) {
+    const auto* x = reinterpret_cast<const float*>(p);
+    return {set(x[0]), set(x[1])};
+  }
+  static PRISM_FORCE_INLINE Vector add_pairs(Vector sum, const Pair& x, const Pair& w) {
+    return fma(x.odd, w.odd, fma(x.even, w.even, sum));
+  }
+  template <class Storage>
+  static PRISM_FORCE_INLINE void copy_pairs(const Storage* x, int64_t count, int64_t steps, std::byte* to) {
+    auto* floats = reinterpret_cast<float*>(to);
+    for (int64_t i = 0; i < steps * 2; i += kLanes)
+      Avx2::store(floats + i, load_units(x + i, std::max<int64_t>(0, count - i)));
+  }
+
+ private:
+  static PRISM_FORCE_INLINE __m256i load_bytes(const void* p) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+  }
+  static PRISM_FORCE_INLINE int32_t unit(const void* p) {
+    int32_t bits;
+    __builtin_memcpy(&bits, p, sizeof bits);
+    return bits;
+  }
+  /// 16 in each byte whose bit is set, else 0.
+  static PRISM_FORCE_INLINE __m256i sixteens(uint32_t bits) {
+    const __m256i spread =
+        _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(bits)),
+                            _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303));
+    const __m256i own = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+    return _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(spread, own), own), _mm256_set1_epi8(16));
+  }
+};
+
+}  // namespace prism::packed

@@ -1,0 +1,106 @@
+// Integer products of strips (decode.h) for AVX512-VNNI, and bfloat16 pairs for AVX512-BF16.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "prism/kernels/packed/decode.h"
+#include "prism/kernels/simd/vector_avx512.h"
+
+namespace prism::packed {
+
+struct IntsAvx512 : simd::Avx512 {
+  /// Codes as unsigned bytes: eight times 16 rows of 4.
+  struct Codes {
+    __m512i units[8];
+  };
+  using Pair = __m512i;
+  static constexpr int kStrips = 4;
+  static constexpr int64_t kPairBytes = 4;
+
+  template <BlockType T>
+  static PRISM_FORCE_INLINE void load(const uint8_t* codes, const uint64_t* fifths, Codes& to) {
+    if constexpr (T == BlockType::q8_0) {
+#pragma GCC unroll 8
+      for (int i = 0; i < 8; ++i)  // signed to unsigned: + 128
+        to.units[i] = _mm512_xor_si512(_mm512_loadu_si512(codes + i * 64), _mm512_set1_epi8(-128));
+    } else {
+      const __m512i low = _mm512_set1_epi8(15);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        const __m512i both = _mm512_loadu_si512(codes + i * 64);
+        to.units[i] = _mm512_and_si512(both, low);
+        to.units[i + 4] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
+      }
+      if constexpr (T == BlockType::q5_0 || T == BlockType::q5_1) {
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; ++i)
+          to.units[i] = _mm512_mask_add_epi8(to.units[i], _cvtu64_mask64(fifths[i]), to.units[i], _mm512_set1_epi8(16));
+      }
+    }
+  }
+
+  /// start + the sum of codes times x's codes, of each row, as float32.
+  /// @param code_sum  the sum of x's codes.
+  template <BlockType T>
+  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t start, int32_t code_sum,
+                                     Vector (&out)[1]) {
+    if constexpr (T == BlockType::q8_0) start = -128 * code_sum;
+    __m512i even = _mm512_set1_epi32(start), odd = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      even = _mm512_dpbusd_epi32(even, w.units[2 * i], four_codes(x + 8 * i));
+      odd = _mm512_dpbusd_epi32(odd, w.units[2 * i + 1], four_codes(x + 8 * i + 4));
+    }
+    out[0] = _mm512_cvtepi32_ps(_mm512_add_epi32(even, odd));
+  }
+
+  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+
+  template <class Storage>
+  static PRISM_FORCE_INLINE void quantise(const Storage* x, int8_t* codes, BlockScale& scale) {
+    const Vector low = Avx512::load(x), high = Avx512::load(x + kLanes);
+    const __m512i magnitude = _mm512_set1_epi32(0x7FFFFFFF);
+    // As integers, so that a NaN is the largest.
+    const int32_t most = _mm512_reduce_max_epi32(_mm512_max_epi32(
+        _mm512_and_si512(_mm512_castps_si512(low), magnitude), _mm512_and_si512(_mm512_castps_si512(high), magnitude)));
+    const Vector inverse = set(begin_scale(__builtin_bit_cast(float, most), scale));
+    const __m512i first = _mm512_cvtps_epi32(mul(low, inverse)), second = _mm512_cvtps_epi32(mul(high, inverse));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(first));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + kLanes), _mm512_cvtsepi32_epi8(second));
+    end_scale(_mm512_reduce_add_epi32(_mm512_add_epi32(first, second)), scale);
+  }
+
+  static PRISM_FORCE_INLINE Pair load_pairs(const uint16_t* p) {
+    return _mm512_loadu_si512(p);
+  }
+  static PRISM_FORCE_INLINE Pair broadcast_pair(const std::byte* p) {
+    return _mm512_set1_epi32(unit(p));
+  }
+  static PRISM_FORCE_INLINE Vector add_pairs(Vector sum, Pair x, Pair w) {
+    return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)w);
+  }
+  static PRISM_FORCE_INLINE void copy_pairs(const uint16_t* x, int64_t count, int64_t steps, std::byte* to) {
+    std::memcpy(to, x, static_cast<size_t>(count) * 2);
+    std::memset(to + count * 2, 0, static_cast<size_t>(steps * 2 - count) * 2);
+  }
+  static PRISM_FORCE_INLINE void copy_pairs(const float* x, int64_t count, int64_t steps, std::byte* to) {
+    for (int64_t i = 0; i < steps * 2; i += kLanes)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * 2),
+                          (__m256i)_mm512_cvtneps_pbh(load_units(x + i, std::max<int64_t>(0, count - i))));
+  }
+
+ private:
+  static PRISM_FORCE_INLINE int32_t unit(const void* p) {
+    int32_t bits;
+    __builtin_memcpy(&bits, p, sizeof bits);
+    return bits;
+  }
+  static PRISM_FORCE_INLINE __m512i four_codes(const int8_t* x) {
+    return _mm512_set1_epi32(unit(x));
+  }
+};
+
+}  // namespace prism::packed
