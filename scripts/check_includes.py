@@ -27,7 +27,7 @@ RANKS = {
 }
 WITHOUT_TORCH = {"core", "tokenizer", "formats", "records", "template", "report", "data", "serving"}
 PARTS_WITHOUT_TORCH = ("prism/kernels/simd/", "prism/kernels/rows/", "prism/kernels/flash/", "prism/kernels/gemm/",
-                       "prism/kernels/quant/")
+                       "prism/kernels/packed/", "prism/kernels/quant/")
 SOURCES = (".h", ".cpp", ".cu", ".cuh")
 MOST_FILES, MOST_LINES = 25, 450
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

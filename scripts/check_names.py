@@ -139,7 +139,7 @@ def main():
 
 def is_batched(folder):
     """Sources for one instruction set are compiled one by one."""
-    return folder not in {f"prism/kernels/{part}" for part in ("simd", "rows", "flash", "gemm")}
+    return folder not in {f"prism/kernels/{part}" for part in ("simd", "rows", "flash", "gemm", "packed")}
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
 
   const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1);
   const Heads heads{config_.heads, config_.kv_heads};
-  auto input = input_of(prepare(qkv(x_BTD), heads, places_of(context)), heads);
+  auto input = input_of(prepare(qkv(x_BTD, context.decoding_rows), heads, places_of(context)), heads);
   if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
@@ -127,7 +127,7 @@ torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardCon
     out_BTHE = at::GradMode::is_enabled() ? out_BTHE * weight : out_BTHE.mul_(weight);  // in place: less memory traffic
   }
   const auto joined_BTF = out_BTHE.reshape({batch, tokens, config_.heads * config_.head_dim});
-  return out ? out(joined_BTF) : joined_BTF;
+  return out ? out(joined_BTF, context.decoding_rows) : joined_BTF;
 }
 
 }  // namespace prism

@@ -21,6 +21,7 @@ struct ForwardContext {
   torch::Tensor prompts_B;          ///< int32, tokens of each row that head budgets read; undefined: all of this call
   KvCache* cache = nullptr;         ///< earlier keys and values, extended by this call; null: none
   Prefill* prefill = nullptr;       ///< computes a prompt's attention, possibly sparse; null (as in decoding): attend()
+  int64_t decoding_rows = 0;        ///< tokens at the start of the flattened batch that are decoded (ProductOptions)
   int64_t prompt_length = 0;        ///< length of the prompt that this call is a chunk of; 0: it ends with this call
   Auxiliary* auxiliary = nullptr;   ///< collects auxiliary loss terms; null: the model is not being trained
   Budgets* budgets = nullptr;       ///< for head budgets: schedules, noise, and what they decide; null: no noise

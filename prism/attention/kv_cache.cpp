@@ -1,7 +1,7 @@
 #include "prism/attention/kv_cache.h"
 
-#include "prism/attention/huge_pages.h"
 #include "prism/core/error.h"
+#include "prism/kernels/huge_pages.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {

@@ -108,9 +108,9 @@ struct HeadCrossEntropyFunction : torch::autograd::Function<HeadCrossEntropyFunc
 };
 
 /// @throws InputError for inconsistent shapes, or labels outside the vocabulary.
-void check(const char* operation, const Tensor& hidden, const Tensor& cast, const Tensor& labels) {
+void check(const char* operation, const Tensor& hidden, c10::IntArrayRef shape, const Tensor& labels) {
   PRISM_CHECK(
-      hidden.dim() == 2 && labels.dim() == 1 && labels.size(0) == hidden.size(0) && cast.size(1) == hidden.size(1),
+      hidden.dim() == 2 && labels.dim() == 1 && labels.size(0) == hidden.size(0) && shape[1] == hidden.size(1),
       operation,
       "expected hidden [N, d], weight [V, d] and labels [N]; found {} rows and {} labels; pass a label for each row.",
       hidden.size(0), labels.numel());
@@ -119,27 +119,29 @@ void check(const char* operation, const Tensor& hidden, const Tensor& cast, cons
   if (labels.numel() == 0) return;
   const auto [lowest, highest] = labels.aminmax();
   PRISM_CHECK(
-      lowest.item<int64_t>() >= -1 && highest.item<int64_t>() < cast.size(0), operation,
+      lowest.item<int64_t>() >= -1 && highest.item<int64_t>() < shape[0], operation,
       "expected labels from 0 to {}, or -1; found {} to {}; compare the vocabularies of data and model, and use -1 "
       "for labels to ignore.",
-      cast.size(0) - 1, lowest.item<int64_t>(), highest.item<int64_t>());
+      shape[0] - 1, lowest.item<int64_t>(), highest.item<int64_t>());
 }
 
 }  // namespace
 
 Tensor head_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tensor& cast, const Tensor& labels,
                           double lse_weight) {
-  check("head_cross_entropy", hidden, cast, labels);
+  check("head_cross_entropy", hidden, cast.sizes(), labels);
   return HeadCrossEntropyFunction::apply(hidden, weight, cast, labels.contiguous(), lse_weight);
 }
 
-Tensor head_token_losses(const Tensor& hidden, const Tensor& cast, const Tensor& labels_given) {
-  check("head_token_losses", hidden, cast, labels_given);
+Tensor head_token_losses(const Tensor& hidden, const std::vector<int64_t>& shape,
+                         const std::function<Tensor(const Tensor&)>& product, const Tensor& labels_given) {
+  check("head_token_losses", hidden, shape, labels_given);
   torch::NoGradGuard no_gradients;
   auto losses = torch::empty({hidden.size(0)}, hidden.options().dtype(wide_type(hidden)));
   const auto labels = labels_given.contiguous();
-  for_each_chunk(hidden.size(0), row_bytes(cast), [&](int64_t first, int64_t rows) {
-    const auto logits = matmul(hidden.narrow(0, first, rows), cast.t(), hidden.scalar_type());
+  const auto bytes = shape[0] * static_cast<int64_t>(sizeof(float));
+  for_each_chunk(hidden.size(0), bytes, [&](int64_t first, int64_t rows) {
+    const auto logits = product(hidden.narrow(0, first, rows));
     losses.narrow(0, first, rows).copy_(losses_of(logits, labels.narrow(0, first, rows), std::nullopt, 0));
   });
   return losses;

@@ -4,6 +4,9 @@
 
 #include <torch/types.h>
 
+#include <functional>
+#include <vector>
+
 namespace prism {
 
 /// Mean cross-entropy of the language-model head.
@@ -27,7 +30,11 @@ torch::Tensor head_cross_entropy(const torch::Tensor& hidden, const torch::Tenso
                                  const torch::Tensor& labels, double lse_weight = 0);
 
 /// The unreduced losses with lse_weight 0, without gradients: [N] float32, 0 for ignored rows.
-torch::Tensor head_token_losses(const torch::Tensor& hidden, const torch::Tensor& cast, const torch::Tensor& labels);
+/// @param shape    of W, [V, d].
+/// @param product  maps some rows [n, d] of `hidden` to their logits [n, V].
+torch::Tensor head_token_losses(const torch::Tensor& hidden, const std::vector<int64_t>& shape,
+                                const std::function<torch::Tensor(const torch::Tensor&)>& product,
+                                const torch::Tensor& labels);
 
 /// head_cross_entropy() from the full logits; the reference for tests.
 torch::Tensor head_cross_entropy_plain(const torch::Tensor& hidden, const torch::Tensor& weight,

@@ -9,7 +9,7 @@
 namespace prism {
 
 torch::Tensor Embedding::operator()(const torch::Tensor& ids) const {
-  return at::embedding(weight.tensor(), ids);
+  return weight.rows(ids);
 }
 
 torch::Tensor sinusoidal_positions(int64_t positions, int64_t width) {

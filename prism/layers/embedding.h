@@ -13,7 +13,7 @@ class Embedding {
 
   explicit operator bool() const { return static_cast<bool>(weight); }
 
-  /// ids [...] int64 -> [..., width] in the weight's dtype.
+  /// ids [...] int64 -> [..., width] in the weight's dtype, float32 if it is frozen.
   torch::Tensor operator()(const torch::Tensor& ids) const;
 
   void visit(WeightVisitor& v) const { v.weight("weight", weight, {.role = WeightRole::table}); }

@@ -24,9 +24,11 @@ class FeedForward {
   virtual ~FeedForward() = default;
 
   /// x [..., d_model] -> [..., d_model], x's dtype.
-  /// @param hidden  if not null, receives the hidden features of each layer: the inputs of all products after the
-  /// first.
-  virtual torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const = 0;
+  /// @param hidden    if not null, receives the hidden features of each layer: the inputs of all products after the
+  ///                  first.
+  /// @param decoding  as in ProductOptions.
+  virtual torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr,
+                                int64_t decoding = 0) const = 0;
   /// The factor of W_up x in a gated part, x [..., d_model] -> [..., width]; undefined for parts without gates.
   virtual torch::Tensor gate(const torch::Tensor& x) const;
   virtual void visit(WeightVisitor& v) const = 0;

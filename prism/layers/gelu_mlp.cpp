@@ -12,10 +12,10 @@ GeluMlp::GeluMlp(int64_t d_model, const FfnConfig& config)
             .into_stream = true,
             .feed_forward = true}) {}
 
-torch::Tensor GeluMlp::forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden) const {
-  const auto h = at::gelu(up(x));
+torch::Tensor GeluMlp::forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden, int64_t decoding) const {
+  const auto h = at::gelu(up(x, decoding));
   if (hidden != nullptr) hidden->push_back(h);
-  return down(h);
+  return down(h, decoding);
 }
 
 void GeluMlp::visit(WeightVisitor& v) const {

@@ -12,7 +12,8 @@ class GeluMlp : public FeedForward {
  public:
   GeluMlp(int64_t d_model, const FfnConfig& config);
 
-  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
+  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr,
+                        int64_t decoding = 0) const override;
   void visit(WeightVisitor& v) const override;
   WeightPair pair() override { return {up.weight, down.weight}; }
 

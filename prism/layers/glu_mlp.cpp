@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "prism/core/error.h"
-#include "prism/kernels/linear.h"
 
 namespace prism {
 namespace {
@@ -36,19 +35,19 @@ GluMlp::GluMlp(int64_t d_model, const FfnConfig& config, bool shares)
   if (config.gate_bias) inner_bias = Weight({config.width}, 0.0);
 }
 
-torch::Tensor GluMlp::project(const torch::Tensor& x) const {
-  if (!inner_bias) return gates(x);
+torch::Tensor GluMlp::project(const torch::Tensor& x, int64_t decoding) const {
+  if (!inner_bias) return gates(x, decoding);
   // The product adds a bias for all of its rows, which is 0 for the other projections.
   const auto& bias = inner_bias.tensor();
   const auto none = at::zeros_like(bias);
   const auto of_all = up ? at::cat({none, bias}) : at::cat({none, bias, none});
-  return linear(x, gates.weight.tensor(), gates.weight.cast(x.scalar_type()), of_all);
+  return gates.weight.product(x, {.bias = of_all, .decoding = decoding});
 }
 
-torch::Tensor GluMlp::forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden) const {
-  const auto h = glu(kind_, project(x), up ? up(x) : torch::Tensor());
+torch::Tensor GluMlp::forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden, int64_t decoding) const {
+  const auto h = glu(kind_, project(x, decoding), up ? up(x, decoding) : torch::Tensor());
   if (hidden != nullptr) hidden->push_back(h);
-  return down(h);
+  return down(h, decoding);
 }
 
 torch::Tensor GluMlp::gate(const torch::Tensor& x) const {

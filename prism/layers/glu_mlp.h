@@ -17,7 +17,8 @@ class GluMlp : public FeedForward {
   /// @param shares  W_up and W_down can be shared: pair() gives them.
   GluMlp(int64_t d_model, const FfnConfig& config, bool shares = false);
 
-  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
+  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr,
+                        int64_t decoding = 0) const override;
   torch::Tensor gate(const torch::Tensor& x) const override;
   void visit(WeightVisitor& v) const override;
   WeightPair pair() override;
@@ -29,7 +30,7 @@ class GluMlp : public FeedForward {
 
  private:
   /// All projections of x that `gates` computes.
-  torch::Tensor project(const torch::Tensor& x) const;
+  torch::Tensor project(const torch::Tensor& x, int64_t decoding = 0) const;
 
   GluKind kind_;
 };

@@ -30,9 +30,14 @@ class Linear {
 
   explicit operator bool() const { return static_cast<bool>(weight); }
 
-  torch::Tensor operator()(const torch::Tensor& x) const { return weight.product(x, bias); }
+  /// @param decoding  as in ProductOptions.
+  torch::Tensor operator()(const torch::Tensor& x, int64_t decoding = 0) const {
+    return weight.product(x, {.bias = bias.tensor(), .decoding = decoding});
+  }
   /// max(0, x W^T + b).
-  torch::Tensor relu(const torch::Tensor& x) const { return weight.product(x, bias, /*relu=*/true); }
+  torch::Tensor relu(const torch::Tensor& x, int64_t decoding = 0) const {
+    return weight.product(x, {.bias = bias.tensor(), .relu = true, .decoding = decoding});
+  }
 
   void visit(WeightVisitor& v) const;
 

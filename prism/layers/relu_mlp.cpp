@@ -17,13 +17,13 @@ ReluMlp::ReluMlp(int64_t d_model, const FfnConfig& config)
                                      .feed_forward = true});
 }
 
-torch::Tensor ReluMlp::forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden) const {
+torch::Tensor ReluMlp::forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden, int64_t decoding) const {
   torch::Tensor h = x;
   for (const auto& layer : inner) {
-    h = layer.relu(h);
+    h = layer.relu(h, decoding);
     if (hidden != nullptr) hidden->push_back(h);
   }
-  return down(h);
+  return down(h, decoding);
 }
 
 void ReluMlp::visit(WeightVisitor& v) const {

@@ -14,7 +14,8 @@ class ReluMlp : public FeedForward {
  public:
   ReluMlp(int64_t d_model, const FfnConfig& config);
 
-  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr) const override;
+  torch::Tensor forward(const torch::Tensor& x, std::vector<torch::Tensor>* hidden = nullptr,
+                        int64_t decoding = 0) const override;
   void visit(WeightVisitor& v) const override;
   WeightPair pair() override { return {inner.front().weight, down.weight}; }
 

@@ -1,5 +1,6 @@
 #include "prism/layers/weight.h"
 
+#include <ATen/Functions.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "prism/core/error.h"
 #include "prism/kernels/linear.h"
 
 namespace prism {
@@ -23,6 +25,9 @@ int64_t Weight::numel() const {
 const torch::Tensor& Weight::tensor() const {
   static const torch::Tensor none;
   if (!storage_) return none;
+  PRISM_CHECK(!storage_->packed, "weights",
+              "expected weights that can be trained, saved and read; found packed ones; load the model with --weights "
+              "float32.");
   auto& values = storage_->values;
   if (!values.defined()) {
     values = torch::empty(shape(), torch::kFloat);
@@ -46,8 +51,27 @@ const torch::Tensor& Weight::cast(torch::ScalarType type) const {
   return copy;
 }
 
-torch::Tensor Weight::product(const torch::Tensor& x, const Weight& bias, bool relu) const {
-  return linear(x, tensor(), cast(x.scalar_type()), bias.tensor(), relu);
+torch::Tensor Weight::product(const torch::Tensor& x, const ProductOptions& options) const {
+  if (packed() != nullptr) return packed()->product(x, options);
+  return linear(x, tensor(), cast(x.scalar_type()), options.bias, options.relu);
+}
+
+torch::Tensor Weight::rows(const torch::Tensor& ids) const {
+  return packed() != nullptr ? packed()->rows(ids) : at::embedding(tensor(), ids);
+}
+
+void Weight::freeze() const {
+  PRISM_ASSERT(shape().size() == 2, "weights", "only matrices are frozen");
+  if (packed() != nullptr) return;
+  PackedWeight rows(shape()[1], {{BlockType::bf16, shape()[0]}});
+  rows.set_rows(0, tensor());
+  freeze(std::move(rows));
+}
+
+void Weight::freeze(PackedWeight rows) const {
+  PRISM_ASSERT(shape() == std::vector<int64_t>({rows.out(), rows.in()}), "weights", "packed rows of another shape");
+  storage_->packed = std::make_unique<PackedWeight>(std::move(rows));
+  storage_->values = storage_->copy = torch::Tensor();
 }
 
 void Weight::fix_rows(int64_t first, int64_t rows) const {

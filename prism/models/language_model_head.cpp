@@ -16,7 +16,9 @@ LanguageModelHead LanguageModelHead::for_training(int64_t d_model, int64_t vocab
 }
 
 torch::Tensor LanguageModelHead::logits(const torch::Tensor& hidden) const {
-  return projection_(hidden).to(weight().tensor().scalar_type());
+  if (weight().packed() == nullptr) return projection_(hidden).to(weight().dtype());
+  // Scores of the next token are those of decoding, wherever the hidden states come from.
+  return weight().product(hidden.to(torch::kFloat), {.decoding = hidden.numel() / hidden.size(-1)});
 }
 
 torch::Tensor LanguageModelHead::loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT,
@@ -26,7 +28,8 @@ torch::Tensor LanguageModelHead::loss(const torch::Tensor& hidden_BTD, const tor
 }
 
 torch::Tensor LanguageModelHead::token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) const {
-  const auto losses = head_token_losses(hidden_BTD.flatten(0, 1), weight().cast(hidden_BTD.scalar_type()),
+  const auto product = [&](const torch::Tensor& hidden) { return weight().product(hidden, {.single = true}); };
+  const auto losses = head_token_losses(hidden_BTD.flatten(0, 1), weight().shape(), product,
                                         labels_BT.flatten().to(hidden_BTD.device()));
   return losses.view(labels_BT.sizes()).cpu();
 }

@@ -37,6 +37,18 @@ void Trunk::initialise(uint64_t seed) {
   prism::initialise(weights(), initialisation_of(config_), seed);
 }
 
+bool Trunk::freezes(const WeightEntry& entry) const {
+  if (entry.weight == embedding.weight) return true;
+  // Head budgets take panels of the attention's weights, one for each head.
+  const bool has_budget = entry.layer() && config_.layers[*entry.layer()].budget.is_on();
+  return entry.products() > 0 && entry.weight.shape().size() == 2 && (!has_budget || entry.traits.feed_forward);
+}
+
+void Trunk::freeze() const {
+  for (const auto& entry : weights())
+    if (freezes(entry)) entry.weight.freeze();
+}
+
 void Trunk::visit(WeightVisitor& v) const {
   v.module("embedding", "model.embed_tokens", embedding);
   v.module("positions", "model.embed_positions", positions);

@@ -53,7 +53,13 @@ class Trunk {
   /// ForwardContext::word_opening_B for a row that follows these tokens; 0 without word positions.
   int64_t word_opening(std::span<const int32_t> before) const;
   /// The device of the weights. forward() copies tokens and contexts to it.
-  torch::Device device() const { return embedding.weight.tensor().device(); }
+  torch::Device device() const { return embedding.weight.device(); }
+
+  /// Packs the weights of all products and the embedding in bfloat16, for inference on the CPU: no gradients, no files,
+  /// no values. What a head budget reads stays as it is.
+  void freeze() const;
+  /// Returns true if freeze() packs this weight.
+  bool freezes(const WeightEntry& entry) const;
 
   /// All weights, those of the head included; shared ones appear once.
   std::vector<WeightEntry> weights() const { return weights_of(*this); }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "prism/core/random.h"
 #include "prism/data/text_source.h"
 #include "prism/tokenizer/tokenizer.h"
+#include "tests/core/large_data.h"
 #include "tests/core/temporary_folder.h"
 
 namespace prism {
@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 TEST(Pieces, AreCutOnlyWhereTheIdsStayTheSame) {
-  const char* data = std::getenv("PRISM_DATA");
-  if (data == nullptr) GTEST_SKIP() << "PRISM_DATA is not set: no tokenizers to compare with";
-  const fs::path base = data;
+  const auto data = data_folder();
+  if (!data) GTEST_SKIP() << "PRISM_DATA is not set: no tokenizers to compare with";
+  const fs::path base = *data;
   // White space of all kinds, punctuation next to newlines, contractions, digits, letters beyond ASCII.
   Random random(11);
   const std::vector<std::string> words = {"word",

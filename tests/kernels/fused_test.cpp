@@ -286,6 +286,11 @@ TEST(LinearKernel, SendsTheGradientToTheMasterWeight) {
   EXPECT_EQ(master.grad().scalar_type(), torch::kFloat);
 }
 
+Tensor token_losses_of(const Tensor& hidden, const Tensor& weight, const Tensor& labels) {
+  const auto product = [&](const Tensor& rows) { return at::linear(rows, weight); };
+  return head_token_losses(hidden, weight.sizes().vec(), product, labels);
+}
+
 TEST(HeadCrossEntropy, EqualsThePlainLossAcrossChunksAndSkipsRowsWithoutLabel) {
   torch::manual_seed(8);
   // With 700,000 classes a chunk has 16 rows, so 40 rows are three chunks.
@@ -295,7 +300,7 @@ TEST(HeadCrossEntropy, EqualsThePlainLossAcrossChunksAndSkipsRowsWithoutLabel) {
   labels[39] = -1;
   const auto plain = head_cross_entropy_plain(hidden.to(torch::kDouble), weight.to(torch::kDouble), labels);
   EXPECT_NEAR(head_cross_entropy(hidden, weight, weight, labels).item<double>(), plain.item<double>(), 1e-5);
-  const auto losses = head_token_losses(hidden, weight, labels);
+  const auto losses = token_losses_of(hidden, weight, labels);
   EXPECT_EQ(losses[3].item<float>(), 0.0f);
   EXPECT_NEAR(losses.sum().item<double>() / 38, plain.item<double>(), 1e-5);
 }
@@ -333,7 +338,7 @@ TEST(HeadCrossEntropy, HasTheGradientsOfItsPlainVersionInDouble) {
 TEST(HeadCrossEntropy, RejectsLabelsOutsideTheVocabulary) {
   const auto hidden = torch::ones({2, 3}), weight = torch::ones({7, 3});
   EXPECT_THROW(head_cross_entropy(hidden, weight, weight, torch::tensor({1, 7}, torch::kLong)), InputError);
-  EXPECT_THROW(head_token_losses(hidden, weight, torch::tensor({7, 0}, torch::kLong)), InputError);
+  EXPECT_THROW(token_losses_of(hidden, weight, torch::tensor({7, 0}, torch::kLong)), InputError);
 }
 
 TEST(HeadCrossEntropy, ScalesBothGradientsAlikeInBfloat16) {

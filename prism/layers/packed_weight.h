@@ -1,0 +1,78 @@
+// A weight that no longer changes, packed in the order in which products read it (kernels/packed).
+//
+//   PackedWeight packed(in, {{BlockType::q4_1, 576}, {BlockType::bf16, 192}});   // rows of Q4_1, then of bfloat16
+//   packed.set_row(0, blocks);
+//   auto y = packed.product(x, {.decoding = 1});                                 // the first row of x is decoded
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "prism/core/numbers/block_type.h"
+#include "prism/kernels/packed/packed.h"
+
+namespace prism {
+
+/// How a product with a weight is computed.
+struct ProductOptions {
+  torch::Tensor bias = {};  ///< [out], float32; undefined: none
+  bool relu = false;        ///< applies max(0, .)
+  int64_t decoding = 0;     ///< packed weights: the first rows of x that are decoded; the others belong to prompts
+  bool single = false;      ///< packed weights: the result is float32, not x's dtype
+};
+
+class PackedWeight {
+ public:
+  /// Rows of one type, which follow those of the parts before.
+  struct Part {
+    BlockType type = BlockType::bf16;
+    int64_t rows = 0;
+  };
+
+  /// Allocates the memory, in which all values are 0.
+  /// @param in     columns; a multiple of 32 unless all parts are bfloat16.
+  /// @param parts  of types that can be packed.
+  PackedWeight(int64_t in, const std::vector<Part>& parts);
+
+  /// Packs one row. Different threads may pack rows of different strips of 16.
+  /// @param source  the blocks of the row, in the type of its part.
+  void set_row(int64_t row, const std::byte* source);
+  /// Packs rows that are bfloat16 from values of any floating-point dtype, [rows, in].
+  void set_rows(int64_t first, const torch::Tensor& values);
+
+  /// f(x W^T + bias): x [..., in] -> [..., out], x's dtype. Without gradients.
+  ///
+  /// Rows of prompts are multiplied in bfloat16 (float32 on processors without such products), with W's values rounded
+  /// to it. Rows that are decoded are multiplied in integers by blocks, where W is quantised (packed.h). So the result
+  /// of a row depends only on its values and on whether it is decoded.
+  torch::Tensor product(const torch::Tensor& x, const ProductOptions& options) const;
+  /// The values of some rows: ids [...] int64 -> [..., in] float32.
+  torch::Tensor rows(const torch::Tensor& ids) const;
+
+  int64_t bytes() const;
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+  /// Equal neighbouring types are one part.
+  std::vector<Part> parts() const;
+
+ private:
+  struct Stored {
+    int64_t first = 0;
+    packed::Matrix matrix;
+  };
+  const Stored& part_of(int64_t row) const;
+  /// Multiplies rows [first, end) of x, all of one role.
+  void multiply(const torch::Tensor& x_MK, const torch::Tensor& out_MN, int64_t first, int64_t end, bool decodes,
+                const ProductOptions& options) const;
+  /// The same without kernels.
+  void multiply_plainly(const torch::Tensor& x_MK, const torch::Tensor& out_MN, const ProductOptions& options) const;
+
+  int64_t in_, out_ = 0;
+  torch::Tensor memory_;
+  std::vector<Stored> parts_;
+};
+
+}  // namespace prism
