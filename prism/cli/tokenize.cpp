@@ -28,14 +28,14 @@ namespace {
 constexpr const char* kTokenizeExamples = R"(
 A .txt file is one document unless --separator splits it; each row of a .jsonl file is a document. Folders are read
 recursively. Files may be compressed as .gz, .xz or .zst; - is standard input. Every document starts with the
-end-of-text token.
+tokenizer's opening token: <|endoftext|> in tokenizers that prism trains, <s> in Llama's.
 
   prism tokenize train.txt.xz --valid valid.txt.xz --separator '\n\n\n\n' --tokenizer runs/tokenizer --out data/novels
   zcat web.jsonl.gz | prism tokenize - --format jsonl --tokenizer runs/tokenizer --out data/web
 
 The output holds train_000000.bin, valid_000000.bin, ... (llm.c's format), data.json and tokenizer.json.
 
-With --label, each row of a .csv or .jsonl file is a text with a class. The end-of-text token also stands between the
+With --label, each row of a .csv or .jsonl file is a text with a class. The opening token also stands between the
 fields of a text, such as premise and hypothesis. In CSV, the two characters \n stand for a line break. Training rows
 whose text is also in the --test or --valid files are left out. With --label, --format is csv, jsonl or auto.
 
@@ -119,7 +119,7 @@ void print_table(const TokenizeSummary& summary, const TokenizeWords& words, dou
 void print_notes(const TokenizeSummary& summary, const TokenizeOptions& options) {
   const DatasetInfo& info = summary.info;
   if (info.end_of_text < 0 && !info.has_marks())
-    tell("note: the tokenizer has no end-of-text token, so document boundaries are not marked.\n");
+    tell("note: the tokenizer has no opening token, so document boundaries are not marked.\n");
   if (summary.empty_documents > 0) tell("note: {} empty documents left out.\n", summary.empty_documents);
   if (summary.skipped_files > 0)
     tell("note: {} files in folders left out: pipes, links to nothing, or names without a known ending.\n",
@@ -167,7 +167,7 @@ void print_labelled_notes(const LabelledInfo& info) {
     tell("note: {} training examples left out, because their texts are also in the test or validation files.\n",
          info.dropped_examples);
   if (info.end_of_text < 0)
-    tell("note: the tokenizer has no end-of-text token, so nothing stands between the fields of a text.\n");
+    tell("note: the tokenizer has no opening token, so nothing stands between the fields of a text.\n");
   if (info.valid_examples == 0)
     tell("note: no examples for validation; name files with --valid, or raise --valid-share.\n");
 }

@@ -384,11 +384,11 @@ void print_info(const Tokenizer& tokenizer, const Summary& summary) {
   if (summary.special.size() > kShown) special += fmt::format(" and {} more", summary.special.size() - kShown);
   print(fmt::format("vocabulary      {} tokens, {} merges\n", tokenizer.vocab_size(), tokenizer.merge_count()));
   print(fmt::format("special tokens  {}\n", special.empty() ? "none" : special));
-  print(fmt::format("opens texts     {}{}\n", opening ? token(*opening) : "none",
+  print(fmt::format("BOS token       {}{}\n", opening ? token(*opening) : "none",
                     opens_prompts ? ", put before prompts" : ""));
   std::vector<std::string> ending;
   for (const int32_t id : ends) ending.push_back(token(id));
-  print(fmt::format("ends texts      {}\n", ending.empty() ? "none" : join_names(ending)));
+  print(fmt::format("EOS tokens      {}\n", ending.empty() ? "none" : join_names(ending)));
   print(fmt::format("chat template   {}\n", tokenizer.chat_template() ? "yes" : "none"));
   print(fmt::format("pattern         {}\n", tokenizer.pattern()));
   print(fmt::format("begin a word    {:.1f}% of the tokens\n",

@@ -102,7 +102,7 @@ std::optional<DatasetInfo> read_dataset_info(const fs::path& folder) {
   PRISM_CHECK(info.vocab_size >= 1 && info.vocab_size <= INT32_MAX && info.end_of_text >= -1 &&
                   info.end_of_text < info.vocab_size,
               "dataset",
-              "{}: expected a vocabulary that holds the end-of-text token; found {} tokens and id {}; run prism "
+              "{}: expected a vocabulary that holds the opening token; found {} tokens and id {}; run prism "
               "tokenize again.",
               path.string(), info.vocab_size, info.end_of_text);
   for (const int64_t count : {info.train_tokens, info.train_documents, info.train_bytes, info.valid_tokens,
@@ -239,10 +239,11 @@ WindowLoader::WindowLoader(const std::vector<WeightedData>& mixture, WindowOptio
   const auto slots = slots_of(mixture);
   for (size_t i = 0; i < mixture.size(); ++i) {
     const TokenDataset& data = *mixture[i].data;
-    PRISM_CHECK(!options_.document_mask || end_of_text_ >= 0 || data.has_marks(), "dataset",
-                "expected to know the end-of-text token for document_mask; found none in {}; add data.json with prism "
-                "tokenize or set document_mask off.",
-                data.folder().string());
+    PRISM_CHECK(
+        !options_.document_mask || end_of_text_ >= 0 || data.has_marks(), "dataset",
+        "expected to know the opening token of documents for document_mask; found none in {}; add data.json with "
+        "prism tokenize or set document_mask off.",
+        data.folder().string());
     PRISM_CHECK(data.size() > options_.context, "dataset",
                 "expected at least context + 1 = {} tokens in {}; found {}; use more text or a shorter context.",
                 options_.context + 1, data.folder().string(), data.size());

@@ -11,13 +11,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Returns true for marks of shards that prism wrote.
+bool is_marks(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return path.extension() == ".marks" && (name.starts_with("train_") || name.starts_with("valid_"));
+}
+
 /// The files that make `folder` a dataset. A tokenizer alone does not, so it is not included.
 std::vector<fs::path> dataset_files(const fs::path& folder) {
   std::vector<fs::path> files = find_shards(folder, "train");
   const std::vector<fs::path> valid = find_shards(folder, "valid");
   files.insert(files.end(), valid.begin(), valid.end());
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().extension() == ".marks") files.push_back(entry.path());
+    if (is_marks(entry.path())) files.push_back(entry.path());
   if (is_there(folder / kDatasetInfoName)) files.push_back(folder / kDatasetInfoName);
   if (!is_labelled(folder)) return files;
   for (const char* split : {"train", "valid", "test"})
@@ -25,10 +31,13 @@ std::vector<fs::path> dataset_files(const fs::path& folder) {
   return files;
 }
 
+/// Removes a dataset and its tokenizer's settings, because a new tokenizer must not get those of an old one. Without
+/// data.json, the settings belong to something else, such as a model.
 void remove_dataset(const fs::path& folder) {
-  for (const fs::path& file : dataset_files(folder)) fs::remove(file);
-  // A new tokenizer must not get the settings of an old one.
-  for (const char* name : kSettingsNames) fs::remove(folder / name);
+  const std::vector<fs::path> files = dataset_files(folder);
+  if (is_there(folder / kDatasetInfoName))
+    for (const char* name : kSettingsNames) fs::remove(folder / name);
+  for (const fs::path& file : files) fs::remove(file);
 }
 
 std::vector<fs::path> entries(const fs::path& folder) {
@@ -79,6 +88,9 @@ void StagedFolder::publish() {
     }
     fs::rename(staging_, unfinished);
     remove_dataset(folder_);
+    // data.json first: if the process is killed before the rest, the settings are known to be the dataset's.
+    const fs::path info = unfinished / kDatasetInfoName;
+    if (is_there(info)) fs::rename(info, folder_ / kDatasetInfoName);
     for (const fs::path& file : entries(unfinished)) fs::rename(file, folder_ / file.filename());
     sync_folder(folder_);
     fs::remove(unfinished);

@@ -20,8 +20,8 @@ void check_tokenizer_there(const std::filesystem::path& folder, const Tokenizer&
 void save_tokenizer(const Tokenizer& tokenizer, const std::filesystem::path& folder);
 
 /// New files are written to `.partial` until publish(), which renames that folder to `.unfinished` (loader.h), removes
-/// the old dataset, moves the new files out and removes `.unfinished`. If the process is killed at any point, the
-/// folder contains the old dataset, the new one, or one that TokenDataset rejects.
+/// the old dataset (with its tokenizer's settings), moves the new files out and removes `.unfinished`. If the process
+/// is killed at any point, the folder contains the old dataset, the new one, or one that TokenDataset rejects.
 class StagedFolder {
  public:
   /// @param force  lets publish() replace an existing dataset in `folder`.

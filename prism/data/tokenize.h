@@ -56,12 +56,12 @@ struct EncodedText {
 /// How the rows of files become tokens.
 struct DocumentEncoder {
   std::function<EncodedText(const Document&)> encode;  ///< called by several threads at once
-  bool marks = false;  ///< encode() gives marks, and all tokens: no end-of-text token is put before a document
+  bool marks = false;  ///< encode() gives marks, and all tokens: no opening token is put before a document
 };
 
 /// Writes `<out>/{train,valid}_000000.bin, ...`, `data.json` and `tokenizer.json`.
 ///
-/// Every document begins with the end-of-text token (if the tokenizer has one). Documents keep the order of the files.
+/// Every document begins with the opening token (if the tokenizer has one). Documents keep the order of the files.
 /// Special tokens spelled in a text stay text. Of the documents of `inputs`, the second goes to validation, and each
 /// later one with probability valid_share, by a hash of (seed, document number). So two documents are enough for a
 /// validation set, and the first document always goes to training. The files are the same for every number of threads.

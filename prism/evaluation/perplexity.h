@@ -66,7 +66,7 @@ struct PerplexityProgress {
   double nats = 0;  ///< sum over `tokens`
 };
 
-/// Scores every document separately; attention never crosses documents. If the tokenizer has an end-of-text token, it
+/// Scores every document separately; attention never crosses documents. If the tokenizer has an opening token, it
 /// precedes every document, as in training. Otherwise a document's first token is not predicted, although its words and
 /// bytes count. Special tokens spelled in the text stay text. A document longer than the window is cut as in windows.h.
 ///

@@ -46,7 +46,8 @@ struct GenerateOptions {
     v("ignore_end_of_text", ignore_end_of_text, "continue past the tokens that end a text");
     v("stop_on_signals", stop_on_signals, "stop early on SIGINT or SIGTERM");
     v("bos", bos,
-      "whether the token that opens texts is put before the prompt: auto (as the tokenizer's files say), on, off");
+      "whether to put the beginning-of-sequence token (BOS) before the prompt: auto (as the tokenizer's files say), "
+      "on, off");
     v("stop", stop, R"(stop before this text; \n, \t, \r, \\ and \xHH as in C; may be repeated)");
     v("sampler", sampler, "how the next token is chosen");
   }
@@ -91,7 +92,7 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 
 /// Continues `prompt`.
 ///
-/// Special tokens spelled in the prompt are parsed. Before it comes the token that opens texts, if the tokenizer's
+/// Special tokens spelled in the prompt are parsed. Before it comes the opening token (BOS), if the tokenizer's
 /// files say so, unless it is spelled there (GenerateOptions::bos). An empty prompt becomes that token, which starts a
 /// document in the training data. Each of the tokenizer's ends ends the text (SpecialIds). If the model has more
 /// vocabulary rows than the tokenizer has ids, the extra rows are never chosen. Tokens are computed in the decoder's
@@ -109,7 +110,7 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// @param prefill  how attention over the prompt is computed, and in what chunks; null: dense, at once.
 /// @throws InputError for a prompt that is not UTF-8, a prompt that fills a context that does not slide, more new
 ///         tokens than that context has room for, a selector or chunks with head budgets, an empty prompt if the
-///         tokenizer has no token that opens texts, and options out of range; FailedError for logits that are not
+///         tokenizer has no opening token, and options out of range; FailedError for logits that are not
 ///         finite.
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {},

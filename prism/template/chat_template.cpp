@@ -24,6 +24,7 @@ Json known_tokens(const Json& special_tokens) {
 }
 
 /// Source: transformers, utils/chat_template_utils.py, which searches the text for the same tag.
+/// Searches the text, not the syntax tree, so that both decide alike: transformers also finds tags in comments.
 bool has_generation_tag(std::string_view text) {
   const auto skip = [&](size_t place, std::string_view any) {
     const size_t end = text.find_first_not_of(any, place);

@@ -56,6 +56,8 @@ Value Loop::cycle(Rendering& run, const Arguments& arguments) const {
 
 Value Loop::changed(Rendering& run, const Arguments& arguments) {
   const Value now = run.tuple(arguments.positional);
+  // Kept, because the arguments may be this loop, or one that keeps another, and so on.
+  if (!last_changed_) run.keep(shared_from_this(), [this] { last_changed_.reset(); });
   const bool is_new = !last_changed_ || !equal(run, *last_changed_, now);
   if (is_new) last_changed_ = now;
   return is_new;

@@ -148,12 +148,12 @@ struct Recipe {
     v("from", from, "free text: where the values of this recipe come from, e.g. paper, table and row");
     v("seed", seed, "seed of initial weights and data order");
     v("init", init,
-      "model folder, run or .gguf file whose weights this run starts from; if the recipe has no \"model\", it takes "
-      "that "
-      "of init; else head counts may differ, but all weights must have the same shapes; empty: random weights");
+      "model folder, run or .gguf file whose weights this run starts from. A recipe without \"model\" takes this "
+      "model's config; with \"model\", head counts may differ, but all weights must have the same shapes; empty: "
+      "random weights");
     v("init_embedding", init_embedding,
-      "model folder or run whose embedding this run starts from; it must have the same tokenizer and the same d_model; "
-      "the other weights are random; empty: a random embedding");
+      "model folder, run or .gguf file whose embedding this run starts from; it must have the same tokenizer and the "
+      "same d_model; the other weights are random; empty: a random embedding");
     v("model", model, "the model");
     v("data", data, "training and validation data");
     v("train", train, "training options");

@@ -112,13 +112,24 @@ TEST_F(TokenizeChats, ReadsStandardInputAndPrintsJson) {
   EXPECT_EQ(json["valid"]["assistant_tokens"], 0);
 }
 
+TEST_F(TokenizeChats, MayReplaceBytesThatAreNotUtf8) {
+  std::vector<std::string> words = {"chats.jsonl", "--chat", "--chat-template", "chat.jinja"};
+  write_text(path("chats.jsonl"), chats_ + "[{\"role\": \"user\", \"content\": \"lit \xFF\"}, " + answer_ + "]\n");
+  expect_sentence(tokenize(words), 2, {"chats.jsonl: expected text in UTF-8; found byte 0xFF", "(line 41)"});
+  EXPECT_FALSE(std::filesystem::exists(path("data")));
+  words.insert(words.end(), {"--invalid-utf8", "replace"});
+  const auto outcome = tokenize(words);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+}
+
 TEST_F(TokenizeChats, WithWrongInputGetsASentence) {
   const std::vector<std::string> chat = {"chats.jsonl", "--chat", "--chat-template", "chat.jinja"};
   const auto with_line = [&](const std::string& line) {
     write_text(path("chats.jsonl"), chats_ + line + "\n");
     return tokenize(chat);
   };
-  expect_sentence(with_line("{\"messages\": "), 2, {"chats.jsonl:41: expected an object", "text that is not JSON"});
+  expect_sentence(with_line("{\"messages\": "), 2,
+                  {"chats.jsonl:41: expected JSON in the line; found a text that ends"});
   expect_sentence(with_line("[{\"role\": \"user\"}]"), 2, {"chats.jsonl:41: message 1: expected a \"content\""});
   expect_sentence(with_line("{\"messages\": []}"), 2, {"chats.jsonl:41: expected at least one message"});
   expect_sentence(with_line("[{\"role\": \"user\", \"content\": \"lit\"}]"), 2,

@@ -118,12 +118,13 @@ TEST_F(TokenizerCommand, PrintsOneObjectADocument) {
 
 TEST_F(TokenizerCommand, ShowsWhatATokenizerHolds) {
   const auto info = run({"info", "made"});
-  for (const char* part : {"275 tokens", "<|endoftext|> (0)", "\\p{L}", "begin a word", "fingerprint"})
+  for (const char* part : {"275 tokens", "BOS token       <|endoftext|> (0)\n", "EOS tokens      <|endoftext|> (0)\n",
+                           "\\p{L}", "begin a word", "fingerprint"})
     EXPECT_NE(info.out.find(part), std::string::npos) << info.out;
   const json object = json::parse(run({"info", "made", "--json"}).out);
   EXPECT_EQ(object["vocab_size"], 275);
   EXPECT_EQ(object["opening"], 0);
-  EXPECT_EQ(object["ends"], Json::array({0}));
+  EXPECT_EQ(object["ends"], json::array({0}));
   EXPECT_EQ(object["opens_prompts"], false);
   EXPECT_EQ(object["has_chat_template"], false);
   EXPECT_GT(object["longest_token"]["id"], 0);  // of those that are not special

@@ -100,7 +100,7 @@ TokenizeOptions share(double valid_share, int64_t seed = 1) {
   return options;
 }
 
-TEST_F(Tokenize, WritesEveryDocumentBehindAnEndOfTextToken) {
+TEST_F(Tokenize, WritesEveryDocumentAfterTheOpeningToken) {
   TokenizeOptions options = share(0);
   options.text.separator = R"(\n\n\n\n)";
   const TokenizeSummary summary =
@@ -195,7 +195,7 @@ TEST_F(Tokenize, TakesNamedFilesForValidationAndNotForTraining) {
                   "text in the --valid files");
 }
 
-TEST_F(Tokenize, NeedsNoEndOfTextToken) {
+TEST_F(Tokenize, NeedsNoOpeningToken) {
   const TokenizeSummary summary =
       tokenize({put("a.txt", "ab"), put("b.txt", "c")}, {}, byte_tokenizer(false), out(), share(0));
   EXPECT_EQ(summary.info.end_of_text, -1);
@@ -254,6 +254,47 @@ TEST_F(Tokenize, ReplacesAllOfAnOldDatasetAndNothingElse) {
   std::vector<std::string> names;
   for (const auto& [name, bytes] : contents()) names.push_back(name);
   EXPECT_EQ(names, (std::vector<std::string>{"README.md", "data.json", "tokenizer.json", "train_000000.bin"}));
+}
+
+TEST_F(Tokenize, LeavesMarksAndSettingsOfOthersAlone) {
+  const std::map<std::string, std::string> mine = {{"exam.marks", "marks"},
+                                                   {"train.marks", "marks"},
+                                                   {"tokenizer_config.json", "{}"},
+                                                   {"chat_template.jinja", "{{ messages }}"}};
+  for (const auto& [name, bytes] : mine) put("out/" + name, bytes);
+  tokenizer_.save(out() / "tokenizer.json");  // a model folder: no data.json
+  run({put("a.txt", "text")}, share(0));
+  EXPECT_EQ(documents("train"), std::vector<std::string>{"text"});
+  const auto files = contents();
+  for (const auto& [name, bytes] : mine) EXPECT_EQ(files.count(name) == 1 ? files.at(name) : "none", bytes) << name;
+}
+
+TEST_F(Tokenize, RemovesTheMarksAndSettingsOfTheOldDataset) {
+  TokenizeOptions options = share(0);
+  options.force = true;
+  Tokenizer chats = byte_tokenizer();
+  chats.set_chat_template("{{ messages }}");
+  const std::string text = put("a.txt", "text");
+  tokenize({text}, {}, chats, out(), options);
+  EXPECT_EQ(contents().count("chat_template.jinja"), 1u);
+  EXPECT_EQ(contents().count("tokenizer_config.json"), 1u);
+  put("out/train_000007.marks", "left over");
+  put("out/valid_000000.marks", "left over");
+  run({text}, options);
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : contents()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"data.json", "tokenizer.json", "train_000000.bin"}));
+}
+
+TEST_F(Tokenize, RemovesTheSettingsOfADatasetWhoseWritingWasCutOff) {
+  put("out/.unfinished/train_000000.bin", "the rest");
+  put("out/data.json", "{}");  // moved first
+  put("out/tokenizer_config.json", "{}");
+  TokenizeOptions options = share(0);
+  options.force = true;
+  run({put("a.txt", "text")}, options);
+  EXPECT_EQ(contents().count("tokenizer_config.json"), 0u);
+  EXPECT_EQ(documents("train"), std::vector<std::string>{"text"});
 }
 
 TEST_F(Tokenize, DoesNotOverwriteAnotherTokenizer) {

@@ -1,6 +1,7 @@
 """Writes small well-formed files from which the fuzzer starts: corpus/safetensors/{types,empty}.safetensors.
 
-The files of corpus/gguf come from tests/formats/make_gguf_fixtures.py. Needs only Python. Run:
+The files of corpus/gguf come from tests/formats/make_gguf_fixtures.py, those of corpus/template are written by hand.
+Needs only Python. Run:
     python3 tests/fuzz/make_corpus.py
 """
 

@@ -147,7 +147,7 @@ TEST(TemplateLimits, BoundTheSizeOfValues) {
                  "expected values of at most 536870912 bytes in total");
   EXPECT_REFUSED(render("{% for i in range(99) %}{% set x = namespace() %}{% for j in range(9999) %}{% set x = "
                         "namespace() %}{% endfor %}{% endfor %}"),
-                 "expected at most 100000 namespaces and macros");
+                 "expected at most 100000 namespaces, macros and loops");
 }
 
 TEST(TemplateLimits, BoundTheDepth) {
@@ -191,8 +191,16 @@ TEST(TemplateLimits, EndCyclesBetweenValues) {
   EXPECT_EQ(render("{% set ns = namespace() %}{% set ns.self = ns %}{% set ns.l = [ns] %}a"), "a");
   EXPECT_EQ(render("{% set ns = namespace() %}{% macro m() %}{% endmacro %}{% set ns.m = m %}a"), "a");
   EXPECT_EQ(render("{% set ns3 = namespace() %}{% for i in [1] if ns3 %}{% set ns3.loop = loop %}{% endfor %}a"), "a");
+  EXPECT_EQ(render("{% for i in [1, 2] %}{{ loop.changed(loop) }} {% endfor %}"), "True False ");
   EXPECT_EQ(render("{% macro m() %}{% set ns2 = namespace(f=caller) %}b{% endmacro %}{% call m() %}{% endcall %}"),
             "b");
+}
+
+TEST(TemplateLimits, FreeChainsOfLoopsOneByOne) {
+  // Each loop keeps the one before it. Freeing the last one first would exhaust the stack.
+  EXPECT_EQ(render("{% set ns = namespace(last=none) %}{% for i in range(50000) %}{% for j in [1] %}"
+                   "{% if loop.changed(ns.last) %}{% set ns.last = loop %}{% endif %}{% endfor %}{% endfor %}a"),
+            "a");
 }
 
 }  // namespace

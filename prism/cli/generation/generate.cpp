@@ -39,8 +39,8 @@ full, they drop the oldest token and recompute the whole context for each new to
 
   prism generate model.gguf --chat 'Who wrote Emma?'
 
-Without a prompt, the model starts a new document. A prompt is read as the middle of a document, unless the tokenizer's
-files say that texts are opened by a token (Llama's <s>), --bos on asks for that, or the prompt spells the token, e.g.
+Without a prompt, the model starts a new document. A prompt is read as the middle of a document, unless the model's
+tokenizer puts an opening token (BOS, Llama's <s>) before it. --bos on adds the token; you may also spell it:
 '<|endoftext|>It was'. One newline at the end of a file or of standard input is removed.
 )";
 

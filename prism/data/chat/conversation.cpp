@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/fields.h"
 
 namespace prism {
 namespace {
@@ -46,10 +47,10 @@ std::vector<ByteRange> answers(const Conversation& conversation, const ChatTempl
 }  // namespace
 
 Conversation parse_conversation(std::string_view line) {
-  Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  Json json = parse_json(line, "the line");
   PRISM_CHECK(json.is_object() || json.is_array(), "chat",
               "expected an object with \"messages\", or a list of messages; found {}; correct or remove the line.",
-              json.is_discarded() ? "text that is not JSON" : json.type_name());
+              json.type_name());
   if (json.is_array()) {
     check_messages(json);
     return {std::move(json), nullptr};

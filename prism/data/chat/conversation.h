@@ -20,7 +20,8 @@ struct Conversation {
 };
 
 /// Parses {"messages": [...]}, which may have "tools", or a list of messages alone. Other members are ignored.
-/// @throws InputError for text that is not such JSON, and for messages that check_messages() refuses.
+/// @throws InputError for text that is not such JSON or that parse_json() refuses, such as deeply nested lists, and for
+///         messages that check_messages() refuses.
 Conversation parse_conversation(std::string_view line);
 
 struct RenderedChat {

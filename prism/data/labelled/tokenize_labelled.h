@@ -29,7 +29,7 @@ struct LabelledOptions {
   bool force = false;                     ///< replace an existing dataset
 };
 
-/// The tokens of an example: those of each text, with the end-of-text token before it if the tokenizer has one. Special
+/// The tokens of an example: those of each text, with the opening token before it if the tokenizer has one. Special
 /// tokens spelled in a text stay text.
 std::vector<int32_t> encode_texts(const std::vector<std::string>& texts, const Tokenizer& tokenizer);
 

@@ -97,10 +97,14 @@ class JsonWriter {
   }
 
   void write_dict(const Dict& dict, int level) {
-    auto entries = dict.entries();
-    if (style_.sort_keys)
-      std::stable_sort(entries.begin(), entries.end(),
-                       [&](const auto& left, const auto& right) { return less(run_, left.first, right.first); });
+    if (!style_.sort_keys) return write_entries(dict.entries(), level);
+    auto sorted = dict.entries();
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const auto& left, const auto& right) { return less(run_, left.first, right.first); });
+    write_entries(sorted, level);
+  }
+
+  void write_entries(const std::vector<std::pair<Value, Value>>& entries, int level) {
     made += '{';
     bool is_first = true;
     for (const auto& [key, value] : entries) {

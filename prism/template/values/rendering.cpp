@@ -86,7 +86,8 @@ void Rendering::write(std::string_view bytes) {
 
 void Rendering::keep(std::shared_ptr<void> kept, std::function<void()> clear) {
   if (static_cast<int64_t>(kept_.size()) >= kMaxObjects)
-    refuse("expected at most {} namespaces and macros; found more; make them outside loops.", kMaxObjects);
+    refuse("expected at most {} namespaces, macros and loops with loop.changed(); found more; make them outside loops.",
+           kMaxObjects);
   kept_.emplace_back(std::move(kept), std::move(clear));
 }
 

@@ -21,7 +21,7 @@ namespace prism::jinja {
 
 inline constexpr int kMaxValueDepth = 200;         ///< of lists in lists
 inline constexpr int kMaxEvaluationDepth = 1'500;  ///< of evaluated parts within each other, through macros as well
-inline constexpr int64_t kMaxObjects = 100'000;    ///< namespaces and scopes of macros
+inline constexpr int64_t kMaxObjects = 100'000;    ///< namespaces, scopes of macros, loops with changed()
 
 class Rendering {
  public:
@@ -66,7 +66,7 @@ class Rendering {
   void write(std::string_view bytes);
   /// Keeps an object or scope until the end, so that chains of them are never freed recursively.
   void keep(std::shared_ptr<void> kept, std::function<void()> clear);
-  /// Lets go of what was kept. Ends cycles between namespaces, macros and scopes.
+  /// Lets go of what was kept. Ends cycles between namespaces, macros, scopes and loops.
   void clear();
 
   std::time_t now() const { return now_; }

@@ -105,6 +105,7 @@ std::vector<WeightedData> LanguageModelling::open_training_data() {
     PRISM_CHECK(!folder.empty(), "train", "data.mixture: expected a folder in each part; found none; name it.");
     train_data_.push_back(std::make_unique<TokenDataset>(folder, "train"));
     check_same_tokenizer(*train_data_.front(), *train_data_.back());
+    has_marks_ = has_marks_ || train_data_.back()->has_marks();
     mixture.push_back({train_data_.back().get(), weight});
   }
   return mixture;
@@ -187,6 +188,7 @@ torch::Tensor LanguageModelling::loss(int64_t batch, const torch::Tensor& hidden
 }
 
 int64_t LanguageModelling::labels(int64_t batch) {
+  if (!has_marks_ && !divides_windows(recipe_)) return recipe_.train.batch_rows * recipe_.model.context;
   return tensors_of(batch, 0).labels_BT.ge(0).sum().item<int64_t>();
 }
 

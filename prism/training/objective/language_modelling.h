@@ -62,6 +62,7 @@ class LanguageModelling : public Objective {
   Recipe recipe_;
   std::vector<std::unique_ptr<TokenDataset>> train_data_;  ///< the parts of the mixture; one part without a mixture
   std::unique_ptr<TokenDataset> valid_data_;
+  bool has_marks_ = false;  ///< a part of the training data has marks
   std::unique_ptr<WindowLoader> loader_, valid_windows_;
   std::map<int64_t, Batch> batches_;  ///< the current step's batches; diagnostics read them again
   std::optional<Tokenizer> tokenizer_;

@@ -28,7 +28,13 @@ TEST(Conversation, IsAnObjectWithMessagesOrAList) {
 }
 
 TEST(Conversation, RefusesOtherLines) {
-  EXPECT_REFUSED(parse_conversation("{\"messages\": ["), "found text that is not JSON");
+  EXPECT_REFUSED(parse_conversation("{\"messages\": ["), "expected JSON in the line; found a text that ends too early");
+  EXPECT_REFUSED(parse_conversation("Hi"), "expected JSON in the line; found a fault at byte 1");
+  const std::string deep(100'000, '[');  // copying it would exhaust the stack
+  EXPECT_REFUSED(parse_conversation(deep), "expected JSON in the line; found more than 100 levels of nesting");
+  EXPECT_REFUSED(parse_conversation("{\"messages\": " + deep + std::string(deep.size(), ']') + "}"),
+                 "found more than 100 levels of nesting; nest less");
+  EXPECT_REFUSED(parse_conversation("{\"messages\": [], \"messages\": []}"), "\"messages\" twice");
   EXPECT_REFUSED(parse_conversation("\"Hi\""), "or a list of messages; found string");
   EXPECT_REFUSED(parse_conversation("{\"text\": \"Hi\"}"), "expected a member \"messages\"; found none");
   EXPECT_REFUSED(parse_conversation("[]"), "expected at least one message");

@@ -128,7 +128,10 @@ TEST_F(TokenizeChat, SearchesFoldersForJsonlAlone) {
 
 TEST_F(TokenizeChat, RefusesWrongLinesWithTheirPlace) {
   const std::string good = line(two_answers());
-  EXPECT_REFUSED(run(good + "\n{\"messages\": \n"), "chats.jsonl:3: expected an object with \"messages\"");
+  EXPECT_REFUSED(run(good + "\n{\"messages\": \n"), "chats.jsonl:3: expected JSON in the line; found a text that ends");
+  EXPECT_REFUSED(run(good + "7\n"), "chats.jsonl:2: expected an object with \"messages\", or a list of messages");
+  EXPECT_REFUSED(run(good + std::string(100'000, '[') + std::string(100'000, ']') + "\n"),
+                 "chats.jsonl:2: expected JSON in the line; found more than 100 levels of nesting");
   EXPECT_REFUSED(run(good + "[{\"role\": \"user\"}]\n"), "chats.jsonl:2: message 1: expected a \"content\"");
   EXPECT_REFUSED(run("[]\n"), "chats.jsonl:1: expected at least one message");
   EXPECT_REFUSED(run(line(Json::array({turn("user", "a")}))), "chats.jsonl:1: expected text of the assistant");

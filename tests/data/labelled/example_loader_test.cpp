@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kExamples = 1003;
 
-/// Texts of 1 to 50 bytes, each opened by the end-of-text token.
+/// Texts of 1 to 50 bytes, each after the opening token.
 const LabelledDataset& varied_examples() {
   static const TemporaryFolder folder;
   static const LabelledDataset data = [] {

@@ -29,7 +29,7 @@ class LabelledData : public testing::Test {
     return tokenize_labelled(files, byte_tokenizer(end_of_text), out(), options);
   }
 
-  /// Texts of a split with their labels, "label: text", in which | stands for the end-of-text token.
+  /// Texts of a split with their labels, "label: text", in which | stands for the opening token.
   std::vector<std::string> texts(const std::string& split) const {
     const auto tokenizer = byte_tokenizer();
     const LabelledDataset data(out(), split);

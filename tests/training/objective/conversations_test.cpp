@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "prism/formats/token_marks.h"
 #include "prism/models/batch.h"
@@ -81,6 +82,25 @@ TEST_F(Conversations, HaveALossThatIsTheMeanOverTheAssistantsTokens) {
     is_partly_masked = is_partly_masked || (labels > 0 && labels < 2 * kContext);
   }
   EXPECT_TRUE(is_partly_masked);
+}
+
+using PlainText = TinyRun;
+
+TEST_F(PlainText, HasAsManyLabelsInEveryBatchUnlessWindowsAreDivided) {
+  auto plain = recipe();
+  plain.train.batch_rows = 2;
+  auto with_prompts = plain;
+  with_prompts.train.prompts = true;
+  LanguageModelling whole, divided;
+  whole.open(plain);
+  divided.open(with_prompts);
+  std::set<int64_t> counts;
+  for (int64_t n = 0; n < 6; ++n) {
+    EXPECT_EQ(whole.labels(n), 2 * kContext);
+    EXPECT_LE(divided.labels(n), 2 * kContext);
+    counts.insert(divided.labels(n));
+  }
+  EXPECT_GT(counts.size(), 1u) << "prompts differ in length";
 }
 
 TEST_F(Conversations, AccumulateStepsOfTheSameLossAndGradientAsOneLargeStep) {
