@@ -421,15 +421,17 @@ std::string full_dtype(const std::string& name, const char* option) {
 int run_bench(const Arguments& arguments) {
   static const std::map<std::string, int (*)(const Arguments&)> benches = {
       {"attention", run_bench_attention},       {"budgets", run_bench_budgets}, {"decode", run_bench_decode},
-      {"feed-forward", run_bench_feed_forward}, {"prefill", run_bench_prefill}, {"training", run_bench_training}};
+      {"feed-forward", run_bench_feed_forward}, {"model", run_bench_model},     {"prefill", run_bench_prefill},
+      {"training", run_bench_training}};
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     fmt::print(
         "Usage: prism bench KIND [options]\n\nMeasures how fast prism is on this machine, compared with LibTorch; "
-        "budgets and feed-forward compare parts of prism.\n\n"
+        "budgets, feed-forward and model measure prism alone.\n\n"
         "  attention     attention of whole sequences, forward and backward\n"
         "  budgets       what an encoder's head budgets save\n"
         "  decode        attention of new tokens over a KV cache\n"
         "  feed-forward  feed-forward parts of several kinds\n"
+        "  model         a model that reads prompts and decodes\n"
         "  prefill       block-sparse attention of a prompt, by selector\n"
         "  training      training steps of a model\n{}{}{}{}{}\n`prism bench attention --help` "
         "explains the options of a benchmark.\nExit status: 0 done, 1 failed, 2 wrong input.\n",

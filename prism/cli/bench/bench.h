@@ -18,5 +18,6 @@ std::string full_dtype(const std::string& name, const char* option = "--dtypes")
 
 int run_bench_budgets(const Arguments& arguments);
 int run_bench_feed_forward(const Arguments& arguments);
+int run_bench_model(const Arguments& arguments);
 
 }  // namespace prism

@@ -1,0 +1,147 @@
+#include "prism/bench/inference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "prism/bench/measure.h"
+#include "prism/core/error.h"
+#include "prism/core/random.h"
+#include "prism/models/chunks.h"
+#include "prism/models/cost.h"
+
+namespace prism {
+namespace {
+
+torch::Tensor random_tokens(const ModelConfig& config, int64_t count, uint64_t seed) {
+  Random random(seed);
+  const auto tokens_BT = torch::empty({1, count}, torch::kLong);
+  std::generate_n(tokens_BT.mutable_data_ptr<int64_t>(), count,
+                  [&] { return static_cast<int64_t>(random.below(static_cast<uint64_t>(config.vocab_size))); });
+  return tokens_BT;
+}
+
+/// A test with its cache and its tokens.
+class InferenceTest {
+ public:
+  /// @param depth  tokens that are cached before.
+  InferenceTest(Decoder decoder, const InferenceBench& bench, int64_t tokens, int64_t depth, bool decodes)
+      : decoder_(std::move(decoder)),
+        prefill_(bench.prefill),
+        tokens_BT_(random_tokens(decoder_->config(), depth + tokens, bench.seed)),
+        depth_(depth),
+        decodes_(decodes),
+        cache_(decoder_->config().layers, 1, depth + tokens, decoder_->compute_type(), decoder_->device()) {
+    if (depth > 0) read(0, depth);
+  }
+
+  void run() {
+    const torch::NoGradGuard no_gradients;
+    cache_.truncate(depth_);
+    if (!decodes_) return read(depth_, tokens_BT_.size(1) - depth_);
+    ForwardContext context;
+    context.cache = &cache_;
+    context.decoding_rows = 1;
+    for (int64_t i = depth_; i < tokens_BT_.size(1); ++i)
+      decoder_->head.logits(decoder_(tokens_BT_.narrow(1, i, 1), context));
+  }
+
+ private:
+  void read(int64_t first, int64_t count) {
+    const torch::NoGradGuard no_gradients;
+    ForwardContext context;
+    context.cache = &cache_;
+    context.prefill = prefill_for(decoder_->config(), &prefill_);
+    const auto hidden =
+        forward_in_chunks(decoder_, tokens_BT_.narrow(1, first, count), context, prefill_.options().chunk);
+    decoder_->head.logits(hidden.narrow(1, hidden.size(1) - 1, 1));
+  }
+
+  Decoder decoder_;
+  Prefill prefill_;
+  torch::Tensor tokens_BT_;
+  int64_t depth_;
+  bool decodes_;
+  KvCache cache_;
+};
+
+int64_t weight_bytes(const Weight& weight, torch::ScalarType type) {
+  if (weight.packed() != nullptr) return weight.packed()->bytes();
+  return weight.numel() * static_cast<int64_t>(c10::elementSize(type));
+}
+
+/// Bytes of keys and values that decoding `tokens` tokens after `depth` reads.
+double cache_bytes(const DecoderImpl& decoder, int64_t tokens, int64_t depth) {
+  const auto width = static_cast<int64_t>(c10::elementSize(decoder.compute_type()));
+  const auto per_position = static_cast<double>(kv_cache_bytes(decoder.config().layers, 1, width));
+  const auto count = static_cast<double>(tokens);
+  return per_position * count * (static_cast<double>(depth) + (count + 1) / 2);
+}
+
+}  // namespace
+
+double prompt_flops(const DecoderImpl& decoder, int64_t tokens) {
+  double products = 0;
+  for (const auto& entry : decoder.weights())
+    for (const auto& use : entry.uses) {
+      // The head computes the logits of the last token alone.
+      const auto rows = static_cast<double>(use.layer ? tokens : 1);
+      if (!entry.traits.training_only)
+        products += 2.0 * static_cast<double>(entry.weight.numel() * use.products) * rows;
+    }
+  const auto length = static_cast<double>(tokens);
+  for (const auto& layer : decoder.config().layers)
+    products += 4.0 * static_cast<double>(layer.heads * layer.head_dim) * length * (length + 1) / 2;
+  return products;
+}
+
+int64_t weight_bytes_read(const DecoderImpl& decoder) {
+  int64_t sum = 0;
+  for (const auto& entry : decoder.weights())
+    if (entry.products() > 0 && !entry.traits.training_only) sum += weight_bytes(entry.weight, decoder.compute_type());
+  return sum;
+}
+
+std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBench& bench) {
+  const ModelConfig& config = decoder->config();
+  check_prefill(config, bench.prefill);
+  std::vector<std::unique_ptr<InferenceTest>> tests;
+  std::vector<std::function<void()>> calls;
+  std::vector<InferenceTiming> rows;
+  const auto add = [&](std::string name, int64_t tokens, int64_t depth, bool decodes) {
+    PRISM_CHECK(tokens >= 1 && depth >= 0 && depth + tokens <= config.context, "bench",
+                "expected at least 1 token, and at most {} with those before, the model's context; found {} after {}; "
+                "choose other lengths.",
+                config.context, tokens, depth);
+    rows.push_back({.name = std::move(name), .tokens = tokens, .depth = depth});
+    tests.push_back(std::make_unique<InferenceTest>(decoder, bench, tokens, depth, decodes));
+    calls.emplace_back([test = tests.back().get()] { test->run(); });
+  };
+  for (const int64_t tokens : bench.prompt_tokens) add(fmt::format("pp{}", tokens), tokens, 0, false);
+  const size_t prompts = rows.size();
+  if (bench.new_tokens > 0)
+    for (const int64_t depth : bench.depths)
+      add(fmt::format("tg{}{}", bench.new_tokens, depth > 0 ? fmt::format("@d{}", depth) : ""), bench.new_tokens, depth,
+          true);
+  const auto medians = medians_in_turn(calls, bench.rounds);
+  const double bandwidth = bench.new_tokens > 0 ? read_bandwidth(bench.threads) : 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto& row = rows[i];
+    const double seconds = medians[i] * 1e-3;
+    row.ms = medians[i];
+    row.tokens_per_s = static_cast<double>(row.tokens) / seconds;
+    if (i < prompts) {
+      row.work = prompt_flops(*decoder, row.tokens);
+      row.limit_share = share_of_peak(row.work / seconds, bench.threads, decoder->compute_type());
+    } else {
+      row.work =
+          static_cast<double>(row.tokens * weight_bytes_read(*decoder)) + cache_bytes(*decoder, row.tokens, row.depth);
+      row.limit_share = row.work / seconds / bandwidth;
+    }
+  }
+  return rows;
+}
+
+}  // namespace prism

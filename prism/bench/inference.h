@@ -1,0 +1,54 @@
+// Times a model's inference: reading prompts, and decoding one token at a time, each as a share of the machine's limit.
+//
+//   for (const auto& row : bench_inference(model.decoder, {.prompt_tokens = {512, 2048}, .new_tokens = 128})) ...
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "prism/attention/prefill.h"
+#include "prism/models/decoder.h"
+
+namespace prism {
+
+struct InferenceBench {
+  std::vector<int64_t> prompt_tokens = {512, 2048};  ///< lengths of the prompts to read
+  int64_t new_tokens = 128;                          ///< to decode; 0: none
+  std::vector<int64_t> depths = {0};                 ///< tokens that are cached before the decoding begins
+  PrefillOptions prefill;                            ///< how prompts are read
+  int64_t rounds = 5;
+  uint64_t seed = 1;  ///< of the random tokens
+  int threads = 1;
+};
+
+/// Named as by llama-bench.
+struct InferenceTiming {
+  std::string name;  ///< pp512: a prompt of 512 tokens; tg128@d4096: 128 tokens after 4096
+  int64_t tokens = 0, depth = 0;
+  double ms = 0, tokens_per_s = 0, limit_share = 0, work = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("name", name, "pp512: reading a prompt of 512 tokens; tg128@d4096: decoding 128 tokens after 4096");
+    v("tokens", tokens, "tokens that are read or decoded");
+    v("depth", depth, "tokens that are cached before");
+    v("ms", ms, "median milliseconds of one round");
+    v("tokens_per_s", tokens_per_s, "tokens over that time");
+    v("limit_share", limit_share,
+      "speed as a share of the limit: of matrix products for prompts, of reading memory for decoding");
+    v("work", work, "FLOPs of a prompt; bytes that decoding must read: weights, keys and values");
+  }
+};
+
+/// The tests take turns, so that other work on the machine affects all of them. The next token of decoding is a random
+/// one: which it is makes no difference to the time, and no test pays for sampling.
+/// @throws InputError for lengths that exceed the context, and as check_prefill().
+std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBench& bench);
+
+/// FLOPs of the pass over a prompt with dense attention, with logits for its last token.
+double prompt_flops(const DecoderImpl& decoder, int64_t tokens);
+/// Bytes of the weights that a token's pass reads. Of an embedding that is not tied it reads one row.
+int64_t weight_bytes_read(const DecoderImpl& decoder);
+
+}  // namespace prism
