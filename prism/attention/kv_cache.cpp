@@ -93,4 +93,29 @@ void KvCache::truncate(int64_t length) {
     if (layer.selector_state) layer.selector_state->truncate(length);
 }
 
+void KvCache::grow(int64_t capacity) {
+  PRISM_ASSERT(capacity >= capacity_, "kv_cache", "expected at least {} positions; found {}", capacity_, capacity);
+  std::vector<torch::Tensor*> stored;  // a head budget has none before its first keys
+  for (auto& layer : layers_)
+    for (auto* values : {&layer.k_BGSD, &layer.v_BGSD})
+      if (values->defined()) stored.push_back(values);
+  const auto larger_count = [&](const torch::Tensor& x_BGSD) { return x_BGSD.numel() / capacity_ * capacity; };
+  int64_t total = 0, used = 0;
+  for (const auto* values : stored) total += larger_count(*values);
+  const torch::Tensor all = make(total);
+  for (auto* values : stored) {
+    const int64_t count = larger_count(*values);
+    auto larger_BGSD = all.narrow(0, used, count).view({values->size(0), values->size(1), capacity, values->size(3)});
+    larger_BGSD.narrow(2, 0, length_).copy_(values->narrow(2, 0, length_));
+    *values = larger_BGSD;
+    used += count;
+  }
+  if (word_positions_BS_.defined()) {
+    auto larger_BS = torch::zeros({word_positions_BS_.size(0), capacity}, word_positions_BS_.options());
+    larger_BS.narrow(1, 0, length_).copy_(word_positions_BS_.narrow(1, 0, length_));
+    word_positions_BS_ = larger_BS;
+  }
+  capacity_ = capacity;
+}
+
 }  // namespace prism

@@ -36,6 +36,8 @@ class KvCache {
   void advance(int64_t tokens);
   /// Drops all positions from `length` on.
   void truncate(int64_t length);
+  /// Makes room for `capacity` positions, at least as many as before. All that is stored is kept.
+  void grow(int64_t capacity);
 
   /// Stores the positions in words (int64) of the tokens that are being appended. Call it before advance().
   /// @throws InputError if the capacity is exceeded.
@@ -45,6 +47,8 @@ class KvCache {
   torch::Tensor word_opening() const;
 
   int64_t length() const { return length_; }
+  /// Positions for which there is room.
+  int64_t capacity() const { return capacity_; }
   /// What a layer's head budget decided for the prompt; undefined before that, and without a budget.
   HeadWeights& head_weights(size_t layer) { return layers_.at(layer).head_weights; }
   /// The state of a layer's selector, which is truncated together with the cache; null until the selector sets it.

@@ -341,5 +341,29 @@ TEST(KvCache, CountsBytesLayerByLayerAndRefusesToOverflow) {
   EXPECT_THROW(cache.truncate(2), InputError);
 }
 
+TEST(KvCache, GrowsAndKeepsWhatItHolds) {
+  const std::vector<LayerConfig> layers = {layer(2, 1, 12), layer(4, 4, 6)};
+  KvCache cache(layers, 2, 3, torch::kFloat);
+  const auto k0_BGTD = torch::randn({2, 1, 3, 12}), v0_BGTD = torch::randn({2, 1, 3, 12});
+  const auto k1_BGTD = torch::randn({2, 4, 3, 6}), v1_BGTD = torch::randn({2, 4, 3, 6});
+  const auto words_BT = torch::arange(6, torch::kLong).view({2, 3});
+  cache.append(0, k0_BGTD, v0_BGTD);
+  cache.append(1, k1_BGTD, v1_BGTD);
+  cache.append_words(words_BT);
+  cache.advance(3);
+  cache.grow(8);
+  EXPECT_EQ(cache.capacity(), 8);
+  EXPECT_EQ(cache.length(), 3);
+  EXPECT_TRUE(torch::equal(cache.word_opening(), words_BT.select(1, 2) + 1));
+  const auto more = torch::randn({2, 1, 5, 12}), more_too = torch::randn({2, 4, 5, 6});
+  const auto first = cache.append(0, more, more);
+  const auto second = cache.append(1, more_too, more_too);
+  EXPECT_TRUE(torch::equal(first.k_BGSD, torch::cat({k0_BGTD, more}, 2)));
+  EXPECT_TRUE(torch::equal(first.v_BGSE, torch::cat({v0_BGTD, more}, 2)));
+  EXPECT_TRUE(torch::equal(second.k_BGSD, torch::cat({k1_BGTD, more_too}, 2)));
+  EXPECT_TRUE(torch::equal(second.v_BGSE, torch::cat({v1_BGTD, more_too}, 2)));
+  EXPECT_THROW(cache.append(0, torch::zeros({2, 1, 6, 12}), torch::zeros({2, 1, 6, 12})), InputError);
+}
+
 }  // namespace
 }  // namespace prism
