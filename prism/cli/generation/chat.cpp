@@ -157,8 +157,7 @@ int run_chat(const Arguments& arguments) {
   CLI::App app(std::string("Talk with a model, turn by turn.\n") + kChatHelp, "prism chat");
   ChatWords words;
   GenerateOptions options;
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
-      ->required();
+  app.add_option("MODEL", words.model, kModelHelp)->required();
   add_chat_flags(app, words.chat_flags);
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);

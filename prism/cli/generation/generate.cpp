@@ -53,8 +53,7 @@ struct GenerateWords {
 };
 
 void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) {
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
-      ->required();
+  app.add_option("MODEL", words.model, kModelHelp)->required();
   auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
   app.add_option("--prompt-file", words.prompt_file, "file that holds the prompt")->type_name("FILE")->excludes(prompt);
   auto* chat = app.add_flag("--chat", words.chat,
