@@ -1,7 +1,7 @@
 // How GGUF files lay out the models of families: names of tensors, keys of metadata, order of rows.
 //
-//   name_from_gguf("blk.3.attn_q.weight")->folder;   // "model.layers.3.self_attn.q_proj.weight"
-//   name_from_folder("model.norm.weight")->gguf;     // "output_norm.weight"
+//   name_from_gguf("blk.3.attn_q.weight")->folder;   // model.layers.3.self_attn.q_proj.weight
+//   name_from_folder("model.norm.weight")->gguf;     // output_norm.weight
 #pragma once
 
 #include <torch/types.h>
@@ -21,12 +21,13 @@ namespace prism {
 namespace gguf_key {
 inline constexpr const char* kArchitecture = "general.architecture";
 inline constexpr const char *kLayers = "block_count", *kContext = "context_length", *kWidth = "embedding_length",
-                            *kFfnWidth = "feed_forward_length", *kVocabSize = "vocab_size";
+                            *kFfnWidth = "feed_forward_length", *kVocabSize = "vocab_size", *kExperts = "expert_count";
 inline constexpr const char *kHeads = "attention.head_count", *kKvHeads = "attention.head_count_kv",
                             *kKeyWidth = "attention.key_length", *kValueWidth = "attention.value_length",
                             *kWindow = "attention.sliding_window", *kNormEps = "attention.layer_norm_rms_epsilon";
 inline constexpr const char *kRotaryWidth = "rope.dimension_count", *kRotaryBase = "rope.freq_base",
                             *kScaling = "rope.scaling.type", *kScalingFactor = "rope.scaling.factor",
+                            *kOldScalingFactor = "rope.scale_linear",
                             *kScalingContext = "rope.scaling.original_context_length",
                             *kAttentionFactor = "rope.scaling.attn_factor", *kBetaFast = "rope.scaling.yarn_beta_fast",
                             *kBetaSlow = "rope.scaling.yarn_beta_slow";

@@ -1,13 +1,17 @@
 #include "prism/checkpoint/gguf_model.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
-#include <string_view>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "prism/checkpoint/gguf_layout.h"
+#include "prism/checkpoint/gguf_vocabulary.h"
 #include "prism/core/error.h"
-#include "prism/core/files.h"
 #include "prism/core/text/names.h"
+#include "prism/formats/gguf.h"
 #include "prism/kernels/quant/quant.h"
 
 namespace prism {
@@ -31,7 +35,9 @@ const Family& family_of(const GgufReader& reader) {
 class ArchitectureKeys {
  public:
   explicit ArchitectureKeys(const GgufReader& reader)
-      : metadata_(reader.metadata()), prefix_(metadata_.text(gguf_key::kArchitecture) + ".") {}
+      : metadata_(reader.metadata()),
+        path_(reader.path().string()),
+        prefix_(metadata_.text(gguf_key::kArchitecture) + ".") {}
 
   int64_t integer(const char* key) const { return metadata_.integer(prefix_ + key); }
   int64_t integer(const char* key, int64_t otherwise) const {
@@ -51,14 +57,14 @@ class ArchitectureKeys {
       return std::vector<int64_t>(layers, integer(key));
     auto numbers = metadata_.integers(prefix_ + key);
     PRISM_CHECK(numbers.size() == layers, "gguf",
-                "{}{}: expected a number for each of {} layers; found {}; correct it.", prefix_, key, layers,
-                numbers.size());
+                "{}: expected {}{} to have a number for each of the {} layers; found {}; correct it.", path_, prefix_,
+                key, layers, numbers.size());
     return numbers;
   }
 
  private:
   const GgufMetadata& metadata_;
-  std::string prefix_;
+  std::string path_, prefix_;
 };
 
 RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, const Family& family) {
@@ -66,7 +72,7 @@ RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, c
   rotary.base = keys.real(gguf_key::kRotaryBase, family.rotary_base);
   const auto scaling = keys.text(gguf_key::kScaling, "none");
   // A factor without a type is the older spelling of a linear scaling.
-  const double factor = keys.real(gguf_key::kScalingFactor, keys.real("rope.scale_linear", 1));
+  const double factor = keys.real(gguf_key::kScalingFactor, keys.real(gguf_key::kOldScalingFactor, 1));
   PRISM_CHECK(scaling == "none" || scaling == "linear" || scaling == "yarn", "gguf",
               "{}: expected rope.scaling.type none, linear or yarn; found \"{}\"; prism supports no other yet; choose "
               "another model.",
@@ -84,31 +90,26 @@ RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, c
   }
   if (reader.contains(kGgufFactors)) {
     const auto& tensor = reader.find(kGgufFactors);
-    std::vector<float> values(static_cast<size_t>(tensor.shape.empty() ? 1 : tensor.shape.back()));
+    PRISM_CHECK(tensor.shape.size() == 1, "gguf",
+                "{}: expected {} to have one dimension; found {}; convert the model again.", reader.path().string(),
+                kGgufFactors, tensor.shape.size());
+    std::vector<float> values(static_cast<size_t>(tensor.shape.back()));
     dequantise(tensor.type, tensor.data, values);
     rotary.factors.assign(values.begin(), values.end());
   }
   return rotary;
 }
 
-}  // namespace
-
-bool is_gguf(const std::filesystem::path& path) {
-  return path.extension() == ".gguf" && std::filesystem::is_regular_file(path);
-}
-
+/// The complete config.
 ModelConfig config_from_gguf(const GgufReader& reader) {
   const Family& family = family_of(reader);
   const ArchitectureKeys keys(reader);
   const auto path = reader.path().string();
   ModelConfig config;
-  const auto layers = keys.integer(gguf_key::kLayers);
-  PRISM_CHECK(layers > 0 && layers <= 4096, "gguf", "{}: expected block_count within 1-4096; found {}; correct it.",
-              path, layers);
-  const auto count = static_cast<size_t>(layers);
-  PRISM_CHECK(keys.integer("expert_count", 0) == 0, "gguf",
+  const size_t count = layer_count(keys.integer(gguf_key::kLayers), gguf_key::kLayers, path, "gguf");
+  PRISM_CHECK(keys.integer(gguf_key::kExperts, 0) == 0, "gguf",
               "{}: expected a model without experts; found {}; prism supports none; choose another model.", path,
-              keys.integer("expert_count", 0));
+              keys.integer(gguf_key::kExperts, 0));
   const auto& embedding = reader.find(kGgufEmbedding);
   config.vocab_size = embedding.shape.empty() ? 0 : embedding.shape.front();
   config.d_model = keys.integer(gguf_key::kWidth);
@@ -149,33 +150,82 @@ ModelConfig config_from_gguf(const GgufReader& reader) {
   return config;
 }
 
-GgufSource::GgufSource(const std::filesystem::path& path) : reader_(path) {
-  const auto config = config_from_gguf(reader_);
-  const Family& family = family_of(reader_);
-  for (const auto& tensor : reader_.tensors()) {
-    if (tensor.name == kGgufFactors) continue;
-    const auto name = name_from_gguf(tensor.name);
-    PRISM_CHECK(name && name->layer.value_or(0) < config.layers.size(), "gguf",
-                "{}: expected tensors of a {}; found \"{}\"; prism supports no such part yet; choose another model.",
-                reader_.path().string(), family.gguf, tensor.name);
-    names_.push_back(name->folder);
-    stored_[name->folder] = {&tensor, reordered_heads(*name, family, config)};
+/// The tensors of a file as those of a model folder, in float32.
+class GgufSource : public TensorSource {
+ public:
+  GgufSource(std::shared_ptr<const GgufReader> reader, const ModelConfig& config) : reader_(std::move(reader)) {
+    const Family& family = family_of(*reader_);
+    for (const auto& tensor : reader_->tensors()) {
+      if (tensor.name == kGgufFactors) continue;
+      const auto name = name_from_gguf(tensor.name);
+      PRISM_CHECK(name && name->layer.value_or(0) < config.layers.size(), "gguf",
+                  "{}: expected tensors of a {}; found \"{}\"; prism supports no such part yet; choose another model.",
+                  path(), family.gguf, tensor.name);
+      const bool is_new = stored_.emplace(name->folder, Stored{&tensor, reordered_heads(*name, family, config)}).second;
+      PRISM_CHECK(
+          is_new, "gguf",
+          "{}: expected one name for each tensor; found \"{}\", which another name also stands for; convert the "
+          "model again.",
+          path(), tensor.name);
+      names_.push_back(name->folder);
+    }
   }
+
+  std::vector<std::string> names() const override { return names_; }
+  torch::Tensor read(const std::string& name) const override {
+    const auto found = stored_.find(name);
+    PRISM_CHECK(found != stored_.end(), "gguf", "{}: expected a tensor for {}; found none; restore the whole file.",
+                path(), name);
+    const auto& [tensor, heads] = found->second;
+    auto values = torch::empty(tensor->shape, torch::kFloat);
+    dequantise(tensor->type, tensor->data, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())});
+    if (heads == 0) return values;
+    const auto shape = values.sizes().vec();
+    PRISM_CHECK(!shape.empty() && shape.front() % (2 * heads) == 0, "gguf",
+                "{}: {}: expected rows for {} heads of an even width; found {}; restore the file.", path(),
+                tensor->name, heads, shape.empty() ? 0 : shape.front());
+    return rows_from_neighbours(values, heads);
+  }
+  std::string path() const override { return reader_->path().string(); }
+  void check_whole() const override { reader_->check_whole(); }
+
+ private:
+  struct Stored {
+    const GgufTensor* tensor = nullptr;
+    int64_t reordered_heads = 0;  ///< heads whose rows are to be sorted; 0: none
+  };
+
+  std::shared_ptr<const GgufReader> reader_;
+  std::vector<std::string> names_;
+  std::map<std::string, Stored> stored_;
+};
+
+class StoredGguf : public StoredModel {
+ public:
+  explicit StoredGguf(const std::filesystem::path& file)
+      : StoredModel(file), reader_(std::make_shared<const GgufReader>(file)) {}
+
+  std::unique_ptr<TensorSource> weights() override { return std::make_unique<GgufSource>(reader_, config()); }
+  std::optional<Tokenizer> tokenizer() const override {
+    const auto vocabulary = vocabulary_from_gguf(*reader_);
+    return vocabulary ? std::optional(Tokenizer::from_ggml(*vocabulary, path().string())) : std::nullopt;
+  }
+
+ protected:
+  ModelConfig read_config() const override { return config_from_gguf(*reader_); }
+
+ private:
+  std::shared_ptr<const GgufReader> reader_;
+};
+
+}  // namespace
+
+bool is_gguf(const std::filesystem::path& path) {
+  return path.extension() == ".gguf" && std::filesystem::is_regular_file(path);
 }
 
-torch::Tensor GgufSource::read(const std::string& name) const {
-  const auto found = stored_.find(name);
-  PRISM_CHECK(found != stored_.end(), "gguf", "{}: expected a tensor for {}; found none; restore the whole file.",
-              path(), name);
-  const auto& [tensor, heads] = found->second;
-  auto values = torch::empty(tensor->shape, torch::kFloat);
-  dequantise(tensor->type, tensor->data, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())});
-  if (heads == 0) return values;
-  const auto shape = values.sizes().vec();
-  PRISM_CHECK(!shape.empty() && shape.front() % (2 * heads) == 0, "gguf",
-              "{}: {}: expected rows for {} heads of an even width; found {}; restore the file.", path(), tensor->name,
-              heads, shape.empty() ? 0 : shape.front());
-  return rows_from_neighbours(values, heads);
+std::unique_ptr<StoredModel> open_gguf(const std::filesystem::path& path) {
+  return std::make_unique<StoredGguf>(path);
 }
 
 }  // namespace prism

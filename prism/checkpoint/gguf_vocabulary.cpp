@@ -9,16 +9,7 @@ namespace {
 
 constexpr const char *kVocabularyStart = "tokenizer.ggml.", *kTemplateKey = "tokenizer.chat_template";
 
-/// The ids of a vocabulary and its flags, with their keys.
-template <class Vocabulary>
-auto ids_of(Vocabulary& vocabulary) {
-  return std::array{std::pair{"bos_token_id", &vocabulary.bos_token_id},
-                    std::pair{"eos_token_id", &vocabulary.eos_token_id},
-                    std::pair{"eot_token_id", &vocabulary.eot_token_id},
-                    std::pair{"eom_token_id", &vocabulary.eom_token_id},
-                    std::pair{"unknown_token_id", &vocabulary.unknown_token_id},
-                    std::pair{"padding_token_id", &vocabulary.padding_token_id}};
-}
+/// The flags of a vocabulary, with their keys.
 template <class Vocabulary>
 auto flags_of(Vocabulary& vocabulary) {
   return std::array{std::pair{"add_bos_token", &vocabulary.add_bos_token},
@@ -42,7 +33,9 @@ std::optional<GgmlVocabulary> vocabulary_from_gguf(const GgufReader& reader) {
   for (const int64_t type : metadata.find_integers(start + "token_type").value_or(std::vector<int64_t>()))
     found.types.push_back(static_cast<int32_t>(type));
   if (const auto* merges = metadata.find_texts(start + "merges")) found.merges = *merges;
-  for (const auto& [key, id] : ids_of(found)) *id = metadata.find_integer(start + key);
+  GgmlVocabulary::visit_ids(found, [&](const char* key, const char*, std::optional<int64_t>& id) {
+    id = metadata.find_integer(start + key);
+  });
   for (const auto& [key, flag] : flags_of(found)) *flag = metadata.find_flag(start + key);
   found.chat_template = metadata.find_text(kTemplateKey);
   return found;
@@ -57,8 +50,9 @@ void put_vocabulary(const GgmlVocabulary& vocabulary, GgufPairs& pairs) {
   if (!vocabulary.types.empty()) pairs.emplace_back(start + "token_type", GgufArray(vocabulary.types));
   // llama.cpp refuses a vocabulary of this model without the key.
   if (vocabulary.model == "gpt2") pairs.emplace_back(start + "merges", GgufArray(vocabulary.merges));
-  for (const auto& [key, id] : ids_of(vocabulary))
-    if (*id) pairs.emplace_back(start + key, static_cast<uint32_t>(**id));
+  GgmlVocabulary::visit_ids(vocabulary, [&](const char* key, const char*, const std::optional<int64_t>& id) {
+    if (id) pairs.emplace_back(start + key, static_cast<uint32_t>(*id));
+  });
   for (const auto& [key, flag] : flags_of(vocabulary))
     if (*flag) pairs.emplace_back(start + key, **flag);
   if (vocabulary.chat_template) pairs.emplace_back(kTemplateKey, *vocabulary.chat_template);

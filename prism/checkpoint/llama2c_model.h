@@ -1,6 +1,6 @@
 // Checkpoints of llama2.c (github.com/karpathy/llama2.c), as its programs run them.
 //
-//   const ModelFolder model = load_llama2c("stories15M.bin", torch::kFloat);   // with tokenizer.bin beside it
+//   const auto stored = open_llama2c("stories15M.bin");   // with tokenizer.bin beside it
 //
 // All numbers are little-endian and 32 bits wide.
 //
@@ -11,20 +11,22 @@
 // Each of these is float32, of all layers one after the other.
 #pragma once
 
-#include <torch/types.h>
-
 #include <filesystem>
+#include <memory>
 
-#include "prism/checkpoint/model_folder.h"
+#include "prism/checkpoint/stored_model.h"
 
 namespace prism {
 
 /// Returns true for an existing file whose name ends in .bin.
 bool is_llama2c(const std::filesystem::path& path);
+/// Returns true if such a file begins as a checkpoint. The names of llama2.c's tokenizers end in .bin, too; they have a
+/// score where a checkpoint has the width of feed-forward parts.
+bool begins_as_llama2c(const std::filesystem::path& path);
 
-/// Reads a language model and tokenizer.bin in the same folder. @param compute_type  dtype of matmuls.
-/// @throws InputError for a header that is out of range, a file of another size than the header says, and a tokenizer
-///         that is missing or of another size.
-ModelFolder load_llama2c(const std::filesystem::path& path, torch::ScalarType compute_type);
+/// A checkpoint, whose tokenizer is tokenizer.bin in the same folder.
+/// @throws InputError, also when a part is read, for a header that is out of range, a file of another size than the
+///         header says, and a tokenizer that is missing.
+std::unique_ptr<StoredModel> open_llama2c(const std::filesystem::path& path);
 
 }  // namespace prism

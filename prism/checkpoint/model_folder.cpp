@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "prism/checkpoint/config_json.h"
-#include "prism/checkpoint/gguf_model.h"
-#include "prism/checkpoint/gguf_vocabulary.h"
 #include "prism/checkpoint/huggingface_files.h"
+#include "prism/checkpoint/llama2c_model.h"
 #include "prism/checkpoint/run_state.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
@@ -15,7 +14,7 @@
 namespace prism {
 namespace {
 
-constexpr const char *kWeightsName = "model.safetensors", *kIndexName = "model.safetensors.index.json";
+constexpr const char* kWeightsName = "model.safetensors";
 constexpr const char *kClassesName = "classes.json", *kHeadName = "lm_head.weight";
 
 namespace fs = std::filesystem;
@@ -51,19 +50,30 @@ void check_size(const Tokenizer& tokenizer, const ModelConfig& config, const fs:
               path.string(), config.vocab_size, tokenizer.vocab_size());
 }
 
-/// Reads a model's weights and its tokenizer, if any.
-std::optional<Tokenizer> fill_model(Trunk& model, const fs::path& path, torch::ScalarType compute_type) {
-  load_weights(model.weights(), path);
-  model.set_compute_type(compute_type);
-  auto tokenizer = load_tokenizer(path);
-  if (!tokenizer) return tokenizer;
-  check_size(*tokenizer, model.config(), path);
-  if (!is_gguf(path)) {
-    const auto config_file = (path / "config.json").string();
-    check_tokenizer(read_json(config_file), *tokenizer, config_file);
-  }
-  if (has_word_positions(model.config())) model.set_word_starts(tokenizer->word_starts());
-  return tokenizer;
+/// Copies a model's tensors into `weights`.
+void read_weights(const std::vector<WeightEntry>& weights, const TensorSource& source) {
+  const auto targets = file_tensors(weights);
+  const bool has_head =
+      std::any_of(targets.begin(), targets.end(), [](const NamedTensor& target) { return target.name == kHeadName; });
+  // Other programs also save what they compute or tie: the angles of the rotary encoding, and a head that is tied.
+  read_tensors(source, targets, [&](const std::string& name) {
+    return name.ends_with("rotary_emb.inv_freq") || (!has_head && name == kHeadName);
+  });
+}
+
+/// A model of the kind `Module` with its weights. @param tokenizer  receives its tokenizer, if any.
+template <class Module>
+Module read_module(StoredModel& stored, torch::ScalarType compute_type, std::optional<Tokenizer>& tokenizer) {
+  const auto source = stored.weights();  // which checks the sizes, before the model takes memory
+  Module model(stored.config());
+  read_weights(model->weights(), *source);
+  model->set_compute_type(compute_type);
+  tokenizer = stored.tokenizer();
+  if (!tokenizer) return model;
+  check_size(*tokenizer, model->config(), stored.path());
+  stored.check_recorded(*tokenizer);
+  if (has_word_positions(model->config())) model->set_word_starts(tokenizer->word_starts());
+  return model;
 }
 
 LabelScheme load_scheme(const fs::path& folder, int64_t classes) {
@@ -85,81 +95,67 @@ LabelScheme load_scheme(const fs::path& folder, int64_t classes) {
 
 fs::path find_model_folder(const fs::path& path) {
   PRISM_CHECK(!path.empty(), "model", "expected the name of a model folder or a run; found an empty one; name one.");
-  if (is_there(path / "config.json") || is_gguf(path)) return path;
+  if (is_there(path / "config.json") || is_model_file(path)) return path;
   if (const auto last = last_checkpoint(path)) return *last;
   throw InputError(
-      "model",
-      fmt::format(
-          "expected a model folder (with config.json) or a run with a checkpoint at {}; found {}; name another.",
-          path.string(), fs::exists(path) ? "neither" : "nothing"));
+      "model", fmt::format("expected a model folder (with config.json), a .gguf file, llama2.c's .bin, or a run with a "
+                           "checkpoint at {}; found {}; name another.",
+                           path.string(), fs::exists(path) ? "none of them" : "nothing"));
 }
 
 ModelConfig load_config(const fs::path& path) {
-  if (is_gguf(path)) return config_from_gguf(GgufReader(path));
-  const auto file = find_model_folder(path) / "config.json";
-  return config_from_json(read_json(file.string()), file.string());
+  return open_stored(find_model_folder(path))->config();
 }
 
 std::optional<Tokenizer> load_tokenizer(const fs::path& path) {
-  if (is_gguf(path)) {
-    const auto vocabulary = vocabulary_from_gguf(GgufReader(path));
-    return vocabulary ? std::optional(Tokenizer::from_ggml(*vocabulary, path.string())) : std::nullopt;
-  }
-  if (!is_there(path / "tokenizer.json") && !is_there(path / "tokenizer.model")) return std::nullopt;
-  return Tokenizer::load(path);
+  return open_stored(path)->tokenizer();
 }
 
 Tokenizer open_tokenizer(const fs::path& path) {
-  if (!is_gguf(path)) return Tokenizer::load(path);
+  if (!is_model_file(path) || (is_llama2c(path) && !begins_as_llama2c(path))) return Tokenizer::load(path);
   auto tokenizer = load_tokenizer(path);
   PRISM_CHECK(tokenizer, "tokenizer", "expected a tokenizer in {}; found none; name another file.", path.string());
   return std::move(*tokenizer);
 }
 
 std::unique_ptr<TensorSource> open_weights(const fs::path& folder) {
-  if (is_gguf(folder)) return std::make_unique<GgufSource>(folder);
-  fs::path file = folder / kWeightsName;
-  if (!is_there(file)) file = folder / kIndexName;
-  PRISM_CHECK(is_there(file), "model", "expected a model's weights, {} or {}, in {}; found none; name another folder.",
-              kWeightsName, kIndexName, folder.string());
-  return std::make_unique<SafetensorsSource>(file);
+  return open_stored(folder)->weights();
 }
 
 void load_weights(const std::vector<WeightEntry>& weights, const fs::path& folder) {
-  const auto targets = file_tensors(weights);
-  const bool has_head =
-      std::any_of(targets.begin(), targets.end(), [](const NamedTensor& target) { return target.name == kHeadName; });
-  // Other programs also save what they compute or tie: the angles of the rotary encoding, and a head that is tied.
-  read_tensors(*open_weights(folder), targets, [&](const std::string& name) {
-    return name.ends_with("rotary_emb.inv_freq") || (!has_head && name == kHeadName);
-  });
+  read_weights(weights, *open_weights(folder));
 }
 
 void save_weights(const fs::path& folder, const std::vector<WeightEntry>& weights) {
   write_tensors(folder / kWeightsName, file_tensors(weights));
 }
 
-ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
+ModelFolder load_model(StoredModel& stored, torch::ScalarType compute_type) {
+  PRISM_CHECK(stored.config().classes == 0, "model",
+              "expected a language model in {}; found a classifier; name another model.", stored.path().string());
   ModelFolder model;
-  model.folder = find_model_folder(path);
-  const auto config = load_config(model.folder);
-  PRISM_CHECK(config.classes == 0, "model", "expected a language model in {}; found a classifier; name another model.",
-              model.folder.string());
-  model.decoder = Decoder(config);
-  model.tokenizer = fill_model(*model.decoder, model.folder, compute_type);
+  model.folder = stored.path();
+  model.decoder = read_module<Decoder>(stored, compute_type, model.tokenizer);
+  return model;
+}
+
+ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
+  return load_model(*open_stored(find_model_folder(path)), compute_type);
+}
+
+ClassifierFolder load_classifier(StoredModel& stored, torch::ScalarType compute_type) {
+  const int64_t classes = stored.config().classes;
+  PRISM_CHECK(classes > 0, "model", "expected a classifier in {}; found a language model; name another model.",
+              stored.path().string());
+  ClassifierFolder model;
+  model.folder = stored.path();
+  model.classifier = read_module<Classifier>(stored, compute_type, model.tokenizer);
+  model.scheme = load_scheme(model.folder, classes);
   return model;
 }
 
 ClassifierFolder load_classifier(const fs::path& path, torch::ScalarType compute_type) {
-  ClassifierFolder model;
-  model.folder = find_model_folder(path);
-  const auto config = load_config(model.folder);
-  PRISM_CHECK(config.classes > 0, "model", "expected a classifier in {}; found a language model; name another model.",
-              model.folder.string());
-  model.classifier = Classifier(config);
-  model.tokenizer = fill_model(*model.classifier, model.folder, compute_type);
-  model.scheme = load_scheme(model.folder, config.classes);
-  return model;
+  return load_classifier(*open_stored(find_model_folder(path)), compute_type);
 }
 
 void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tokenizer) {

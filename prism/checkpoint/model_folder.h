@@ -1,5 +1,6 @@
 // Model folders in the Hugging Face layout: config.json, model.safetensors, tokenizer.json, tokenizer_config.json,
-// generation_config.json, chat_template.jinja. Every command that takes a model takes such a folder, or a GGUF file.
+// generation_config.json, chat_template.jinja. Every command that takes a model takes such a folder, a GGUF file, or a
+// checkpoint of llama2.c.
 //
 //   save_model("out", *decoder, &tokenizer);
 //   ModelFolder model = load_model("runs/novels");        // a model folder, or a run (its last checkpoint)
@@ -11,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "prism/checkpoint/stored_model.h"
 #include "prism/checkpoint/tensor_file.h"
 #include "prism/data/labelled/dataset.h"
 #include "prism/models/classifier.h"
@@ -34,31 +36,32 @@ struct ClassifierFolder {
   LabelScheme scheme;  ///< the names are numbers from 0 if the folder has no classes.json
 };
 
-/// The model folder at a path: the path itself, or the last checkpoint if it is a run. The path of a GGUF file stands
-/// for a folder. @throws InputError if it is none of them.
+/// The model folder at a path: the path itself, or the last checkpoint if it is a run. The path of a model file
+/// (is_model_file()) stands for a folder. @throws InputError if it is none of them.
 std::filesystem::path find_model_folder(const std::filesystem::path& path);
 
 /// The config of a model folder or run, without its weights.
 ModelConfig load_config(const std::filesystem::path& path);
 
-/// Reads a language model, also from a GGUF file, whose weights become float32. @param compute_type  dtype of matmuls.
+/// Reads a language model. @param compute_type  dtype of matmuls.
 /// @throws InputError for a classifier, missing or truncated files, tensors of the wrong shape, a tokenizer larger than
 ///         the embedding, or the tokenizer of another model.
+ModelFolder load_model(StoredModel& stored, torch::ScalarType compute_type);
 ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
 /// Reads a classifier. @throws InputError for a language model, or a classes.json of another number of classes; else as
 /// load_model().
+ClassifierFolder load_classifier(StoredModel& stored, torch::ScalarType compute_type);
 ClassifierFolder load_classifier(const std::filesystem::path& path, torch::ScalarType compute_type);
 
-/// The tokenizer of a model folder, or of a GGUF file; std::nullopt if it has none.
-/// @throws InputError naming what is wrong with it.
+/// The tokenizer of a model folder or file; std::nullopt if it has none. @throws InputError naming what is wrong with
+/// it.
 std::optional<Tokenizer> load_tokenizer(const std::filesystem::path& path);
-/// The tokenizer that a user names: a file or folder as Tokenizer::load() takes it, or a GGUF file.
+/// The tokenizer that a user names: a file or folder as Tokenizer::load() takes it, or a model file.
 /// @throws InputError if there is none, or something is wrong with it.
 Tokenizer open_tokenizer(const std::filesystem::path& path);
 
-/// The weights of a model: those of a GGUF file, or of a folder model.safetensors or the files that
-/// model.safetensors.index.json lists.
-/// @throws InputError if there are none, or they are damaged.
+/// The weights of a model file, or those of a folder: model.safetensors or the files that model.safetensors.index.json
+/// lists. @throws InputError if there are none, or they are damaged.
 std::unique_ptr<TensorSource> open_weights(const std::filesystem::path& folder);
 
 /// Copies the tensors of a model folder into `weights`, which convert them to their dtype. @throws InputError if a

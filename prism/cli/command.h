@@ -18,6 +18,10 @@ namespace prism {
 /// The words after the command's name on the command line.
 using Arguments = std::vector<std::string>;
 
+/// Help of the MODEL of commands that take any model.
+constexpr const char* kModelHelp =
+    "a model folder, a run folder (its last checkpoint), a .gguf file or a .bin file of llama2.c";
+
 /// Adds --threads, 0 to 1024. 0 means as many threads as the process may use (core/machine.h).
 void add_threads_option(CLI::App& app, int& threads, const std::string& what = "threads");
 

@@ -8,7 +8,6 @@
 
 #include "prism/checkpoint/gguf_export.h"
 #include "prism/checkpoint/graft.h"
-#include "prism/checkpoint/llama2c_model.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/core/error.h"
@@ -29,7 +28,7 @@ with head schedules, head budgets, sliding windows and the like are refused. Nor
 32 weights in 34 bytes; matrices whose rows are not a multiple of 32 long are stored as float16. GGUF cannot express NFC
 normalization, so it is left out; texts that are already in NFC get the same tokens.
 
-MODEL may also be a checkpoint of llama2.c that ends in .bin, with tokenizer.bin in the same folder.
+A .bin file of llama2.c needs tokenizer.bin in the same folder.
 
   prism convert runs/novels models/novels --dtype bfloat16
   prism convert runs/novels models/novels.gguf --dtype q8_0
@@ -86,23 +85,16 @@ Module converted(const Module& model, const ConvertWords& words) {
   return copy;
 }
 
-bool is_classifier(const ConvertWords& words) {
-  return !is_llama2c(words.model) && load_config(words.model).classes > 0;
-}
-
-ModelFolder load_language_model(const ConvertWords& words) {
-  return is_llama2c(words.model) ? load_llama2c(words.model, torch::kFloat) : load_model(words.model, torch::kFloat);
-}
-
 /// Writes the copy into `folder`. @return  the number of its parameters.
 int64_t write_copy(const ConvertWords& words, const std::filesystem::path& folder) {
-  if (!is_classifier(words)) {
-    const ModelFolder model = load_language_model(words);
+  const auto stored = open_stored(find_model_folder(words.model));
+  if (stored->config().classes == 0) {
+    const ModelFolder model = load_model(*stored, torch::kFloat);
     const auto copy = converted(model.decoder, words);
     save_model(folder, *copy, model.tokenizer ? &*model.tokenizer : nullptr);
     return inference_parameters(copy->weights());
   }
-  const ClassifierFolder model = load_classifier(words.model, torch::kFloat);
+  const ClassifierFolder model = load_classifier(*stored, torch::kFloat);
   const auto copy = converted(model.classifier, words);
   save_classifier(folder, copy, model.tokenizer ? &*model.tokenizer : nullptr, model.scheme);
   return inference_parameters(copy->weights());
@@ -127,11 +119,12 @@ int64_t convert_to_gguf(const ConvertWords& words) {
   const fs::path path = words.out;
   PRISM_CHECK(!fs::exists(fs::symlink_status(path)), "convert",
               "expected a free name for a new file; found that {} exists; name another, or move it away.", words.out);
-  PRISM_CHECK(!is_classifier(words), "convert",
+  const auto stored = open_stored(find_model_folder(words.model));
+  PRISM_CHECK(stored->config().classes == 0, "convert",
               "expected a language model for a .gguf file; found a classifier in {}; name a folder, which does not end "
               "in .gguf.",
               words.model);
-  const ModelFolder model = load_language_model(words);
+  const ModelFolder model = load_model(*stored, torch::kFloat);
   const auto copy = grafted(model.decoder, words);
   const GgufOptions options{.type = kDtypes.at(words.dtype).gguf, .name = path.stem().string()};
   const MadeFolder parent(fs::absolute(path).parent_path());
@@ -149,9 +142,7 @@ int run_convert(const Arguments& arguments) {
                "prism convert");
   app.footer(kConvertHelp);
   ConvertWords words;
-  app.add_option("MODEL", words.model,
-                 "a model folder, a run folder (its last checkpoint), a .gguf file, or a .bin file of llama2.c")
-      ->required();
+  app.add_option("MODEL", words.model, kModelHelp)->required();
   app.add_option("OUT", words.out, "folder or .gguf file for the copy, which must not exist yet")->required();
   app.add_option("--dtype", words.dtype, "dtype of the copy's weights; q8_0: for .gguf files")
       ->check(CLI::IsMember(names_of(kDtypes)))

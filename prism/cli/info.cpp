@@ -5,7 +5,6 @@
 
 #include "prism/attention/layer_list.h"
 #include "prism/bench/measure.h"
-#include "prism/checkpoint/gguf_model.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/options/compute_options.h"
@@ -24,7 +23,7 @@ namespace {
 
 /// Reads the config of a recipe file, a model folder or a run.
 ModelConfig config_of(const std::string& path, int64_t vocab_size) {
-  if (std::filesystem::is_directory(path) || is_gguf(path)) {
+  if (std::filesystem::is_directory(path) || is_model_file(path)) {
     PRISM_CHECK(vocab_size == 0, "info", "expected --vocab-size with a recipe only; found the model {}; leave it out.",
                 path);
     return load_config(path);
@@ -156,7 +155,8 @@ int run_info(const Arguments& arguments) {
   CLI::App app(
       "List heads, widths, parameters, FLOPs and cache size of a model layer by layer, or the limits of this machine.",
       "prism info");
-  app.add_option("MODEL", path, "a recipe (configs/*.json), a model folder, a run folder or a .gguf file");
+  app.add_option("MODEL", path,
+                 "a recipe (configs/*.json), a model folder, a run folder, a .gguf file or a .bin file of llama2.c");
   app.add_flag("--machine", machine,
                "show this machine's instruction set (PRISM_ISA in the environment selects a lesser one), its threads "
                "and what limits their number, and its measured peak of matrix products");

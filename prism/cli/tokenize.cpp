@@ -9,6 +9,7 @@
 
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
+#include "prism/cli/options/chat_flags.h"
 #include "prism/cli/options/field_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
@@ -200,10 +201,7 @@ void add_label_options(CLI::App& app, TokenizeWords& words) {
 void add_chat_options(CLI::App& app, TokenizeWords& words) {
   auto* chat = app.add_flag("--chat", words.chat, "read a conversation from each row of .jsonl files");
   for (const char* name : {"--format", "--field", "--separator", "--label"}) app.get_option(name)->excludes(chat);
-  app.add_option("--chat-template", words.chat_template,
-                 "file with the chat template (Jinja); default: the tokenizer's own")
-      ->type_name("FILE")
-      ->needs(chat);
+  add_template_flag(app, words.chat_template, chat);
 }
 
 void add_options(CLI::App& app, TokenizeWords& words, TokenizeOptions& options) {
@@ -269,7 +267,7 @@ int run_tokenize(const Arguments& arguments) {
   }
   const Timer timer;
   Tokenizer tokenizer = open_tokenizer(words.tokenizer);
-  if (!words.chat_template.empty()) tokenizer.set_chat_template(read_file(words.chat_template));
+  use_template(words.chat_template, tokenizer);
   const TokenizeSummary summary =
       words.chat ? tokenize_chat(words.inputs, words.valid, tokenizer, chat_template_of(tokenizer, words.tokenizer),
                                  words.out, options, show)

@@ -1,6 +1,10 @@
 #include "prism/generation/chat.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "prism/core/error.h"
+#include "prism/core/text/counted.h"
 
 namespace prism {
 namespace {
@@ -15,13 +19,15 @@ Json message_of_role(const char* role, const std::string& content) {
 }  // namespace
 
 Chat::Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template)
-    : session_(std::move(decoder), tokenizer, kCacheTokens),
+    : decoder_(std::move(decoder)),
+      session_(decoder_, tokenizer, kCacheTokens),
       tokenizer_(tokenizer),
       template_(std::move(chat_template)) {}
 
 void Chat::reset(const std::string& system) {
   system_ = system;
   messages_ = Json::array();
+  has_turns_ = false;
   if (!system.empty()) messages_.push_back(message_of_role("system", system));
 }
 
@@ -31,13 +37,32 @@ std::string Chat::prompt(const std::string& message) const {
   return template_.render(messages, nullptr, /*add_generation_prompt=*/true);
 }
 
+GenerateOptions Chat::options_for(int64_t prompt_tokens, const GenerateOptions& options) const {
+  const bool moves = decoder_->config().learned_positions;
+  const bool slides = moves || options.slide, may_cut = moves || options.truncate_prompt;
+  const int64_t most = context() - (slides ? 0 : std::max<int64_t>(1, options.max_new_tokens));
+  PRISM_CHECK(!has_turns_ || may_cut || prompt_tokens <= most, "chat",
+              "expected a conversation of at most {} in the model's context of {}, with room for the answer; found {}; "
+              "shorten the message, give --truncate-prompt, or /reset.",
+              counted(most, "token"), counted(context(), "token"), counted(prompt_tokens, "token"));
+  GenerateOptions own = options;
+  if (own.max_new_tokens > 0) return own;
+  // A prompt that is cut leaves room for an answer of the usual length.
+  const int64_t least = may_cut ? std::min(kDefaultNewTokens, context() / 2) : 0;
+  own.max_new_tokens = slides ? context() : std::max(context() - prompt_tokens, least);
+  return own;
+}
+
 Generation Chat::answer(const std::string& message, const GenerateOptions& options,
                         const std::function<void(std::string_view)>& on_text, Prefill* prefill) {
   // The template writes the token that opens texts, if the model wants one.
   const std::string bos = options.bos == "auto" ? "off" : options.bos;
-  auto result = session_.generate(encode_prompt(tokenizer_, prompt(message), bos), options, on_text, prefill);
+  auto ids = encode_prompt(tokenizer_, prompt(message), bos);
+  const auto own = options_for(std::ssize(ids), options);
+  auto result = session_.generate(std::move(ids), own, on_text, prefill);
   messages_.push_back(message_of_role("user", message));
   messages_.push_back(message_of_role("assistant", result.text));
+  has_turns_ = true;
   return result;
 }
 

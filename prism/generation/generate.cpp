@@ -16,6 +16,9 @@
 namespace prism {
 namespace {
 
+/// New tokens for which the cache has room from the start. More than these make it grow.
+constexpr int64_t kRoomAhead = 1024;
+
 /// Tokens recomputed when the context is full; 0: the context does not slide. Learned positions have no values beyond
 /// the context, so such a context always slides.
 int64_t tokens_kept(const ModelConfig& config, bool slide) {
@@ -70,6 +73,54 @@ torch::Tensor next_logits(Decoder& decoder, std::span<const int32_t> seen, int64
   return decoder->head.logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1)).to(torch::kCPU, torch::kFloat).flatten();
 }
 
+/// Adds new tokens and their text to a result, and decides when it ends.
+class NewText {
+ public:
+  /// @param limit    number of new tokens.
+  /// @param on_text  called with the text that becomes known, if given.
+  NewText(const Tokenizer& tokenizer, const GenerateOptions& options, int64_t limit,
+          const std::function<void(std::string_view)>& on_text, Generation& result)
+      : tokenizer_(tokenizer),
+        options_(options),
+        limit_(limit),
+        on_text_(on_text),
+        result_(result),
+        stream_(options.stop),
+        // Text that follows nothing but special tokens is the beginning of a text.
+        drops_space_(tokenizer.strips_first_space() &&
+                     std::all_of(result.prompt_ids.begin(), result.prompt_ids.end(),
+                                 [&](int32_t id) { return tokenizer.is_special(id); })) {}
+
+  /// Adds the next token. @return  a reason if generation ends with it.
+  std::optional<FinishReason> add(int32_t id) {
+    if (!options_.ignore_end_of_text && tokenizer_.special_ids().is_end(id)) return FinishReason::end_of_text;
+    result_.ids.push_back(id);
+    auto bytes = tokenizer_.bytes(id);
+    if (std::exchange(drops_space_, false) && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    show(stream_.push(bytes));
+    if (stream_.stopped()) return FinishReason::stop_string;
+    if (std::ssize(result_.ids) == limit_) return FinishReason::length;
+    if (options_.stop_on_signals && stop_signal() != 0) return FinishReason::interrupted;
+    return std::nullopt;
+  }
+  /// Shows the text that was held back.
+  void finish() { show(stream_.finish()); }
+
+ private:
+  void show(const std::string& text) {
+    result_.text += text;
+    if (on_text_ && !text.empty()) on_text_(text);
+  }
+
+  const Tokenizer& tokenizer_;
+  const GenerateOptions& options_;
+  int64_t limit_;
+  const std::function<void(std::string_view)>& on_text_;
+  Generation& result_;
+  TextStream stream_;
+  bool drops_space_;
+};
+
 }  // namespace
 
 std::string finish_name(FinishReason reason) {
@@ -123,12 +174,9 @@ Session::Session(Decoder decoder, const Tokenizer& tokenizer, int64_t capacity)
 
 int64_t Session::prepare_cache(std::span<const int32_t> ids, int64_t capacity, const Prefill* prefill) {
   const ModelConfig& config = decoder_->config();
-  if (cache_ == nullptr || capacity > capacity_) {
-    capacity_ = cache_ == nullptr ? std::max(capacity, capacity_) : std::min(config.context, 2 * capacity);
-    cache_ =
-        std::make_unique<KvCache>(config.layers, /*batch=*/1, capacity_, decoder_->compute_type(), decoder_->device());
-    cached_.clear();
-  }
+  if (cache_ == nullptr)
+    cache_ = std::make_unique<KvCache>(config.layers, /*batch=*/1, std::max(capacity, capacity_),
+                                       decoder_->compute_type(), decoder_->device());
   // A head budget is decided by the whole prompt, and the state of a selector ends with the prompt that it read.
   const bool reads_whole =
       layers_with_budgets(config) > 0 || (prefill != nullptr && prefill->options().selector != "dense");
@@ -136,76 +184,77 @@ int64_t Session::prepare_cache(std::span<const int32_t> ids, int64_t capacity, c
   const auto same = std::mismatch(cached_.begin(), cached_.begin() + static_cast<std::ptrdiff_t>(most), ids.begin());
   cached_.erase(same.first, cached_.end());
   cache_->truncate(std::ssize(cached_));
+  make_room(capacity);
   return std::ssize(cached_);
+}
+
+void Session::make_room(int64_t capacity) {
+  if (capacity > cache_->capacity())
+    cache_->grow(std::min(decoder_->config().context, std::max(capacity, 2 * cache_->capacity())));
+}
+
+torch::Tensor Session::read_prompt(Generation& result, int64_t capacity, Prefill* prefill) {
+  const auto& ids = result.prompt_ids;
+  const auto read = std::span(ids).subspan(static_cast<size_t>(result.unread));
+  result.reused = prepare_cache(read, capacity, prefill);
+  ForwardContext context;
+  context.cache = cache_.get();
+  context.prefill = prefill;
+  const Timer timer;
+  auto logits_V = next_logits(decoder_, ids, std::ssize(read) - result.reused, context,
+                              prefill == nullptr ? 0 : prefill->options().chunk);
+  cached_.assign(read.begin(), read.end());
+  result.prompt_seconds = timer.seconds();
+  return logits_V;
+}
+
+torch::Tensor Session::read_token(std::span<const int32_t> seen, int64_t kept, Generation& result) {
+  const bool slides = cache_->length() == decoder_->config().context;
+  const int64_t count = slides ? kept : 1;
+  if (slides) {
+    cache_->truncate(0);
+    cached_.clear();
+  }
+  make_room(cache_->length() + count);
+  ForwardContext context;
+  context.cache = cache_.get();
+  auto logits_V = next_logits(decoder_, seen, count, context);
+  cached_.insert(cached_.end(), seen.end() - count, seen.end());
+  result.slides += slides;
+  ++result.decode_steps;
+  return logits_V;
 }
 
 Generation Session::generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
                              const std::function<void(std::string_view)>& on_text, Prefill* prefill) {
+  PRISM_CHECK(!prompt_ids.empty(), "generate",
+              "expected a prompt of at least one token; found none; give it the token that opens texts.");
   const torch::NoGradGuard no_gradients;
   const ModelConfig& config = decoder_->config();
   prefill = prefill_for(config, prefill);
   Generation result;
   result.prompt_ids = std::move(prompt_ids);
   const auto prompt_tokens = std::ssize(result.prompt_ids);
-  const int64_t read = tokens_read(prompt_tokens, config, options), kept = tokens_kept(config, options.slide);
+  const int64_t read = tokens_read(prompt_tokens, config, options);
   const int64_t limit = new_token_limit(read, config, options);
   result.unread = prompt_tokens - read;
   const auto choices = static_cast<size_t>(std::min(config.vocab_size, tokenizer_.vocab_size()));
   Sampler sampler(options.sampler);
-  TextStream stream(options.stop);
-  // Text that follows nothing but special tokens is the beginning of a text.
-  bool drops_space =
-      tokenizer_.strips_first_space() && std::all_of(result.prompt_ids.begin(), result.prompt_ids.end(),
-                                                     [&](int32_t id) { return tokenizer_.is_special(id); });
-  const auto show = [&](const std::string& text) {
-    result.text += text;
-    if (on_text && !text.empty()) on_text(text);
-  };
-  /// Adds the next token; returns a reason if generation ends with it.
-  const auto finish_with = [&](int32_t id) -> std::optional<FinishReason> {
-    if (!options.ignore_end_of_text && tokenizer_.special_ids().is_end(id)) return FinishReason::end_of_text;
-    result.ids.push_back(id);
-    auto bytes = tokenizer_.bytes(id);
-    if (std::exchange(drops_space, false) && bytes.starts_with(' ')) bytes.remove_prefix(1);
-    show(stream.push(bytes));
-    if (stream.stopped()) return FinishReason::stop_string;
-    if (std::ssize(result.ids) == limit) return FinishReason::length;
-    if (options.stop_on_signals && stop_signal() != 0) return FinishReason::interrupted;
-    return std::nullopt;
-  };
-
+  NewText text(tokenizer_, options, limit, on_text, result);
+  auto logits_V = read_prompt(result, std::min(read + std::min(limit, kRoomAhead), config.context), prefill);
   auto seen = result.prompt_ids;  // prompt and new tokens
-  const auto start = static_cast<size_t>(result.unread);
-  result.reused = prepare_cache(std::span(seen).subspan(start), std::min(read + limit, config.context), prefill);
-  ForwardContext context;
-  context.cache = cache_.get();
-  context.prefill = prefill;
-  Timer timer;
-  auto logits_V =
-      next_logits(decoder_, seen, read - result.reused, context, prefill == nullptr ? 0 : prefill->options().chunk);
-  cached_.assign(seen.begin() + result.unread, seen.end());
-  result.prompt_seconds = timer.seconds();
-  context.prefill = nullptr;
-  timer.restart();
+  const Timer timer;
   for (;;) {
     const int32_t id = sampler.pick(std::span(logits_V.data_ptr<float>(), choices));
-    if (const auto finish = finish_with(id)) {
+    if (const auto finish = text.add(id)) {
       result.finish = *finish;
       break;
     }
     seen.push_back(id);
-    const bool slides = cache_->length() == config.context;
-    if (slides) cache_->truncate(0);
-    logits_V = next_logits(decoder_, seen, slides ? kept : 1, context);
-    if (slides)
-      cached_.assign(seen.end() - kept, seen.end());
-    else
-      cached_.push_back(id);
-    result.slides += slides;
-    ++result.decode_steps;
+    logits_V = read_token(seen, tokens_kept(config, options.slide), result);
   }
   result.decode_seconds = timer.seconds();
-  show(stream.finish());
+  text.finish();
   return result;
 }
 

@@ -37,7 +37,8 @@ struct GenerateOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens,
-      "stop after this many new tokens; 0: 128, or fewer if the context has no room for them and slide is off");
+      "stop after this many new tokens; 0: 128, or fewer if the context has no room for them and slide is off; in a "
+      "chat, as many as the context has room for");
     v("truncate_prompt", truncate_prompt,
       "if prompt and new tokens exceed the context, read only the end of the prompt");
     v("slide", slide,
@@ -121,22 +122,28 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
 class Session {
  public:
   /// @param tokenizer  must outlive the session.
-  /// @param capacity   positions for which the cache has room from the first call on. When a call needs more, the cache
-  ///                   doubles at least, and everything is computed again.
+  /// @param capacity   positions for which the cache has room from the first call on. When more are needed, the cache
+  ///                   doubles at least.
   Session(Decoder decoder, const Tokenizer& tokenizer, int64_t capacity = 0);
 
-  /// As prism::generate(), for a prompt that is tokenized already.
+  /// As prism::generate(), for a prompt that is tokenized already. @throws InputError also if it has no token.
   Generation generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
                       const std::function<void(std::string_view)>& on_text = {}, Prefill* prefill = nullptr);
 
  private:
   /// Prepares the cache for `capacity` positions of `ids`. @return  how many of them it holds.
   int64_t prepare_cache(std::span<const int32_t> ids, int64_t capacity, const Prefill* prefill);
+  void make_room(int64_t capacity);
+  /// Computes what the cache lacks of a result's prompt. @return  logits [V] of the first new token.
+  torch::Tensor read_prompt(Generation& result, int64_t capacity, Prefill* prefill);
+  /// Computes the last token of `seen`. @param kept  tokens recomputed if the context is full.
+  /// @return  logits [V] of the next token.
+  torch::Tensor read_token(std::span<const int32_t> seen, int64_t kept, Generation& result);
 
   Decoder decoder_;
   const Tokenizer& tokenizer_;
   std::unique_ptr<KvCache> cache_;
-  int64_t capacity_;
+  int64_t capacity_;             ///< of the first cache, at least
   std::vector<int32_t> cached_;  ///< the tokens of the cache's positions
 };
 

@@ -173,21 +173,11 @@ TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::pa
 }
 
 TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& source) {
-  const auto count = static_cast<int64_t>(vocabulary.tokens.size());
+  check_special_ids(vocabulary, source);
   TextSettings settings{.chat_template = vocabulary.chat_template};
-  for (const auto& [name, id] : {std::pair{"bos_token", vocabulary.bos_token_id},
-                                 {"eos_token", vocabulary.eos_token_id},
-                                 {"eot_token", vocabulary.eot_token_id},
-                                 {"eom_token", vocabulary.eom_token_id},
-                                 {"unk_token", vocabulary.unknown_token_id},
-                                 {"pad_token", vocabulary.padding_token_id}}) {
-    if (!id) continue;
-    PRISM_CHECK(*id >= 0 && *id < count, "tokenizer",
-                "{}: expected the special ids of tokenizer.ggml from 0 to {}; found {}; the file is damaged; restore "
-                "it.",
-                source, count - 1, *id);
-    settings.special_tokens[name] = vocabulary.tokens[static_cast<size_t>(*id)];
-  }
+  GgmlVocabulary::visit_ids(vocabulary, [&](const char*, const char* name, const std::optional<int64_t>& id) {
+    if (id) settings.special_tokens[name] = vocabulary.tokens[static_cast<size_t>(*id)];
+  });
   SpecialIds& ids = settings.special_ids;
   add_end(ids, vocabulary.eos_token_id);
   add_end(ids, vocabulary.eot_token_id);

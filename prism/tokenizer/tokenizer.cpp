@@ -214,15 +214,14 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
     file = is_there(path / "tokenizer.json") || !is_there(path / "tokenizer.model") ? path / "tokenizer.json"
                                                                                     : path / "tokenizer.model";
   const std::string text = read_file(file), source = file.string();
+  if (file.extension() == ".bin") {
+    Tokenizer tokenizer = from_file(parse_llama2c_file(text, source), source);
+    tokenizer.impl_->settings = llama2c_settings();
+    return tokenizer;
+  }
   Tokenizer tokenizer = file.extension() == ".model" ? from_file(parse_sentencepiece_file(text, source), source)
-                        : file.extension() == ".bin" ? from_file(parse_llama2c_file(text, source), source)
                                                      : from_json(text, source);
   if (file != path) tokenizer.impl_->settings = read_settings(tokenizer, path);
-  if (file.extension() == ".bin") {  // llama2.c begins with <s>, and takes another one for the end
-    SpecialIds& ids = tokenizer.impl_->settings.special_ids;
-    if (ids.opening) ids.ends.push_back(*ids.opening);
-    ids.opens_prompts = ids.opening.has_value();
-  }
   return tokenizer;
 }
 

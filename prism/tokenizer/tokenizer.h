@@ -81,7 +81,7 @@ class Tokenizer {
   bool is_added(int32_t id) const;
 
   /// What the files beside the vocabulary say: those in the folder that load() was given, or the metadata of the GGUF
-  /// file. Otherwise default_settings().
+  /// file; llama2c_settings() for a file of llama2.c. Otherwise default_settings().
   const TextSettings& settings() const;
   const SpecialIds& special_ids() const { return settings().special_ids; }
   const std::optional<std::string>& chat_template() const { return settings().chat_template; }

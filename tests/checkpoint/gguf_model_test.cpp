@@ -181,7 +181,13 @@ TEST_F(GgufModel, IsRefusedWithASentence) {
                   }),
                   "expected [20, 16]");
   EXPECT_CONTAINS(refused([](Made& m) { m.keys["llama.attention.head_count"] = GgufArray(std::vector<int32_t>{4}); }),
-                  "expected a number for each of 3 layers; found 1");
+                  "model.gguf: expected llama.attention.head_count to have a number for each of the 3 layers; found 1");
+  EXPECT_CONTAINS(refused([](Made& m) {
+                    m.tensors["rope_freqs.weight"] = torch::ones({1, 4});
+                  }),
+                  "model.gguf: expected rope_freqs.weight to have one dimension; found 2");
+  EXPECT_CONTAINS(refused([](Made& m) { m.tensors["blk.01.attn_norm.weight"] = torch::ones({16}); }),
+                  "expected one name for each tensor; found \"blk.1.attn_norm.weight\", which another name");
 }
 
 }  // namespace

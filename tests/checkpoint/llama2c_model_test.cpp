@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "prism/checkpoint/model_folder.h"
+#include "prism/core/fields.h"
 #include "prism/core/files.h"
 #include "prism/generation/generate.h"
 #include "prism/layers/named_tensor.h"
@@ -111,12 +113,36 @@ TEST(Llama2c, GivesTheLogitsOfTheModel) {
     model->initialise(5);
     write_file(file, checkpoint_of(model, tied));
     EXPECT_TRUE(is_llama2c(file));
-    const auto loaded = load_llama2c(file, torch::kFloat);
+    const auto loaded = load_model(file, torch::kFloat);
     EXPECT_EQ(loaded.decoder->config().tied, tied);
     EXPECT_TRUE(torch::equal(llama2c_logits(loaded.decoder), llama2c_logits(model)));
     ASSERT_TRUE(loaded.tokenizer);
     EXPECT_EQ(loaded.tokenizer->encode("a a"), (std::vector<int32_t>{261, 261}));
   }
+}
+
+TEST(Llama2c, GivesItsPartsOneByOne) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "model.bin", vocabulary = folder.path() / "tokenizer.bin";
+  write_file(vocabulary, tokenizer_bytes());
+  Decoder model(llama2c_config(true));
+  model->initialise(5);
+  write_file(file, checkpoint_of(model, true));
+  EXPECT_EQ(find_model_folder(file), file);
+  EXPECT_EQ(load_config(file).d_model, kLlama2cWidth);
+  const auto source = open_weights(file);
+  EXPECT_EQ(source->names().size(), 2 + 9 * static_cast<size_t>(kLlama2cLayers));
+  EXPECT_EQ(source->read("model.layers.1.self_attn.k_proj.weight").sizes(),
+            (std::vector<int64_t>{kLlama2cWidth / 2, kLlama2cWidth}));
+  EXPECT_REFUSED(source->read("lm_head.weight"), "model.bin: expected a tensor for lm_head.weight; found none");
+  for (const auto& path : {file, vocabulary}) {
+    const auto tokenizer = open_tokenizer(path);
+    EXPECT_EQ(tokenizer.vocab_size(), kLlama2cVocab);
+    const SpecialIds expected{.opening = 1, .ends = {2, 1}, .opens_prompts = true};
+    EXPECT_EQ(tokenizer.special_ids(), expected);
+  }
+  EXPECT_TRUE(begins_as_llama2c(file));
+  EXPECT_FALSE(begins_as_llama2c(vocabulary));
 }
 
 /// What llama2.c publishes: temperature 0, 200 steps from the token that opens texts.
@@ -126,7 +152,7 @@ TEST(Llama2c, Stories260KContinuesAsPublished) {
   const TemporaryFolder temporary;
   fs::copy(folder / "stories260K.bin", temporary.path() / "model.bin");
   fs::copy(folder / "tok512.bin", temporary.path() / "tokenizer.bin");
-  const auto model = load_llama2c(temporary.path() / "model.bin", torch::kFloat);
+  const auto model = load_model(temporary.path() / "model.bin", torch::kFloat);
   GenerateOptions options;
   options.max_new_tokens = 200;
   options.sampler.temperature = 0;
@@ -143,7 +169,7 @@ TEST(Llama2c, IsRefusedWithASentence) {
   const auto good = checkpoint_of(model, true);
   const auto load = [&](const std::string& bytes) {
     write_file(file, bytes);
-    load_llama2c(file, torch::kFloat);
+    load_model(file, torch::kFloat);
   };
   EXPECT_REFUSED(load(good), "expected the tokenizer of");
   write_file(folder.path() / "tokenizer.bin", tokenizer_bytes());
@@ -152,6 +178,19 @@ TEST(Llama2c, IsRefusedWithASentence) {
   EXPECT_REFUSED(load(good.substr(0, good.size() - 4)), "found it cut short");
   EXPECT_REFUSED(load(good + "more"), "found 4 more bytes");
   EXPECT_REFUSED(load("ak42" + good.substr(4)), "whose width is within 1-");
+  EXPECT_REFUSED(load(tokenizer_bytes()), "whose feed-forward width is within 1-16777216; found 0");
+  const auto with_header = [&](const std::vector<int32_t>& numbers) {
+    std::string bytes;
+    for (const int32_t number : numbers) put_number(bytes, number);
+    return bytes + good.substr(bytes.size());
+  };
+  // Sizes that no memory holds, and sums of them beyond int64.
+  constexpr int32_t kMost = 1 << 24;
+  EXPECT_REFUSED(load(with_header({kMost, kMost, 1, 4096, 4096, kMost, kMost})),
+                 "model.bin: expected a file of the size");
+  EXPECT_REFUSED(load(with_header({16, 12, 2, 4, 2, kMost, kMost})), "found it cut short");
+  EXPECT_REFUSED(load(with_header({16, 12, 4097, 4, 2, 262, 32})), "a number of layers within 1-4096; found 4097");
+  EXPECT_REFUSED(load(with_header({16, 12, 2, 3, 3, 262, 32})), "model.bin: ");
   auto few = good;
   const int32_t vocabulary = 100;
   std::memcpy(few.data() + 20, &vocabulary, sizeof vocabulary);

@@ -328,7 +328,12 @@ TEST_F(ModelFolderTest, RefusesWeightsWhoseHeaderSaysIntegers) {
 }
 
 TEST_F(ModelFolderTest, IsFoundThroughItsRunAndRefusedWhereThereIsNone) {
-  EXPECT_THROW(find_model_folder(folder_), InputError);
+  EXPECT_REFUSED(
+      find_model_folder(folder_),
+      "expected a model folder (with config.json), a .gguf file, llama2.c's .bin, or a run with a checkpoint "
+      "at ");
+  EXPECT_REFUSED(find_model_folder(folder_), "; found none of them; name another.");
+  EXPECT_REFUSED(find_model_folder(folder_ / "nowhere"), "; found nothing; name another.");
   CheckpointStore store(folder_);
   for (const int64_t step : {9, 10})
     store.save(CheckpointKind::step, step, [](const fs::path& path) { write_file(path / "config.json", "{}"); });

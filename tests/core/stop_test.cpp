@@ -9,7 +9,7 @@
 namespace prism {
 namespace {
 
-// Each test runs in a child process, since the flag is never cleared.
+// Each test runs in a child process, because signals and the flag belong to the whole process.
 
 TEST(Stop, RemembersTheSignalAndGoesOn) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
@@ -63,6 +63,33 @@ TEST(Stop, LetsASecondTerminationWait) {
     std::raise(SIGTERM);
     std::raise(SIGTERM);
     ::_exit(stop_signal() == SIGTERM ? 0 : 1);
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Stop, ReleasesSignalsAndCatchesThemAgain) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    ChildProcess child([signal](const auto&) {
+      for (int round = 0; round < 2; ++round) {
+        catch_stop_signals();
+        std::raise(signal);
+        if (stop_signal() != signal) ::_exit(1);
+        release_stop_signals();
+        if (stop_signal() != 0) ::_exit(2);
+      }
+      std::raise(signal);
+    });
+    EXPECT_EQ(child.wait(), -signal) << signal;
+  }
+}
+
+TEST(Stop, ReleasesOnlyWhatItCaught) {
+  ChildProcess child([](const auto&) {
+    std::signal(SIGHUP, SIG_IGN);
+    catch_stop_signals();
+    release_stop_signals();
+    std::raise(SIGHUP);
+    ::_exit(0);
   });
   EXPECT_EQ(child.wait(), 0);
 }

@@ -39,8 +39,8 @@ TEST(Session, ComputesOnlyWhatIsNew) {
   Session session(decoder, tokenizer);
   const auto first = expect_as_alone(session, decoder, "Once upon", 6);
   EXPECT_EQ(first.reused, 0);
-  // The continuation is cached but for its last token, which was never read. More room is needed, once.
-  EXPECT_EQ(expect_as_alone(session, decoder, "Once upon a river", 6).reused, 0);
+  // The continuation is cached but for its last token, which was never read. The cache grows.
+  EXPECT_GE(expect_as_alone(session, decoder, "Once upon a river", 6).reused, 9);
   EXPECT_EQ(expect_as_alone(session, decoder, "Once upon a lake", 6).reused, 12);
   EXPECT_EQ(expect_as_alone(session, decoder, "Once", 6).reused, 3) << "the last token of a prompt gives the logits";
   EXPECT_EQ(expect_as_alone(session, decoder, "Twice", 6).reused, 0);
@@ -62,6 +62,24 @@ TEST(Session, GoesOnAfterTheContextHasSlid) {
   const auto first = session.generate(ids, options);
   EXPECT_GT(first.slides, 0);
   EXPECT_EQ(session.generate(ids, options).ids, first.ids);
+}
+
+TEST(Session, GivesTheSameTokensWhileItsCacheGrows) {
+  const auto decoder = tiny_decoder(1280);
+  const auto tokenizer = tiny_tokenizer();
+  const auto ids = tokenizer.encode("Once");
+  Session grows(decoder, tokenizer), has_room(decoder, tokenizer, 1280);
+  const auto expected = has_room.generate(ids, likeliest(1100)).ids;
+  EXPECT_EQ(expected.size(), 1100u);
+  EXPECT_EQ(grows.generate(ids, likeliest(1100)).ids, expected);
+}
+
+TEST(Session, RefusesAPromptWithoutTokens) {
+  const auto tokenizer = tiny_tokenizer();
+  Session session(tiny_decoder(), tokenizer);
+  EXPECT_REFUSED(session.generate({}, likeliest(2)),
+                 "expected a prompt of at least one token; found none; give it the token that opens texts.");
+  EXPECT_EQ(session.generate({97}, likeliest(2)).ids.size(), 2u);
 }
 
 TEST(Session, ComputesEverythingWithHeadBudgets) {
@@ -111,6 +129,39 @@ TEST(Chat, IsAsBeforeAfterAMessageThatDoesNotFit) {
   Chat chat(decoder, tokenizer, ChatTemplate(kTemplate, Json::object()));
   EXPECT_REFUSED(chat.answer(std::string(100, 'x'), likeliest(5)), "expected a prompt of at most");
   EXPECT_EQ(chat.prompt("Hi"), "u:Hi|a:");
+  chat.answer("Hi", likeliest(5));
+}
+
+TEST(Chat, AnswersUntilTheContextIsFull) {
+  const auto decoder = tiny_decoder(256);
+  const auto tokenizer = tiny_tokenizer();
+  Chat chat(decoder, tokenizer, ChatTemplate(kTemplate, Json::object()));
+  const auto answer = chat.answer("Hi", likeliest(0));
+  EXPECT_EQ(answer.finish, FinishReason::length);
+  EXPECT_EQ(std::ssize(answer.prompt_ids) + std::ssize(answer.ids), 256);
+  EXPECT_GT(std::ssize(answer.ids), kDefaultNewTokens);
+  const std::string before = chat.prompt("More");
+  EXPECT_REFUSED(chat.answer("More", likeliest(0)), "give --truncate-prompt, or /reset.");
+  EXPECT_EQ(chat.prompt("More"), before);
+  auto cuts = likeliest(0);
+  cuts.truncate_prompt = true;
+  const auto cut = chat.answer("More", cuts);
+  EXPECT_EQ(std::ssize(cut.ids), kDefaultNewTokens) << "half the context";
+  EXPECT_EQ(cut.unread, std::ssize(cut.prompt_ids) - 128);
+  chat.reset();
+  auto slides = likeliest(0);
+  slides.slide = true;
+  EXPECT_EQ(std::ssize(chat.answer("Hi", slides).ids), 256);
+}
+
+TEST(Chat, RefusesAMessageAfterWhichTheAnswerDoesNotFit) {
+  const auto tokenizer = tiny_tokenizer();
+  Chat chat(tiny_decoder(64), tokenizer, ChatTemplate(kTemplate, Json::object()));
+  EXPECT_REFUSED(chat.answer("Hi", likeliest(60)), "ask for at most 57 new tokens");
+  chat.answer("Hi", likeliest(5));
+  EXPECT_REFUSED(chat.answer("Hi", likeliest(60)),
+                 "[chat] expected a conversation of at most 4 tokens in the model's context of 64 tokens, with room "
+                 "for the answer; found ");
   chat.answer("Hi", likeliest(5));
 }
 

@@ -5,6 +5,7 @@
 
 #include "prism/attention/layer_list.h"
 #include "prism/checkpoint/families/rotary_members.h"
+#include "prism/core/text/names.h"
 
 namespace prism {
 namespace {
@@ -194,10 +195,10 @@ std::span<const Family> families() {
 }
 
 std::string names_of_families() {
-  std::string names;
-  for (const auto& family : kFamilies) names += std::string(family.model_type) + ", ";
-  names.resize(names.size() - 2);
-  return names + " or prism";
+  std::vector<std::string> names;
+  for (const auto& family : kFamilies) names.emplace_back(family.model_type);
+  names.emplace_back("prism");
+  return join_names(names, "or");
 }
 
 const Family* find_family(const std::string& model_type) {
@@ -207,13 +208,13 @@ const Family* find_family(const std::string& model_type) {
   return found == all.end() ? nullptr : &*found;
 }
 
-ModelConfig read_sizes(const MemberReader& members) {
+ModelConfig read_sizes(const MemberReader& members, bool tied) {
   members.expect<std::string>("hidden_act", "silu");
   ModelConfig config;
   config.vocab_size = members.get<int64_t>("vocab_size");
   config.d_model = members.get<int64_t>("hidden_size");
   config.context = members.get<int64_t>("max_position_embeddings");
-  config.tied = members.get<bool>("tie_word_embeddings", false);
+  config.tied = members.get<bool>("tie_word_embeddings", tied);
   config.norm_eps = members.get<double>("rms_norm_eps", 1e-6);  // transformers' default
   config.init_std = members.get<double>("initializer_range", config.init_std);
   for (const auto& [name, size] : {std::pair{"vocab_size", config.vocab_size},
@@ -241,16 +242,20 @@ LayerConfig read_layer(const Family& family, const MemberReader& members) {
 }
 
 size_t read_layer_count(const MemberReader& members) {
-  const auto layers = members.get<int64_t>("num_hidden_layers");
-  PRISM_CHECK(layers > 0 && layers <= 4096, "config.json",
-              "{}: expected num_hidden_layers within 1-4096; found {}; correct it.", members.source(), layers);
+  constexpr const char* kName = "num_hidden_layers";
+  return layer_count(members.get<int64_t>(kName), kName, members.source(), "config.json");
+}
+
+size_t layer_count(int64_t layers, const char* name, const std::string& source, const char* operation) {
+  constexpr int64_t kMostLayers = 4096;
+  PRISM_CHECK(layers > 0 && layers <= kMostLayers, operation, "{}: expected {} within 1-{}; found {}; correct it.",
+              source, name, kMostLayers, layers);
   return static_cast<size_t>(layers);
 }
 
 ModelConfig read_config(const Family& family, const MemberReader& members) {
   members.expect<int64_t>("prism_format", 1);
-  auto config = read_sizes(members);
-  config.tied = members.get<bool>("tie_word_embeddings", family.tied);
+  auto config = read_sizes(members, family.tied);
   config.layers.assign(read_layer_count(members), read_layer(family, members));
   family.read(members, config);
   return config;

@@ -49,11 +49,14 @@ ModelConfig read_config(const Family& family, const MemberReader& members);
 /// give the same config.
 std::optional<Json> write_config(const Family& family, const ModelConfig& config);
 
-/// The members that hold for the whole model, without layers.
-ModelConfig read_sizes(const MemberReader& members);
+/// The members that hold for the whole model, without layers. @param tied  tie_word_embeddings where it is left out.
+ModelConfig read_sizes(const MemberReader& members, bool tied = false);
 /// The members that describe a layer of a Llama, but for its biases.
 LayerConfig read_layer(const Family& family, const MemberReader& members);
 /// num_hidden_layers. @throws InputError for a number that is out of range.
 size_t read_layer_count(const MemberReader& members);
+/// A number of layers. @param name  what a file calls it. @param operation, source  for the message.
+/// @throws InputError for a number that is not within 1-4096.
+size_t layer_count(int64_t layers, const char* name, const std::string& source, const char* operation);
 
 }  // namespace prism

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "prism/analysis/activations.h"
+#include "prism/cli/command.h"
 #include "prism/cli/labelled_reading.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
@@ -82,8 +83,7 @@ void add_document_mask_option(CLI::App& app, std::optional<bool>& document_mask)
 
 void add_reading_options(CLI::App& app, ReadingWords& words, bool with_data) {
   words.takes_data = with_data;
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
-      ->required();
+  app.add_option("MODEL", words.model, kModelHelp)->required();
   app.add_option(
       "FILE", words.file,
       "a text file, whose beginning is read; language models only (.jsonl: the field named text in each row; any "

@@ -100,7 +100,7 @@ ReadSpectra read_model(const SpectrumWords& words) {
 }
 
 ReadSpectra read_source(const SpectrumWords& words) {
-  if (!fs::is_regular_file(words.source)) return read_model(words);
+  if (!fs::is_regular_file(words.source) || is_model_file(words.source)) return read_model(words);
   PRISM_CHECK(words.text.empty() && words.tokens == 0, "analyse",
               "expected {} only with a model; found it with the file {}; leave it out.",
               words.text.empty() ? "--tokens" : "a text file", words.source);
@@ -129,9 +129,7 @@ void write_head(const SpectrumWords& words, const LayerTensors& layer, const Jso
 }
 
 void add_options(CLI::App& app, SpectrumWords& words) {
-  app.add_option("SOURCE", words.source,
-                 "a model folder, a run folder (its last checkpoint), or a safetensors file with q and k")
-      ->required();
+  app.add_option("SOURCE", words.source, std::string(kModelHelp) + ", or a safetensors file with q and k")->required();
   app.add_option(
       "FILE", words.text,
       "text file whose beginning the model reads; not for a safetensors file (.jsonl: the field named text in each "

@@ -23,13 +23,14 @@ int run_analyse_weights(const Arguments& arguments) {
                "prism analyse weights");
   std::string name;
   OutputWords output;
-  app.add_option("MODEL", name, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
+  app.add_option("MODEL", name, kModelHelp)->required();
   add_output_options(app, output);
   if (!parse(app, arguments)) return 0;
   const auto folder = make_figures_folder(output.figures);
   const torch::NoGradGuard no_gradients;
-  const auto weights = load_config(name).classes > 0 ? load_classifier(name, torch::kFloat).classifier->weights()
-                                                     : load_model(name, torch::kFloat).decoder->weights();
+  const auto stored = open_stored(find_model_folder(name));
+  const auto weights = stored->config().classes > 0 ? load_classifier(*stored, torch::kFloat).classifier->weights()
+                                                    : load_model(*stored, torch::kFloat).decoder->weights();
   AnalysisLines lines({{"analysis", "weights"}, {"model", name}});
   for (const auto& matrix : measure_stable_ranks(weights)) lines.add(fields_to_json(matrix));
   lines.print(output);

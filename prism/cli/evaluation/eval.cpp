@@ -103,8 +103,7 @@ int run_eval(const Arguments& arguments) {
   CLI::App app(std::string("Measure perplexity or accuracy; compare two models on the same texts.\n") + kEvalExamples,
                "prism eval");
   EvalWords words;
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
-      ->required();
+  app.add_option("MODEL", words.model, kModelHelp)->required();
   app.add_option("FILE", words.files, "text files, folders, or - for standard input; for classification, a data folder")
       ->required();
   app.add_option("--against", words.against, "a second model, which MODEL is compared with")->type_name("MODEL");

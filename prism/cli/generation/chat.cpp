@@ -12,33 +12,33 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/generation/generation_output.h"
+#include "prism/cli/options/chat_flags.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/generation_options.h"
 #include "prism/cli/options/prefill_options.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
-#include "prism/core/files.h"
 #include "prism/core/stop.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/printable.h"
-#include "prism/data/chat/model_template.h"
 
 namespace prism {
 namespace {
 
 constexpr const char* kChatHelp = R"(
-Each line of standard input is a message; a line that ends in a backslash goes on in the next. Answers go to standard
-output while they are generated. Only what is new in a turn is computed, unless the model has head budgets or --prefill
+Each line of standard input is a message; a line that ends in a backslash continues on the next. Answers go to standard
+output while they are generated. Earlier turns are not computed again, unless the model has head budgets or --prefill
 names a selector. A line that begins with a slash is a command:
 
   /reset         forget the conversation, but not the system message
-  /system TEXT   forget the conversation, and begin anew with this system message; without TEXT: with none
+  /system TEXT   start over with this system message; without TEXT, with none
   /speed         print how fast the last answer was
   /help          list these commands
-  /exit          end, as the end of the input does
+  /exit          quit; so does the end of the input (Ctrl-D)
 
-Ctrl-C ends the answer, not the conversation; while prism waits for a message, it ends prism. The whole conversation
-must fit the model's context, unless --slide or --truncate-prompt is given. The model needs a chat template:
-chat_template.jinja or tokenizer_config.json in its folder, the metadata of a .gguf file, or --chat-template.
+Ctrl-C stops the answer, not the conversation; at the prompt it quits. The whole conversation must fit the model's
+context, unless --slide or --truncate-prompt is given. The model needs a chat template: chat_template.jinja or
+tokenizer_config.json in its folder, the metadata of a .gguf file, or --chat-template.
 
   prism chat models/SmolLM2-135M-Instruct
   prism chat model.gguf --system 'Answer in one sentence.' --temperature 0.7 --top-p 0.9
@@ -48,7 +48,8 @@ chat_template.jinja or tokenizer_config.json in its folder, the metadata of a .g
 constexpr const char* kCommandList = "/reset, /system TEXT, /speed, /help, /exit";
 
 struct ChatWords {
-  std::string model, system, chat_template;
+  std::string model;
+  ChatFlags chat_flags;
   PrefillFlags prefill;
   ComputeOptions compute;
 };
@@ -98,9 +99,9 @@ class ChatLoop {
       chat_.reset(chat_.system());
     } else if (command == "/system") {
       chat_.reset(rest);
-    } else if (command == "/speed" && last_) {
-      print_speeds(words_.prefill, *last_, meter_);
-    } else if (command == "/help" || command == "/speed") {
+    } else if (command == "/speed") {
+      last_ ? print_speeds(words_.prefill, *last_, meter_) : say("no answer yet\n");
+    } else if (command == "/help") {
       say("commands: {}\n", kCommandList);
     } else {
       refuse(fmt::format("expected one of {}; found {}; put a space before a message that begins with a slash.",
@@ -115,6 +116,8 @@ class ChatLoop {
     try {
       last_ = chat_.answer(message, options_, print_now, &prefill_);
       print_now("\n");
+      print_notes(*last_);
+      note_cut(*last_);
       ++options_.sampler.seed;
     } catch (const InputError& error) {
       refuse(error.sentence());
@@ -122,6 +125,16 @@ class ChatLoop {
     const int signal = stop_signal();
     release_stop_signals();
     return signal == 0 || signal == SIGINT;
+  }
+
+  /// Says why an answer ended before the model ended it.
+  void note_cut(const Generation& result) const {
+    if (result.finish != FinishReason::length) return;
+    const int64_t read = std::ssize(result.prompt_ids) - result.unread, made = std::ssize(result.ids);
+    if (result.slides == 0 && read + made == chat_.context())
+      tell("note: the answer was cut at {}, because the context is full; /reset makes room\n", counted(made, "token"));
+    else
+      tell("note: the answer was cut at {}; --max-new-tokens N allows more\n", counted(made, "token"));
   }
 
   void refuse(const std::string& sentence) {
@@ -144,11 +157,8 @@ int run_chat(const Arguments& arguments) {
   CLI::App app(std::string("Talk with a model, turn by turn.\n") + kChatHelp, "prism chat");
   ChatWords words;
   GenerateOptions options;
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
-      ->required();
-  app.add_option("--system", words.system, "message that tells the model how to answer");
-  app.add_option("--chat-template", words.chat_template, "file with the template, in Jinja; default: the model's")
-      ->type_name("FILE");
+  app.add_option("MODEL", words.model, kModelHelp)->required();
+  add_chat_flags(app, words.chat_flags);
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
   add_compute_options(app, words.compute);
@@ -158,9 +168,7 @@ int run_chat(const Arguments& arguments) {
   complete_prefill(words.prefill);
 
   ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "chat");
-  if (!words.chat_template.empty()) model.tokenizer->set_chat_template(read_file(words.chat_template));
-  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.model));
-  chat.reset(words.system);
+  Chat chat = open_chat(words.chat_flags, model, words.model);
   const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, words.prefill.options.selector == "dense" ? nullptr : &meter);

@@ -12,13 +12,13 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/generation/generation_output.h"
+#include "prism/cli/options/chat_flags.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/generation_options.h"
 #include "prism/cli/options/prefill_options.h"
+#include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
-#include "prism/data/chat/model_template.h"
-#include "prism/generation/chat.h"
 #include "prism/kernels/compute_type.h"
 
 namespace prism {
@@ -48,22 +48,18 @@ struct GenerateWords {
   std::string model, prompt, prompt_file;
   PrefillFlags prefill;
   ComputeOptions compute;
-  std::string system, chat_template;
+  ChatFlags chat_flags;
   bool chat = false, no_stream = false, echo = false, json = false;
 };
 
 void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) {
-  app.add_option("MODEL", words.model, "a model folder, a run folder (its last checkpoint) or a .gguf file")
-      ->required();
+  app.add_option("MODEL", words.model, kModelHelp)->required();
   auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
   app.add_option("--prompt-file", words.prompt_file, "file that holds the prompt")->type_name("FILE")->excludes(prompt);
   auto* chat = app.add_flag("--chat", words.chat,
                             "take the prompt as a message of the user, put it into the model's chat template, and "
                             "print the answer");
-  app.add_option("--system", words.system, "message that tells the model how to answer")->needs(chat);
-  app.add_option("--chat-template", words.chat_template, "file with the template, in Jinja; default: the model's")
-      ->type_name("FILE")
-      ->needs(chat);
+  add_chat_flags(app, words.chat_flags, chat);
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
   app.add_flag("--echo", words.echo, "print the prompt before its continuation");
@@ -112,10 +108,7 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
 /// The answer to a single message.
 Generation answer(ModelFolder& model, const GenerateWords& words, const std::string& message,
                   const GenerateOptions& options, const std::function<void(std::string_view)>& show, Prefill& prefill) {
-  if (!words.chat_template.empty()) model.tokenizer->set_chat_template(read_file(words.chat_template));
-  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, words.model));
-  chat.reset(words.system);
-  return chat.answer(message, options, show, &prefill);
+  return open_chat(words.chat_flags, model, words.model).answer(message, options, show, &prefill);
 }
 
 }  // namespace
@@ -131,6 +124,8 @@ int run_generate(const Arguments& arguments) {
   complete_prefill(words.prefill);
 
   const std::string prompt = read_prompt(words);
+  PRISM_CHECK(!words.chat || !prompt.empty(), "generate",
+              "expected a message with --chat; found none; give PROMPT or --prompt-file.");
   ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
   catch_stop_signals();
   // The prompt is echoed with the first text, because it has been checked by then.

@@ -32,14 +32,18 @@ void print_now(std::string_view text) {
   flush_output();
 }
 
-void print_speeds(const PrefillFlags& prefill, const Generation& result, const PrefillMeter& meter) {
-  tell("prompt: {}, {:.0f} tokens/s; new: {}, {:.1f} tokens/s; {}.\n", counted(result.prompt_tokens_read(), "token"),
-       result.prompt_tokens_per_second(), counted(std::ssize(result.ids), "token"), result.decode_tokens_per_second(),
-       finish_words(result.finish));
+void print_notes(const Generation& result) {
   if (result.unread > 0)
     tell("note: left out {} at the start of the prompt, which was too long\n", counted(result.unread, "token"));
   if (result.slides > 0)
     tell("note: the context was full {}; its end was then recomputed\n", counted(result.slides, "time"));
+}
+
+void print_speeds(const PrefillFlags& prefill, const Generation& result, const PrefillMeter& meter) {
+  tell("prompt: {}, {:.0f} tokens/s; new: {}, {:.1f} tokens/s; {}.\n", counted(result.prompt_tokens_read(), "token"),
+       result.prompt_tokens_per_second(), counted(std::ssize(result.ids), "token"), result.decode_tokens_per_second(),
+       finish_words(result.finish));
+  print_notes(result);
   if (prefill.options.selector != "dense") tell("prefill: {}.\n", prefill_text(prefill.options, meter.layers()));
 }
 

@@ -12,6 +12,8 @@ namespace prism {
 /// Prints and flushes, so that text appears while it is generated. Replaces control characters on a terminal.
 void print_now(std::string_view text);
 
+/// Prints to standard error what was left out of a prompt that was too long, and how often the context was full.
+void print_notes(const Generation& result);
 /// Prints speeds, notes and what the selector kept to standard error.
 void print_speeds(const PrefillFlags& prefill, const Generation& result, const PrefillMeter& meter);
 

@@ -45,10 +45,10 @@ std::string shell_word(const std::string& text) {
   return quoted + "'";
 }
 
-std::string join_names(const std::vector<std::string>& names) {
+std::string join_names(const std::vector<std::string>& names, std::string_view last) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    if (i > 0) text += i + 1 == names.size() ? fmt::format(" {} ", last) : ", ";
     text += names[i];
   }
   return text;

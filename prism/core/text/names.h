@@ -19,8 +19,8 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 /// `text` quoted as one shell word: in single quotes if it has characters other than letters, digits and ._/+=:,@-.
 std::string shell_word(const std::string& text);
 
-/// "a, b and c".
-std::string join_names(const std::vector<std::string>& names);
+/// "a, b and c". @param last  what is written before the last name.
+std::string join_names(const std::vector<std::string>& names, std::string_view last = "and");
 
 /// The names of a table's rows.
 template <class Value>

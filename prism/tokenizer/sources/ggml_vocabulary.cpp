@@ -32,15 +32,7 @@ void check_arrays(const GgmlVocabulary& vocabulary, const std::string& source) {
   };
   check_length("scores", vocabulary.scores.size());
   check_length("token_type", vocabulary.types.size());
-  const std::pair<const char*, std::optional<int64_t>> ids[] = {
-      {"bos_token_id", vocabulary.bos_token_id},         {"eos_token_id", vocabulary.eos_token_id},
-      {"eot_token_id", vocabulary.eot_token_id},         {"eom_token_id", vocabulary.eom_token_id},
-      {"unknown_token_id", vocabulary.unknown_token_id}, {"padding_token_id", vocabulary.padding_token_id}};
-  for (const auto& [name, id] : ids) {
-    PRISM_CHECK(!id || (*id >= 0 && static_cast<size_t>(*id) < count), "tokenizer",
-                "{}: expected tokenizer.ggml.{} to be an id from 0 to {}; found {}; the file is damaged; restore it.",
-                source, name, count - 1, *id);
-  }
+  check_special_ids(vocabulary, source);
 }
 
 ScoredPiece::Kind piece_kind(GgmlTokenType type, const std::string& text) {
@@ -147,6 +139,15 @@ TokenizerFile tokenizer_file_of(const GgmlVocabulary& vocabulary, const std::str
       "another file.",
       source);
   return byte_level_file(vocabulary, source);
+}
+
+void check_special_ids(const GgmlVocabulary& vocabulary, const std::string& source) {
+  const auto count = std::ssize(vocabulary.tokens);
+  GgmlVocabulary::visit_ids(vocabulary, [&](const char* name, const char*, const std::optional<int64_t>& id) {
+    PRISM_CHECK(!id || (*id >= 0 && *id < count), "tokenizer",
+                "{}: expected tokenizer.ggml.{} to be an id from 0 to {}; found {}; the file is damaged; restore it.",
+                source, name, count - 1, *id);
+  });
 }
 
 }  // namespace prism

@@ -12,6 +12,9 @@ namespace prism {
 namespace {
 
 constexpr size_t kFirstByteToken = 3, kFirstNormalToken = 259;
+/// The names of the tokens before the bytes: unknown, opening, end.
+constexpr const char* kFirstNames[kFirstByteToken] = {"<unk>", "<s>", "</s>"};
+constexpr int32_t kOpeningId = 1, kEndId = 2;
 
 std::string marked(std::string_view text) {
   std::string result;
@@ -35,8 +38,7 @@ ScoredPiece piece_of_row(size_t id, float score, std::string_view text) {
   ScoredPiece piece{.text = marked(text), .score = score, .kind = ScoredPiece::Kind::normal};
   if (id < kFirstByteToken) {
     // The file puts line feeds around <s> and </s>, to show them as lines of their own.
-    constexpr const char* kNames[kFirstByteToken] = {"<unk>", "<s>", "</s>"};
-    piece.text = kNames[id];
+    piece.text = kFirstNames[id];
     piece.kind = id == 0 ? ScoredPiece::Kind::unknown : ScoredPiece::Kind::control;
   } else if (id < kFirstNormalToken) {
     piece.kind = ScoredPiece::Kind::byte;
@@ -76,6 +78,11 @@ TokenizerFile parse_llama2c_file(std::string_view bytes, const std::string& sour
               "{}: expected at least {} tokens; found {}; name a whole tokenizer.bin.", source, kFirstNormalToken,
               pieces.size());
   return file_of_pieces(pieces, {.add_prefix = true, .remove_extra_spaces = false}, source);
+}
+
+TextSettings llama2c_settings() {
+  return {.special_ids = {.opening = kOpeningId, .ends = {kEndId, kOpeningId}, .opens_prompts = true},
+          .special_tokens = {{"bos_token", kFirstNames[kOpeningId]}, {"eos_token", kFirstNames[kEndId]}}};
 }
 
 }  // namespace prism

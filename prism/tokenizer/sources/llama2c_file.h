@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "prism/tokenizer/text_settings.h"
 #include "prism/tokenizer/tokenizer_file.h"
 
 namespace prism {
@@ -17,5 +18,9 @@ namespace prism {
 /// @throws InputError for a file that is no such table.
 /// Source: github.com/karpathy/llama2.c, tokenizer.py.
 TokenizerFile parse_llama2c_file(std::string_view bytes, const std::string& source);
+
+/// The special ids of such a file: <s> opens every text, and </s> or another <s> ends it.
+/// Source: github.com/karpathy/llama2.c, run.c.
+TextSettings llama2c_settings();
 
 }  // namespace prism
