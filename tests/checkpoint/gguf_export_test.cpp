@@ -195,7 +195,8 @@ TEST_F(GgufExport, WritesTheTypesThatLlamaCppExpects) {
   expect("qwen3.rope.scaling.original_context_length", uint32_t{32});
   expect("qwen3.vocab_size", uint32_t{264});
   expect("tokenizer.ggml.model", std::string("no_vocab"));
-  EXPECT_FALSE(values.contains("qwen3.rope.scaling.attn_factor"));
+  for (const char* key : {"attn_factor", "yarn_attn_factor", "yarn_beta_fast", "yarn_beta_slow"})
+    EXPECT_FALSE(values.contains(fmt::format("qwen3.rope.scaling.{}", key))) << key;
   for (const auto& [type, number] : {std::pair{BlockType::f32, 0u}, {BlockType::f16, 1u}, {BlockType::bf16, 32u}}) {
     save(fixture("llama"), type);
     EXPECT_EQ(GgufReader(path()).metadata().integer("general.file_type"), number);
@@ -260,6 +261,10 @@ TEST_F(GgufExport, RefusesWhatLlamaCppDoesNotReadInAFamily) {
   const auto rotary = load_config(kExported / "llama-3.1").layers[0].rotary;
   for (auto& layer : config.layers) layer.rotary = rotary;
   EXPECT_CONTAINS(refusal(decoder_of(config)), "found a scaling of the rotary encoding by pairs in a qwen3");
+  config = load_config(kExported / "yarn");
+  for (auto& layer : config.layers) layer.rotary.beta_fast = 16;
+  EXPECT_CONTAINS(refusal(decoder_of(config)),
+                  "found YaRN with beta_fast 16 and beta_slow 1, for which llama.cpp takes 32 and 1");
 }
 
 TEST_F(GgufExport, RefusesWeightsBeyondTheType) {
