@@ -76,7 +76,8 @@ RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, c
     rotary.factor = factor;
   }
   if (rotary.scaling == "yarn") {
-    rotary.original_context = keys.integer(gguf_key::kScalingContext, 0);
+    // llama.cpp takes the whole context too.
+    rotary.original_context = keys.integer(gguf_key::kScalingContext, keys.integer(gguf_key::kContext));
     rotary.beta_fast = keys.real(gguf_key::kBetaFast, rotary.beta_fast);
     rotary.beta_slow = keys.real(gguf_key::kBetaSlow, rotary.beta_slow);
     const double more = keys.real(gguf_key::kAttentionFactor, 1);

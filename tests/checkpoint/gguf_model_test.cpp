@@ -150,6 +150,10 @@ TEST_F(GgufModel, ReadsScalings) {
   EXPECT_EQ(rotary.scaling, "yarn");
   EXPECT_EQ(rotary.factor, 4);
   EXPECT_EQ(rotary.original_context, 32);
+  made.keys.erase("llama.rope.scaling.original_context_length");
+  written(made, path());
+  const auto config = load_config(path());
+  EXPECT_EQ(config.layers[0].rotary.original_context, config.context);
   made.keys["llama.rope.scaling.type"] = "linear";
   written(made, path());
   EXPECT_EQ(load_config(path()).layers[0].rotary.scaling, "linear");
