@@ -64,15 +64,16 @@ class ArchitectureKeys {
 RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, const Family& family) {
   RotaryConfig rotary;
   rotary.base = keys.real(gguf_key::kRotaryBase, family.rotary_base);
-  const auto scaling = keys.text(gguf_key::kScaling, "none");
-  // A factor without a type is the older spelling of a linear scaling.
-  const double factor = keys.real(gguf_key::kScalingFactor, keys.real("rope.scale_linear", 1));
+  // As in llama.cpp: the type is linear unless the file says otherwise, 0 is no factor, and none ignores it.
+  double factor = keys.real(gguf_key::kScalingFactor, keys.real("rope.scale_linear", 1));
+  if (factor == 0) factor = 1;
+  const auto scaling = keys.text(gguf_key::kScaling, factor == 1 ? "none" : "linear");
   PRISM_CHECK(scaling == "none" || scaling == "linear" || scaling == "yarn", "gguf",
               "{}: expected rope.scaling.type none, linear or yarn; found \"{}\"; prism supports no other yet; choose "
               "another model.",
               reader.path().string(), scaling);
-  if (scaling != "none" || factor != 1) {
-    rotary.scaling = scaling == "none" ? "linear" : scaling;
+  if (scaling != "none") {
+    rotary.scaling = scaling;
     rotary.factor = factor;
   }
   if (rotary.scaling == "yarn") {

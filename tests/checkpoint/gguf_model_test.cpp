@@ -161,6 +161,21 @@ TEST_F(GgufModel, ReadsScalings) {
   EXPECT_CONTAINS(refusal(made), "expected rope.scaling.type none, linear or yarn; found \"longrope\"");
 }
 
+TEST_F(GgufModel, ScalesLinearlyUnlessTheTypeIsNone) {
+  auto made = made_from(fixture("llama"), "llama", true);
+  const auto read = [&] {
+    written(made, path());
+    const auto rotary = load_config(path()).layers[0].rotary;
+    return std::pair(rotary.scaling, rotary.factor);
+  };
+  made.keys["llama.rope.scaling.factor"] = 0.0f;
+  EXPECT_EQ(read(), std::pair(std::string("none"), 1.0));
+  made.keys["llama.rope.scaling.factor"] = 4.0f;
+  EXPECT_EQ(read(), std::pair(std::string("linear"), 4.0));
+  made.keys["llama.rope.scaling.type"] = "none";
+  EXPECT_EQ(read(), std::pair(std::string("none"), 1.0));
+}
+
 TEST_F(GgufModel, IsRefusedWithASentence) {
   const auto good = made_from(fixture("llama"), "llama", true);
   EXPECT_EQ(refusal(good), "");
