@@ -29,7 +29,9 @@ inline constexpr const char *kHeads = "attention.head_count", *kKvHeads = "atten
 inline constexpr const char *kRotaryWidth = "rope.dimension_count", *kRotaryBase = "rope.freq_base",
                             *kScaling = "rope.scaling.type", *kScalingFactor = "rope.scaling.factor",
                             *kScalingContext = "rope.scaling.original_context_length",
-                            *kAttentionFactor = "rope.scaling.attn_factor", *kBetaFast = "rope.scaling.yarn_beta_fast",
+                            *kAttentionFactor = "rope.scaling.attn_factor",
+                            *kYarnAttentionFactor = "rope.scaling.yarn_attn_factor",
+                            *kYarnShare = "rope.scaling.yarn_ext_factor", *kBetaFast = "rope.scaling.yarn_beta_fast",
                             *kBetaSlow = "rope.scaling.yarn_beta_slow";
 }  // namespace gguf_key
 

@@ -61,6 +61,23 @@ class ArchitectureKeys {
   std::string prefix_;
 };
 
+/// YaRN as the model's own config has it, which llama.cpp's converter writes to the keys with "yarn_". llama.cpp reads
+/// those keys for none of the families: it takes betas of 32 and 1, a share of 1, and the formula of the attention
+/// factor. attn_factor is llama.cpp's own, and multiplies.
+void read_yarn_keys(const GgufReader& reader, const ArchitectureKeys& keys, RotaryConfig& rotary) {
+  // llama.cpp takes the whole context too.
+  rotary.original_context = keys.integer(gguf_key::kScalingContext, keys.integer(gguf_key::kContext));
+  rotary.beta_fast = keys.real(gguf_key::kBetaFast, rotary.beta_fast);
+  rotary.beta_slow = keys.real(gguf_key::kBetaSlow, rotary.beta_slow);
+  const double share = keys.real(gguf_key::kYarnShare, 1);
+  PRISM_CHECK(share == 1, "gguf", "{}: expected {} = 1; found {}; prism supports no other yet; choose another model.",
+              reader.path().string(), gguf_key::kYarnShare, share);
+  const double by_formula = rotary_attention_factor(rotary);
+  const double factor =
+      keys.real(gguf_key::kYarnAttentionFactor, by_formula) * keys.real(gguf_key::kAttentionFactor, 1);
+  if (factor != by_formula) rotary.attention_factor = factor;
+}
+
 RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, const Family& family) {
   RotaryConfig rotary;
   rotary.base = keys.real(gguf_key::kRotaryBase, family.rotary_base);
@@ -76,14 +93,7 @@ RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, c
     rotary.scaling = scaling;
     rotary.factor = factor;
   }
-  if (rotary.scaling == "yarn") {
-    // llama.cpp takes the whole context too.
-    rotary.original_context = keys.integer(gguf_key::kScalingContext, keys.integer(gguf_key::kContext));
-    rotary.beta_fast = keys.real(gguf_key::kBetaFast, rotary.beta_fast);
-    rotary.beta_slow = keys.real(gguf_key::kBetaSlow, rotary.beta_slow);
-    const double more = keys.real(gguf_key::kAttentionFactor, 1);
-    if (more != 1) rotary.attention_factor = more * rotary_attention_factor(rotary);
-  }
+  if (rotary.scaling == "yarn") read_yarn_keys(reader, keys, rotary);
   if (reader.contains(kGgufFactors)) {
     const auto& tensor = reader.find(kGgufFactors);
     std::vector<float> values(static_cast<size_t>(tensor.shape.empty() ? 1 : tensor.shape.back()));

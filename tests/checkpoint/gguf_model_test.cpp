@@ -161,6 +161,33 @@ TEST_F(GgufModel, ReadsScalings) {
   EXPECT_CONTAINS(refusal(made), "expected rope.scaling.type none, linear or yarn; found \"longrope\"");
 }
 
+TEST_F(GgufModel, TakesYarnAsTheModelsOwnConfigHasIt) {
+  auto made = made_from(fixture("llama"), "llama", true);
+  const auto key = [&](const char* name) -> GgufValue& { return made.keys[std::string("llama.rope.scaling.") + name]; };
+  key("type") = "yarn";
+  key("factor") = 4.0f;
+  key("original_context_length") = uint32_t{32};
+  key("yarn_ext_factor") = 1.0f;
+  key("yarn_beta_fast") = 16.0f;
+  key("yarn_beta_slow") = 2.0f;
+  const auto read = [&] {
+    written(made, path());
+    return load_config(path()).layers[0].rotary;
+  };
+  EXPECT_EQ(read().beta_fast, 16);
+  EXPECT_EQ(read().beta_slow, 2);
+  EXPECT_EQ(read().attention_factor, 0) << "by the formula";
+  const double by_formula = rotary_attention_factor(read());
+  key("attn_factor") = 0.5f;
+  EXPECT_EQ(read().attention_factor, 0.5 * by_formula);
+  key("yarn_attn_factor") = 1.5f;
+  EXPECT_EQ(read().attention_factor, 0.75);
+  made.keys.erase("llama.rope.scaling.attn_factor");
+  EXPECT_EQ(read().attention_factor, 1.5);
+  key("yarn_ext_factor") = 0.5f;
+  EXPECT_CONTAINS(refusal(made), "expected rope.scaling.yarn_ext_factor = 1; found 0.5");
+}
+
 TEST_F(GgufModel, ScalesLinearlyUnlessTheTypeIsNone) {
   auto made = made_from(fixture("llama"), "llama", true);
   const auto read = [&] {
