@@ -78,9 +78,10 @@ void read_yarn_keys(const GgufReader& reader, const ArchitectureKeys& keys, Rota
   if (factor != by_formula) rotary.attention_factor = factor;
 }
 
-RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, const Family& family) {
+RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys) {
   RotaryConfig rotary;
-  rotary.base = keys.real(gguf_key::kRotaryBase, family.rotary_base);
+  // Without the key llama.cpp takes 10000 for every architecture.
+  rotary.base = keys.real(gguf_key::kRotaryBase, rotary.base);
   // As in llama.cpp: the type is linear unless the file says otherwise, 0 is no factor, and none ignores it.
   double factor = keys.real(gguf_key::kScalingFactor, keys.real("rope.scale_linear", 1));
   if (factor == 0) factor = 1;
@@ -131,7 +132,7 @@ ModelConfig config_from_gguf(const GgufReader& reader) {
   const auto heads = keys.by_layer(gguf_key::kHeads, count, -1);
   const auto kv_heads = keys.by_layer(gguf_key::kKvHeads, count, 0);
   const auto widths = keys.by_layer(gguf_key::kFfnWidth, count, -1);
-  const auto rotary = rotary_of(reader, keys, family);
+  const auto rotary = rotary_of(reader, keys);
   config.layers.resize(count);
   for (size_t i = 0; i < count; ++i) {
     auto& layer = config.layers[i];

@@ -188,6 +188,13 @@ TEST_F(GgufModel, TakesYarnAsTheModelsOwnConfigHasIt) {
   EXPECT_CONTAINS(refusal(made), "expected rope.scaling.yarn_ext_factor = 1; found 0.5");
 }
 
+TEST_F(GgufModel, TurnsWithABaseOf10000IfTheFileHasNone) {
+  auto made = made_from(fixture("smollm3"), "smollm3", true);
+  made.keys.erase("smollm3.rope.freq_base");
+  written(made, path());
+  EXPECT_EQ(load_config(path()).layers[0].rotary.base, 10000);
+}
+
 TEST_F(GgufModel, ScalesLinearlyUnlessTheTypeIsNone) {
   auto made = made_from(fixture("llama"), "llama", true);
   const auto read = [&] {
