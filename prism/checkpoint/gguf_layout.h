@@ -25,7 +25,7 @@ inline constexpr const char *kLayers = "block_count", *kContext = "context_lengt
                             *kFfnWidth = "feed_forward_length", *kVocabSize = "vocab_size";
 inline constexpr const char *kHeads = "attention.head_count", *kKvHeads = "attention.head_count_kv",
                             *kKeyWidth = "attention.key_length", *kValueWidth = "attention.value_length",
-                            *kWindow = "attention.sliding_window", *kNormEps = "attention.layer_norm_rms_epsilon";
+                            *kNormEps = "attention.layer_norm_rms_epsilon";
 inline constexpr const char *kRotaryWidth = "rope.dimension_count", *kRotaryBase = "rope.freq_base",
                             *kScaling = "rope.scaling.type", *kScalingFactor = "rope.scaling.factor",
                             *kScalingContext = "rope.scaling.original_context_length",

@@ -145,7 +145,7 @@ ModelConfig config_from_gguf(const GgufReader& reader) {
     layer.qkv_bias = has("attn_q.bias");
     layer.output_bias = has("attn_output.bias");
     layer.qk_norm = has("attn_q_norm.weight");
-    layer.window = keys.integer(gguf_key::kWindow, 0);
+    // No window: llama.cpp attends to all keys in these families, and its converter writes none, not even for Mistral.
     layer.rotary = turns_in_gguf(family, i) ? rotary : RotaryConfig{.kind = "none"};
   }
   try {

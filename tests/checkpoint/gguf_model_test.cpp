@@ -195,6 +195,13 @@ TEST_F(GgufModel, TurnsWithABaseOf10000IfTheFileHasNone) {
   EXPECT_EQ(load_config(path()).layers[0].rotary.base, 10000);
 }
 
+TEST_F(GgufModel, AttendsToAllKeysAsLlamaCppDoes) {
+  auto made = made_from(fixture("llama"), "llama", true);
+  made.keys["llama.attention.sliding_window"] = uint32_t{8};
+  written(made, path());
+  EXPECT_EQ(load_config(path()).layers[0].window, 0);
+}
+
 TEST_F(GgufModel, ScalesLinearlyUnlessTheTypeIsNone) {
   auto made = made_from(fixture("llama"), "llama", true);
   const auto read = [&] {
