@@ -81,6 +81,9 @@ std::string unknown_part(const Family& family, const ModelConfig& config) {
       return fmt::format("biases of W_O or of the feed-forward part in a {}", family.gguf);
     if ((layer.rotary.scaling == "llama3" || !layer.rotary.factors.empty()) && !family.gguf_factors)
       return fmt::format("a scaling of the rotary encoding by pairs in a {}", family.gguf);
+    if (family.gguf_square && layer.heads * layer.head_dim != config.d_model)
+      return fmt::format("{} heads of width {} in a {} of width {}", layer.heads, layer.head_dim, family.gguf,
+                         config.d_model);
     // llama.cpp reads these numbers for grok and mistral3 only.
     const auto [fast, slow] = std::pair(layer.rotary.beta_fast, layer.rotary.beta_slow);
     if (layer.rotary.scaling == "yarn" && (fast != RotaryConfig().beta_fast || slow != RotaryConfig().beta_slow))

@@ -165,6 +165,7 @@ constexpr Family kFamilies[] = {
     {.model_type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
      .gguf = "qwen2",
+     .gguf_square = true,
      .kv_heads = 32,
      .read = read_qwen2,
      .write = write_windows},
