@@ -129,6 +129,13 @@ std::map<std::string, std::string> named_tokens(const TokenMembers& config, cons
   return found;
 }
 
+/// The id, or for the model "llama" the one that llama.cpp takes if a file names none, provided the vocabulary has it.
+/// Source: src/llama-vocab.cpp.
+std::optional<int64_t> id_or(std::optional<int64_t> id, int64_t otherwise, const GgmlVocabulary& vocabulary) {
+  if (id || vocabulary.model != "llama" || otherwise >= std::ssize(vocabulary.tokens)) return id;
+  return otherwise;
+}
+
 }  // namespace
 
 bool SpecialIds::is_end(int64_t id) const {
@@ -174,12 +181,14 @@ TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::pa
 
 TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& source) {
   const auto count = static_cast<int64_t>(vocabulary.tokens.size());
+  const auto unknown = id_or(vocabulary.unknown_token_id, 0, vocabulary);
+  const auto bos = id_or(vocabulary.bos_token_id, 1, vocabulary), eos = id_or(vocabulary.eos_token_id, 2, vocabulary);
   TextSettings settings{.chat_template = vocabulary.chat_template};
-  for (const auto& [name, id] : {std::pair{"bos_token", vocabulary.bos_token_id},
-                                 {"eos_token", vocabulary.eos_token_id},
+  for (const auto& [name, id] : {std::pair{"bos_token", bos},
+                                 {"eos_token", eos},
                                  {"eot_token", vocabulary.eot_token_id},
                                  {"eom_token", vocabulary.eom_token_id},
-                                 {"unk_token", vocabulary.unknown_token_id},
+                                 {"unk_token", unknown},
                                  {"pad_token", vocabulary.padding_token_id}}) {
     if (!id) continue;
     PRISM_CHECK(*id >= 0 && *id < count, "tokenizer",
@@ -189,7 +198,7 @@ TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& so
     settings.special_tokens[name] = vocabulary.tokens[static_cast<size_t>(*id)];
   }
   SpecialIds& ids = settings.special_ids;
-  add_end(ids, vocabulary.eos_token_id);
+  add_end(ids, eos);
   add_end(ids, vocabulary.eot_token_id);
   add_end(ids, vocabulary.eom_token_id);
   for (size_t id = 0; id < vocabulary.types.size() && id < vocabulary.tokens.size(); ++id) {
@@ -198,9 +207,9 @@ TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& so
       add_end(ids, static_cast<int64_t>(id));
   }
   const bool by_default = vocabulary.model == "llama" || find_ggml_pretokenizer(vocabulary.pre, source).opens_prompts;
-  const auto opening = vocabulary.bos_token_id ? vocabulary.bos_token_id : vocabulary.eos_token_id;
+  const auto opening = bos ? bos : eos;
   if (opening) ids.opening = static_cast<int32_t>(*opening);
-  ids.opens_prompts = vocabulary.bos_token_id && vocabulary.add_bos_token.value_or(by_default);
+  ids.opens_prompts = bos && vocabulary.add_bos_token.value_or(by_default);
   return settings;
 }
 

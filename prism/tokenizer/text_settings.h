@@ -58,7 +58,8 @@ TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::pa
 
 /// Of the metadata of a GGUF file. `ends`: eos_token_id, eot_token_id, eom_token_id, and the control tokens that are
 /// known to end a turn by their spelling: <|im_end|>, <|eot_id|>, <end_of_turn>, .... `opens_prompts`: add_bos_token,
-/// else what llama.cpp does for the model and pre-tokenizer.
+/// else what llama.cpp does for the model and pre-tokenizer. The ids 0, 1 and 2 are unknown, bos and eos of the model
+/// "llama" if the file does not name them.
 /// @param source  name of the file in messages.
 /// @throws InputError for ids beyond the vocabulary and a pre-tokenizer that is not known.
 TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& source);

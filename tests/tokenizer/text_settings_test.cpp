@@ -127,6 +127,14 @@ TEST(TextSettings, ComeFromTheMetadataOfAGgufFile) {
   const auto ids_of = [](const GgmlVocabulary& vocabulary) { return settings_of(vocabulary, "some.gguf").special_ids; };
   GgmlVocabulary vocabulary = scored_vocabulary();
   EXPECT_EQ(ids_of(vocabulary), (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
+  vocabulary.bos_token_id.reset();
+  vocabulary.eos_token_id.reset();
+  EXPECT_EQ(ids_of(vocabulary), (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true})) << "llama.cpp's ids";
+  EXPECT_EQ(settings_of(vocabulary, "some.gguf").special_tokens.at("unk_token"), "<unk>");
+  GgmlVocabulary two{.model = "llama", .tokens = {"a", "b"}};
+  EXPECT_EQ(ids_of(two), (SpecialIds{.opening = 1, .ends = {}, .opens_prompts = true}));
+  vocabulary.bos_token_id = 1;
+  vocabulary.eos_token_id = 2;
   vocabulary.tokens[262] = "<|im_end|>";
   EXPECT_EQ(ids_of(vocabulary).ends, (std::vector<int32_t>{2}));  // no control token
   vocabulary.types[262] = static_cast<int32_t>(GgmlTokenType::control);
