@@ -107,6 +107,26 @@ TEST(Families, FitTheModelsThatTheyCanExpress) {
             "llama");
 }
 
+TEST(Families, TakeTransformersDefaults) {
+  const auto layer_of = [](const char* name, auto change) {
+    auto json = read_json((kFolder / name / "config.json").string());
+    change(json);
+    return config_from_json(json, "test").layers.at(1);
+  };
+  const auto window = [&](const char* name) {
+    return layer_of(name, [](Json& j) {
+             for (const char* member : {"sliding_window", "layer_types", "max_window_layers"}) j.erase(member);
+             j["use_sliding_window"] = true;
+             if (j["model_type"] != "smollm3") j["max_window_layers"] = 1;
+           })
+        .window;
+  };
+  EXPECT_EQ(window("mistral"), 4096);
+  EXPECT_EQ(window("qwen2-with-windows"), 4096);
+  EXPECT_EQ(window("qwen3"), 4096);
+  EXPECT_EQ(window("smollm3-with-windows"), 0);
+}
+
 TEST(Families, RefuseWhatContradictsItself) {
   const auto refused = [](const char* name, auto change, const std::string& words) {
     expect_refused(read_json((kFolder / name / "config.json").string()), change, words);

@@ -42,17 +42,19 @@ void write_biases(const ModelConfig& config, Json& json) {
   json["mlp_bias"] = ffn_biases(config);
 }
 
-/// sliding_window: null is none, but a file without the member has transformers' default.
-int64_t read_window(const MemberReader& members) {
-  constexpr int64_t kDefault = 4096;
-  return members.get<int64_t>("sliding_window", members.mentions("sliding_window") ? 0 : kDefault);
+constexpr int64_t kUsualWindow = 4096;  ///< transformers' default of Mistral and Qwen
+
+/// sliding_window: null is none. @param otherwise  transformers' default, for a file without the member.
+int64_t read_window(const MemberReader& members, int64_t otherwise) {
+  return members.get<int64_t>("sliding_window", members.mentions("sliding_window") ? 0 : otherwise);
 }
 
 /// Layers with a window, by layer_types or, if the file has none, by `slides` (layer).
+/// @param otherwise  the width if the file has none.
 template <class Slides>
-void read_windows(const MemberReader& members, ModelConfig& config, Slides slides) {
+void read_windows(const MemberReader& members, ModelConfig& config, int64_t otherwise, Slides slides) {
   const bool used = members.get<bool>("use_sliding_window", false);
-  const auto window = used ? read_window(members) : 0;
+  const auto window = used ? read_window(members, otherwise) : 0;
   const auto types = members.get<std::vector<std::string>>("layer_types", {});
   PRISM_CHECK(types.empty() || types.size() == config.layers.size(), "config.json",
               "{}: expected layer_types of {} layers; found {}; correct one of them.", members.source(),
@@ -85,13 +87,13 @@ void write_windows(const ModelConfig& config, Json& json) {
 void read_qwen_windows(const MemberReader& members, ModelConfig& config) {
   constexpr int64_t kDefault = 28;
   const auto first = members.get<int64_t>("max_window_layers", kDefault);
-  read_windows(members, config, [first](size_t i) { return static_cast<int64_t>(i) >= first; });
+  read_windows(members, config, kUsualWindow, [first](size_t i) { return static_cast<int64_t>(i) >= first; });
 }
 
 void read_mistral(const MemberReader& members, ModelConfig& config) {
   members.expect("attention_bias", false);
   members.expect("mlp_bias", false);
-  for (auto& layer : config.layers) layer.window = read_window(members);
+  for (auto& layer : config.layers) layer.window = read_window(members, kUsualWindow);
 }
 
 void write_mistral(const ModelConfig& config, Json& json) {
@@ -132,7 +134,7 @@ void read_smollm3(const MemberReader& members, ModelConfig& config) {
     const bool turned = turns.empty() ? (static_cast<int64_t>(i) + 1) % interval != 0 : turns[i] != 0;
     if (!turned) config.layers[i].rotary = {.kind = "none"};
   }
-  read_windows(members, config, [&](size_t i) { return !config.layers[i].rotary.turns(); });
+  read_windows(members, config, 0, [&](size_t i) { return !config.layers[i].rotary.turns(); });
 }
 
 void write_smollm3(const ModelConfig& config, Json& json) {
