@@ -236,7 +236,9 @@ ModelConfig read_sizes(const MemberReader& members) {
 LayerConfig read_layer(const Family& family, const MemberReader& members) {
   LayerConfig layer;
   layer.heads = members.get<int64_t>("num_attention_heads");
-  layer.kv_heads = members.get<int64_t>("num_key_value_heads", family.kv_heads > 0 ? family.kv_heads : layer.heads);
+  // As in transformers: null is as many as heads, but a file without the member has the family's default.
+  const bool by_heads = family.kv_heads == 0 || members.mentions("num_key_value_heads");
+  layer.kv_heads = members.get<int64_t>("num_key_value_heads", by_heads ? layer.heads : family.kv_heads);
   layer.head_dim = members.get<int64_t>("head_dim", family.head_dim);
   layer.ffn.width = members.get<int64_t>("intermediate_size");
   layer.rotary = read_rotary(members, family.rotary_base);
