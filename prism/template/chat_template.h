@@ -25,7 +25,8 @@ class ChatTemplate {
   ChatTemplate(std::string text, const Json& special_tokens);
 
   /// The text of a conversation.
-  /// @param messages               as check_messages() takes them.
+  /// @param messages               as check_messages() takes them. The template does not get members that are null.
+  ///                               It gets reasoning_content, thinking or reasoning under the first two names.
   /// @param tools                  descriptions of functions that the model may call, a list; null: none.
   /// @param add_generation_prompt  ends the text with what opens an answer of the model.
   /// @param generated              receives the byte ranges that {% generation %} blocks wrote, in order, unless null.
