@@ -194,6 +194,7 @@ void put_tokenizer(const Tokenizer* tokenizer, int64_t vocab_size, GgufPairs& pa
   add_unused_tokens(vocabulary, vocab_size);
   set_special_ids(vocabulary, tokenizer->special_ids());
   vocabulary.chat_template = tokenizer->chat_template();
+  vocabulary.tool_template = tokenizer->settings().tool_template;
   put_vocabulary(vocabulary, pairs);
 }
 

@@ -69,11 +69,15 @@ bool may_lack_content(const Json& message) {
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::string text, const Json& special_tokens)
-    : text_(std::make_shared<const std::string>(std::move(text))),
-      special_tokens_(std::make_shared<const Json>(known_tokens(special_tokens))),
-      template_(Template::parse(*text_)),
-      marks_generation_(has_generation_tag(*text_)) {}
+ChatTemplate::Source::Source(std::string its_text)
+    : text(std::make_shared<const std::string>(std::move(its_text))),
+      parsed(Template::parse(*text)),
+      marks_generation(has_generation_tag(*text)) {}
+
+ChatTemplate::ChatTemplate(std::string text, const Json& special_tokens, std::optional<std::string> tool_text)
+    : special_tokens_(std::make_shared<const Json>(known_tokens(special_tokens))), usual_(std::move(text)) {
+  if (tool_text) with_tools_.emplace(std::move(*tool_text));
+}
 
 std::string ChatTemplate::render(const Json& messages, const Json& tools, bool add_generation_prompt,
                                  std::vector<ByteRange>* generated) const {
@@ -87,7 +91,7 @@ std::string ChatTemplate::render(const Json& messages, const Json& tools, bool a
   values["add_generation_prompt"] = add_generation_prompt;
   RenderOptions options;
   options.generated = generated;
-  return template_.render(values, options);
+  return source(!tools.is_null()).parsed.render(values, options);
 }
 
 void check_messages(const Json& messages) {

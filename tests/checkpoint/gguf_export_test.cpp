@@ -12,6 +12,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/fields.h"
 #include "prism/formats/gguf.h"
+#include "prism/formats/gguf_writer.h"
 #include "tests/checkpoint/models.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
@@ -227,6 +228,18 @@ TEST_F(GgufExport, WritesATokenForEachRowOfTheEmbedding) {
   EXPECT_EQ(vocabulary->chat_template, "{{ messages }}");
   EXPECT_EQ(vocabulary->add_bos_token, false);
   EXPECT_EQ(loaded.tokenizer->settings(), tokenizer.settings());
+  EXPECT_FALSE(GgufReader(path()).metadata().contains("tokenizer.chat_templates"));
+}
+
+TEST_F(GgufExport, KeepsTheTemplateOfConversationsWithTools) {
+  GgmlVocabulary vocabulary{.model = "gpt2", .tokens = {"a"}, .chat_template = "usual", .tool_template = "tools"};
+  GgufPairs pairs;
+  put_vocabulary(vocabulary, pairs);
+  GgufWriter(path(), pairs, {}).commit();
+  const GgufReader reader(path());
+  EXPECT_EQ(vocabulary_from_gguf(reader)->chat_template, "usual");
+  EXPECT_EQ(vocabulary_from_gguf(reader)->tool_template, "tools");
+  EXPECT_EQ(reader.metadata().texts("tokenizer.chat_templates"), (std::vector<std::string>{"tool_use"}));
 }
 
 TEST_F(GgufExport, RefusesModelsThatGgufCannotExpress) {

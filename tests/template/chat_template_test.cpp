@@ -75,6 +75,17 @@ TEST(ChatTemplate, LeavesOutNullMembersAndNamesReasoning) {
             "{'thinking': 'c', 'role': 'assistant', 'content': 'a', 'reasoning_content': 'b'}");
 }
 
+TEST(ChatTemplate, RendersConversationsWithToolsByTheirOwnTemplate) {
+  const Json messages = Json::array({message("user", "a")});
+  const ChatTemplate two("usual", Json::object(), "{% generation %}tools{% endgeneration %}");
+  EXPECT_EQ(two.render(messages, nullptr, false), "usual");
+  EXPECT_EQ(two.render(messages, Json::array({1}), false), "tools");
+  EXPECT_EQ(two.render(messages, Json::array(), false), "tools");
+  EXPECT_FALSE(two.marks_generation());
+  EXPECT_TRUE(two.marks_generation(/*with_tools=*/true));
+  EXPECT_FALSE(ChatTemplate("usual", Json::object()).marks_generation(/*with_tools=*/true));
+}
+
 TEST(ChatTemplate, RefusesOtherShapesInOneSentence) {
   EXPECT_REFUSED(check_messages(Json::object()), "expected a list of messages; found object");
   EXPECT_REFUSED(check_messages(Json::array()), "expected at least one message; found an empty list");

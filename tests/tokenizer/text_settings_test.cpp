@@ -85,6 +85,13 @@ TEST(TextSettings, HoldTheChatTemplate) {
                           R"({"chat_template": [{"name": "tool_use", "template": "t"},
                                                 {"name": "default", "template": "d"}]})"}}),
             "d");
+  const auto tool_template_in = [](const Files& files) { return settings_in(files).tool_template; };
+  EXPECT_EQ(tool_template_in({{"tokenizer_config.json", R"({"chat_template": "a"})"}}), std::nullopt);
+  Files files = {{"tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "t"},
+                                                                {"name": "default", "template": "d"}]})"}};
+  EXPECT_EQ(tool_template_in(files), "t");
+  files["chat_template.jinja"] = "b";
+  EXPECT_EQ(tool_template_in(files), std::nullopt) << "files beside the config take the place of its templates";
   EXPECT_REFUSED(template_in({{"tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "t"}]})"}}),
                  "expected chat_template to be text, or a list with a template named \"default\"");
   EXPECT_REFUSED(template_in({{"tokenizer_config.json", R"({"chat_template": 5})"}}), "found 5");
@@ -108,6 +115,24 @@ TEST(TextSettings, AreReadBackAsTheyAreWritten) {
   tokenizer.save(copy.path() / "tokenizer.json");
   write_settings(copy.path(), tokenizer, 512);
   EXPECT_EQ(Tokenizer::load(copy.path()).settings(), tokenizer.settings());
+}
+
+TEST(TextSettings, KeepTheTemplateOfConversationsWithTools) {
+  const TemporaryFolder folder, copy;
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  write_file(folder.path() / "tokenizer.model", read_file(fixture_path("scored.model")));
+  write_file(folder.path() / "chat_template.jinja", "usual");
+  write_file(folder.path() / "additional_chat_templates/tool_use.jinja", "tools");
+  Tokenizer tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer.chat_template(), "usual");
+  EXPECT_EQ(tokenizer.settings().tool_template, "tools");
+  tokenizer.save(copy.path() / "tokenizer.json");
+  write_settings(copy.path(), tokenizer);
+  const auto read = Tokenizer::load(copy.path()).settings();
+  EXPECT_EQ(read.chat_template, "usual");
+  EXPECT_EQ(read.tool_template, "tools");
+  tokenizer.set_chat_template("mine");
+  EXPECT_EQ(tokenizer.settings().tool_template, std::nullopt);
 }
 
 TEST(TextSettings, RefuseWhatTheVocabularyDoesNotHave) {
