@@ -81,6 +81,14 @@ std::string unknown_part(const Family& family, const ModelConfig& config) {
       return fmt::format("biases of W_O or of the feed-forward part in a {}", family.gguf);
     if ((layer.rotary.scaling == "llama3" || !layer.rotary.factors.empty()) && !family.gguf_factors)
       return fmt::format("a scaling of the rotary encoding by pairs in a {}", family.gguf);
+    if (family.gguf_square && layer.heads * layer.head_dim != config.d_model)
+      return fmt::format("{} heads of width {} in a {} of width {}", layer.heads, layer.head_dim, family.gguf,
+                         config.d_model);
+    // llama.cpp reads these numbers for grok and mistral3 only.
+    const auto [fast, slow] = std::pair(layer.rotary.beta_fast, layer.rotary.beta_slow);
+    if (layer.rotary.scaling == "yarn" && (fast != RotaryConfig().beta_fast || slow != RotaryConfig().beta_slow))
+      return fmt::format("YaRN with beta_fast {} and beta_slow {}, for which llama.cpp takes {} and {}", fast, slow,
+                         RotaryConfig().beta_fast, RotaryConfig().beta_slow);
   }
   return "";
 }
@@ -149,8 +157,6 @@ void put_rotary(const RotaryConfig& rotary, const std::string& prefix, GgufPairs
   put(gguf_key::kScalingFactor, rotary.factor);
   if (rotary.scaling == "linear") return;
   pairs.emplace_back(prefix + gguf_key::kScalingContext, static_cast<uint32_t>(rotary.original_context));
-  put(gguf_key::kBetaFast, rotary.beta_fast);
-  put(gguf_key::kBetaSlow, rotary.beta_slow);
   auto by_formula = rotary;
   by_formula.attention_factor = 0;
   const double more = rotary_attention_factor(rotary) / rotary_attention_factor(by_formula);
@@ -188,6 +194,7 @@ void put_tokenizer(const Tokenizer* tokenizer, int64_t vocab_size, GgufPairs& pa
   add_unused_tokens(vocabulary, vocab_size);
   set_special_ids(vocabulary, tokenizer->special_ids());
   vocabulary.chat_template = tokenizer->chat_template();
+  vocabulary.tool_template = tokenizer->settings().tool_template;
   put_vocabulary(vocabulary, pairs);
 }
 

@@ -24,12 +24,14 @@ inline constexpr const char *kLayers = "block_count", *kContext = "context_lengt
                             *kFfnWidth = "feed_forward_length", *kVocabSize = "vocab_size", *kExperts = "expert_count";
 inline constexpr const char *kHeads = "attention.head_count", *kKvHeads = "attention.head_count_kv",
                             *kKeyWidth = "attention.key_length", *kValueWidth = "attention.value_length",
-                            *kWindow = "attention.sliding_window", *kNormEps = "attention.layer_norm_rms_epsilon";
+                            *kNormEps = "attention.layer_norm_rms_epsilon";
 inline constexpr const char *kRotaryWidth = "rope.dimension_count", *kRotaryBase = "rope.freq_base",
                             *kScaling = "rope.scaling.type", *kScalingFactor = "rope.scaling.factor",
                             *kOldScalingFactor = "rope.scale_linear",
                             *kScalingContext = "rope.scaling.original_context_length",
-                            *kAttentionFactor = "rope.scaling.attn_factor", *kBetaFast = "rope.scaling.yarn_beta_fast",
+                            *kAttentionFactor = "rope.scaling.attn_factor",
+                            *kYarnAttentionFactor = "rope.scaling.yarn_attn_factor",
+                            *kYarnShare = "rope.scaling.yarn_ext_factor", *kBetaFast = "rope.scaling.yarn_beta_fast",
                             *kBetaSlow = "rope.scaling.yarn_beta_slow";
 }  // namespace gguf_key
 

@@ -67,27 +67,40 @@ class ArchitectureKeys {
   std::string path_, prefix_;
 };
 
-RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys, const Family& family) {
+/// YaRN as the model's own config has it, which llama.cpp's converter writes to the keys with "yarn_". llama.cpp reads
+/// those keys for none of the families: it takes betas of 32 and 1, a share of 1, and the formula of the attention
+/// factor. attn_factor is llama.cpp's own, and multiplies.
+void read_yarn_keys(const GgufReader& reader, const ArchitectureKeys& keys, RotaryConfig& rotary) {
+  // llama.cpp takes the whole context too.
+  rotary.original_context = keys.integer(gguf_key::kScalingContext, keys.integer(gguf_key::kContext));
+  rotary.beta_fast = keys.real(gguf_key::kBetaFast, rotary.beta_fast);
+  rotary.beta_slow = keys.real(gguf_key::kBetaSlow, rotary.beta_slow);
+  const double share = keys.real(gguf_key::kYarnShare, 1);
+  PRISM_CHECK(share == 1, "gguf", "{}: expected {} = 1; found {}; prism supports no other yet; choose another model.",
+              reader.path().string(), gguf_key::kYarnShare, share);
+  const double by_formula = rotary_attention_factor(rotary);
+  const double factor =
+      keys.real(gguf_key::kYarnAttentionFactor, by_formula) * keys.real(gguf_key::kAttentionFactor, 1);
+  if (factor != by_formula) rotary.attention_factor = factor;
+}
+
+RotaryConfig rotary_of(const GgufReader& reader, const ArchitectureKeys& keys) {
   RotaryConfig rotary;
-  rotary.base = keys.real(gguf_key::kRotaryBase, family.rotary_base);
-  const auto scaling = keys.text(gguf_key::kScaling, "none");
-  // A factor without a type is the older spelling of a linear scaling.
-  const double factor = keys.real(gguf_key::kScalingFactor, keys.real(gguf_key::kOldScalingFactor, 1));
+  // Without the key llama.cpp takes 10000 for every architecture.
+  rotary.base = keys.real(gguf_key::kRotaryBase, rotary.base);
+  // As in llama.cpp: the type is linear unless the file says otherwise, 0 is no factor, and none ignores it.
+  double factor = keys.real(gguf_key::kScalingFactor, keys.real(gguf_key::kOldScalingFactor, 1));
+  if (factor == 0) factor = 1;
+  const auto scaling = keys.text(gguf_key::kScaling, factor == 1 ? "none" : "linear");
   PRISM_CHECK(scaling == "none" || scaling == "linear" || scaling == "yarn", "gguf",
               "{}: expected rope.scaling.type none, linear or yarn; found \"{}\"; prism supports no other yet; choose "
               "another model.",
               reader.path().string(), scaling);
-  if (scaling != "none" || factor != 1) {
-    rotary.scaling = scaling == "none" ? "linear" : scaling;
+  if (scaling != "none") {
+    rotary.scaling = scaling;
     rotary.factor = factor;
   }
-  if (rotary.scaling == "yarn") {
-    rotary.original_context = keys.integer(gguf_key::kScalingContext, 0);
-    rotary.beta_fast = keys.real(gguf_key::kBetaFast, rotary.beta_fast);
-    rotary.beta_slow = keys.real(gguf_key::kBetaSlow, rotary.beta_slow);
-    const double more = keys.real(gguf_key::kAttentionFactor, 1);
-    if (more != 1) rotary.attention_factor = more * rotary_attention_factor(rotary);
-  }
+  if (rotary.scaling == "yarn") read_yarn_keys(reader, keys, rotary);
   if (reader.contains(kGgufFactors)) {
     const auto& tensor = reader.find(kGgufFactors);
     PRISM_CHECK(tensor.shape.size() == 1, "gguf",
@@ -120,7 +133,7 @@ ModelConfig config_from_gguf(const GgufReader& reader) {
   const auto heads = keys.by_layer(gguf_key::kHeads, count, -1);
   const auto kv_heads = keys.by_layer(gguf_key::kKvHeads, count, 0);
   const auto widths = keys.by_layer(gguf_key::kFfnWidth, count, -1);
-  const auto rotary = rotary_of(reader, keys, family);
+  const auto rotary = rotary_of(reader, keys);
   config.layers.resize(count);
   for (size_t i = 0; i < count; ++i) {
     auto& layer = config.layers[i];
@@ -133,7 +146,7 @@ ModelConfig config_from_gguf(const GgufReader& reader) {
     layer.qkv_bias = has("attn_q.bias");
     layer.output_bias = has("attn_output.bias");
     layer.qk_norm = has("attn_q_norm.weight");
-    layer.window = keys.integer(gguf_key::kWindow, 0);
+    // No window: llama.cpp attends to all keys in these families, and its converter writes none, not even for Mistral.
     layer.rotary = turns_in_gguf(family, i) ? rotary : RotaryConfig{.kind = "none"};
   }
   try {

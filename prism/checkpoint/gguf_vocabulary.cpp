@@ -1,5 +1,7 @@
 #include "prism/checkpoint/gguf_vocabulary.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 #include <utility>
@@ -7,7 +9,8 @@
 namespace prism {
 namespace {
 
-constexpr const char *kVocabularyStart = "tokenizer.ggml.", *kTemplateKey = "tokenizer.chat_template";
+constexpr const char *kVocabularyStart = "tokenizer.ggml.", *kTemplateKey = "tokenizer.chat_template",
+                     *kTemplateNamesKey = "tokenizer.chat_templates", *kToolName = "tool_use";
 
 /// The flags of a vocabulary, with their keys.
 template <class Vocabulary>
@@ -38,6 +41,7 @@ std::optional<GgmlVocabulary> vocabulary_from_gguf(const GgufReader& reader) {
   });
   for (const auto& [key, flag] : flags_of(found)) *flag = metadata.find_flag(start + key);
   found.chat_template = metadata.find_text(kTemplateKey);
+  found.tool_template = metadata.find_text(fmt::format("{}.{}", kTemplateKey, kToolName));
   return found;
 }
 
@@ -56,6 +60,9 @@ void put_vocabulary(const GgmlVocabulary& vocabulary, GgufPairs& pairs) {
   for (const auto& [key, flag] : flags_of(vocabulary))
     if (*flag) pairs.emplace_back(start + key, **flag);
   if (vocabulary.chat_template) pairs.emplace_back(kTemplateKey, *vocabulary.chat_template);
+  if (!vocabulary.tool_template) return;
+  pairs.emplace_back(kTemplateNamesKey, GgufArray(std::vector<std::string>{kToolName}));
+  pairs.emplace_back(fmt::format("{}.{}", kTemplateKey, kToolName), *vocabulary.tool_template);
 }
 
 void put_no_vocabulary(GgufPairs& pairs) {

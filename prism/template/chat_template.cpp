@@ -40,6 +40,29 @@ bool has_generation_tag(std::string_view text) {
   return false;
 }
 
+/// The messages as a template gets them: without members that are null, and with the reasoning as reasoning_content and
+/// thinking, whichever of its names it has. Source: transformers, utils/chat_template_utils.py
+/// (_normalize_chat_messages, _alias_reasoning_fields).
+Json messages_for_template(const Json& messages) {
+  Json result = Json::array();
+  for (const Json& message : messages) {
+    Json known = Json::object();
+    for (const auto& [name, value] : message.items())
+      if (!value.is_null()) known[name] = value;
+    for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+      if (!known.contains(name)) continue;
+      const Json reasoning = known[name];
+      Json all = {{"thinking", reasoning}};
+      all.update(known);
+      all["reasoning_content"] = reasoning;
+      known = std::move(all);
+      break;
+    }
+    result.push_back(std::move(known));
+  }
+  return result;
+}
+
 bool may_lack_content(const Json& message) {
   const auto calls = message.find("tool_calls");
   return calls != message.end() && calls->is_array() && !calls->empty();
@@ -47,11 +70,15 @@ bool may_lack_content(const Json& message) {
 
 }  // namespace
 
-ChatTemplate::ChatTemplate(std::string text, const Json& special_tokens)
-    : text_(std::make_shared<const std::string>(std::move(text))),
-      special_tokens_(std::make_shared<const Json>(known_tokens(special_tokens))),
-      template_(Template::parse(*text_)),
-      marks_generation_(has_generation_tag(*text_)) {}
+ChatTemplate::Source::Source(std::string its_text)
+    : text(std::make_shared<const std::string>(std::move(its_text))),
+      parsed(Template::parse(*text)),
+      marks_generation(has_generation_tag(*text)) {}
+
+ChatTemplate::ChatTemplate(std::string text, const Json& special_tokens, std::optional<std::string> tool_text)
+    : special_tokens_(std::make_shared<const Json>(known_tokens(special_tokens))), usual_(std::move(text)) {
+  if (tool_text) with_tools_.emplace(std::move(*tool_text));
+}
 
 std::string ChatTemplate::render(const Json& messages, const Json& tools, bool add_generation_prompt,
                                  std::vector<ByteRange>* generated) const {
@@ -59,13 +86,13 @@ std::string ChatTemplate::render(const Json& messages, const Json& tools, bool a
   PRISM_CHECK(tools.is_null() || tools.is_array(), "chat",
               "expected a list of tools; found {}; put them in a list, or leave them out.", tools.type_name());
   Json values = *special_tokens_;
-  values["messages"] = messages;
+  values["messages"] = messages_for_template(messages);
   values["tools"] = tools;
   values["documents"] = nullptr;
   values["add_generation_prompt"] = add_generation_prompt;
   RenderOptions options;
   options.generated = generated;
-  return template_.render(values, options);
+  return source(!tools.is_null()).parsed.render(values, options);
 }
 
 void check_messages(const Json& messages) {

@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 13> kTurnEnds = {
     "<|end_of_text|>",      "<end_of_turn>", "<end_of_utterance>", "</s>",    "<eos>",      "<EOT>",
     "<｜end▁of▁sentence｜>"};
 
+constexpr const char* kToolTemplate = "tool_use";  ///< transformers' name of it
 constexpr const char *kConfigName = kSettingsNames[0], *kTemplateName = kSettingsNames[1];
 
 void add_end(SpecialIds& ids, std::optional<int64_t> id) {
@@ -90,14 +91,19 @@ class TokenMembers {
   std::optional<std::string> chat_template() const {
     const Json* value = find("chat_template");
     if (value == nullptr || value->is_string()) return value ? std::optional(value->get<std::string>()) : std::nullopt;
-    if (value->is_array()) {
-      for (const Json& row : *value)
-        if (row.is_object() && row.value("name", Json()) == "default" && row.value("template", Json()).is_string())
-          return row["template"].get<std::string>();
-    }
+    if (auto text = named_template("default")) return text;
     throw InputError("tokenizer", fmt::format("{}: expected chat_template to be text, or a list with a template named "
                                               "\"default\"; found {}; correct it.",
                                               source_, shown(*value)));
+  }
+  /// A template of a list of named ones.
+  std::optional<std::string> named_template(const char* name) const {
+    const Json* list = find("chat_template");
+    if (list == nullptr || !list->is_array()) return std::nullopt;
+    for (const Json& row : *list)
+      if (row.is_object() && row.value("name", Json()) == name && row.value("template", Json()).is_string())
+        return row["template"].get<std::string>();
+    return std::nullopt;
   }
 
  private:
@@ -127,6 +133,13 @@ std::map<std::string, std::string> named_tokens(const TokenMembers& config, cons
     if (text) found[name] = *text;
   }
   return found;
+}
+
+/// The id, or for the model "llama" the one that llama.cpp takes if a file names none, provided the vocabulary has it.
+/// Source: src/llama-vocab.cpp.
+std::optional<int64_t> id_or(std::optional<int64_t> id, int64_t otherwise, const GgmlVocabulary& vocabulary) {
+  if (id || vocabulary.model != "llama" || otherwise >= std::ssize(vocabulary.tokens)) return id;
+  return otherwise;
 }
 
 }  // namespace
@@ -167,19 +180,28 @@ TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::pa
                                          .value_or(tokenizer.template_opening().has_value() ||
                                                    opens_by_class(config.find("tokenizer_class")));
   settings.special_ids = ids;
-  const auto file = folder / kTemplateName;
-  settings.chat_template = is_there(file) ? std::optional(read_file(file)) : config.chat_template();
+  const auto file = folder / kTemplateName, tool_file = folder / "additional_chat_templates/tool_use.jinja";
+  if (is_there(file) || is_there(tool_file)) {
+    if (is_there(file)) settings.chat_template = read_file(file);
+    if (is_there(tool_file)) settings.tool_template = read_file(tool_file);
+  } else {
+    settings.chat_template = config.chat_template();
+    settings.tool_template = config.named_template(kToolTemplate);
+  }
   return settings;
 }
 
 TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& source) {
   check_special_ids(vocabulary, source);
-  TextSettings settings{.chat_template = vocabulary.chat_template};
-  GgmlVocabulary::visit_ids(vocabulary, [&](const char*, const char* name, const std::optional<int64_t>& id) {
-    if (id) settings.special_tokens[name] = vocabulary.tokens[static_cast<size_t>(*id)];
+  const auto unknown = id_or(vocabulary.unknown_token_id, 0, vocabulary);
+  const auto bos = id_or(vocabulary.bos_token_id, 1, vocabulary), eos = id_or(vocabulary.eos_token_id, 2, vocabulary);
+  TextSettings settings{.chat_template = vocabulary.chat_template, .tool_template = vocabulary.tool_template};
+  GgmlVocabulary::visit_ids(vocabulary, [&](const char*, std::string_view name, const std::optional<int64_t>& given) {
+    const auto id = name == "bos_token" ? bos : name == "eos_token" ? eos : name == "unk_token" ? unknown : given;
+    if (id) settings.special_tokens[std::string(name)] = vocabulary.tokens[static_cast<size_t>(*id)];
   });
   SpecialIds& ids = settings.special_ids;
-  add_end(ids, vocabulary.eos_token_id);
+  add_end(ids, eos);
   add_end(ids, vocabulary.eot_token_id);
   add_end(ids, vocabulary.eom_token_id);
   for (size_t id = 0; id < vocabulary.types.size() && id < vocabulary.tokens.size(); ++id) {
@@ -188,9 +210,9 @@ TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& so
       add_end(ids, static_cast<int64_t>(id));
   }
   const bool by_default = vocabulary.model == "llama" || find_ggml_pretokenizer(vocabulary.pre, source).opens_prompts;
-  const auto opening = vocabulary.bos_token_id ? vocabulary.bos_token_id : vocabulary.eos_token_id;
+  const auto opening = bos ? bos : eos;
   if (opening) ids.opening = static_cast<int32_t>(*opening);
-  ids.opens_prompts = vocabulary.bos_token_id && vocabulary.add_bos_token.value_or(by_default);
+  ids.opens_prompts = bos && vocabulary.add_bos_token.value_or(by_default);
   return settings;
 }
 
@@ -204,8 +226,12 @@ void write_settings(const std::filesystem::path& folder, const Tokenizer& tokeni
   if (ids.opening && !json.contains("bos_token")) json["bos_token"] = tokenizer.bytes(*ids.opening);
   if (!ids.ends.empty() && !json.contains("eos_token")) json["eos_token"] = tokenizer.bytes(ids.ends.front());
   if (ids.opens_prompts != tokenizer.template_opening().has_value()) json["add_bos_token"] = ids.opens_prompts;
+  const bool has_two = settings.chat_template && settings.tool_template;
+  if (has_two)
+    json["chat_template"] = {{{"name", "default"}, {"template", *settings.chat_template}},
+                             {{"name", kToolTemplate}, {"template", *settings.tool_template}}};
   write_file(folder / kConfigName, to_text(json, 2) + "\n");
-  if (settings.chat_template) write_file(folder / kTemplateName, *settings.chat_template);
+  if (settings.chat_template && !has_two) write_file(folder / kTemplateName, *settings.chat_template);
 }
 
 }  // namespace prism

@@ -29,6 +29,7 @@ struct TextSettings {
   SpecialIds special_ids = {};
   std::map<std::string, std::string> special_tokens = {};  ///< what chat templates get: bos_token, eos_token, ...
   std::optional<std::string> chat_template = {};           ///< in Jinja
+  std::optional<std::string> tool_template = {};           ///< of conversations with tools, if it is another
 
   bool operator==(const TextSettings&) const = default;
 };
@@ -50,7 +51,7 @@ constexpr const char* kSettingsNames[] = {"tokenizer_config.json", "chat_templat
 /// - `opens_prompts`: add_bos_token, else whether the post_processor opens texts, else true for the tokenizer_class
 ///   LlamaTokenizer and its relatives, for which transformers opens texts.
 /// - `chat_template`: chat_template.jinja, else the member of tokenizer_config.json: text, or the template "default" of
-///   a list.
+///   a list. `tool_template`: additional_chat_templates/tool_use.jinja, else the template "tool_use" of the list.
 ///
 /// If no file names an opening or an end, it is that of default_settings().
 /// @throws InputError for a token that is not in the vocabulary, an id beyond it, and members of a wrong type.
@@ -58,13 +59,15 @@ TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::pa
 
 /// Of the metadata of a GGUF file. `ends`: eos_token_id, eot_token_id, eom_token_id, and the control tokens that are
 /// known to end a turn by their spelling: <|im_end|>, <|eot_id|>, <end_of_turn>, .... `opens_prompts`: add_bos_token,
-/// else what llama.cpp does for the model and pre-tokenizer.
+/// else what llama.cpp does for the model and pre-tokenizer. The ids 0, 1 and 2 are unknown, bos and eos of the model
+/// "llama" if the file does not name them.
 /// @param source  name of the file in messages.
 /// @throws InputError for ids beyond the vocabulary and a pre-tokenizer that is not known.
 TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& source);
 
 /// Writes tokenizer_config.json, which transformers needs to load tokenizer.json, and chat_template.jinja if there is a
-/// template. read_settings() reads the same again, if generation_config.json holds the ends beyond the first.
+/// template. Two templates are a list in tokenizer_config.json. read_settings() reads the same again, if
+/// generation_config.json holds the ends beyond the first.
 /// @param context  model_max_length; 0: unknown.
 void write_settings(const std::filesystem::path& folder, const Tokenizer& tokenizer, int64_t context = 0);
 

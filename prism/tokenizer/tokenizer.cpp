@@ -304,6 +304,7 @@ const TextSettings& Tokenizer::settings() const {
 
 void Tokenizer::set_chat_template(std::string text) {
   impl_->settings.chat_template = std::move(text);
+  impl_->settings.tool_template.reset();
 }
 
 std::vector<uint8_t> Tokenizer::word_starts() const {

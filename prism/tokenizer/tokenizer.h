@@ -85,6 +85,7 @@ class Tokenizer {
   const TextSettings& settings() const;
   const SpecialIds& special_ids() const { return settings().special_ids; }
   const std::optional<std::string>& chat_template() const { return settings().chat_template; }
+  /// Takes the place of both templates, for conversations with and without tools.
   void set_chat_template(std::string text);
   /// The id that the file's post_processor (TemplateProcessing) puts before a text, if any.
   std::optional<int32_t> template_opening() const;

@@ -107,6 +107,39 @@ TEST(Families, FitTheModelsThatTheyCanExpress) {
             "llama");
 }
 
+TEST(Families, TakeTransformersDefaults) {
+  const auto layer_of = [](const char* name, auto change) {
+    auto json = read_json((kFolder / name / "config.json").string());
+    change(json);
+    return config_from_json(json, "test").layers.at(1);
+  };
+  const auto window = [&](const char* name) {
+    return layer_of(name,
+                    [](Json& j) {
+                      for (const char* member : {"sliding_window", "layer_types", "max_window_layers"}) j.erase(member);
+                      j["use_sliding_window"] = true;
+                      if (j["model_type"] != "smollm3") j["max_window_layers"] = 1;
+                    })
+        .window;
+  };
+  EXPECT_EQ(window("mistral"), 4096);
+  EXPECT_EQ(window("qwen2-with-windows"), 4096);
+  EXPECT_EQ(window("qwen3"), 4096);
+  EXPECT_EQ(window("smollm3-with-windows"), 0);
+  const auto kv_heads = [&](const char* name, bool is_null) {
+    const auto change = [is_null](Json& j) {
+      j["num_attention_heads"] = 16;
+      j.erase("num_key_value_heads");
+      if (is_null) j["num_key_value_heads"] = nullptr;
+    };
+    return layer_of(name, change).kv_heads;
+  };
+  EXPECT_EQ(kv_heads("smollm3", false), 4);
+  EXPECT_EQ(kv_heads("mistral", false), 8);
+  for (const char* name : {"smollm3", "mistral", "qwen2"}) EXPECT_EQ(kv_heads(name, true), 16) << name;
+  for (const bool is_null : {false, true}) EXPECT_EQ(kv_heads("llama", is_null), 16);
+}
+
 TEST(Families, RefuseWhatContradictsItself) {
   const auto refused = [](const char* name, auto change, const std::string& words) {
     expect_refused(read_json((kFolder / name / "config.json").string()), change, words);

@@ -12,6 +12,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/fields.h"
 #include "prism/formats/gguf.h"
+#include "prism/formats/gguf_writer.h"
 #include "tests/checkpoint/models.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
@@ -54,6 +55,12 @@ Decoder decoder_of(const ModelConfig& config) {
 class GgufExport : public testing::Test {
  protected:
   Decoder fixture(const char* name) const { return load_model(kExported / name, torch::kFloat).decoder; }
+  /// A model of the fixture's config, with heads whose widths add up to the model's.
+  Decoder square_fixture(const char* name) const {
+    auto config = load_config(kExported / name);
+    for (auto& layer : config.layers) layer.head_dim = config.d_model / layer.heads;
+    return decoder_of(config);
+  }
   fs::path path() const { return temporary_.path() / "model.gguf"; }
   std::vector<std::string> save(const Decoder& model, BlockType type = BlockType::f32,
                                 const Tokenizer* tokenizer = nullptr) const {
@@ -73,13 +80,13 @@ class GgufExport : public testing::Test {
 };
 
 TEST_F(GgufExport, KeepsTheLogitsToTheLastBit) {
-  const std::pair<const char*, const char*> cases[] = {
+  const std::pair<const char*, std::string> cases[] = {
       {"llama", "llama"},     {"llama-with-biases", "llama"}, {"mistral-without-window", "llama"},
       {"version-4", "llama"}, {"several-files", "llama"},     {"linear", "llama"},
       {"qwen2", "qwen2"},     {"float16", "qwen2"},           {"bfloat16", "qwen3"},
       {"yarn", "qwen3"}};
   for (const auto& [name, architecture] : cases) {
-    const auto model = fixture(name);
+    const auto model = architecture == "qwen2" ? square_fixture(name) : fixture(name);
     const auto loaded = saved_and_loaded(model);
     EXPECT_TRUE(torch::equal(logits_of_model(loaded), logits_of_model(model))) << name;
     EXPECT_EQ(GgufReader(path()).metadata().text("general.architecture"), architecture) << name;
@@ -195,7 +202,8 @@ TEST_F(GgufExport, WritesTheTypesThatLlamaCppExpects) {
   expect("qwen3.rope.scaling.original_context_length", uint32_t{32});
   expect("qwen3.vocab_size", uint32_t{264});
   expect("tokenizer.ggml.model", std::string("no_vocab"));
-  EXPECT_FALSE(values.contains("qwen3.rope.scaling.attn_factor"));
+  for (const char* key : {"attn_factor", "yarn_attn_factor", "yarn_beta_fast", "yarn_beta_slow"})
+    EXPECT_FALSE(values.contains(fmt::format("qwen3.rope.scaling.{}", key))) << key;
   for (const auto& [type, number] : {std::pair{BlockType::f32, 0u}, {BlockType::f16, 1u}, {BlockType::bf16, 32u}}) {
     save(fixture("llama"), type);
     EXPECT_EQ(GgufReader(path()).metadata().integer("general.file_type"), number);
@@ -220,6 +228,18 @@ TEST_F(GgufExport, WritesATokenForEachRowOfTheEmbedding) {
   EXPECT_EQ(vocabulary->chat_template, "{{ messages }}");
   EXPECT_EQ(vocabulary->add_bos_token, false);
   EXPECT_EQ(loaded.tokenizer->settings(), tokenizer.settings());
+  EXPECT_FALSE(GgufReader(path()).metadata().contains("tokenizer.chat_templates"));
+}
+
+TEST_F(GgufExport, KeepsTheTemplateOfConversationsWithTools) {
+  GgmlVocabulary vocabulary{.model = "gpt2", .tokens = {"a"}, .chat_template = "usual", .tool_template = "tools"};
+  GgufPairs pairs;
+  put_vocabulary(vocabulary, pairs);
+  GgufWriter(path(), pairs, {}).commit();
+  const GgufReader reader(path());
+  EXPECT_EQ(vocabulary_from_gguf(reader)->chat_template, "usual");
+  EXPECT_EQ(vocabulary_from_gguf(reader)->tool_template, "tools");
+  EXPECT_EQ(reader.metadata().texts("tokenizer.chat_templates"), (std::vector<std::string>{"tool_use"}));
 }
 
 TEST_F(GgufExport, RefusesModelsThatGgufCannotExpress) {
@@ -256,10 +276,15 @@ TEST_F(GgufExport, RefusesWhatLlamaCppDoesNotReadInAFamily) {
   EXPECT_CONTAINS(refusal(fixture("smollm3")), "found layers without rotation that are not every 4th");
   EXPECT_CONTAINS(refusal(fixture("mistral")), "found sliding windows");
   EXPECT_CONTAINS(refusal(fixture("qwen2-with-windows")), "found sliding windows");
+  EXPECT_CONTAINS(refusal(fixture("qwen2")), "found 4 heads of width 8 in a qwen2 of width 16");
   auto config = load_config(kExported / "bfloat16");
   const auto rotary = load_config(kExported / "llama-3.1").layers[0].rotary;
   for (auto& layer : config.layers) layer.rotary = rotary;
   EXPECT_CONTAINS(refusal(decoder_of(config)), "found a scaling of the rotary encoding by pairs in a qwen3");
+  config = load_config(kExported / "yarn");
+  for (auto& layer : config.layers) layer.rotary.beta_fast = 16;
+  EXPECT_CONTAINS(refusal(decoder_of(config)),
+                  "found YaRN with beta_fast 16 and beta_slow 1, for which llama.cpp takes 32 and 1");
 }
 
 TEST_F(GgufExport, RefusesWeightsBeyondTheType) {

@@ -150,11 +150,71 @@ TEST_F(GgufModel, ReadsScalings) {
   EXPECT_EQ(rotary.scaling, "yarn");
   EXPECT_EQ(rotary.factor, 4);
   EXPECT_EQ(rotary.original_context, 32);
+  made.keys.erase("llama.rope.scaling.original_context_length");
+  written(made, path());
+  const auto config = load_config(path());
+  EXPECT_EQ(config.layers[0].rotary.original_context, config.context);
   made.keys["llama.rope.scaling.type"] = "linear";
   written(made, path());
   EXPECT_EQ(load_config(path()).layers[0].rotary.scaling, "linear");
   made.keys["llama.rope.scaling.type"] = "longrope";
   EXPECT_CONTAINS(refusal(made), "expected rope.scaling.type none, linear or yarn; found \"longrope\"");
+}
+
+TEST_F(GgufModel, TakesYarnAsTheModelsOwnConfigHasIt) {
+  auto made = made_from(fixture("llama"), "llama", true);
+  const auto key = [&](const char* name) -> GgufValue& { return made.keys[std::string("llama.rope.scaling.") + name]; };
+  key("type") = "yarn";
+  key("factor") = 4.0f;
+  key("original_context_length") = uint32_t{32};
+  key("yarn_ext_factor") = 1.0f;
+  key("yarn_beta_fast") = 16.0f;
+  key("yarn_beta_slow") = 2.0f;
+  const auto read = [&] {
+    written(made, path());
+    return load_config(path()).layers[0].rotary;
+  };
+  EXPECT_EQ(read().beta_fast, 16);
+  EXPECT_EQ(read().beta_slow, 2);
+  EXPECT_EQ(read().attention_factor, 0) << "by the formula";
+  const double by_formula = rotary_attention_factor(read());
+  key("attn_factor") = 0.5f;
+  EXPECT_EQ(read().attention_factor, 0.5 * by_formula);
+  key("yarn_attn_factor") = 1.5f;
+  EXPECT_EQ(read().attention_factor, 0.75);
+  made.keys.erase("llama.rope.scaling.attn_factor");
+  EXPECT_EQ(read().attention_factor, 1.5);
+  key("yarn_ext_factor") = 0.5f;
+  EXPECT_CONTAINS(refusal(made), "expected rope.scaling.yarn_ext_factor = 1; found 0.5");
+}
+
+TEST_F(GgufModel, TurnsWithABaseOf10000IfTheFileHasNone) {
+  auto made = made_from(fixture("smollm3"), "smollm3", true);
+  made.keys.erase("smollm3.rope.freq_base");
+  written(made, path());
+  EXPECT_EQ(load_config(path()).layers[0].rotary.base, 10000);
+}
+
+TEST_F(GgufModel, AttendsToAllKeysAsLlamaCppDoes) {
+  auto made = made_from(fixture("llama"), "llama", true);
+  made.keys["llama.attention.sliding_window"] = uint32_t{8};
+  written(made, path());
+  EXPECT_EQ(load_config(path()).layers[0].window, 0);
+}
+
+TEST_F(GgufModel, ScalesLinearlyUnlessTheTypeIsNone) {
+  auto made = made_from(fixture("llama"), "llama", true);
+  const auto read = [&] {
+    written(made, path());
+    const auto rotary = load_config(path()).layers[0].rotary;
+    return std::pair(rotary.scaling, rotary.factor);
+  };
+  made.keys["llama.rope.scaling.factor"] = 0.0f;
+  EXPECT_EQ(read(), std::pair(std::string("none"), 1.0));
+  made.keys["llama.rope.scaling.factor"] = 4.0f;
+  EXPECT_EQ(read(), std::pair(std::string("linear"), 4.0));
+  made.keys["llama.rope.scaling.type"] = "none";
+  EXPECT_EQ(read(), std::pair(std::string("none"), 1.0));
 }
 
 TEST_F(GgufModel, IsRefusedWithASentence) {

@@ -45,11 +45,45 @@ TEST(ChatTemplate, KnowsWhetherItMarksGeneration) {
 }
 
 TEST(ChatTemplate, TakesMessagesThatOnlyCallTools) {
-  const ChatTemplate chat("{{ messages[0].content is none }}", Json::object());
+  const ChatTemplate chat("{{ messages[0].content is defined }}", Json::object());
   Json message = {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", Json::array({1})}};
-  EXPECT_EQ(chat.render(Json::array({message}), nullptr, false), "True");
+  EXPECT_EQ(chat.render(Json::array({message}), nullptr, false), "False") << "members that are null are left out";
   message["tool_calls"] = Json::array();
   EXPECT_REFUSED(chat.render(Json::array({message}), nullptr, false), "expected a \"content\"");
+}
+
+/// As transformers 5.24 writes `{{ messages[0] }}`.
+TEST(ChatTemplate, LeavesOutNullMembersAndNamesReasoning) {
+  const ChatTemplate chat("{{ messages[0] }}", Json::object());
+  const auto rendered = [&](const Json& more) {
+    Json message = {{"role", "assistant"}, {"content", "a"}};
+    message.update(more);
+    return chat.render(Json::array({message}), nullptr, false);
+  };
+  EXPECT_EQ(rendered(Json{{"tool_calls", nullptr}, {"reasoning_content", nullptr}}),
+            "{'role': 'assistant', 'content': 'a'}");
+  EXPECT_EQ(rendered(Json{{"parts", {{"text", nullptr}}}}),
+            "{'role': 'assistant', 'content': 'a', 'parts': {'text': None}}");
+  for (const char* name : {"thinking", "reasoning"})
+    EXPECT_EQ(ChatTemplate("{{ messages[0].reasoning_content }} {{ messages[0].thinking }}", Json::object())
+                  .render(Json::array({{{"role", "assistant"}, {"content", "a"}, {name, "b"}}}), nullptr, false),
+              "b b")
+        << name;
+  EXPECT_EQ(rendered(Json{{"reasoning", "b"}}),
+            "{'thinking': 'b', 'role': 'assistant', 'content': 'a', 'reasoning': 'b', 'reasoning_content': 'b'}");
+  EXPECT_EQ(rendered(Json{{"thinking", "c"}, {"reasoning_content", "b"}}),
+            "{'thinking': 'c', 'role': 'assistant', 'content': 'a', 'reasoning_content': 'b'}");
+}
+
+TEST(ChatTemplate, RendersConversationsWithToolsByTheirOwnTemplate) {
+  const Json messages = Json::array({message("user", "a")});
+  const ChatTemplate two("usual", Json::object(), "{% generation %}tools{% endgeneration %}");
+  EXPECT_EQ(two.render(messages, nullptr, false), "usual");
+  EXPECT_EQ(two.render(messages, Json::array({1}), false), "tools");
+  EXPECT_EQ(two.render(messages, Json::array(), false), "tools");
+  EXPECT_FALSE(two.marks_generation());
+  EXPECT_TRUE(two.marks_generation(/*with_tools=*/true));
+  EXPECT_FALSE(ChatTemplate("usual", Json::object()).marks_generation(/*with_tools=*/true));
 }
 
 TEST(ChatTemplate, RefusesOtherShapesInOneSentence) {

@@ -85,6 +85,13 @@ TEST(TextSettings, HoldTheChatTemplate) {
                           R"({"chat_template": [{"name": "tool_use", "template": "t"},
                                                 {"name": "default", "template": "d"}]})"}}),
             "d");
+  const auto tool_template_in = [](const Files& files) { return settings_in(files).tool_template; };
+  EXPECT_EQ(tool_template_in({{"tokenizer_config.json", R"({"chat_template": "a"})"}}), std::nullopt);
+  Files files = {{"tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "t"},
+                                                                {"name": "default", "template": "d"}]})"}};
+  EXPECT_EQ(tool_template_in(files), "t");
+  files["chat_template.jinja"] = "b";
+  EXPECT_EQ(tool_template_in(files), std::nullopt) << "files beside the config take the place of its templates";
   EXPECT_REFUSED(template_in({{"tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "t"}]})"}}),
                  "expected chat_template to be text, or a list with a template named \"default\"");
   EXPECT_REFUSED(template_in({{"tokenizer_config.json", R"({"chat_template": 5})"}}), "found 5");
@@ -110,6 +117,24 @@ TEST(TextSettings, AreReadBackAsTheyAreWritten) {
   EXPECT_EQ(Tokenizer::load(copy.path()).settings(), tokenizer.settings());
 }
 
+TEST(TextSettings, KeepTheTemplateOfConversationsWithTools) {
+  const TemporaryFolder folder, copy;
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  write_file(folder.path() / "tokenizer.model", read_file(fixture_path("scored.model")));
+  write_file(folder.path() / "chat_template.jinja", "usual");
+  write_file(folder.path() / "additional_chat_templates/tool_use.jinja", "tools");
+  Tokenizer tokenizer = Tokenizer::load(folder.path());
+  EXPECT_EQ(tokenizer.chat_template(), "usual");
+  EXPECT_EQ(tokenizer.settings().tool_template, "tools");
+  tokenizer.save(copy.path() / "tokenizer.json");
+  write_settings(copy.path(), tokenizer);
+  const auto read = Tokenizer::load(copy.path()).settings();
+  EXPECT_EQ(read.chat_template, "usual");
+  EXPECT_EQ(read.tool_template, "tools");
+  tokenizer.set_chat_template("mine");
+  EXPECT_EQ(tokenizer.settings().tool_template, std::nullopt);
+}
+
 TEST(TextSettings, RefuseWhatTheVocabularyDoesNotHave) {
   const auto config = [](const char* text) { return ids_in({{"tokenizer_config.json", text}}); };
   EXPECT_REFUSED(config(R"({"bos_token": "<bos>"})"), "tokenizer_config.json: expected \"bos_token\"");
@@ -127,6 +152,14 @@ TEST(TextSettings, ComeFromTheMetadataOfAGgufFile) {
   const auto ids_of = [](const GgmlVocabulary& vocabulary) { return settings_of(vocabulary, "some.gguf").special_ids; };
   GgmlVocabulary vocabulary = scored_vocabulary();
   EXPECT_EQ(ids_of(vocabulary), (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true}));
+  vocabulary.bos_token_id.reset();
+  vocabulary.eos_token_id.reset();
+  EXPECT_EQ(ids_of(vocabulary), (SpecialIds{.opening = 1, .ends = {2}, .opens_prompts = true})) << "llama.cpp's ids";
+  EXPECT_EQ(settings_of(vocabulary, "some.gguf").special_tokens.at("unk_token"), "<unk>");
+  GgmlVocabulary two{.model = "llama", .tokens = {"a", "b"}};
+  EXPECT_EQ(ids_of(two), (SpecialIds{.opening = 1, .ends = {}, .opens_prompts = true}));
+  vocabulary.bos_token_id = 1;
+  vocabulary.eos_token_id = 2;
   vocabulary.tokens[262] = "<|im_end|>";
   EXPECT_EQ(ids_of(vocabulary).ends, (std::vector<int32_t>{2}));  // no control token
   vocabulary.types[262] = static_cast<int32_t>(GgmlTokenType::control);

@@ -43,17 +43,19 @@ void write_biases(const ModelConfig& config, Json& json) {
   json["mlp_bias"] = ffn_biases(config);
 }
 
-/// sliding_window: null is none, but a file without the member has transformers' default.
-int64_t read_window(const MemberReader& members) {
-  constexpr int64_t kDefault = 4096;
-  return members.get<int64_t>("sliding_window", members.mentions("sliding_window") ? 0 : kDefault);
+constexpr int64_t kUsualWindow = 4096;  ///< transformers' default of Mistral and Qwen
+
+/// sliding_window: null is none. @param otherwise  transformers' default, for a file without the member.
+int64_t read_window(const MemberReader& members, int64_t otherwise) {
+  return members.get<int64_t>("sliding_window", members.mentions("sliding_window") ? 0 : otherwise);
 }
 
 /// Layers with a window, by layer_types or, if the file has none, by `slides` (layer).
+/// @param otherwise  the width if the file has none.
 template <class Slides>
-void read_windows(const MemberReader& members, ModelConfig& config, Slides slides) {
+void read_windows(const MemberReader& members, ModelConfig& config, int64_t otherwise, Slides slides) {
   const bool used = members.get<bool>("use_sliding_window", false);
-  const auto window = used ? read_window(members) : 0;
+  const auto window = used ? read_window(members, otherwise) : 0;
   const auto types = members.get<std::vector<std::string>>("layer_types", {});
   PRISM_CHECK(types.empty() || types.size() == config.layers.size(), "config.json",
               "{}: expected layer_types of {} layers; found {}; correct one of them.", members.source(),
@@ -86,13 +88,13 @@ void write_windows(const ModelConfig& config, Json& json) {
 void read_qwen_windows(const MemberReader& members, ModelConfig& config) {
   constexpr int64_t kDefault = 28;
   const auto first = members.get<int64_t>("max_window_layers", kDefault);
-  read_windows(members, config, [first](size_t i) { return static_cast<int64_t>(i) >= first; });
+  read_windows(members, config, kUsualWindow, [first](size_t i) { return static_cast<int64_t>(i) >= first; });
 }
 
 void read_mistral(const MemberReader& members, ModelConfig& config) {
   members.expect("attention_bias", false);
   members.expect("mlp_bias", false);
-  for (auto& layer : config.layers) layer.window = read_window(members);
+  for (auto& layer : config.layers) layer.window = read_window(members, kUsualWindow);
 }
 
 void write_mistral(const ModelConfig& config, Json& json) {
@@ -133,7 +135,7 @@ void read_smollm3(const MemberReader& members, ModelConfig& config) {
     const bool turned = turns.empty() ? (static_cast<int64_t>(i) + 1) % interval != 0 : turns[i] != 0;
     if (!turned) config.layers[i].rotary = {.kind = "none"};
   }
-  read_windows(members, config, [&](size_t i) { return !config.layers[i].rotary.turns(); });
+  read_windows(members, config, 0, [&](size_t i) { return !config.layers[i].rotary.turns(); });
 }
 
 void write_smollm3(const ModelConfig& config, Json& json) {
@@ -166,6 +168,7 @@ constexpr Family kFamilies[] = {
     {.model_type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
      .gguf = "qwen2",
+     .gguf_square = true,
      .kv_heads = 32,
      .read = read_qwen2,
      .write = write_windows},
@@ -234,7 +237,9 @@ ModelConfig read_sizes(const MemberReader& members, bool tied) {
 LayerConfig read_layer(const Family& family, const MemberReader& members) {
   LayerConfig layer;
   layer.heads = members.get<int64_t>("num_attention_heads");
-  layer.kv_heads = members.get<int64_t>("num_key_value_heads", family.kv_heads > 0 ? family.kv_heads : layer.heads);
+  // As in transformers: null is as many as heads, but a file without the member has the family's default.
+  const bool by_heads = family.kv_heads == 0 || members.mentions("num_key_value_heads");
+  layer.kv_heads = members.get<int64_t>("num_key_value_heads", by_heads ? layer.heads : family.kv_heads);
   layer.head_dim = members.get<int64_t>("head_dim", family.head_dim);
   layer.ffn.width = members.get<int64_t>("intermediate_size");
   layer.rotary = read_rotary(members, family.rotary_base);

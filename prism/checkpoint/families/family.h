@@ -23,6 +23,7 @@ struct Family {
   int64_t gguf_unturned = 0;              ///< in GGUF every gguf_unturned-th layer has no rotation; 0: all have it
   bool gguf_biases = false;               ///< llama.cpp reads biases of W_O and of the feed-forward part
   bool gguf_factors = false;              ///< llama.cpp reads divisors of the rotary angles
+  bool gguf_square = false;               ///< llama.cpp reads heads whose widths add up to hidden_size only
   double rotary_base = 10000;
   int64_t kv_heads = 0;  ///< 0: as many as heads
   int64_t head_dim = 0;  ///< 0: hidden_size / heads

@@ -64,7 +64,7 @@ Conversation parse_conversation(std::string_view line) {
 
 RenderedChat render_conversation(const Conversation& conversation, const ChatTemplate& chat) {
   RenderedChat rendered;
-  if (chat.marks_generation()) {
+  if (chat.marks_generation(!conversation.tools.is_null())) {
     rendered.text = chat.render(conversation.messages, conversation.tools, false, &rendered.assistant);
   } else {
     rendered.text = chat.render(conversation.messages, conversation.tools, false);

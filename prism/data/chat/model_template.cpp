@@ -14,7 +14,7 @@ ChatTemplate chat_template_of(const Tokenizer& tokenizer, const std::string& sou
       source);
   Json tokens = Json::object();
   for (const auto& [name, token] : tokenizer.settings().special_tokens) tokens[name] = token;
-  return {*tokenizer.chat_template(), tokens};
+  return {*tokenizer.chat_template(), tokens, tokenizer.settings().tool_template};
 }
 
 }  // namespace prism

@@ -26,6 +26,7 @@ struct GgmlVocabulary {
                          unknown_token_id = {}, padding_token_id = {};
   std::optional<bool> add_bos_token = {}, add_eos_token = {}, add_space_prefix = {}, remove_extra_whitespaces = {};
   std::optional<std::string> chat_template = {};  ///< `tokenizer.chat_template`; kept for others
+  std::optional<std::string> tool_template = {};  ///< `tokenizer.chat_template.tool_use`, the same with tools
 
   /// Calls `visit` with each special id: its name here, its name in chat templates, the id.
   template <class Vocabulary, class Visit>

@@ -40,6 +40,14 @@ TEST(GgmlVocabulary, SplitsByTheNameOfThePretokenizer) {
   EXPECT_REFUSED(pattern("no-such"), "found \"no-such\"; choose a file with one of: default, gpt-2,");
 }
 
+TEST(GgmlVocabulary, KeepsTokensWholeByTheNameOfThePretokenizer) {
+  const auto keeps = [](const char* pre) {
+    return tokenizer_file_of(ggml_fixture("llama3.json", pre), "some.gguf").ignore_merges;
+  };
+  for (const char* pre : {"llama-bpe", "tekken", "youtu", "minicpm5", "glm4", "glm5"}) EXPECT_TRUE(keeps(pre)) << pre;
+  for (const char* pre : {"chatglm-bpe", "dbrx", "smaug-bpe", "gpt-2", "qwen2"}) EXPECT_FALSE(keeps(pre)) << pre;
+}
+
 TEST(GgmlVocabulary, KnowsPatternsThatCompileAndKeepEveryByte) {
   Random random(10);
   std::string text;
