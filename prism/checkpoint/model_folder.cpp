@@ -1,6 +1,7 @@
 #include "prism/checkpoint/model_folder.h"
 
 #include <algorithm>
+#include <set>
 
 #include "prism/checkpoint/config_json.h"
 #include "prism/checkpoint/huggingface_files.h"
@@ -51,23 +52,30 @@ void check_size(const Tokenizer& tokenizer, const ModelConfig& config, const fs:
 }
 
 /// Copies a model's tensors into `weights`.
-void read_weights(const std::vector<WeightEntry>& weights, const TensorSource& source) {
+/// @param read  names of tensors that have been read already.
+void read_weights(const std::vector<WeightEntry>& weights, const TensorSource& source,
+                  const std::vector<std::string>& read = {}) {
   const auto targets = file_tensors(weights);
-  const bool has_head =
-      std::any_of(targets.begin(), targets.end(), [](const NamedTensor& target) { return target.name == kHeadName; });
+  std::set<std::string> known(read.begin(), read.end());
+  for (const auto& target : targets) known.insert(target.name);
   // Other programs also save what they compute or tie: the angles of the rotary encoding, and a head that is tied.
+  const bool has_head = known.contains(kHeadName);
   read_tensors(source, targets, [&](const std::string& name) {
-    return name.ends_with("rotary_emb.inv_freq") || (!has_head && name == kHeadName);
+    return known.contains(name) || name.ends_with("rotary_emb.inv_freq") || (!has_head && name == kHeadName);
   });
 }
 
-/// A model of the kind `Module` with its weights. @param tokenizer  receives its tokenizer, if any.
-template <class Module>
-Module read_module(StoredModel& stored, torch::ScalarType compute_type, std::optional<Tokenizer>& tokenizer) {
+/// A model of the kind `Module` with its weights; fills the other parts of `folder`.
+template <class Module, class Folder>
+Module read_module(StoredModel& stored, const LoadOptions& options, Folder& folder) {
   const auto source = stored.weights();  // which checks the sizes, before the model takes memory
   Module model(stored.config());
-  read_weights(model->weights(), *source);
-  model->set_compute_type(compute_type);
+  model->set_compute_type(options.compute_type);
+  const auto frozen = read_frozen(*model, *source, options.weights);
+  read_weights(frozen.left, *source, frozen.read);
+  folder.folder = stored.path();
+  folder.converted = frozen.converted;
+  auto& tokenizer = folder.tokenizer;
   tokenizer = stored.tokenizer();
   if (!tokenizer) return model;
   check_size(*tokenizer, model->config(), stored.path());
@@ -130,32 +138,30 @@ void save_weights(const fs::path& folder, const std::vector<WeightEntry>& weight
   write_tensors(folder / kWeightsName, file_tensors(weights));
 }
 
-ModelFolder load_model(StoredModel& stored, torch::ScalarType compute_type) {
+ModelFolder load_model(StoredModel& stored, const LoadOptions& options) {
   PRISM_CHECK(stored.config().classes == 0, "model",
               "expected a language model in {}; found a classifier; name another model.", stored.path().string());
   ModelFolder model;
-  model.folder = stored.path();
-  model.decoder = read_module<Decoder>(stored, compute_type, model.tokenizer);
+  model.decoder = read_module<Decoder>(stored, options, model);
   return model;
 }
 
-ModelFolder load_model(const fs::path& path, torch::ScalarType compute_type) {
-  return load_model(*open_stored(find_model_folder(path)), compute_type);
+ModelFolder load_model(const fs::path& path, const LoadOptions& options) {
+  return load_model(*open_stored(find_model_folder(path)), options);
 }
 
-ClassifierFolder load_classifier(StoredModel& stored, torch::ScalarType compute_type) {
+ClassifierFolder load_classifier(StoredModel& stored, const LoadOptions& options) {
   const int64_t classes = stored.config().classes;
   PRISM_CHECK(classes > 0, "model", "expected a classifier in {}; found a language model; name another model.",
               stored.path().string());
   ClassifierFolder model;
-  model.folder = stored.path();
-  model.classifier = read_module<Classifier>(stored, compute_type, model.tokenizer);
+  model.classifier = read_module<Classifier>(stored, options, model);
   model.scheme = load_scheme(model.folder, classes);
   return model;
 }
 
-ClassifierFolder load_classifier(const fs::path& path, torch::ScalarType compute_type) {
-  return load_classifier(*open_stored(find_model_folder(path)), compute_type);
+ClassifierFolder load_classifier(const fs::path& path, const LoadOptions& options) {
+  return load_classifier(*open_stored(find_model_folder(path)), options);
 }
 
 void save_model(const fs::path& folder, const Trunk& model, const Tokenizer* tokenizer) {

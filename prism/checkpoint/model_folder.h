@@ -8,10 +8,12 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "prism/checkpoint/frozen_weights.h"
 #include "prism/checkpoint/stored_model.h"
 #include "prism/checkpoint/tensor_file.h"
 #include "prism/data/labelled/dataset.h"
@@ -21,11 +23,23 @@
 
 namespace prism {
 
+/// How a model is kept in memory.
+struct LoadOptions {
+  /// float32 weights.
+  // NOLINTNEXTLINE(google-explicit-constructor): most callers have only a dtype.
+  LoadOptions(torch::ScalarType type) : compute_type(type) {}
+  LoadOptions(torch::ScalarType type, WeightStorage storage) : compute_type(type), weights(storage) {}
+
+  torch::ScalarType compute_type = torch::kFloat;  ///< dtype of matmuls
+  WeightStorage weights = WeightStorage::float32;
+};
+
 /// A language model and its tokenizer.
 struct ModelFolder {
   std::filesystem::path folder;  ///< the model folder that was read
   Decoder decoder{nullptr};
-  std::optional<Tokenizer> tokenizer;  ///< std::nullopt if the folder has none
+  std::optional<Tokenizer> tokenizer;             ///< std::nullopt if the folder has none
+  std::map<std::string, int64_t> converted = {};  ///< as FrozenWeights::converted
 };
 
 /// The same for a classifier, with classes.json: the names of its classes and how its texts are read.
@@ -33,6 +47,7 @@ struct ClassifierFolder {
   std::filesystem::path folder;
   Classifier classifier{nullptr};
   std::optional<Tokenizer> tokenizer;
+  std::map<std::string, int64_t> converted = {};
   LabelScheme scheme;  ///< the names are numbers from 0 if the folder has no classes.json
 };
 
@@ -43,15 +58,15 @@ std::filesystem::path find_model_folder(const std::filesystem::path& path);
 /// The config of a model folder or run, without its weights.
 ModelConfig load_config(const std::filesystem::path& path);
 
-/// Reads a language model. @param compute_type  dtype of matmuls.
+/// Reads a language model.
 /// @throws InputError for a classifier, missing or truncated files, tensors of the wrong shape, a tokenizer larger than
 ///         the embedding, or the tokenizer of another model.
-ModelFolder load_model(StoredModel& stored, torch::ScalarType compute_type);
-ModelFolder load_model(const std::filesystem::path& path, torch::ScalarType compute_type);
+ModelFolder load_model(StoredModel& stored, const LoadOptions& options);
+ModelFolder load_model(const std::filesystem::path& path, const LoadOptions& options);
 /// Reads a classifier. @throws InputError for a language model, or a classes.json of another number of classes; else as
 /// load_model().
-ClassifierFolder load_classifier(StoredModel& stored, torch::ScalarType compute_type);
-ClassifierFolder load_classifier(const std::filesystem::path& path, torch::ScalarType compute_type);
+ClassifierFolder load_classifier(StoredModel& stored, const LoadOptions& options);
+ClassifierFolder load_classifier(const std::filesystem::path& path, const LoadOptions& options);
 
 /// The tokenizer of a model folder or file; std::nullopt if it has none. @throws InputError naming what is wrong with
 /// it.

@@ -99,8 +99,25 @@ torch::Tensor SafetensorsSource::read(const std::string& name) const {
   return read_tensor(files_[found == file_of_.end() ? 0 : found->second], name);
 }
 
+std::optional<StoredBlocks> SafetensorsSource::read_blocks(const std::string& name) const {
+  const auto found = file_of_.find(name);
+  if (found == file_of_.end()) return std::nullopt;
+  const auto& entry = files_[found->second].find(name);
+  if (entry.type != ElementType::bf16 || entry.shape.size() != 2) return std::nullopt;
+  const int64_t rows = entry.shape[0], columns = entry.shape[1];
+  auto* data = const_cast<std::byte*>(entry.data.data());
+  return StoredBlocks{BlockType::bf16, rows, columns, torch::from_blob(data, {rows, columns * 2}, torch::kByte)};
+}
+
 void SafetensorsSource::check_whole() const {
   for (const auto& file : files_) file.check_whole();
+}
+
+void check_shape(const TensorSource& source, const std::string& name, torch::IntArrayRef expected,
+                 torch::IntArrayRef found) {
+  PRISM_CHECK(expected == found, "load_tensors",
+              "{}: expected the shape {}; found {} in {}; name a model of the same config.json.", name,
+              c10::str(expected), c10::str(found), source.path());
 }
 
 void read_tensors(const TensorSource& source, const std::vector<NamedTensor>& targets,
@@ -114,10 +131,7 @@ void read_tensors(const TensorSource& source, const std::vector<NamedTensor>& ta
                 "{}: expected {} values; found {} in {}; convert them, or name another model.", name,
                 target.is_floating_point() ? "floating-point" : "integer", c10::toString(values.scalar_type()),
                 source.path());
-    PRISM_CHECK(target.sizes() == values.sizes(), "load_tensors",
-                "{}: expected {} {}; found {} {} in {}; name a model of the same config.json.", name,
-                c10::str(target.sizes()), c10::toString(target.scalar_type()), c10::str(values.sizes()),
-                c10::toString(values.scalar_type()), source.path());
+    check_shape(source, name, target.sizes(), values.sizes());
     auto destination = target;
     destination.copy_(values);
   }

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "prism/core/numbers/block_type.h"
 #include "prism/formats/safetensors.h"
 #include "prism/layers/named_tensor.h"
 
@@ -20,6 +22,13 @@ void write_tensors(const std::filesystem::path& path, const std::vector<NamedTen
 /// One tensor of a file, in its dtype. @throws InputError for an unknown name or an unsupported type.
 torch::Tensor read_tensor(const SafetensorsReader& reader, const std::string& name);
 
+/// A matrix in blocks of some type.
+struct StoredBlocks {
+  BlockType type = BlockType::bf16;
+  int64_t rows = 0, columns = 0;
+  torch::Tensor bytes;  ///< uint8 [rows, bytes of a row], valid as long as the source
+};
+
 /// Named tensors in one or several files of some format.
 class TensorSource {
  public:
@@ -28,6 +37,10 @@ class TensorSource {
   virtual std::vector<std::string> names() const = 0;
   /// One tensor, in its dtype. @throws InputError for an unknown name or a type that torch lacks.
   virtual torch::Tensor read(const std::string& name) const = 0;
+  /// One matrix as the file stores it, if that is in blocks that products take as they are (packed::can_pack()).
+  virtual std::optional<StoredBlocks> read_blocks(const std::string&) const { return std::nullopt; }
+  /// ggml's name of the quantised type that a tensor is stored in, e.g. "Q6_K"; empty if it is not quantised.
+  virtual std::string quantised_type(const std::string&) const { return {}; }
   /// What messages call the source: the file, or the index of several.
   virtual std::string path() const = 0;
   /// @throws InputError if a file was cut short after it was opened.
@@ -43,6 +56,7 @@ class SafetensorsSource : public TensorSource {
 
   std::vector<std::string> names() const override;
   torch::Tensor read(const std::string& name) const override;
+  std::optional<StoredBlocks> read_blocks(const std::string& name) const override;
   std::string path() const override { return path_.string(); }
   void check_whole() const override;
 
@@ -58,5 +72,8 @@ class SafetensorsSource : public TensorSource {
 ///         where integers are expected and the reverse.
 void read_tensors(const TensorSource& source, const std::vector<NamedTensor>& targets,
                   const std::function<bool(const std::string&)>& ignores = {});
+/// @throws InputError if a tensor of a source has another shape than its model's.
+void check_shape(const TensorSource& source, const std::string& name, torch::IntArrayRef expected,
+                 torch::IntArrayRef found);
 
 }  // namespace prism

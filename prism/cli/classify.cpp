@@ -87,6 +87,7 @@ void add_options(CLI::App& app, ClassifyWords& words) {
       ->type_name("N")
       ->check(CLI::Range(1, 65536));
   app.add_flag("--json", words.json, "print one JSON object per text");
+  add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
 

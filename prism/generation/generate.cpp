@@ -218,6 +218,7 @@ torch::Tensor Session::read_token(std::span<const int32_t> seen, int64_t kept, G
   make_room(cache_->length() + count);
   ForwardContext context;
   context.cache = cache_.get();
+  context.decoding_rows = slides ? 0 : count;
   auto logits_V = next_logits(decoder_, seen, count, context);
   cached_.insert(cached_.end(), seen.end() - count, seen.end());
   result.slides += slides;

@@ -68,19 +68,27 @@ const PackedWeight::Stored& PackedWeight::part_of(int64_t row) const {
                                      [](int64_t r, const Stored& part) { return r < part.first; }));
 }
 
-void PackedWeight::set_row(int64_t row, const std::byte* source) {
-  const auto& part = part_of(row);
-  packed::pack_row(part.matrix, row - part.first, source);
+void PackedWeight::set_blocks(int64_t first, const torch::Tensor& bytes_given) {
+  if (bytes_given.size(0) == 0) return;
+  const auto bytes = bytes_given.contiguous();
+  const auto& part = part_of(first);
+  const BlockLayout& block = block_layout(part.matrix.type);
+  const int64_t rows = bytes.size(0), row_bytes = bytes.size(1), skipped = first - part.first;
+  PRISM_ASSERT(skipped + rows <= part.matrix.rows && row_bytes == in_ / block.elements * block.bytes, "packed_weight",
+               "{} rows of {} bytes from row {} on", rows, row_bytes, first);
+  const auto* data = static_cast<const std::byte*>(bytes.const_data_ptr());
+  // Rows of one strip share bytes, so a thread takes whole strips.
+  const int64_t first_strip = skipped / packed::kStripRows, end_strip = (skipped + rows - 1) / packed::kStripRows + 1;
+  at::parallel_for(first_strip, end_strip, 4, [&](int64_t from, int64_t to) {
+    const int64_t end = std::min(to * packed::kStripRows, skipped + rows);
+    for (int64_t row = std::max(from * packed::kStripRows, skipped); row < end; ++row)
+      packed::pack_row(part.matrix, row, data + (row - skipped) * row_bytes);
+  });
 }
 
 void PackedWeight::set_rows(int64_t first, const torch::Tensor& values) {
   const auto halves = values.detach().to(torch::kBFloat16).contiguous();
-  PRISM_ASSERT(halves.dim() == 2 && halves.size(1) == in_, "packed_weight", "rows of another length");
-  const auto* data = static_cast<const std::byte*>(halves.const_data_ptr());
-  at::parallel_for(0, (halves.size(0) + packed::kStripRows - 1) / packed::kStripRows, 1, [&](int64_t from, int64_t to) {
-    const int64_t end = std::min(to * packed::kStripRows, halves.size(0));
-    for (int64_t i = from * packed::kStripRows; i < end; ++i) set_row(first + i, data + i * in_ * 2);
-  });
+  set_blocks(first, halves.view(torch::kByte));
 }
 
 void PackedWeight::multiply(const torch::Tensor& x_MK, const torch::Tensor& out_MN, int64_t first, int64_t end,

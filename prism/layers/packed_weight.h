@@ -1,7 +1,7 @@
 // A weight that no longer changes, packed in the order in which products read it (kernels/packed).
 //
 //   PackedWeight packed(in, {{BlockType::q4_1, 576}, {BlockType::bf16, 192}});   // rows of Q4_1, then of bfloat16
-//   packed.set_row(0, blocks);
+//   packed.set_blocks(0, blocks);
 //   auto y = packed.product(x, {.decoding = 1});                                 // the first row of x is decoded
 #pragma once
 
@@ -37,9 +37,8 @@ class PackedWeight {
   /// @param parts  of types that can be packed.
   PackedWeight(int64_t in, const std::vector<Part>& parts);
 
-  /// Packs one row. Different threads may pack rows of different strips of 16.
-  /// @param source  the blocks of the row, in the type of its part.
-  void set_row(int64_t row, const std::byte* source);
+  /// Packs rows from `first` on, all of one part. @param bytes  uint8 [rows, bytes of a row in blocks].
+  void set_blocks(int64_t first, const torch::Tensor& bytes);
   /// Packs rows that are bfloat16 from values of any floating-point dtype, [rows, in].
   void set_rows(int64_t first, const torch::Tensor& values);
 

@@ -12,6 +12,7 @@
 #include "prism/core/error.h"
 #include "prism/core/text/names.h"
 #include "prism/formats/gguf.h"
+#include "prism/kernels/packed/packed.h"
 #include "prism/kernels/quant/quant.h"
 
 namespace prism {
@@ -189,15 +190,26 @@ class GgufSource : public TensorSource {
     const auto found = stored_.find(name);
     PRISM_CHECK(found != stored_.end(), "gguf", "{}: expected a tensor for {}; found none; restore the whole file.",
                 path(), name);
-    const auto& [tensor, heads] = found->second;
+    const auto* tensor = found->second.tensor;
     auto values = torch::empty(tensor->shape, torch::kFloat);
     dequantise(tensor->type, tensor->data, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())});
-    if (heads == 0) return values;
-    const auto shape = values.sizes().vec();
-    PRISM_CHECK(!shape.empty() && shape.front() % (2 * heads) == 0, "gguf",
-                "{}: {}: expected rows for {} heads of an even width; found {}; restore the file.", path(),
-                tensor->name, heads, shape.empty() ? 0 : shape.front());
-    return rows_from_neighbours(values, heads);
+    return in_order(found->second, values);
+  }
+  std::optional<StoredBlocks> read_blocks(const std::string& name) const override {
+    const auto found = stored_.find(name);
+    if (found == stored_.end()) return std::nullopt;
+    const auto* tensor = found->second.tensor;
+    if (!packed::can_pack(tensor->type) || tensor->shape.size() != 2) return std::nullopt;
+    const int64_t rows = tensor->shape[0], bytes = rows == 0 ? 0 : std::ssize(tensor->data) / rows;
+    auto* data = const_cast<std::byte*>(tensor->data.data());
+    const auto stored = torch::from_blob(data, {rows, bytes}, torch::kByte);
+    return StoredBlocks{tensor->type, rows, tensor->shape[1], in_order(found->second, stored)};
+  }
+  std::string quantised_type(const std::string& name) const override {
+    const auto found = stored_.find(name);
+    if (found == stored_.end()) return {};
+    const BlockLayout& layout = block_layout(found->second.tensor->type);
+    return layout.elements > 1 ? std::string(layout.name) : std::string();
   }
   std::string path() const override { return reader_->path().string(); }
   void check_whole() const override { reader_->check_whole(); }
@@ -207,6 +219,16 @@ class GgufSource : public TensorSource {
     const GgufTensor* tensor = nullptr;
     int64_t reordered_heads = 0;  ///< heads whose rows are to be sorted; 0: none
   };
+
+  /// The rows of a tensor in the order of model folders.
+  torch::Tensor in_order(const Stored& stored, const torch::Tensor& rows) const {
+    const int64_t heads = stored.reordered_heads;
+    if (heads == 0) return rows;
+    PRISM_CHECK(rows.dim() > 0 && rows.size(0) % (2 * heads) == 0, "gguf",
+                "{}: {}: expected rows for {} heads of an even width; found {}; restore the file.", path(),
+                stored.tensor->name, heads, rows.dim() == 0 ? 0 : rows.size(0));
+    return rows_from_neighbours(rows, heads);
+  }
 
   std::shared_ptr<const GgufReader> reader_;
   std::vector<std::string> names_;

@@ -53,6 +53,7 @@ int run_bench_model(const Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--seed", bench.seed, "seed of the random tokens")->capture_default_str();
   app.add_flag("--json", json, "one JSON object a line");
+  add_weights_option(app, compute);
   add_compute_options(app, compute);
   if (!parse(app, arguments)) return 0;
   bench.threads = start_compute(compute.threads, compute.device);

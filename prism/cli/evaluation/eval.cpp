@@ -115,6 +115,7 @@ int run_eval(const Arguments& arguments) {
   tasks["classification"] = make_task(run_classification, add_classification_options, app, words);
   app.add_flag("--json", words.json,
                "print JSON instead of tables: one object per model, and one for their difference");
+  add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
   const auto& task = find_by_name(tasks, words.task, "eval", "task");

@@ -161,6 +161,7 @@ int run_chat(const Arguments& arguments) {
   add_chat_flags(app, words.chat_flags);
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
+  add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
   start_compute(words.compute.threads, words.compute.device);

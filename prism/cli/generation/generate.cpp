@@ -65,6 +65,7 @@ void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) 
   app.add_flag("--echo", words.echo, "print the prompt before its continuation");
   app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete");
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
+  add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
 

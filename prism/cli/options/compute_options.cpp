@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <map>
 
 #include "prism/cli/command.h"
 #include "prism/core/console.h"
@@ -24,7 +25,24 @@ torch::ScalarType type_of(const ComputeOptions& options, const torch::Device& de
   return naming_field("--dtype", [&] { return find_compute_type(options.dtype, device); });
 }
 
+LoadOptions load_options(const ComputeOptions& options, const torch::Device& device) {
+  const auto weights = naming_field("--weights", [&] { return find_weight_storage(options.weights); });
+  return {type_of(options, device), device.is_cpu() ? weights : WeightStorage::float32};
+}
+
+void say_converted(const std::map<std::string, int64_t>& converted) {
+  for (const auto& [type, count] : converted) tell("note: {} tensors of {} are computed in bfloat16\n", count, type);
+}
+
 }  // namespace
+
+void add_weights_option(CLI::App& app, ComputeOptions& options) {
+  options.weights = "file";
+  app.add_option("--weights", options.weights,
+                 "how weights are kept in memory on the CPU: file (as they are stored), bfloat16, or float32 (slower)")
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
 
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
   app.add_option("--dtype", options.dtype,
@@ -65,14 +83,16 @@ int start_compute(int requested, const std::string& device) {
 
 ModelFolder load_model(const std::string& path, const ComputeOptions& options) {
   const auto device = open_device(options.device);
-  ModelFolder model = load_model(path, type_of(options, device));
+  ModelFolder model = load_model(std::filesystem::path(path), load_options(options, device));
+  say_converted(model.converted);
   move_weights(model.decoder->weights(), device);
   return model;
 }
 
 ClassifierFolder load_classifier(const std::string& path, const ComputeOptions& options) {
   const auto device = open_device(options.device);
-  ClassifierFolder model = load_classifier(path, type_of(options, device));
+  ClassifierFolder model = load_classifier(std::filesystem::path(path), load_options(options, device));
+  say_converted(model.converted);
   move_weights(model.classifier->weights(), device);
   return model;
 }

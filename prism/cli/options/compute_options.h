@@ -11,11 +11,14 @@ namespace prism {
 struct ComputeOptions {
   int threads = 0;
   std::string dtype = "auto", device = "cpu";
+  std::string weights = "float32";  ///< as find_weight_storage() takes it
 };
 
 /// Adds --device.
 void add_device_option(CLI::App& app, std::string& device);
 
+/// Adds --weights, for commands that only read models, and makes `file` its default.
+void add_weights_option(CLI::App& app, ComputeOptions& options);
 /// Adds --dtype, --device and --threads.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
