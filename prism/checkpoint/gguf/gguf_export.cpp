@@ -238,7 +238,7 @@ double first_overflow(BlockType type) {
   }
 }
 
-std::vector<std::byte> packed(const UnpackedTensor& unpacked) {
+std::vector<std::byte> blocks_of(const UnpackedTensor& unpacked) {
   const auto& [tensor, source, heads] = unpacked;
   auto values = source.detach().to(torch::kCPU, torch::kFloat).contiguous();
   if (heads > 0) values = rows_to_neighbours(values, heads).contiguous();
@@ -276,7 +276,7 @@ std::vector<std::string> save_gguf(const std::filesystem::path& path, const Trun
     if (unpacked.tensor.shape.size() > 1 && unpacked.tensor.type != options.type) mixed.push_back(unpacked.tensor.name);
   }
   GgufWriter writer(path, pairs, tensors);
-  for (const auto& unpacked : list) writer.write(packed(unpacked));
+  for (const auto& unpacked : list) writer.write(blocks_of(unpacked));
   writer.commit();
   return mixed;
 }

@@ -14,7 +14,7 @@
 namespace prism {
 namespace {
 
-constexpr const char* kModelHelp = R"(
+constexpr const char* kInferenceHelp = R"(
 Reads prompts of random tokens (pp512: 512 tokens) and decodes one token at a time (tg128: 128 tokens; tg128@d4096: after
 4096 that are cached), as llama-bench does. All tests take turns; figures are medians. `share` is the speed as a share of
 this CPU's limit: for prompts, of its peak for matrix products, measured by a loop in registers; for decoding, of its
@@ -40,7 +40,7 @@ int run_bench_model(const Arguments& arguments) {
   PrefillFlags prefill;
   ComputeOptions compute;
   bool json = false;
-  CLI::App app(std::string("Measure a model's inference.\n") + kModelHelp, "prism bench model");
+  CLI::App app(std::string("Measure a model's inference.\n") + kInferenceHelp, "prism bench model");
   app.add_option("MODEL", model, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
   app.add_option("--prompt-tokens", bench.prompt_tokens, "lengths of the prompts to read")->capture_default_str();
   app.add_option("--new-tokens", bench.new_tokens, "tokens to decode; 0: none")
