@@ -35,7 +35,8 @@ class TensorSource {
   virtual ~TensorSource() = default;
   /// All names, in the order of the files.
   virtual std::vector<std::string> names() const = 0;
-  /// One tensor, in its dtype. @throws InputError for an unknown name or a type that torch lacks.
+  /// One tensor, in its dtype; from a GGUF file in float32. @throws InputError for an unknown name or a type that torch
+  /// lacks.
   virtual torch::Tensor read(const std::string& name) const = 0;
   /// One matrix as the file stores it, if that is in blocks that products take as they are (packed::can_pack()).
   virtual std::optional<StoredBlocks> read_blocks(const std::string&) const { return std::nullopt; }

@@ -23,7 +23,7 @@ constexpr std::string_view kGgufMagic = "GGUF";
 // The shortest pair is an empty key, a type and one byte; the shortest tensor has an empty name and no dimensions.
 constexpr uint64_t kLeastPairBytes = 8 + 4 + 1, kLeastTensorBytes = 8 + 4 + 4 + 8;
 
-uint32_t read_version(GgufCursor& cursor) {
+void check_start(GgufCursor& cursor) {
   const auto bytes = cursor.take(std::min<uint64_t>(cursor.left(), kGgufMagic.size()));
   const std::string_view magic(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   PRISM_CHECK(magic == kGgufMagic, "gguf", "{}: expected a GGUF file, which begins with GGUF; found {}; name another.",
@@ -38,7 +38,6 @@ uint32_t read_version(GgufCursor& cursor) {
               "{}: expected a file of version 2 or 3; found version {}; convert the model again with a current "
               "converter.",
               cursor.where(), version);
-  return version;
 }
 
 bool read_flag(GgufCursor& cursor) {
@@ -207,10 +206,10 @@ GgufReader::GgufReader(std::span<const std::byte> bytes, const std::string& name
 void GgufReader::read(std::span<const std::byte> bytes) {
   const std::string file = path_.string();
   GgufCursor cursor(bytes, file);
-  version_ = read_version(cursor);
+  check_start(cursor);
   const uint64_t count = cursor.count(kLeastTensorBytes, "tensors"), keys = cursor.count(kLeastPairBytes, "keys");
   metadata_ = GgufMetadata(file, read_pairs(cursor, keys, file));
-  alignment_ = find_alignment(metadata_, file);
+  const int64_t alignment = find_alignment(metadata_, file);
   cursor.enter({});
   cursor.check_count(count, kLeastTensorBytes, "tensors");
   std::vector<PlacedTensor> placed;
@@ -220,7 +219,7 @@ void GgufReader::read(std::span<const std::byte> bytes) {
     PRISM_CHECK(index_.emplace(placed.back().tensor.name, i).second, "gguf",
                 "{}: expected every tensor once; found it twice; the file is damaged, copy it again.", cursor.where());
   }
-  const auto mask = static_cast<uint64_t>(alignment_) - 1;
+  const auto mask = static_cast<uint64_t>(alignment) - 1;
   const uint64_t start = std::min<uint64_t>((cursor.position() + mask) & ~mask, bytes.size());
   const auto data = bytes.subspan(start);
   tensors_.reserve(count);
@@ -228,7 +227,7 @@ void GgufReader::read(std::span<const std::byte> bytes) {
     cursor.enter(each.tensor.name);
     PRISM_CHECK((each.offset & mask) == 0, "gguf",
                 "{}: expected its data at a multiple of {} bytes; found byte {}; the file is damaged, copy it again.",
-                cursor.where(), alignment_, each.offset);
+                cursor.where(), alignment, each.offset);
     const auto size = static_cast<uint64_t>(each.bytes);
     PRISM_CHECK(
         each.offset <= data.size() && size <= data.size() - each.offset, "gguf",

@@ -40,7 +40,9 @@ struct GgufTensor {
   std::span<const std::byte> data;  ///< set by the reader only; aligned to general.alignment
 };
 
-/// One mapped file. The constructor checks all of it and reads the metadata; memory is linear in the file's size.
+/// One mapped file. The constructor checks all of it and reads the metadata. Values of tensors stay in the file; the rest
+/// takes more memory than there: four times as much for empty strings, at most about ten times for tensors without
+/// values.
 class GgufReader {
  public:
   /// @throws InputError for another version than 2 and 3 (they have one layout), a big-endian file, a file that is cut
@@ -51,8 +53,6 @@ class GgufReader {
   /// Reads a file that is in memory, which has to outlive the reader. @param name  the file's name in messages.
   GgufReader(std::span<const std::byte> bytes, const std::string& name);
 
-  uint32_t version() const { return version_; }
-  int64_t alignment() const { return alignment_; }
   const GgufMetadata& metadata() const { return metadata_; }
   /// All tensors, in the order in which the file lists them.
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
@@ -68,8 +68,6 @@ class GgufReader {
 
   std::filesystem::path path_;
   MappedFile file_;
-  uint32_t version_ = 0;
-  int64_t alignment_ = kGgufDefaultAlignment;
   GgufMetadata metadata_;
   std::vector<GgufTensor> tensors_;
   std::unordered_map<std::string, size_t> index_;

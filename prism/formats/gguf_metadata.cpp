@@ -157,28 +157,12 @@ int64_t GgufMetadata::integer(std::string_view key) const {
   return integer(key, at(key));
 }
 
-double GgufMetadata::real(std::string_view key) const {
-  return real(key, at(key));
-}
-
-bool GgufMetadata::flag(std::string_view key) const {
-  return scalar<bool>(key, "a bool");
-}
-
 const std::vector<std::string>& GgufMetadata::texts(std::string_view key) const {
   return array<std::string>(key, "an array of strings");
 }
 
 std::vector<int64_t> GgufMetadata::integers(std::string_view key) const {
   return integers(key, at(key));
-}
-
-std::vector<double> GgufMetadata::reals(std::string_view key) const {
-  return reals(key, at(key));
-}
-
-const std::vector<bool>& GgufMetadata::flags(std::string_view key) const {
-  return array<bool>(key, "an array of bools");
 }
 
 std::optional<std::string> GgufMetadata::find_text(std::string_view key) const {
@@ -190,11 +174,11 @@ std::optional<int64_t> GgufMetadata::find_integer(std::string_view key) const {
 }
 
 std::optional<double> GgufMetadata::find_real(std::string_view key) const {
-  return contains(key) ? std::optional(real(key)) : std::nullopt;
+  return contains(key) ? std::optional(real(key, at(key))) : std::nullopt;
 }
 
 std::optional<bool> GgufMetadata::find_flag(std::string_view key) const {
-  return contains(key) ? std::optional(flag(key)) : std::nullopt;
+  return contains(key) ? std::optional(scalar<bool>(key, "a bool")) : std::nullopt;
 }
 
 const std::vector<std::string>* GgufMetadata::find_texts(std::string_view key) const {
@@ -206,11 +190,7 @@ std::optional<std::vector<int64_t>> GgufMetadata::find_integers(std::string_view
 }
 
 std::optional<std::vector<double>> GgufMetadata::find_reals(std::string_view key) const {
-  return contains(key) ? std::optional(reals(key)) : std::nullopt;
-}
-
-const std::vector<bool>* GgufMetadata::find_flags(std::string_view key) const {
-  return contains(key) ? &flags(key) : nullptr;
+  return contains(key) ? std::optional(reals(key, at(key))) : std::nullopt;
 }
 
 }  // namespace prism

@@ -53,17 +53,14 @@ class GgufMetadata {
   const GgufValue* find(std::string_view key) const;
 
   /// These throw InputError, naming the file and the key, if the key is absent or its value is of another kind: text is
-  /// a string; an integer has any integer type and fits into int64; a real may also be an integer; a flag is a bool.
+  /// a string; an integer has any integer type and fits into int64.
   const std::string& text(std::string_view key) const;
   int64_t integer(std::string_view key) const;
-  double real(std::string_view key) const;
-  bool flag(std::string_view key) const;
   const std::vector<std::string>& texts(std::string_view key) const;
   std::vector<int64_t> integers(std::string_view key) const;
-  std::vector<double> reals(std::string_view key) const;
-  const std::vector<bool>& flags(std::string_view key) const;
 
-  /// The same for keys that may be absent: std::nullopt or null. A value of another kind still throws.
+  /// The same for keys that may be absent: std::nullopt or null. A value of another kind still throws. A real is a
+  /// floating-point number or any integer; a flag is a bool.
   std::optional<std::string> find_text(std::string_view key) const;
   std::optional<int64_t> find_integer(std::string_view key) const;
   std::optional<double> find_real(std::string_view key) const;
@@ -71,7 +68,6 @@ class GgufMetadata {
   const std::vector<std::string>* find_texts(std::string_view key) const;
   std::optional<std::vector<int64_t>> find_integers(std::string_view key) const;
   std::optional<std::vector<double>> find_reals(std::string_view key) const;
-  const std::vector<bool>* find_flags(std::string_view key) const;
 
  private:
   const GgufValue& at(std::string_view key) const;

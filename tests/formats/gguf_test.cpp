@@ -33,8 +33,6 @@ void read_bytes(const std::string& bytes) {
 
 TEST(Gguf, ReadsValuesOfEveryTypeAsThePackageGgufWritesThem) {
   const GgufReader reader(gguf_fixture("values.gguf"));
-  EXPECT_EQ(reader.version(), 3u);
-  EXPECT_EQ(reader.alignment(), 32);
   const GgufMetadata& metadata = reader.metadata();
   EXPECT_EQ(metadata.values().size(), 25u);
   EXPECT_EQ(metadata.text("general.architecture"), "test");
@@ -45,10 +43,10 @@ TEST(Gguf, ReadsValuesOfEveryTypeAsThePackageGgufWritesThem) {
   EXPECT_EQ(metadata.integer("one.uint32"), 1);
   EXPECT_EQ(metadata.integer("one.int32"), 9);
   EXPECT_EQ(metadata.integer("one.int64"), 3);
-  EXPECT_EQ(metadata.real("one.float32"), -1.5);
-  EXPECT_EQ(metadata.real("one.float64"), -2.5e300);
-  EXPECT_EQ(metadata.real("one.uint64"), 18446744073709551615.0);
-  EXPECT_EQ(metadata.flag("one.bool"), true);
+  EXPECT_EQ(metadata.find_real("one.float32"), -1.5);
+  EXPECT_EQ(metadata.find_real("one.float64"), -2.5e300);
+  EXPECT_EQ(metadata.find_real("one.uint64"), 18446744073709551615.0);
+  EXPECT_EQ(metadata.find_flag("one.bool"), true);
   EXPECT_EQ(metadata.text("one.string"), std::string("a\0b", 3));
   EXPECT_EQ(metadata.integers("all.uint8"), (std::vector<int64_t>{0, 255}));
   EXPECT_EQ(metadata.integers("all.int8"), (std::vector<int64_t>{-128, 127}));
@@ -57,10 +55,11 @@ TEST(Gguf, ReadsValuesOfEveryTypeAsThePackageGgufWritesThem) {
   EXPECT_EQ(metadata.integers("all.uint32"), (std::vector<int64_t>{4294967295, 1}));
   EXPECT_EQ(metadata.integers("all.int32"), (std::vector<int64_t>{INT32_MIN, 7, 9}));
   EXPECT_EQ(metadata.integers("all.int64"), (std::vector<int64_t>{INT64_MIN, 3}));
-  EXPECT_EQ(metadata.reals("all.float32"), (std::vector<double>{0.5, -1.5}));
-  EXPECT_EQ(metadata.reals("all.float64"), (std::vector<double>{0.1, -2.5e300}));
-  EXPECT_EQ(metadata.reals("all.int32"), (std::vector<double>{INT32_MIN, 7, 9}));
-  EXPECT_EQ(metadata.flags("all.bool"), (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(metadata.find_reals("all.float32"), (std::vector<double>{0.5, -1.5}));
+  EXPECT_EQ(metadata.find_reals("all.float64"), (std::vector<double>{0.1, -2.5e300}));
+  EXPECT_EQ(metadata.find_reals("all.int32"), (std::vector<double>{INT32_MIN, 7, 9}));
+  const auto& flags = std::get<GgufArray>(*metadata.find("all.bool"));
+  EXPECT_EQ(std::get<std::vector<bool>>(flags), (std::vector<bool>{true, false, true}));
   EXPECT_EQ(metadata.texts("all.string"), (std::vector<std::string>{"", "h\u00e9llo", std::string("a\0b", 3)}));
   EXPECT_EQ(gguf_type_name(*metadata.find("all.uint64")), "array of uint64");
   EXPECT_EQ(gguf_type_name(*metadata.find("one.float64")), "float64");
@@ -68,7 +67,6 @@ TEST(Gguf, ReadsValuesOfEveryTypeAsThePackageGgufWritesThem) {
 
 TEST(Gguf, ReadsTensorsOfEveryTypeInTheOrderOfTheFile) {
   const GgufReader reader(gguf_fixture("tensors.gguf"));
-  EXPECT_EQ(reader.alignment(), 64);
   const auto expected = nlohmann::json::parse(read_file(gguf_fixture("expected.json")));
   ASSERT_EQ(reader.tensors().size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -105,15 +103,14 @@ TEST(GgufMetadata, RefusesAbsentKeysAndOtherKinds) {
                  "expected one.uint64 to be at most 9223372036854775807; found "
                  "18446744073709551615; convert");
   EXPECT_REFUSED(metadata.integers("all.uint64"), "to be at most 9223372036854775807; found 18446744073709551615");
-  EXPECT_REFUSED(metadata.real("one.string"), "expected one.string to be a number; found string");
-  EXPECT_REFUSED(metadata.flag("one.uint8"), "expected one.uint8 to be a bool; found uint8");
+  EXPECT_REFUSED(metadata.find_real("one.string"), "expected one.string to be a number; found string");
+  EXPECT_REFUSED(metadata.find_flag("one.uint8"), "expected one.uint8 to be a bool; found uint8");
   EXPECT_REFUSED(metadata.texts("one.string"), "to be an array of strings; found string");
   EXPECT_REFUSED(metadata.texts("all.bool"), "to be an array of strings; found array of bool");
-  EXPECT_REFUSED(metadata.flags("all.uint8"), "to be an array of bools; found array of uint8");
   EXPECT_REFUSED(metadata.integers("one.int8"), "to be an array of integers; found int8");
   EXPECT_REFUSED(metadata.integers("all.float32"), "to be an array of integers; found array of float32");
-  EXPECT_REFUSED(metadata.reals("one.float32"), "to be an array of numbers; found float32");
-  EXPECT_REFUSED(metadata.reals("all.bool"), "to be an array of numbers; found array of bool");
+  EXPECT_REFUSED(metadata.find_reals("one.float32"), "to be an array of numbers; found float32");
+  EXPECT_REFUSED(metadata.find_reals("all.bool"), "to be an array of numbers; found array of bool");
 }
 
 TEST(GgufMetadata, HasNothingForAbsentKeysThatMayBeAbsent) {
@@ -128,7 +125,6 @@ TEST(GgufMetadata, HasNothingForAbsentKeysThatMayBeAbsent) {
   EXPECT_EQ(metadata.find_texts("none"), nullptr);
   EXPECT_EQ(metadata.find_integers("none"), std::nullopt);
   EXPECT_EQ(metadata.find_reals("none"), std::nullopt);
-  EXPECT_EQ(metadata.find_flags("none"), nullptr);
   EXPECT_EQ(metadata.find_text("general.architecture"), "test");
   EXPECT_EQ(metadata.find_integer("one.int8"), 127);
   EXPECT_EQ(metadata.find_real("one.float32"), -1.5);
@@ -136,12 +132,11 @@ TEST(GgufMetadata, HasNothingForAbsentKeysThatMayBeAbsent) {
   EXPECT_EQ(metadata.find_texts("all.string")->size(), 3u);
   EXPECT_EQ(metadata.find_integers("all.int16")->size(), 2u);
   EXPECT_EQ(metadata.find_reals("all.float32")->size(), 2u);
-  EXPECT_EQ(metadata.find_flags("all.bool")->size(), 3u);
   EXPECT_REFUSED(metadata.find_text("one.bool"), "to be a string; found bool");
 }
 
 TEST(Gguf, ReadsVersion2AndRefusesOthersAndBigEndianFiles) {
-  EXPECT_EQ(GgufReader(span_of(GgufBytes(0, 0, 2).bytes()), "a.gguf").version(), 2u);
+  EXPECT_NO_THROW(read_bytes(GgufBytes(0, 0, 2).bytes()));
   EXPECT_REFUSED(read_bytes(GgufBytes(0, 0, 1).bytes()), "expected a file of version 2 or 3; found version 1; convert");
   EXPECT_REFUSED(read_bytes(GgufBytes(0, 0, 4).bytes()), "found version 4; convert");
   EXPECT_REFUSED(read_bytes(GgufBytes(0, 0, 0).bytes()), "found version 0; convert");

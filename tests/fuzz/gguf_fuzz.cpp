@@ -19,12 +19,11 @@ void read_key(const GgufMetadata& metadata, const std::string& key) {
   };
   attempt([&] { (void)metadata.text(key); });
   attempt([&] { (void)metadata.integer(key); });
-  attempt([&] { (void)metadata.real(key); });
-  attempt([&] { (void)metadata.flag(key); });
+  attempt([&] { (void)metadata.find_real(key); });
+  attempt([&] { (void)metadata.find_flag(key); });
   attempt([&] { (void)metadata.texts(key); });
   attempt([&] { (void)metadata.integers(key); });
-  attempt([&] { (void)metadata.reals(key); });
-  attempt([&] { (void)metadata.flags(key); });
+  attempt([&] { (void)metadata.find_reals(key); });
   (void)gguf_type_name(*metadata.find(key));
 }
 

@@ -24,7 +24,7 @@ struct GgufOptions {
 /// @param tokenizer  may be null.
 /// @return  the names of matrices that are F16, because Q8_0's blocks do not divide their rows.
 /// @throws InputError for a model that no family of llama.cpp can express, a tokenizer that GGUF cannot express, and
-///         weights beyond the range of the type.
+///         weights beyond the range of the type; FailedError if the file cannot be written, as on a full disk.
 std::vector<std::string> save_gguf(const std::filesystem::path& path, const Trunk& model, const Tokenizer* tokenizer,
                                    const GgufOptions& options);
 

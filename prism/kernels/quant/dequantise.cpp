@@ -1,5 +1,4 @@
 // Formats of blocks: ggml's ggml-common.h. Order of operations: gguf/quants.py.
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -30,16 +29,16 @@ int bit(const uint8_t* bits, int i) {
   return (bits[i / 8] >> (i % 8)) & 1;
 }
 
-void unpack_f32(const uint8_t* block, float* out) {
-  std::memcpy(out, block, sizeof *out);
+void unpack_f32(const uint8_t* values, size_t count, float* out) {
+  if (count > 0) std::memcpy(out, values, count * sizeof *out);
 }
 
-void unpack_f16(const uint8_t* block, float* out) {
-  *out = load_f16(block);
+void unpack_f16(const uint8_t* values, size_t count, float* out) {
+  for (size_t i = 0; i < count; ++i) out[i] = load_f16(values + 2 * i);
 }
 
-void unpack_bf16(const uint8_t* block, float* out) {
-  *out = float_of_bf16(load_16(block));
+void unpack_bf16(const uint8_t* values, size_t count, float* out) {
+  for (size_t i = 0; i < count; ++i) out[i] = float_of_bf16(load_16(values + 2 * i));
 }
 
 // d, 16 bytes of codes.
@@ -164,39 +163,37 @@ void unpack_q6_k(const uint8_t* block, float* out) {
   }
 }
 
-using UnpackBlock = void (*)(const uint8_t*, float*);
+template <BlockType type, void (*unpack)(const uint8_t*, float*)>
+void unpack_blocks(const uint8_t* block, size_t count, float* out) {
+  const BlockLayout& layout = block_layout(type);
+  for (size_t i = 0; i < count; ++i, block += layout.bytes, out += layout.elements) unpack(block, out);
+}
 
-UnpackBlock find_unpack(BlockType type) {
-  switch (type) {
-    case BlockType::f32:
-      return unpack_f32;
-    case BlockType::f16:
-      return unpack_f16;
-    case BlockType::bf16:
-      return unpack_bf16;
-    case BlockType::q4_0:
-      return unpack_q4_0;
-    case BlockType::q4_1:
-      return unpack_q4_1;
-    case BlockType::q5_0:
-      return unpack_q5_0;
-    case BlockType::q5_1:
-      return unpack_q5_1;
-    case BlockType::q8_0:
-      return unpack_q8_0;
-    case BlockType::q2_k:
-      return unpack_q2_k;
-    case BlockType::q3_k:
-      return unpack_q3_k;
-    case BlockType::q4_k:
-      return unpack_q4_k;
-    case BlockType::q5_k:
-      return unpack_q5_k;
-    case BlockType::q6_k:
-      return unpack_q6_k;
-    case BlockType::iq4_nl:
-      return unpack_iq4_nl;
-  }
+struct UnpackRow {
+  BlockType type;
+  void (*unpack)(const uint8_t* blocks, size_t count, float* out);
+};
+
+constexpr UnpackRow kUnpacks[] = {
+    {BlockType::f32, unpack_f32},
+    {BlockType::f16, unpack_f16},
+    {BlockType::bf16, unpack_bf16},
+    {BlockType::q4_0, unpack_blocks<BlockType::q4_0, unpack_q4_0>},
+    {BlockType::q4_1, unpack_blocks<BlockType::q4_1, unpack_q4_1>},
+    {BlockType::q5_0, unpack_blocks<BlockType::q5_0, unpack_q5_0>},
+    {BlockType::q5_1, unpack_blocks<BlockType::q5_1, unpack_q5_1>},
+    {BlockType::q8_0, unpack_blocks<BlockType::q8_0, unpack_q8_0>},
+    {BlockType::q2_k, unpack_blocks<BlockType::q2_k, unpack_q2_k>},
+    {BlockType::q3_k, unpack_blocks<BlockType::q3_k, unpack_q3_k>},
+    {BlockType::q4_k, unpack_blocks<BlockType::q4_k, unpack_q4_k>},
+    {BlockType::q5_k, unpack_blocks<BlockType::q5_k, unpack_q5_k>},
+    {BlockType::q6_k, unpack_blocks<BlockType::q6_k, unpack_q6_k>},
+    {BlockType::iq4_nl, unpack_blocks<BlockType::iq4_nl, unpack_iq4_nl>},
+};
+
+const UnpackRow& find_unpack(BlockType type) {
+  for (const UnpackRow& row : kUnpacks)
+    if (row.type == type) return row;
   throw InternalError("dequantise", fmt::format("no unpacking for type {}", static_cast<uint32_t>(type)));
 }
 
@@ -209,10 +206,7 @@ void dequantise(BlockType type, std::span<const std::byte> bytes, std::span<floa
   PRISM_ASSERT(bytes.size() % block_bytes == 0 && floats.size() % elements == 0 && floats.size() / elements == blocks,
                "dequantise", "expected whole {} blocks; found {} bytes for {} values", layout.name, bytes.size(),
                floats.size());
-  const UnpackBlock unpack = find_unpack(type);
-  const auto* block = reinterpret_cast<const uint8_t*>(bytes.data());
-  float* out = floats.data();
-  for (size_t i = 0; i < blocks; ++i, block += block_bytes, out += elements) unpack(block, out);
+  find_unpack(type).unpack(reinterpret_cast<const uint8_t*>(bytes.data()), blocks, floats.data());
 }
 
 }  // namespace prism

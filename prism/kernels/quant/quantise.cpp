@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -14,23 +12,23 @@
 namespace prism {
 namespace {
 
-void pack_f32(const float* in, std::byte* block) {
-  std::memcpy(block, in, sizeof *in);
+void pack_f32(const float* in, size_t count, std::byte* out) {
+  if (count > 0) std::memcpy(out, in, count * sizeof *in);
 }
 
 void store_16(uint16_t bits, std::byte* to) {
   std::memcpy(to, &bits, sizeof bits);
 }
 
-void pack_f16(const float* in, std::byte* block) {
-  store_16(f16_of_float(*in), block);
+void pack_f16(const float* in, size_t count, std::byte* out) {
+  for (size_t i = 0; i < count; ++i) store_16(f16_of_float(in[i]), out + 2 * i);
 }
 
-void pack_bf16(const float* in, std::byte* block) {
-  store_16(bf16_of_float(*in), block);
+void pack_bf16(const float* in, size_t count, std::byte* out) {
+  for (size_t i = 0; i < count; ++i) store_16(bf16_of_float(in[i]), out + 2 * i);
 }
 
-void pack_q8_0(const float* in, std::byte* block) {
+void pack_block_q8_0(const float* in, std::byte* block) {
   float most = 0;
   for (int i = 0; i < 32; ++i) {
     const float magnitude = std::fabs(in[i]);
@@ -45,13 +43,18 @@ void pack_q8_0(const float* in, std::byte* block) {
   }
 }
 
+void pack_q8_0(const float* in, size_t count, std::byte* out) {
+  const BlockLayout& layout = block_layout(BlockType::q8_0);
+  for (size_t i = 0; i < count; ++i, in += layout.elements, out += layout.bytes) pack_block_q8_0(in, out);
+}
+
 struct PackRow {
   BlockType type;
-  void (*pack)(const float*, std::byte*);
+  void (*pack)(const float* in, size_t blocks, std::byte* out);
 };
 
-constexpr std::array kPacks = {PackRow{BlockType::f32, pack_f32}, PackRow{BlockType::f16, pack_f16},
-                               PackRow{BlockType::bf16, pack_bf16}, PackRow{BlockType::q8_0, pack_q8_0}};
+constexpr PackRow kPacks[] = {
+    {BlockType::f32, pack_f32}, {BlockType::f16, pack_f16}, {BlockType::bf16, pack_bf16}, {BlockType::q8_0, pack_q8_0}};
 
 const PackRow& find_pack(BlockType type) {
   std::vector<std::string> names;
@@ -73,7 +76,7 @@ void quantise(BlockType type, std::span<const float> floats, std::span<std::byte
   PRISM_ASSERT(floats.size() % elements == 0 && bytes.size() % block_bytes == 0 && bytes.size() / block_bytes == blocks,
                "quantise", "expected whole {} blocks; found {} values for {} bytes", layout.name, floats.size(),
                bytes.size());
-  for (size_t i = 0; i < blocks; ++i) row.pack(&floats[i * elements], &bytes[i * block_bytes]);
+  row.pack(floats.data(), blocks, bytes.data());
 }
 
 }  // namespace prism
