@@ -1,5 +1,7 @@
 #include "prism/checkpoint/families/rotary_members.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace prism {
@@ -37,14 +39,21 @@ std::optional<double> rotary_base(const MemberReader& all) {
   return base;
 }
 
+/// The attention factor of a file that gives two numbers in its place; 0 unless it gives both. They are not the
+/// paper's. Source: transformers, modeling_rope_utils.py.
+double quotient_of_mscales(const MemberReader& members, const RotaryConfig& rotary) {
+  const auto above = members.get<double>("mscale", 0), below = members.get<double>("mscale_all_dim", 0);
+  if (above == 0 || below == 0) return 0;
+  const double growth = 0.1 * std::log(std::max(rotary.factor, 1.0));
+  return (above * growth + 1) / (below * growth + 1);
+}
+
 void read_yarn(const MemberReader& members, RotaryConfig& rotary) {
   rotary.beta_fast = members.get<double>("beta_fast", rotary.beta_fast);
   rotary.beta_slow = members.get<double>("beta_slow", rotary.beta_slow);
   const double by_formula = rotary_attention_factor(rotary);
-  rotary.attention_factor = members.get<double>("attention_factor", 0);
+  rotary.attention_factor = members.get<double>("attention_factor", quotient_of_mscales(members, rotary));
   if (rotary.attention_factor == by_formula) rotary.attention_factor = 0;
-  // Corrections of the attention factor that the paper does not have.
-  for (const char* name : {"mscale", "mscale_all_dim"}) members.expect(name, 0.0);
   members.expect("truncate", true);
 }
 
