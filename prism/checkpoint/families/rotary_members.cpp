@@ -83,9 +83,9 @@ RotaryConfig read_rotary(const MemberReader& all, double base) {
       all.source(), type);
   rotary.scaling = type;
   const auto context = all.get<int64_t>("max_position_embeddings", 0);
-  if (type != "linear")
+  if (type != "linear")  // As in transformers 5, the member beside the scaling wins.
     rotary.original_context =
-        members.get<int64_t>("original_max_position_embeddings", all.get("original_max_position_embeddings", context));
+        all.get<int64_t>("original_max_position_embeddings", members.get("original_max_position_embeddings", context));
   if (!members.has("factor") && rotary.original_context > 0) {
     rotary.factor = static_cast<double>(context) / static_cast<double>(rotary.original_context);
   } else {
