@@ -201,6 +201,10 @@ TEST_F(ModelFolderTest, ReadsAScalingThatWasAddedByHand) {
   EXPECT_EQ(rotary.scaling, "yarn");
   EXPECT_EQ(rotary.factor, 4);
   EXPECT_EQ(rotary.base, 5e5);
+  json["rope_parameters"]["rope_theta"] = 7e5;
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.base, 5e5) << "beside the scaling";
+  json.erase("rope_theta");
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.base, 10000) << "the default";
   json["original_max_position_embeddings"] = 16;
   EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.original_context, 16);
   json["partial_rotary_factor"] = 0.5;

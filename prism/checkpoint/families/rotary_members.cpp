@@ -23,10 +23,15 @@ Json scaling_to_json(const RotaryConfig& rotary) {
   return json;
 }
 
+/// The member with the scaling. In transformers 5 a rope_scaling added by hand takes the place of all rope_parameters.
+const char* scaling_member(const MemberReader& all) {
+  return all.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+}
+
 /// The rope_theta, which transformers 5 nests with the scaling and version 4 keeps at the top.
 std::optional<double> rotary_base(const MemberReader& all) {
   std::optional<double> base;
-  for (const char* name : {"", "rope_parameters", "rope_scaling"}) {
+  for (const char* name : {"", scaling_member(all)}) {
     if (*name != '\0' && !all.has(name)) continue;
     const MemberReader members = *name == '\0' ? all : all.within(name);
     if (!members.has("rope_theta")) continue;
@@ -64,8 +69,7 @@ RotaryConfig read_rotary(const MemberReader& all, double base) {
   all.expect("rope_interleaved", false);
   RotaryConfig rotary;
   rotary.base = rotary_base(all).value_or(base);
-  // A rope_scaling added by hand wins.
-  const char* nested = all.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  const char* nested = scaling_member(all);
   if (!all.has(nested)) return rotary;
   const MemberReader members = all.within(nested);
   members.expect("partial_rotary_factor", 1.0);
