@@ -201,8 +201,30 @@ TEST_F(ModelFolderTest, ReadsAScalingThatWasAddedByHand) {
   EXPECT_EQ(rotary.scaling, "yarn");
   EXPECT_EQ(rotary.factor, 4);
   EXPECT_EQ(rotary.base, 5e5);
+  json["rope_parameters"]["rope_theta"] = 7e5;
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.base, 5e5) << "beside the scaling";
+  json.erase("rope_theta");
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.base, 10000) << "the default";
+  json["original_max_position_embeddings"] = 16;
+  EXPECT_EQ(config_from_json(json, "test").layers.back().rotary.original_context, 16);
   json["partial_rotary_factor"] = 0.5;
   EXPECT_THROW(config_from_json(json, "test"), InputError);
+}
+
+TEST_F(ModelFolderTest, TakesTheAttentionFactorOfYarnAsTransformersDoes) {
+  auto json = config_to_json(config_of("4x2"), nullptr);
+  json["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32}};
+  const auto factor = [&] { return rotary_attention_factor(config_from_json(json, "test").layers.back().rotary); };
+  const double growth = 0.1 * std::log(4.0);
+  EXPECT_EQ(factor(), growth + 1);
+  json["rope_scaling"]["mscale"] = 0.5;
+  EXPECT_EQ(factor(), growth + 1) << "one of the two numbers";
+  json["rope_scaling"]["mscale_all_dim"] = 2.0;
+  EXPECT_NEAR(factor(), (0.5 * growth + 1) / (2 * growth + 1), 1e-15);
+  json["rope_scaling"]["mscale"] = 2.0;
+  EXPECT_EQ(factor(), 1);
+  json["rope_scaling"]["attention_factor"] = 1.25;
+  EXPECT_EQ(factor(), 1.25);
 }
 
 TEST_F(ModelFolderTest, WritesALlamaAndAQwen3AsTransformersDoes) {

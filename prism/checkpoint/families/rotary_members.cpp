@@ -1,5 +1,7 @@
 #include "prism/checkpoint/families/rotary_members.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace prism {
@@ -21,10 +23,15 @@ Json scaling_to_json(const RotaryConfig& rotary) {
   return json;
 }
 
+/// The member with the scaling. In transformers 5 a rope_scaling added by hand takes the place of all rope_parameters.
+const char* scaling_member(const MemberReader& all) {
+  return all.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+}
+
 /// The rope_theta, which transformers 5 nests with the scaling and version 4 keeps at the top.
 std::optional<double> rotary_base(const MemberReader& all) {
   std::optional<double> base;
-  for (const char* name : {"", "rope_parameters", "rope_scaling"}) {
+  for (const char* name : {"", scaling_member(all)}) {
     if (*name != '\0' && !all.has(name)) continue;
     const MemberReader members = *name == '\0' ? all : all.within(name);
     if (!members.has("rope_theta")) continue;
@@ -37,14 +44,21 @@ std::optional<double> rotary_base(const MemberReader& all) {
   return base;
 }
 
+/// The attention factor of a file that gives two numbers in its place; 0 unless it gives both. They are not the
+/// paper's. Source: transformers, modeling_rope_utils.py.
+double quotient_of_mscales(const MemberReader& members, const RotaryConfig& rotary) {
+  const auto above = members.get<double>("mscale", 0), below = members.get<double>("mscale_all_dim", 0);
+  if (above == 0 || below == 0) return 0;
+  const double growth = 0.1 * std::log(std::max(rotary.factor, 1.0));
+  return (above * growth + 1) / (below * growth + 1);
+}
+
 void read_yarn(const MemberReader& members, RotaryConfig& rotary) {
   rotary.beta_fast = members.get<double>("beta_fast", rotary.beta_fast);
   rotary.beta_slow = members.get<double>("beta_slow", rotary.beta_slow);
   const double by_formula = rotary_attention_factor(rotary);
-  rotary.attention_factor = members.get<double>("attention_factor", 0);
+  rotary.attention_factor = members.get<double>("attention_factor", quotient_of_mscales(members, rotary));
   if (rotary.attention_factor == by_formula) rotary.attention_factor = 0;
-  // Corrections of the attention factor that the paper does not have.
-  for (const char* name : {"mscale", "mscale_all_dim"}) members.expect(name, 0.0);
   members.expect("truncate", true);
 }
 
@@ -55,8 +69,7 @@ RotaryConfig read_rotary(const MemberReader& all, double base) {
   all.expect("rope_interleaved", false);
   RotaryConfig rotary;
   rotary.base = rotary_base(all).value_or(base);
-  // A rope_scaling added by hand wins.
-  const char* nested = all.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  const char* nested = scaling_member(all);
   if (!all.has(nested)) return rotary;
   const MemberReader members = all.within(nested);
   members.expect("partial_rotary_factor", 1.0);
@@ -74,9 +87,9 @@ RotaryConfig read_rotary(const MemberReader& all, double base) {
       all.source(), type);
   rotary.scaling = type;
   const auto context = all.get<int64_t>("max_position_embeddings", 0);
-  if (type != "linear")
+  if (type != "linear")  // As in transformers 5, the member beside the scaling wins.
     rotary.original_context =
-        members.get<int64_t>("original_max_position_embeddings", all.get("original_max_position_embeddings", context));
+        all.get<int64_t>("original_max_position_embeddings", members.get("original_max_position_embeddings", context));
   if (!members.has("factor") && rotary.original_context > 0) {
     rotary.factor = static_cast<double>(context) / static_cast<double>(rotary.original_context);
   } else {

@@ -6,6 +6,7 @@
 #include "prism/core/text/printable.h"
 #include "prism/tokenizer/normalize/nfc.h"
 #include "prism/tokenizer/space_marker.h"
+#include "prism/tokenizer/split/stand_ins.h"
 #include "prism/tokenizer/split/unicode_classes.h"
 
 namespace prism {
@@ -37,10 +38,12 @@ std::string replace_all(std::string_view text, std::string_view pattern, std::st
 
 std::string replace_matches(std::string_view text, const Regex& regex, std::string_view content,
                             RegexMatcher& matcher) {
+  const auto stand_ins = regex.wants_stand_ins() ? with_stand_ins(text) : std::nullopt;
+  const std::string_view searched = stand_ins ? std::string_view(*stand_ins) : text;
   std::string out;
   size_t at = 0;  // up to here the text is in `out`
   for (size_t start = 0; start <= text.size();) {
-    const auto match = matcher.search(regex, text, start);
+    const auto match = matcher.search(regex, searched, start);
     if (!match) break;
     out += text.substr(at, match->begin - at);
     out += content;

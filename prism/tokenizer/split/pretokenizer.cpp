@@ -1,9 +1,11 @@
 #include "prism/tokenizer/split/pretokenizer.h"
 
+#include <algorithm>
 #include <map>
 
 #include "prism/core/error.h"
 #include "prism/tokenizer/split/scanner.h"
+#include "prism/tokenizer/split/stand_ins.h"
 #include "prism/tokenizer/split/unicode_classes.h"
 
 namespace prism {
@@ -58,6 +60,12 @@ SplitStep split_step(const json& split, const std::string& source) {
   PRISM_CHECK(!literal.empty(), "tokenizer", "{}: expected a Split whose pattern is not empty; found \"\"; change it.",
               source);
   return {Kind::regex, Regex(quote(literal), source)};
+}
+
+bool want_stand_ins(const std::vector<SplitStep>& steps) {
+  const auto refuses = [](const SplitStep& step) { return step.regex && !step.regex->wants_stand_ins(); };
+  return std::any_of(steps.begin(), steps.end(), [](const SplitStep& step) { return step.regex.has_value(); }) &&
+         std::none_of(steps.begin(), steps.end(), refuses);
 }
 
 /// Appends one step. Returns true if it was ByteLevel, which must be the last.
@@ -158,6 +166,12 @@ size_t Pretokenizer::safe_cut(std::string_view text, size_t wanted) const {
   }
   return text.size();
 }
+
+PieceCursor::PieceCursor(const Pretokenizer& pretokenizer, std::string_view text, RegexMatcher& matcher)
+    : steps_(pretokenizer.steps()),
+      stand_ins_(want_stand_ins(steps_) ? with_stand_ins(text) : std::nullopt),
+      text_(stand_ins_ ? std::string_view(*stand_ins_) : text),
+      matcher_(matcher) {}
 
 bool PieceCursor::next(std::vector<size_t>& ends) {
   ends.clear();

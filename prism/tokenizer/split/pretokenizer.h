@@ -53,8 +53,9 @@ class Pretokenizer {
 class PieceCursor {
  public:
   /// @param text  well-formed UTF-8; must outlive the cursor.
-  PieceCursor(const Pretokenizer& pretokenizer, std::string_view text, RegexMatcher& matcher)
-      : steps_(pretokenizer.steps()), text_(text), matcher_(matcher) {}
+  PieceCursor(const Pretokenizer& pretokenizer, std::string_view text, RegexMatcher& matcher);
+  PieceCursor(const PieceCursor&) = delete;
+  PieceCursor& operator=(const PieceCursor&) = delete;
 
   /// Replaces `ends` with the ends of the next pieces, as offsets into the text. Returns false at the end of the text.
   bool next(std::vector<size_t>& ends);
@@ -65,6 +66,7 @@ class PieceCursor {
   void split(size_t step, size_t begin, size_t end, std::vector<size_t>& ends);
 
   const std::vector<SplitStep>& steps_;
+  std::optional<std::string> stand_ins_;  ///< what regular expressions search, if it is not the text itself
   std::string_view text_;
   RegexMatcher& matcher_;
   size_t at_ = 0;

@@ -7,6 +7,8 @@
 #include <new>
 
 #include "prism/core/error.h"
+#include "prism/core/text/utf8.h"
+#include "prism/tokenizer/split/stand_ins.h"
 
 namespace prism {
 namespace {
@@ -19,7 +21,8 @@ std::string pcre2_reason(int code) {
 
 }  // namespace
 
-Regex::Regex(const std::string& pattern, std::string_view source) : pattern_(pattern) {
+Regex::Regex(const std::string& pattern, std::string_view source)
+    : pattern_(pattern), wants_stand_ins_(!with_stand_ins(replace_invalid_utf8(pattern))) {
   int code = 0;
   size_t offset = 0;
   code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),

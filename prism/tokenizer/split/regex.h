@@ -18,7 +18,8 @@ struct pcre2_real_jit_stack_8;
 
 namespace prism {
 
-/// A compiled pattern; threads can share it. `^` and `$` match at every line, as in Hugging Face's library.
+/// A compiled pattern; threads can share it. Its classes are PCRE2's: see split/stand_ins.h. `^` and `$` match at every
+/// line, as in Hugging Face's library.
 class Regex {
  public:
   /// @param source  name of the pattern's origin in messages.
@@ -26,10 +27,13 @@ class Regex {
   Regex(const std::string& pattern, std::string_view source);
 
   const std::string& pattern() const { return pattern_; }
+  /// Whether to search texts with_stand_ins(): true unless the pattern itself has a character that would be replaced.
+  bool wants_stand_ins() const { return wants_stand_ins_; }
 
  private:
   friend class RegexMatcher;
   std::string pattern_;
+  bool wants_stand_ins_;
   std::shared_ptr<pcre2_real_code_8> code_;
 };
 
