@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/fields.h"
@@ -17,11 +19,28 @@ namespace {
 
 constexpr size_t kShownValue = 60;
 
-/// Source: github.com/ggml-org/llama.cpp, src/llama-vocab.cpp (special_eog_ids).
-constexpr std::array<std::string_view, 13> kTurnEnds = {
-    "<|im_end|>",           "<|eot_id|>",    "<|eom_id|>",         "<|end|>", "<|return|>", "<|endoftext|>",
-    "<|end_of_text|>",      "<end_of_turn>", "<end_of_utterance>", "</s>",    "<eos>",      "<EOT>",
-    "<｜end▁of▁sentence｜>"};
+/// Tokens that end texts by their spelling. Source: github.com/ggml-org/llama.cpp, src/llama-vocab.cpp
+/// (special_eog_ids), also of the two lists below.
+constexpr std::string_view kTurnEnds[] = {"<|im_end|>",    "<|eot_id|>",
+                                          "<|eom_id|>",    "<|end|>",
+                                          "<|return|>",    "<|call|>",
+                                          "<|calls|>",     "<|flush|>",
+                                          "<|endoftext|>", "<|end_of_text|>",
+                                          "</s>",          "<eos>",
+                                          "<end_of_turn>", "<end_of_utterance>",
+                                          "<EOT>",         "_<EOT>",
+                                          "[EOT]",         "[EOS]",
+                                          "<turn|>",       "<|tool_response>",
+                                          "[e~[",          "<｜end▁of▁sentence｜>"};
+/// Of each row, which is about filling in code, the first token of the vocabulary ends texts.
+constexpr std::array<std::string_view, 5> kFileEnds[] = {
+    {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"},
+    {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"},
+    {"<|file_sep|>"}};
+/// The first token of a row is an ordinary one where the others end texts too.
+constexpr std::array<std::string_view, 3> kOrdinary[] = {{"<|end|>", "<|return|>", "<|call|>"},
+                                                         {"<|end|>", "<|calls|>", "<|flush|>"},
+                                                         {"</s>", "<|tool_response>", "<|tool_response>"}};
 
 constexpr const char* kToolTemplate = "tool_use";  ///< transformers' name of it
 constexpr const char *kConfigName = kSettingsNames[0], *kTemplateName = kSettingsNames[1];
@@ -135,6 +154,30 @@ std::map<std::string, std::string> named_tokens(const TokenMembers& config, cons
   return found;
 }
 
+template <class List>
+bool has_text(const List& list, std::string_view text) {
+  return std::find(std::begin(list), std::end(list), text) != std::end(list);
+}
+
+/// Adds what llama.cpp takes as ends by the spelling, whatever the token's type.
+void add_ends_by_spelling(const std::vector<std::string>& tokens, SpecialIds& ids) {
+  bool has_row[std::size(kFileEnds)] = {};
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (tokens[id].empty()) continue;  // an id without a token
+    bool ends = has_text(kTurnEnds, tokens[id]);
+    for (size_t row = 0; row < std::size(kFileEnds); ++row)
+      if (has_text(kFileEnds[row], tokens[id])) ends = !std::exchange(has_row[row], true) || ends;
+    if (ends) add_end(ids, static_cast<int64_t>(id));
+  }
+  const auto ends_at = [&](std::string_view text) {
+    return std::find_if(ids.ends.begin(), ids.ends.end(),
+                        [&](int32_t id) { return tokens[static_cast<size_t>(id)] == text; });
+  };
+  for (const auto& row : kOrdinary)
+    if (std::all_of(row.begin(), row.end(), [&](std::string_view text) { return ends_at(text) != ids.ends.end(); }))
+      ids.ends.erase(ends_at(row[0]));
+}
+
 /// The id, or for the model "llama" the one that llama.cpp takes if a file names none, provided the vocabulary has it.
 /// Source: src/llama-vocab.cpp.
 std::optional<int64_t> id_or(std::optional<int64_t> id, int64_t otherwise, const GgmlVocabulary& vocabulary) {
@@ -204,11 +247,7 @@ TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& so
   add_end(ids, eos);
   add_end(ids, vocabulary.eot_token_id);
   add_end(ids, vocabulary.eom_token_id);
-  for (size_t id = 0; id < vocabulary.types.size() && id < vocabulary.tokens.size(); ++id) {
-    if (vocabulary.types[id] == static_cast<int32_t>(GgmlTokenType::control) &&
-        std::find(kTurnEnds.begin(), kTurnEnds.end(), vocabulary.tokens[id]) != kTurnEnds.end())
-      add_end(ids, static_cast<int64_t>(id));
-  }
+  add_ends_by_spelling(vocabulary.tokens, ids);
   const bool by_default = vocabulary.model == "llama" || find_ggml_pretokenizer(vocabulary.pre, source).opens_prompts;
   const auto opening = bos ? bos : eos;
   if (opening) ids.opening = static_cast<int32_t>(*opening);

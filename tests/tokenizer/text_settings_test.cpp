@@ -148,6 +148,21 @@ TEST(TextSettings, RefuseWhatTheVocabularyDoesNotHave) {
   EXPECT_REFUSED(ids_in({{"special_tokens_map.json", R"({"eos_token": "no"})"}}), "special_tokens_map.json");
 }
 
+TEST(TextSettings, EndTextsByTheSpellingsThatLlamaCppKnows) {
+  const auto ends_of = [](const std::vector<std::string>& tokens) {
+    GgmlVocabulary vocabulary{.model = "gpt2", .pre = "qwen2", .tokens = tokens};
+    vocabulary.eos_token_id = 0;
+    return settings_of(vocabulary, "some.gguf").special_ids.ends;
+  };
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(ends_of({"a", "", "<|im_start|>", "<|im_end|>", "[EOT]"}), (Ids{0, 3, 4}));
+  EXPECT_EQ(ends_of({"a", "<|fim_prefix|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"}), (Ids{0, 2, 3, 4}));
+  EXPECT_EQ(ends_of({"a", "<PAD>", "[PAD]", "<REPO>", "<|fim_repo|>"}), (Ids{0, 1, 3})) << "the first of each kind";
+  EXPECT_EQ(ends_of({"a", "<|end|>", "<|return|>"}), (Ids{0, 1, 2}));
+  EXPECT_EQ(ends_of({"a", "<|end|>", "<|return|>", "<|call|>"}), (Ids{0, 2, 3}));
+  EXPECT_EQ(ends_of({"a", "</s>", "<|tool_response>"}), (Ids{0, 2}));
+}
+
 TEST(TextSettings, ComeFromTheMetadataOfAGgufFile) {
   const auto ids_of = [](const GgmlVocabulary& vocabulary) { return settings_of(vocabulary, "some.gguf").special_ids; };
   GgmlVocabulary vocabulary = scored_vocabulary();
@@ -161,8 +176,7 @@ TEST(TextSettings, ComeFromTheMetadataOfAGgufFile) {
   vocabulary.bos_token_id = 1;
   vocabulary.eos_token_id = 2;
   vocabulary.tokens[262] = "<|im_end|>";
-  EXPECT_EQ(ids_of(vocabulary).ends, (std::vector<int32_t>{2}));  // no control token
-  vocabulary.types[262] = static_cast<int32_t>(GgmlTokenType::control);
+  EXPECT_EQ(ids_of(vocabulary).ends, (std::vector<int32_t>{2, 262})) << "a token of any type";
   vocabulary.eot_token_id = 261;
   vocabulary.add_bos_token = false;
   vocabulary.chat_template = "{{ bos_token }}";

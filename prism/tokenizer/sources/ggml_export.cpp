@@ -171,7 +171,9 @@ void add_unused_tokens(GgmlVocabulary& vocabulary, int64_t count) {
 void set_special_ids(GgmlVocabulary& vocabulary, const SpecialIds& ids) {
   if (ids.opening) vocabulary.bos_token_id = *ids.opening;
   vocabulary.add_bos_token = ids.opens_prompts;
-  if (ids.ends.empty()) return;
+  if (ids.ends.empty())
+    refuse_export(fmt::format("none of its tokens to end texts, for which llama.cpp takes the id {}",
+                              vocabulary.model == "llama" ? 2 : 11));
   const int32_t eos = ids.ends.front();
   vocabulary.eos_token_id = eos;
   for (const int32_t id : ids.ends) {

@@ -27,6 +27,7 @@ void add_unused_tokens(GgmlVocabulary& vocabulary, int64_t count);
 
 /// Sets the ids that open and end texts, and whether prompts are opened. The first end becomes eos. Of the others, eom
 /// is one that is spelled so, and eot the first of the rest; llama.cpp finds further ones by their spelling.
+/// @throws InputError if no id ends texts, which GGUF cannot say: llama.cpp then takes an id of its own.
 void set_special_ids(GgmlVocabulary& vocabulary, const SpecialIds& ids);
 
 }  // namespace prism

@@ -168,6 +168,17 @@ BatchTensors LanguageModelling::tensors_of(int64_t batch, int64_t rows) {
   return tensors;
 }
 
+double LanguageModelling::skip_share(int64_t batch) {
+  const int64_t parts = recipe_.train.accumulate, first = batch - batch % parts;
+  if (parts == 1) return 1;
+  const auto labels = [&](int64_t n) {
+    return static_cast<double>(tensors_of(n, 0).labels_ahead(recipe_.model.skip).ge(0).sum().item<int64_t>());
+  };
+  double all = 0;
+  for (int64_t n = first; n < first + parts; ++n) all += labels(n);
+  return all > 0 ? labels(batch) * static_cast<double>(parts) / all : 1;
+}
+
 torch::Tensor LanguageModelling::forward(int64_t batch, const BatchView& view) {
   auto tensors = tensors_of(batch, view.rows);
   auto budgets = budgets_.of_batch(batch);
@@ -178,7 +189,7 @@ torch::Tensor LanguageModelling::forward(int64_t batch, const BatchView& view) {
   auto hidden = decoder_(tensors.tokens_BT, tensors.context);
   budgets_.note(budgets);
   if (decoder_->skip_head && view.auxiliary != nullptr)
-    view.auxiliary->add(recipe_.train.skip_weight *
+    view.auxiliary->add(recipe_.train.skip_weight * skip_share(batch) *
                         decoder_->skip_head->loss(hidden, tensors.labels_ahead(recipe_.model.skip)));
   return hidden;
 }

@@ -58,6 +58,8 @@ class LanguageModelling : public Objective {
   Batch& batch_of(int64_t n);
   /// The tensors of the batch's first `rows` rows, divided into prompts if the recipe says so. @param rows  0: all.
   BatchTensors tensors_of(int64_t batch, int64_t rows);
+  /// The factor with which the mean of the skip head's losses over the step's batches is that over all their labels.
+  double skip_share(int64_t batch);
 
   Recipe recipe_;
   std::vector<std::unique_ptr<TokenDataset>> train_data_;  ///< the parts of the mixture; one part without a mixture

@@ -168,6 +168,10 @@ TEST(GgmlExport, KeepsSpecialIds) {
   EXPECT_EQ(vocabulary.eos_token_id, 6);
   EXPECT_EQ(vocabulary.eot_token_id, 7);
   EXPECT_EQ(vocabulary.eom_token_id, 8);
+  EXPECT_REFUSED(set_special_ids(vocabulary, {.opening = 5}),
+                 "found none of its tokens to end texts, for which llama.cpp takes the id 11; write a model folder");
+  auto scored = Tokenizer::load(fixture_path("scored.model")).ggml_vocabulary();
+  EXPECT_REFUSED(set_special_ids(scored, {}), "for which llama.cpp takes the id 2");
 }
 
 }  // namespace
