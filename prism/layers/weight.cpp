@@ -86,8 +86,9 @@ bool Weight::is_fixed(int64_t first, int64_t rows) const {
   return !fixed.empty() && std::all_of(fixed.begin() + first, fixed.begin() + first + rows, [](bool is) { return is; });
 }
 
-void Weight::to(const torch::Device& device) const {
-  tensor().set_data(tensor().data().to(device));
+void Weight::to(const torch::Device& target) const {
+  if (target == device()) return;
+  tensor().set_data(tensor().data().to(target));
 }
 
 void Weight::to(torch::ScalarType type) const {

@@ -67,7 +67,7 @@ class Weight {
   bool has_fixed_rows() const { return !storage_->is_fixed.empty(); }
 
   /// Moves or converts the values in place: references to tensor() see the new values.
-  void to(const torch::Device& device) const;
+  void to(const torch::Device& target) const;
   void to(torch::ScalarType type) const;
 
  private:
