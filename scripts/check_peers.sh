@@ -2,13 +2,14 @@
 # Compares prism's results and speed with those of other programs. The processes alternate and the ratio of their medians
 # is reported, because other work on the machine slows both.
 #
-#   scripts/check_peers.sh                     every peer but smollm2, chats, templates and selector
+#   scripts/check_peers.sh                     every peer but smollm2, llamacpp, chats, templates and selector
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
 #   scripts/check_peers.sh huggingface [...]   transformers; passes options to benchmarks/peers/huggingface.py
 #   scripts/check_peers.sh families [...]      transformers' model families; passes options to benchmarks/peers/families.py
 #   scripts/check_peers.sh smollm2 [...]       transformers on a published model; passes options to benchmarks/peers/smollm2.py
+#   scripts/check_peers.sh llamacpp [...]      llama.cpp (PRISM_LLAMA_CPP); passes options to benchmarks/peers/llamacpp.py
 #   scripts/check_peers.sh chats [...]         transformers, training on conversations; passes options to benchmarks/peers/chats.py
 #   scripts/check_peers.sh templates FOLDER    transformers, on the chat templates (*.jinja) of a folder
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
@@ -72,6 +73,12 @@ peer_smollm2() {  # WORD...
   "$python" benchmarks/peers/smollm2.py --prism "$prism" "$@"
 }
 
+peer_llamacpp() {  # WORD...
+  ensure_smollm2
+  find_program check_peers
+  "$python" benchmarks/peers/llamacpp.py --prism "$prism" "$@"
+}
+
 peer_chats() {  # WORD...
   ensure_smollm2
   find_program check_peers
@@ -100,10 +107,10 @@ peer_selector() {  # WORD...
 }
 
 peers=(tokenizers training huggingface families prefill)  # the peers that need no checkout
-known=("${peers[@]}" smollm2 chats templates selector)
+known=("${peers[@]}" smollm2 llamacpp chats templates selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,18s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,19s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log

@@ -70,7 +70,8 @@ def main():
             run("analyse", "capture", ours, "--text", prompt, "--out", out, "--logits", "--dtype", "float32", "--layers", "0")
             found = load_file(f"{out}/logits.safetensors")
             tokens = found["tokens"]
-            greedy = ["--temperature", "0", "--max-new-tokens", str(GREEDY), "--ignore-eos", "--json", "--dtype", "float32"]
+            greedy = ["--temperature", "0", "--max-new-tokens", str(GREEDY), "--ignore-eos", "--json"]
+            greedy += ["--dtype", "float32", "--weights", "float32"]
             # A captured text begins with the token that opens texts, so the prompt does, too.
             mine = json.loads(run("generate", ours, prompt, "--bos", "on", *greedy))["ids"]
             with torch.no_grad():
