@@ -43,6 +43,11 @@ torch::Tensor yarn_ramp(const RotaryConfig& config, int64_t head_dim) {
   };
   const double low = std::max(std::floor(pair_with_turns(config.beta_fast)), 0.0);
   const double high = std::min(std::ceil(pair_with_turns(config.beta_slow)), width - 1);
+  // The ramp would fall, for which transformers and llama.cpp have different angles.
+  PRISM_CHECK(low <= high, "rotary",
+              "rotary.original_context: expected one in which yarn's ramp ends at pair {} or later, where it begins; "
+              "found {}, for which it ends at pair {}; change it, rotary.base or rotary.beta_slow.",
+              low, config.original_context, high);
   const auto pair = at::arange(head_dim / 2, torch::kDouble);
   return ((pair - low) / std::max(high - low, 0.001)).clamp(0, 1);
 }

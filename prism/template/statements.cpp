@@ -19,6 +19,11 @@ class MacroObject : public Object {
       : evaluator_(evaluator), macro_(macro), closure_(std::move(closure)) {}
 
   std::string kind() const override { return "a macro"; }
+  std::optional<Value> attribute(Rendering& run, const std::string& name) override {
+    for (const char* member : {"arguments", "caller", "catch_kwargs", "catch_varargs", "explicit_caller", "name"})
+      if (name == member) run.refuse("expected no member of a macro; found {}; write the template without it.", name);
+    return std::nullopt;
+  }
   bool is_callable() const override { return true; }
   Value call(Rendering&, const Arguments& arguments) override {
     return evaluator_.call_macro(macro_, closure_, arguments);

@@ -145,6 +145,11 @@ TEST(Rotary, RejectsWhatItCannotTurnBy) {
     rotary_angles(config, 8);
   };
   EXPECT_REFUSED(yarn([](auto& c) { c.original_context = 0; }), "rotary.original_context: expected at least 1");
+  EXPECT_REFUSED(yarn([](auto& c) {
+                   c.base = 2;
+                   c.original_context = 4;
+                 }),
+                 "rotary.original_context: expected one in which yarn's ramp ends at pair 0 or later");
   EXPECT_REFUSED(yarn([](auto& c) { c.beta_slow = c.beta_fast; }), "rotary.beta_slow: expected a number between 0 and");
   EXPECT_REFUSED(yarn([](auto& c) { c.beta_slow = 0; }), "rotary.beta_slow: expected a number between 0 and");
   EXPECT_REFUSED(yarn([](auto& c) { c.base = 1; }), "rotary.base: expected a number above 1 for yarn; found 1");

@@ -81,6 +81,12 @@ TEST(Template, NamesTheLineAndWhatItFound) {
   EXPECT_REFUSED(render("{{ x|uper }}"), "found `uper`; did you mean upper?");
   EXPECT_REFUSED(render("{{ x is strung }}"), "found `strung`; did you mean string?");
   EXPECT_REFUSED(render("{{ 'a'.encode() }}"), "expected one of the methods capitalize");
+  EXPECT_REFUSED(render("{{ (1).real }}"), "expected no member of an integer; found real; write the template without");
+  EXPECT_REFUSED(render("{{ true['numerator'] }}"), "expected no member of a boolean; found numerator");
+  EXPECT_REFUSED(render("{{ (1.5).is_integer() }}"), "expected no member of a float; found is_integer");
+  EXPECT_REFUSED(render("{{ range(3).index(1) }}"), "expected no member of a range; found index");
+  EXPECT_REFUSED(render("{% macro m() %}{% endmacro %}{{ m.name }}"), "expected no member of a macro; found name");
+  EXPECT_EQ(render("{{ (1).x }}{% macro m() %}{% endmacro %}{{ m.x }}"), "");
   EXPECT_REFUSED(render("{{ cycler(1) }}"), "expected one of the functions dict, namespace");
   EXPECT_REFUSED(render("{{ l.append(1) }}", {{"l", Json::array()}}),
                  "the member append of a list, which templates may");

@@ -30,6 +30,17 @@ bool is_unsupported(const Value& object, const std::string& name) {
   return (object.is<Text>() && kOfText.contains(name)) || (object.is<Dict>() && name == "fromkeys");
 }
 
+/// Members of Python's numbers and ranges, none of which exists here.
+bool is_unsupported_of_number(const Value& object, const std::string& name) {
+  static const std::set<std::string> kOfIntegers = {
+      "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator",
+      "from_bytes",       "imag",      "numerator",  "real",      "to_bytes"};
+  static const std::set<std::string> kOfFloats = {"as_integer_ratio", "conjugate", "fromhex", "hex", "imag",
+                                                  "is_integer",       "real"};
+  if (object.is<Range>()) return name == "count" || name == "index";
+  return (object.whole() && kOfIntegers.contains(name)) || (object.is<double>() && kOfFloats.contains(name));
+}
+
 std::optional<Value> attribute_of_range(const Range& range, const std::string& name) {
   if (name == "start") return range.start;
   if (name == "stop") return range.stop;
@@ -65,6 +76,8 @@ Method find_method(const Value& object, const std::string& name) {
 std::optional<Value> find_attribute(Rendering& run, const Value& object, const std::string& name) {
   run.work();
   if (const auto* one = object.as<ObjectPointer>()) return (*one)->attribute(run, name);
+  if (is_unsupported_of_number(object, name))
+    run.refuse("expected no member of {}; found {}; write the template without it.", object.kind(), name);
   if (const auto* range = object.as<Range>()) return attribute_of_range(*range, name);
   if (const Method method = find_method(object, name)) {
     return run.function(
