@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "prism/checkpoint/gguf_layout.h"
+#include "prism/checkpoint/gguf/gguf_layout.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/mapped_file.h"

@@ -1,7 +1,7 @@
 #include "prism/checkpoint/stored_model.h"
 
 #include "prism/checkpoint/config_json.h"
-#include "prism/checkpoint/gguf_model.h"
+#include "prism/checkpoint/gguf/gguf_model.h"
 #include "prism/checkpoint/llama2c_model.h"
 #include "prism/core/error.h"
 #include "prism/core/fields.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "prism/checkpoint/gguf_export.h"
+#include "prism/checkpoint/gguf/gguf_export.h"
 #include "prism/checkpoint/graft.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"

@@ -1,6 +1,6 @@
 // Models written as GGUF files are the same when they are read again, and what GGUF cannot express is refused.
 // gguf_model_test.cpp writes such files by hand.
-#include "prism/checkpoint/gguf_export.h"
+#include "prism/checkpoint/gguf/gguf_export.h"
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "prism/checkpoint/gguf_vocabulary.h"
+#include "prism/checkpoint/gguf/gguf_vocabulary.h"
 #include "prism/checkpoint/model_folder.h"
 #include "prism/core/fields.h"
 #include "prism/formats/gguf.h"

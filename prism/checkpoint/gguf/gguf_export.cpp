@@ -1,4 +1,4 @@
-#include "prism/checkpoint/gguf_export.h"
+#include "prism/checkpoint/gguf/gguf_export.h"
 
 #include <ATen/Functions.h>
 
@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "prism/checkpoint/gguf_layout.h"
-#include "prism/checkpoint/gguf_vocabulary.h"
+#include "prism/checkpoint/gguf/gguf_layout.h"
+#include "prism/checkpoint/gguf/gguf_vocabulary.h"
 #include "prism/checkpoint/weight_map.h"
 #include "prism/core/error.h"
 #include "prism/formats/gguf_writer.h"

@@ -1,4 +1,4 @@
-#include "prism/checkpoint/gguf_vocabulary.h"
+#include "prism/checkpoint/gguf/gguf_vocabulary.h"
 
 #include <array>
 #include <string>

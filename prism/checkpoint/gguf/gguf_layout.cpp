@@ -1,4 +1,4 @@
-#include "prism/checkpoint/gguf_layout.h"
+#include "prism/checkpoint/gguf/gguf_layout.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Models in GGUF files, written here with llama.cpp's names and order of rows, give the logits of the model itself.
-#include "prism/checkpoint/gguf_model.h"
+#include "prism/checkpoint/gguf/gguf_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "prism/checkpoint/gguf_model.h"
+#include "prism/checkpoint/gguf/gguf_model.h"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "prism/checkpoint/gguf_layout.h"
-#include "prism/checkpoint/gguf_vocabulary.h"
+#include "prism/checkpoint/gguf/gguf_layout.h"
+#include "prism/checkpoint/gguf/gguf_vocabulary.h"
 #include "prism/core/error.h"
 #include "prism/core/text/names.h"
 #include "prism/formats/gguf.h"
