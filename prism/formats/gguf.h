@@ -40,9 +40,9 @@ struct GgufTensor {
   std::span<const std::byte> data;  ///< set by the reader only; aligned to general.alignment
 };
 
-/// One mapped file. The constructor checks all of it and reads the metadata. Values of tensors stay in the file; the rest
-/// takes more memory than there: four times as much for empty strings, at most about ten times for tensors without
-/// values.
+/// One mapped file. The constructor checks all of it and reads the metadata. Values of tensors stay in the file. All
+/// else takes more memory than it takes there: four times as much for empty strings, at most about ten times for
+/// tensors without values.
 class GgufReader {
  public:
   /// @throws InputError for another version than 2 and 3 (they have one layout), a big-endian file, a file that is cut
