@@ -26,8 +26,7 @@ const torch::Tensor& Weight::tensor() const {
   static const torch::Tensor none;
   if (!storage_) return none;
   PRISM_CHECK(!storage_->packed, "weights",
-              "expected weights that can be trained, saved and read; found packed ones; load the model with --weights "
-              "float32.");
+              "expected weights that can be trained, saved and read; found packed ones; add --weights float32.");
   auto& values = storage_->values;
   if (!values.defined()) {
     values = torch::empty(shape(), torch::kFloat);
