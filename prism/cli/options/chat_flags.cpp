@@ -12,7 +12,8 @@ void add_chat_flags(CLI::App& app, ChatFlags& flags, CLI::Option* chat) {
 }
 
 void add_template_flag(CLI::App& app, std::string& file, CLI::Option* chat) {
-  auto* option = app.add_option("--chat-template", file, "file with the chat template (Jinja); default: the model's");
+  auto* option =
+      app.add_option("--chat-template", file, "file with the chat template (Jinja); default: the tokenizer's");
   option->type_name("FILE");
   if (chat != nullptr) option->needs(chat);
 }
