@@ -57,10 +57,10 @@ constexpr const char* kSettingsNames[] = {"tokenizer_config.json", "chat_templat
 /// @throws InputError for a token that is not in the vocabulary, an id beyond it, and members of a wrong type.
 TextSettings read_settings(const Tokenizer& tokenizer, const std::filesystem::path& folder);
 
-/// Of the metadata of a GGUF file. `ends`: eos_token_id, eot_token_id, eom_token_id, and the tokens that llama.cpp takes
-/// as ends by their spelling: <|im_end|>, <|eot_id|>, <end_of_turn>, <|file_sep|>, .... `opens_prompts`: add_bos_token,
-/// else what llama.cpp does for the model and pre-tokenizer. The ids 0, 1 and 2 are unknown, bos and eos of the model
-/// "llama" if the file does not name them.
+/// Of the metadata of a GGUF file. `ends`: eos_token_id, eot_token_id, eom_token_id, and the tokens that llama.cpp
+/// takes as ends by their spelling: <|im_end|>, <|eot_id|>, <end_of_turn>, <|file_sep|>, .... `opens_prompts`:
+/// add_bos_token, else what llama.cpp does for the model and pre-tokenizer. The ids 0, 1 and 2 are unknown, bos and eos
+/// of the model "llama" if the file does not name them.
 /// @param source  name of the file in messages.
 /// @throws InputError for ids beyond the vocabulary and a pre-tokenizer that is not known.
 TextSettings settings_of(const GgmlVocabulary& vocabulary, const std::string& source);
