@@ -335,7 +335,7 @@ TEST_F(ModelFolderTest, RefusesTensorsOfAnotherShapeMissingOrLeftOver) {
     load_weights(make_decoder(wider)->weights(), folder_);
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("model.layers.1.mlp.gate_proj.weight: expected [14, 16]"),
+    EXPECT_NE(std::string(error.what()).find("model.layers.1.mlp.gate_proj.weight: expected the shape [14, 16]"),
               std::string::npos)
         << error.what();
   }

@@ -41,7 +41,7 @@ int run_bench_model(const Arguments& arguments) {
   ComputeOptions compute;
   bool json = false;
   CLI::App app(std::string("Measure a model's inference.\n") + kInferenceHelp, "prism bench model");
-  app.add_option("MODEL", model, "a model folder, a run folder (its last checkpoint) or a .gguf file")->required();
+  app.add_option("MODEL", model, kModelHelp)->required();
   app.add_option("--prompt-tokens", bench.prompt_tokens, "lengths of the prompts to read")->capture_default_str();
   app.add_option("--new-tokens", bench.new_tokens, "tokens to decode; 0: none")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))

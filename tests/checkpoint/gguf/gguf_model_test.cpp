@@ -239,7 +239,7 @@ TEST_F(GgufModel, IsRefusedWithASentence) {
   EXPECT_CONTAINS(refused([](Made& m) {
                     m.tensors["blk.1.ffn_up.weight"] = torch::ones({2, 16});
                   }),
-                  "expected [20, 16]");
+                  "expected the shape [20, 16]");
   EXPECT_CONTAINS(refused([](Made& m) { m.keys["llama.attention.head_count"] = GgufArray(std::vector<int32_t>{4}); }),
                   "model.gguf: expected llama.attention.head_count to have a number for each of the 3 layers; found 1");
   EXPECT_CONTAINS(refused([](Made& m) {

@@ -60,7 +60,8 @@ TEST(Bench, TimesAModelsPromptsAndDecoding) {
 TEST(Bench, RefusesLengthsThatAModelDoesNotRead) {
   expect_sentence(run({"bench", "model", trained(), "--prompt-tokens", "100000"}), 2,
                   {"the model's context", "100000"});
-  expect_sentence(run({"bench", "model", trained(), "--new-tokens", "4", "--depth", "-3"}), 2, {"found 4 after -3"});
+  expect_sentence(run({"bench", "model", trained(), "--prompt-tokens", "4", "--new-tokens", "4", "--depth", "-3"}), 2,
+                  {"found 4 after -3"});
   expect_sentence(run({"bench", "model", trained(), "--weights", "q4"}), 2, {"--weights", "q4", "file"});
   expect_sentence(run({"bench", "model", "nowhere"}), 2, {"nowhere"});
 }
