@@ -126,8 +126,9 @@ TEST(Train, RecordsTheLossOfWholeTextsDocumentByDocument) {
   for (const auto& document : found["documents"]) nats += document[0].get<double>();
   EXPECT_GT(found["documents"].size(), 10u);
   EXPECT_NEAR(nats, found["nats"].get<double>(), 1e-6 * nats);
-  const auto eval =
-      Json::parse(run({"eval", "final", "text.txt", "--separator", "\\n\\n", "--threads", "1", "--json"}).out);
+  const auto eval = Json::parse(
+      run({"eval", "final", "text.txt", "--separator", "\\n\\n", "--threads", "1", "--json", "--weights", "float32"})
+          .out);
   EXPECT_NEAR(eval["nats"].get<double>(), nats, 1e-9 * nats) << "texts are scored with the run's final weights";
   expect_sentence(run({"train", "--recipe", "recipe.json", "--out", "none", "--final",
                        R"({"texts": [{"name": "all", "files": ["absent.txt"]}]})"}),
