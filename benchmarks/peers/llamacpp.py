@@ -3,9 +3,9 @@
     PRISM_LLAMA_CPP=DIR scripts/check_peers.sh llamacpp [--prompts N] [--new-tokens N]
 
 DIR holds the program llama-completion. For each dtype that prism writes, both continue the same prompts, stretches of
-English novels (PRISM_DATA, gutenberg_novels), greedily. prism computes in float32. llama.cpp rounds what it multiplies:
-to float16 with float16 weights, to bfloat16 with bfloat16 weights, to blocks of 8 bits with Q8_0. So texts must be equal
-for float32; for the other types the number of equal texts is printed, and how long the shortest common beginning is.
+English novels (PRISM_DATA, gutenberg_novels), greedily. prism computes in float32, and llama.cpp keeps its keys and values
+in float32 (by default in float16, with which texts part where two tokens are nearly as likely). llama.cpp rounds what it
+multiplies to the type of the weights, with Q8_0 to blocks of 8 bits. So texts must be equal for float32; for the other types the number of equal texts is printed, and how long the shortest common beginning is.
 Exit status 0 if all texts of the float32 file are equal.
 """
 
@@ -55,6 +55,7 @@ def main():
             equal, common = 0, []
             for prompt in prompts(words.prompts):
                 count = ["-n", words.new_tokens, "-t", 2, "--temp", 0, "--ignore-eos", "-no-cnv", "--no-display-prompt"]
+                count += ["--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off"]
                 found = run(theirs, "-m", file, "-p", prompt, *count)
                 options = ["--max-new-tokens", words.new_tokens, "--temperature", 0, "--ignore-eos", "--json"]
                 line = run(words.prism, "generate", file, prompt, *options, "--dtype", "float32", "--weights", "float32")

@@ -17,7 +17,7 @@ namespace {
 
 torch::Tensor random_tokens(const ModelConfig& config, int64_t count, uint64_t seed) {
   Random random(seed);
-  const auto tokens_BT = torch::empty({1, count}, torch::kLong);
+  auto tokens_BT = torch::empty({1, count}, torch::kLong);
   std::generate_n(tokens_BT.mutable_data_ptr<int64_t>(), count,
                   [&] { return static_cast<int64_t>(random.below(static_cast<uint64_t>(config.vocab_size))); });
   return tokens_BT;
