@@ -5,7 +5,8 @@
 DIR holds the program llama-completion. For each dtype that prism writes, both continue the same prompts, stretches of
 English novels (PRISM_DATA, gutenberg_novels), greedily. prism computes in float32, and llama.cpp keeps its keys and values
 in float32 (by default in float16, with which texts part where two tokens are nearly as likely). llama.cpp rounds what it
-multiplies to the type of the weights, with Q8_0 to blocks of 8 bits. So texts must be equal for float32; for the other types the number of equal texts is printed, and how long the shortest common beginning is.
+multiplies to the type of the weights, with Q8_0 to blocks of 8 bits. So texts must be equal for float32; for the other
+types the number of equal texts is printed, and how long the shortest common beginning is.
 Exit status 0 if all texts of the float32 file are equal.
 """
 
