@@ -43,7 +43,7 @@ class FrozenFiles : public testing::Test {
   }
   LoadOptions options(WeightStorage storage) const { return {halves_ ? torch::kBFloat16 : torch::kFloat, storage}; }
   fs::path gguf(const Decoder& model, BlockType type) const {
-    const auto path = temporary_.path() / "model.gguf";
+    auto path = temporary_.path() / "model.gguf";
     save_gguf(path, *model, nullptr, {.type = type, .name = "model"});
     return path;
   }
