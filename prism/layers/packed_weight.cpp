@@ -140,7 +140,7 @@ torch::Tensor PackedWeight::product(const torch::Tensor& x, const ProductOptions
                "rows of another length, or gradients");
   auto sizes = x.sizes().vec();
   sizes.back() = out_;
-  const auto y = at::empty(sizes, options.single ? x.options().dtype(torch::kFloat) : x.options());
+  auto y = at::empty(sizes, options.single ? x.options().dtype(torch::kFloat) : x.options());
   const auto x_MK = x.reshape({-1, in_}), y_MN = y.view({-1, out_});
   const int64_t decoding = std::min(options.decoding, x_MK.size(0));
   multiply(x_MK, y_MN, 0, decoding, /*decodes=*/true, options);
