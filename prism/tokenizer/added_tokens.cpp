@@ -45,13 +45,14 @@ AddedTokenMatcher::AddedTokenMatcher(const std::vector<Row>& rows) {
     uint32_t node = *link;
     for (size_t i = 1; i < content.size(); ++i) {
       auto& children = nodes_[node].children;
-      const auto child = std::find_if(children.begin(), children.end(), [&](auto& c) { return c.first == content[i]; });
+      const char next = content[i];
+      const auto child = std::find_if(children.begin(), children.end(), [next](auto& c) { return c.first == next; });
       if (child != children.end()) {
         node = child->second;
         continue;
       }
       const auto added = static_cast<uint32_t>(nodes_.size());
-      children.emplace_back(content[i], added);
+      children.emplace_back(next, added);
       nodes_.emplace_back();
       node = added;
     }
