@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -72,6 +73,25 @@ int64_t weight_bytes(const Weight& weight, torch::ScalarType type) {
   return weight.numel() * static_cast<int64_t>(c10::elementSize(type));
 }
 
+/// Bytes of the weights that a token's pass reads. Of an embedding that is not tied it reads one row.
+int64_t weight_bytes_read(const DecoderImpl& decoder) {
+  int64_t sum = 0;
+  for (const auto& entry : decoder.weights())
+    if (entry.products() > 0 && !entry.traits.training_only) sum += weight_bytes(entry.weight, decoder.compute_type());
+  return sum;
+}
+
+/// FLOPs of the pass over a prompt with dense attention, with logits for its last token.
+double prompt_flops(const DecoderImpl& decoder, int64_t tokens) {
+  auto config = decoder.config();
+  config.context = tokens;
+  const auto cost = model_cost(config);
+  double flops = 0;
+  for (const auto& layer : cost.layers) flops += static_cast<double>(layer.flops_per_token * tokens);
+  for (const auto& part : cost.outside) flops += static_cast<double>(part.flops_per_token);
+  return flops;
+}
+
 /// Bytes of keys and values that decoding `tokens` tokens after `depth` reads.
 double cache_bytes(const DecoderImpl& decoder, int64_t tokens, int64_t depth) {
   const auto width = static_cast<int64_t>(c10::elementSize(decoder.compute_type()));
@@ -81,28 +101,6 @@ double cache_bytes(const DecoderImpl& decoder, int64_t tokens, int64_t depth) {
 }
 
 }  // namespace
-
-double prompt_flops(const DecoderImpl& decoder, int64_t tokens) {
-  double products = 0;
-  for (const auto& entry : decoder.weights())
-    for (const auto& use : entry.uses) {
-      // The head computes the logits of the last token alone.
-      const auto rows = static_cast<double>(use.layer ? tokens : 1);
-      if (!entry.traits.training_only)
-        products += 2.0 * static_cast<double>(entry.weight.numel() * use.products) * rows;
-    }
-  const auto length = static_cast<double>(tokens);
-  for (const auto& layer : decoder.config().layers)
-    products += 4.0 * static_cast<double>(layer.heads * layer.head_dim) * length * (length + 1) / 2;
-  return products;
-}
-
-int64_t weight_bytes_read(const DecoderImpl& decoder) {
-  int64_t sum = 0;
-  for (const auto& entry : decoder.weights())
-    if (entry.products() > 0 && !entry.traits.training_only) sum += weight_bytes(entry.weight, decoder.compute_type());
-  return sum;
-}
 
 std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBench& bench) {
   const ModelConfig& config = decoder->config();

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,10 +44,5 @@ struct InferenceTiming {
 /// one: which it is makes no difference to the time, and no test pays for sampling.
 /// @throws InputError for lengths that exceed the context, and as check_prefill().
 std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBench& bench);
-
-/// FLOPs of the pass over a prompt with dense attention, with logits for its last token.
-double prompt_flops(const DecoderImpl& decoder, int64_t tokens);
-/// Bytes of the weights that a token's pass reads. Of an embedding that is not tied it reads one row.
-int64_t weight_bytes_read(const DecoderImpl& decoder);
 
 }  // namespace prism

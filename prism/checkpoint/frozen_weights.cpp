@@ -1,34 +1,25 @@
 #include "prism/checkpoint/frozen_weights.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/text/names.h"
-#include "prism/kernels/simd/isa.h"
 
 namespace prism {
 namespace {
 
-/// Returns true if packed products of prompts have the model's dtype.
-bool fits_kernels(const Trunk& model) {
-  const auto* kernels = packed::kernels_of(current_isa());
-  if (kernels == nullptr) return false;
-  const bool halves = kernels->prompt_type == packed::Type::bfloat16;
-  return model.compute_type() == (halves ? torch::kBFloat16 : torch::kFloat);
-}
-
 /// The tensors of one weight as they are to be packed.
 class WeightParts {
  public:
-  /// Looks at the types of the file; reads only blocks.
+  /// Reads blocks alone. @throws InputError for blocks of another shape.
   WeightParts(const WeightEntry& entry, const TensorSource& source, WeightStorage storage)
       : entry_(entry), source_(source) {
     for (const auto& tensor : entry.tensors) {
       auto blocks = source.read_blocks(tensor.name);
+      if (blocks)
+        check_shape(source, tensor.name, {tensor.rows, entry.weight.shape()[1]}, {blocks->rows, blocks->columns});
       const bool keeps = blocks && (storage == WeightStorage::file || blocks->type == BlockType::bf16) &&
                          (blocks->type == BlockType::bf16 || blocks->columns % packed::kBlock == 0);
       stored_.push_back(keeps ? std::move(blocks) : std::nullopt);
@@ -64,7 +55,6 @@ class WeightParts {
         packed.set_rows(tensor.first_row, values);
         continue;
       }
-      check_shape(source_, tensor.name, {tensor.rows, columns}, {stored_[i]->rows, stored_[i]->columns});
       packed.set_blocks(tensor.first_row, stored_[i]->bytes);
     }
     return packed;
@@ -89,7 +79,7 @@ WeightStorage find_weight_storage(const std::string& name) {
 
 FrozenWeights read_frozen(const Trunk& model, const TensorSource& source, WeightStorage storage) {
   FrozenWeights result;
-  const bool freezes = storage != WeightStorage::float32 && fits_kernels(model);
+  const bool freezes = storage != WeightStorage::float32 && model.compute_type() == PackedWeight::prompt_type();
   for (const auto& entry : model.weights()) {
     const bool is_whole = storage == WeightStorage::bfloat16 || model.compute_type() == torch::kBFloat16;
     if (!freezes || !model.freezes(entry)) {

@@ -16,10 +16,6 @@ namespace {
 
 constexpr int64_t kLine = 64;
 
-torch::ScalarType dtype_of(packed::Type type) {
-  return type == packed::Type::bfloat16 ? torch::kBFloat16 : torch::kFloat;
-}
-
 packed::Type packed_type(const torch::Tensor& tensor) {
   return tensor.scalar_type() == torch::kBFloat16 ? packed::Type::bfloat16 : packed::Type::float32;
 }
@@ -48,6 +44,12 @@ PackedWeight::PackedWeight(int64_t in, const std::vector<Part>& parts) : in_(in)
     part.matrix.data = at;
     at += packed::packed_bytes(part.matrix);
   }
+}
+
+std::optional<torch::ScalarType> PackedWeight::prompt_type() {
+  const auto* kernels = packed::kernels_of(current_isa());
+  if (kernels == nullptr) return std::nullopt;
+  return kernels->prompt_type == packed::Type::bfloat16 ? torch::kBFloat16 : torch::kFloat;
 }
 
 int64_t PackedWeight::bytes() const {
@@ -98,7 +100,7 @@ void PackedWeight::multiply(const torch::Tensor& x_MK, const torch::Tensor& out_
   const auto given = x_MK.narrow(0, first, end - first), wanted = out_MN.narrow(0, first, end - first);
   if (kernels == nullptr) return multiply_plainly(given, wanted, options);
   // Prompts are multiplied in one dtype only.
-  const auto type = decodes ? given.scalar_type() : dtype_of(kernels->prompt_type);
+  const auto type = decodes ? given.scalar_type() : *prompt_type();
   const auto x = given.to(type);
   const bool fits = decodes || wanted.scalar_type() == torch::kFloat || wanted.scalar_type() == type;
   const auto out = fits ? wanted : at::empty(wanted.sizes(), x.options());

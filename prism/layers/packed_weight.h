@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "prism/core/numbers/block_type.h"
@@ -50,6 +51,9 @@ class PackedWeight {
   torch::Tensor product(const torch::Tensor& x, const ProductOptions& options) const;
   /// The values of some rows: ids [...] int64 -> [..., in] float32.
   torch::Tensor rows(const torch::Tensor& ids) const;
+
+  /// The dtype in which prompts are multiplied on this processor; std::nullopt without prism's kernels.
+  static std::optional<torch::ScalarType> prompt_type();
 
   int64_t bytes() const;
   int64_t in() const { return in_; }

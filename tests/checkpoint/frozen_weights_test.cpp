@@ -37,9 +37,8 @@ Decoder packable_model(int64_t ffn_width) {
 class FrozenFiles : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* kernels = packed::kernels_of(current_isa());
-    if (kernels == nullptr) GTEST_SKIP() << "needs prism's kernels";
-    halves_ = kernels->prompt_type == packed::Type::bfloat16;
+    if (!PackedWeight::prompt_type()) GTEST_SKIP() << "needs prism's kernels";
+    halves_ = PackedWeight::prompt_type() == torch::kBFloat16;
   }
   LoadOptions options(WeightStorage storage) const { return {halves_ ? torch::kBFloat16 : torch::kFloat, storage}; }
   fs::path gguf(const Decoder& model, BlockType type) const {

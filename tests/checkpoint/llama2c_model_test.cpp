@@ -15,6 +15,7 @@
 #include "prism/core/files.h"
 #include "prism/generation/generate.h"
 #include "prism/layers/named_tensor.h"
+#include "tests/checkpoint/llama2c_bytes.h"
 #include "tests/core/large_data.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
@@ -42,17 +43,12 @@ ModelConfig llama2c_config(bool tied) {
   return config;
 }
 
-template <class Number>
-void put_number(std::string& bytes, Number number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
 /// The bytes of a checkpoint. Rows of W_Q and W_K are those for pairs (2j, 2j + 1).
 std::string checkpoint_of(const Decoder& model, bool tied) {
   std::string bytes;
   for (const int32_t number : {kLlama2cWidth, kLlama2cFfn, kLlama2cLayers, kLlama2cHeads, kLlama2cKvHeads,
                                tied ? kLlama2cVocab : -kLlama2cVocab, kLlama2cContext})
-    put_number(bytes, number);
+    append_number(bytes, number);
   std::map<std::string, torch::Tensor> tensors;
   for (const auto& entry : model->weights())
     for (const auto& tensor : entry.tensors)
@@ -81,23 +77,6 @@ std::string checkpoint_of(const Decoder& model, bool tied) {
   return bytes;
 }
 
-/// <unk>, <s>, </s>, the bytes, and a few pieces.
-std::string tokenizer_bytes() {
-  std::string bytes;
-  put_number(bytes, int32_t{12});
-  const auto put = [&](const std::string& text, float score) {
-    put_number(bytes, score);
-    put_number(bytes, static_cast<int32_t>(text.size()));
-    bytes += text;
-  };
-  for (const char* name : {"<unk>", "\n<s>\n", "\n</s>\n"}) put(name, 0);
-  for (int byte = 0; byte < 256; ++byte) put(fmt::format("<0x{:02X}>", byte), 0);
-  put(" ", -3);
-  put("a", -4);
-  put(" a", -1);
-  return bytes;
-}
-
 torch::Tensor llama2c_logits(const Decoder& model) {
   const torch::NoGradGuard no_gradients;
   const auto tokens = (torch::arange(30, torch::kLong) * 7 % kLlama2cVocab).view({1, 30});
@@ -107,7 +86,7 @@ torch::Tensor llama2c_logits(const Decoder& model) {
 TEST(Llama2c, GivesTheLogitsOfTheModel) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "model.bin";
-  write_file(folder.path() / "tokenizer.bin", tokenizer_bytes());
+  write_file(folder.path() / "tokenizer.bin", llama2c_vocabulary());
   for (const bool tied : {true, false}) {
     Decoder model(llama2c_config(tied));
     model->initialise(5);
@@ -124,7 +103,7 @@ TEST(Llama2c, GivesTheLogitsOfTheModel) {
 TEST(Llama2c, GivesItsPartsOneByOne) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "model.bin", vocabulary = folder.path() / "tokenizer.bin";
-  write_file(vocabulary, tokenizer_bytes());
+  write_file(vocabulary, llama2c_vocabulary());
   Decoder model(llama2c_config(true));
   model->initialise(5);
   write_file(file, checkpoint_of(model, true));
@@ -172,16 +151,16 @@ TEST(Llama2c, IsRefusedWithASentence) {
     load_model(file, torch::kFloat);
   };
   EXPECT_REFUSED(load(good), "expected the tokenizer of");
-  write_file(folder.path() / "tokenizer.bin", tokenizer_bytes());
+  write_file(folder.path() / "tokenizer.bin", llama2c_vocabulary());
   EXPECT_NO_THROW(load(good));
   EXPECT_REFUSED(load(good.substr(0, 20)), "expected at least 28 bytes; found 20");
   EXPECT_REFUSED(load(good.substr(0, good.size() - 4)), "found it cut short");
   EXPECT_REFUSED(load(good + "more"), "found 4 more bytes");
   EXPECT_REFUSED(load("ak42" + good.substr(4)), "whose width is within 1-");
-  EXPECT_REFUSED(load(tokenizer_bytes()), "whose feed-forward width is within 1-16777216; found 0");
+  EXPECT_REFUSED(load(llama2c_vocabulary()), "whose feed-forward width is within 1-16777216; found 0");
   const auto with_header = [&](const std::vector<int32_t>& numbers) {
     std::string bytes;
-    for (const int32_t number : numbers) put_number(bytes, number);
+    for (const int32_t number : numbers) append_number(bytes, number);
     return bytes + good.substr(bytes.size());
   };
   // Sizes that no memory holds, and sums of them beyond int64.

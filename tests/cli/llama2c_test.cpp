@@ -6,15 +6,11 @@
 #include <string>
 
 #include "prism/core/files.h"
+#include "tests/checkpoint/llama2c_bytes.h"
 #include "tests/cli/commands.h"
 
 namespace prism {
 namespace {
-
-template <class Number>
-void append_number(std::string& bytes, Number number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
 
 /// A checkpoint of zeros with a width of 8, 2 heads and 1 layer.
 std::string zero_checkpoint() {
@@ -27,30 +23,13 @@ std::string zero_checkpoint() {
   return bytes + std::string(static_cast<size_t>(floats) * sizeof(float), '\0');
 }
 
-/// <unk>, <s>, </s>, the bytes, and a few pieces.
-std::string vocabulary_table() {
-  std::string bytes;
-  append_number(bytes, int32_t{12});
-  const auto put = [&](const std::string& text, float score) {
-    append_number(bytes, score);
-    append_number(bytes, static_cast<int32_t>(text.size()));
-    bytes += text;
-  };
-  for (const char* name : {"<unk>", "\n<s>\n", "\n</s>\n"}) put(name, 0);
-  for (int byte = 0; byte < 256; ++byte) put(fmt::format("<0x{:02X}>", byte), 0);
-  put(" ", -3);
-  put("a", -4);
-  put(" a", -1);
-  return bytes;
-}
-
 TEST(Llama2cCommands, TakeACheckpointWhereTheyTakeAModel) {
   const auto folder = Workshop::folder() / "llama2c";
   make_folder(folder);
   write_file(folder / "model.bin", zero_checkpoint());
   const auto no_tokenizer = run({"generate", "llama2c/model.bin", "a", "--max-new-tokens", "2"});
   expect_sentence(no_tokenizer, 2, {"expected the tokenizer of llama2c/model.bin in ", "found none; copy it there"});
-  write_file(folder / "tokenizer.bin", vocabulary_table());
+  write_file(folder / "tokenizer.bin", llama2c_vocabulary());
   const auto info = run({"info", "llama2c/model.bin"});
   EXPECT_EQ(info.status, 0) << info.err;
   EXPECT_CONTAINS(info.out, "context 16, vocabulary 262");

@@ -2,7 +2,6 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
-#include "prism/kernels/packed/packed.h"
 #include "prism/models/decoder.h"
 #include "tests/core/message_of.h"
 #include "tests/models/configs.h"
@@ -11,12 +10,6 @@ namespace prism {
 namespace {
 
 using torch::Tensor;
-
-/// The dtype in which packed products compute prompts; float32 without kernels.
-torch::ScalarType prompt_type() {
-  const auto* kernels = packed::kernels_of(current_isa());
-  return kernels != nullptr && kernels->prompt_type == packed::Type::bfloat16 ? torch::kBFloat16 : torch::kFloat;
-}
 
 ModelConfig frozen_config(bool tied) {
   ModelConfig config;
@@ -39,7 +32,7 @@ Decoder made(const ModelConfig& config) {
   const torch::NoGradGuard no_gradients;
   for (const auto& entry : decoder->weights())
     entry.weight.tensor().copy_(entry.weight.tensor().mul(4).to(torch::kBFloat16));
-  decoder->set_compute_type(prompt_type());
+  decoder->set_compute_type(PackedWeight::prompt_type().value_or(torch::kFloat));
   return decoder;
 }
 

@@ -57,14 +57,6 @@ struct QuantisedRows {
   PRISM_FORCE_INLINE BlockScale& scale_of(int64_t row, int64_t block) const { return scales[row * blocks + block]; }
 };
 
-/// The code of the value 0. Types with a minimum have none.
-template <BlockType T>
-constexpr int kZero = T == BlockType::q4_0   ? 8
-                      : T == BlockType::q5_0 ? 16
-                                             : 0;
-template <BlockType T>
-constexpr bool kHasMinimum = T == BlockType::q4_1 || T == BlockType::q5_1;
-
 /// Sums of one strip, a vector of 16 rows or two of 8.
 template <class Ints>
 struct StripSums {
@@ -92,13 +84,7 @@ PRISM_FORCE_INLINE void store_strip(const Problem& p, int64_t row, int64_t strip
 template <class Ints, BlockType T, int Rows>
 PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows& x, int64_t first_row, int64_t strip) {
   constexpr int kVectors = StripSums<Ints>::kVectors;
-  const StripLayout layout(T, x.blocks);
-  const std::byte* base = p.w.data + strip * layout.bytes;
-  const auto* codes = reinterpret_cast<const uint8_t*>(base);
-  const auto* fifths = reinterpret_cast<const uint64_t*>(base + layout.fifths);
-  const auto* scales = reinterpret_cast<const uint16_t*>(base + layout.scales);
-  const auto* minima = reinterpret_cast<const uint16_t*>(base + layout.minima);
-  constexpr int64_t kCodeBytes = kStripRows * kBlock / (T == BlockType::q8_0 ? 1 : 2);
+  const QuantisedStrip w(p.w.data + strip * StripLayout(T, x.blocks).bytes, T, x.blocks);
   StripSums<Ints> sums[Rows];
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r)
@@ -106,23 +92,23 @@ PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows
     for (int i = 0; i < kVectors; ++i) sums[r].v[i] = Ints::zero();
   for (int64_t b = 0; b < x.blocks; ++b) {
     typename Ints::Codes block;
-    Ints::template load<T>(codes + b * kCodeBytes, fifths + b * 8, block);
+    Ints::template load<T>(w.codes + b * code_bytes(T), w.fifths + b * 8, block);
     typename Ints::Vector d[kVectors], m[kVectors];
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) {
-      d[i] = Ints::load_f16(scales + b * kStripRows + i * Ints::kLanes);
-      if constexpr (kHasMinimum<T>) m[i] = Ints::load_f16(minima + b * kStripRows + i * Ints::kLanes);
+      d[i] = Ints::load_f16(w.scales + b * kStripRows + i * Ints::kLanes);
+      if constexpr (has_minimum(T)) m[i] = Ints::load_f16(w.minima + b * kStripRows + i * Ints::kLanes);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const BlockScale& scale = x.scale_of(first_row + r, b);
       typename Ints::Vector products[kVectors];
-      Ints::template dot<T>(block, x.codes_of(first_row + r, b), -kZero<T> * scale.code_sum, scale.code_sum, products);
+      Ints::template dot<T>(block, x.codes_of(first_row + r, b), scale.code_sum, products);
       const auto xd = Ints::set(scale.d), xs = Ints::set(scale.sum);
 #pragma GCC unroll 2
       for (int i = 0; i < kVectors; ++i) {
         sums[r].v[i] = Ints::fma(products[i], Ints::mul(d[i], xd), sums[r].v[i]);
-        if constexpr (kHasMinimum<T>) sums[r].v[i] = Ints::fma(m[i], xs, sums[r].v[i]);
+        if constexpr (has_minimum(T)) sums[r].v[i] = Ints::fma(m[i], xs, sums[r].v[i]);
       }
     }
   }

@@ -38,7 +38,7 @@ struct IntsAvx2 : simd::Avx2 {
           to.units[i + 4][h] = _mm256_and_si256(_mm256_srli_epi16(both, 4), low);
         }
       }
-      if constexpr (T == BlockType::q5_0 || T == BlockType::q5_1) {
+      if constexpr (has_fifths(T)) {
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i)
           to.units[i][h] = _mm256_or_si256(to.units[i][h], sixteens(static_cast<uint32_t>(fifths[i] >> (32 * h))));
@@ -46,14 +46,16 @@ struct IntsAvx2 : simd::Avx2 {
     }
   }
 
+  /// The sum of codes less their zero_code(), times x's codes, of each row, as float32.
+  /// @param code_sum  the sum of x's codes.
   template <BlockType T>
-  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t start, int32_t, Vector (&out)[2]) {
+  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t code_sum, Vector (&out)[2]) {
     // Sums of two products fit 16 bits: 2 x 128 x 127. With codes of at most 31, four of them do.
     constexpr int kTogether = T == BlockType::q8_0 ? 1 : 4;
     const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
-      __m256i sum = _mm256_set1_epi32(start);
+      __m256i sum = _mm256_set1_epi32(-zero_code(T) * code_sum);
 #pragma GCC unroll 8
       for (int i = 0; i < 8; i += kTogether) {
         __m256i pairs = _mm256_setzero_si256();
@@ -68,10 +70,6 @@ struct IntsAvx2 : simd::Avx2 {
       }
       out[h] = _mm256_cvtepi32_ps(sum);
     }
-  }
-
-  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
 
   template <class Storage>

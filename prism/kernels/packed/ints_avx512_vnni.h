@@ -32,7 +32,7 @@ struct IntsAvx512 : simd::Avx512 {
         to.units[i] = _mm512_and_si512(both, low);
         to.units[i + 4] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
       }
-      if constexpr (T == BlockType::q5_0 || T == BlockType::q5_1) {
+      if constexpr (has_fifths(T)) {
 #pragma GCC unroll 8
         for (int i = 0; i < 8; ++i)
           to.units[i] = _mm512_mask_add_epi8(to.units[i], _cvtu64_mask64(fifths[i]), to.units[i], _mm512_set1_epi8(16));
@@ -40,23 +40,18 @@ struct IntsAvx512 : simd::Avx512 {
     }
   }
 
-  /// start + the sum of codes times x's codes, of each row, as float32.
+  /// The sum of codes less their zero_code(), times x's codes, of each row, as float32.
   /// @param code_sum  the sum of x's codes.
   template <BlockType T>
-  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t start, int32_t code_sum,
-                                     Vector (&out)[1]) {
-    if constexpr (T == BlockType::q8_0) start = -128 * code_sum;
-    __m512i even = _mm512_set1_epi32(start), odd = _mm512_setzero_si512();
+  static PRISM_FORCE_INLINE void dot(const Codes& w, const int8_t* x, int32_t code_sum, Vector (&out)[1]) {
+    constexpr int kZero = T == BlockType::q8_0 ? 128 : zero_code(T);
+    __m512i even = _mm512_set1_epi32(-kZero * code_sum), odd = _mm512_setzero_si512();
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       even = _mm512_dpbusd_epi32(even, w.units[2 * i], four_codes(x + 8 * i));
       odd = _mm512_dpbusd_epi32(odd, w.units[2 * i + 1], four_codes(x + 8 * i + 4));
     }
     out[0] = _mm512_cvtepi32_ps(_mm512_add_epi32(even, odd));
-  }
-
-  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
 
   template <class Storage>

@@ -1,6 +1,7 @@
 // Rows of blocks to strips and back, in plain C++.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/kernels/packed/packed.h"
@@ -14,25 +15,10 @@ constexpr int64_t kUnit = 4;  ///< bytes of one row that lie side by side
 /// What a block of a GGUF tensor holds, and where.
 struct BlockParts {
   int64_t minimum = -1, fifths = -1, codes = 2;  ///< offsets in bytes; -1: the type has none
-  int zero = 0;                                  ///< the code of the value 0, for types without a minimum
 
   explicit BlockParts(BlockType type) {
-    switch (type) {
-      case BlockType::q4_0:
-        zero = 8;
-        break;
-      case BlockType::q4_1:
-        minimum = 2, codes = 4;
-        break;
-      case BlockType::q5_0:
-        fifths = 2, codes = 6, zero = 16;
-        break;
-      case BlockType::q5_1:
-        minimum = 2, fifths = 4, codes = 8;
-        break;
-      default:
-        break;
-    }
+    if (has_minimum(type)) minimum = std::exchange(codes, codes + 2);
+    if (has_fifths(type)) fifths = std::exchange(codes, codes + kBlock / 8);
   }
 };
 
@@ -94,12 +80,11 @@ int64_t packed_bytes(const Matrix& w) {
 }
 
 void pack_row(const Matrix& w, int64_t row, const std::byte* source) {
-  PRISM_ASSERT(can_pack(w.type) && row >= 0 && row < w.strips() * kStripRows, "pack_row", "wrong type or row");
+  PRISM_ASSERT(can_pack(w.type) && row >= 0 && row < w.rows, "pack_row", "wrong type or row");
   const StripRow to(w, row);
   if (w.type == BlockType::bf16) {
-    const int64_t given = source == nullptr ? 0 : w.inner * 2;
     for (int64_t i = 0; i < w.blocks() * kBlock / 2; ++i) {
-      const int64_t count = std::clamp<int64_t>(given - i * kUnit, 0, kUnit);
+      const int64_t count = std::clamp<int64_t>(w.inner * 2 - i * kUnit, 0, kUnit);
       std::memset(to.unit(i), 0, kUnit);
       if (count > 0) std::memcpy(to.unit(i), source + i * kUnit, static_cast<size_t>(count));
     }
@@ -109,9 +94,8 @@ void pack_row(const Matrix& w, int64_t row, const std::byte* source) {
   PRISM_ASSERT(w.inner % kBlock == 0, "pack_row", "{} columns are not whole blocks", w.inner);
   const BlockParts parts(w.type);
   const int64_t units = (block.bytes - parts.codes) / kUnit;
-  static constexpr std::byte kZeros[kBlock + 8] = {};
   for (int64_t b = 0; b < w.blocks(); ++b) {
-    const std::byte* from = source == nullptr ? kZeros : source + b * block.bytes;
+    const std::byte* from = source + b * block.bytes;
     for (int64_t i = 0; i < units; ++i) std::memcpy(to.unit(b * units + i), from + parts.codes + i * kUnit, kUnit);
     std::memcpy(to.scale(b), from, 2);
     if (parts.minimum >= 0) std::memcpy(to.minimum(b), from + parts.minimum, 2);
@@ -137,7 +121,7 @@ void unpack_row(const Matrix& w, int64_t row, float* out) {
       const auto byte = static_cast<int>(from.unit(is_wide ? b * 8 + i : b * 4 + i % 4)[k % kUnit]);
       int code = is_wide ? static_cast<int8_t>(byte) : i < 4 ? byte & 15 : byte >> 4;
       if (parts.fifths >= 0) code |= ((from.fifths(b, i) >> (k % kUnit)) & 1) << 4;
-      const float product = scale * static_cast<float>(code - parts.zero);
+      const float product = scale * static_cast<float>(code - zero_code(w.type));
       out[b * kBlock + k] = parts.minimum < 0 ? product : product + minimum;
     }
   }

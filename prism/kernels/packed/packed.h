@@ -3,7 +3,7 @@
 //
 //   packed::Matrix w{BlockType::q4_1, rows, inner};
 //   w.data = memory;                                   // packed_bytes(w) bytes, aligned to 64 bytes
-//   packed::pack(w, 0, blocks, row_bytes);             // rows as they are in a GGUF file
+//   packed::pack_row(w, 0, blocks);                    // a row as it is in a GGUF file
 //   kernels.multiply_prompt(problem);
 //
 // Rows of a prompt and rows that are decoded have kernels of their own, because the former are limited by products and
@@ -24,6 +24,22 @@ using simd::Type;
 
 constexpr int64_t kStripRows = 16;  ///< rows of W that lie side by side
 constexpr int64_t kBlock = 32;      ///< values of a row with scales of their own
+
+/// The code of the value 0. Types with a minimum have none.
+PRISM_FORCE_INLINE constexpr int zero_code(BlockType type) {
+  return type == BlockType::q4_0 ? 8 : type == BlockType::q5_0 ? 16 : 0;
+}
+PRISM_FORCE_INLINE constexpr bool has_minimum(BlockType type) {
+  return type == BlockType::q4_1 || type == BlockType::q5_1;
+}
+/// Returns true for types of 5 bits, whose fifth bits are apart from the others.
+PRISM_FORCE_INLINE constexpr bool has_fifths(BlockType type) {
+  return type == BlockType::q5_0 || type == BlockType::q5_1;
+}
+/// Bytes of a strip's codes of one block, without fifth bits.
+PRISM_FORCE_INLINE constexpr int64_t code_bytes(BlockType type) {
+  return kStripRows * kBlock * (type == BlockType::bf16 ? 4 : type == BlockType::q8_0 ? 2 : 1) / 2;
+}
 
 /// W [rows, inner]: strips of 16 rows, the last one padded with zeros. A strip of Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0 holds
 /// for each block of 32 columns
@@ -50,14 +66,26 @@ struct StripLayout {
   int64_t fifths = 0, scales = 0, minima = 0, bytes = 0;
 
   PRISM_FORCE_INLINE constexpr StripLayout(BlockType type, int64_t blocks) {
-    const bool is_wide = type == BlockType::q8_0, is_plain = type == BlockType::bf16;
-    const bool has_fifths = type == BlockType::q5_0 || type == BlockType::q5_1;
-    const bool has_minima = type == BlockType::q4_1 || type == BlockType::q5_1;
     constexpr int64_t kHalves = kStripRows * 2;  // bytes of a 16-bit number for each row
-    fifths = blocks * kStripRows * kBlock * (is_plain ? 4 : is_wide ? 2 : 1) / 2;
-    scales = fifths + (has_fifths ? blocks * kStripRows * kBlock / 8 : 0);
-    minima = scales + (is_plain ? 0 : blocks * kHalves);
-    bytes = (minima + (has_minima ? blocks * kHalves : 0) + 63) / 64 * 64;
+    fifths = blocks * code_bytes(type);
+    scales = fifths + (has_fifths(type) ? blocks * kStripRows * kBlock / 8 : 0);
+    minima = scales + (type == BlockType::bf16 ? 0 : blocks * kHalves);
+    bytes = (minima + (has_minimum(type) ? blocks * kHalves : 0) + 63) / 64 * 64;
+  }
+};
+
+/// The parts of a quantised strip.
+struct QuantisedStrip {
+  const uint8_t* codes;
+  const uint64_t* fifths;
+  const uint16_t *scales, *minima;
+
+  PRISM_FORCE_INLINE QuantisedStrip(const std::byte* strip, BlockType type, int64_t blocks) {
+    const StripLayout layout(type, blocks);
+    codes = reinterpret_cast<const uint8_t*>(strip);
+    fifths = reinterpret_cast<const uint64_t*>(strip + layout.fifths);
+    scales = reinterpret_cast<const uint16_t*>(strip + layout.scales);
+    minima = reinterpret_cast<const uint16_t*>(strip + layout.minima);
   }
 };
 
@@ -68,9 +96,9 @@ bool can_pack(BlockType type);
 int64_t packed_bytes(const Matrix& w);
 
 /// Packs a row of a GGUF tensor, or of bfloat16 values. Rows may be packed in any order, and by several threads if each
-/// has strips of its own.
+/// has strips of its own. The memory of rows after the last must hold zeros.
 /// @param row     of W.
-/// @param source  the row's blocks; null: zeros, as rows after the last need.
+/// @param source  the row's blocks.
 void pack_row(const Matrix& w, int64_t row, const std::byte* source);
 
 /// Unpacks a row to float32, with the values that dequantise() gives.

@@ -28,23 +28,18 @@ void unpack_strip(const std::byte* strip, int half, int64_t blocks, int64_t firs
       Op::store(to + step, pair[1]);
     }
   } else {
-    const StripLayout layout(T, blocks);
-    constexpr int kZero = T == BlockType::q4_0 ? 8 : T == BlockType::q5_0 ? 16 : 0;
-    constexpr bool kHasMinimum = T == BlockType::q4_1 || T == BlockType::q5_1;
-    constexpr int64_t kCodeBytes = kStripRows * kBlock / (T == BlockType::q8_0 ? 1 : 2);
-    const auto* fifths = reinterpret_cast<const uint64_t*>(strip + layout.fifths);
-    const auto* scales = reinterpret_cast<const uint16_t*>(strip + layout.scales) + half * Op::kLanes;
-    const auto* minima = reinterpret_cast<const uint16_t*>(strip + layout.minima) + half * Op::kLanes;
+    const QuantisedStrip w(strip, T, blocks);
+    constexpr int kZero = zero_code(T);
     for (int64_t b = first; b < end; ++b) {
-      const auto d = Op::load_f16(scales + b * kStripRows);
-      const auto m = kHasMinimum ? Op::load_f16(minima + b * kStripRows) : Op::mul(d, Op::set(-kZero));
-      const auto* codes = reinterpret_cast<const uint8_t*>(strip) + b * kCodeBytes;
+      const int64_t row = b * kStripRows + half * Op::kLanes;
+      const auto d = Op::load_f16(w.scales + row);
+      const auto m = has_minimum(T) ? Op::load_f16(w.minima + row) : Op::mul(d, Op::set(-kZero));
 #pragma GCC unroll 8
       for (int i = 0; i < 8; ++i) {
         typename Op::Vector values[4];  // four neighbouring columns of W
-        Op::template load_codes<T>(codes, fifths + b * 8, i, half, values);
+        Op::template load_codes<T>(w.codes + b * code_bytes(T), w.fifths + b * 8, i, half, values);
 #pragma GCC unroll 4
-        for (auto& value : values) value = kZero == 0 && !kHasMinimum ? Op::mul(d, value) : Op::fma(d, value, m);
+        for (auto& value : values) value = kZero == 0 && !has_minimum(T) ? Op::mul(d, value) : Op::fma(d, value, m);
 #pragma GCC unroll 4
         for (int j = 0; j < 4; j += Op::kPair, to += step) Op::store_pairs(to, values[j], values[j + Op::kPair - 1]);
       }
@@ -95,7 +90,7 @@ class Strips {
       return {};
     }
   }
-  /// Unpacking a panel costs as much as some ten rows of products, so many rows share it.
+  /// Unpacking a panel takes as long as about ten rows of products, so a block has more rows than where B is packed.
   int64_t height(const gemm::Problem& p) const {
     if (kInPlace || kPanels > 1) return Cut::kRows;
     constexpr int64_t kMost = 4 * Cut::kRows;

@@ -12,10 +12,6 @@ template <class Op>
 struct UnpacksAvx2 : Op {
   using typename Op::Vector;
 
-  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-  }
-
   /// Codes of columns 4 i to 4 i + 3 of a block, each of 8 rows.
   template <BlockType T>
   static PRISM_FORCE_INLINE void load_codes(const uint8_t* codes, const uint64_t* fifths, int i, int half,
@@ -28,7 +24,7 @@ struct UnpacksAvx2 : Op {
         to[j] = _mm256_cvtepi32_ps(_mm256_srai_epi32(_mm256_slli_epi32(bytes, 24 - 8 * j), 24));
       } else {
         __m256i code = _mm256_and_si256(_mm256_srli_epi32(bytes, 8 * j + (i < 4 ? 0 : 4)), _mm256_set1_epi32(15));
-        if constexpr (T == BlockType::q5_0 || T == BlockType::q5_1) {
+        if constexpr (has_fifths(T)) {
           // Bit 4 r + j is that of row r.
           const __m256i bits = _mm256_set1_epi32(static_cast<int>(static_cast<uint32_t>(fifths[i] >> (32 * half))));
           const __m256i own =

@@ -12,10 +12,6 @@ template <class Op>
 struct UnpacksAvx512 : Op {
   using typename Op::Vector;
 
-  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  }
-
   /// Codes of columns 4 i to 4 i + 3 of a block, each of 16 rows.
   template <BlockType T>
   static PRISM_FORCE_INLINE void load_codes(const uint8_t* codes, const uint64_t* fifths, int i, int, Vector (&to)[4]) {
@@ -27,7 +23,7 @@ struct UnpacksAvx512 : Op {
     } else {
       const __m512i both = _mm512_loadu_si512(codes + i % 4 * 64);
       __m512i bytes = _mm512_and_si512(i < 4 ? both : _mm512_srli_epi16(both, 4), _mm512_set1_epi8(15));
-      if constexpr (T == BlockType::q5_0 || T == BlockType::q5_1)
+      if constexpr (has_fifths(T))
         bytes = _mm512_mask_add_epi8(bytes, _cvtu64_mask64(fifths[i]), bytes, _mm512_set1_epi8(16));
 #pragma GCC unroll 4
       for (int j = 0; j < 4; ++j)

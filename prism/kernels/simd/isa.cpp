@@ -37,11 +37,13 @@ bool allow_amx() {
 }
 
 Isa find_best_isa() {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::portable;
+  for (const bool has :
+       {__builtin_cpu_supports("avx2") != 0, __builtin_cpu_supports("fma") != 0, __builtin_cpu_supports("f16c") != 0})
+    if (!has) return Isa::portable;
   for (const bool has : {__builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
                          __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0})
     if (!has) return Isa::avx2;
-  if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512;
+  if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni")) return Isa::avx512;
   return has_amx() && allow_amx() ? Isa::amx_bf16 : Isa::avx512_bf16;
 }
 

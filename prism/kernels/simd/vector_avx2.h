@@ -1,4 +1,4 @@
-// Vectors of eight float32 for prism's kernels, for AVX2 with FMA.
+// Vectors of eight float32 for prism's kernels, for AVX2 with FMA and F16C.
 #pragma once
 
 #include <immintrin.h>
@@ -24,6 +24,9 @@ struct Avx2 {
   }
   static PRISM_FORCE_INLINE void store(uint16_t* p, Vector x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow(x));
+  }
+  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
   static PRISM_FORCE_INLINE Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   static PRISM_FORCE_INLINE Vector div(Vector a, Vector b) { return _mm256_div_ps(a, b); }

@@ -25,6 +25,9 @@ struct Avx512 {
   static PRISM_FORCE_INLINE void store(uint16_t* p, Vector x) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(x));
   }
+  static PRISM_FORCE_INLINE Vector load_f16(const uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   static PRISM_FORCE_INLINE Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static PRISM_FORCE_INLINE Vector div(Vector a, Vector b) { return _mm512_div_ps(a, b); }
   static PRISM_FORCE_INLINE Vector mul(Vector a, Vector b) { return _mm512_mul_ps(a, b); }

@@ -10,9 +10,8 @@ Made with tokenizers 0.23.3 (Unicode 16) and Python 3.11 (Unicode 14). Run:
 
 import unicodedata
 
-from tokenizers import Regex, pre_tokenizers
+from make_unicode_classes import CODE_POINTS, matched_by
 
-CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 # By category, those of three and of four bytes. None is in a range that a pattern of ggml_pretokenizers.cpp names.
 STAND_INS = {
     "Cf": (0x206A, 0x13430),
@@ -31,16 +30,6 @@ STAND_INS = {
 }
 HAN = 0x30000
 CHANGED = {0x180E: STAND_INS["Cf"][0]}
-
-
-def matched_by(pattern):
-    split = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
-    found = set()
-    for start in range(0, len(CODE_POINTS), 4096):
-        text = "".join(map(chr, CODE_POINTS[start : start + 4096]))
-        for piece, _ in split.pre_tokenize_str(text):
-            found.update(map(ord, piece))
-    return found
 
 
 def stand_ins():

@@ -57,10 +57,11 @@ def print_table(name, members):
     print("};")
 
 
-print("// Written by make_unicode_classes.py; do not edit.")
-print("// clang-format off")
-print_table("kLetters", matched_by(r"\p{L}"))
-print_table("kNumbers", matched_by(r"\p{N}"))
-print_table("kSpaces", matched_by(r"\s"))
-print_table("kWordCharacters", word_characters())
-print("// clang-format on")
+if __name__ == "__main__":
+    print("// Written by make_unicode_classes.py; do not edit.")
+    print("// clang-format off")
+    print_table("kLetters", matched_by(r"\p{L}"))
+    print_table("kNumbers", matched_by(r"\p{N}"))
+    print_table("kSpaces", matched_by(r"\s"))
+    print_table("kWordCharacters", word_characters())
+    print("// clang-format on")

@@ -48,10 +48,9 @@ struct Weights {
     const BlockLayout& layout = block_layout(type);
     const int64_t row_bytes = inner / layout.elements * layout.bytes;
     const auto blocks = random_blocks(random, type, rows * inner / layout.elements);
-    memory = GuardedScratch(static_cast<size_t>(packed::packed_bytes(matrix)), std::byte{0xFF});
+    memory = GuardedScratch(static_cast<size_t>(packed::packed_bytes(matrix)), std::byte{0});
     matrix.data = memory.data();
-    for (int64_t row = matrix.strips() * packed::kStripRows - 1; row >= 0; --row)
-      packed::pack_row(matrix, row, row < rows ? blocks.data() + row * row_bytes : nullptr);
+    for (int64_t row = rows - 1; row >= 0; --row) packed::pack_row(matrix, row, blocks.data() + row * row_bytes);
     values.resize(static_cast<size_t>(rows * inner));
     dequantise(type, blocks, values);
   }
