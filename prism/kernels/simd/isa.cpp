@@ -22,6 +22,12 @@ const std::map<std::string, Isa>& names() {
   return table;
 }
 
+/// Returns true if the processor converts float16 (F16C), which clang 14 doesn't know by name.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
 /// Returns true if the processor has AMX with bfloat16.
 bool has_amx() {
   constexpr unsigned kBfloat16 = 1u << 22, kTiles = 1u << 24;  // of leaf 7's edx
@@ -37,9 +43,7 @@ bool allow_amx() {
 }
 
 Isa find_best_isa() {
-  for (const bool has :
-       {__builtin_cpu_supports("avx2") != 0, __builtin_cpu_supports("fma") != 0, __builtin_cpu_supports("f16c") != 0})
-    if (!has) return Isa::portable;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !has_f16c()) return Isa::portable;
   for (const bool has : {__builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
                          __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0})
     if (!has) return Isa::avx2;
