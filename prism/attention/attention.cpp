@@ -11,7 +11,26 @@ namespace prism {
 namespace {
 
 TokenPositions places_of(const ForwardContext& context) {
-  return {context.positions_BT, context.word_positions_BT, context.cache != nullptr ? context.cache->length() : 0};
+  return {context.positions_BT, context.word_positions_BT, context.first_position};
+}
+
+/// The context of one sequence's rows in a step of the cache. @param first  the first of them in the flattened batch.
+ForwardContext of_sequence(const ForwardContext& context, size_t index, int64_t first) {
+  ForwardContext own = context;
+  own.rows = {context.rows[index]};
+  const int64_t tokens = own.rows[0].tokens;
+  for (auto* tensor : {&own.positions_BT, &own.word_positions_BT})
+    if (tensor->defined()) *tensor = tensor->flatten().narrow(0, first, tokens).unsqueeze(0);
+  if (own.prompts_B.defined()) own.prompts_B = own.prompts_B.narrow(0, static_cast<int64_t>(index), 1);
+  return own;
+}
+
+/// The same input with contiguous keys and values.
+AttentionInput gathered(AttentionInput input) {
+  const auto kv = gather_pages(input);
+  const auto longest = input.kv_lengths_B.max().item<int64_t>();
+  input.kv = {kv.k_BGSD.narrow(2, 0, longest), kv.v_BGSE.narrow(2, 0, longest), {}};
+  return input;
 }
 
 }  // namespace
@@ -97,37 +116,87 @@ torch::Tensor Attention::over_kept_heads(const torch::Tensor& x_BTD, const HeadW
 }
 
 void Attention::append_to_cache(AttentionInput& input, const ForwardContext& context) const {
-  PRISM_CHECK(is_causal_, "attention", "expected causal attention with a cache; found full; leave out the cache.");
-  PRISM_CHECK(
-      !context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
-      "expected rows of one document without padding with a cache; found documents or lengths; leave out the cache.");
-  input.kv = context.cache->append(index_, input.kv.k_BGSD, input.kv.v_BGSE);
+  input.kv = context.cache->append_kept(index_, context.rows[0].sequence, input.kv.k_BGSD, input.kv.v_BGSE);
 }
 
-torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {
+torch::Tensor Attention::joined(const torch::Tensor& out_BTHE, const ForwardContext& context) const {
+  const auto joined_BTF = out_BTHE.flatten(2);
+  return out ? out(joined_BTF, context.decoding_rows()) : joined_BTF;
+}
+
+torch::Tensor Attention::over_sequences(const torch::Tensor& x_BTD, const ForwardContext& context) const {
+  KvCache& cache = *context.cache;
+  const Heads heads{config_.heads, config_.kv_heads};
+  const auto fused_BTF = prepare(qkv(x_BTD, context.decoding_rows()), heads, places_of(context));
+  const auto parts = fused_BTF.flatten(0, 1)
+                         .unflatten(1, {heads.queries + 2 * heads.groups, config_.head_dim})
+                         .split_with_sizes({heads.queries, heads.groups, heads.groups}, 1);
+  cache.append(index_, parts[1], parts[2]);
+  std::vector<torch::Tensor> outputs;
+  for (const auto& group : cache.groups()) {
+    AttentionInput input;
+    input.q_BTHD = parts[0]
+                       .narrow(0, group.first_row, group.sequences * group.tokens)
+                       .unflatten(0, {group.sequences, group.tokens});
+    input.kv = cache.pages(index_, group);
+    input.kv_lengths_B = group.kv_lengths_B;
+    input.window = config_.window;
+    if (context.probe != nullptr) context.probe->observe_attention(index_, gathered(input));
+    const bool selects = context.prefill != nullptr && !group.first.decodes;
+    const auto output =
+        selects ? context.prefill->attend(index_, input, *pairs_, cache.selector_state(index_, group.first.sequence),
+                                          group.first.prompt_length, context.backend)
+                : attend(input, context.backend);
+    outputs.push_back(output.out_BTHE.flatten(0, 1));
+  }
+  const auto out_NHE = outputs.size() == 1 ? outputs[0] : at::cat(outputs);
+  return joined(out_NHE.unflatten(0, {x_BTD.size(0), x_BTD.size(1)}), context);
+}
+
+torch::Tensor Attention::each_sequence(const torch::Tensor& x_BTD, const ForwardContext& context) const {
+  const auto x_ND = x_BTD.flatten(0, 1);
+  std::vector<torch::Tensor> outputs;
+  int64_t first = 0;
+  for (size_t i = 0; i < context.rows.size(); ++i) {
+    const int64_t tokens = context.rows[i].tokens;
+    outputs.push_back(over_rows(x_ND.narrow(0, first, tokens).unsqueeze(0), of_sequence(context, i, first))[0]);
+    first += tokens;
+  }
+  return outputs.size() == 1 ? outputs[0].unsqueeze(0) : at::cat(outputs).unflatten(0, {x_BTD.size(0), x_BTD.size(1)});
+}
+
+torch::Tensor Attention::over_rows(const torch::Tensor& x_BTD, const ForwardContext& context) const {
   const auto chosen = budget ? budget(x_BTD, context, context.budget_tau) : HeadWeights();
   // A probe observes all heads, kept or not.
   if (chosen.kept_BH.defined() && out && context.probe == nullptr && !at::GradMode::is_enabled())
     return over_kept_heads(x_BTD, chosen, context);
 
-  const int64_t batch = x_BTD.size(0), tokens = x_BTD.size(1);
   const Heads heads{config_.heads, config_.kv_heads};
-  auto input = input_of(prepare(qkv(x_BTD, context.decoding_rows), heads, places_of(context)), heads);
+  auto input = input_of(prepare(qkv(x_BTD), heads, places_of(context)), heads);
   if (context.cache != nullptr) append_to_cache(input, context);
   input.documents_BS = context.documents_BT;
   input.q_lengths_B = input.kv_lengths_B = context.lengths_B;
   if (context.probe != nullptr) context.probe->observe_attention(index_, input);
   input.kept_heads_BH = chosen.kept_BH;
-  auto out_BTHE = (context.prefill == nullptr ? attend(input, context.backend)
-                                              : context.prefill->attend(index_, input, *pairs_, context.cache,
-                                                                        context.prompt_length, context.backend))
+  std::unique_ptr<SelectorState> of_call;
+  auto out_BTHE = (context.prefill == nullptr
+                       ? attend(input, context.backend)
+                       : context.prefill->attend(index_, input, *pairs_, of_call, /*prompt_length=*/0, context.backend))
                       .out_BTHE;
   if (chosen.weight_BH.defined()) {
-    const auto weight = chosen.weight_BH.view({batch, 1, config_.heads, 1}).to(out_BTHE.scalar_type());
+    const auto weight = chosen.weight_BH.view({x_BTD.size(0), 1, config_.heads, 1}).to(out_BTHE.scalar_type());
     out_BTHE = at::GradMode::is_enabled() ? out_BTHE * weight : out_BTHE.mul_(weight);  // in place: less memory traffic
   }
-  const auto joined_BTF = out_BTHE.reshape({batch, tokens, config_.heads * config_.head_dim});
-  return out ? out(joined_BTF, context.decoding_rows) : joined_BTF;
+  return joined(out_BTHE, context);
+}
+
+torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {
+  if (context.cache == nullptr) return over_rows(x_BTD, context);
+  PRISM_CHECK(is_causal_, "attention", "expected causal attention with a cache; found full; leave out the cache.");
+  PRISM_CHECK(
+      !context.documents_BT.defined() && !context.lengths_B.defined(), "attention",
+      "expected rows of one document without padding with a cache; found documents or lengths; leave out the cache.");
+  return budget ? each_sequence(x_BTD, context) : over_sequences(x_BTD, context);
 }
 
 }  // namespace prism

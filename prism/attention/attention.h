@@ -50,11 +50,19 @@ class Attention {
   torch::Tensor norm_heads(const torch::Tensor& fused_BTF, Heads heads) const;
   /// The input of attend() for fused rows.
   AttentionInput input_of(const torch::Tensor& fused_BTF, Heads heads) const;
-  /// Stores the input's keys and values in the cache, and replaces them by all that the cache holds.
-  void append_to_cache(AttentionInput& input, const ForwardContext& context) const;
-  /// The layer's output from the kept heads alone, without computing the others. Without gradients.
+  /// Multiplies the heads' outputs by the output projection, if there is one.
+  torch::Tensor joined(const torch::Tensor& out_BTHE, const ForwardContext& context) const;
+  /// With a cache and no budget: all sequences in the products, each with its own keys in attention.
+  torch::Tensor over_sequences(const torch::Tensor& x_BTD, const ForwardContext& context) const;
+  /// With a cache and a budget: what a budget decides, and the heads it computes, are a sequence's own.
+  torch::Tensor each_sequence(const torch::Tensor& x_BTD, const ForwardContext& context) const;
+  /// Without a cache, or for one sequence of a layer with a budget.
+  torch::Tensor over_rows(const torch::Tensor& x_BTD, const ForwardContext& context) const;
+  /// The output from the kept heads alone, without computing the others. Without gradients.
   torch::Tensor over_kept_heads(const torch::Tensor& x_BTD, const HeadWeights& chosen,
                                 const ForwardContext& context) const;
+  /// Stores the keys and values of a sequence's kept heads, and replaces them by all that the cache holds.
+  void append_to_cache(AttentionInput& input, const ForwardContext& context) const;
 
   LayerConfig config_;
   bool is_causal_;

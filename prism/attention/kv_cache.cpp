@@ -1,10 +1,22 @@
 #include "prism/attention/kv_cache.h"
 
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "prism/core/error.h"
 #include "prism/kernels/huge_pages.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
+namespace {
+
+int64_t pages_for(int64_t positions) {
+  return (positions + KvCache::kPage - 1) / KvCache::kPage;
+}
+
+}  // namespace
 
 int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes) {
   int64_t values_per_token = 0;
@@ -12,110 +24,190 @@ int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, i
   return values_per_token * tokens * element_bytes;
 }
 
-KvCache::KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type,
-                 const torch::Device& device)
-    : capacity_(capacity), options_(torch::TensorOptions(device).dtype(type)) {
-  // One allocation for all layers that store every head, so that small layers share huge pages.
-  auto whole = layers;
-  std::erase_if(whole, [](const LayerConfig& layer) { return layer.budget.is_on(); });
-  const torch::Tensor all = make(batch * kv_cache_bytes(whole, capacity, /*element_bytes=*/1));
-  int64_t used = 0;
-  for (const auto& layer : layers) {
-    if (layer.budget.is_on()) {
-      layers_.emplace_back().has_budget = true;
-      continue;
-    }
-    const auto take = [&] {
-      const int64_t count = batch * layer.kv_heads * capacity * layer.head_dim;
-      used += count;
-      return all.narrow(0, used - count, count).view({batch, layer.kv_heads, capacity, layer.head_dim});
-    };
-    auto k = take(), v = take();
-    layers_.push_back({std::move(k), std::move(v), nullptr, {}, false});
-  }
-}
-
-torch::Tensor KvCache::make(int64_t values) const {
-  return options_.device().is_cpu() ? empty_in_huge_pages(values, c10::typeMetaToScalarType(options_.dtype()))
-                                    : torch::empty({values}, options_);
+KvCache::KvCache(const std::vector<LayerConfig>& layers, const KvCacheOptions& options)
+    : options_(torch::TensorOptions(options.device).dtype(options.type)) {
+  for (const auto& layer : layers)
+    layers_.push_back({layer.budget.is_on() ? 0 : layer.kv_heads, layer.head_dim, {}, {}});
+  for (int64_t i = 0; i < options.sequences; ++i) open();
+  grow(options.sequences * pages_for(options.positions));
 }
 
 KvCache::~KvCache() = default;
 
-int64_t KvCache::end_after(int64_t tokens) const {
-  const int64_t end = length_ + tokens;
-  PRISM_CHECK(end <= capacity_, "kv_cache",
-              "expected at most {} positions; found {}; make the cache longer or the text shorter.", capacity_, end);
-  return end;
+KvCache::Sequence& KvCache::at(int64_t sequence) {
+  return const_cast<Sequence&>(std::as_const(*this).at(sequence));
 }
 
-KeyValues KvCache::append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD) {
-  const int64_t tokens = k_BGTD.size(2), end = end_after(tokens);
-  PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_BGTD.requires_grad(), "kv_cache",
-               "keys that require gradients cannot be cached");
-  auto& store = layers_.at(layer);
-  if (store.has_budget && length_ == 0) {
-    const auto shape = [&](const torch::Tensor& x_BGTD) {
-      return std::vector<int64_t>{x_BGTD.size(0), x_BGTD.size(1), capacity_, x_BGTD.size(3)};
-    };
-    store.k_BGSD = make(k_BGTD.numel() / tokens * capacity_).view(shape(k_BGTD));
-    store.v_BGSD = make(v_BGTD.numel() / tokens * capacity_).view(shape(v_BGTD));
-  }
-  PRISM_ASSERT(store.k_BGSD.size(0) == k_BGTD.size(0) && store.k_BGSD.size(1) == k_BGTD.size(1), "kv_cache",
-               "layer {}: {} rows of {} heads in a cache of {} rows of {}", layer, k_BGTD.size(0), k_BGTD.size(1),
-               store.k_BGSD.size(0), store.k_BGSD.size(1));
-  store.k_BGSD.narrow(2, length_, tokens).copy_(k_BGTD);
-  store.v_BGSD.narrow(2, length_, tokens).copy_(v_BGTD);
-  return {store.k_BGSD.narrow(2, 0, end), store.v_BGSD.narrow(2, 0, end), {}};
+const KvCache::Sequence& KvCache::at(int64_t sequence) const {
+  PRISM_ASSERT(sequence >= 0 && sequence < std::ssize(sequences_) && sequences_[static_cast<size_t>(sequence)].is_open,
+               "kv_cache", "sequence {} of {}", sequence, sequences_.size());
+  return sequences_[static_cast<size_t>(sequence)];
 }
 
-void KvCache::append_words(const torch::Tensor& word_positions_BT) {
-  end_after(word_positions_BT.size(1));
-  if (!word_positions_BS_.defined())
-    word_positions_BS_ = torch::zeros({word_positions_BT.size(0), capacity_}, word_positions_BT.options());
-  word_positions_BS_.narrow(1, length_, word_positions_BT.size(1)).copy_(word_positions_BT);
+int64_t KvCache::open() {
+  auto found = std::find_if(sequences_.begin(), sequences_.end(), [](const Sequence& each) { return !each.is_open; });
+  if (found == sequences_.end()) found = sequences_.emplace(sequences_.end());
+  found->is_open = true;
+  found->layers.resize(layers_.size());
+  return found - sequences_.begin();
 }
 
-torch::Tensor KvCache::word_opening() const {
-  if (length_ == 0 || !word_positions_BS_.defined()) return {};
-  return word_positions_BS_.select(1, length_ - 1) + 1;
+void KvCache::close(int64_t sequence) {
+  auto& closed = at(sequence);
+  release(closed, 0);
+  closed = {};
 }
 
-void KvCache::advance(int64_t tokens) {
-  length_ += tokens;
-}
-
-void KvCache::truncate(int64_t length) {
-  PRISM_CHECK(length >= 0 && length <= length_, "kv_cache", "expected a length up to {}; found {}; truncate to fewer.",
-              length_, length);
-  length_ = length;
-  for (auto& layer : layers_)
+void KvCache::truncate(int64_t length, int64_t sequence) {
+  auto& shorter = at(sequence);
+  PRISM_CHECK(length >= 0 && length <= shorter.length, "kv_cache",
+              "expected a length up to {}; found {}; truncate to fewer.", shorter.length, length);
+  shorter.length = length;
+  if (!shorter.words.empty()) shorter.words.resize(static_cast<size_t>(length));
+  release(shorter, length);
+  for (auto& layer : shorter.layers)
     if (layer.selector_state) layer.selector_state->truncate(length);
 }
 
-void KvCache::grow(int64_t capacity) {
-  PRISM_ASSERT(capacity >= capacity_, "kv_cache", "expected at least {} positions; found {}", capacity_, capacity);
-  std::vector<torch::Tensor*> stored;  // a head budget has none before its first keys
-  for (auto& layer : layers_)
-    for (auto* values : {&layer.k_BGSD, &layer.v_BGSD})
-      if (values->defined()) stored.push_back(values);
-  const auto larger_count = [&](const torch::Tensor& x_BGSD) { return x_BGSD.numel() / capacity_ * capacity; };
+void KvCache::reserve(int64_t positions, int64_t sequence) {
+  auto& pages = at(sequence).pages;
+  const int64_t missing = pages_for(positions) - std::ssize(pages);
+  if (missing > std::ssize(free_)) grow(std::max(2 * pages_, pages_ + missing - std::ssize(free_)));
+  for (int64_t i = 0; i < missing; ++i) {
+    pages.push_back(free_.back());
+    free_.pop_back();
+  }
+}
+
+void KvCache::release(Sequence& sequence, int64_t positions) {
+  for (; std::ssize(sequence.pages) > pages_for(positions); sequence.pages.pop_back())
+    free_.push_back(sequence.pages.back());
+}
+
+void KvCache::grow(int64_t count) {
+  if (count <= pages_) return;
   int64_t total = 0, used = 0;
-  for (const auto* values : stored) total += larger_count(*values);
-  const torch::Tensor all = make(total);
-  for (auto* values : stored) {
-    const int64_t count = larger_count(*values);
-    auto larger_BGSD = all.narrow(0, used, count).view({values->size(0), values->size(1), capacity, values->size(3)});
-    larger_BGSD.narrow(2, 0, length_).copy_(values->narrow(2, 0, length_));
-    *values = larger_BGSD;
-    used += count;
+  for (const auto& layer : layers_) total += 2 * count * layer.heads * kPage * layer.width;
+  // One allocation for all layers, so that small layers share huge pages.
+  const auto all = options_.device().is_cpu() ? empty_in_huge_pages(total, c10::typeMetaToScalarType(options_.dtype()))
+                                              : torch::empty({total}, options_);
+  for (auto& layer : layers_)
+    for (auto* pages : {&layer.k_PGSD, &layer.v_PGSD}) {
+      const int64_t values = count * layer.heads * kPage * layer.width;
+      auto larger = all.narrow(0, used, values).view({count, layer.heads, kPage, layer.width});
+      if (pages_ > 0) larger.narrow(0, 0, pages_).copy_(*pages);
+      *pages = larger;
+      used += values;
+    }
+  for (int64_t page = count - 1; page >= pages_; --page) free_.insert(free_.begin(), static_cast<int32_t>(page));
+  pages_ = count;
+}
+
+void KvCache::begin(const std::vector<SequenceRows>& rows) {
+  rows_ = rows;
+  groups_.clear();
+  int64_t total = 0;
+  size_t decoding = 0;
+  for (const auto& [sequence, tokens, decodes, prompt_length] : rows) {
+    auto& longer = at(sequence);
+    reserve(longer.length + tokens, sequence);
+    if (!longer.words.empty()) longer.words.resize(static_cast<size_t>(longer.length));  // a step that did not end
+    total += tokens;
+    decoding += decodes;
+    PRISM_ASSERT(tokens > 0 && (!decodes || total == static_cast<int64_t>(decoding)), "kv_cache",
+                 "decoded rows that do not come first, or {} of one sequence", tokens);
   }
-  if (word_positions_BS_.defined()) {
-    auto larger_BS = torch::zeros({word_positions_BS_.size(0), capacity}, word_positions_BS_.options());
-    larger_BS.narrow(1, 0, length_).copy_(word_positions_BS_.narrow(1, 0, length_));
-    word_positions_BS_ = larger_BS;
+  const auto page_N = at::empty({total}, torch::kLong), place_N = at::empty({total}, torch::kLong);
+  auto* page = page_N.mutable_data_ptr<int64_t>();
+  auto* place = place_N.mutable_data_ptr<int64_t>();
+  for (const auto& each : rows) {
+    const auto& longer = at(each.sequence);
+    for (int64_t i = longer.length; i < longer.length + each.tokens; ++i) {
+      *page++ = longer.pages[static_cast<size_t>(i / kPage)];
+      *place++ = i % kPage;
+    }
   }
-  capacity_ = capacity;
+  page_N_ = page_N.to(options_.device());
+  place_N_ = place_N.to(options_.device());
+  if (decoding > 0) add_group(0, rows, 0, decoding);
+  auto row = static_cast<int64_t>(decoding);
+  for (size_t i = decoding; i < rows.size(); row += rows[i++].tokens) add_group(row, rows, i, i + 1);
+}
+
+void KvCache::add_group(int64_t first_row, const std::vector<SequenceRows>& rows, size_t first, size_t end) {
+  const auto batch = static_cast<int64_t>(end - first);
+  int64_t most = 1;
+  for (size_t i = first; i < end; ++i) most = std::max<int64_t>(most, std::ssize(at(rows[i].sequence).pages));
+  const auto table_BN = at::zeros({batch, most}, torch::kInt), lengths_B = at::empty({batch}, torch::kInt);
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto& [sequence, tokens, decodes, prompt_length] = rows[first + static_cast<size_t>(b)];
+    const auto& pages = at(sequence).pages;
+    std::copy(pages.begin(), pages.end(), table_BN.mutable_data_ptr<int32_t>() + b * most);
+    lengths_B.mutable_data_ptr<int32_t>()[b] = static_cast<int32_t>(at(sequence).length + tokens);
+  }
+  groups_.push_back({first_row, batch, rows[first].tokens, rows[first], table_BN.to(options_.device()),
+                     lengths_B.to(options_.device())});
+}
+
+int64_t KvCache::decoding_rows() const {
+  return groups_.empty() || !groups_.front().first.decodes ? 0 : groups_.front().sequences;
+}
+
+void KvCache::append(size_t layer, const torch::Tensor& k_NGD, const torch::Tensor& v_NGD) {
+  PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_NGD.requires_grad(), "kv_cache",
+               "keys that require gradients cannot be cached");
+  auto& pages = layers_.at(layer);
+  PRISM_ASSERT(page_N_.defined() && k_NGD.size(0) == page_N_.size(0) && k_NGD.size(1) == pages.heads, "kv_cache",
+               "layer {}: {} rows of {} heads in a step of others", layer, k_NGD.size(0), k_NGD.size(1));
+  pages.k_PGSD.transpose(1, 2).index_put_({page_N_, place_N_}, k_NGD);
+  pages.v_PGSD.transpose(1, 2).index_put_({page_N_, place_N_}, v_NGD);
+}
+
+KeyValues KvCache::append_kept(size_t layer, int64_t sequence, const torch::Tensor& k_RGTD,
+                               const torch::Tensor& v_RGTD) {
+  const int64_t tokens = k_RGTD.size(2), past = length(sequence), end = past + tokens;
+  auto& store = at(sequence).layers.at(layer);
+  const auto append = [&](torch::Tensor& stored_RGSD, const torch::Tensor& more_RGTD) {
+    const bool starts = past == 0 || !stored_RGSD.defined();
+    PRISM_ASSERT(starts || stored_RGSD.size(0) == more_RGTD.size(0), "kv_cache", "layer {}: {} rows in a cache of {}",
+                 layer, more_RGTD.size(0), stored_RGSD.size(0));
+    if (starts || stored_RGSD.size(2) < end) {
+      auto sizes = more_RGTD.sizes().vec();
+      sizes[2] = pages_for(starts ? end : 2 * end) * kPage;
+      auto larger = at::empty(sizes, options_);
+      if (!starts) larger.narrow(2, 0, past).copy_(stored_RGSD.narrow(2, 0, past));
+      stored_RGSD = larger;
+    }
+    stored_RGSD.narrow(2, past, tokens).copy_(more_RGTD);
+    return stored_RGSD.narrow(2, 0, end);
+  };
+  return {append(store.k_RGSD, k_RGTD), append(store.v_RGSD, v_RGTD), {}};
+}
+
+void KvCache::append_words(const torch::Tensor& word_positions_N) {
+  const auto words = word_positions_N.to(torch::kCPU).contiguous();
+  const auto* word = words.const_data_ptr<int64_t>();
+  for (const auto& each : rows_) {
+    auto& stored = at(each.sequence).words;
+    stored.insert(stored.end(), word, word + each.tokens);
+    word += each.tokens;
+  }
+}
+
+int64_t KvCache::word_opening(int64_t sequence) const {
+  const auto& words = at(sequence).words;
+  return words.empty() ? -1 : words.back() + 1;
+}
+
+void KvCache::end() {
+  for (const auto& each : rows_) at(each.sequence).length += each.tokens;
+  rows_.clear();
+  groups_.clear();
+}
+
+KeyValues KvCache::pages(size_t layer, const Group& group) const {
+  const auto& pages = layers_.at(layer);
+  return {pages.k_PGSD, pages.v_PGSD, group.page_table_BN};
 }
 
 }  // namespace prism

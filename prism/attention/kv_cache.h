@@ -1,10 +1,11 @@
-// Key/value cache. Each layer has its own number and width of heads. Layers with a head budget store only the heads
-// that the prompt decided to compute.
+// Key/value cache of sequences of their own lengths, in pages of 128 positions. Each layer has its own number and width
+// of heads. Layers with a head budget store only the heads that the prompt decided to compute, outside the pages.
 //
-//   KvCache cache(config.layers, /*batch=*/1, /*capacity=*/1024, torch::kBFloat16);
-//   context.cache = &cache;     // each layer appends; then the model advances the cache
+//   KvCache cache(config.layers, {.sequences = 1, .positions = 1024, .type = torch::kBFloat16});
+//   context.cache = &cache;     // the model begins a step, each layer appends, and the model ends the step
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -19,57 +20,110 @@ class SelectorState;
 /// Bytes of keys and values of `tokens` positions in all layers, if every head is computed.
 int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
 
+/// The rows of one sequence in a flat batch.
+struct SequenceRows {
+  int64_t sequence = 0;       ///< of the cache
+  int64_t tokens = 0;         ///< its rows, which follow those of the sequence before
+  bool decodes = false;       ///< its only row is decoded, not part of a prompt; such sequences come first
+  int64_t prompt_length = 0;  ///< length of the prompt that these rows are a chunk of; 0: it ends with them
+};
+
+struct KvCacheOptions {
+  int64_t sequences = 1;  ///< open from the start, numbered from 0
+  int64_t positions = 0;  ///< of each of them, for which there is room from the start
+  torch::ScalarType type = torch::kFloat;
+  torch::Device device = torch::kCPU;
+};
+
+// P pages, G key/value heads, S positions of a page, D head width; N rows of a flat batch
 class KvCache {
  public:
-  KvCache(const std::vector<LayerConfig>& layers, int64_t batch, int64_t capacity, torch::ScalarType type,
-          const torch::Device& device = torch::kCPU);
+  static constexpr int64_t kPage = 128;  ///< positions; the size of a selector's blocks
+
+  KvCache(const std::vector<LayerConfig>& layers, const KvCacheOptions& options);
   ~KvCache();
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
-  /// Stores new keys [B, G, T, D] and values of one layer. Returns all keys and values of the layer, new ones included.
-  /// A layer with a head budget may have another number of rows and heads (packed_heads.h); its first keys determine
-  /// them.
-  /// @throws InputError if the capacity is exceeded.
-  KeyValues append(size_t layer, const torch::Tensor& k_BGTD, const torch::Tensor& v_BGTD);
-  /// Adds the `tokens` appended positions to length(). Call it once all layers have appended.
-  void advance(int64_t tokens);
-  /// Drops all positions from `length` on.
-  void truncate(int64_t length);
-  /// Makes room for `capacity` positions, at least as many as before. All that is stored is kept.
-  void grow(int64_t capacity);
+  /// Opens an empty sequence. @return  its number.
+  int64_t open();
+  /// Closes a sequence: its number and pages can be used again.
+  void close(int64_t sequence);
+  int64_t length(int64_t sequence = 0) const { return at(sequence).length; }
+  /// Drops all positions of a sequence from `length` on. Its pages can be used again.
+  void truncate(int64_t length, int64_t sequence = 0);
+  /// Takes pages until a sequence has room for `positions`. Where none is free, the number of pages doubles at least.
+  void reserve(int64_t positions, int64_t sequence = 0);
 
-  /// Stores the positions in words (int64) of the tokens that are being appended. Call it before advance().
-  /// @throws InputError if the capacity is exceeded.
-  void append_words(const torch::Tensor& word_positions_BT);
-  /// For each row, the number of tokens of the word that its next token may continue; undefined while the cache is
-  /// empty, or if no positions in words are stored.
-  torch::Tensor word_opening() const;
+  /// Begins a step, in which every layer appends the keys and values of these rows once. Takes the pages that they
+  /// need, as reserve().
+  void begin(const std::vector<SequenceRows>& rows);
+  /// Stores the keys and values of all rows of the step, [N, G, D].
+  void append(size_t layer, const torch::Tensor& k_NGD, const torch::Tensor& v_NGD);
+  /// For a layer with a head budget, whose rows are one sequence's: stores new keys [R, G, T, D] and values of the
+  /// heads that are computed (packed_heads.h), which the sequence's first keys determine. Returns all of them.
+  KeyValues append_kept(size_t layer, int64_t sequence, const torch::Tensor& k_RGTD, const torch::Tensor& v_RGTD);
+  /// Stores the positions in words (int64) of the step's rows.
+  void append_words(const torch::Tensor& word_positions_N);
+  /// Ends the step: the rows are part of their sequences.
+  void end();
 
-  int64_t length() const { return length_; }
-  /// Positions for which there is room.
-  int64_t capacity() const { return capacity_; }
-  /// What a layer's head budget decided for the prompt; undefined before that, and without a budget.
-  HeadWeights& head_weights(size_t layer) { return layers_.at(layer).head_weights; }
-  /// The state of a layer's selector, which is truncated together with the cache; null until the selector sets it.
-  std::unique_ptr<SelectorState>& selector_state(size_t layer) { return layers_.at(layer).selector_state; }
+  /// Rows of a step that attend together: one row of each sequence that decodes, or the rows of one prompt.
+  struct Group {
+    int64_t first_row = 0, sequences = 1, tokens = 1;  ///< tokens: of each sequence
+    SequenceRows first = {};                           ///< its first sequence
+    torch::Tensor page_table_BN, kv_lengths_B;         ///< as in AttentionInput, the step's rows included
+  };
+  const std::vector<Group>& groups() const { return groups_; }
+  /// The step's rows that are decoded.
+  int64_t decoding_rows() const;
+  /// The keys and values that a group of the step sees.
+  KeyValues pages(size_t layer, const Group& group) const;
+
+  /// Tokens of the word that a sequence's next token may continue; -1 while it is empty, or without positions in words.
+  int64_t word_opening(int64_t sequence) const;
+  /// What a layer's head budget decided for a sequence's prompt; undefined before that, and without a budget.
+  HeadWeights& head_weights(size_t layer, int64_t sequence = 0) { return at(sequence).layers.at(layer).head_weights; }
+  /// The state of a layer's selector for a sequence, which is truncated together with it; null until the selector sets
+  /// it.
+  std::unique_ptr<SelectorState>& selector_state(size_t layer, int64_t sequence = 0) {
+    return at(sequence).layers.at(layer).selector_state;
+  }
 
  private:
-  struct Layer {
-    torch::Tensor k_BGSD, v_BGSD;
+  /// Keys and values of a layer in pages [P, G, S, D].
+  struct Pages {
+    int64_t heads = 0, width = 0;  ///< 0 heads: the layer has a budget
+    torch::Tensor k_PGSD, v_PGSD;
+  };
+  struct SequenceLayer {
     std::unique_ptr<SelectorState> selector_state;
     HeadWeights head_weights;
-    bool has_budget = false;
+    torch::Tensor k_RGSD, v_RGSD;  ///< with a head budget: of the heads that are computed
   };
-  /// The length after appending. @throws InputError if the capacity is exceeded.
-  int64_t end_after(int64_t tokens) const;
-  /// Uninitialised keys or values.
-  torch::Tensor make(int64_t values) const;
+  struct Sequence {
+    bool is_open = false;
+    int64_t length = 0;
+    std::vector<int32_t> pages;  ///< entry i holds positions [i kPage, (i + 1) kPage)
+    std::vector<int64_t> words;  ///< positions in words
+    std::vector<SequenceLayer> layers;
+  };
+  Sequence& at(int64_t sequence);
+  const Sequence& at(int64_t sequence) const;
+  /// Gives back the pages that hold no position below `positions`.
+  void release(Sequence& sequence, int64_t positions);
+  /// Makes the number of pages at least `count`. All that is stored is kept.
+  void grow(int64_t count);
+  void add_group(int64_t first_row, const std::vector<SequenceRows>& rows, size_t first, size_t end);
 
-  std::vector<Layer> layers_;
-  torch::Tensor word_positions_BS_;  ///< [B, capacity], made by the first append_words()
-  int64_t capacity_, length_ = 0;
+  std::vector<Pages> layers_;
+  std::vector<Sequence> sequences_;
+  std::vector<int32_t> free_;  ///< pages; the last is taken first
+  int64_t pages_ = 0;
   torch::TensorOptions options_;
+  std::vector<SequenceRows> rows_;  ///< of the step
+  std::vector<Group> groups_;
+  torch::Tensor page_N_, place_N_;  ///< int64, where each row's keys go: a page and a position in it
 };
 
 }  // namespace prism

@@ -1,6 +1,5 @@
 #include "prism/attention/prefill.h"
 
-#include "prism/attention/kv_cache.h"
 #include "prism/attention/prefill_meter.h"
 #include "prism/core/error.h"
 #include "prism/sparse/selectors.h"
@@ -12,6 +11,11 @@ torch::Tensor on_cpu(const torch::Tensor& tensor) {
   return tensor.is_cpu() ? tensor : tensor.to(torch::kCPU);
 }
 
+torch::Tensor contiguous_keys(const AttentionInput& input) {
+  if (!input.kv.page_table_BN.defined()) return input.kv.k_BGSD;
+  return gather_pages(input).k_BGSD.narrow(2, 0, input.kv_lengths_B.max().item<int64_t>());
+}
+
 }  // namespace
 
 Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, PrefillMeter* meter)
@@ -20,11 +24,12 @@ Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, Prefi
               "chunk: expected at least 0, where 0 means no chunks; found {}; change it.", options.chunk);
 }
 
-AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
-                                int64_t prompt_length, AttentionBackend backend) {
+AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs,
+                                std::unique_ptr<SelectorState>& state, int64_t prompt_length,
+                                AttentionBackend backend) {
   // Selectors and their masks are on the CPU, wherever attention runs.
   const SelectorInput seen{.q_BTHD = on_cpu(input.q_BTHD),
-                           .k_BGSD = on_cpu(input.kv.k_BGSD),
+                           .k_BGSD = on_cpu(contiguous_keys(input)),
                            .q_lengths_B = input.q_lengths_B,
                            .kv_lengths_B = input.kv_lengths_B,
                            .pairs = pairs,
@@ -33,8 +38,6 @@ AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const Rotary
   PRISM_CHECK(!input.documents_BS.defined(), "prefill",
               "expected one document per row, since selectors do not support several; found document boundaries; use "
               "dense attention.");
-  std::unique_ptr<SelectorState> of_call;
-  auto& state = cache == nullptr ? of_call : cache->selector_state(layer);
   if (!state) state = selector_->make_state(seen);
   if (meter_ != nullptr) meter_->before_select();
   input.block_mask = selector_->select(seen, *state);

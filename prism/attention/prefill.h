@@ -17,7 +17,6 @@
 
 namespace prism {
 
-class KvCache;
 class PrefillMeter;
 
 struct PrefillOptions {
@@ -42,12 +41,12 @@ class Prefill {
 
   /// attend() over the key blocks that the selector keeps.
   ///
-  /// @param cache  keeps the selector's state between chunks; null: the call is a whole prompt.
   /// @param pairs  rotary pairs of the layer's heads.
+  /// @param state  of the selector, kept between the chunks of a prompt; made by its first call.
   /// @param prompt_length  as in SelectorInput.
   /// @throws InputError for several documents in a row, which selectors do not support, and as attend() and select().
-  AttentionOutput attend(size_t layer, AttentionInput input, const RotaryPairs& pairs, KvCache* cache,
-                         int64_t prompt_length, AttentionBackend backend);
+  AttentionOutput attend(size_t layer, AttentionInput input, const RotaryPairs& pairs,
+                         std::unique_ptr<SelectorState>& state, int64_t prompt_length, AttentionBackend backend);
 
   const PrefillOptions& options() const { return options_; }
   /// As Selector::notes().

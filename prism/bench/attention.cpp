@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-#include "prism/attention/kv_cache.h"
 #include "prism/core/error.h"
 #include "prism/core/machine.h"
 #include "prism/core/progress.h"
 #include "prism/kernels/attention/attend.h"
 #include "prism/kernels/compute_type.h"
+#include "prism/kernels/huge_pages.h"
 
 namespace prism {
 namespace {
@@ -91,14 +91,12 @@ AttentionInput make_input(const AttentionShape& s, torch::ScalarType type, bool 
   return input;
 }
 
-/// Moves keys and values into a KV cache, as in decoding.
+/// Moves keys and values to memory like a KV cache's: contiguous, in huge pages.
 AttentionInput as_cached(AttentionInput input) {
-  LayerConfig layer;
-  layer.heads = input.q_BTHD.size(2);
-  layer.kv_heads = input.kv.k_BGSD.size(1);
-  layer.head_dim = input.q_BTHD.size(3);
-  KvCache cache({layer}, input.q_BTHD.size(0), input.kv.k_BGSD.size(2), input.q_BTHD.scalar_type());
-  input.kv = cache.append(0, input.kv.k_BGSD, input.kv.v_BGSE);
+  for (auto* values : {&input.kv.k_BGSD, &input.kv.v_BGSE}) {
+    auto moved = empty_in_huge_pages(values->numel(), values->scalar_type()).view(values->sizes());
+    *values = moved.copy_(*values);
+  }
   return input;
 }
 

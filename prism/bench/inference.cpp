@@ -34,7 +34,8 @@ class InferenceTest {
         tokens_BT_(random_tokens(decoder_->config(), depth + tokens, bench.seed)),
         depth_(depth),
         decodes_(decodes),
-        cache_(decoder_->config().layers, 1, depth + tokens, decoder_->compute_type(), decoder_->device()) {
+        cache_(decoder_->config().layers,
+               {.positions = depth + tokens, .type = decoder_->compute_type(), .device = decoder_->device()}) {
     if (depth > 0) read(0, depth);
   }
 
@@ -44,7 +45,7 @@ class InferenceTest {
     if (!decodes_) return read(depth_, tokens_BT_.size(1) - depth_);
     ForwardContext context;
     context.cache = &cache_;
-    context.decoding_rows = 1;
+    context.rows = {{.sequence = 0, .tokens = 1, .decodes = true}};
     for (int64_t i = depth_; i < tokens_BT_.size(1); ++i)
       decoder_->head.logits(decoder_(tokens_BT_.narrow(1, i, 1), context));
   }

@@ -128,7 +128,9 @@ class Reader {
     context_.prefill = prefill;
     if (chunk_ == 0) return;
     const auto& config = decoder_->config();
-    cache_.emplace(config.layers, /*batch=*/1, window, decoder_->compute_type(), decoder_->device());
+    cache_.emplace(config.layers, KvCacheOptions{.positions = window,
+                                                 .type = decoder_->compute_type(),
+                                                 .device = decoder_->device()});
     context_.cache = &*cache_;
   }
   Reader(const Reader&) = delete;

@@ -9,18 +9,15 @@
 namespace prism {
 namespace {
 
-/// Room for a usual conversation: memory is touched only where keys and values are stored.
-constexpr int64_t kCacheTokens = 4096;
-
 Json message_of_role(const char* role, const std::string& content) {
   return {{"role", role}, {"content", content}};
 }
 
 }  // namespace
 
-Chat::Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template)
+Chat::Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template, Prefill* prefill)
     : decoder_(std::move(decoder)),
-      session_(decoder_, tokenizer, kCacheTokens),
+      session_(decoder_, tokenizer, prefill),
       tokenizer_(tokenizer),
       template_(std::move(chat_template)) {}
 
@@ -54,12 +51,12 @@ GenerateOptions Chat::options_for(int64_t prompt_tokens, const GenerateOptions& 
 }
 
 Generation Chat::answer(const std::string& message, const GenerateOptions& options,
-                        const std::function<void(std::string_view)>& on_text, Prefill* prefill) {
+                        const std::function<void(std::string_view)>& on_text) {
   // The template writes the token that opens texts, if the model wants one.
   const std::string bos = options.bos == "auto" ? "off" : options.bos;
   auto ids = encode_prompt(tokenizer_, prompt(message), bos);
   const auto own = options_for(std::ssize(ids), options);
-  auto result = session_.generate(std::move(ids), own, on_text, prefill);
+  auto result = session_.generate(std::move(ids), own, on_text);
   messages_.push_back(message_of_role("user", message));
   messages_.push_back(message_of_role("assistant", result.text));
   has_turns_ = true;

@@ -17,8 +17,8 @@ namespace prism {
 
 class Chat {
  public:
-  /// @param tokenizer  must outlive the chat.
-  Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template);
+  /// @param tokenizer, prefill  must outlive the chat.
+  Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template, Prefill* prefill = nullptr);
 
   /// Forgets all turns. @param system  the message that tells the model how to answer; empty: none.
   void reset(const std::string& system = "");
@@ -30,7 +30,7 @@ class Chat {
   ///                 slides, after as many tokens as the context has.
   /// @throws InputError as generate(): the whole conversation must fit the context.
   Generation answer(const std::string& message, const GenerateOptions& options,
-                    const std::function<void(std::string_view)>& on_text = {}, Prefill* prefill = nullptr);
+                    const std::function<void(std::string_view)>& on_text = {});
 
   /// Tokens of the model's context.
   int64_t context() const { return decoder_->config().context; }

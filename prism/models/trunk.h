@@ -72,10 +72,14 @@ class Trunk {
   Norm norm;  ///< LayerNorm if all layers have LayerNorms, else RMSNorm; empty unless final_norm
 
  private:
-  /// The residual stream before the first layer. @param past  number of tokens before these.
-  torch::Tensor embed(const torch::Tensor& tokens_BT, const ForwardContext& context, int64_t past) const;
+  /// The residual stream before the first layer.
+  torch::Tensor embed(const torch::Tensor& tokens_BT, const ForwardContext& context) const;
+  /// Begins a step of the cache for these tokens, and sets their positions.
+  void begin_step(ForwardContext& context, const torch::Tensor& tokens_BT) const;
+  /// @throws InputError for more positions than the context.
+  void check_positions(int64_t count) const;
 
-  /// The position of each token in its word; undefined without word positions. Extends the cache's.
+  /// The position of each token in its word; undefined without word positions. Adds them to the cache.
   torch::Tensor find_word_positions(const torch::Tensor& tokens_BT, const ForwardContext& context) const;
 
   ModelConfig config_;

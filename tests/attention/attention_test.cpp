@@ -192,13 +192,16 @@ TEST(Attention, WithACacheEqualsOneCallOverTheWholeText) {
     torch::NoGradGuard no_gradients;
     const auto x = torch::randn({2, 9, 24});
     const auto whole = attention(x, ForwardContext{});
-    KvCache cache({layer(heads, kv_heads, head_dim)}, 2, 9, torch::kFloat);
+    KvCache cache({layer(heads, kv_heads, head_dim)}, {.sequences = 2});
     ForwardContext context;
     context.cache = &cache;
     std::vector<torch::Tensor> parts;
     for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, 4}, {4, 1}, {5, 3}, {8, 1}}) {
+      context.rows = {{.sequence = 0, .tokens = count}, {.sequence = 1, .tokens = count}};
+      context.first_position = first;
+      cache.begin(context.rows);
       parts.push_back(attention(x.narrow(1, first, count), context));
-      cache.advance(count);
+      cache.end();
     }
     EXPECT_TRUE(torch::allclose(torch::cat(parts, 1), whole, 1e-4, 1e-5));
   }
@@ -309,14 +312,17 @@ TEST(Probe, IsShownWhatTheOutputIsComputedFrom) {
 TEST(Probe, SeesThePastOfACache) {
   auto attention = make_attention(4, 2, 6);
   const torch::NoGradGuard no_gradients;
-  KvCache cache({layer(4, 2, 6)}, 1, 9, torch::kFloat);
+  KvCache cache({layer(4, 2, 6)}, {});
   Recorder recorder;
   ForwardContext context;
   context.cache = &cache;
   context.probe = &recorder;
   for (const int64_t count : {4, 2}) {
+    context.rows = {{.sequence = 0, .tokens = count}};
+    context.first_position = cache.length();
+    cache.begin(context.rows);
     attention(torch::randn({1, count, 24}), context);
-    cache.advance(count);
+    cache.end();
   }
   ASSERT_EQ(recorder.inputs.size(), 2u);
   EXPECT_EQ(recorder.inputs[1].q_BTHD.size(1), 2);
@@ -326,48 +332,15 @@ TEST(Probe, SeesThePastOfACache) {
 TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {
   EXPECT_THROW(Attention({.d_model = 24}, layer(4, 3, 6), 0, std::make_shared<RotaryCache>()), InputError);
   auto attention = make_attention(4, 2, 6);
-  KvCache cache({layer(4, 2, 6)}, 1, 4, torch::kFloat);
+  KvCache cache({layer(4, 2, 6)}, {});
   ForwardContext context;
   context.cache = &cache;
   context.documents_BT = torch::zeros({1, 2}, torch::kInt);
   EXPECT_THROW(attention(torch::randn({1, 2, 24}), context), InputError);
 }
 
-TEST(KvCache, CountsBytesLayerByLayerAndRefusesToOverflow) {
-  const std::vector<LayerConfig> layers = {layer(2, 1, 12), layer(4, 4, 6)};
-  EXPECT_EQ(kv_cache_bytes(layers, 10, 2), 10 * 2 * (2 * 12 + 2 * 24));
-  KvCache cache(layers, 1, 3, torch::kFloat);
-  cache.append(0, torch::zeros({1, 1, 2, 12}), torch::zeros({1, 1, 2, 12}));
-  cache.append(1, torch::zeros({1, 4, 2, 6}), torch::zeros({1, 4, 2, 6}));
-  cache.advance(2);
-  EXPECT_THROW(cache.append(0, torch::zeros({1, 1, 2, 12}), torch::zeros({1, 1, 2, 12})), InputError);
-  cache.truncate(1);
-  EXPECT_EQ(cache.append(0, torch::zeros({1, 1, 2, 12}), torch::zeros({1, 1, 2, 12})).k_BGSD.size(2), 3);
-  EXPECT_THROW(cache.truncate(2), InputError);
-}
-
-TEST(KvCache, GrowsAndKeepsWhatItHolds) {
-  const std::vector<LayerConfig> layers = {layer(2, 1, 12), layer(4, 4, 6)};
-  KvCache cache(layers, 2, 3, torch::kFloat);
-  const auto k0_BGTD = torch::randn({2, 1, 3, 12}), v0_BGTD = torch::randn({2, 1, 3, 12});
-  const auto k1_BGTD = torch::randn({2, 4, 3, 6}), v1_BGTD = torch::randn({2, 4, 3, 6});
-  const auto words_BT = torch::arange(6, torch::kLong).view({2, 3});
-  cache.append(0, k0_BGTD, v0_BGTD);
-  cache.append(1, k1_BGTD, v1_BGTD);
-  cache.append_words(words_BT);
-  cache.advance(3);
-  cache.grow(8);
-  EXPECT_EQ(cache.capacity(), 8);
-  EXPECT_EQ(cache.length(), 3);
-  EXPECT_TRUE(torch::equal(cache.word_opening(), words_BT.select(1, 2) + 1));
-  const auto more = torch::randn({2, 1, 5, 12}), more_too = torch::randn({2, 4, 5, 6});
-  const auto first = cache.append(0, more, more);
-  const auto second = cache.append(1, more_too, more_too);
-  EXPECT_TRUE(torch::equal(first.k_BGSD, torch::cat({k0_BGTD, more}, 2)));
-  EXPECT_TRUE(torch::equal(first.v_BGSE, torch::cat({v0_BGTD, more}, 2)));
-  EXPECT_TRUE(torch::equal(second.k_BGSD, torch::cat({k1_BGTD, more_too}, 2)));
-  EXPECT_TRUE(torch::equal(second.v_BGSE, torch::cat({v1_BGTD, more_too}, 2)));
-  EXPECT_THROW(cache.append(0, torch::zeros({2, 1, 6, 12}), torch::zeros({2, 1, 6, 12})), InputError);
+TEST(KvCache, CountsBytesLayerByLayer) {
+  EXPECT_EQ(kv_cache_bytes({layer(2, 1, 12), layer(4, 4, 6)}, 10, 2), 10 * 2 * (2 * 12 + 2 * 24));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(Families, ComputeTheLogitsOfTransformers) {
     const SafetensorsSource expected(folder / "transformers.safetensors");
     const auto tokens = expected.read("tokens"), logits = expected.read("logits");
     EXPECT_LT((logits_of(model.decoder, tokens) - logits).abs().max().item<double>(), 1e-4) << folder;
-    KvCache cache(model.decoder->config().layers, 1, tokens.size(1), torch::kFloat);
+    KvCache cache(model.decoder->config().layers, {.positions = tokens.size(1)});
     EXPECT_LT((logits_of(model.decoder, tokens, &cache) - logits).abs().max().item<double>(), 1e-4)
         << folder << " with a cache";
   }

@@ -34,7 +34,7 @@ TEST(Transformers, ComputesTheLogitsOfLanguageModels) {
     const auto model = load_model(folder, torch::kFloat);
     const auto tokens = read_one(folder / "transformers.safetensors", "tokens");
     EXPECT_LT(difference(folder, model.decoder->head.logits(model.decoder(tokens, {}))), 1e-4) << name;
-    KvCache cache(model.decoder->config().layers, 1, tokens.size(1), torch::kFloat);
+    KvCache cache(model.decoder->config().layers, {.positions = tokens.size(1)});
     ForwardContext context;
     context.cache = &cache;
     std::vector<torch::Tensor> each;

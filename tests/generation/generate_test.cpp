@@ -77,7 +77,7 @@ TEST(Generate, ComputesTheSameLogitsStepByStepAndADroppedPositionWouldShow) {
   const auto last = static_cast<int64_t>(ids.size()) - 1;
 
   const auto difference = [&](bool drop) {
-    KvCache cache(decoder->config().layers, 1, 64, torch::kFloat);
+    KvCache cache(decoder->config().layers, {.positions = 64});
     ForwardContext context;
     context.cache = &cache;
     double largest = 0;

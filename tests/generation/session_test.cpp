@@ -64,16 +64,6 @@ TEST(Session, GoesOnAfterTheContextHasSlid) {
   EXPECT_EQ(session.generate(ids, options).ids, first.ids);
 }
 
-TEST(Session, GivesTheSameTokensWhileItsCacheGrows) {
-  const auto decoder = tiny_decoder(1280);
-  const auto tokenizer = tiny_tokenizer();
-  const auto ids = tokenizer.encode("Once");
-  Session grows(decoder, tokenizer), has_room(decoder, tokenizer, 1280);
-  const auto expected = has_room.generate(ids, likeliest(1100)).ids;
-  EXPECT_EQ(expected.size(), 1100u);
-  EXPECT_EQ(grows.generate(ids, likeliest(1100)).ids, expected);
-}
-
 TEST(Session, RefusesAPromptWithoutTokens) {
   const auto tokenizer = tiny_tokenizer();
   Session session(tiny_decoder(), tokenizer);

@@ -44,7 +44,7 @@ Read read(Decoder& decoder, const torch::Tensor& tokens_BT, const PrefillOptions
   ForwardContext context;
   context.prefill = &prefill;
   if (with_cache)
-    context.cache = &cache.emplace(decoder->config().layers, tokens_BT.size(0), tokens_BT.size(1), torch::kFloat);
+    context.cache = &cache.emplace(decoder->config().layers, KvCacheOptions{.sequences = tokens_BT.size(0)});
   auto hidden = forward_in_chunks(decoder, tokens_BT, context, options.chunk);
   return {std::move(hidden), meter.layers()};
 }
@@ -185,7 +185,7 @@ TEST(Prefill, SaysWhereItsSelectorHasNothingToDecideBy) {
 TEST(Prefill, ForgetsWithTheCache) {
   const torch::NoGradGuard no_gradients;
   auto decoder = tiny_decoder(kTokens);
-  KvCache cache(decoder->config().layers, 1, kTokens, torch::kFloat);
+  KvCache cache(decoder->config().layers, {.positions = kTokens});
   Prefill prefill(spectral(0.5, 0));
   ForwardContext context;
   context.cache = &cache;

@@ -366,7 +366,7 @@ TEST(ClassifierConfig, ThatIsWrongGetsASentence) {
 TEST(Classifier, RefusesACache) {
   const auto config = encoder_config("2x1", 24, 40);
   const auto classifier = drawn_encoder(config);
-  KvCache cache(config.layers, 1, 16, torch::kFloat);
+  KvCache cache(config.layers, {.positions = 16});
   ForwardContext context;
   context.cache = &cache;
   EXPECT_REFUSED(classifier(random_tokens(1, 4), context), "expected causal attention with a cache");

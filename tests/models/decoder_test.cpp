@@ -82,7 +82,7 @@ TEST(Decoder, GivesTheSameLogitsWithACacheAsWithout) {
   torch::NoGradGuard no_gradients;
   const auto text = tokens(2, 12);
   const auto whole = decoder->head.logits(decoder(text, ForwardContext{}));
-  KvCache cache(decoder->config().layers, 2, 12, torch::kFloat);
+  KvCache cache(decoder->config().layers, {.sequences = 2, .positions = 12});
   ForwardContext context;
   context.cache = &cache;
   decoder(text.narrow(1, 0, 7).contiguous(), context);

@@ -64,10 +64,10 @@ TEST(FrozenDecoder, DecodesAsItReads) {
   decoder->freeze();
   const auto tokens = torch::randint(0, config.vocab_size, {1, 12}, torch::kLong);
   const auto whole = decoder(tokens, {});
-  KvCache cache(config.layers, 1, 12, decoder->compute_type());
+  KvCache cache(config.layers, {.positions = 12, .type = decoder->compute_type()});
   ForwardContext context;
   context.cache = &cache;
-  context.decoding_rows = 1;
+  context.rows = {{.sequence = 0, .tokens = 1, .decodes = true}};
   for (int64_t t = 0; t < 12; ++t) {
     const auto step = decoder(tokens.narrow(1, t, 1), context);
     EXPECT_LT(most(step - whole.narrow(1, t, 1)), 0.05 * most(whole)) << t;

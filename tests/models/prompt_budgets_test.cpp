@@ -76,10 +76,12 @@ TEST(PromptBudgets, StayInTheCacheWhileTokensFollow) {
         const auto decoder = make_budget_decoder(kind, schedule, kv_schedule);
         const auto text = random_text(batch, 12);
         ForwardContext whole;
-        whole.prompts_B = torch::full({batch}, 7, torch::kInt);
-        const auto expected = decoder->head.logits(decoder(text, whole));
+        whole.prompts_B = torch::full({1}, 7, torch::kInt);
+        std::vector<torch::Tensor> alone;  // heads are drawn for a sequence as if it were the only one
+        for (int64_t b = 0; b < batch; ++b) alone.push_back(decoder(text.narrow(0, b, 1), whole));
+        const auto expected = decoder->head.logits(at::cat(alone));
 
-        KvCache cache(decoder->config().layers, batch, 12, torch::kFloat);
+        KvCache cache(decoder->config().layers, {.sequences = batch, .positions = 12});
         ForwardContext context;
         context.cache = &cache;
         std::vector<torch::Tensor> found = {decoder(text.narrow(1, 0, 7).contiguous(), context)};
@@ -93,27 +95,28 @@ TEST(PromptBudgets, StayInTheCacheWhileTokensFollow) {
 TEST(PromptBudgets, KeepOnlyComputedHeadsInTheCache) {
   const torch::NoGradGuard no_gradients;
   const auto decoder = make_budget_decoder("fixed", "4x2", "", 0.25);
-  KvCache cache(decoder->config().layers, 2, 8, torch::kFloat);
+  KvCache cache(decoder->config().layers, {.sequences = 2, .positions = 8});
   ForwardContext context;
   context.cache = &cache;
   decoder(random_text(2, 4), context);
   // One of four heads of each of two sequences.
-  const auto stored = cache.append(1, torch::zeros({2, 1, 1, 12}), torch::zeros({2, 1, 1, 12}));
-  EXPECT_EQ(stored.k_BGSD.size(0), 2);
-  EXPECT_EQ(stored.k_BGSD.size(1), 1);
-  EXPECT_EQ(cache.head_weights(1).kept_BH.sum().item<int64_t>(), 2);
+  for (const int64_t sequence : {0, 1}) {
+    const auto stored = cache.append_kept(1, sequence, torch::zeros({1, 1, 1, 12}), torch::zeros({1, 1, 1, 12}));
+    EXPECT_EQ(stored.k_BGSD.sizes(), (torch::IntArrayRef{1, 1, 5, 12}));
+    EXPECT_EQ(cache.head_weights(1, sequence).kept_BH.sum().item<int64_t>(), 1);
+  }
 }
 
 TEST(PromptBudgets, AreDecidedAgainForANewPrompt) {
   const torch::NoGradGuard no_gradients;
   const auto decoder = make_budget_decoder("learned");
   const auto fresh = [&](const torch::Tensor& text) {
-    KvCache cache(decoder->config().layers, 1, 16, torch::kFloat);
+    KvCache cache(decoder->config().layers, {.positions = 16});
     ForwardContext context;
     context.cache = &cache;
     return decoder(text, context);
   };
-  KvCache cache(decoder->config().layers, 1, 16, torch::kFloat);
+  KvCache cache(decoder->config().layers, {.positions = 16});
   ForwardContext context;
   context.cache = &cache;
   decoder(random_text(1, 9), context);
@@ -124,7 +127,7 @@ TEST(PromptBudgets, AreDecidedAgainForANewPrompt) {
 TEST(PromptBudgets, RefusePromptsInChunks) {
   const torch::NoGradGuard no_gradients;
   auto decoder = make_budget_decoder("learned");
-  KvCache cache(decoder->config().layers, 1, 16, torch::kFloat);
+  KvCache cache(decoder->config().layers, {.positions = 16});
   ForwardContext context;
   context.cache = &cache;
   EXPECT_REFUSED(forward_in_chunks(decoder, random_text(1, 9), context, 4), "expected a prompt in one piece");

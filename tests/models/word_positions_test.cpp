@@ -94,25 +94,16 @@ TEST(WordPositions, AreTheSameInChunksAndTokenByToken) {
   at_once.word_opening_B = opening;
   const auto whole = decoder(tokens, at_once);
   for (const int64_t chunk : {1, 7, 16, 39}) {
-    KvCache cache(decoder->config().layers, 3, kWordTokens, torch::kFloat);
+    KvCache cache(decoder->config().layers, {.sequences = 3, .positions = kWordTokens});
     auto context = at_once;
     context.cache = &cache;
     EXPECT_LT(distance(forward_in_chunks(decoder, tokens, context, chunk), whole), kRounding) << chunk;
     // The cache forgets positions in words with the rest.
-    cache.truncate(20);
+    for (int64_t b = 0; b < 3; ++b) cache.truncate(20, b);
     EXPECT_LT(distance(decoder(tokens.narrow(1, 20, 20), context), whole.narrow(1, 20, 20)), kRounding) << chunk;
-    cache.truncate(0);
+    for (int64_t b = 0; b < 3; ++b) cache.truncate(0, b);
     EXPECT_LT(distance(decoder(tokens, context), whole), kRounding) << chunk;
   }
-}
-
-TEST(WordPositions, BeyondTheCachesCapacityAreRefusedAsKeysAre) {
-  const torch::NoGradGuard no_gradients;
-  const auto decoder = turning_decoder(4);
-  KvCache cache(decoder->config().layers, 1, 8, torch::kFloat);
-  ForwardContext context;
-  context.cache = &cache;
-  EXPECT_REFUSED(decoder(tokens_of(1, 9), context), "expected at most 8 positions; found 9");
 }
 
 TEST(WordPositions, OfAWindowThatOpensInAWordAreThoseOfTheWholeText) {

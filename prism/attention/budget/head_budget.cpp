@@ -49,13 +49,14 @@ HeadWeights HeadBudget::operator()(const torch::Tensor& x_BTD, const ForwardCont
       context.prefill == nullptr, "budget",
       "expected dense attention with head budgets; found a selector; leave it out, or set budget.kind to none.");
   PRISM_CHECK(
-      context.prompt_length <= x_BTD.size(1), "budget",
+      context.rows.empty() || context.rows[0].prompt_length <= x_BTD.size(1), "budget",
       "expected a prompt in one piece with head budgets, which read all of it; found chunks of {} tokens; leave "
       "out the chunks.",
       x_BTD.size(1));
   if (context.cache == nullptr) return decide(x_BTD, context, tau);
-  auto& decided = context.cache->head_weights(index_);
-  if (context.cache->length() == 0) decided = decide(x_BTD, context, tau);
+  const int64_t sequence = context.rows[0].sequence;
+  auto& decided = context.cache->head_weights(index_, sequence);
+  if (context.cache->length(sequence) == 0) decided = decide(x_BTD, context, tau);
   PRISM_ASSERT(decided.weight_BH.defined(), "budget", "layer {}: a cache without what its prompt decided", index_);
   return decided;
 }

@@ -73,8 +73,8 @@ std::optional<std::string> read_message() {
 
 class ChatLoop {
  public:
-  ChatLoop(Chat& chat, const ChatWords& words, GenerateOptions options, Prefill& prefill, const PrefillMeter& meter)
-      : chat_(chat), words_(words), options_(std::move(options)), prefill_(prefill), meter_(meter) {}
+  ChatLoop(Chat& chat, const ChatWords& words, GenerateOptions options, const PrefillMeter& meter)
+      : chat_(chat), words_(words), options_(std::move(options)), meter_(meter) {}
 
   /// @return  the exit status.
   int run() {
@@ -114,7 +114,7 @@ class ChatLoop {
   bool answer(const std::string& message) {
     catch_stop_signals();
     try {
-      last_ = chat_.answer(message, options_, print_now, &prefill_);
+      last_ = chat_.answer(message, options_, print_now);
       print_now("\n");
       print_notes(*last_);
       note_cut(*last_);
@@ -145,7 +145,6 @@ class ChatLoop {
   Chat& chat_;
   const ChatWords& words_;
   GenerateOptions options_;
-  Prefill& prefill_;
   const PrefillMeter& meter_;
   std::optional<Generation> last_;
   bool failed_ = false;  ///< a message or command was refused
@@ -169,11 +168,11 @@ int run_chat(const Arguments& arguments) {
   complete_prefill(words.prefill);
 
   ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "chat");
-  Chat chat = open_chat(words.chat_flags, model, words.model);
   const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, words.prefill.options.selector == "dense" ? nullptr : &meter);
-  return ChatLoop(chat, words, options, prefill, meter).run();
+  Chat chat = open_chat(words.chat_flags, model, words.model, &prefill);
+  return ChatLoop(chat, words, options, meter).run();
 }
 
 }  // namespace prism

@@ -109,7 +109,7 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
 /// The answer to a single message.
 Generation answer(ModelFolder& model, const GenerateWords& words, const std::string& message,
                   const GenerateOptions& options, const std::function<void(std::string_view)>& show, Prefill& prefill) {
-  return open_chat(words.chat_flags, model, words.model).answer(message, options, show, &prefill);
+  return open_chat(words.chat_flags, model, words.model, &prefill).answer(message, options, show);
 }
 
 }  // namespace

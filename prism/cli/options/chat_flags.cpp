@@ -22,9 +22,9 @@ void use_template(const std::string& file, Tokenizer& tokenizer) {
   if (!file.empty()) tokenizer.set_chat_template(read_file(file));
 }
 
-Chat open_chat(const ChatFlags& flags, ModelFolder& model, const std::string& name) {
+Chat open_chat(const ChatFlags& flags, ModelFolder& model, const std::string& name, Prefill* prefill) {
   use_template(flags.chat_template, *model.tokenizer);
-  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, name));
+  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, name), prefill);
   chat.reset(flags.system);
   return chat;
 }

@@ -327,7 +327,7 @@ TEST(HeadBudget, RefusesASelectorChunksAndWrongOptions) {
   context.prefill = &prefill;
   EXPECT_REFUSED(budget(texts(), context, 1), "found a selector");
   context = {};
-  context.prompt_length = 5;
+  context.rows = {{.sequence = 0, .tokens = 4, .prompt_length = 5}};
   EXPECT_REFUSED(budget(texts(), context, 1), "expected a prompt in one piece");
   const auto refused = [](const std::function<void(BudgetConfig&)>& change) {
     BudgetConfig config;

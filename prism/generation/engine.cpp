@@ -1,0 +1,198 @@
+#include "prism/generation/engine.h"
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "prism/core/error.h"
+#include "prism/models/chunks.h"
+
+namespace prism {
+
+Engine::Engine(Decoder decoder, const EngineOptions& options, Prefill* prefill)
+    : decoder_(std::move(decoder)),
+      options_(options),
+      prefill_(prefill_for(decoder_->config(), prefill)),
+      reads_whole_(layers_with_budgets(decoder_->config()) > 0 ||
+                   (prefill_ != nullptr && prefill_->options().selector != "dense")),
+      cache_(decoder_->config().layers,
+             {.sequences = 0, .type = decoder_->compute_type(), .device = decoder_->device()}) {
+  PRISM_CHECK(options.sequences >= 1, "engine", "expected at least 1 sequence at once; found {}; raise it.",
+              options.sequences);
+  PRISM_CHECK(options.step_tokens >= KvCache::kPage && options.step_tokens % KvCache::kPage == 0, "engine",
+              "expected a multiple of {} tokens a step; found {}; change it.", KvCache::kPage, options.step_tokens);
+}
+
+void Engine::check(const EngineRequest& request) const {
+  const int64_t read = std::ssize(request.tokens) - request.unread;
+  PRISM_CHECK(request.unread >= 0 && read >= 1, "engine",
+              "expected a prompt of at least one token; found none; give it the token that opens texts.");
+  PRISM_CHECK(read <= decoder_->config().context, "engine",
+              "expected a prompt of at most {} tokens, the model's context; found {}; shorten it.",
+              decoder_->config().context, read);
+}
+
+int64_t Engine::submit(EngineRequest request) {
+  check(request);
+  const int64_t first = request.unread;
+  sequences_[submitted_] = {.request = std::move(request), .first = first, .counts = {}};
+  return submitted_++;
+}
+
+void Engine::resume(int64_t sequence, EngineRequest request) {
+  check(request);
+  auto& resumed = sequences_.at(sequence);
+  PRISM_ASSERT(resumed.has_ended && resumed.cached >= 0, "engine", "sequence {} cannot be resumed", sequence);
+  const auto& before = resumed.request.tokens;
+  int64_t same = 0;
+  // The last token is computed always, since its logits are needed.
+  const int64_t most =
+      reads_whole_ ? 0 : std::min(cache_.length(resumed.cached), std::ssize(request.tokens) - request.unread - 1);
+  while (same < most && before[static_cast<size_t>(resumed.first + same)] ==
+                            request.tokens[static_cast<size_t>(request.unread + same)])
+    ++same;
+  cache_.truncate(same, resumed.cached);
+  const int64_t first = request.unread;
+  cache_.reserve(positions_of(request), resumed.cached);
+  resumed = {.request = std::move(request), .first = first, .cached = resumed.cached, .counts = {.reused = same}};
+}
+
+void Engine::cancel(int64_t sequence) {
+  const auto found = sequences_.find(sequence);
+  if (found == sequences_.end()) return;
+  if (found->second.cached >= 0) cache_.close(found->second.cached);
+  sequences_.erase(found);
+}
+
+bool Engine::is_idle() const {
+  return std::all_of(sequences_.begin(), sequences_.end(), [](const auto& each) { return each.second.has_ended; });
+}
+
+int64_t Engine::positions_of(const EngineRequest& request) const {
+  return std::min(decoder_->config().context, std::ssize(request.tokens) - request.unread + request.room);
+}
+
+int64_t Engine::pending(const Sequence& sequence) const {
+  return std::ssize(sequence.request.tokens) - sequence.first - cache_.length(sequence.cached);
+}
+
+int64_t Engine::chunk_of(const Sequence& sequence, int64_t left) const {
+  const int64_t all = pending(sequence), set = prefill_ == nullptr ? 0 : prefill_->options().chunk;
+  if (set > 0) return std::min(all, set);
+  if (reads_whole_ || all <= left) return all;
+  const int64_t past = cache_.length(sequence.cached);
+  return std::max<int64_t>(0, (past + left) / KvCache::kPage * KvCache::kPage - past);
+}
+
+std::vector<SequenceRows> Engine::next_rows(std::vector<Sequence*>& chosen) {
+  std::vector<SequenceRows> rows;
+  int64_t running = 0;
+  for (auto& [number, sequence] : sequences_) {
+    running += sequence.cached >= 0;
+    if (sequence.has_ended || !sequence.decodes) continue;
+    chosen.push_back(&sequence);
+    rows.push_back({.sequence = sequence.cached, .tokens = 1, .decodes = true});
+  }
+  int64_t left = options_.step_tokens;
+  for (auto& [number, sequence] : sequences_) {
+    if (sequence.has_ended || sequence.decodes) continue;
+    if (sequence.cached < 0) {
+      if (running == options_.sequences) break;
+      ++running;
+      sequence.cached = cache_.open();
+      cache_.reserve(positions_of(sequence.request), sequence.cached);
+    }
+    const int64_t tokens = left > 0 ? chunk_of(sequence, left) : 0;
+    if (tokens == 0) break;
+    left -= tokens;
+    chosen.push_back(&sequence);
+    rows.push_back({.sequence = sequence.cached,
+                    .tokens = tokens,
+                    .prompt_length = cache_.length(sequence.cached) + pending(sequence)});
+  }
+  return rows;
+}
+
+torch::Tensor Engine::hidden_of(const std::vector<Sequence*>& chosen, const std::vector<SequenceRows>& rows) {
+  int64_t total = 0;
+  for (const auto& each : rows) total += each.tokens;
+  const auto tokens_BT = at::empty({1, total}, torch::kLong);
+  auto* token = tokens_BT.mutable_data_ptr<int64_t>();
+  ForwardContext context;
+  context.cache = &cache_;
+  context.prefill = prefill_;
+  context.rows = rows;
+  context.word_opening_B = at::empty({std::ssize(rows)}, torch::kLong);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::span<const int32_t> all(chosen[i]->request.tokens);
+    const auto past = static_cast<size_t>(chosen[i]->first + cache_.length(rows[i].sequence));
+    token = std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(past), rows[i].tokens, token);
+    context.word_opening_B.mutable_data_ptr<int64_t>()[i] = decoder_->word_opening(all.first(past));
+  }
+  return decoder_(tokens_BT, context);
+}
+
+std::vector<Engine::Ended> Engine::step() {
+  const torch::NoGradGuard no_gradients;
+  std::vector<Sequence*> chosen;
+  const auto rows = next_rows(chosen);
+  if (rows.empty()) return {};
+  const auto hidden_BTD = hidden_of(chosen, rows);
+  std::vector<Sequence*> served;  // those whose last token was computed
+  std::vector<int64_t> last;      // their last rows
+  int64_t end_row = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    end_row += rows[i].tokens;
+    if (pending(*chosen[i]) > 0) continue;
+    served.push_back(chosen[i]);
+    last.push_back(end_row - 1);
+  }
+  if (served.empty()) return {};
+  const auto row_R = torch::tensor(last, torch::kLong).to(hidden_BTD.device());
+  const auto logits_RV =
+      decoder_->head.logits(hidden_BTD[0].index_select(0, row_R)).to(torch::kCPU, torch::kFloat).contiguous();
+  std::exception_ptr failure;
+  for (size_t i = 0; i < served.size(); ++i) {
+    const auto logits_V = logits_RV[static_cast<int64_t>(i)];
+    try {
+      take(*served[i], {logits_V.const_data_ptr<float>(), static_cast<size_t>(logits_V.numel())});
+    } catch (...) {
+      end(*served[i]);
+      if (!failure) failure = std::current_exception();
+    }
+  }
+  std::vector<Ended> ended;
+  for (auto each = sequences_.begin(); each != sequences_.end();) {
+    const auto& [number, sequence] = *each;
+    const bool ends = sequence.has_ended && std::find(served.begin(), served.end(), &sequence) != served.end();
+    if (ends) ended.push_back({number, sequence.counts});
+    each = ends && !sequence.request.keeps ? sequences_.erase(each) : std::next(each);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return ended;
+}
+
+void Engine::take(Sequence& sequence, std::span<const float> logits_V) {
+  const auto token = sequence.request.next(logits_V);
+  if (!token) return end(sequence);
+  sequence.request.tokens.push_back(*token);
+  ++sequence.counts.steps;
+  sequence.decodes = cache_.length(sequence.cached) < decoder_->config().context;
+  if (sequence.decodes) return;
+  PRISM_ASSERT(sequence.request.slide > 0, "engine", "a sequence without an end beyond the context");
+  sequence.first = std::ssize(sequence.request.tokens) - sequence.request.slide;
+  cache_.truncate(0, sequence.cached);
+  ++sequence.counts.slides;
+}
+
+void Engine::end(Sequence& sequence) {
+  sequence.has_ended = true;
+  sequence.request.next = {};
+  if (sequence.request.keeps) return;
+  cache_.close(sequence.cached);
+  sequence.cached = -1;
+}
+
+}  // namespace prism

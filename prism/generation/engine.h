@@ -1,0 +1,106 @@
+// Computes the tokens of many sequences together: prompts in chunks, then one token of each sequence a step.
+//
+//   Engine engine(model.decoder);
+//   engine.submit({.tokens = prompt, .next = [&](std::span<const float> logits_V) { return sampler.pick(logits_V); }});
+//   while (!engine.is_idle()) engine.step();
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "prism/attention/kv_cache.h"
+#include "prism/attention/prefill.h"
+#include "prism/models/decoder.h"
+
+namespace prism {
+
+struct EngineOptions {
+  int64_t sequences = 32;      ///< at most computed at once; others wait
+  int64_t step_tokens = 2048;  ///< tokens of prompts computed at once, a multiple of KvCache::kPage
+};
+
+/// A sequence to compute.
+struct EngineRequest {
+  std::vector<int32_t> tokens;  ///< the prompt
+  int64_t unread = 0;           ///< its first tokens that are not read; less than all
+  /// Gives the next token from the logits [V] of all choices, or std::nullopt, which ends the sequence.
+  std::function<std::optional<int32_t>(std::span<const float>)> next;
+  int64_t room = 0;   ///< new tokens for which memory is reserved from the start
+  int64_t slide = 0;  ///< tokens computed again, from position 0 on, when the context is full; 0: `next` must end first
+  bool keeps = false;  ///< the sequence can be continued after its end (resume()) until it is cancelled
+};
+
+/// What a sequence took.
+struct SequenceCounts {
+  int64_t reused = 0;  ///< tokens of the prompt that the cache held already
+  int64_t steps = 0;   ///< passes after those of the prompt
+  int64_t slides = 0;  ///< how often a full context was computed again
+};
+
+/// One step computes one flat batch: a row of each sequence that decodes, and chunks of prompts in the order in which
+/// they were submitted. Attention, selectors and head budgets are a sequence's own. With frozen weights, a sequence's
+/// logits have the same bits in any batch: the kernels of a row depend on whether it is decoded, not on other rows.
+///
+/// Prompts are cut at multiples of KvCache::kPage: into `chunk` tokens of the prefill if that is set; else, with dense
+/// attention, into what is left of step_tokens. A selector without chunks, and head budgets, read whole prompts.
+class Engine {
+ public:
+  /// @param prefill  how attention over prompts is computed; must outlive the engine; null: dense.
+  /// @throws InputError as check_prefill(), and for options out of range.
+  explicit Engine(Decoder decoder, const EngineOptions& options = {}, Prefill* prefill = nullptr);
+
+  /// @return  the sequence's number. @throws InputError for a prompt without tokens or longer than the context.
+  int64_t submit(EngineRequest request);
+  /// Continues a sequence that has ended and keeps its tokens. What the new prompt has in common with them is not
+  /// computed again, except with head budgets or a selector, which read whole prompts.
+  void resume(int64_t sequence, EngineRequest request);
+  /// Forgets a sequence.
+  void cancel(int64_t sequence);
+
+  struct Ended {
+    int64_t sequence = 0;
+    SequenceCounts counts;
+  };
+  /// Computes one flat batch. @return  the sequences that ended.
+  /// @throws what a request's `next` throws, after the other sequences have been served; its sequence ends.
+  std::vector<Ended> step();
+  /// Returns true if no sequence waits for a step.
+  bool is_idle() const;
+
+ private:
+  struct Sequence {
+    EngineRequest request;  ///< its tokens are all so far
+    int64_t first = 0;      ///< the token at position 0
+    int64_t cached = -1;    ///< its sequence of the cache; -1: none yet
+    bool decodes = false;   ///< its next token is decoded
+    bool has_ended = false;
+    SequenceCounts counts;
+  };
+  /// Positions for which a request reserves memory.
+  int64_t positions_of(const EngineRequest& request) const;
+  /// Tokens that are not computed yet.
+  int64_t pending(const Sequence& sequence) const;
+  /// Tokens of a prompt for the next step. @param left  of step_tokens.
+  int64_t chunk_of(const Sequence& sequence, int64_t left) const;
+  /// The sequences of the next step, those that decode first; opens those that have waited.
+  std::vector<SequenceRows> next_rows(std::vector<Sequence*>& chosen);
+  torch::Tensor hidden_of(const std::vector<Sequence*>& chosen, const std::vector<SequenceRows>& rows);
+  /// Appends the next token, or ends the sequence.
+  void take(Sequence& sequence, std::span<const float> logits_V);
+  void end(Sequence& sequence);
+  void check(const EngineRequest& request) const;
+
+  Decoder decoder_;
+  EngineOptions options_;
+  Prefill* prefill_;
+  bool reads_whole_;  ///< prompts are read in one piece
+  KvCache cache_;
+  std::map<int64_t, Sequence> sequences_;
+  int64_t submitted_ = 0;
+};
+
+}  // namespace prism

@@ -1,0 +1,156 @@
+// Pages, sequences of their own lengths, and steps of the key/value cache.
+#include "prism/attention/kv_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "tests/core/message_of.h"
+
+namespace prism {
+namespace {
+
+const std::vector<LayerConfig>& two_layers() {
+  static const std::vector<LayerConfig> layers = [] {
+    std::vector<LayerConfig> made(2);
+    made[0].heads = 2, made[0].kv_heads = 1, made[0].head_dim = 12;
+    made[1].heads = 4, made[1].kv_heads = 4, made[1].head_dim = 6;
+    return made;
+  }();
+  return layers;
+}
+
+/// A cache beside a plain copy of what it should hold.
+class Checked {
+ public:
+  explicit Checked(const KvCacheOptions& options) : cache(two_layers(), options), whole_(options.sequences) {}
+
+  /// Appends random keys and values.
+  void step(const std::vector<SequenceRows>& rows) {
+    begin(rows);
+    cache.end();
+    int64_t first = 0;
+    for (const auto& each : rows) {
+      for (size_t l = 0; l < 2; ++l)
+        for (auto [stored, more] :
+             {std::pair{&whole(each.sequence)[l].k, keys_[l]}, {&whole(each.sequence)[l].v, values_[l]}}) {
+          const auto own = more.narrow(0, first, each.tokens);
+          *stored = stored->defined() ? at::cat({*stored, own}) : own;
+        }
+      first += each.tokens;
+    }
+  }
+  /// The same without the end of the step.
+  void begin(const std::vector<SequenceRows>& rows) {
+    const auto total = std::accumulate(rows.begin(), rows.end(), int64_t{0},
+                                       [](int64_t sum, const SequenceRows& each) { return sum + each.tokens; });
+    cache.begin(rows);
+    for (size_t l = 0; l < 2; ++l) {
+      const auto& layer = two_layers()[l];
+      keys_[l] = torch::randn({total, layer.kv_heads, layer.head_dim});
+      values_[l] = torch::randn({total, layer.kv_heads, layer.head_dim});
+      cache.append(l, keys_[l], values_[l]);
+    }
+  }
+  void truncate(int64_t length, int64_t sequence) {
+    cache.truncate(length, sequence);
+    for (auto& layer : whole(sequence))
+      for (auto* stored : {&layer.k, &layer.v}) *stored = stored->narrow(0, 0, length);
+  }
+  void open_again(int64_t sequence) {
+    cache.close(sequence);
+    EXPECT_EQ(cache.open(), sequence) << "the number is free again";
+    whole(sequence) = {};
+  }
+  /// Returns true if a new row of each sequence would see all that was appended to it.
+  void expect_whole() {
+    for (size_t sequence = 0; sequence < whole_.size(); ++sequence) {
+      if (!whole_[sequence][0].k.defined()) continue;
+      cache.begin({{.sequence = static_cast<int64_t>(sequence), .tokens = 1}});
+      for (size_t l = 0; l < 2; ++l) {
+        AttentionInput input;
+        input.kv = cache.pages(l, cache.groups()[0]);
+        input.kv_lengths_B = cache.groups()[0].kv_lengths_B;
+        const auto found = gather_pages(input);
+        const auto& expected = whole_[sequence][l];
+        const int64_t length = expected.k.size(0);
+        EXPECT_EQ(cache.length(static_cast<int64_t>(sequence)), length);
+        EXPECT_TRUE(torch::equal(found.k_BGSD[0].narrow(1, 0, length), expected.k.transpose(0, 1))) << sequence << l;
+        EXPECT_TRUE(torch::equal(found.v_BGSE[0].narrow(1, 0, length), expected.v.transpose(0, 1))) << sequence << l;
+      }
+    }
+  }
+
+  KvCache cache;
+
+ private:
+  struct Layer {
+    torch::Tensor k, v;
+  };
+  std::vector<Layer>& whole(int64_t sequence) {
+    auto& layers = whole_[static_cast<size_t>(sequence)];
+    layers.resize(2);
+    return layers;
+  }
+  std::vector<std::vector<Layer>> whole_;
+  std::array<torch::Tensor, 2> keys_, values_;
+};
+
+TEST(KvCache, HoldsSequencesOfTheirOwnLengths) {
+  torch::manual_seed(1);
+  Checked checked({.sequences = 3});
+  checked.step({{.sequence = 2, .tokens = 200}, {.sequence = 0, .tokens = 3}});
+  checked.step({{.sequence = 1, .tokens = 128}});
+  for (int i = 0; i < 3; ++i)
+    checked.step({{.sequence = 1, .tokens = 1, .decodes = true},
+                  {.sequence = 2, .tokens = 1, .decodes = true},
+                  {.sequence = 0, .tokens = 125 + i}});
+  checked.expect_whole();
+}
+
+TEST(KvCache, GrowsAndKeepsWhatItHolds) {
+  torch::manual_seed(1);
+  Checked checked({.sequences = 2, .positions = 128});
+  for (const int64_t tokens : {100, 100, 1000, 1})
+    checked.step({{.sequence = 1, .tokens = tokens}, {.sequence = 0, .tokens = 7}});
+  checked.expect_whole();
+}
+
+TEST(KvCache, UsesThePagesOfTruncatedAndClosedSequencesAgain) {
+  torch::manual_seed(1);
+  Checked checked({.sequences = 2});
+  checked.step({{.sequence = 0, .tokens = 300}, {.sequence = 1, .tokens = 300}});
+  const auto* before = checked.cache.pages(0, {}).k_BGSD.const_data_ptr();
+  for (int round = 0; round < 5; ++round) {
+    checked.truncate(100 + round, 0);
+    checked.open_again(1);
+    checked.step({{.sequence = 1, .tokens = 300 - round}, {.sequence = 0, .tokens = 200 - round}});
+    checked.expect_whole();
+  }
+  EXPECT_EQ(checked.cache.pages(0, {}).k_BGSD.const_data_ptr(), before) << "no more memory was needed";
+}
+
+TEST(KvCache, ForgetsAStepThatDoesNotEnd) {
+  torch::manual_seed(1);
+  Checked checked({.sequences = 1});
+  checked.step({{.sequence = 0, .tokens = 130}});
+  checked.begin({{.sequence = 0, .tokens = 50}});
+  checked.step({{.sequence = 0, .tokens = 2}});
+  checked.expect_whole();
+}
+
+TEST(KvCache, RefusesWrongLengths) {
+  Checked checked({.sequences = 1});
+  checked.step({{.sequence = 0, .tokens = 2}});
+  EXPECT_REFUSED(checked.cache.truncate(3), "expected a length up to 2; found 3");
+  EXPECT_THROW(checked.cache.length(1), InternalError);
+  EXPECT_THROW(checked.cache.begin({{.sequence = 0, .tokens = 2}, {.sequence = 0, .tokens = 1, .decodes = true}}),
+               InternalError);
+}
+
+}  // namespace
+}  // namespace prism

@@ -1,0 +1,183 @@
+// The engine computes each sequence of a batch as if it were alone.
+#include "prism/generation/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "prism/core/error.h"
+#include "tests/core/message_of.h"
+#include "tests/generation/tiny_model.h"
+
+namespace prism {
+namespace {
+
+using Logits = std::vector<std::vector<float>>;
+
+std::vector<int32_t> random_prompt(int64_t tokens, int64_t seed) {
+  torch::manual_seed(static_cast<uint64_t>(seed));
+  const auto ids = torch::randint(kTinyVocab, {tokens}, torch::kInt);
+  return {ids.const_data_ptr<int32_t>(), ids.const_data_ptr<int32_t>() + tokens};
+}
+
+/// Takes the likeliest token `count` times, and keeps all logits.
+EngineRequest likeliest_of(std::vector<int32_t> prompt, size_t count, Logits& seen) {
+  return {.tokens = std::move(prompt), .next = [count, &seen](std::span<const float> logits_V) {
+            seen.emplace_back(logits_V.begin(), logits_V.end());
+            const auto best = std::max_element(logits_V.begin(), logits_V.end()) - logits_V.begin();
+            return seen.size() == count ? std::nullopt : std::optional(static_cast<int32_t>(best));
+          }};
+}
+
+void run(Engine& engine) {
+  while (!engine.is_idle()) engine.step();
+}
+
+Logits alone(const Decoder& decoder, const std::vector<int32_t>& prompt, size_t count, Prefill* prefill = nullptr) {
+  Logits seen;
+  Engine engine(decoder, {}, prefill);
+  engine.submit(likeliest_of(prompt, count, seen));
+  run(engine);
+  return seen;
+}
+
+/// The largest difference of two sequences' logits.
+double distance(const Logits& a, const Logits& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double most = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    for (size_t j = 0; j < a[i].size(); ++j) most = std::max(most, std::abs(static_cast<double>(a[i][j]) - b[i][j]));
+  return most;
+}
+
+/// A decoder with frozen weights, or one with values where this processor has no kernels for them.
+Decoder frozen_decoder(int64_t context) {
+  auto decoder = tiny_decoder(context);
+  if (const auto type = PackedWeight::prompt_type()) {
+    decoder->set_compute_type(*type);
+    decoder->freeze();
+  }
+  return decoder;
+}
+
+/// Products of LibTorch sum in another order in another batch.
+constexpr double kRounding = 1e-3;
+
+TEST(Engine, GivesTheLogitsOfOnePassOverTheWholeText) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder(400);
+  const auto prompt = random_prompt(300, 1);
+  const auto found = alone(decoder, prompt, 20);
+  auto text = prompt;
+  for (const auto& logits : found) {
+    const auto ids = torch::tensor(std::vector<int64_t>(text.begin(), text.end()), torch::kLong).unsqueeze(0);
+    const auto hidden = decoder(ids, {});
+    const auto expected = decoder->head.logits(hidden.narrow(1, hidden.size(1) - 1, 1)).flatten();
+    const auto own = torch::tensor(logits);
+    EXPECT_LT((own - expected).abs().max().item<double>(), kRounding) << text.size();
+    text.push_back(static_cast<int32_t>(own.argmax().item<int64_t>()));
+  }
+}
+
+TEST(Engine, GivesASequenceTheSameBitsInEveryBatch) {
+  for (const bool freezes : {true, false}) {
+    auto decoder = freezes ? frozen_decoder(1000) : tiny_decoder(1000);
+    std::vector<std::vector<int32_t>> prompts;
+    for (const int64_t tokens : {1, 2, 7, 127, 128, 129, 300, 700}) prompts.push_back(random_prompt(tokens, tokens));
+    std::vector<Logits> together(prompts.size());
+    Engine engine(decoder, {.sequences = 5, .step_tokens = 256});
+    for (size_t i = 0; i < prompts.size(); ++i) engine.submit(likeliest_of(prompts[i], 5 + 3 * i, together[i]));
+    run(engine);
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto single = alone(decoder, prompts[i], 5 + 3 * i);
+      if (freezes && PackedWeight::prompt_type()) EXPECT_EQ(together[i], single) << prompts[i].size();
+      EXPECT_LT(distance(together[i], single), kRounding) << prompts[i].size();
+    }
+  }
+}
+
+TEST(Engine, ComputesWhatAPromptHasBeyondTheLastOne) {
+  auto decoder = frozen_decoder(600);
+  auto prompt = random_prompt(300, 1);
+  Engine engine(decoder);
+  Logits first, second;
+  auto request = likeliest_of(prompt, 4, first);
+  request.keeps = true;
+  const auto sequence = engine.submit(request);
+  run(engine);
+  prompt.resize(260);
+  const auto more = random_prompt(200, 2);
+  prompt.insert(prompt.end(), more.begin(), more.end());
+  request = likeliest_of(prompt, 4, second);
+  engine.resume(sequence, request);
+  std::vector<Engine::Ended> ended;
+  while (ended.empty()) ended = engine.step();
+  EXPECT_EQ(ended[0].sequence, sequence);
+  EXPECT_EQ(ended[0].counts.reused, 260);
+  EXPECT_EQ(ended[0].counts.steps, 3);
+  EXPECT_EQ(second, alone(decoder, prompt, 4)) << "behind a cached prefix";
+}
+
+TEST(Engine, ServesHeadBudgetsAndSelectorsSequenceBySequence) {
+  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"block_size", 32}}});
+  for (const bool selects : {true, false}) {
+    auto decoder = selects ? tiny_decoder(700) : tiny_budget_decoder("learned", 700);
+    auto* prefill = selects ? &sparse : nullptr;
+    std::vector<Logits> together(3);
+    std::vector<std::vector<int32_t>> prompts = {random_prompt(200, 1), random_prompt(600, 2), random_prompt(33, 3)};
+    Engine engine(decoder, {.step_tokens = 128}, prefill);
+    for (size_t i = 0; i < 3; ++i) engine.submit(likeliest_of(prompts[i], 6, together[i]));
+    run(engine);
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_LT(distance(together[i], alone(decoder, prompts[i], 6, prefill)), kRounding) << selects << i;
+  }
+}
+
+TEST(Engine, SlidesAFullContextByComputingItsEndAgain) {
+  auto decoder = tiny_decoder(32);
+  Engine engine(decoder);
+  Logits seen;
+  auto request = likeliest_of(random_prompt(20, 1), 40, seen);
+  request.slide = 16;
+  engine.submit(request);
+  std::vector<Engine::Ended> ended;
+  while (ended.empty()) ended = engine.step();
+  EXPECT_EQ(seen.size(), 40u);
+  EXPECT_EQ(ended[0].counts.slides, 2) << "after 12 new tokens, then after 16 more";
+}
+
+TEST(Engine, ServesTheOthersWhenARequestThrowsOrIsCancelled) {
+  auto decoder = frozen_decoder(200);
+  Engine engine(decoder);
+  Logits seen, never;
+  engine.submit({.tokens = {1, 2}, .next = [](std::span<const float>) -> std::optional<int32_t> {
+                   throw std::runtime_error("no more");
+                 }});
+  const auto cancelled = engine.submit(likeliest_of({5, 6}, 50, never));
+  engine.submit(likeliest_of({1, 2, 3}, 9, seen));
+  EXPECT_THROW(engine.step(), std::runtime_error);
+  engine.cancel(cancelled);
+  run(engine);
+  EXPECT_EQ(never.size(), 1u);
+  EXPECT_EQ(seen, alone(decoder, {1, 2, 3}, 9));
+  EXPECT_TRUE(engine.step().empty()) << "nothing is left";
+}
+
+TEST(Engine, RefusesWrongRequestsAndOptions) {
+  auto decoder = tiny_decoder(64);
+  Engine engine(decoder);
+  EXPECT_REFUSED(engine.submit({.tokens = {}, .next = {}}), "expected a prompt of at least one token");
+  EXPECT_REFUSED(engine.submit({.tokens = {1, 2}, .unread = 2, .next = {}}), "expected a prompt of at least one token");
+  EXPECT_REFUSED(engine.submit({.tokens = random_prompt(65, 1), .next = {}}), "at most 64 tokens, the model's context; found 65");
+  EXPECT_REFUSED(Engine(decoder, {.sequences = 0}), "expected at least 1 sequence");
+  EXPECT_REFUSED(Engine(decoder, {.step_tokens = 100}), "expected a multiple of 128");
+  EXPECT_TRUE(engine.is_idle());
+}
+
+}  // namespace
+}  // namespace prism
