@@ -50,11 +50,14 @@ GenerateOptions Chat::options_for(int64_t prompt_tokens, const GenerateOptions& 
   return own;
 }
 
+std::vector<int32_t> Chat::prompt_ids(const std::string& message, const std::string& bos) const {
+  // The template writes the token that opens texts, if the model wants one.
+  return encode_prompt(tokenizer_, prompt(message), bos == "auto" ? "off" : bos);
+}
+
 Generation Chat::answer(const std::string& message, const GenerateOptions& options,
                         const std::function<void(std::string_view)>& on_text) {
-  // The template writes the token that opens texts, if the model wants one.
-  const std::string bos = options.bos == "auto" ? "off" : options.bos;
-  auto ids = encode_prompt(tokenizer_, prompt(message), bos);
+  auto ids = prompt_ids(message, options.bos);
   const auto own = options_for(std::ssize(ids), options);
   auto result = session_.generate(std::move(ids), own, on_text);
   messages_.push_back(message_of_role("user", message));

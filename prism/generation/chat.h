@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "prism/generation/generate.h"
 #include "prism/template/chat_template.h"
@@ -34,8 +35,9 @@ class Chat {
 
   /// Tokens of the model's context.
   int64_t context() const { return decoder_->config().context; }
-  /// The text that the model reads for the next answer to `message`.
+  /// The text that the model reads for the next answer to `message`, and its tokens.
   std::string prompt(const std::string& message) const;
+  std::vector<int32_t> prompt_ids(const std::string& message, const std::string& bos) const;
 
  private:
   /// The options for an answer to a prompt of this many tokens.

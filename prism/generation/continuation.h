@@ -99,6 +99,8 @@ class Continuation {
   /// Shows the text that was held back. @param counts  what the engine says of the sequence that has ended.
   void finish(const SequenceCounts& counts);
   Generation& result() { return result_; }
+  /// The most positions that the text can take in a cache.
+  int64_t positions() const { return positions_; }
 
  private:
   /// Chooses the next token; std::nullopt if the text ends.
@@ -110,7 +112,7 @@ class Continuation {
   const Tokenizer& tokenizer_;
   GenerateOptions options_;
   std::function<void(std::string_view)> on_text_;
-  int64_t limit_, slide_;
+  int64_t limit_, positions_, slide_;
   size_t choices_;  ///< ids that the tokenizer knows
   Sampler sampler_;
   TextStream stream_;

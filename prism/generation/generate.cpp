@@ -1,9 +1,17 @@
 #include "prism/generation/generate.h"
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/core/machine.h"
+#include "prism/core/progress.h"
+#include "prism/core/stop.h"
+#include "prism/core/text/counted.h"
 #include "prism/core/text/utf8.h"
 
 namespace prism {
@@ -38,6 +46,51 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
                     Prefill* prefill) {
   return Session(std::move(decoder), tokenizer, prefill)
       .generate(encode_prompt(tokenizer, prompt, options.bos), options, on_text);
+}
+
+namespace {
+
+/// @param positions  that each sequence can take.
+void check_cache_memory(const Decoder& decoder, std::vector<int64_t> positions, int64_t together) {
+  std::sort(positions.begin(), positions.end(), std::greater<>());
+  positions.resize(std::min(positions.size(), static_cast<size_t>(together)));
+  const auto bytes =
+      kv_cache_bytes(decoder->config().layers, std::accumulate(positions.begin(), positions.end(), int64_t{0}),
+                     static_cast<int64_t>(c10::elementSize(decoder->compute_type())));
+  const auto needed = static_cast<double>(bytes), total = static_cast<double>(total_memory_bytes());
+  PRISM_CHECK(needed < total, "generate",
+              "expected keys and values of {} at once that fit into memory, {}B; found {}B; lower --parallel or "
+              "--max-new-tokens.",
+              counted(std::ssize(positions), "text"), short_number(total), short_number(needed));
+}
+
+}  // namespace
+
+bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector<Prompt>& prompts,
+                  const EngineOptions& options, const std::function<void(size_t, Generation&)>& on_end,
+                  Prefill* prefill) {
+  std::vector<std::unique_ptr<Continuation>> texts;
+  std::vector<int64_t> positions;
+  bool stops = false;
+  for (const auto& prompt : prompts) {
+    texts.push_back(std::make_unique<Continuation>(decoder->config(), tokenizer, prompt.ids, prompt.options));
+    positions.push_back(texts.back()->positions());
+    stops = stops || prompt.options.stop_on_signals;
+  }
+  check_cache_memory(decoder, std::move(positions), options.sequences);
+  Engine engine(std::move(decoder), options, prefill);
+  std::map<int64_t, size_t> number;  // of each of the engine's sequences
+  for (size_t i = 0; i < texts.size(); ++i) number[engine.submit(texts[i]->request())] = i;
+  while (!engine.is_idle()) {
+    if (stops && stop_signal() != 0) return false;
+    for (const auto& [sequence, counts] : engine.step()) {
+      const size_t i = number.at(sequence);
+      texts[i]->finish(counts);
+      on_end(i, texts[i]->result());
+      texts[i].reset();
+    }
+  }
+  return true;
 }
 
 Session::Session(Decoder decoder, const Tokenizer& tokenizer, Prefill* prefill)

@@ -52,6 +52,23 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {},
                     Prefill* prefill = nullptr);
 
+/// A prompt to continue among others.
+struct Prompt {
+  std::vector<int32_t> ids;
+  GenerateOptions options;
+};
+
+/// Continues many prompts together (engine.h). Each text is what generate() gives for it alone; with frozen weights its
+/// logits have the same bits. The time to a prompt's first token counts from the beginning.
+///
+/// @param on_end  called with the number of a prompt and its result, in the order in which they end.
+/// @return  false if a signal stopped it (core/stop.h) before all had ended.
+/// @throws InputError as generate(), and if the keys and values that are computed together exceed the memory, both
+///         before the first token.
+bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector<Prompt>& prompts,
+                  const EngineOptions& options, const std::function<void(size_t, Generation&)>& on_end,
+                  Prefill* prefill = nullptr);
+
 /// Generates several times, and computes only what a prompt has beyond the tokens that are cached: those of the last
 /// prompt and its continuation. With head budgets or a selector for the prompt, everything is computed each time.
 class Session {

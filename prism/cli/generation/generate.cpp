@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "prism/checkpoint/model_folder.h"
 #include "prism/cli/command.h"
 #include "prism/cli/generation/generation_output.h"
+#include "prism/cli/generation/prompts.h"
 #include "prism/cli/options/chat_flags.h"
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/generation_options.h"
@@ -38,6 +40,7 @@ full, they drop the oldest token and recompute the whole context for each new to
   prism generate runs/long --prompt-file book.txt --prefill spectral --prefill-chunk 1024
 
   prism generate model.gguf --chat 'Who wrote Emma?'
+  prism generate model.gguf --prompts questions.jsonl --chat --max-new-tokens 64 > answers.jsonl
 
 Without a prompt, the model starts a new document. A prompt is read as the middle of a document, unless the model's
 tokenizer puts an opening token (BOS, Llama's <s>) before it. --bos on adds the token; you may also spell it:
@@ -45,7 +48,8 @@ tokenizer puts an opening token (BOS, Llama's <s>) before it. --bos on adds the 
 )";
 
 struct GenerateWords {
-  std::string model, prompt, prompt_file;
+  std::string model, prompt, prompt_file, prompts;
+  int64_t parallel = EngineOptions().sequences;
   PrefillFlags prefill;
   ComputeOptions compute;
   ChatFlags chat_flags;
@@ -56,15 +60,26 @@ void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) 
   app.add_option("MODEL", words.model, kModelHelp)->required();
   auto* prompt = app.add_option("PROMPT", words.prompt, "text to continue; - reads standard input");
   app.add_option("--prompt-file", words.prompt_file, "file that holds the prompt")->type_name("FILE")->excludes(prompt);
+  auto* prompts =
+      app.add_option("--prompts", words.prompts,
+                     "JSONL file of many prompts to continue together; - reads standard input. Each line is "
+                     "an object with prompt and optionally id, max_new_tokens, temperature, top_k, top_p, "
+                     "seed, stop; prints an object for each, in this order");
+  prompts->type_name("FILE")->excludes(prompt)->excludes("--prompt-file");
+  app.add_option("--parallel", words.parallel, "most prompts of --prompts that are continued at once")
+      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
+      ->capture_default_str()
+      ->needs(prompts);
   auto* chat = app.add_flag("--chat", words.chat,
                             "take the prompt as a message of the user, put it into the model's chat template, and "
                             "print the answer");
   add_chat_flags(app, words.chat_flags, chat);
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
-  app.add_flag("--echo", words.echo, "print the prompt before its continuation");
-  app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete");
-  app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds");
+  app.add_flag("--echo", words.echo, "print the prompt before its continuation")->excludes(prompts);
+  app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete")->excludes(prompts);
+  app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds")
+      ->excludes(prompts);
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
@@ -112,6 +127,23 @@ Generation answer(ModelFolder& model, const GenerateWords& words, const std::str
   return open_chat(words.chat_flags, model, words.model, &prefill).answer(message, options, show);
 }
 
+/// --prompts. @return  the exit status.
+int continue_all(const GenerateWords& words, const GenerateOptions& options) {
+  const auto lines = read_prompt_lines(words.prompts, options);
+  ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "generate");
+  catch_stop_signals();
+  Prefill prefill(words.prefill.options, costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder)));
+  std::optional<Chat> chat;
+  if (words.chat) chat.emplace(open_chat(words.chat_flags, model, words.model, &prefill));
+  const auto encode = [&](const std::string& prompt) {
+    return chat ? chat->prompt_ids(prompt, options.bos) : encode_prompt(*model.tokenizer, prompt, options.bos);
+  };
+  const int status =
+      generate_prompts(model.decoder, *model.tokenizer, lines, {.sequences = words.parallel}, encode, prefill);
+  say_notes(prefill.notes());
+  return status;
+}
+
 }  // namespace
 
 int run_generate(const Arguments& arguments) {
@@ -124,6 +156,7 @@ int run_generate(const Arguments& arguments) {
   complete_generation(options);
   complete_prefill(words.prefill);
 
+  if (!words.prompts.empty()) return continue_all(words, options);
   const std::string prompt = read_prompt(words);
   PRISM_CHECK(!words.chat || !prompt.empty(), "generate",
               "expected a message with --chat; found none; give PROMPT or --prompt-file.");

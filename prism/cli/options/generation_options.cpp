@@ -13,6 +13,10 @@ void add_generation_options(CLI::App& app, GenerateOptions& options) {
 
 void complete_generation(GenerateOptions& options) {
   for (auto& stop : options.stop) stop = parse_separator(stop);
+  check_generation(options);
+}
+
+void check_generation(const GenerateOptions& options) {
   const Sampler check_sampler(options.sampler);
   PRISM_CHECK(options.max_new_tokens >= 0, "generate",
               "--max-new-tokens: expected at least 1, or 0 for the default; found {}; raise it.",
