@@ -81,10 +81,10 @@ int64_t shared_context(const Arms& arms, int64_t wanted) {
   for (const auto* model : arms.all()) {
     PRISM_CHECK(wanted != 0 || model->config.context == context, "analyse",
                 "expected models with the same context; found {} in {} and {} in {}; choose one for all with "
-                "--context.",
+                "--tokens.",
                 context, arms.models.front().name, model->config.context, model->name);
     PRISM_CHECK(context >= 1 && context <= model->config.context, "analyse",
-                "--context: expected 1 to {} tokens, the context of {}; found {}; choose fewer.", model->config.context,
+                "--tokens: expected 1 to {} tokens, the context of {}; found {}; choose fewer.", model->config.context,
                 model->name, context);
   }
   return context;

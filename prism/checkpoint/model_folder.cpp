@@ -69,7 +69,9 @@ void read_weights(const std::vector<WeightEntry>& weights, const TensorSource& s
 template <class Module, class Folder>
 Module read_module(StoredModel& stored, const LoadOptions& options, Folder& folder) {
   const auto source = stored.weights();  // which checks the sizes, before the model takes memory
-  Module model(stored.config());
+  auto config = stored.config();
+  set_context(config, options.context);
+  Module model(config);
   model->set_compute_type(options.compute_type);
   const auto frozen = read_frozen(*model, *source, options.weights);
   read_weights(frozen.left, *source, frozen.read);

@@ -28,10 +28,12 @@ struct LoadOptions {
   /// float32 weights.
   // NOLINTNEXTLINE(google-explicit-constructor): most callers have only a dtype.
   LoadOptions(torch::ScalarType type) : compute_type(type) {}
-  LoadOptions(torch::ScalarType type, WeightStorage storage) : compute_type(type), weights(storage) {}
+  LoadOptions(torch::ScalarType type, WeightStorage storage, ContextOptions given = {})
+      : compute_type(type), weights(storage), context(std::move(given)) {}
 
   torch::ScalarType compute_type = torch::kFloat;  ///< dtype of matmuls
   WeightStorage weights = WeightStorage::float32;
+  ContextOptions context = {};
 };
 
 /// A language model and its tokenizer.

@@ -255,4 +255,23 @@ void complete(ModelConfig& config) {
   for (size_t i = 0; i < config.layers.size(); ++i) check_mirror(config.layers, i);
 }
 
+void set_context(ModelConfig& config, const ContextOptions& options) {
+  const int64_t before = config.context;
+  PRISM_CHECK(options.context > 0 || (options.context == 0 && options.rope_scaling.empty()), "model",
+              "--context: expected at least 1 token{}; found {}; raise it.",
+              options.rope_scaling.empty() ? "" : " with --rope-scaling", options.context);
+  if (options.context == 0) return;
+  PRISM_CHECK(!config.learned_positions || options.context == before, "model",
+              "--context: expected {} tokens, for which the model has learned positions; found {}; leave it out.",
+              before, options.context);
+  PRISM_CHECK(options.context <= before || !options.rope_scaling.empty(), "model",
+              "--context: expected at most {} tokens, the model's context; found {}; lower it, or give --rope-scaling "
+              "yarn or linear.",
+              before, options.context);
+  config.context = options.context;
+  if (options.rope_scaling.empty()) return;
+  for (auto& layer : config.layers)
+    if (layer.rotary.turns()) lengthen(layer.rotary, before, options);
+}
+
 }  // namespace prism

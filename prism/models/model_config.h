@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "prism/attention/context_length.h"
 #include "prism/attention/head_schedule.h"
 #include "prism/attention/layer_config.h"
 
@@ -113,5 +114,9 @@ void expand_shorthand(ModelConfig& config);
 /// widths, kv_heads that divide heads, and the rules of head schedules if heads split d_model.
 /// @throws InputError naming the layer and a way to fix it.
 void complete(ModelConfig& config);
+
+/// Changes the context of a complete config. A longer one needs a scaling of rotary positions, which layers without
+/// rotary positions do not have. @throws InputError for a longer context without one, and as lengthen().
+void set_context(ModelConfig& config, const ContextOptions& options);
 
 }  // namespace prism

@@ -8,6 +8,7 @@
 #include "prism/checkpoint/config_json.h"
 #include "prism/core/fields.h"
 #include "tests/core/message_of.h"
+#include "tests/models/configs.h"
 
 namespace prism {
 namespace {

@@ -43,7 +43,7 @@ sqrt(s1^2 + s2^2), where s1 and s2 are the standard deviations of the two arms. 
 
   prism analyse attention-distance runs/prism --data data
   prism analyse attention-distance runs/prism-1 runs/prism-2 --against runs/uniform-1 runs/uniform-2 --data data
-  prism analyse attention-distance runs/prism --data data --sequences 256 --context 512 --json
+  prism analyse attention-distance runs/prism --data data --sequences 256 --tokens 512 --json
 
 --json prints one object per model (kind model: layers with the distance of every head), then one per layer (kind layer:
 means and deviations over seeds, and the difference). prism report --analysis shows them as a table, a plot over layers
@@ -52,13 +52,13 @@ and pictures of the heads.
 
 struct DistanceOptions {
   std::string data, split = "valid";
-  int64_t sequences = 64, context = 0;
+  int64_t sequences = 64, tokens = 0;
   template <class Visitor>
   void visit(Visitor& v) {
     v("data", data, "folder of token shards made by prism tokenize");
     v("split", split, "which shards to read: valid or train");
     v("sequences", sequences, "number of windows to read, from the first; all if there are fewer");
-    v("context", context, "tokens per window; 0: the models' context");
+    v("tokens", tokens, "tokens per window; 0: the models' context");
   }
 };
 
@@ -146,7 +146,7 @@ int run_analyse_distance(const Arguments& arguments) {
   catch_stop_signals();
 
   const Arms arms = pair_arms(read_models(words.models), read_models(words.against));
-  const int64_t context = shared_context(arms, words.options.context);
+  const int64_t context = shared_context(arms, words.options.tokens);
   const auto shards = open_shards(words.options.data, words.options.split);
   const TokenDataset& data = *shards;
   check_tokenizer(data, arms.models.front().name, arms.models.front().tokenizer);

@@ -27,7 +27,7 @@ torch::ScalarType type_of(const ComputeOptions& options, const torch::Device& de
 
 LoadOptions load_options(const ComputeOptions& options, const torch::Device& device) {
   const auto weights = naming_field("--weights", [&] { return find_weight_storage(options.weights); });
-  return {type_of(options, device), device.is_cpu() ? weights : WeightStorage::float32};
+  return {type_of(options, device), device.is_cpu() ? weights : WeightStorage::float32, options.context};
 }
 
 void say_converted(const std::map<std::string, int64_t>& converted) {
@@ -45,6 +45,15 @@ void add_weights_option(CLI::App& app, ComputeOptions& options) {
 }
 
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
+  auto* context = app.add_option("--context", options.context.context,
+                                 "tokens of the model's context, instead of those that it was made for");
+  context->check(CLI::Range(int64_t{1}, int64_t{1} << 24))->type_name("N");
+  app.add_option(
+         "--rope-scaling", options.context.rope_scaling,
+         "scales rotary positions to a longer --context: yarn (to 32 times the model's) or linear (to 16 times)")
+      ->check(CLI::IsMember({"yarn", "linear"}))
+      ->needs(context)
+      ->type_name("KIND");
   app.add_option("--dtype", options.dtype,
                  "dtype of matrix products: bfloat16, float32 or auto (bfloat16 where it is fast)")
       ->type_name("TYPE")

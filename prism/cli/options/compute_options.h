@@ -1,4 +1,5 @@
-// Shared by the commands that run a model: --threads, --dtype, --device, and loading the model with its tokenizer.
+// Shared by the commands that run a model: --context, --threads, --dtype, --device, and loading the model with its
+// tokenizer.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,6 +13,7 @@ struct ComputeOptions {
   int threads = 0;
   std::string dtype = "auto", device = "cpu";
   std::string weights = "float32";  ///< as find_weight_storage() takes it
+  ContextOptions context = {};
 };
 
 /// Adds --device.
@@ -19,7 +21,7 @@ void add_device_option(CLI::App& app, std::string& device);
 
 /// Adds --weights, for commands that only read models, and makes `file` its default.
 void add_weights_option(CLI::App& app, ComputeOptions& options);
-/// Adds --dtype, --device and --threads.
+/// Adds --context, --rope-scaling, --dtype, --device and --threads.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
 /// The number of threads that `requested` stands for (thread_limit()). @throws InputError if it is more than the cores

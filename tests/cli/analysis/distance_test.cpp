@@ -21,7 +21,7 @@ TEST(AttentionDistance, ExplainsItselfInItsHelp) {
   const auto help = run({"analyse", "attention-distance", "--help"});
   EXPECT_EQ(help.status, 0) << help.err;
   for (const char* words : {"mean distance, in tokens, to the tokens it attends to", "Small:", "Large:", "3/8",
-                            "--against", "--data", "--sequences", "--context", "--json",
+                            "--against", "--data", "--sequences", "--tokens", "--json",
                             "prism analyse attention-distance runs/", "prism report --analysis", "Exit status"})
     EXPECT_NE(help.out.find(words), std::string::npos) << words;
 }
@@ -38,7 +38,7 @@ TEST(AttentionDistance, OfARunHasARowALayer) {
 }
 
 TEST(AttentionDistance, AsJsonHasALineAModelAndALineALayer) {
-  const auto lines = lines_of(distance({trained(), "--data", "data", "--sequences", "3", "--context", "16", "--json"}));
+  const auto lines = lines_of(distance({trained(), "--data", "data", "--sequences", "3", "--tokens", "16", "--json"}));
   ASSERT_EQ(lines.size(), 3u);
   EXPECT_EQ(lines[0]["kind"], "model");
   EXPECT_EQ(lines[0]["model"], trained());
@@ -142,8 +142,8 @@ TEST(AttentionDistanceInput, ThatIsWrongGetsASentence) {
   expect_sentence(distance({trained(), "--data", "data", "--split", "test"}), 2,
                   {"--split: expected valid or train for a language model; found \"test\"; choose one of them."});
   expect_sentence(distance({trained(), "--data", "data", "--sequences", "0"}), 2, {"--sequences", "at least 1"});
-  expect_sentence(distance({trained(), "--data", "data", "--context", "33"}), 2, {"--context", "1 to 32", "33"});
-  expect_sentence(distance({trained(), "--data", "data", "--context", "-1"}), 2, {"--context", "-1"});
+  expect_sentence(distance({trained(), "--data", "data", "--tokens", "33"}), 2, {"--tokens", "1 to 32", "33"});
+  expect_sentence(distance({trained(), "--data", "data", "--tokens", "-1"}), 2, {"--tokens", "-1"});
   expect_sentence(distance({trained(), "--data", "data", "--dtype", "int8"}), 2, {"int8"});
   fs::create_directory(Workshop::folder() / "short");
   for (const auto& entry : fs::directory_iterator(Workshop::folder() / "data"))
@@ -160,8 +160,8 @@ TEST(AttentionDistanceInput, OfModelsThatCannotBeComparedIsRefused) {
   expect_sentence(distance({trained(), uniform_seed("1"), "--data", "data"}), 2,
                   {"same head schedule", "1x1,2x1", "2x2", "--against"});
   const auto shorter = run_with("shorter", {"--model.context", "16"});
-  expect_sentence(distance({trained(), "--against", shorter, "--data", "data"}), 2, {"32", "16", "--context"});
-  EXPECT_EQ(distance({trained(), "--against", shorter, "--data", "data", "--context", "16"}).status, 0);
+  expect_sentence(distance({trained(), "--against", shorter, "--data", "data"}), 2, {"32", "16", "--tokens"});
+  EXPECT_EQ(distance({trained(), "--against", shorter, "--data", "data", "--tokens", "16"}).status, 0);
 }
 
 TEST(AttentionDistanceInput, OfAnotherTokenizerIsRefused) {
