@@ -103,6 +103,33 @@ void KvCache::grow(int64_t count) {
   pages_ = count;
 }
 
+CachedPositions KvCache::copy(int64_t length, int64_t sequence) const {
+  const auto& copied = at(sequence);
+  PRISM_ASSERT(length <= copied.length, "kv_cache", "{} of {} positions", length, copied.length);
+  const auto pages = torch::tensor(copied.pages, torch::kLong).narrow(0, 0, pages_for(length)).to(options_.device());
+  CachedPositions positions{.length = length, .k_NGSD = {}, .v_NGSD = {}, .words = copied.words};
+  if (!positions.words.empty()) positions.words.resize(static_cast<size_t>(length));
+  for (const auto& layer : layers_) {
+    positions.k_NGSD.push_back(layer.k_PGSD.index_select(0, pages));
+    positions.v_NGSD.push_back(layer.v_PGSD.index_select(0, pages));
+  }
+  return positions;
+}
+
+void KvCache::restore(const CachedPositions& positions, int64_t sequence) {
+  truncate(0, sequence);
+  reserve(positions.length, sequence);
+  auto& restored = at(sequence);
+  const auto pages =
+      torch::tensor(restored.pages, torch::kLong).narrow(0, 0, pages_for(positions.length)).to(options_.device());
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    layers_[i].k_PGSD.index_copy_(0, pages, positions.k_NGSD.at(i).to(options_.device()));
+    layers_[i].v_PGSD.index_copy_(0, pages, positions.v_NGSD.at(i).to(options_.device()));
+  }
+  restored.words = positions.words;
+  restored.length = positions.length;
+}
+
 void KvCache::begin(const std::vector<SequenceRows>& rows) {
   rows_ = rows;
   groups_.clear();

@@ -28,6 +28,19 @@ struct SequenceRows {
   int64_t prompt_length = 0;  ///< length of the prompt that these rows are a chunk of; 0: it ends with them
 };
 
+/// Positions of a sequence, copied out of a cache.
+struct CachedPositions {
+  int64_t length = 0;
+  std::vector<torch::Tensor> k_NGSD, v_NGSD;  ///< of each layer, the pages that hold them
+  std::vector<int64_t> words;                 ///< positions in words; empty without them
+};
+
+/// A prompt that was read: tokens from position 0 on, with their keys and values.
+struct CachedPrompt {
+  std::vector<int32_t> tokens;
+  CachedPositions positions;
+};
+
 struct KvCacheOptions {
   int64_t sequences = 1;  ///< open from the start, numbered from 0
   int64_t positions = 0;  ///< of each of them, for which there is room from the start
@@ -54,6 +67,11 @@ class KvCache {
   void truncate(int64_t length, int64_t sequence = 0);
   /// Takes pages until a sequence has room for `positions`. Where none is free, the number of pages doubles at least.
   void reserve(int64_t positions, int64_t sequence = 0);
+
+  /// Copies the first positions of a sequence. Not for layers with head budgets.
+  CachedPositions copy(int64_t length, int64_t sequence = 0) const;
+  /// Replaces what a sequence holds. @param positions  from a cache of the same layers and type.
+  void restore(const CachedPositions& positions, int64_t sequence = 0);
 
   /// Begins a step, in which every layer appends the keys and values of these rows once. Takes the pages that they
   /// need, as reserve().

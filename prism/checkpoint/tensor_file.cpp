@@ -38,11 +38,12 @@ torch::ScalarType torch_type(const TensorEntry& entry, const std::filesystem::pa
 
 }  // namespace
 
-void write_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
+void write_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                   std::map<std::string, std::string> metadata) {
   std::vector<TensorEntry> entries;
   for (const auto& [name, tensor] : tensors)
     entries.push_back({name, file_type(tensor.scalar_type()), tensor.sizes().vec(), {}});
-  SafetensorsWriter writer(path, entries);
+  SafetensorsWriter writer(path, entries, std::move(metadata));
   for (const auto& [name, tensor] : tensors) {
     const auto dense = tensor.detach().cpu().contiguous();
     writer.write({static_cast<const std::byte*>(dense.const_data_ptr()), dense.nbytes()});

@@ -17,7 +17,8 @@
 namespace prism {
 
 /// Writes the tensors in the given order, each in its dtype. Atomic.
-void write_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors);
+void write_tensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                   std::map<std::string, std::string> metadata = {});
 
 /// One tensor of a file, in its dtype. @throws InputError for an unknown name or an unsupported type.
 torch::Tensor read_tensor(const SafetensorsReader& reader, const std::string& name);

@@ -33,6 +33,7 @@ class Chat {
   Generation answer(const std::string& message, const GenerateOptions& options,
                     const std::function<void(std::string_view)>& on_text = {});
 
+  Session& session() { return session_; }
   /// Tokens of the model's context.
   int64_t context() const { return decoder_->config().context; }
   /// The text that the model reads for the next answer to `message`, and its tokens.

@@ -15,8 +15,8 @@ Engine::Engine(Decoder decoder, const EngineOptions& options, Prefill* prefill)
     : decoder_(std::move(decoder)),
       options_(options),
       prefill_(prefill_for(decoder_->config(), prefill)),
-      reads_whole_(layers_with_budgets(decoder_->config()) > 0 ||
-                   (prefill_ != nullptr && prefill_->options().selector != "dense")),
+      selects_(prefill_ != nullptr && prefill_->options().selector != "dense"),
+      has_budgets_(layers_with_budgets(decoder_->config()) > 0),
       cache_(decoder_->config().layers,
              {.sequences = 0, .type = decoder_->compute_type(), .device = decoder_->device()}) {
   PRISM_CHECK(options.sequences >= 1, "engine", "expected at least 1 sequence at once; found {}; raise it.",
@@ -45,18 +45,38 @@ void Engine::resume(int64_t sequence, EngineRequest request) {
   check(request);
   auto& resumed = sequences_.at(sequence);
   PRISM_ASSERT(resumed.has_ended && resumed.cached >= 0, "engine", "sequence {} cannot be resumed", sequence);
-  const auto& before = resumed.request.tokens;
+  const auto before = cached(sequence);
+  const auto prompt = std::span<const int32_t>(request.tokens).subspan(static_cast<size_t>(request.unread));
   int64_t same = 0;
-  // The last token is computed always, since its logits are needed.
-  const int64_t most =
-      reads_whole_ ? 0 : std::min(cache_.length(resumed.cached), std::ssize(request.tokens) - request.unread - 1);
-  while (same < most && before[static_cast<size_t>(resumed.first + same)] ==
-                            request.tokens[static_cast<size_t>(request.unread + same)])
-    ++same;
+  if (!has_budgets_ && (!selects_ || request.reuses_selected)) {
+    // The last token is computed always, since its logits are needed.
+    const auto most = static_cast<std::ptrdiff_t>(std::min(before.size(), prompt.size() - 1));
+    same = std::mismatch(before.begin(), before.begin() + most, prompt.begin()).first - before.begin();
+    if (selects_) same = same / KvCache::kPage * KvCache::kPage;
+  }
   cache_.truncate(same, resumed.cached);
   const int64_t first = request.unread;
   cache_.reserve(positions_of(request), resumed.cached);
   resumed = {.request = std::move(request), .first = first, .cached = resumed.cached, .counts = {.reused = same}};
+}
+
+int64_t Engine::restore(CachedPrompt prompt) {
+  Sequence restored{.request = {.tokens = std::move(prompt.tokens), .next = {}, .keeps = true}, .counts = {}};
+  restored.cached = cache_.open();
+  restored.has_ended = true;
+  cache_.restore(prompt.positions, restored.cached);
+  sequences_[submitted_] = std::move(restored);
+  return submitted_++;
+}
+
+std::span<const int32_t> Engine::cached(int64_t number) const {
+  const auto& sequence = sequences_.at(number);
+  return std::span(sequence.request.tokens)
+      .subspan(static_cast<size_t>(sequence.first), static_cast<size_t>(cache_.length(sequence.cached)));
+}
+
+CachedPositions Engine::copy(int64_t sequence, int64_t length) const {
+  return cache_.copy(length, sequences_.at(sequence).cached);
 }
 
 void Engine::cancel(int64_t sequence) {
@@ -81,7 +101,7 @@ int64_t Engine::pending(const Sequence& sequence) const {
 int64_t Engine::chunk_of(const Sequence& sequence, int64_t left) const {
   const int64_t all = pending(sequence), set = prefill_ == nullptr ? 0 : prefill_->options().chunk;
   if (set > 0) return std::min(all, set);
-  if (reads_whole_ || all <= left) return all;
+  if (selects_ || has_budgets_ || all <= left) return all;
   const int64_t past = cache_.length(sequence.cached);
   return std::max<int64_t>(0, (past + left) / KvCache::kPage * KvCache::kPage - past);
 }

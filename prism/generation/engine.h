@@ -32,6 +32,9 @@ struct EngineRequest {
   int64_t room = 0;   ///< new tokens for which memory is reserved from the start
   int64_t slide = 0;  ///< tokens computed again, from position 0 on, when the context is full; 0: `next` must end first
   bool keeps = false;  ///< the sequence can be continued after its end (resume()) until it is cancelled
+  /// resume() does not compute again what a selector has read either, up to a multiple of KvCache::kPage; the selector
+  /// then reads the rest as another chunk of the prompt.
+  bool reuses_selected = false;
 };
 
 /// What a sequence took.
@@ -58,6 +61,12 @@ class Engine {
   /// Continues a sequence that has ended and keeps its tokens. What the new prompt has in common with them is not
   /// computed again, except with head budgets or a selector, which read whole prompts.
   void resume(int64_t sequence, EngineRequest request);
+  /// Adds a sequence that has ended, for resume(). @return  its number.
+  int64_t restore(CachedPrompt prompt);
+  /// The tokens of a sequence that are cached from position 0 on.
+  std::span<const int32_t> cached(int64_t sequence) const;
+  /// The first `length` of them, for restore().
+  CachedPositions copy(int64_t sequence, int64_t length) const;
   /// Forgets a sequence.
   void cancel(int64_t sequence);
 
@@ -97,7 +106,7 @@ class Engine {
   Decoder decoder_;
   EngineOptions options_;
   Prefill* prefill_;
-  bool reads_whole_;  ///< prompts are read in one piece
+  bool selects_, has_budgets_;  ///< either reads prompts in one piece
   KvCache cache_;
   std::map<int64_t, Sequence> sequences_;
   int64_t submitted_ = 0;

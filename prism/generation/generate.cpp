@@ -104,6 +104,7 @@ Generation Session::generate(std::vector<int32_t> prompt_ids, const GenerateOpti
   try {
     auto request = text.request();
     request.keeps = true;
+    request.reuses_selected = std::exchange(is_restored_, false);
     if (sequence_) {
       engine_->resume(*sequence_, std::move(request));
     } else {
@@ -116,6 +117,21 @@ Generation Session::generate(std::vector<int32_t> prompt_ids, const GenerateOpti
     throw;
   }
   return std::move(text.result());
+}
+
+void Session::restore(CachedPrompt prompt) {
+  if (sequence_) engine_->cancel(*sequence_);
+  sequence_ = engine_->restore(std::move(prompt));
+  is_restored_ = true;
+}
+
+std::span<const int32_t> Session::cached() const {
+  return sequence_ ? engine_->cached(*sequence_) : std::span<const int32_t>();
+}
+
+CachedPrompt Session::copy(int64_t length) const {
+  const auto tokens = cached().first(static_cast<size_t>(length));
+  return {{tokens.begin(), tokens.end()}, engine_->copy(*sequence_, length)};
 }
 
 }  // namespace prism

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -80,11 +81,19 @@ class Session {
   Generation generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
                       const std::function<void(std::string_view)>& on_text = {});
 
+  /// Begins with what another session of the same model has read: the next prompt reuses what it has in common.
+  void restore(CachedPrompt prompt);
+  /// The tokens that are cached; none before the first prompt.
+  std::span<const int32_t> cached() const;
+  /// The first `length` of them.
+  CachedPrompt copy(int64_t length) const;
+
  private:
   ModelConfig config_;
   const Tokenizer& tokenizer_;
   std::unique_ptr<Engine> engine_;
   std::optional<int64_t> sequence_;  ///< the engine's
+  bool is_restored_ = false;         ///< and has not generated yet
 };
 
 }  // namespace prism

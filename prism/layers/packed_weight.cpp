@@ -58,6 +58,11 @@ int64_t PackedWeight::bytes() const {
   return sum;
 }
 
+std::span<const std::byte> PackedWeight::data() const {
+  if (parts_.empty()) return {};
+  return {static_cast<const std::byte*>(parts_.front().matrix.data), static_cast<size_t>(bytes())};
+}
+
 std::vector<PackedWeight::Part> PackedWeight::parts() const {
   std::vector<Part> parts;
   for (const auto& part : parts_) parts.push_back({part.matrix.type, part.matrix.rows});

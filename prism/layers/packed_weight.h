@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "prism/core/numbers/block_type.h"
@@ -56,6 +57,8 @@ class PackedWeight {
   static std::optional<torch::ScalarType> prompt_type();
 
   int64_t bytes() const;
+  /// All of them.
+  std::span<const std::byte> data() const;
   int64_t in() const { return in_; }
   int64_t out() const { return out_; }
   /// Equal neighbouring types are one part.

@@ -16,6 +16,7 @@
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/generation_options.h"
 #include "prism/cli/options/prefill_options.h"
+#include "prism/cli/options/prompt_cache_option.h"
 #include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/stop.h"
@@ -42,13 +43,14 @@ tokenizer_config.json in its folder, the metadata of a .gguf file, or --chat-tem
 
   prism chat models/SmolLM2-135M-Instruct
   prism chat model.gguf --system 'Answer in one sentence.' --temperature 0.7 --top-p 0.9
+  prism chat model.gguf --prompt-cache talk.cache        # a later chat that begins the same way starts faster
   printf 'Who wrote Emma?\nAnd when?\n' | prism chat model.gguf --temperature 0
 )";
 
 constexpr const char* kCommandList = "/reset, /system TEXT, /speed, /help, /exit";
 
 struct ChatWords {
-  std::string model;
+  std::string model, prompt_cache;
   ChatFlags chat_flags;
   PrefillFlags prefill;
   ComputeOptions compute;
@@ -160,6 +162,7 @@ int run_chat(const Arguments& arguments) {
   add_chat_flags(app, words.chat_flags);
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
+  add_prompt_cache_option(app, words.prompt_cache);
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
@@ -172,7 +175,11 @@ int run_chat(const Arguments& arguments) {
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, words.prefill.options.selector == "dense" ? nullptr : &meter);
   Chat chat = open_chat(words.chat_flags, model, words.model, &prefill);
-  return ChatLoop(chat, words, options, meter).run();
+  PromptCacheOption file(words.prompt_cache, model, prefill.options());
+  file.restore(chat.session());
+  const int status = ChatLoop(chat, words, options, meter).run();
+  file.save(chat.session(), chat.session().cached().size());
+  return status;
 }
 
 }  // namespace prism

@@ -18,6 +18,7 @@
 #include "prism/cli/options/compute_options.h"
 #include "prism/cli/options/generation_options.h"
 #include "prism/cli/options/prefill_options.h"
+#include "prism/cli/options/prompt_cache_option.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
@@ -40,6 +41,7 @@ full, they drop the oldest token and recompute the whole context for each new to
   prism generate runs/long --prompt-file book.txt --prefill spectral --prefill-chunk 1024
 
   prism generate model.gguf --chat 'Who wrote Emma?'
+  prism generate model.gguf --prompt-file book.txt --prompt-cache book.cache      # faster the second time
   prism generate model.gguf --prompts questions.jsonl --chat --max-new-tokens 64 > answers.jsonl
 
 Without a prompt, the model starts a new document. A prompt is read as the middle of a document, unless the model's
@@ -48,7 +50,7 @@ tokenizer puts an opening token (BOS, Llama's <s>) before it. --bos on adds the 
 )";
 
 struct GenerateWords {
-  std::string model, prompt, prompt_file, prompts;
+  std::string model, prompt, prompt_file, prompts, prompt_cache;
   int64_t parallel = EngineOptions().sequences;
   PrefillFlags prefill;
   ComputeOptions compute;
@@ -76,6 +78,7 @@ void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) 
   add_chat_flags(app, words.chat_flags, chat);
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
+  add_prompt_cache_option(app, words.prompt_cache)->excludes(prompts);
   app.add_flag("--echo", words.echo, "print the prompt before its continuation")->excludes(prompts);
   app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete")->excludes(prompts);
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds")
@@ -121,10 +124,24 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
   print_now(to_text(json) + "\n");
 }
 
-/// The answer to a single message.
-Generation answer(ModelFolder& model, const GenerateWords& words, const std::string& message,
-                  const GenerateOptions& options, const std::function<void(std::string_view)>& show, Prefill& prefill) {
-  return open_chat(words.chat_flags, model, words.model, &prefill).answer(message, options, show);
+/// The continuation of a prompt, or the answer to a message.
+Generation continue_one(ModelFolder& model, const GenerateWords& words, const std::string& prompt,
+                        const GenerateOptions& options, const std::function<void(std::string_view)>& show,
+                        Prefill& prefill) {
+  PromptCacheOption file(words.prompt_cache, model, prefill.options());
+  const auto with = [&](Session& session, const auto& generate) {
+    file.restore(session);
+    auto result = generate();
+    if (result.unread == 0 && result.slides == 0) file.save(session, result.prompt_ids.size());
+    return result;
+  };
+  if (words.chat) {
+    Chat chat = open_chat(words.chat_flags, model, words.model, &prefill);
+    return with(chat.session(), [&] { return chat.answer(prompt, options, show); });
+  }
+  Session session(model.decoder, *model.tokenizer, &prefill);
+  return with(session,
+              [&] { return session.generate(encode_prompt(*model.tokenizer, prompt, options.bos), options, show); });
 }
 
 /// --prompts. @return  the exit status.
@@ -171,8 +188,7 @@ int run_generate(const Arguments& arguments) {
   const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, shows_prefill(words) ? &meter : nullptr);
-  const auto result = words.chat ? answer(model, words, prompt, options, show, prefill)
-                                 : generate(model.decoder, *model.tokenizer, prompt, options, show, &prefill);
+  const auto result = continue_one(model, words, prompt, options, show, prefill);
   if (words.json) {
     print_json(words, options, prompt, result, meter, model.decoder->compute_type());
   } else {

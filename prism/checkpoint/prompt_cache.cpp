@@ -1,0 +1,116 @@
+#include "prism/checkpoint/prompt_cache.h"
+
+#include <algorithm>
+
+#include "prism/checkpoint/tensor_file.h"
+#include "prism/core/error.h"
+#include "prism/core/fields.h"
+#include "prism/core/random.h"
+
+namespace prism {
+namespace {
+
+constexpr const char* kPromptFormat = "prism_prompt_cache";
+constexpr const char* kPromptTokens = "tokens";
+constexpr const char* kPromptWords = "words";
+
+std::string keys_name(size_t layer) {
+  return fmt::format("layers.{}.keys", layer);
+}
+
+std::string values_name(size_t layer) {
+  return fmt::format("layers.{}.values", layer);
+}
+
+std::span<const std::byte> bytes_of(const torch::Tensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+uint64_t hash_of(const std::string& text) {
+  return hash_bytes(std::as_bytes(std::span(text)));
+}
+
+uint64_t hash_of(const Weight& weight) {
+  if (weight.packed() != nullptr) return hash_bytes(weight.packed()->data());
+  return hash_bytes(bytes_of(weight.tensor().detach().to(torch::kCPU).contiguous()));
+}
+
+std::string hexadecimal(uint64_t hash) {
+  return fmt::format("{:016x}", hash);
+}
+
+/// A tensor of the file, checked. @param type  of its elements.
+torch::Tensor read_checked(const SafetensorsReader& reader, const std::string& name, torch::ScalarType type,
+                           const std::vector<int64_t>& shape) {
+  auto tensor = read_tensor(reader, name);
+  PRISM_CHECK(tensor.scalar_type() == type && tensor.sizes() == torch::IntArrayRef(shape), "prompt_cache",
+              "{}: expected {} of {} {}; found {} {}; delete the file, and it is made again.", reader.path().string(),
+              name, c10::toString(type), c10::str(shape), c10::toString(tensor.scalar_type()),
+              c10::str(tensor.sizes()));
+  return tensor;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> prompt_fingerprint(const DecoderImpl& decoder, const Tokenizer& tokenizer,
+                                                      const PrefillOptions& prefill) {
+  uint64_t weights = 0;
+  for (const auto& entry : decoder.weights()) weights = mix64(weights + hash_of(entry.name)) ^ hash_of(entry.weight);
+  auto config = decoder.config();
+  return {{"weights", hexadecimal(weights)},
+          {"config", hexadecimal(hash_of(fields_to_json(config).dump()))},
+          {"tokenizer", tokenizer.fingerprint_text()},
+          {"dtype", c10::toString(decoder.compute_type())},
+          {"prefill", fields_to_json(prefill).dump()}};
+}
+
+void write_prompt_cache(const std::filesystem::path& file, const CachedPrompt& prompt,
+                        const std::map<std::string, std::string>& fingerprint) {
+  std::vector<NamedTensor> tensors = {{kPromptTokens, torch::tensor(prompt.tokens, torch::kInt)}};
+  if (!prompt.positions.words.empty())
+    tensors.push_back({kPromptWords, torch::tensor(prompt.positions.words, torch::kLong)});
+  for (size_t i = 0; i < prompt.positions.k_NGSD.size(); ++i) {
+    tensors.push_back({keys_name(i), prompt.positions.k_NGSD[i].to(torch::kCPU)});
+    tensors.push_back({values_name(i), prompt.positions.v_NGSD[i].to(torch::kCPU)});
+  }
+  auto metadata = fingerprint;
+  metadata[kPromptFormat] = "1";
+  write_tensors(file, tensors, metadata);
+}
+
+CachedPrompt read_prompt_cache(const std::filesystem::path& file, const DecoderImpl& decoder,
+                               const std::map<std::string, std::string>& fingerprint) {
+  const SafetensorsReader reader(file);
+  const auto& metadata = reader.metadata();
+  PRISM_CHECK(metadata.contains(kPromptFormat) && metadata.at(kPromptFormat) == "1", "prompt_cache",
+              "expected a file that --prompt-cache wrote; found another in {}; name another file.", file.string());
+  for (const auto& [name, value] : fingerprint) {
+    const auto found = metadata.find(name);
+    PRISM_CHECK(
+        found != metadata.end() && found->second == value, "prompt_cache",
+        "{}: expected a prompt that was read with the same {}; found another; name another file, or delete this "
+        "one.",
+        file.string(), name);
+  }
+  const auto shape = reader.find(kPromptTokens).shape;
+  PRISM_CHECK(shape.size() == 1 && shape[0] >= 1 && shape[0] <= decoder.config().context, "prompt_cache",
+              "{}: expected 1 to {} tokens; found {}; delete the file, and it is made again.", file.string(),
+              decoder.config().context, c10::str(shape));
+  const int64_t length = shape[0], pages = (length + KvCache::kPage - 1) / KvCache::kPage;
+  const auto tokens = read_checked(reader, kPromptTokens, torch::kInt, {length});
+  const auto* token = tokens.const_data_ptr<int32_t>();
+  CachedPrompt prompt{{token, token + length}, {.length = length, .k_NGSD = {}, .v_NGSD = {}, .words = {}}};
+  if (has_word_positions(decoder.config())) {
+    const auto words = read_checked(reader, kPromptWords, torch::kLong, {length});
+    prompt.positions.words.assign(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + length);
+  }
+  const auto& layers = decoder.config().layers;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const std::vector<int64_t> page_shape = {pages, layers[i].kv_heads, KvCache::kPage, layers[i].head_dim};
+    prompt.positions.k_NGSD.push_back(read_checked(reader, keys_name(i), decoder.compute_type(), page_shape));
+    prompt.positions.v_NGSD.push_back(read_checked(reader, values_name(i), decoder.compute_type(), page_shape));
+  }
+  return prompt;
+}
+
+}  // namespace prism

@@ -1,0 +1,34 @@
+// Files that keep a prompt that was read: its tokens with their keys and values, as safetensors.
+//
+//   const auto fingerprint = prompt_fingerprint(*model.decoder, *model.tokenizer, prefill.options());
+//   write_prompt_cache("book.cache", {tokens, positions}, fingerprint);
+//   const CachedPrompt prompt = read_prompt_cache("book.cache", *model.decoder, fingerprint);
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "prism/attention/kv_cache.h"
+#include "prism/attention/prefill.h"
+#include "prism/models/decoder.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+/// What keys and values depend on, by name: the weights, the config with its rotary positions, the tokenizer, the dtype
+/// of products, and how prompts are read.
+std::map<std::string, std::string> prompt_fingerprint(const DecoderImpl& decoder, const Tokenizer& tokenizer,
+                                                      const PrefillOptions& prefill);
+
+/// Atomic.
+void write_prompt_cache(const std::filesystem::path& file, const CachedPrompt& prompt,
+                        const std::map<std::string, std::string>& fingerprint);
+
+/// @throws InputError for a damaged file, or one that was made with another of the things in the fingerprint.
+CachedPrompt read_prompt_cache(const std::filesystem::path& file, const DecoderImpl& decoder,
+                               const std::map<std::string, std::string>& fingerprint);
+
+}  // namespace prism

@@ -1,0 +1,121 @@
+// prism generate --prompts and --prompt-cache.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/cli/commands.h"
+
+namespace prism {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string written(const std::string& name, const std::string& text) {
+  std::ofstream(Workshop::folder() / name) << text;
+  return name;
+}
+
+std::vector<std::string> generate_words(const std::vector<std::string>& more) {
+  std::vector<std::string> words = {"generate",      trained(), "--max-new-tokens", "4",
+                                    "--temperature", "0",       "--threads",        "1"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(ManyPrompts, AreContinuedAsEachAlone) {
+  const std::string lines = R"({"prompt": "The river", "id": {"n": 7}})"
+                            "\n\n"
+                            R"({"prompt": "And", "max_new_tokens": 2})"
+                            "\n"
+                            R"({"prompt": "It", "temperature": 0.9, "seed": 5, "top_k": 0, "top_p": 1})"
+                            "\n";
+  const auto found = lines_of(run(generate_words({"--prompts", written("prompts.jsonl", lines)})));
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0]["id"]["n"], 7);
+  EXPECT_FALSE(found[1].contains("id"));
+  EXPECT_EQ(found[1]["new_tokens"], 2);
+  const auto alone = [&](const std::vector<std::string>& words) {
+    return lines_of(run(generate_words(words)))[0]["text"];
+  };
+  EXPECT_EQ(found[0]["text"], alone({"The river", "--json"}));
+  EXPECT_EQ(found[1]["text"], lines_of(run({"generate", trained(), "And", "--json", "--max-new-tokens", "2",
+                                            "--temperature", "0", "--threads", "1"}))[0]["text"]);
+  EXPECT_EQ(found[2]["text"],
+            lines_of(run({"generate", trained(), "It", "--json", "--max-new-tokens", "4", "--temperature", "0.9",
+                          "--seed", "5", "--top-k", "0", "--top-p", "1", "--threads", "1"}))[0]["text"]);
+  // One at a time, and from standard input.
+  EXPECT_EQ(lines_of(run(generate_words({"--prompts", "-", "--parallel", "1"}), lines)), found);
+}
+
+TEST(ManyPrompts, ThatAreWrongAreNamedByTheirLine) {
+  const auto refused = [](const std::string& lines, const std::vector<std::string>& parts) {
+    const auto outcome = run(generate_words({"--prompts", written("wrong.jsonl", lines)}));
+    expect_sentence(outcome, 2, parts);
+    EXPECT_EQ(outcome.out, "") << "nothing before all lines are checked";
+  };
+  const std::string good = "{\"prompt\": \"It\"}\n";
+  refused("", {"wrong.jsonl", "a line for each prompt"});
+  refused(good + "{\"prompt\": ", {"wrong.jsonl, line 2"});
+  refused(good + "[1]", {"wrong.jsonl, line 2", "expected a JSON object with \"prompt\""});
+  refused(good + R"({"prompt": 3})", {"wrong.jsonl, line 2", "prompt", "text"});
+  refused(good + R"({"prompt": "It", "tempratur": 1})", {"wrong.jsonl, line 2", "temperature"});
+  refused(good + R"({"prompt": "It", "temperature": -1})", {"wrong.jsonl, line 2", "temperature"});
+  refused(good + R"({"prompt": "It", "max_new_tokens": 100000})", {"wrong.jsonl, line 2", "100000"});
+  refused(good + R"({"prompt": "It", "stop": [""]})", {"wrong.jsonl, line 2"});
+  expect_sentence(run(generate_words({"--prompts", "none.jsonl"})), 2, {"none.jsonl"});
+  const auto name = written("good.jsonl", good);
+  expect_sentence(run(generate_words({"It", "--prompts", name})), 2, {"--prompts"});
+  expect_sentence(run(generate_words({"--prompts", name, "--json"})), 2, {"--json"});
+  expect_sentence(run(generate_words({"--prompts", name, "--parallel", "0"})), 2, {"--parallel"});
+  expect_sentence(run(generate_words({"It", "--parallel", "2"})), 2, {"--prompts"});
+}
+
+TEST(PromptCache, IsWrittenOnceAndReusedByPromptsThatBeginAlike) {
+  fs::remove(Workshop::folder() / "kept.cache");
+  const auto with = [&](const std::string& prompt, const std::vector<std::string>& more = {}) {
+    auto words = generate_words({prompt, "--prompt-cache", "kept.cache", "--json"});
+    words.insert(words.end(), more.begin(), more.end());
+    return lines_of(run(words))[0];
+  };
+  const auto alone = [&](const std::string& prompt) { return lines_of(run(generate_words({prompt, "--json"})))[0]; };
+  EXPECT_EQ(with("The river")["ids"], alone("The river")["ids"]);
+  const auto first = read_text(Workshop::folder() / "kept.cache");
+  EXPECT_FALSE(first.empty());
+  EXPECT_EQ(with("The river")["ids"], alone("The river")["ids"]);
+  EXPECT_EQ(with("Another")["ids"], alone("Another")["ids"]);
+  EXPECT_EQ(read_text(Workshop::folder() / "kept.cache"), first) << "neither adds to it";
+  EXPECT_EQ(with("The river and the hill")["ids"], alone("The river and the hill")["ids"]);
+  EXPECT_NE(read_text(Workshop::folder() / "kept.cache"), first) << "a prompt that goes on is kept instead";
+  const auto chat =
+      run({"chat", trained(), "--chat-template", written("t.jinja", "{{ messages[-1].content }}"), "--prompt-cache",
+           "kept.cache", "--max-new-tokens", "3", "--temperature", "0", "--threads", "1"},
+          "The river\n");
+  EXPECT_EQ(chat.status, 0) << chat.err;
+}
+
+TEST(PromptCache, ThatIsDamagedOrAnotherModelsIsRefused) {
+  fs::remove(Workshop::folder() / "other.cache");
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto words = generate_words({"The river", "--prompt-cache", "other.cache"});
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  ASSERT_EQ(with({}).status, 0);
+  const auto whole = read_text(Workshop::folder() / "other.cache");
+  expect_sentence(with({"--context", "16"}), 2, {"other.cache", "with the same config"});
+  expect_sentence(with({"--prefill", "spectral"}), 2, {"other.cache", "with the same prefill"});
+  expect_sentence(with({"--weights", "float32"}), 2, {"other.cache", "with the same weights"});
+  written("other.cache", whole.substr(0, whole.size() / 2));
+  expect_sentence(with({}), 2, {"other.cache"});
+  written("other.cache", "no safetensors");
+  expect_sentence(with({}), 2, {"other.cache"});
+  fs::copy_file(last_checkpoint() / "model.safetensors", Workshop::folder() / "other.cache",
+                fs::copy_options::overwrite_existing);
+  expect_sentence(with({}), 2, {"other.cache", "that --prompt-cache wrote"});
+}
+
+}  // namespace
+}  // namespace prism
