@@ -2,16 +2,20 @@
 # Measures the quality lost by sparse prefill, for every selector and for ablations of the spectral one: perplexity over
 # density of a model trained here, and recall on synthetic heads. Records and figures: docs/results/prefill/.
 #
-#   scripts/study_prefill.sh             measures what is not recorded yet; half an hour on two cores
-#   scripts/study_prefill.sh --results   only writes tables and figures of the records
+#   scripts/study_prefill.sh                     measures what is not recorded yet; half an hour on two cores
+#   scripts/study_prefill.sh --model MODEL NAME  the same perplexities of a pretrained model, under the name NAME, in
+#                                                windows of 4096 and 8192 tokens and, with YaRN, 16384 and 32768; hours
+#   scripts/study_prefill.sh --results           only writes tables and figures of the records
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+usage() { echo "[study_prefill] $1; see study_prefill.sh --help." >&2; exit 2; }
 case "${1:-}" in
-  -h | --help) sed -n '2,8s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
+  --model) [[ $# == 3 && $3 =~ ^[a-z0-9_]+$ ]] || usage "expected a model and a name in lower case after --model; found \"${*:2}\"" ;;
   --results | "") ;;
-  *) echo "[study_prefill] expected --results or nothing; found \"$1\"; see study_prefill.sh --help." >&2; exit 2 ;;
+  *) usage "expected --model, --results or nothing; found \"$1\"" ;;
 esac
 
 runs=runs/prefill
@@ -37,6 +41,14 @@ ablations=(calibration=causal_running calibration=all_blocks calibration=off ban
   block_size=256)
 shares=(0.3 0.5 0.7 0.9)
 
+# Ablations for pretrained models: the bands (by features of the head, d of them), calibration and blocks. A band alone
+# has nearly no share of the other.
+model_ablations=(bands=auto p_high=0.000001 p_low=0.000001 'high_dims=d/4,low_dims=d/2' calibration=all_blocks calibration=off
+  recent=4 block_size=64)
+model_shares=(0.5 0.9 0.95)
+# Methods for windows beyond the context that the model was trained with.
+long_kept=(dense spectral:p=0.9 spectral:p=0.95 mean_pooling:p=0.95 xattention:threshold=0.9 sink_window:window=8 random:share=0.3)
+
 list_ablations() {
   for change in "${ablations[@]}"; do
     for share in "${shares[@]}"; do echo "spectral:p=$share,$change"; done
@@ -54,13 +66,44 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
   echo "{\"method\":\"$method\",${line#\{}" >> "$file"
 }
 
-record_perplexity() {  # FILE METHOD
+record_perplexity() {  # FILE METHOD MODEL_AND_TEXT...
   local words=(--prefill "${2%%:*}") settings=()
   if [[ $2 == *:* ]]; then
     IFS=, read -ra settings <<< "${2#*:}"
     for setting in "${settings[@]}"; do words+=(--prefill-set "$setting"); done
   fi
-  record "$1" "$2" "$prism" eval $runs/long $runs/book.txt --prefill-recall 2 --json "${words[@]}"
+  record "$1" "$2" "$prism" eval "${@:3}" --prefill-recall 2 --json "${words[@]}"
+}
+
+# The beginnings of five novels, one document each. CHARACTERS FOLDER
+cut_novels() {
+  mkdir -p "$2"
+  for novel in "${PRISM_DATA:-../shared/data}"/gutenberg_novels/long/*.txt.xz; do
+    # The length in characters, so that no character is cut.
+    xz -dc "$novel" | python3 -c 'import sys; sys.stdout.write(sys.stdin.read()[:int(sys.argv[1])])' "$1" > "$2/$(basename "$novel" .xz)"
+  done
+}
+
+study_model() {  # MODEL NAME
+  local width words
+  width=$("$prism" info "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["layers"][0]["head_dim"])')
+  cut_novels 60000 "$runs/novels_short"
+  cut_novels 150000 "$runs/novels_long"
+  for window in 4096 8192; do
+    words=("$1" "$runs/novels_short" --window "$window")
+    for method in "${kept[@]}"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
+    for change in "${model_ablations[@]}"; do
+      change=${change//d\/4/$((width / 4))}
+      change=${change//d\/2/$((width / 2))}
+      for share in "${model_shares[@]}"; do
+        record_perplexity "$records/$2_$window.jsonl" "spectral:p=$share,$change" "${words[@]}"
+      done
+    done
+  done
+  for window in 16384 32768; do
+    words=("$1" "$runs/novels_long" --window "$window" --context "$window" --rope-scaling yarn)
+    for method in "${long_kept[@]}"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
+  done
 }
 
 record_recall() {  # FILE METHOD MIX
@@ -69,16 +112,19 @@ record_recall() {  # FILE METHOD MIX
 }
 
 write_results() {
-  for name in perplexity perplexity_ablations recall_structured recall_unstructured recall_ablations; do
-    [ -f $records/$name.jsonl ] || continue
-    $prism report --prefill $records/$name.jsonl --title "Sparse prefill: ${name//_/, }" --out $runs/$name.html \
-      --markdown $records/$name.md --figures $records/$name > "$runs/$name.txt"
+  local name
+  for file in "$records"/*.jsonl; do
+    name=$(basename "$file" .jsonl)
+    $prism report --prefill "$file" --title "Sparse prefill: ${name//_/, }" --out "$runs/$name.html" \
+      --markdown "$records/$name.md" --figures "$records/$name" > "$runs/$name.txt"
   done
 }
 
 find_program study_prefill
 mkdir -p $runs $records
-if [ "${1:-}" != --results ]; then
+if [ "${1:-}" == --model ]; then
+  study_model "$2" "$3"
+elif [ "${1:-}" != --results ]; then
   scripts/study.sh --prepare
   xz -dc "${PRISM_DATA:-../shared/data}/gutenberg_novels/long/Eliot_Daniel_1876.txt.xz" > $runs/whole_book.txt
   head -c 600000 $runs/whole_book.txt > $runs/book.txt
@@ -90,12 +136,12 @@ if [ "${1:-}" != --results ]; then
     $prism train --recipe configs/prefill/long.json --out $runs/long
   fi
   for method in "${kept[@]}"; do
-    record_perplexity $records/perplexity.jsonl "$method"
+    record_perplexity $records/perplexity.jsonl "$method" $runs/long $runs/book.txt
     for mix in structured unstructured; do record_recall $records/recall_$mix.jsonl "$method" $mix; done
   done
-  record_perplexity $records/perplexity_ablations.jsonl dense
+  record_perplexity $records/perplexity_ablations.jsonl dense $runs/long $runs/book.txt
   for method in $(list_ablations); do
-    record_perplexity $records/perplexity_ablations.jsonl "$method"
+    record_perplexity $records/perplexity_ablations.jsonl "$method" $runs/long $runs/book.txt
     record_recall $records/recall_ablations.jsonl "$method" structured
   done
 fi

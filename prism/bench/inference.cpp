@@ -27,44 +27,54 @@ torch::Tensor random_tokens(const ModelConfig& config, int64_t count, uint64_t s
 /// A test with its cache and its tokens.
 class InferenceTest {
  public:
-  /// @param depth  tokens that are cached before.
-  InferenceTest(Decoder decoder, const InferenceBench& bench, int64_t tokens, int64_t depth, bool decodes)
+  InferenceTest(Decoder decoder, const InferenceBench& bench, const InferenceTiming& row, bool decodes)
       : decoder_(std::move(decoder)),
         prefill_(bench.prefill),
-        tokens_BT_(random_tokens(decoder_->config(), depth + tokens, bench.seed)),
-        depth_(depth),
+        tokens_BT_(random_tokens(decoder_->config(), row.depth + row.tokens, bench.seed)),
+        depth_(row.depth),
+        sequences_(row.sequences),
         decodes_(decodes),
-        cache_(decoder_->config().layers,
-               {.positions = depth + tokens, .type = decoder_->compute_type(), .device = decoder_->device()}) {
-    if (depth > 0) read(0, depth);
+        cache_(decoder_->config().layers, {.sequences = row.sequences,
+                                           .positions = row.depth + row.tokens,
+                                           .type = decoder_->compute_type(),
+                                           .device = decoder_->device()}) {
+    if (row.depth > 0)
+      for (int64_t sequence = 0; sequence < sequences_; ++sequence) read(sequence, 0, row.depth);
   }
 
   void run() {
+    for (int64_t sequence = 0; sequence < sequences_; ++sequence) cache_.truncate(depth_, sequence);
+    if (!decodes_) return read(0, depth_, tokens_BT_.size(1) - depth_);
     const torch::NoGradGuard no_gradients;
-    cache_.truncate(depth_);
-    if (!decodes_) return read(depth_, tokens_BT_.size(1) - depth_);
     ForwardContext context;
     context.cache = &cache_;
-    context.rows = {{.sequence = 0, .tokens = 1, .decodes = true}};
+    for (int64_t sequence = 0; sequence < sequences_; ++sequence)
+      context.rows.push_back({.sequence = sequence, .tokens = 1, .decodes = true});
     for (int64_t i = depth_; i < tokens_BT_.size(1); ++i)
-      decoder_->head.logits(decoder_(tokens_BT_.narrow(1, i, 1), context));
+      decoder_->head.logits(decoder_(tokens_BT_.narrow(1, i, 1).expand({1, sequences_}), context));
   }
 
  private:
-  void read(int64_t first, int64_t count) {
+  /// Reads a prompt in one piece, or in the prefill's chunks.
+  void read(int64_t sequence, int64_t first, int64_t count) {
     const torch::NoGradGuard no_gradients;
     ForwardContext context;
     context.cache = &cache_;
     context.prefill = prefill_for(decoder_->config(), &prefill_);
-    const auto hidden =
-        forward_in_chunks(decoder_, tokens_BT_.narrow(1, first, count), context, prefill_.options().chunk);
-    decoder_->head.logits(hidden.narrow(1, hidden.size(1) - 1, 1));
+    const int64_t chunk = prefill_.options().chunk > 0 ? prefill_.options().chunk : count;
+    torch::Tensor hidden_BTD;
+    for (int64_t done = 0; done < count; done += chunk) {
+      const int64_t tokens = std::min(chunk, count - done);
+      context.rows = {{.sequence = sequence, .tokens = tokens, .prompt_length = first + count}};
+      hidden_BTD = decoder_(tokens_BT_.narrow(1, first + done, tokens), context);
+    }
+    decoder_->head.logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1));
   }
 
   Decoder decoder_;
   Prefill prefill_;
   torch::Tensor tokens_BT_;
-  int64_t depth_;
+  int64_t depth_, sequences_;
   bool decodes_;
   KvCache cache_;
 };
@@ -101,6 +111,14 @@ double cache_bytes(const DecoderImpl& decoder, int64_t tokens, int64_t depth) {
   return per_position * count * (static_cast<double>(depth) + (count + 1) / 2);
 }
 
+InferenceTiming decoding_row(int64_t tokens, int64_t depth, int64_t sequences) {
+  return {.name = fmt::format("tg{}{}{}", tokens, sequences > 1 ? fmt::format("x{}", sequences) : "",
+                              depth > 0 ? fmt::format("@d{}", depth) : ""),
+          .tokens = tokens,
+          .depth = depth,
+          .sequences = sequences};
+}
+
 }  // namespace
 
 std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBench& bench) {
@@ -109,34 +127,34 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
   std::vector<std::unique_ptr<InferenceTest>> tests;
   std::vector<std::function<void()>> calls;
   std::vector<InferenceTiming> rows;
-  const auto add = [&](std::string name, int64_t tokens, int64_t depth, bool decodes) {
-    PRISM_CHECK(tokens >= 1 && depth >= 0 && depth + tokens <= config.context, "bench",
+  const auto add = [&](InferenceTiming row, bool decodes) {
+    PRISM_CHECK(row.tokens >= 1 && row.depth >= 0 && row.depth + row.tokens <= config.context, "bench",
                 "expected at least 1 token, and at most {} with those before, the model's context; found {} after {}; "
                 "choose other lengths.",
-                config.context, tokens, depth);
-    rows.push_back({.name = std::move(name), .tokens = tokens, .depth = depth});
-    tests.push_back(std::make_unique<InferenceTest>(decoder, bench, tokens, depth, decodes));
+                config.context, row.tokens, row.depth);
+    PRISM_CHECK(row.sequences >= 1, "bench", "--sequences: expected at least 1; found {}; raise it.", row.sequences);
+    tests.push_back(std::make_unique<InferenceTest>(decoder, bench, row, decodes));
     calls.emplace_back([test = tests.back().get()] { test->run(); });
+    rows.push_back(std::move(row));
   };
-  for (const int64_t tokens : bench.prompt_tokens) add(fmt::format("pp{}", tokens), tokens, 0, false);
+  for (const int64_t tokens : bench.prompt_tokens) add({.name = fmt::format("pp{}", tokens), .tokens = tokens}, false);
   const size_t prompts = rows.size();
   if (bench.new_tokens > 0)
     for (const int64_t depth : bench.depths)
-      add(fmt::format("tg{}{}", bench.new_tokens, depth > 0 ? fmt::format("@d{}", depth) : ""), bench.new_tokens, depth,
-          true);
+      for (const int64_t sequences : bench.sequences) add(decoding_row(bench.new_tokens, depth, sequences), true);
   const auto medians = medians_in_turn(calls, bench.rounds);
   const double bandwidth = bench.new_tokens > 0 ? read_bandwidth(bench.threads) : 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     auto& row = rows[i];
     const double seconds = medians[i] * 1e-3;
     row.ms = medians[i];
-    row.tokens_per_s = static_cast<double>(row.tokens) / seconds;
+    row.tokens_per_s = static_cast<double>(row.tokens * row.sequences) / seconds;
     if (i < prompts) {
       row.work = prompt_flops(*decoder, row.tokens);
       row.limit_share = share_of_peak(row.work / seconds, bench.threads, decoder->compute_type());
     } else {
-      row.work =
-          static_cast<double>(row.tokens * weight_bytes_read(*decoder)) + cache_bytes(*decoder, row.tokens, row.depth);
+      row.work = static_cast<double>(row.tokens * weight_bytes_read(*decoder)) +
+                 static_cast<double>(row.sequences) * cache_bytes(*decoder, row.tokens, row.depth);
       row.limit_share = row.work / seconds / bandwidth;
     }
   }

@@ -16,6 +16,7 @@ struct InferenceBench {
   std::vector<int64_t> prompt_tokens = {512, 2048};  ///< lengths of the prompts to read
   int64_t new_tokens = 128;                          ///< to decode; 0: none
   std::vector<int64_t> depths = {0};                 ///< tokens that are cached before the decoding begins
+  std::vector<int64_t> sequences = {1};              ///< decoded at once
   PrefillOptions prefill;                            ///< how prompts are read
   int64_t rounds = 5;
   uint64_t seed = 1;  ///< of the random tokens
@@ -24,16 +25,20 @@ struct InferenceBench {
 
 /// Named as by llama-bench.
 struct InferenceTiming {
-  std::string name;  ///< pp512: a prompt of 512 tokens; tg128@d4096: 128 tokens after 4096
-  int64_t tokens = 0, depth = 0;
+  std::string name;  ///< pp512: a prompt of 512 tokens; tg128@d4096: 128 tokens after 4096; tg128x32: of 32 sequences
+  int64_t tokens = 0, depth = 0, sequences = 1;
   double ms = 0, tokens_per_s = 0, limit_share = 0, work = 0;
   template <class Visitor>
   void visit(Visitor& v) {
-    v("name", name, "pp512: reading a prompt of 512 tokens; tg128@d4096: decoding 128 tokens after 4096");
-    v("tokens", tokens, "tokens that are read or decoded");
+    v("name", name,
+      "pp512: reading a prompt of 512 tokens; tg128@d4096: decoding 128 tokens after 4096; tg128x32: of 32 sequences "
+      "at "
+      "once");
+    v("tokens", tokens, "tokens of each sequence that are read or decoded");
     v("depth", depth, "tokens that are cached before");
+    v("sequences", sequences, "sequences that are decoded at once");
     v("ms", ms, "median milliseconds of one round");
-    v("tokens_per_s", tokens_per_s, "tokens over that time");
+    v("tokens_per_s", tokens_per_s, "tokens of all sequences over that time");
     v("limit_share", limit_share,
       "speed as a share of the limit: of matrix products for prompts, of reading memory for decoding");
     v("work", work, "FLOPs of a prompt; bytes that decoding must read: weights, keys and values");

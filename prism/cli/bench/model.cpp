@@ -16,11 +16,12 @@ namespace {
 
 constexpr const char* kInferenceHelp = R"(
 Reads prompts of random tokens (pp512: 512 tokens) and decodes one token at a time (tg128: 128 tokens; tg128@d4096: after
-4096 that are cached), as llama-bench does. All tests take turns; figures are medians. `share` is the speed as a share of
+4096 that are cached; tg128x32: of 32 sequences at once), as llama-bench does. All tests take turns; figures are medians. `share` is the speed as a share of
 this CPU's limit: for prompts, of its peak for matrix products, measured by a loop in registers; for decoding, of its
 memory bandwidth, by the bytes of weights, keys and values that a token must read.
 
   prism bench model model.gguf --prompt-tokens 512 2048 4096 --new-tokens 128 --depth 0 4096
+  prism bench model model.gguf --prompt-tokens 512 --sequences 1 8 32
   prism bench model runs/long --prompt-tokens 16384 --new-tokens 0 --prefill spectral
 )";
 
@@ -47,6 +48,7 @@ int run_bench_model(const Arguments& arguments) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
   app.add_option("--depth", bench.depths, "tokens that are cached before decoding begins")->capture_default_str();
+  app.add_option("--sequences", bench.sequences, "numbers of sequences to decode at once")->capture_default_str();
   add_prefill_flags(app, prefill);
   app.add_option("--rounds", bench.rounds, "measured rounds; a warm-up round comes before them")
       ->check(CLI::Range(1, 1000))

@@ -39,19 +39,23 @@ TEST(Bench, PrintsOneObjectAShapeWithWhatItMeasured) {
 }
 
 TEST(Bench, TimesAModelsPromptsAndDecoding) {
-  const auto rows = lines_of(run({"bench", "model", trained(), "--prompt-tokens", "4", "8", "--new-tokens", "3",
-                                  "--depth", "0", "2", "--rounds", "1", "--threads", "1", "--json"}));
-  ASSERT_EQ(rows.size(), 4);
-  const char* names[] = {"pp4", "pp8", "tg3", "tg3@d2"};
+  const auto rows =
+      lines_of(run({"bench", "model", trained(), "--prompt-tokens", "4", "8", "--new-tokens", "3", "--depth", "0", "2",
+                    "--sequences", "1", "5", "--rounds", "1", "--threads", "1", "--json"}));
+  const char* names[] = {"pp4", "pp8", "tg3", "tg3x5", "tg3@d2", "tg3x5@d2"};
+  ASSERT_EQ(rows.size(), std::size(names));
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i]["name"], names[i]);
-    EXPECT_NEAR(rows[i]["tokens_per_s"].get<double>(),
-                rows[i]["tokens"].get<double>() / rows[i]["ms"].get<double>() * 1e3,
-                1e-6 * rows[i]["tokens_per_s"].get<double>());
+    EXPECT_NEAR(
+        rows[i]["tokens_per_s"].get<double>(),
+        rows[i]["sequences"].get<double>() * rows[i]["tokens"].get<double>() / rows[i]["ms"].get<double>() * 1e3,
+        1e-6 * rows[i]["tokens_per_s"].get<double>());
     EXPECT_GT(rows[i]["limit_share"].get<double>(), 0);
   }
   EXPECT_GT(rows[1]["work"].get<double>(), rows[0]["work"].get<double>());
-  EXPECT_GT(rows[3]["work"].get<double>(), rows[2]["work"].get<double>()) << "the cached keys and values are read";
+  EXPECT_GT(rows[4]["work"].get<double>(), rows[2]["work"].get<double>()) << "the cached keys and values are read";
+  EXPECT_GT(rows[3]["work"].get<double>(), rows[2]["work"].get<double>());
+  EXPECT_LT(rows[3]["work"].get<double>(), 5 * rows[2]["work"].get<double>()) << "the weights are read once";
   EXPECT_NE(
       run({"bench", "model", trained(), "--prompt-tokens", "4", "--rounds", "1", "--new-tokens", "0"}).out.find("pp4"),
       std::string::npos);
