@@ -33,18 +33,59 @@ void check_dense_rows(const torch::Tensor& tensor, const char* name) {
               "{}: expected a dense last axis; found stride {}; make it contiguous.", name, tensor.stride(-1));
 }
 
-void check_pages(const KeyValues& kv, int64_t batch) {
+void check_page_table(const KeyValues& kv, int64_t batch) {
   PRISM_CHECK(
       kv.page_table_BN.dim() == 2 && kv.page_table_BN.size(0) == batch && kv.page_table_BN.scalar_type() == torch::kInt,
       "attend", "page table: expected int32 [{}, pages]; found {}; pass a row of pages for each sequence.", batch,
       shape_text(kv.page_table_BN));
+  PRISM_CHECK(kv.k_BGSD.size(2) > 0, "attend", "expected pages of at least one position; found {}; make them larger.",
+              shape_text(kv.k_BGSD));
   PRISM_CHECK(!kv.k_BGSD.requires_grad() && !kv.v_BGSE.requires_grad(), "attend",
               "expected paged keys and values that require no gradients; gather them first.");
-  if (kv.page_table_BN.numel() == 0) return;
-  const auto [lowest, highest] = kv.page_table_BN.aminmax();
-  PRISM_CHECK(lowest.item<int>() >= 0 && highest.item<int>() < kv.k_BGSD.size(0), "attend",
-              "page table: expected pages from 0 to {}; found {} to {}; pass indices of existing pages.",
-              kv.k_BGSD.size(0) - 1, lowest.item<int>(), highest.item<int>());
+}
+
+/// Number of pages that hold a sequence's keys. @param lengths  dense, on the CPU; undefined: all pages.
+int64_t pages_used(const KeyValues& kv, const torch::Tensor& lengths, int64_t b) {
+  if (!lengths.defined()) return kv.page_table_BN.size(1);
+  const int64_t page = kv.k_BGSD.size(2);
+  return (lengths.const_data_ptr<int32_t>()[b] + page - 1) / page;
+}
+
+torch::Tensor on_cpu(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.to(torch::kCPU).contiguous() : tensor;
+}
+
+/// Checks the entries that hold keys. A decoded token calls this in every layer. Lengths must be checked before.
+void check_entries(const KeyValues& kv, const torch::Tensor& kv_lengths_B) {
+  const auto table = on_cpu(kv.page_table_BN), lengths = on_cpu(kv_lengths_B);
+  const int64_t width = table.size(1), pages = kv.k_BGSD.size(0);
+  for (int64_t b = 0; b < table.size(0); ++b) {
+    const int32_t* entries = table.const_data_ptr<int32_t>() + b * width;
+    for (int64_t i = 0; i < pages_used(kv, lengths, b); ++i)
+      PRISM_CHECK(entries[i] >= 0 && entries[i] < pages, "attend",
+                  "page table: expected pages from 0 to {}; found {} for positions {} and after of sequence {}; pass "
+                  "indices of existing pages.",
+                  pages - 1, entries[i], i * kv.k_BGSD.size(2), b);
+  }
+}
+
+void check_types(const torch::Tensor& q, const KeyValues& kv) {
+  const auto type = q.scalar_type(), k_type = kv.k_BGSD.scalar_type(), v_type = kv.v_BGSE.scalar_type();
+  const auto expected = kv.is_int8() ? torch::kChar : type;
+  PRISM_CHECK(
+      at::isFloatingType(type) && k_type == expected && v_type == expected, "attend",
+      "expected q, k and v of one floating type, or k and v of int8 with scales; found {}, {} and {} {} scales; "
+      "convert them.",
+      c10::toString(type), c10::toString(k_type), c10::toString(v_type), kv.is_int8() ? "with" : "without");
+  if (!kv.is_int8()) return;
+  PRISM_CHECK(kv.is_paged(), "attend", "expected int8 keys and values in pages; found no page table; pass one.");
+  const auto shape = kv.k_BGSD.sizes().slice(0, 3);
+  for (const auto* scales : {&kv.k_scales_PGS, &kv.v_scales_PGS}) {
+    PRISM_CHECK(scales->defined() && scales->sizes() == shape && scales->scalar_type() == torch::kFloat, "attend",
+                "expected float32 scales {} of k and v; found {}; pass a scale for each row of a page.",
+                c10::str(shape), scales->defined() ? shape_text(*scales) : "none");
+    check_dense_rows(*scales, "scales");
+  }
 }
 
 void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t head_dim) {
@@ -60,12 +101,9 @@ void check_key_values(const KeyValues& kv, int64_t batch, int64_t heads, int64_t
   const int64_t groups = kv.k_BGSD.size(1);
   PRISM_CHECK(groups > 0 && heads % groups == 0, "attend",
               "expected query heads in equal groups; found {} for {} key heads; choose a multiple.", heads, groups);
-  if (!kv.page_table_BN.defined()) {
-    PRISM_CHECK(kv.k_BGSD.size(0) == batch, "attend",
-                "expected keys for {} sequences; found {}; pass one batch of both.", batch, kv.k_BGSD.size(0));
-    return;
-  }
-  check_pages(kv, batch);
+  if (kv.is_paged()) return check_page_table(kv, batch);
+  PRISM_CHECK(kv.k_BGSD.size(0) == batch, "attend", "expected keys for {} sequences; found {}; pass one batch of both.",
+              batch, kv.k_BGSD.size(0));
 }
 
 void check_input(const AttentionInput& input) {
@@ -74,15 +112,11 @@ void check_input(const AttentionInput& input) {
   check_dense_rows(q, "q");
   const int64_t batch = q.size(0), heads = q.size(2);
   check_key_values(input.kv, batch, heads, q.size(3));
-  const int64_t pages = input.kv.page_table_BN.defined() ? input.kv.page_table_BN.size(1) : 1;
-  const int64_t keys = pages * input.kv.k_BGSD.size(2);
+  check_types(q, input.kv);
+  const int64_t keys = input.kv.positions();
   check_lengths(input.q_lengths_B, batch, q.size(1), "q_lengths");
   check_lengths(input.kv_lengths_B, batch, keys, "kv_lengths");
-  const auto type = q.scalar_type();
-  PRISM_CHECK(
-      at::isFloatingType(type) && input.kv.k_BGSD.scalar_type() == type && input.kv.v_BGSE.scalar_type() == type,
-      "attend", "expected q, k and v of one floating type; found {}, {} and {}; convert them.", c10::toString(type),
-      c10::toString(input.kv.k_BGSD.scalar_type()), c10::toString(input.kv.v_BGSE.scalar_type()));
+  if (input.kv.is_paged()) check_entries(input.kv, input.kv_lengths_B);
   const auto& documents = input.documents_BS;
   PRISM_CHECK(!documents.defined() || (documents.dim() == 2 && documents.size(0) == batch && documents.size(1) == keys),
               "attend", "documents: expected [{}, {}]; found {}; pass an id for each token.", batch, keys,
@@ -139,27 +173,37 @@ const char* backend_name(AttentionBackend backend) {
 
 KeyValues gather_pages(const AttentionInput& input) {
   const KeyValues& kv = input.kv;
-  if (!kv.page_table_BN.defined()) return kv;
-  const auto table = kv.page_table_BN.flatten().to(torch::kLong);
+  if (!kv.is_paged()) return kv;
   const int64_t batch = kv.page_table_BN.size(0), count = kv.page_table_BN.size(1);
-  const auto gather = [&](const torch::Tensor& pages) {
-    auto whole = pages.index_select(0, table)
-                     .view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
-                     .transpose(1, 2)
-                     .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
+  const auto lengths = on_cpu(input.kv_lengths_B);
+  auto table = kv.page_table_BN.to(torch::kLong, /*non_blocking=*/false, /*copy=*/true);
+  for (int64_t b = 0; b < batch; ++b) {  // entries that hold no keys may be anything
+    const int64_t used = pages_used(kv, lengths, b);
+    table[b].narrow(0, used, count - used).zero_();
+  }
+  const auto type = input.q_BTHD.scalar_type();
+  const auto gather = [&](const torch::Tensor& pages, const torch::Tensor& scales) {
+    auto whole = pages.index_select(0, table.flatten());
+    if (scales.defined()) {
+      const auto work = type == torch::kDouble ? torch::kDouble : torch::kFloat;
+      whole = (whole.to(work) * scales.index_select(0, table.flatten()).unsqueeze(-1)).to(type);
+    }
+    whole = whole.view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
+                .transpose(1, 2)
+                .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
     // Unwritten memory may hold NaN, and a weight of 0 times NaN is NaN.
-    if (input.kv_lengths_B.defined())
+    if (lengths.defined())
       for (int64_t b = 0; b < batch; ++b) {
-        const auto length = input.kv_lengths_B[b].item<int64_t>();
+        const int64_t length = lengths.const_data_ptr<int32_t>()[b];
         whole[b].narrow(1, length, whole.size(2) - length).zero_();
       }
     return whole;
   };
-  return {gather(kv.k_BGSD), gather(kv.v_BGSE), {}};
+  return {gather(kv.k_BGSD, kv.k_scales_PGS), gather(kv.v_BGSE, kv.v_scales_PGS)};
 }
 
 torch::Tensor visible_keys(const AttentionInput& input) {
-  PRISM_ASSERT(!input.kv.page_table_BN.defined(), "attend", "visible keys of paged input");
+  PRISM_ASSERT(!input.kv.is_paged(), "attend", "visible keys of paged input");
   const auto& q = input.q_BTHD;
   const int64_t batch = q.size(0), queries = q.size(1), keys = input.kv.k_BGSD.size(2);
   const auto longs = torch::TensorOptions(torch::kLong).device(q.device());

@@ -18,9 +18,17 @@ namespace prism {
 struct KeyValues {
   torch::Tensor k_BGSD;  ///< any strides with a dense last axis; pages: [P, G, page, D]
   torch::Tensor v_BGSE;  ///< [B, G, S, E], or pages [P, G, page, E]; strides as for k
-  /// int32 [B, pages per sequence]: entry i is the page that holds positions [i page, (i+1) page). Undefined: not
-  /// paged.
-  torch::Tensor page_table_BN;
+  /// int32 [B, pages per sequence]: entry i is the page that holds positions [i page, (i+1) page). Entries after a
+  /// sequence's last key may be anything. Undefined: not paged.
+  torch::Tensor page_table_BN{};
+  /// With int8 pages: float32 scales, at least 0, of the rows of k and v. A key or value is its int8 times the scale of
+  /// its row.
+  torch::Tensor k_scales_PGS{}, v_scales_PGS{};
+
+  bool is_paged() const { return page_table_BN.defined(); }
+  bool is_int8() const { return k_scales_PGS.defined() || v_scales_PGS.defined(); }
+  /// S; with pages the positions for which the table has entries.
+  int64_t positions() const { return is_paged() ? page_table_BN.size(1) * k_BGSD.size(2) : k_BGSD.size(2); }
 };
 
 enum class Causality {
@@ -33,8 +41,8 @@ struct AttentionInput {
   KeyValues kv;
   torch::Tensor q_lengths_B;   ///< int32, sequence b has queries [0, length); undefined: all T
   torch::Tensor kv_lengths_B;  ///< int32, sequence b has keys [0, length); undefined: all S
-  /// int32 document ids, non-decreasing along S; a query sees only keys of its own document. Query t of a sequence has
-  /// key position t + kv_length - q_length. Undefined: one document.
+  /// int32 document ids, non-decreasing along S (all positions of the table, with pages); a query sees only keys of its
+  /// own document. Query t of a sequence has key position t + kv_length - q_length. Undefined: one document.
   torch::Tensor documents_BS;
   torch::Tensor kept_heads_BH;  ///< bool: which heads to compute, the others return zeros; undefined: all
   BlockMask block_mask;         ///< which key blocks to compute; undefined: all
@@ -44,6 +52,11 @@ struct AttentionInput {
   Causality causality = Causality::causal;
   int64_t window = 0;  ///< causal: a query sees its own key and the window - 1 keys before it; 0: all before it
   std::optional<double> scale;  ///< std::nullopt: 1 / sqrt(D)
+  /// Whether these queries are decoded (their keys are streamed once, in chunks) or belong to a prompt (keys are packed
+  /// first). Each way sums in its own order, which does not depend on other rows, so a caller that needs equal bits in
+  /// any batch says which. std::nullopt: by the number of rows. Only flash knows the difference; with a block mask it
+  /// takes the way of prompts.
+  std::optional<bool> decodes;
   /// A tile of keys may be skipped if none of its weights reaches this share of the largest weight so far. Each skipped
   /// key changes out by at most 2 max|v| times this share. 0: no tile is skipped. Source: arXiv 2512.12087.
   double skip_share = 0;
@@ -89,7 +102,8 @@ AttentionOutput attend_reference(const AttentionInput& input, torch::Tensor* pro
 
 /// prism's flash attention. Supports the inputs for which flash_backend_serves() returns true: bfloat16, float32 or
 /// float16 (computed in float32) on a CPU with AVX2 or better, head widths that are multiples of 8 up to 512, a
-/// positive scale, and no gradients through a block mask or skipped tiles.
+/// positive scale, and no gradients through a block mask or skipped tiles. Pages are read in place if they hold a
+/// multiple of 64 positions and no gradients are wanted, else gathered first.
 AttentionOutput attend_flash(const AttentionInput& input);
 bool flash_backend_serves(const AttentionInput& input);
 
@@ -97,8 +111,8 @@ bool flash_backend_serves(const AttentionInput& input);
 AttentionOutput attend_torch(const AttentionInput& input);
 bool torch_backend_serves(const AttentionInput& input);
 
-/// Gathers the pages of a paged input into contiguous keys and values, with zeros after each sequence's kv_length.
-/// Returns the keys and values of any other input unchanged.
+/// Gathers the pages of a paged input into contiguous keys and values of q's dtype, with zeros after each sequence's
+/// kv_length. Returns the keys and values of any other input unchanged.
 KeyValues gather_pages(const AttentionInput& input);
 
 }  // namespace prism

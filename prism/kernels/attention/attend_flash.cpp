@@ -19,19 +19,24 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// The keys [first, end) that each query sees if its head is kept.
+/// The keys [first, end) that each query sees if its head is kept, and how the forward pass goes through them.
 struct Visible {
   Tensor first_BT, end_BT;  ///< int32
   Tensor kept_BH;           ///< bool; undefined: all
   BlockMask blocks;         ///< int32, dense; undefined: all
   Tensor first_query_B;     ///< int32; only with blocks
   double skip_share = 0;
+  Tensor kv_lengths_B;  ///< int32; undefined: all keys
+  std::optional<bool> decodes;
 };
 
 /// Document ids are non-decreasing along the keys, so the visible keys of a query form one interval.
 Visible visible_to(const AttentionInput& input) {
-  const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.k_BGSD.size(2);
-  Visible seen{at::empty({batch, queries}, torch::kInt), at::empty({batch, queries}, torch::kInt), {}, {}, {}};
+  const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.positions();
+  Visible seen;
+  seen.first_BT = at::empty({batch, queries}, torch::kInt);
+  seen.end_BT = at::empty({batch, queries}, torch::kInt);
+  seen.decodes = input.decodes;
   if (input.kept_heads_BH.defined()) seen.kept_BH = input.kept_heads_BH.contiguous();
   seen.skip_share = input.skip_share;
   const bool causal = input.causality == Causality::causal;
@@ -39,6 +44,7 @@ Visible visible_to(const AttentionInput& input) {
     return given.defined() ? given.to(torch::kInt).contiguous() : at::full({batch}, all, torch::kInt);
   };
   const Tensor q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
+  if (input.kv_lengths_B.defined()) seen.kv_lengths_B = kv_lengths_B;
   if (input.block_mask.defined()) {
     const int64_t block = std::max<int64_t>(1, input.block_mask.key_block_size);
     seen.blocks =
@@ -113,26 +119,53 @@ bool wants_gradients(const AttentionInput& input) {
          (input.q_BTHD.requires_grad() || input.kv.k_BGSD.requires_grad() || input.kv.v_BGSE.requires_grad());
 }
 
+/// Returns true if the kernels read the input's pages where they are.
+bool reads_in_place(const AttentionInput& input) {
+  const auto type = input.q_BTHD.scalar_type();
+  return input.kv.is_paged() && !input.kv.is_int8() && input.kv.k_BGSD.size(2) % flash::kPageRows == 0 &&
+         type != torch::kHalf && !wants_gradients(input);
+}
+
+/// The longest sequence's keys, at least 1, so that unused entries of a page table make no work.
+int64_t most_keys(const KeyValues& kv, const Tensor& kv_lengths_B) {
+  if (!kv_lengths_B.defined()) return std::max<int64_t>(1, kv.positions());
+  const int32_t* lengths = kv_lengths_B.const_data_ptr<int32_t>();
+  return std::max<int64_t>(1, *std::max_element(lengths, lengths + kv_lengths_B.numel()));
+}
+
+AttentionOutput run_forward(const Tensor& q_BTHD, const KeyValues& kv, const Visible& seen, double scale) {
+  RECORD_FUNCTION("prism::attend", {});
+  flash::Forward f(problem_of(q_BTHD, kv.k_BGSD, kv.v_BGSE, seen, scale));
+  f.decodes = seen.decodes;
+  Tensor table_BN;
+  if (kv.is_paged()) {
+    table_BN = kv.page_table_BN.contiguous();
+    f.keys = most_keys(kv, seen.kv_lengths_B);
+    f.pages = {table_BN.const_data_ptr<int32_t>(), table_BN.size(1), kv.k_BGSD.size(2)};
+  }
+  if (seen.kv_lengths_B.defined()) f.lengths_B = seen.kv_lengths_B.const_data_ptr<int32_t>();
+  if (seen.skip_share > 0) f.skip_below = static_cast<float>(std::log(seen.skip_share) / scale);
+  const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
+  const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
+  const auto& kernels = found_again(flash::kernels_of(current_isa()));
+  const auto [scratch, owner] = make_scratch(kernels.forward_scratch(f));
+  const auto tasks = flash::plan(f);
+  f.q = matrix_of(q_BTHD, 2, 1);
+  f.k = matrix_of(kv.k_BGSD, 1, 2);
+  f.v = matrix_of(kv.v_BGSE, 1, 2);
+  f.out = matrix_of(out_BTHE, 2, 1);
+  f.lse_BHT = lse_BHT.mutable_data_ptr<float>();
+  f.scratch = scratch;
+  f.tasks = tasks.data();
+  f.task_count = static_cast<int64_t>(tasks.size());
+  kernels.forward(f);
+  return {out_BTHE, lse_BHT};
+}
+
 struct FlashFunction : torch::autograd::Function<FlashFunction> {
   static variable_list forward(AutogradContext* context, const Variable& q_BTHD, const Variable& k_BGSD,
                                const Variable& v_BGSE, const Visible& seen, double scale) {
-    RECORD_FUNCTION("prism::attend", {});
-    flash::Forward f(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, scale));
-    if (seen.skip_share > 0) f.skip_below = static_cast<float>(std::log(seen.skip_share) / scale);
-    const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
-    const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
-    const auto& kernels = found_again(flash::kernels_of(current_isa()));
-    const auto [scratch, owner] = make_scratch(kernels.forward_scratch(f));
-    const auto tasks = flash::plan(f);
-    f.q = matrix_of(q_BTHD, 2, 1);
-    f.k = matrix_of(k_BGSD, 1, 2);
-    f.v = matrix_of(v_BGSE, 1, 2);
-    f.out = matrix_of(out_BTHE, 2, 1);
-    f.lse_BHT = lse_BHT.mutable_data_ptr<float>();
-    f.scratch = scratch;
-    f.tasks = tasks.data();
-    f.task_count = static_cast<int64_t>(tasks.size());
-    kernels.forward(f);
+    const auto [out_BTHE, lse_BHT] = run_forward(q_BTHD, {k_BGSD, v_BGSE}, seen, scale);
     context->save_for_backward({q_BTHD, k_BGSD, v_BGSE, out_BTHE, lse_BHT, seen.first_BT, seen.end_BT});
     context->saved_data["kept"] = seen.kept_BH;
     context->saved_data["scale"] = scale;
@@ -145,7 +178,10 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     const auto saved = context->get_saved_variables();
     const auto &q_BTHD = saved[0], &k_BGSD = saved[1], &v_BGSE = saved[2], &out_BTHE = saved[3], &lse_BHT = saved[4];
     const Tensor d_out = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
-    const Visible seen{saved[5], saved[6], context->saved_data["kept"].toTensor(), {}, {}};
+    Visible seen;
+    seen.first_BT = saved[5];
+    seen.end_BT = saved[6];
+    seen.kept_BH = context->saved_data["kept"].toTensor();
     flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
     const auto& kernels = found_again(flash::kernels_of(current_isa()));
     const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
@@ -185,14 +221,19 @@ bool flash_backend_serves(const AttentionInput& input) {
 
 AttentionOutput attend_flash(const AttentionInput& given) {
   AttentionInput input = given;
-  input.kv = gather_pages(given);
+  if (!reads_in_place(given)) input.kv = gather_pages(given);
   const auto type = given.q_BTHD.scalar_type();
   if (type == torch::kHalf) {
     input.q_BTHD = given.q_BTHD.to(torch::kFloat);
-    input.kv = {input.kv.k_BGSD.to(torch::kFloat), input.kv.v_BGSE.to(torch::kFloat), {}};
+    input.kv = {input.kv.k_BGSD.to(torch::kFloat), input.kv.v_BGSE.to(torch::kFloat)};
   }
   const double scale = input.scale.value_or(1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3))));
-  const auto results = FlashFunction::apply(input.q_BTHD, input.kv.k_BGSD, input.kv.v_BGSE, visible_to(input), scale);
+  const Visible seen = visible_to(input);
+  if (!wants_gradients(given)) {
+    const auto [out_BTHE, lse_BHT] = run_forward(input.q_BTHD, input.kv, seen, scale);
+    return {out_BTHE.to(type), lse_BHT};
+  }
+  const auto results = FlashFunction::apply(input.q_BTHD, input.kv.k_BGSD, input.kv.v_BGSE, seen, scale);
   return {results[0].to(type), results[1]};
 }
 

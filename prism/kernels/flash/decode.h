@@ -13,11 +13,13 @@ constexpr int64_t kDecodeChunk = 512;
 /// Rows whose weights are multiplied by the values together.
 constexpr int64_t kDecodeSlice = 8;
 
-/// True for few queries and few rows per key/value head (the queries of all its heads). With more rows packing pays
-/// off.
+/// Unless the problem says which way to take: true for few queries and few rows per key/value head (the queries of all
+/// its heads). With more rows packing pays off.
 PRISM_FORCE_INLINE bool decodes(const Problem& p) {
   constexpr int64_t kMostQueries = 8, kMostRows = 32;
-  return !p.blocks.defined() && p.queries <= kMostQueries && p.queries * (p.heads / p.kv_heads) <= kMostRows;
+  if (p.blocks.defined()) return false;
+  if (p.decodes) return *p.decodes;
+  return p.queries <= kMostQueries && p.queries * (p.heads / p.kv_heads) <= kMostRows;
 }
 
 template <class Op>
@@ -58,13 +60,17 @@ PRISM_FORCE_INLINE typename Op::Vector score_keys(const typename Op::Element* qu
   return Op::sum_rows(sums);
 }
 
-/// Weighted sums of 2 Columns vectors of columns, starting at `values`.
+/// Adds to `out` weighted sums of 2 Columns vectors of columns, starting at `values`.
 template <class Op, int Rows, int Columns, class Storage>
 PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                     int64_t count, float* out, int64_t out_stride) {
   constexpr int64_t kAheadBytes = 2048, kLine = 64 / sizeof(Storage), kColumns = 2 * Columns * Op::kLanes;
   constexpr int64_t kAhead = std::max<int64_t>(1, kAheadBytes / (kColumns * static_cast<int64_t>(sizeof(Storage))));
-  typename Op::Vector sums[Rows][2 * Columns] = {};
+  typename Op::Vector sums[Rows][2 * Columns];
+#pragma GCC unroll 8
+  for (int row = 0; row < Rows; ++row)
+#pragma GCC unroll 8
+    for (int v = 0; v < 2 * Columns; ++v) sums[row][v] = Op::load(out + row * out_stride + v * Op::kLanes);
   const int64_t pairs = count / Op::kPair * Op::kPair;
   for (int64_t j = 0; j < pairs; j += Op::kPair) {
     // Prefetched in memory order, because the loads below are not in that order: two rows at a time.
@@ -94,8 +100,8 @@ PRISM_FORCE_INLINE void add_columns(const typename Op::Element* weights, const S
     }
 }
 
-/// Weighted sums of `count` rows of values. Takes as many columns at a time as there are registers for their sums, so
-/// that values are read in memory order; takes the remaining columns one vector at a time.
+/// Adds to `out` weighted sums of `count` rows of values. Takes as many columns at a time as there are registers for
+/// their sums, so that values are read in memory order; takes the remaining columns one vector at a time.
 template <class Op, int Rows, class Storage>
 PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const Storage* values, int64_t stride,
                                    int64_t count, int64_t dim, float* out, int64_t out_stride) {
@@ -110,7 +116,8 @@ PRISM_FORCE_INLINE void add_values(const typename Op::Element* weights, const St
     i += columns * kTwo;
   }
   for (; i < dim; i += Op::kLanes) {
-    typename Op::Vector sums[Rows] = {};
+    typename Op::Vector sums[Rows];
+    for (int row = 0; row < Rows; ++row) sums[row] = Op::load(out + row * out_stride + i);
     for (int64_t j = 0; j < count; j += Op::kPair) {
       const Storage* even = values + j * stride + i;
       const auto units = Op::interleave(even, j + 1 < count ? even + stride : nullptr, dim - i);
@@ -159,29 +166,36 @@ class DecodeTask {
   /// @param seen  keys of the chunk that any row sees; no others are read.
   void run_slice(int64_t first_row, int64_t rows, const Range& seen) {
     constexpr int64_t kTwo = 2 * Op::kLanes;
-    const int64_t count = seen.size(), width = (count + kTwo - 1) / kTwo * kTwo;
+    static_assert(kDecodeChunk % kTwo == 0 && kPageRows % kTwo == 0);
+    // Vectors of keys and pairs of values begin at multiples, so a row's sums do not depend on what other rows see.
+    const int64_t begin = seen.first / kTwo * kTwo, first_value = seen.first / Op::kPair * Op::kPair;
+    const int64_t width = round_up(seen.end - begin, kTwo);
     alignas(64) typename Op::Element query[kMostWidth + Op::kLanes];
     alignas(64) float scores[kDecodeChunk];
     alignas(64) typename Op::Element weights[kDecodeSlice][kDecodeChunk];
-    const Storage* keys = row_of<Storage>(f_.k, batch_, kv_head_, seen.first);
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t row = first_row + r;
       const Range own = seen_by(row);
       float* sums = partial(row);
       if (!own.empty()) {
         copy_rows<Op>(row_of<Storage>(f_.q, batch_, head(row), row % f_.queries), 0, 1, f_.key_dim, query);
-        for (int64_t j = 0; j < count; j += Op::kLanes)
-          Op::store(scores + j,
-                    score_keys<Op>(query, keys + j * f_.k.row_stride, f_.k.row_stride, count - j, f_.key_dim));
+        for_each_piece(f_, {begin, seen.end}, [&](const Range& piece) PRISM_INLINE_LAMBDA {
+          const auto* keys = key_row<const Storage>(f_, f_.k, batch_, kv_head_, piece.first);
+          for (int64_t j = 0; j < piece.size(); j += Op::kLanes)
+            Op::store(scores + piece.first - begin + j,
+                      score_keys<Op>(query, keys + j * f_.k.row_stride, f_.k.row_stride, piece.size() - j, f_.key_dim));
+        });
       }
-      hide_scores(scores, width, own.first - seen.first, own.end - seen.first);
+      hide_scores(scores, width, own.first - begin, own.end - begin);
       sums[padded_] = Op::largest(largest_lanes<Op>(scores, width));
       sums[padded_ + 1] = Op::sum(weigh_scores<Op>(scores, width, sums[padded_], f_.scale * kLog2E, weights[r]));
     }
-    const Storage* values = row_of<Storage>(f_.v, batch_, kv_head_, seen.first);
-    with_known<kDecodeSlice>(static_cast<int>(rows), [&](auto known) {
-      add_values<Op, known()>(weights[0], values, f_.v.row_stride, count, f_.value_dim, partial(first_row),
-                              l_.row_floats);
+    for_each_piece(f_, {first_value, seen.end}, [&](const Range& piece) PRISM_INLINE_LAMBDA {
+      const auto* values = key_row<const Storage>(f_, f_.v, batch_, kv_head_, piece.first);
+      with_known<kDecodeSlice>(static_cast<int>(rows), [&](auto known) {
+        add_values<Op, known()>(weights[0] + piece.first - begin, values, f_.v.row_stride, piece.size(), f_.value_dim,
+                                partial(first_row), l_.row_floats);
+      });
     });
   }
 

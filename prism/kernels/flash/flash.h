@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "prism/kernels/simd/isa.h"
@@ -18,6 +19,18 @@ struct Matrix {
   void* data = nullptr;
   int64_t batch_stride = 0, head_stride = 0, row_stride = 0;
 };
+
+/// Keys and values in pages: row r of sequence b is row r % rows of page table[b][r / rows]. Entries of the table that
+/// hold no row of a sequence may be anything.
+struct Pages {
+  const int32_t* table_BN = nullptr;  ///< null: whole sequences
+  int64_t width = 0;                  ///< N
+  int64_t rows = 0;                   ///< of a page, a multiple of kPageRows
+
+  bool defined() const { return table_BN != nullptr; }
+};
+/// Panels of keys, and steps of values, never cross from one page to the next.
+constexpr int64_t kPageRows = 64;
 
 /// The widest keys and values.
 constexpr int64_t kMostWidth = 512;
@@ -54,13 +67,19 @@ struct Problem {
   const int32_t* end_key_BT = nullptr;
   const bool* kept_heads_BH = nullptr;  ///< null: all; other heads return zeros
   KeptBlocks blocks;                    ///< only in the forward pass
+  /// Whether the forward pass streams the keys once, in chunks (decode.h), or packs them first (forward.h). Each way
+  /// sums in its own order, which depends on no other row. std::nullopt: by the number of rows. With blocks, keys are
+  /// always packed.
+  std::optional<bool> decodes;
   int threads = 1;
 };
 
 struct Forward : Problem {
   explicit Forward(const Problem& problem) : Problem(problem) {}
 
-  Matrix q, k, v, out;  ///< rows of D, D, E, E
+  Matrix q, k, v, out;                 ///< rows of D, D, E, E
+  Pages pages;                         ///< of k and v, whose batch_stride is then from page to page
+  const int32_t* lengths_B = nullptr;  ///< sequence b has the keys [0, length), no others are read; null: all keys
   /// A tile is skipped if each of its unscaled scores is below its row's largest score so far plus this (negative)
   /// difference. -inf: no tile is skipped.
   float skip_below = -std::numeric_limits<float>::infinity();

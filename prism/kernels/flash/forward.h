@@ -21,6 +21,7 @@ using simd::copy_rows;
 using simd::kLog2E;
 using simd::multiply_into;
 using simd::pack_rows;
+using simd::pack_some_rows;
 using simd::pack_transposed;
 using simd::Panels;
 using simd::Range;
@@ -56,6 +57,10 @@ void write_row(Storage* out, float* lse, int64_t dim, const float* sums, float l
   *lse = total == 0 ? simd::kNoScore : (largest * c + ::log2f(total)) * kLn2;
 }
 
+PRISM_FORCE_INLINE int64_t keys_of(const Forward& f, int64_t batch) {
+  return f.lengths_B == nullptr ? f.keys : f.lengths_B[batch];
+}
+
 /// Layout of the scratch memory: the packed heads, then the scratch of each thread.
 template <class Op>
 struct ForwardLayout {
@@ -70,7 +75,7 @@ struct ForwardLayout {
   }
   PackedHead<Op> head(const Forward& f, int64_t batch, int64_t kv_head) const {
     auto* base = reinterpret_cast<typename Op::Element*>(f.scratch) + (batch * f.kv_heads + kv_head) * (keys + values);
-    return {base, base + keys, f.keys, f.key_dim, f.value_dim};
+    return {base, base + keys, keys_of(f, batch), f.key_dim, f.value_dim};
   }
   ForwardScratch<Op>& own(const Forward& f, int thread) const {
     return reinterpret_cast<ForwardScratch<Op>*>(f.scratch + heads_bytes(f))[thread];
@@ -89,18 +94,37 @@ PRISM_FORCE_INLINE Storage* row_of(const Matrix& m, int64_t batch, int64_t head,
   return static_cast<Storage*>(m.data) + batch * m.batch_stride + head * m.head_stride + row * m.row_stride;
 }
 
+/// Row `row` of a sequence's keys or values, which may be in pages.
+template <class Storage>
+PRISM_FORCE_INLINE Storage* key_row(const Forward& f, const Matrix& m, int64_t batch, int64_t head, int64_t row) {
+  if (!f.pages.defined()) return row_of<Storage>(m, batch, head, row);
+  const int64_t page = f.pages.table_BN[batch * f.pages.width + row / f.pages.rows];
+  return row_of<Storage>(m, page, head, row % f.pages.rows);
+}
+/// Calls use(piece) for each part of `rows` whose rows follow each other in memory, in order.
+template <class Use>
+PRISM_FORCE_INLINE void for_each_piece(const Forward& f, const Range& rows, const Use& use) {
+  for (Range piece = rows; !piece.empty(); piece = {piece.end, rows.end}) {
+    if (f.pages.defined()) piece.end = std::min(rows.end, (piece.first / f.pages.rows + 1) * f.pages.rows);
+    use(piece);
+  }
+}
+
 template <class Op, class Storage>
 void pack_heads(const Forward& f, const ForwardLayout<Op>& layout) {
+  static_assert(kPageRows % Panels<Op>::kWidth == 0 && kPageRows % (Op::kPair * Op::kSteps) == 0);
   const int64_t tiles = (f.keys + kKeyTile - 1) / kKeyTile, count = f.batch * f.kv_heads * tiles;
 #pragma omp parallel for num_threads(f.threads) schedule(dynamic)
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = i % tiles * kKeyTile, head = i / tiles % f.kv_heads, batch = i / tiles / f.kv_heads;
-    const int64_t rows = f.keys - first < kKeyTile ? f.keys - first : kKeyTile;
+    const Range tile{first, std::min(first + kKeyTile, keys_of(f, batch))};
     const PackedHead<Op> packed = layout.head(f, batch, head);
-    pack_transposed<Op>(row_of<Storage>(f.k, batch, head, first), f.k.row_stride, rows, f.key_dim,
-                        packed.keys + Panels<Op>::offset(f.key_dim, first));
-    pack_rows<Op>(row_of<Storage>(f.v, batch, head, first), f.v.row_stride, rows, f.value_dim,
-                  packed.value_tile(first));
+    for_each_piece(f, tile, [&](const Range& piece) {
+      pack_transposed<Op>(key_row<const Storage>(f, f.k, batch, head, piece.first), f.k.row_stride, piece.size(),
+                          f.key_dim, packed.keys + Panels<Op>::offset(f.key_dim, piece.first));
+      pack_some_rows<Op>(key_row<const Storage>(f, f.v, batch, head, piece.first), f.v.row_stride, tile.size(),
+                         {piece.first - first, piece.end - first}, f.value_dim, packed.value_tile(first));
+    });
   }
 }
 

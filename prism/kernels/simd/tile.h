@@ -179,16 +179,20 @@ void pack_transposed(const Storage* source, int64_t stride, int64_t rows, int64_
   }
 }
 
-/// Packs a row-major matrix (values for p v): the inner index is the row, with `columns` values per row.
+/// Packs some rows of a row-major matrix (values for p v): the inner index is the row, with `columns` values per row.
+/// @param source  the first row of `part`.
+/// @param rows    of the whole matrix.
+/// @param part    the rows to pack; its ends are multiples of kPair kSteps, except for the end of the matrix.
 template <class Op, class Storage>
-void pack_rows(const Storage* source, int64_t stride, int64_t rows, int64_t columns, typename Op::Element* packed) {
+void pack_some_rows(const Storage* source, int64_t stride, int64_t rows, const Range& part, int64_t columns,
+                    typename Op::Element* packed) {
   using P = Panels<Op>;
   for (int64_t first = 0; first < columns; first += P::kWidth) {
     const int vectors = P::vectors(columns, first);
-    for (int64_t s = 0; s < P::steps(rows); ++s) {
-      const Storage* even = source + s * Op::kPair * stride;
-      const Storage* odd = s * Op::kPair + 1 < rows ? even + stride : nullptr;
-      const bool there = s * Op::kPair < rows;
+    for (int64_t s = part.first / Op::kPair; s < P::steps(part.end); ++s) {
+      const Storage* even = source + (s * Op::kPair - part.first) * stride;
+      const Storage* odd = s * Op::kPair + 1 < part.end ? even + stride : nullptr;
+      const bool there = s * Op::kPair < part.end;
       for (int v = 0; v < vectors; ++v) {
         const int64_t at = first + v * Op::kLanes;
         auto* to = packed + P::offset(rows, first) + (s * vectors + v) * Op::kLanes * Op::kPair;
@@ -197,6 +201,12 @@ void pack_rows(const Storage* source, int64_t stride, int64_t rows, int64_t colu
       }
     }
   }
+}
+
+/// Packs all rows of a row-major matrix.
+template <class Op, class Storage>
+void pack_rows(const Storage* source, int64_t stride, int64_t rows, int64_t columns, typename Op::Element* packed) {
+  pack_some_rows<Op>(source, stride, rows, {0, rows}, columns, packed);
 }
 
 }  // namespace prism::simd

@@ -243,32 +243,6 @@ TEST(Attend, KeepsANaNInTheRowsThatSeeIt) {
     }
 }
 
-TEST(AttendPages, GiveTheSameAsWholeKeysAndValues) {
-  auto input = make_input({.queries = 3, .keys = 8});
-  const auto whole = attend(input, AttentionBackend::reference);
-  // Sequence 0 in pages 3, 1 and sequence 1 in pages 0, 2, four positions each.
-  const auto pages = [&](const Tensor& kv) {
-    const auto halves = kv.contiguous().split(4, 2);
-    return torch::stack({halves[0][1], halves[1][0], halves[1][1], halves[0][0]});
-  };
-  input.kv = {pages(input.kv.k_BGSD), pages(input.kv.v_BGSE), torch::tensor({{3, 1}, {0, 2}}, torch::kInt)};
-  for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch})
-    EXPECT_TRUE(torch::allclose(attend(input, backend).out_BTHE, whole.out_BTHE, 1e-5, 1e-6));
-}
-
-TEST(AttendPages, AreNotReadBehindTheLengthWhereNothingWasWritten) {
-  auto input = make_input({.queries = 3, .keys = 8, .head_dim = 8});
-  input.kv_lengths_B = torch::tensor({5, 8}, torch::kInt);
-  const auto truth = attend(input, AttentionBackend::reference).out_BTHE;
-  for (auto* kv : {&input.kv.k_BGSD, &input.kv.v_BGSE}) {
-    *kv = kv->reshape({2, kv->size(1), 2, 4, 8}).transpose(1, 2).reshape({4, kv->size(1), 4, 8}).contiguous();
-    (*kv)[1].narrow(1, 1, 3).fill_(std::numeric_limits<float>::quiet_NaN());  // positions 5, 6, 7 of sequence 0
-  }
-  input.kv.page_table_BN = torch::tensor({{0, 1}, {2, 3}}, torch::kInt);
-  for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch, choose_backend(input)})
-    EXPECT_TRUE(torch::allclose(attend(input, backend).out_BTHE, truth, 1e-5, 1e-6)) << backend_name(backend);
-}
-
 TEST(AttendBlocks, AreAnchoredAtAbsolutePositionsWhereverAPromptIsCut) {
   const AttendCase c{.batch = 1, .queries = 22, .keys = 22, .heads = 2, .groups = 1, .blocks = true};
   const auto whole = make_input(c);

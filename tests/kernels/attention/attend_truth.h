@@ -17,8 +17,9 @@
 
 namespace prism {
 
+/// @param value_dim  0: head_dim.
 struct AttendCase {
-  int64_t batch = 2, queries = 7, keys = 7, heads = 4, groups = 2, head_dim = 8;
+  int64_t batch = 2, queries = 7, keys = 7, heads = 4, groups = 2, head_dim = 8, value_dim = 0;
   Causality causality = Causality::causal;
   int64_t window = 0;
   bool lengths = false, documents = false, kept = false, blocks = false;
@@ -27,7 +28,7 @@ struct AttendCase {
 
 inline std::ostream& operator<<(std::ostream& out, const AttendCase& c) {
   return out << "B" << c.batch << " T" << c.queries << " S" << c.keys << " H" << c.heads << " G" << c.groups << " D"
-             << c.head_dim << (c.causality == Causality::causal ? " causal" : " full")
+             << c.head_dim << " E" << c.value_dim << (c.causality == Causality::causal ? " causal" : " full")
              << (c.window > 0 ? " window" : "") << (c.lengths ? " lengths" : "") << (c.documents ? " documents" : "")
              << (c.kept ? " kept" : "") << (c.blocks ? " blocks" : "") << " " << c10::toString(c.type);
 }
@@ -64,10 +65,12 @@ inline AttentionInput make_input(const AttendCase& c) {
   torch::manual_seed(1);
   // Queries, keys and values are slices of a fused tensor, as in the decoder.
   const auto q = torch::randn({c.batch, c.queries, c.heads + 3, c.head_dim}).to(c.type).narrow(2, 1, c.heads);
-  const auto kv = torch::randn({c.batch, c.keys, 2 * c.groups, c.head_dim}).to(c.type);
+  const auto kv = torch::randn({c.batch, c.keys, 2 * c.groups, std::max(c.head_dim, c.value_dim)}).to(c.type);
   AttentionInput input;
   input.q_BTHD = q;
-  input.kv = {kv.narrow(2, 0, c.groups).transpose(1, 2), kv.narrow(2, c.groups, c.groups).transpose(1, 2), {}};
+  const int64_t value_dim = c.value_dim == 0 ? c.head_dim : c.value_dim;
+  input.kv = {kv.narrow(2, 0, c.groups).narrow(3, 0, c.head_dim).transpose(1, 2),
+              kv.narrow(2, c.groups, c.groups).narrow(3, 0, value_dim).transpose(1, 2)};
   input.causality = c.causality;
   input.window = c.window;
   if (c.lengths) {
@@ -90,8 +93,8 @@ inline AttentionTruth loop_over_everything(const AttentionInput& input) {
   const auto q = input.q_BTHD.to(torch::kDouble).contiguous(), k = input.kv.k_BGSD.to(torch::kDouble).contiguous(),
              v = input.kv.v_BGSE.to(torch::kDouble).contiguous();
   const int64_t batch = q.size(0), queries = q.size(1), heads = q.size(2), head_dim = q.size(3), groups = k.size(1),
-                keys = k.size(2);
-  AttentionTruth truth{torch::zeros({batch, queries, heads, head_dim}, torch::kDouble),
+                keys = k.size(2), value_dim = v.size(3);
+  AttentionTruth truth{torch::zeros({batch, queries, heads, value_dim}, torch::kDouble),
                        torch::full({batch, heads, queries}, -std::numeric_limits<double>::infinity(), torch::kDouble)};
   const auto Q = q.accessor<double, 4>(), K = k.accessor<double, 4>(), V = v.accessor<double, 4>();
   auto O = truth.out_BTHE.accessor<double, 4>();
@@ -106,7 +109,7 @@ inline AttentionTruth loop_over_everything(const AttentionInput& input) {
       for (int64_t t = 0; t < q_length; ++t) {
         const int64_t position = t + kv_length - q_length;
         double sum = 0;
-        std::vector<double> out(head_dim, 0.0);
+        std::vector<double> out(value_dim, 0.0);
         for (int64_t s = 0; s < kv_length; ++s) {
           if (input.causality == Causality::causal && s > position) continue;
           if (input.window > 0 && s <= position - input.window) continue;
@@ -121,12 +124,12 @@ inline AttentionTruth loop_over_everything(const AttentionInput& input) {
           for (int64_t d = 0; d < head_dim; ++d) score += Q[b][t][h][d] * K[b][g][s][d];
           const double weight = std::exp(score * scale);
           sum += weight;
-          for (int64_t d = 0; d < head_dim; ++d) out[d] += weight * V[b][g][s][d];
+          for (int64_t d = 0; d < value_dim; ++d) out[d] += weight * V[b][g][s][d];
         }
         if (sum == 0) continue;
         if (!kept) continue;
         L[b][h][t] = std::log(sum);
-        for (int64_t d = 0; d < head_dim; ++d) O[b][t][h][d] = out[d] / sum;
+        for (int64_t d = 0; d < value_dim; ++d) O[b][t][h][d] = out[d] / sum;
       }
     }
   }

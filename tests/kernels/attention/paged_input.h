@@ -1,0 +1,54 @@
+// Moves keys and values of an input of attend() into pages.
+//
+//   const AttentionInput input = make_input({.keys = 300}), paged = in_pages(input, /*page=*/128);
+#pragma once
+
+#include <ATen/Functions.h>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "prism/kernels/attention/attend.h"
+
+namespace prism {
+
+/// The number of keys of each sequence.
+inline std::vector<int64_t> key_lengths(const AttentionInput& input) {
+  std::vector<int64_t> lengths(static_cast<size_t>(input.q_BTHD.size(0)), input.kv.k_BGSD.size(2));
+  for (size_t b = 0; b < lengths.size(); ++b)
+    if (input.kv_lengths_B.defined()) lengths[b] = input.kv_lengths_B[static_cast<int64_t>(b)].item<int>();
+  return lengths;
+}
+
+/// The same input with keys and values in pages of any order. The memory after a sequence's last key is NaN, entries of
+/// the table after its last page are -1, and some pages belong to no sequence.
+inline AttentionInput in_pages(const AttentionInput& input, int64_t page, uint64_t seed = 1) {
+  torch::manual_seed(seed);
+  const auto lengths = key_lengths(input);
+  const auto batch = static_cast<int64_t>(lengths.size()), keys = input.kv.k_BGSD.size(2);
+  const int64_t count = (keys + page - 1) / page, pages = batch * count + 2;
+  const auto order = torch::randperm(pages);
+  AttentionInput paged = input;
+  paged.kv.page_table_BN = torch::full({batch, count}, -1, torch::kInt);
+  for (auto member : {&KeyValues::k_BGSD, &KeyValues::v_BGSE}) {
+    const auto& whole = input.kv.*member;
+    auto& stored = paged.kv.*member =
+                       torch::full({pages, whole.size(1), page, whole.size(3)},
+                                   std::numeric_limits<double>::quiet_NaN(), whole.options().requires_grad(false));
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t first = 0; first < lengths[static_cast<size_t>(b)]; first += page) {
+        const int64_t rows = std::min(page, lengths[static_cast<size_t>(b)] - first);
+        const auto at = order[b * count + first / page].item<int64_t>();
+        paged.kv.page_table_BN[b][first / page] = at;
+        stored[at].narrow(1, 0, rows).copy_(whole[b].narrow(1, first, rows));
+      }
+  }
+  paged.kv_lengths_B = torch::tensor(lengths).to(torch::kInt);
+  if (input.documents_BS.defined())
+    paged.documents_BS = torch::cat(
+        {input.documents_BS, input.documents_BS.narrow(1, keys - 1, 1).expand({batch, count * page - keys})}, 1);
+  return paged;
+}
+
+}  // namespace prism
