@@ -141,6 +141,7 @@ torch::Tensor Attention::over_sequences(const torch::Tensor& x_BTD, const Forwar
     input.kv = cache.pages(index_, group);
     input.kv_lengths_B = group.kv_lengths_B;
     input.window = config_.window;
+    input.decodes = group.first.decodes;
     if (context.probe != nullptr) context.probe->observe_attention(index_, gathered(input));
     const bool selects = context.prefill != nullptr && !group.first.decodes;
     const auto output =

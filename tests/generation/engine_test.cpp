@@ -103,6 +103,19 @@ TEST(Engine, GivesASequenceTheSameBitsInEveryBatch) {
   }
 }
 
+TEST(Engine, GivesAPromptTheSameBitsWhereverItIsCut) {
+  auto decoder = frozen_decoder(600);
+  const auto prompt = random_prompt(385, 1);
+  const auto whole = alone(decoder, prompt, 3);
+  for (const int64_t chunk : {1, 2, 128, 256, 384}) {
+    Prefill cuts({.chunk = chunk});
+    if (PackedWeight::prompt_type()) {
+      EXPECT_EQ(alone(decoder, prompt, 3, &cuts), whole) << chunk;
+    }
+    EXPECT_LT(distance(alone(decoder, prompt, 3, &cuts), whole), kRounding) << chunk;
+  }
+}
+
 TEST(Engine, ComputesWhatAPromptHasBeyondTheLastOne) {
   auto decoder = frozen_decoder(600);
   auto prompt = random_prompt(300, 1);

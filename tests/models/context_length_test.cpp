@@ -50,6 +50,7 @@ TEST(ContextLength, OfAModelIsThatOfAllItsLayersThatTurn) {
   ModelConfig config;
   config.context = 64;
   config.vocab_size = 32;
+  config.ffn_width = 8;
   config.schedule = "2x3";
   config.d_model = 16;
   expand_shorthand(config);
