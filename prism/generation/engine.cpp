@@ -110,7 +110,7 @@ std::vector<SequenceRows> Engine::next_rows(std::vector<Sequence*>& chosen) {
   std::vector<SequenceRows> rows;
   int64_t running = 0;
   for (auto& [number, sequence] : sequences_) {
-    running += sequence.cached >= 0;
+    running += sequence.cached >= 0 && !sequence.has_ended;
     if (sequence.has_ended || !sequence.decodes) continue;
     chosen.push_back(&sequence);
     rows.push_back({.sequence = sequence.cached, .tokens = 1, .decodes = true});

@@ -27,7 +27,8 @@ struct EngineOptions {
 struct EngineRequest {
   std::vector<int32_t> tokens;  ///< the prompt
   int64_t unread = 0;           ///< its first tokens that are not read; less than all
-  /// Gives the next token from the logits [V] of all choices, or std::nullopt, which ends the sequence.
+  /// Gives the next token from the logits [V] of all choices, or std::nullopt, which ends the sequence. It may submit
+  /// further requests, but not cancel or resume any.
   std::function<std::optional<int32_t>(std::span<const float>)> next;
   int64_t room = 0;   ///< new tokens for which memory is reserved from the start
   int64_t slide = 0;  ///< tokens computed again, from position 0 on, when the context is full; 0: `next` must end first

@@ -80,6 +80,25 @@ TEST(Session, ComputesEverythingWithHeadBudgets) {
   EXPECT_EQ(expect_as_alone(session, decoder, "Once upon a time", 4).reused, 0);
 }
 
+TEST(Session, BeginsWithWhatAnotherHasRead) {
+  const auto tokenizer = tiny_tokenizer();
+  const std::string prompt(300, 'x'), longer = prompt + " and then it ended";
+  Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"block_size", 32}}});
+  for (auto* prefill : {static_cast<Prefill*>(nullptr), &sparse}) {
+    const auto decoder = tiny_decoder(700);
+    Session first(decoder, tokenizer, prefill), second(decoder, tokenizer, prefill), alone(decoder, tokenizer, prefill);
+    EXPECT_TRUE(first.cached().empty());
+    first.generate(tokenizer.encode(prompt), likeliest(5));
+    const auto kept = first.copy(280);
+    EXPECT_EQ(kept.tokens, std::vector<int32_t>(first.cached().begin(), first.cached().begin() + 280));
+    second.restore(kept);
+    const auto result = second.generate(tokenizer.encode(longer), likeliest(5));
+    EXPECT_EQ(result.reused, prefill == nullptr ? 280 : 256) << "with a selector, whole pages";
+    EXPECT_EQ(result.ids, alone.generate(tokenizer.encode(longer), likeliest(5)).ids);
+    EXPECT_EQ(second.generate(tokenizer.encode(longer + "."), likeliest(5)).reused, prefill == nullptr ? 316 : 0);
+  }
+}
+
 constexpr const char* kTemplate =
     "{% for m in messages %}{{ m.role[0] }}:{{ m.content }}|{% endfor %}{% if add_generation_prompt %}a:{% endif %}";
 
