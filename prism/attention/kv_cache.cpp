@@ -16,18 +16,42 @@ int64_t pages_for(int64_t positions) {
   return (positions + KvCache::kPage - 1) / KvCache::kPage;
 }
 
+/// The tensors of some pages: keys, values and, of int8 pages, their scales.
+std::vector<torch::Tensor*> tensors_of(KeyValues& pages) {
+  if (pages.is_int8()) return {&pages.k_BGSD, &pages.v_BGSE, &pages.k_scales_PGS, &pages.v_scales_PGS};
+  return {&pages.k_BGSD, &pages.v_BGSE};
+}
+
+/// Rows of int8 and their scales: x = int8 * scale, scale = max |x| / 127.
+struct Quantised {
+  torch::Tensor values, scales;
+};
+
+Quantised quantised(const torch::Tensor& x) {
+  const auto single = x.to(torch::kFloat);
+  const auto scales = single.abs().amax(-1) / 127;
+  const auto factor = at::where(scales > 0, scales.reciprocal(), 0).unsqueeze(-1);
+  return {(single * factor).round().to(torch::kChar), scales};
+}
+
 }  // namespace
 
-int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes) {
-  int64_t values_per_token = 0;
-  for (const auto& layer : layers) values_per_token += 2 * layer.kv_heads * layer.head_dim;
-  return values_per_token * tokens * element_bytes;
+int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, torch::ScalarType type) {
+  const auto value = static_cast<int64_t>(c10::elementSize(type));
+  const int64_t scale = type == torch::kChar ? static_cast<int64_t>(sizeof(float)) : 0;
+  int64_t bytes = 0;
+  for (const auto& layer : layers) bytes += 2 * layer.kv_heads * (layer.head_dim * value + scale);
+  return bytes * tokens;
 }
 
 KvCache::KvCache(const std::vector<LayerConfig>& layers, const KvCacheOptions& options)
     : options_(torch::TensorOptions(options.device).dtype(options.type)) {
-  for (const auto& layer : layers)
-    layers_.push_back({layer.budget.is_on() ? 0 : layer.kv_heads, layer.head_dim, {}, {}});
+  for (const auto& layer : layers) {
+    PRISM_CHECK(!layer.budget.is_on() || options.type != torch::kChar, "kv_cache",
+                "expected a cache in the dtype of products for a model with head budgets; found int8; leave out "
+                "--cache-type.");
+    layers_.push_back({layer.budget.is_on() ? 0 : layer.kv_heads, layer.head_dim, {}});
+  }
   for (int64_t i = 0; i < options.sequences; ++i) open();
   grow(options.sequences * pages_for(options.positions));
 }
@@ -91,14 +115,20 @@ void KvCache::grow(int64_t count) {
   // One allocation for all layers, so that small layers share huge pages.
   const auto all = options_.device().is_cpu() ? empty_in_huge_pages(total, c10::typeMetaToScalarType(options_.dtype()))
                                               : torch::empty({total}, options_);
-  for (auto& layer : layers_)
-    for (auto* pages : {&layer.k_PGSD, &layer.v_PGSD}) {
+  for (auto& layer : layers_) {
+    KeyValues larger;
+    for (auto* pages : {&larger.k_BGSD, &larger.v_BGSE}) {
       const int64_t values = count * layer.heads * kPage * layer.width;
-      auto larger = all.narrow(0, used, values).view({count, layer.heads, kPage, layer.width});
-      if (pages_ > 0) larger.narrow(0, 0, pages_).copy_(*pages);
-      *pages = larger;
+      *pages = all.narrow(0, used, values).view({count, layer.heads, kPage, layer.width});
       used += values;
     }
+    if (options_.dtype() == torch::kChar)
+      for (auto* scales : {&larger.k_scales_PGS, &larger.v_scales_PGS})
+        *scales = at::empty({count, layer.heads, kPage}, options_.dtype(torch::kFloat));
+    const auto from = tensors_of(layer.pages), to = tensors_of(larger);
+    for (size_t i = 0; pages_ > 0 && i < to.size(); ++i) to[i]->narrow(0, 0, pages_).copy_(*from[i]);
+    layer.pages = larger;
+  }
   for (int64_t page = count - 1; page >= pages_; --page) free_.insert(free_.begin(), static_cast<int32_t>(page));
   pages_ = count;
 }
@@ -107,11 +137,12 @@ CachedPositions KvCache::copy(int64_t length, int64_t sequence) const {
   const auto& copied = at(sequence);
   PRISM_ASSERT(length <= copied.length, "kv_cache", "{} of {} positions", length, copied.length);
   const auto pages = torch::tensor(copied.pages, torch::kLong).narrow(0, 0, pages_for(length)).to(options_.device());
-  CachedPositions positions{.length = length, .k_NGSD = {}, .v_NGSD = {}, .words = copied.words};
+  CachedPositions positions{.length = length, .layers = {}, .words = copied.words};
   if (!positions.words.empty()) positions.words.resize(static_cast<size_t>(length));
   for (const auto& layer : layers_) {
-    positions.k_NGSD.push_back(layer.k_PGSD.index_select(0, pages));
-    positions.v_NGSD.push_back(layer.v_PGSD.index_select(0, pages));
+    auto copy = layer.pages;
+    for (auto* tensor : tensors_of(copy)) *tensor = tensor->index_select(0, pages);
+    positions.layers.push_back(copy);
   }
   return positions;
 }
@@ -123,8 +154,9 @@ void KvCache::restore(const CachedPositions& positions, int64_t sequence) {
   const auto pages =
       torch::tensor(restored.pages, torch::kLong).narrow(0, 0, pages_for(positions.length)).to(options_.device());
   for (size_t i = 0; i < layers_.size(); ++i) {
-    layers_[i].k_PGSD.index_copy_(0, pages, positions.k_NGSD.at(i).to(options_.device()));
-    layers_[i].v_PGSD.index_copy_(0, pages, positions.v_NGSD.at(i).to(options_.device()));
+    auto given = positions.layers.at(i);
+    const auto from = tensors_of(given), to = tensors_of(layers_[i].pages);
+    for (size_t t = 0; t < to.size(); ++t) to[t]->index_copy_(0, pages, from.at(t)->to(options_.device()));
   }
   restored.words = positions.words;
   restored.length = positions.length;
@@ -183,11 +215,21 @@ int64_t KvCache::decoding_rows() const {
 void KvCache::append(size_t layer, const torch::Tensor& k_NGD, const torch::Tensor& v_NGD) {
   PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_NGD.requires_grad(), "kv_cache",
                "keys that require gradients cannot be cached");
-  auto& pages = layers_.at(layer);
-  PRISM_ASSERT(page_N_.defined() && k_NGD.size(0) == page_N_.size(0) && k_NGD.size(1) == pages.heads, "kv_cache",
+  auto& [heads, width, pages] = layers_.at(layer);
+  PRISM_ASSERT(page_N_.defined() && k_NGD.size(0) == page_N_.size(0) && k_NGD.size(1) == heads, "kv_cache",
                "layer {}: {} rows of {} heads in a step of others", layer, k_NGD.size(0), k_NGD.size(1));
-  pages.k_PGSD.transpose(1, 2).index_put_({page_N_, place_N_}, k_NGD);
-  pages.v_PGSD.transpose(1, 2).index_put_({page_N_, place_N_}, v_NGD);
+  const auto store = [&](const torch::Tensor& stored_PGS, const torch::Tensor& more_NG) {
+    stored_PGS.transpose(1, 2).index_put_({page_N_, place_N_}, more_NG);
+  };
+  const auto append = [&](const torch::Tensor& stored_PGSD, const torch::Tensor& scales_PGS,
+                          const torch::Tensor& x_NGD) {
+    if (!scales_PGS.defined()) return store(stored_PGSD, x_NGD);
+    const auto [values_NGD, scales_NG] = quantised(x_NGD);
+    store(stored_PGSD, values_NGD);
+    store(scales_PGS, scales_NG);
+  };
+  append(pages.k_BGSD, pages.k_scales_PGS, k_NGD);
+  append(pages.v_BGSE, pages.v_scales_PGS, v_NGD);
 }
 
 KeyValues KvCache::append_kept(size_t layer, int64_t sequence, const torch::Tensor& k_RGTD,
@@ -233,8 +275,9 @@ void KvCache::end() {
 }
 
 KeyValues KvCache::pages(size_t layer, const Group& group) const {
-  const auto& pages = layers_.at(layer);
-  return {pages.k_PGSD, pages.v_PGSD, group.page_table_BN};
+  auto pages = layers_.at(layer).pages;
+  pages.page_table_BN = group.page_table_BN;
+  return pages;
 }
 
 }  // namespace prism

@@ -17,8 +17,9 @@ namespace prism {
 
 class SelectorState;
 
-/// Bytes of keys and values of `tokens` positions in all layers, if every head is computed.
-int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, int64_t element_bytes);
+/// Bytes of keys and values of `tokens` positions in all layers, if every head is computed. @param type  as
+/// KvCacheOptions::type.
+int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, torch::ScalarType type);
 
 /// The rows of one sequence in a flat batch.
 struct SequenceRows {
@@ -31,8 +32,8 @@ struct SequenceRows {
 /// Positions of a sequence, copied out of a cache.
 struct CachedPositions {
   int64_t length = 0;
-  std::vector<torch::Tensor> k_NGSD, v_NGSD;  ///< of each layer, the pages that hold them
-  std::vector<int64_t> words;                 ///< positions in words; empty without them
+  std::vector<KeyValues> layers;  ///< the pages that hold them, without a table
+  std::vector<int64_t> words;     ///< positions in words; empty without them
 };
 
 /// A prompt that was read: tokens from position 0 on, with their keys and values.
@@ -42,9 +43,9 @@ struct CachedPrompt {
 };
 
 struct KvCacheOptions {
-  int64_t sequences = 1;  ///< open from the start, numbered from 0
-  int64_t positions = 0;  ///< of each of them, for which there is room from the start
-  torch::ScalarType type = torch::kFloat;
+  int64_t sequences = 1;                   ///< open from the start, numbered from 0
+  int64_t positions = 0;                   ///< of each of them, for which there is room from the start
+  torch::ScalarType type = torch::kFloat;  ///< int8: with a scale for each head and position; not with head budgets
   torch::Device device = torch::kCPU;
 };
 
@@ -109,10 +110,9 @@ class KvCache {
   }
 
  private:
-  /// Keys and values of a layer in pages [P, G, S, D].
-  struct Pages {
-    int64_t heads = 0, width = 0;  ///< 0 heads: the layer has a budget
-    torch::Tensor k_PGSD, v_PGSD;
+  struct Layer {
+    int64_t heads = 0, width = 0;  ///< 0 heads: it has a budget
+    KeyValues pages;               ///< without a table
   };
   struct SequenceLayer {
     std::unique_ptr<SelectorState> selector_state;
@@ -134,7 +134,7 @@ class KvCache {
   void grow(int64_t count);
   void add_group(int64_t first_row, const std::vector<SequenceRows>& rows, size_t first, size_t end);
 
-  std::vector<Pages> layers_;
+  std::vector<Layer> layers_;
   std::vector<Sequence> sequences_;
   std::vector<int32_t> free_;  ///< pages; the last is taken first
   int64_t pages_ = 0;

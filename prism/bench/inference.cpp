@@ -36,7 +36,7 @@ class InferenceTest {
         decodes_(decodes),
         cache_(decoder_->config().layers, {.sequences = row.sequences,
                                            .positions = row.depth + row.tokens,
-                                           .type = decoder_->compute_type(),
+                                           .type = bench.cache_type.value_or(decoder_->compute_type()),
                                            .device = decoder_->device()}) {
     if (row.depth > 0)
       for (int64_t sequence = 0; sequence < sequences_; ++sequence) read(sequence, 0, row.depth);
@@ -104,9 +104,8 @@ double prompt_flops(const DecoderImpl& decoder, int64_t tokens) {
 }
 
 /// Bytes of keys and values that decoding `tokens` tokens after `depth` reads.
-double cache_bytes(const DecoderImpl& decoder, int64_t tokens, int64_t depth) {
-  const auto width = static_cast<int64_t>(c10::elementSize(decoder.compute_type()));
-  const auto per_position = static_cast<double>(kv_cache_bytes(decoder.config().layers, 1, width));
+double cache_bytes(const DecoderImpl& decoder, torch::ScalarType type, int64_t tokens, int64_t depth) {
+  const auto per_position = static_cast<double>(kv_cache_bytes(decoder.config().layers, 1, type));
   const auto count = static_cast<double>(tokens);
   return per_position * count * (static_cast<double>(depth) + (count + 1) / 2);
 }
@@ -142,6 +141,7 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
   if (bench.new_tokens > 0)
     for (const int64_t depth : bench.depths)
       for (const int64_t sequences : bench.sequences) add(decoding_row(bench.new_tokens, depth, sequences), true);
+  const auto type = bench.cache_type.value_or(decoder->compute_type());
   const auto medians = medians_in_turn(calls, bench.rounds);
   const double bandwidth = bench.new_tokens > 0 ? read_bandwidth(bench.threads) : 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -154,7 +154,7 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
       row.limit_share = share_of_peak(row.work / seconds, bench.threads, decoder->compute_type());
     } else {
       row.work = static_cast<double>(row.tokens * weight_bytes_read(*decoder)) +
-                 static_cast<double>(row.sequences) * cache_bytes(*decoder, row.tokens, row.depth);
+                 static_cast<double>(row.sequences) * cache_bytes(*decoder, type, row.tokens, row.depth);
       row.limit_share = row.work / seconds / bandwidth;
     }
   }

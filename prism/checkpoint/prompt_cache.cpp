@@ -14,12 +14,15 @@ constexpr const char* kPromptFormat = "prism_prompt_cache";
 constexpr const char* kPromptTokens = "tokens";
 constexpr const char* kPromptWords = "words";
 
-std::string keys_name(size_t layer) {
-  return fmt::format("layers.{}.keys", layer);
-}
-
-std::string values_name(size_t layer) {
-  return fmt::format("layers.{}.values", layer);
+/// The tensors of a layer's pages under their names in the file.
+std::vector<std::pair<std::string, torch::Tensor*>> named_tensors(size_t layer, KeyValues& pages, bool has_scales) {
+  const auto name = [&](const char* what) { return fmt::format("layers.{}.{}", layer, what); };
+  std::vector<std::pair<std::string, torch::Tensor*>> named = {{name("keys"), &pages.k_BGSD},
+                                                               {name("values"), &pages.v_BGSE}};
+  if (!has_scales) return named;
+  named.emplace_back(name("key_scales"), &pages.k_scales_PGS);
+  named.emplace_back(name("value_scales"), &pages.v_scales_PGS);
+  return named;
 }
 
 std::span<const std::byte> bytes_of(const torch::Tensor& tensor) {
@@ -53,15 +56,15 @@ torch::Tensor read_checked(const SafetensorsReader& reader, const std::string& n
 }  // namespace
 
 std::map<std::string, std::string> prompt_fingerprint(const DecoderImpl& decoder, const Tokenizer& tokenizer,
-                                                      const PrefillOptions& prefill) {
+                                                      const PrefillOptions& prefill, torch::ScalarType cache_type) {
   uint64_t weights = 0;
   for (const auto& entry : decoder.weights()) weights = mix64(weights + hash_of(entry.name)) ^ hash_of(entry.weight);
-  auto config = decoder.config();
   return {{"weights", hexadecimal(weights)},
-          {"config", hexadecimal(hash_of(fields_to_json(config).dump()))},
+          {"config", hexadecimal(hash_of(fields_to_json(decoder.config()).dump()))},
           {"tokenizer", tokenizer.fingerprint_text()},
           {"dtype", c10::toString(decoder.compute_type())},
-          {"prefill", fields_to_json(prefill).dump()}};
+          {"prefill", fields_to_json(prefill).dump()},
+          {"cache", c10::toString(cache_type)}};
 }
 
 void write_prompt_cache(const std::filesystem::path& file, const CachedPrompt& prompt,
@@ -69,17 +72,17 @@ void write_prompt_cache(const std::filesystem::path& file, const CachedPrompt& p
   std::vector<NamedTensor> tensors = {{kPromptTokens, torch::tensor(prompt.tokens, torch::kInt)}};
   if (!prompt.positions.words.empty())
     tensors.push_back({kPromptWords, torch::tensor(prompt.positions.words, torch::kLong)});
-  for (size_t i = 0; i < prompt.positions.k_NGSD.size(); ++i) {
-    tensors.push_back({keys_name(i), prompt.positions.k_NGSD[i].to(torch::kCPU)});
-    tensors.push_back({values_name(i), prompt.positions.v_NGSD[i].to(torch::kCPU)});
+  for (size_t i = 0; i < prompt.positions.layers.size(); ++i) {
+    auto pages = prompt.positions.layers[i];
+    for (const auto& [name, tensor] : named_tensors(i, pages, pages.is_int8())) tensors.push_back({name, *tensor});
   }
   auto metadata = fingerprint;
   metadata[kPromptFormat] = "1";
   write_tensors(file, tensors, metadata);
 }
 
-CachedPrompt read_prompt_cache(const std::filesystem::path& file, const DecoderImpl& decoder,
-                               const std::map<std::string, std::string>& fingerprint) {
+CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelConfig& config,
+                               torch::ScalarType cache_type, const std::map<std::string, std::string>& fingerprint) {
   const SafetensorsReader reader(file);
   const auto& metadata = reader.metadata();
   PRISM_CHECK(metadata.contains(kPromptFormat) && metadata.at(kPromptFormat) == "1", "prompt_cache",
@@ -93,22 +96,26 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const DecoderI
         file.string(), name);
   }
   const auto shape = reader.find(kPromptTokens).shape;
-  PRISM_CHECK(shape.size() == 1 && shape[0] >= 1 && shape[0] <= decoder.config().context, "prompt_cache",
+  PRISM_CHECK(shape.size() == 1 && shape[0] >= 1 && shape[0] <= config.context, "prompt_cache",
               "{}: expected 1 to {} tokens; found {}; delete the file, and it is made again.", file.string(),
-              decoder.config().context, c10::str(shape));
+              config.context, c10::str(shape));
   const int64_t length = shape[0], pages = (length + KvCache::kPage - 1) / KvCache::kPage;
   const auto tokens = read_checked(reader, kPromptTokens, torch::kInt, {length});
   const auto* token = tokens.const_data_ptr<int32_t>();
-  CachedPrompt prompt{{token, token + length}, {.length = length, .k_NGSD = {}, .v_NGSD = {}, .words = {}}};
-  if (has_word_positions(decoder.config())) {
+  CachedPrompt prompt{{token, token + length}, {.length = length, .layers = {}, .words = {}}};
+  if (has_word_positions(config)) {
     const auto words = read_checked(reader, kPromptWords, torch::kLong, {length});
     prompt.positions.words.assign(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + length);
   }
-  const auto& layers = decoder.config().layers;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const std::vector<int64_t> page_shape = {pages, layers[i].kv_heads, KvCache::kPage, layers[i].head_dim};
-    prompt.positions.k_NGSD.push_back(read_checked(reader, keys_name(i), decoder.compute_type(), page_shape));
-    prompt.positions.v_NGSD.push_back(read_checked(reader, values_name(i), decoder.compute_type(), page_shape));
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    const std::vector<int64_t> rows = {pages, config.layers[i].kv_heads, KvCache::kPage};
+    auto of_values = rows;
+    of_values.push_back(config.layers[i].head_dim);
+    auto& layer = prompt.positions.layers.emplace_back();
+    for (const auto& [name, tensor] : named_tensors(i, layer, cache_type == torch::kChar)) {
+      const bool is_scale = tensor == &layer.k_scales_PGS || tensor == &layer.v_scales_PGS;
+      *tensor = read_checked(reader, name, is_scale ? torch::kFloat : cache_type, is_scale ? rows : of_values);
+    }
   }
   return prompt;
 }

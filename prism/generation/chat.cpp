@@ -15,9 +15,9 @@ Json message_of_role(const char* role, const std::string& content) {
 
 }  // namespace
 
-Chat::Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template, Prefill* prefill)
+Chat::Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template, const EngineOptions& engine)
     : decoder_(std::move(decoder)),
-      session_(decoder_, tokenizer, prefill),
+      session_(decoder_, tokenizer, engine),
       tokenizer_(tokenizer),
       template_(std::move(chat_template)) {}
 

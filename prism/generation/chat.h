@@ -18,8 +18,8 @@ namespace prism {
 
 class Chat {
  public:
-  /// @param tokenizer, prefill  must outlive the chat.
-  Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template, Prefill* prefill = nullptr);
+  /// @param tokenizer  must outlive the chat.
+  Chat(Decoder decoder, const Tokenizer& tokenizer, ChatTemplate chat_template, const EngineOptions& engine = {});
 
   /// Forgets all turns. @param system  the message that tells the model how to answer; empty: none.
   void reset(const std::string& system = "");

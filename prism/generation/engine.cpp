@@ -11,14 +11,18 @@
 
 namespace prism {
 
-Engine::Engine(Decoder decoder, const EngineOptions& options, Prefill* prefill)
+torch::ScalarType cache_type_of(const DecoderImpl& decoder, const EngineOptions& options) {
+  return options.cache_type.value_or(decoder.compute_type());
+}
+
+Engine::Engine(Decoder decoder, const EngineOptions& options)
     : decoder_(std::move(decoder)),
       options_(options),
-      prefill_(prefill_for(decoder_->config(), prefill)),
+      prefill_(prefill_for(decoder_->config(), options.prefill)),
       selects_(prefill_ != nullptr && prefill_->options().selector != "dense"),
       has_budgets_(layers_with_budgets(decoder_->config()) > 0),
       cache_(decoder_->config().layers,
-             {.sequences = 0, .type = decoder_->compute_type(), .device = decoder_->device()}) {
+             {.sequences = 0, .type = cache_type_of(*decoder_, options), .device = decoder_->device()}) {
   PRISM_CHECK(options.sequences >= 1, "engine", "expected at least 1 sequence at once; found {}; raise it.",
               options.sequences);
   PRISM_CHECK(options.step_tokens >= KvCache::kPage && options.step_tokens % KvCache::kPage == 0, "engine",

@@ -21,7 +21,12 @@ namespace prism {
 struct EngineOptions {
   int64_t sequences = 32;      ///< at most computed at once; others wait
   int64_t step_tokens = 2048;  ///< tokens of prompts computed at once, a multiple of KvCache::kPage
+  Prefill* prefill = nullptr;  ///< how attention over prompts is computed; must outlive the engine; null: dense
+  std::optional<torch::ScalarType> cache_type = {};  ///< of keys and values (KvCacheOptions); std::nullopt: of products
 };
+
+/// The dtype of an engine's keys and values.
+torch::ScalarType cache_type_of(const DecoderImpl& decoder, const EngineOptions& options);
 
 /// A sequence to compute.
 struct EngineRequest {
@@ -53,9 +58,8 @@ struct SequenceCounts {
 /// attention, into what is left of step_tokens. A selector without chunks, and head budgets, read whole prompts.
 class Engine {
  public:
-  /// @param prefill  how attention over prompts is computed; must outlive the engine; null: dense.
   /// @throws InputError as check_prefill(), and for options out of range.
-  explicit Engine(Decoder decoder, const EngineOptions& options = {}, Prefill* prefill = nullptr);
+  explicit Engine(Decoder decoder, const EngineOptions& options = {});
 
   /// @return  the sequence's number. @throws InputError for a prompt without tokens or longer than the context.
   int64_t submit(EngineRequest request);

@@ -43,20 +43,20 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text,
-                    Prefill* prefill) {
-  return Session(std::move(decoder), tokenizer, prefill)
+                    const EngineOptions& engine) {
+  return Session(std::move(decoder), tokenizer, engine)
       .generate(encode_prompt(tokenizer, prompt, options.bos), options, on_text);
 }
 
 namespace {
 
 /// @param positions  that each sequence can take.
-void check_cache_memory(const Decoder& decoder, std::vector<int64_t> positions, int64_t together) {
+void check_cache_memory(const Decoder& decoder, std::vector<int64_t> positions, const EngineOptions& options) {
   std::sort(positions.begin(), positions.end(), std::greater<>());
-  positions.resize(std::min(positions.size(), static_cast<size_t>(together)));
+  positions.resize(std::min(positions.size(), static_cast<size_t>(options.sequences)));
   const auto bytes =
       kv_cache_bytes(decoder->config().layers, std::accumulate(positions.begin(), positions.end(), int64_t{0}),
-                     static_cast<int64_t>(c10::elementSize(decoder->compute_type())));
+                     cache_type_of(*decoder, options));
   const auto needed = static_cast<double>(bytes), total = static_cast<double>(total_memory_bytes());
   PRISM_CHECK(needed < total, "generate",
               "expected keys and values of {} at once that fit into memory, {}B; found {}B; lower --parallel or "
@@ -67,8 +67,7 @@ void check_cache_memory(const Decoder& decoder, std::vector<int64_t> positions, 
 }  // namespace
 
 bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector<Prompt>& prompts,
-                  const EngineOptions& options, const std::function<void(size_t, Generation&)>& on_end,
-                  Prefill* prefill) {
+                  const EngineOptions& options, const std::function<void(size_t, Generation&)>& on_end) {
   std::vector<std::unique_ptr<Continuation>> texts;
   std::vector<int64_t> positions;
   bool stops = false;
@@ -77,8 +76,8 @@ bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector
     positions.push_back(texts.back()->positions());
     stops = stops || prompt.options.stop_on_signals;
   }
-  check_cache_memory(decoder, std::move(positions), options.sequences);
-  Engine engine(std::move(decoder), options, prefill);
+  check_cache_memory(decoder, std::move(positions), options);
+  Engine engine(std::move(decoder), options);
   std::map<int64_t, size_t> number;  // of each of the engine's sequences
   for (size_t i = 0; i < texts.size(); ++i) number[engine.submit(texts[i]->request())] = i;
   while (!engine.is_idle()) {
@@ -93,10 +92,11 @@ bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector
   return true;
 }
 
-Session::Session(Decoder decoder, const Tokenizer& tokenizer, Prefill* prefill)
-    : config_(decoder->config()),
-      tokenizer_(tokenizer),
-      engine_(std::make_unique<Engine>(std::move(decoder), EngineOptions{.sequences = 1}, prefill)) {}
+Session::Session(Decoder decoder, const Tokenizer& tokenizer, EngineOptions engine)
+    : config_(decoder->config()), tokenizer_(tokenizer) {
+  engine.sequences = 1;
+  engine_ = std::make_unique<Engine>(std::move(decoder), engine);
+}
 
 Generation Session::generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,
                              const std::function<void(std::string_view)>& on_text) {

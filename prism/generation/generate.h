@@ -44,14 +44,14 @@ std::optional<int64_t> room_behind(const ModelConfig& config, const Tokenizer& t
 /// half the context, whichever is less.
 ///
 /// @param on_text  if given, called with each part of the text as it becomes known; the parts add up to result.text.
-/// @param prefill  how attention over the prompt is computed, and in what chunks; null: dense, at once.
+/// @param engine   how the prompt is read; `sequences` is not used.
 /// @throws InputError for a prompt that is not UTF-8, a prompt that fills a context that does not slide, more new
 ///         tokens than that context has room for, a selector or chunks with head budgets, an empty prompt if the
 ///         tokenizer has no opening token, and options out of range; FailedError for logits that are not
 ///         finite.
 Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_view prompt,
                     const GenerateOptions& options, const std::function<void(std::string_view)>& on_text = {},
-                    Prefill* prefill = nullptr);
+                    const EngineOptions& engine = {});
 
 /// A prompt to continue among others.
 struct Prompt {
@@ -67,15 +67,14 @@ struct Prompt {
 /// @throws InputError as generate(), and if the keys and values that are computed together exceed the memory, both
 ///         before the first token.
 bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector<Prompt>& prompts,
-                  const EngineOptions& options, const std::function<void(size_t, Generation&)>& on_end,
-                  Prefill* prefill = nullptr);
+                  const EngineOptions& options, const std::function<void(size_t, Generation&)>& on_end);
 
 /// Generates several times, and computes only what a prompt has beyond the tokens that are cached: those of the last
 /// prompt and its continuation. With head budgets or a selector for the prompt, everything is computed each time.
 class Session {
  public:
-  /// @param tokenizer, prefill  must outlive the session.
-  Session(Decoder decoder, const Tokenizer& tokenizer, Prefill* prefill = nullptr);
+  /// @param tokenizer  must outlive the session. @param engine  `sequences` is not used.
+  Session(Decoder decoder, const Tokenizer& tokenizer, EngineOptions engine = {});
 
   /// As prism::generate(), for a prompt that is tokenized already. @throws InputError also if it has no token.
   Generation generate(std::vector<int32_t> prompt_ids, const GenerateOptions& options,

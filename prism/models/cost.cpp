@@ -41,7 +41,7 @@ ModelCost model_cost(const Trunk& model) {
   for (const auto& layer : config.layers) {
     auto& of_layer = cost.layers.emplace_back();
     of_layer.flops_per_token = attention_flops(layer, config.attention == "causal", config.context);
-    of_layer.kv_bytes_per_token = config.classes > 0 ? 0 : kv_cache_bytes({layer}, 1, 2);
+    of_layer.kv_bytes_per_token = config.classes > 0 ? 0 : kv_cache_bytes({layer}, 1, torch::kBFloat16);
     cost.flops_per_token += of_layer.flops_per_token;
     cost.kv_bytes_per_token += of_layer.kv_bytes_per_token;
   }

@@ -340,7 +340,9 @@ TEST(Attention, RejectsKeyHeadsThatDoNotDivideAndDocumentsWithACache) {
 }
 
 TEST(KvCache, CountsBytesLayerByLayer) {
-  EXPECT_EQ(kv_cache_bytes({layer(2, 1, 12), layer(4, 4, 6)}, 10, 2), 10 * 2 * (2 * 12 + 2 * 24));
+  const std::vector<LayerConfig> layers = {layer(2, 1, 12), layer(4, 4, 6)};
+  EXPECT_EQ(kv_cache_bytes(layers, 10, torch::kBFloat16), 10 * 2 * (2 * 12 + 2 * 24));
+  EXPECT_EQ(kv_cache_bytes(layers, 10, torch::kChar), 10 * 2 * (12 + 4 + 24 + 16)) << "a scale for each head";
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void run(Engine& engine) {
 
 Logits alone(const Decoder& decoder, const std::vector<int32_t>& prompt, size_t count, Prefill* prefill = nullptr) {
   Logits seen;
-  Engine engine(decoder, {}, prefill);
+  Engine engine(decoder, {.prefill = prefill});
   engine.submit(likeliest_of(prompt, count, seen));
   run(engine);
   return seen;
@@ -145,7 +145,7 @@ TEST(Engine, ServesHeadBudgetsAndSelectorsSequenceBySequence) {
     auto* prefill = selects ? &sparse : nullptr;
     std::vector<Logits> together(3);
     std::vector<std::vector<int32_t>> prompts = {random_prompt(200, 1), random_prompt(600, 2), random_prompt(33, 3)};
-    Engine engine(decoder, {.step_tokens = 128}, prefill);
+    Engine engine(decoder, {.step_tokens = 128, .prefill = prefill});
     for (size_t i = 0; i < 3; ++i) engine.submit(likeliest_of(prompts[i], 6, together[i]));
     run(engine);
     for (size_t i = 0; i < 3; ++i)
@@ -188,7 +188,8 @@ TEST(Engine, RefusesWrongRequestsAndOptions) {
   Engine engine(decoder);
   EXPECT_REFUSED(engine.submit({.tokens = {}, .next = {}}), "expected a prompt of at least one token");
   EXPECT_REFUSED(engine.submit({.tokens = {1, 2}, .unread = 2, .next = {}}), "expected a prompt of at least one token");
-  EXPECT_REFUSED(engine.submit({.tokens = random_prompt(65, 1), .next = {}}), "at most 64 tokens, the model's context; found 65");
+  EXPECT_REFUSED(engine.submit({.tokens = random_prompt(65, 1), .next = {}}),
+                 "at most 64 tokens, the model's context; found 65");
   EXPECT_REFUSED(Engine(decoder, {.sequences = 0}), "expected at least 1 sequence");
   EXPECT_REFUSED(Engine(decoder, {.step_tokens = 100}), "expected a multiple of 128");
   EXPECT_TRUE(engine.is_idle());

@@ -113,7 +113,7 @@ TEST(Generate, ContinuesWithTheHeadsThatThePromptChose) {
   }
   const auto with = [&](const std::string& selector, int64_t chunk) {
     Prefill prefill({.selector = selector, .settings = Json::object(), .chunk = chunk});
-    return generate(decoder, tiny_tokenizer(), prompt, options, {}, &prefill).ids;
+    return generate(decoder, tiny_tokenizer(), prompt, options, {}, {.prefill = &prefill}).ids;
   };
   EXPECT_EQ(with("dense", 0), result.ids) << "as prism generate calls it";
   EXPECT_REFUSED(with("dense", 4), "expected prompts in one piece");
@@ -128,7 +128,7 @@ TEST(Generate, ReadsThePromptInChunksAndThroughASelector) {
   const auto plain = generate(decoder, tiny_tokenizer(), prompt, options);
   PrefillMeter meter;
   Prefill prefill({.selector = "spectral", .settings = {{"p", 1}, {"block_size", 32}}, .chunk = 16}, {}, &meter);
-  const auto found = generate(decoder, tiny_tokenizer(), prompt, options, {}, &prefill);
+  const auto found = generate(decoder, tiny_tokenizer(), prompt, options, {}, {.prefill = &prefill});
   EXPECT_EQ(found.ids, plain.ids);
   ASSERT_EQ(meter.layers().size(), 3U);
   EXPECT_EQ(all_layers(meter.layers()).all_heads().density(), 1);

@@ -86,7 +86,8 @@ TEST(Session, BeginsWithWhatAnotherHasRead) {
   Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"block_size", 32}}});
   for (auto* prefill : {static_cast<Prefill*>(nullptr), &sparse}) {
     const auto decoder = tiny_decoder(700);
-    Session first(decoder, tokenizer, prefill), second(decoder, tokenizer, prefill), alone(decoder, tokenizer, prefill);
+    Session first(decoder, tokenizer, {.prefill = prefill}), second(decoder, tokenizer, {.prefill = prefill}),
+        alone(decoder, tokenizer, {.prefill = prefill});
     EXPECT_TRUE(first.cached().empty());
     first.generate(tokenizer.encode(prompt), likeliest(5));
     const auto kept = first.copy(280);

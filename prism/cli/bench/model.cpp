@@ -40,6 +40,7 @@ int run_bench_model(const Arguments& arguments) {
   InferenceBench bench;
   PrefillFlags prefill;
   ComputeOptions compute;
+  std::string cache_type = "auto";
   bool json = false;
   CLI::App app(std::string("Measure a model's inference.\n") + kInferenceHelp, "prism bench model");
   app.add_option("MODEL", model, kModelHelp)->required();
@@ -55,12 +56,14 @@ int run_bench_model(const Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--seed", bench.seed, "seed of the random tokens")->capture_default_str();
   app.add_flag("--json", json, "one JSON object a line");
+  add_cache_type_option(app, cache_type);
   add_weights_option(app, compute);
   add_compute_options(app, compute);
   if (!parse(app, arguments)) return 0;
   bench.threads = start_compute(compute.threads, compute.device);
   complete_prefill(prefill);
   bench.prefill = prefill.options;
+  bench.cache_type = find_cache_type(cache_type);
   const auto loaded = load_model(model, compute);
   CoreWait wait;
   const auto rows = bench_inference(loaded.decoder, bench);

@@ -50,7 +50,7 @@ tokenizer_config.json in its folder, the metadata of a .gguf file, or --chat-tem
 constexpr const char* kCommandList = "/reset, /system TEXT, /speed, /help, /exit";
 
 struct ChatWords {
-  std::string model, prompt_cache;
+  std::string model, prompt_cache, cache_type = "auto";
   ChatFlags chat_flags;
   PrefillFlags prefill;
   ComputeOptions compute;
@@ -163,6 +163,7 @@ int run_chat(const Arguments& arguments) {
   add_generation_options(app, options);
   add_prefill_flags(app, words.prefill);
   add_prompt_cache_option(app, words.prompt_cache);
+  add_cache_type_option(app, words.cache_type);
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
   if (!parse(app, arguments)) return 0;
@@ -174,8 +175,9 @@ int run_chat(const Arguments& arguments) {
   const auto costs = costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder));
   PrefillMeter meter(words.prefill.meter);
   Prefill prefill(words.prefill.options, costs, words.prefill.options.selector == "dense" ? nullptr : &meter);
-  Chat chat = open_chat(words.chat_flags, model, words.model, &prefill);
-  PromptCacheOption file(words.prompt_cache, model, prefill.options());
+  const EngineOptions engine{.prefill = &prefill, .cache_type = find_cache_type(words.cache_type)};
+  Chat chat = open_chat(words.chat_flags, model, words.model, engine);
+  PromptCacheOption file(words.prompt_cache, model, engine);
   file.restore(chat.session());
   const int status = ChatLoop(chat, words, options, meter).run();
   file.save(chat.session(), chat.session().cached().size());

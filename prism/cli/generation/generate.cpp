@@ -55,6 +55,7 @@ struct GenerateWords {
   PrefillFlags prefill;
   ComputeOptions compute;
   ChatFlags chat_flags;
+  std::string cache_type = "auto";
   bool chat = false, no_stream = false, echo = false, json = false;
 };
 
@@ -83,6 +84,7 @@ void add_options(CLI::App& app, GenerateWords& words, GenerateOptions& options) 
   app.add_flag("--no-stream", words.no_stream, "print the text only when it is complete")->excludes(prompts);
   app.add_flag("--json", words.json, "print one JSON object instead: text, ids, why it ended, speeds")
       ->excludes(prompts);
+  add_cache_type_option(app, words.cache_type);
   add_weights_option(app, words.compute);
   add_compute_options(app, words.compute);
 }
@@ -128,7 +130,8 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
 Generation continue_one(ModelFolder& model, const GenerateWords& words, const std::string& prompt,
                         const GenerateOptions& options, const std::function<void(std::string_view)>& show,
                         Prefill& prefill) {
-  PromptCacheOption file(words.prompt_cache, model, prefill.options());
+  const EngineOptions engine{.prefill = &prefill, .cache_type = find_cache_type(words.cache_type)};
+  PromptCacheOption file(words.prompt_cache, model, engine);
   const auto with = [&](Session& session, const auto& generate) {
     file.restore(session);
     auto result = generate();
@@ -136,10 +139,10 @@ Generation continue_one(ModelFolder& model, const GenerateWords& words, const st
     return result;
   };
   if (words.chat) {
-    Chat chat = open_chat(words.chat_flags, model, words.model, &prefill);
+    Chat chat = open_chat(words.chat_flags, model, words.model, engine);
     return with(chat.session(), [&] { return chat.answer(prompt, options, show); });
   }
-  Session session(model.decoder, *model.tokenizer, &prefill);
+  Session session(model.decoder, *model.tokenizer, engine);
   return with(session,
               [&] { return session.generate(encode_prompt(*model.tokenizer, prompt, options.bos), options, show); });
 }
@@ -151,12 +154,13 @@ int continue_all(const GenerateWords& words, const GenerateOptions& options) {
   catch_stop_signals();
   Prefill prefill(words.prefill.options, costs_on_this_machine(cost_shapes(words.prefill.options, model.decoder)));
   std::optional<Chat> chat;
-  if (words.chat) chat.emplace(open_chat(words.chat_flags, model, words.model, &prefill));
+  const EngineOptions engine{
+      .sequences = words.parallel, .prefill = &prefill, .cache_type = find_cache_type(words.cache_type)};
+  if (words.chat) chat.emplace(open_chat(words.chat_flags, model, words.model, engine));
   const auto encode = [&](const std::string& prompt) {
     return chat ? chat->prompt_ids(prompt, options.bos) : encode_prompt(*model.tokenizer, prompt, options.bos);
   };
-  const int status =
-      generate_prompts(model.decoder, *model.tokenizer, lines, {.sequences = words.parallel}, encode, prefill);
+  const int status = generate_prompts(model.decoder, *model.tokenizer, lines, engine, encode);
   say_notes(prefill.notes());
   return status;
 }

@@ -101,7 +101,7 @@ std::vector<PromptLine> read_prompt_lines(const std::string& file, const Generat
 
 int generate_prompts(const Decoder& decoder, const Tokenizer& tokenizer, const std::vector<PromptLine>& lines,
                      const EngineOptions& options,
-                     const std::function<std::vector<int32_t>(const std::string&)>& encode, Prefill& prefill) {
+                     const std::function<std::vector<int32_t>(const std::string&)>& encode) {
   std::vector<Prompt> prompts;
   for (const auto& line : lines)
     prompts.push_back(at_place(line.place, [&] {
@@ -113,18 +113,15 @@ int generate_prompts(const Decoder& decoder, const Tokenizer& tokenizer, const s
   size_t next = 0;
   int64_t tokens = 0, ended = 0;
   Progress progress("generate", std::ssize(lines), "prompts");
-  const bool is_whole = generate_all(
-      decoder, tokenizer, prompts, options,
-      [&](size_t i, Generation& result) {
-        tokens += std::ssize(result.ids);
-        waiting[i] = result_line(lines[i], result);
-        for (; !waiting.empty() && waiting.begin()->first == next; ++next) {
-          print_now(waiting.begin()->second);
-          waiting.erase(waiting.begin());
-        }
-        progress.update(++ended, counted(tokens, "new token"));
-      },
-      &prefill);
+  const bool is_whole = generate_all(decoder, tokenizer, prompts, options, [&](size_t i, Generation& result) {
+    tokens += std::ssize(result.ids);
+    waiting[i] = result_line(lines[i], result);
+    for (; !waiting.empty() && waiting.begin()->first == next; ++next) {
+      print_now(waiting.begin()->second);
+      waiting.erase(waiting.begin());
+    }
+    progress.update(++ended, counted(tokens, "new token"));
+  });
   for (const auto& [i, text] : waiting) print_now(text);  // after a signal
   progress.finish(
       fmt::format("{} of {}, {}", ended, counted(std::ssize(lines), "prompt"), counted(tokens, "new token")));

@@ -28,6 +28,6 @@ std::vector<PromptLine> read_prompt_lines(const std::string& file, const Generat
 /// @return  the exit status: 1 if a signal stopped it.
 int generate_prompts(const Decoder& decoder, const Tokenizer& tokenizer, const std::vector<PromptLine>& lines,
                      const EngineOptions& options,
-                     const std::function<std::vector<int32_t>(const std::string&)>& encode, Prefill& prefill);
+                     const std::function<std::vector<int32_t>(const std::string&)>& encode);
 
 }  // namespace prism

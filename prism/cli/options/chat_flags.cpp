@@ -22,9 +22,9 @@ void use_template(const std::string& file, Tokenizer& tokenizer) {
   if (!file.empty()) tokenizer.set_chat_template(read_file(file));
 }
 
-Chat open_chat(const ChatFlags& flags, ModelFolder& model, const std::string& name, Prefill* prefill) {
+Chat open_chat(const ChatFlags& flags, ModelFolder& model, const std::string& name, const EngineOptions& engine) {
   use_template(flags.chat_template, *model.tokenizer);
-  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, name), prefill);
+  Chat chat(model.decoder, *model.tokenizer, chat_template_of(*model.tokenizer, name), engine);
   chat.reset(flags.system);
   return chat;
 }

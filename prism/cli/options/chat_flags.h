@@ -21,8 +21,8 @@ void add_template_flag(CLI::App& app, std::string& file, CLI::Option* chat = nul
 
 /// Gives the tokenizer the template of --chat-template, if it was given.
 void use_template(const std::string& file, Tokenizer& tokenizer);
-/// A chat that begins with --system. @param model  has a tokenizer; must outlive the chat, as `prefill` must.
-/// @param name  of the model, for messages. @throws InputError if the model has no template and none was given.
-Chat open_chat(const ChatFlags& flags, ModelFolder& model, const std::string& name, Prefill* prefill);
+/// A chat that begins with --system. @param model  has a tokenizer; must outlive the chat. @param name  of the model,
+/// for messages. @throws InputError if the model has no template and none was given.
+Chat open_chat(const ChatFlags& flags, ModelFolder& model, const std::string& name, const EngineOptions& engine);
 
 }  // namespace prism

@@ -44,6 +44,20 @@ void add_weights_option(CLI::App& app, ComputeOptions& options) {
       ->capture_default_str();
 }
 
+void add_cache_type_option(CLI::App& app, std::string& type) {
+  app.add_option(
+         "--cache-type", type,
+         "how keys and values are kept: auto (in the dtype of products), or int8 with a scale for each head and "
+         "position, which takes half the memory of bfloat16 and is faster behind long texts")
+      ->check(CLI::IsMember({"auto", "int8"}))
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
+std::optional<torch::ScalarType> find_cache_type(const std::string& type) {
+  return type == "int8" ? std::optional(torch::kChar) : std::nullopt;
+}
+
 void add_compute_options(CLI::App& app, ComputeOptions& options) {
   auto* context = app.add_option("--context", options.context.context,
                                  "tokens of the model's context, instead of those that it was made for");

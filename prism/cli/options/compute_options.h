@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "prism/checkpoint/model_folder.h"
@@ -21,6 +22,10 @@ void add_device_option(CLI::App& app, std::string& device);
 
 /// Adds --weights, for commands that only read models, and makes `file` its default.
 void add_weights_option(CLI::App& app, ComputeOptions& options);
+/// Adds --cache-type.
+void add_cache_type_option(CLI::App& app, std::string& type);
+/// The dtype that --cache-type stands for; std::nullopt: that of products.
+std::optional<torch::ScalarType> find_cache_type(const std::string& type);
 /// Adds --context, --rope-scaling, --dtype, --device and --threads.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 

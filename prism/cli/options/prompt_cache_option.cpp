@@ -19,18 +19,20 @@ CLI::Option* add_prompt_cache_option(CLI::App& app, std::string& file) {
       ->type_name("FILE");
 }
 
-PromptCacheOption::PromptCacheOption(std::string file, const ModelFolder& model, const PrefillOptions& prefill)
+PromptCacheOption::PromptCacheOption(std::string file, const ModelFolder& model, const EngineOptions& engine)
     : file_(std::move(file)), model_(model) {
   if (file_.empty()) return;
   PRISM_CHECK(layers_with_budgets(model.decoder->config()) == 0, "generate",
               "expected a model without head budgets for --prompt-cache; found one that decides by the whole prompt; "
               "leave out the option.");
-  fingerprint_ = prompt_fingerprint(*model.decoder, *model.tokenizer, prefill);
+  type_ = cache_type_of(*model.decoder, engine);
+  fingerprint_ = prompt_fingerprint(*model.decoder, *model.tokenizer,
+                                    engine.prefill == nullptr ? PrefillOptions() : engine.prefill->options(), type_);
 }
 
 void PromptCacheOption::restore(Session& session) {
   if (file_.empty() || !is_there(file_)) return;
-  auto prompt = read_prompt_cache(file_, *model_.decoder, fingerprint_);
+  auto prompt = read_prompt_cache(file_, model_.decoder->config(), type_, fingerprint_);
   held_ = prompt.tokens;
   session.restore(std::move(prompt));
 }

@@ -17,7 +17,7 @@ class PromptCacheOption {
  public:
   /// @param file  empty: no file is read or written.
   /// @throws InputError for a model with head budgets, whose keys depend on the whole prompt.
-  PromptCacheOption(std::string file, const ModelFolder& model, const PrefillOptions& prefill);
+  PromptCacheOption(std::string file, const ModelFolder& model, const EngineOptions& engine);
 
   /// Gives the session what the file holds, if there is one. @throws InputError as read_prompt_cache().
   void restore(Session& session);
@@ -28,6 +28,7 @@ class PromptCacheOption {
  private:
   std::string file_;
   const ModelFolder& model_;
+  torch::ScalarType type_ = torch::kFloat;  ///< of keys and values
   std::map<std::string, std::string> fingerprint_;
   std::vector<int32_t> held_;  ///< the tokens of the file
 };
