@@ -131,11 +131,10 @@ RotaryPairs rotary_pairs(const RotaryConfig& config, int64_t head_dim) {
 
 RotaryTable RotaryCache::rows(const RotaryConfig& config, int64_t head_dim, const TokenPositions& places,
                               int64_t tokens, const torch::Device& device) {
-  if (!places.positions_BT.defined() && config.word_dims == 0)
-    return find_rows(config, head_dim, places, tokens, device);
   auto& [last, rows] = last_[{head_dim, config}];
   const bool is_same = rows.cos.defined() && last.positions_BT.is_same(places.positions_BT) &&
-                       last.word_positions_BT.is_same(places.word_positions_BT) && last.first == places.first;
+                       last.word_positions_BT.is_same(places.word_positions_BT) && last.first == places.first &&
+                       rows.cos.size(-2) == tokens && rows.cos.device() == device;
   if (!is_same) {
     rows = find_rows(config, head_dim, places, tokens, device);
     last = places;

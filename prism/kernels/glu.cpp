@@ -38,20 +38,25 @@ rows::Glu work_of(GluKind kind, const Tensor& gates, const Tensor& up) {
   return work;
 }
 
+/// @param gates, up  contiguous; `up` may be undefined.
+Tensor compute_glu(GluKind kind, const Tensor& gates, const Tensor& up) {
+  RECORD_FUNCTION("prism::glu", {});
+  auto work = work_of(kind, gates, up);
+  auto shape = gates.sizes().vec();
+  shape.back() = work.width;
+  auto y = at::empty(shape, gates.options());
+  work.y = y.mutable_data_ptr();
+  for_rows(found_again(row_kernels(gates, gates.scalar_type())).glu, work, y.numel() / work.width, work.width);
+  return y;
+}
+
 struct GluFunction : torch::autograd::Function<GluFunction> {
   static Variable forward(AutogradContext* context, const Variable& gates_given,
                           const std::optional<Variable>& up_given, GluKind kind) {
-    RECORD_FUNCTION("prism::glu", {});
     const auto gates = gates_given.contiguous(), up = up_given ? up_given->contiguous() : Tensor();
     context->save_for_backward({gates, up});
     context->saved_data["kind"] = static_cast<int64_t>(kind);
-    auto work = work_of(kind, gates, up);
-    auto shape = gates.sizes().vec();
-    shape.back() = work.width;
-    auto y = torch::empty(shape, gates.options());
-    work.y = y.mutable_data_ptr();
-    for_rows(found_again(row_kernels(gates, gates.scalar_type())).glu, work, y.numel() / work.width, work.width);
-    return y;
+    return compute_glu(kind, gates, up);
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -99,6 +104,7 @@ int64_t gate_parts(GluKind kind) {
 Tensor glu(GluKind kind, const Tensor& gates, const Tensor& up) {
   check_shapes(kind, gates, up);
   if (gates.numel() == 0 || row_kernels(gates, gates.scalar_type()) == nullptr) return glu_plain(kind, gates, up);
+  if (!is_recorded({&gates, &up})) return compute_glu(kind, gates.contiguous(), up.defined() ? up.contiguous() : up);
   return GluFunction::apply(gates, up.defined() ? std::optional<Variable>(up) : std::nullopt, kind);
 }
 

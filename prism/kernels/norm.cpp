@@ -38,41 +38,60 @@ struct NormWork : torch::CustomClassHolder {
   bool has_stream() const { return is_post ? out != torch::kFloat : has_branch; }
 };
 
+/// What the forward pass computes.
+struct NormResults {
+  Tensor normed, sum;
+  Tensor unrounded;      ///< the norm in float32; undefined unless the stream is that
+  Tensor inverse, mean;  ///< for the backward pass
+  const Tensor& stream(const NormWork& settings) const { return settings.is_post ? unrounded : sum; }
+};
+
+/// @param keeps  the backward pass needs the inverse.
+NormResults compute_norm(const Tensor& x_given, const Tensor& branch_given, const Tensor& weight, const Tensor& bias,
+                         const NormWork& settings, bool keeps) {
+  RECORD_FUNCTION("prism::add_norm", {});
+  const auto x = x_given.contiguous();
+  const auto branch = branch_given.defined() ? branch_given.contiguous() : Tensor();
+  const int64_t width = x.size(-1), rows = x.numel() / width;
+  NormResults results;
+  results.normed = at::empty(x.sizes(), x.options().dtype(settings.out));
+  if (keeps) results.inverse = at::empty({rows}, x.options());
+  if (settings.is_layer) results.mean = at::empty({rows}, x.options());
+  results.sum = branch.defined() ? at::empty(x.sizes(), x.options()) : x;
+  if (settings.is_post && settings.has_stream()) results.unrounded = at::empty(x.sizes(), x.options());
+  const auto values_of = [](const Tensor& tensor) {
+    return tensor.defined() ? tensor.mutable_data_ptr<float>() : nullptr;
+  };
+  rows::Norm work;
+  work.type = row_type(settings.out);
+  work.width = width;
+  work.eps = settings.eps;
+  work.x = x.const_data_ptr<float>();
+  work.weight = weight.const_data_ptr<float>();
+  work.bias = values_or_null(bias);
+  work.inverse = values_of(results.inverse);
+  work.mean = values_of(results.mean);
+  work.y = results.normed.mutable_data_ptr();
+  work.unrounded = values_of(results.unrounded);
+  if (branch.defined()) {
+    work.branch = branch.const_data_ptr();
+    work.sum = values_of(results.sum);
+  }
+  for_rows(found_again(row_kernels(x, settings.out)).norm, work, rows, width);
+  return results;
+}
+
 struct NormFunction : torch::autograd::Function<NormFunction> {
   /// Returns {normed}, or {normed, stream} if the stream is a result of its own.
-  static variable_list forward(AutogradContext* context, const Variable& x_given,
-                               const std::optional<Variable>& branch_given, const Variable& weight,
-                               const std::optional<Variable>& bias, const c10::intrusive_ptr<NormWork>& settings) {
-    RECORD_FUNCTION("prism::add_norm", {});
-    const auto x = x_given.contiguous();
-    const auto branch = branch_given ? branch_given->contiguous() : Tensor();
-    const int64_t width = x.size(-1), rows = x.numel() / width;
-    const auto normed = torch::empty(x.sizes(), x.options().dtype(settings->out));
-    const auto inverse = torch::empty({rows}, x.options());
-    const auto mean = settings->is_layer ? torch::empty_like(inverse) : Tensor();
-    const auto sum = branch.defined() ? torch::empty_like(x) : x;
-    const auto unrounded = settings->is_post && settings->has_stream() ? torch::empty_like(x) : Tensor();
-    rows::Norm work;
-    work.type = row_type(settings->out);
-    work.width = width;
-    work.eps = settings->eps;
-    work.x = x.const_data_ptr<float>();
-    work.weight = weight.const_data_ptr<float>();
-    work.bias = values_or_null(bias.value_or(Tensor()));
-    work.inverse = inverse.mutable_data_ptr<float>();
-    if (mean.defined()) work.mean = mean.mutable_data_ptr<float>();
-    work.y = normed.mutable_data_ptr();
-    if (unrounded.defined()) work.unrounded = unrounded.mutable_data_ptr<float>();
-    if (branch.defined()) {
-      work.branch = branch.const_data_ptr();
-      work.sum = sum.mutable_data_ptr<float>();
-    }
-    for_rows(found_again(row_kernels(x, settings->out)).norm, work, rows, width);
-    context->save_for_backward({sum, weight, inverse, mean, bias.value_or(Tensor())});
+  static variable_list forward(AutogradContext* context, const Variable& x, const std::optional<Variable>& branch,
+                               const Variable& weight, const std::optional<Variable>& bias,
+                               const c10::intrusive_ptr<NormWork>& settings) {
+    const auto results = compute_norm(x, branch.value_or(Tensor()), weight, bias.value_or(Tensor()), *settings, true);
+    context->save_for_backward({results.sum, weight, results.inverse, results.mean, bias.value_or(Tensor())});
     context->saved_data["settings"] = c10::IValue::make_capsule(settings);
     context->set_materialize_grads(false);
-    if (!settings->has_stream()) return {normed};
-    return {normed, settings->is_post ? unrounded : sum};
+    if (!settings->has_stream()) return {results.normed};
+    return {results.normed, results.stream(*settings)};
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -141,16 +160,26 @@ NormedSum add_norm(const Tensor& x, const Tensor& branch, const NormSettings& no
   check_norm(x, branch, norm, out);
   if (x.numel() == 0 || x.scalar_type() != torch::kFloat || row_kernels(x, out) == nullptr)
     return add_norm_plain(x, branch, norm, out);
-  const auto settings = c10::make_intrusive<NormWork>();
-  settings->is_layer = norm.kind == NormKind::layer;
-  settings->is_post = norm.is_post;
-  settings->has_branch = branch.defined();
-  settings->eps = static_cast<float>(norm.eps);
-  settings->out = out;
-  const auto bias = norm.bias.defined() ? norm.bias.contiguous() : Tensor();
-  const auto results = NormFunction::apply(x, if_defined(branch), norm.weight.contiguous(), if_defined(bias), settings);
-  if (settings->has_stream()) return {results[1], results[0]};
-  return {norm.is_post ? results[0] : x, results[0]};
+  NormWork settings;
+  settings.is_layer = norm.kind == NormKind::layer;
+  settings.is_post = norm.is_post;
+  settings.has_branch = branch.defined();
+  settings.eps = static_cast<float>(norm.eps);
+  settings.out = out;
+  const auto weight = norm.weight.contiguous(), bias = norm.bias.defined() ? norm.bias.contiguous() : Tensor();
+  Tensor normed, stream;
+  if (is_recorded({&x, &branch, &weight, &bias})) {
+    const auto results =
+        NormFunction::apply(x, if_defined(branch), weight, if_defined(bias), c10::make_intrusive<NormWork>(settings));
+    normed = results[0];
+    if (settings.has_stream()) stream = results[1];
+  } else {
+    const auto results = compute_norm(x, branch, weight, bias, settings, /*keeps=*/false);
+    normed = results.normed;
+    if (settings.has_stream()) stream = results.stream(settings);
+  }
+  if (settings.has_stream()) return {stream, normed};
+  return {norm.is_post ? normed : x, normed};
 }
 
 NormedSum add_norm_plain(const Tensor& x, const Tensor& branch, const NormSettings& norm, torch::ScalarType out) {

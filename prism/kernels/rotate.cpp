@@ -32,21 +32,23 @@ void rotate_into(const Tensor& in, const Tensor& out, const Tensor& cos, const T
   for_rows(found_again(row_kernels(in, in.scalar_type())).rotate, work, in.size(0) * in.size(1), in.size(2));
 }
 
+/// x turned, in place unless autograd needs its value.
+Tensor turn_heads(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rotated) {
+  RECORD_FUNCTION("prism::rotate_heads", {});
+  // A leaf that requires gradients must keep its value. Any other tensor is an intermediate that may be overwritten.
+  const auto y = x.is_leaf() && x.requires_grad() ? at::empty_like(x) : x;
+  rotate_into(x, y, cos, sin, rotated, 1.0f);
+  return y;
+}
+
 struct RotateFunction : torch::autograd::Function<RotateFunction> {
   static Variable forward(AutogradContext* context, const Variable& x, const Tensor& cos, const Tensor& sin,
                           int64_t rotated) {
-    RECORD_FUNCTION("prism::rotate_heads", {});
     context->saved_data["rotated"] = rotated;
     context->save_for_backward({cos, sin});
-    // A leaf that requires gradients must keep its value. Any other tensor is an intermediate that may be overwritten.
-    if (x.is_leaf() && x.requires_grad()) {
-      auto y = torch::empty_like(x);
-      rotate_into(x, y, cos, sin, rotated, 1.0f);
-      return y;
-    }
-    rotate_into(x, x, cos, sin, rotated, 1.0f);
-    context->mark_dirty({x});
-    return x;
+    auto y = turn_heads(x, cos, sin, rotated);
+    if (y.is_same(x)) context->mark_dirty({x});
+    return y;
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
@@ -84,7 +86,9 @@ int64_t check(const Tensor& x, const Tensor& cos, const Tensor& sin, int64_t rot
 Tensor rotate_heads(const Tensor& x_BTF, const Tensor& cos, const Tensor& sin, int64_t rotated_heads) {
   check(x_BTF, cos, sin, rotated_heads);
   if (row_kernels(x_BTF, x_BTF.scalar_type()) == nullptr) return rotate_heads_plain(x_BTF, cos, sin, rotated_heads);
-  return RotateFunction::apply(x_BTF.contiguous(), cos, sin, rotated_heads);
+  const auto x = x_BTF.contiguous();
+  return is_recorded({&x}) ? Tensor(RotateFunction::apply(x, cos, sin, rotated_heads))
+                           : turn_heads(x, cos, sin, rotated_heads);
 }
 
 Tensor rotate_heads_plain(const Tensor& x_BTF, const Tensor& cos, const Tensor& sin, int64_t rotated_heads) {

@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "prism/kernels/rows/rows.h"
 
@@ -14,6 +15,14 @@ namespace prism {
 inline const rows::Kernels* row_kernels(const torch::Tensor& x, torch::ScalarType type) {
   const bool served = x.device().is_cpu() && (type == torch::kBFloat16 || type == torch::kFloat);
   return served ? rows::kernels_of(current_isa()) : nullptr;
+}
+
+/// Returns true if autograd must record a call with these inputs, some of which may be undefined. Recording takes
+/// several times as long as a kernel takes for one row.
+inline bool is_recorded(std::initializer_list<const torch::Tensor*> inputs) {
+  return at::GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), [](const torch::Tensor* input) {
+           return input->defined() && input->requires_grad();
+         });
 }
 
 inline rows::Type row_type(torch::ScalarType type) {

@@ -14,10 +14,17 @@
 namespace prism {
 namespace {
 
+using torch::Tensor;
+
 constexpr int64_t kLine = 64;
 
-packed::Type packed_type(const torch::Tensor& tensor) {
-  return tensor.scalar_type() == torch::kBFloat16 ? packed::Type::bfloat16 : packed::Type::float32;
+packed::Type packed_type(torch::ScalarType type) {
+  return type == torch::kBFloat16 ? packed::Type::bfloat16 : packed::Type::float32;
+}
+
+/// Rows [first, end) of a dense tensor [..., K], [end - first, K].
+Tensor rows_of(const Tensor& tensor, int64_t first, int64_t end) {
+  return tensor.view({-1, tensor.size(-1)}).narrow(0, first, end - first);
 }
 
 }  // namespace
@@ -98,39 +105,41 @@ void PackedWeight::set_rows(int64_t first, const torch::Tensor& values) {
   set_blocks(first, halves.view(torch::kByte));
 }
 
-void PackedWeight::multiply(const torch::Tensor& x_MK, const torch::Tensor& out_MN, int64_t first, int64_t end,
-                            bool decodes, const ProductOptions& options) const {
+void PackedWeight::multiply(const Tensor& x_MK, const Tensor& out_MN, int64_t first, int64_t end, bool decodes,
+                            const ProductOptions& options) const {
   if (first == end) return;
   const auto* kernels = packed::kernels_of(current_isa());
-  const auto given = x_MK.narrow(0, first, end - first), wanted = out_MN.narrow(0, first, end - first);
-  if (kernels == nullptr) return multiply_plainly(given, wanted, options);
+  if (kernels == nullptr) return multiply_plainly(rows_of(x_MK, first, end), rows_of(out_MN, first, end), options);
   // Prompts are multiplied in one dtype only.
-  const auto type = decodes ? given.scalar_type() : *prompt_type();
-  const auto x = given.to(type);
-  const bool fits = decodes || wanted.scalar_type() == torch::kFloat || wanted.scalar_type() == type;
-  const auto out = fits ? wanted : at::empty(wanted.sizes(), x.options());
+  const auto type = decodes ? x_MK.scalar_type() : *prompt_type();
+  if (x_MK.scalar_type() != type) {
+    const auto out =
+        out_MN.scalar_type() == torch::kFloat ? rows_of(out_MN, first, end) : at::empty({end - first, out_}, type);
+    multiply(rows_of(x_MK, first, end).to(type), out, 0, end - first, decodes, options);
+    if (out.scalar_type() != out_MN.scalar_type()) rows_of(out_MN, first, end).copy_(out);
+    return;
+  }
+  const auto x_bytes = static_cast<int64_t>(x_MK.element_size()), y_bytes = static_cast<int64_t>(out_MN.element_size());
   for (const auto& part : parts_) {
     packed::Problem p;
     p.w = part.matrix;
-    p.type = packed_type(x);
-    p.out_type = packed_type(out);
-    p.rows = x.size(0);
-    p.x = x.const_data_ptr();
-    p.x_stride = x.stride(0);
-    p.out = static_cast<std::byte*>(out.mutable_data_ptr()) + part.first * out.element_size();
-    p.out_stride = out.stride(0);
+    p.type = packed_type(type);
+    p.out_type = packed_type(out_MN.scalar_type());
+    p.rows = end - first;
+    p.x = static_cast<const std::byte*>(x_MK.const_data_ptr()) + first * in_ * x_bytes;
+    p.x_stride = in_;
+    p.out = static_cast<std::byte*>(out_MN.mutable_data_ptr()) + (first * out_ + part.first) * y_bytes;
+    p.out_stride = out_;
     p.bias = options.bias.defined() ? options.bias.const_data_ptr<float>() + part.first : nullptr;
     p.relu = options.relu;
     p.threads = kernel_threads();
-    const auto [scratch, owner] = make_scratch((decodes ? kernels->decoding_scratch : kernels->prompt_scratch)(p));
-    p.scratch = scratch;
+    Scratch scratch((decodes ? kernels->decoding_scratch : kernels->prompt_scratch)(p));
+    p.scratch = scratch.data();
     (decodes ? kernels->multiply_decoding : kernels->multiply_prompt)(p);
   }
-  if (!fits) wanted.copy_(out);
 }
 
-void PackedWeight::multiply_plainly(const torch::Tensor& x_MK, const torch::Tensor& out_MN,
-                                    const ProductOptions& options) const {
+void PackedWeight::multiply_plainly(const Tensor& x_MK, const Tensor& out_MN, const ProductOptions& options) const {
   constexpr int64_t kRows = 1024;  // unpacked at a time
   for (int64_t first = 0; first < out_; first += kRows) {
     const int64_t count = std::min(kRows, out_ - first);
@@ -141,21 +150,21 @@ void PackedWeight::multiply_plainly(const torch::Tensor& x_MK, const torch::Tens
   }
 }
 
-torch::Tensor PackedWeight::product(const torch::Tensor& x, const ProductOptions& options) const {
+Tensor PackedWeight::product(const Tensor& given, const ProductOptions& options) const {
   RECORD_FUNCTION("prism::packed_product", {});
-  PRISM_ASSERT(x.size(-1) == in_ && !(at::GradMode::is_enabled() && x.requires_grad()), "packed_weight",
+  PRISM_ASSERT(given.size(-1) == in_ && !(at::GradMode::is_enabled() && given.requires_grad()), "packed_weight",
                "rows of another length, or gradients");
+  const auto x = given.contiguous();
   auto sizes = x.sizes().vec();
   sizes.back() = out_;
   auto y = at::empty(sizes, options.single ? x.options().dtype(torch::kFloat) : x.options());
-  const auto x_MK = x.reshape({-1, in_}), y_MN = y.view({-1, out_});
-  const int64_t decoding = std::min(options.decoding, x_MK.size(0));
-  multiply(x_MK, y_MN, 0, decoding, /*decodes=*/true, options);
-  multiply(x_MK, y_MN, decoding, x_MK.size(0), /*decodes=*/false, options);
+  const int64_t rows = x.numel() / in_, decoding = std::min(options.decoding, rows);
+  multiply(x, y, 0, decoding, /*decodes=*/true, options);
+  multiply(x, y, decoding, rows, /*decodes=*/false, options);
   return y;
 }
 
-torch::Tensor PackedWeight::rows(const torch::Tensor& ids) const {
+Tensor PackedWeight::rows(const Tensor& ids) const {
   auto sizes = ids.sizes().vec();
   sizes.push_back(in_);
   auto values = at::empty(sizes, torch::kFloat);

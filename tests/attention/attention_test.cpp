@@ -22,6 +22,20 @@ TEST(Rotary, TurnsPairJByItsAngleTimesThePosition) {
   EXPECT_FLOAT_EQ(table.sin[1][0].item<float>(), std::sin(4.0f));
 }
 
+/// The rows requested last are kept.
+TEST(Rotary, GivesEveryCallItsOwnRows) {
+  RotaryCache cache;
+  const auto first = cache.rows({}, 4, {.first = 3}, 1);
+  EXPECT_TRUE(cache.rows({}, 4, {.first = 3}, 1).cos.is_same(first.cos));
+  for (const auto& [start, tokens] : {std::pair{3, 2}, {4, 2}, {4, 1}, {900, 5}, {3, 1}}) {
+    const auto rows = cache.rows({}, 4, {.first = start}, tokens);
+    EXPECT_EQ(rows.sin.sizes(), at::IntArrayRef({tokens, 2}));
+    EXPECT_FLOAT_EQ(rows.sin[tokens - 1][0].item<float>(), std::sin(static_cast<float>(start + tokens - 1)));
+  }
+  EXPECT_FLOAT_EQ(cache.rows({.base = 100}, 4, {.first = 3}, 1).sin[0][1].item<float>(), std::sin(0.3f));
+  EXPECT_TRUE(torch::equal(cache.rows({}, 4, {.positions_BT = torch::tensor({{3}})}, 1).sin[0], first.sin));
+}
+
 TEST(Rotary, ScalesPositionsLinearly) {
   const auto plain = rotary_angles({}, 64), scaled = rotary_angles({.scaling = "linear", .factor = 4}, 64);
   EXPECT_TRUE(torch::allclose(plain / 4, scaled));

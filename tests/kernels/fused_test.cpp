@@ -270,6 +270,25 @@ std::vector<Tensor> everything_fused(int threads) {
           head.grad()};
 }
 
+/// Without gradients kernels are called directly, not through autograd.
+TEST(FusedKernels, GiveTheSameBitsWithAndWithoutGradients) {
+  torch::manual_seed(20);
+  const auto gates = torch::randn({3, 500}).to(torch::kBFloat16), up = torch::randn({3, 250}).to(torch::kBFloat16);
+  const auto heads = torch::randn({1, 3, 6 * 50}).to(torch::kBFloat16);
+  const auto [cos, sin] = tables({3, 25});
+  const auto recorded = [](const Tensor& x) { return x.clone().requires_grad_(true); };
+  EXPECT_TRUE(torch::equal(glu(GluKind::swiglu, gates), glu(GluKind::swiglu, recorded(gates))));
+  EXPECT_TRUE(torch::equal(glu(GluKind::g2lu, gates, up), glu(GluKind::g2lu, recorded(gates), recorded(up))));
+  const auto turned = rotate_heads(recorded(heads), cos, sin, 4);
+  const auto given = heads.clone();
+  EXPECT_TRUE(torch::equal(rotate_heads(given, cos, sin, 4), turned));
+  EXPECT_TRUE(torch::equal(given, turned));  // in place
+  const torch::NoGradGuard no_gradients;
+  const auto leaf = recorded(heads);
+  EXPECT_TRUE(torch::equal(rotate_heads(leaf, cos, sin, 4), turned));
+  EXPECT_TRUE(torch::equal(leaf, heads));  // a leaf that requires gradients keeps its value
+}
+
 TEST(FusedKernels, GiveTheSameBitsForEveryNumberOfThreads) {
   const auto one = everything_fused(1), three = everything_fused(3);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(torch::equal(one[i], three[i])) << i;

@@ -140,6 +140,23 @@ TEST_P(BothNorms, GiveTheSameBitsForEveryNumberOfThreads) {
   for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(torch::equal(one[i], three[i])) << i;
 }
 
+/// Without gradients the kernel is called directly, not through autograd.
+TEST_P(BothNorms, GiveTheSameBitsWithAndWithoutGradients) {
+  for (const auto out : {torch::kFloat, torch::kBFloat16})
+    for (const bool has_branch : {true, false}) {
+      const auto at = leaves(5, 250);
+      const auto branch = has_branch ? at[1].to(out) : Tensor();
+      const auto plain = add_norm(at[0], branch, settings(at[2], at[3]), out);
+      const auto recorded = add_norm(at[0].clone().requires_grad_(true), branch, settings(at[2], at[3]), out);
+      EXPECT_FALSE(plain.normed.requires_grad());
+      EXPECT_TRUE(recorded.normed.requires_grad());
+      EXPECT_TRUE(torch::equal(plain.normed, recorded.normed) && torch::equal(plain.stream, recorded.stream));
+      const torch::NoGradGuard no_gradients;
+      const auto guarded = add_norm(at[0].clone().requires_grad_(true), branch, settings(at[2], at[3]), out);
+      EXPECT_TRUE(torch::equal(guarded.normed, plain.normed) && torch::equal(guarded.stream, plain.stream));
+    }
+}
+
 TEST(LayerNorm, IsLibTorchs) {
   torch::manual_seed(1);
   const auto x = torch::randn({2, 65, 48}) * 3 + 2, weight = torch::randn({48}), bias = torch::randn({48});

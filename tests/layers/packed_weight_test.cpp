@@ -84,6 +84,14 @@ TEST(PackedWeight, TakesFloat32Rows) {
   }
 }
 
+TEST(PackedWeight, TakesRowsThatAreNotDense) {
+  const Mixed mixed;
+  const auto x = torch::randn({3, 4, 128}).to(torch::kBFloat16).narrow(1, 1, 2).narrow(2, 32, 64);
+  for (const int64_t decoding : {0, 4, 6})
+    EXPECT_TRUE(torch::equal(mixed.packed.product(x, {.decoding = decoding}),
+                             mixed.packed.product(x.contiguous(), {.decoding = decoding})));
+}
+
 TEST(PackedWeight, GivesARowTheSameBitsInEveryCompany) {
   const Mixed mixed;
   const auto x = torch::randn({40, 64}).to(torch::kBFloat16);

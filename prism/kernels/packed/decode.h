@@ -19,6 +19,13 @@ using simd::Range;
 using simd::round_up;
 
 constexpr int kMostRows = 4;  ///< rows of x that share one pass over a strip
+/// Bytes by which quantised weights are prefetched before their use, across strips. A strip's codes, scales and minima
+/// are three short streams, which the processor's own prefetchers start anew in each strip. Measured on Zen 4 with Q4_1
+/// of 576 columns, one thread: 12 GB/s without, 19 at 2 KiB, 28 at 6 KiB, 30 from 12 KiB on, where strips of 1,536
+/// columns are at their best, too.
+constexpr int64_t kAheadBytes = 12 << 10;
+/// Blocks of x that one thread quantises as fast as threads meet at a barrier.
+constexpr int64_t kFewBlocks = 64;
 
 /// What one block of a row of x adds to all sums.
 struct BlockScale {
@@ -84,13 +91,19 @@ PRISM_FORCE_INLINE void store_strip(const Problem& p, int64_t row, int64_t strip
 template <class Ints, BlockType T, int Rows>
 PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows& x, int64_t first_row, int64_t strip) {
   constexpr int kVectors = StripSums<Ints>::kVectors;
-  const QuantisedStrip w(p.w.data + strip * StripLayout(T, x.blocks).bytes, T, x.blocks);
+  constexpr int64_t kBlockBytes = StripLayout(T, 2).minima - StripLayout(T, 1).minima +
+                                  (has_minimum(T) ? kStripRows * static_cast<int64_t>(sizeof(uint16_t)) : 0);
+  const std::byte* bytes = p.w.data + strip * StripLayout(T, x.blocks).bytes;
+  const QuantisedStrip w(bytes, T, x.blocks);
   StripSums<Ints> sums[Rows];
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) sums[r].v[i] = Ints::zero();
   for (int64_t b = 0; b < x.blocks; ++b) {
+    if (first_row == 0)  // the next pass over the strip finds it in the cache
+      for (int64_t i = 0; i < kBlockBytes; i += simd::kLineBytes)
+        __builtin_prefetch(bytes + kAheadBytes + b * kBlockBytes + i);
     typename Ints::Codes block;
     Ints::template load<T>(w.codes + b * code_bytes(T), w.fifths + b * 8, block);
     typename Ints::Vector d[kVectors], m[kVectors];
@@ -126,13 +139,19 @@ template <class Ints, BlockType T, class Storage>
 void decode_quantised(const Problem& p) {
   const int64_t blocks = p.w.blocks();
   const QuantisedRows x(p.scratch, p.rows, blocks);
+  const auto quantise = [&](int64_t i) PRISM_INLINE_LAMBDA {
+    const int64_t row = i / blocks, block = i % blocks;
+    Ints::quantise(static_cast<const Storage*>(p.x) + row * p.x_stride + block * kBlock, x.codes_of(row, block),
+                   x.scale_of(row, block));
+  };
+  const int64_t count = p.rows * blocks;
+  const bool is_short = count <= kFewBlocks;
+  for (int64_t i = 0; is_short && i < count; ++i) quantise(i);
 #pragma omp parallel num_threads(p.threads)
   {
+    if (!is_short) {
 #pragma omp for schedule(static)
-    for (int64_t i = 0; i < p.rows * blocks; ++i) {
-      const int64_t row = i / blocks, block = i % blocks;
-      Ints::quantise(static_cast<const Storage*>(p.x) + row * p.x_stride + block * kBlock, x.codes_of(row, block),
-                     x.scale_of(row, block));
+      for (int64_t i = 0; i < count; ++i) quantise(i);
     }
     const Range strips = strips_of_thread(p);
     for (int64_t strip = strips.first; strip < strips.end; ++strip)

@@ -42,7 +42,7 @@ PRISM_FORCE_INLINE void norm_row(const Norm& n, int64_t row) {
     });
   }
   const float inverse = 1 / ::sqrtf(Op::sum(squares) / static_cast<float>(n.width) + n.eps);
-  n.inverse[row] = inverse;
+  if (n.inverse != nullptr) n.inverse[row] = inverse;
   Storage* y = static_cast<Storage*>(n.y) + at;
   float* unrounded = n.unrounded == nullptr ? nullptr : n.unrounded + at;
   const auto factor = Op::set(inverse), centre = Op::set(-mean);

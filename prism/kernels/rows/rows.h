@@ -23,7 +23,8 @@ struct Norm {
   float eps = 0;
   const float *x = nullptr, *weight = nullptr, *bias = nullptr;  ///< [N, d]; w [d]; b [d], null: 0
   const void* branch = nullptr;                                  ///< [N, d]; null: s is x
-  float *sum = nullptr, *inverse = nullptr;                      ///< s [N, d], written only if there is a branch; r [N]
+  float* sum = nullptr;                                          ///< s [N, d], written only if there is a branch
+  float* inverse = nullptr;                                      ///< r [N]; null: not wanted
   float* mean = nullptr;                                         ///< m [N]; null: RMSNorm
   void* y = nullptr;
   float* unrounded = nullptr;  ///< y in float32, [N, d]; null: not wanted
