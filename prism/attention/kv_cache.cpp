@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "prism/core/error.h"
+#include "prism/kernels/attention/store_in_pages.h"
 #include "prism/kernels/huge_pages.h"
 #include "prism/sparse/selector.h"
 
@@ -218,15 +219,12 @@ void KvCache::append(size_t layer, const torch::Tensor& k_NGD, const torch::Tens
   auto& [heads, width, pages] = layers_.at(layer);
   PRISM_ASSERT(page_N_.defined() && k_NGD.size(0) == page_N_.size(0) && k_NGD.size(1) == heads, "kv_cache",
                "layer {}: {} rows of {} heads in a step of others", layer, k_NGD.size(0), k_NGD.size(1));
-  const auto store = [&](const torch::Tensor& stored_PGS, const torch::Tensor& more_NG) {
-    stored_PGS.transpose(1, 2).index_put_({page_N_, place_N_}, more_NG);
-  };
   const auto append = [&](const torch::Tensor& stored_PGSD, const torch::Tensor& scales_PGS,
                           const torch::Tensor& x_NGD) {
-    if (!scales_PGS.defined()) return store(stored_PGSD, x_NGD);
+    if (!scales_PGS.defined()) return store_in_pages(stored_PGSD, x_NGD, page_N_, place_N_);
     const auto [values_NGD, scales_NG] = quantised(x_NGD);
-    store(stored_PGSD, values_NGD);
-    store(scales_PGS, scales_NG);
+    store_in_pages(stored_PGSD, values_NGD, page_N_, place_N_);
+    store_in_pages(scales_PGS.unsqueeze(3), scales_NG.unsqueeze(2), page_N_, place_N_);
   };
   append(pages.k_BGSD, pages.k_scales_PGS, k_NGD);
   append(pages.v_BGSE, pages.v_scales_PGS, v_NGD);
