@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "prism/core/error.h"
 #include "prism/core/statistics.h"

@@ -21,7 +21,7 @@ namespace prism {
 
 /// What the task adds to WindowOptions.
 struct DivergenceOptions {
-  WindowOptions windows;
+  WindowOptions windows = {};
   int64_t skip = 0, tokens = 0;
   template <class Visitor>
   void visit(Visitor& v) {

@@ -68,7 +68,7 @@ torch::Tensor WindowReader::read(std::span<const int32_t> tokens, std::span<cons
 }
 
 void WindowReader::read_group(std::span<const int32_t> tokens, std::span<const TextWindow> windows, Role role,
-                              torch::Tensor hidden_ND, const std::function<void(int64_t)>& on_step) {
+                              const torch::Tensor& hidden_ND, const std::function<void(int64_t)>& on_step) {
   for (; sequences_ < std::ssize(windows); ++sequences_) cache_.open();
   const int64_t longest = windows.front().window.length, chunk = prefill_ == nullptr ? 0 : prefill_->options().chunk;
   const int64_t step = role == Role::decoded ? 1 : chunk == 0 ? longest : chunk;

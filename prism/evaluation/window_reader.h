@@ -42,7 +42,7 @@ class WindowReader {
  private:
   /// Reads windows that are computed together.
   void read_group(std::span<const int32_t> tokens, std::span<const TextWindow> windows, Role role,
-                  torch::Tensor hidden_ND, const std::function<void(int64_t)>& on_step);
+                  const torch::Tensor& hidden_ND, const std::function<void(int64_t)>& on_step);
   /// The hidden states of rows [first, first + step) of each window that is so long.
   torch::Tensor read_step(std::span<const int32_t> tokens, std::span<const TextWindow> windows, Role role,
                           int64_t first, int64_t step);

@@ -72,7 +72,7 @@ TEST(EvalDivergence, AnswersWrongInputWithASentence) {
   expect_sentence(run({"eval", trained(), "text.txt", "--skip", "1"}), 2, {"--skip", "belongs to divergence"});
   write_text(Workshop::folder() / "short.txt", "");
   expect_sentence(run({"eval", trained(), "short.txt", "--task", "divergence", "--dtype", "bfloat16"}), 2,
-                  {"short.txt"});
+                  {"[divergence]", "expected text; found none"});
   EXPECT_CONTAINS(run({"eval", "--help"}).out, "--task divergence");
 }
 
