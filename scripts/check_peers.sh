@@ -2,7 +2,7 @@
 # Compares prism's results and speed with those of other programs. The processes alternate and the ratio of their medians
 # is reported, because other work on the machine slows both.
 #
-#   scripts/check_peers.sh                     every peer but smollm2, llamacpp, chats, templates and selector
+#   scripts/check_peers.sh                     every peer but smollm2, llamacpp, divergence, chats, templates, selector
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
@@ -10,6 +10,7 @@
 #   scripts/check_peers.sh families [...]      transformers' model families; passes options to benchmarks/peers/families.py
 #   scripts/check_peers.sh smollm2 [...]       transformers on a published model; passes options to benchmarks/peers/smollm2.py
 #   scripts/check_peers.sh llamacpp [...]      llama.cpp (PRISM_LLAMA_CPP); passes options to benchmarks/peers/llamacpp.py
+#   scripts/check_peers.sh divergence [...]    llama.cpp's quantised models; passes options to benchmarks/peers/divergence.py
 #   scripts/check_peers.sh chats [...]         transformers, training on conversations; passes options to benchmarks/peers/chats.py
 #   scripts/check_peers.sh templates FOLDER    transformers, on the chat templates (*.jinja) of a folder
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
@@ -79,6 +80,12 @@ peer_llamacpp() {  # WORD...
   "$python" benchmarks/peers/llamacpp.py --prism "$prism" "$@"
 }
 
+peer_divergence() {  # WORD...
+  ensure_smollm2
+  find_program check_peers
+  "$python" benchmarks/peers/divergence.py --prism "$prism" "$@"
+}
+
 peer_chats() {  # WORD...
   ensure_smollm2
   find_program check_peers
@@ -107,10 +114,10 @@ peer_selector() {  # WORD...
 }
 
 peers=(tokenizers training huggingface families prefill)  # the peers that need no checkout
-known=("${peers[@]}" smollm2 llamacpp chats templates selector)
+known=("${peers[@]}" smollm2 llamacpp divergence chats templates selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,19s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,20s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log

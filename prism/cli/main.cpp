@@ -34,7 +34,7 @@ constexpr std::array kCommands = {
     Command{"generate", "continue a prompt", run_generate},
     Command{"chat", "talk with a model, turn by turn", run_chat},
     Command{"classify", "label texts with a classifier", run_classify},
-    Command{"eval", "measure perplexity or accuracy; compare two models on the same texts", run_eval},
+    Command{"eval", "measure perplexity, divergence or accuracy; compare two models on the same texts", run_eval},
     Command{
         "analyse",
         "inspect a model: entropy, distance and maps of attention, head budgets (classifiers), norms, gradients, gates",

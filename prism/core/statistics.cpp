@@ -17,6 +17,19 @@ double median(std::vector<double> values) {
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
+std::vector<double> quantiles(std::vector<double> values, const std::vector<double>& parts) {
+  PRISM_ASSERT(!values.empty(), "quantiles", "of nothing");
+  std::sort(values.begin(), values.end());
+  std::vector<double> found;
+  for (const double part : parts) {
+    PRISM_ASSERT(part >= 0 && part <= 1, "quantiles", "part {}", part);
+    const double position = part * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<size_t>(position), above = std::min(below + 1, values.size() - 1);
+    found.push_back(std::lerp(values[below], values[above], position - static_cast<double>(below)));
+  }
+  return found;
+}
+
 double Statistic::standard_error() const {
   return count < 2 ? 0 : deviation / std::sqrt(static_cast<double>(count));
 }

@@ -1,4 +1,4 @@
-// Summary statistics: median, mean, standard deviation, and confidence intervals for the mean.
+// Summary statistics: median, quantiles, mean, standard deviation, and confidence intervals for the mean.
 //
 //   const Statistic difference = statistic({-0.011, -0.007, -0.013});     // paired by seed
 //   const Interval interval = t_interval(difference, 0.95);
@@ -12,6 +12,10 @@ namespace prism {
 
 /// The median; the mean of the middle two for an even count. @param values  at least one.
 double median(std::vector<double> values);
+
+/// Quantiles of some values: the share `parts[i]` (0..1) of them is at most result[i], interpolated linearly between
+/// the two values around position parts[i] (count - 1) in their order. @param values  at least one.
+std::vector<double> quantiles(std::vector<double> values, const std::vector<double>& parts);
 
 /// Mean and sample standard deviation (divided by count - 1) of some values.
 struct Statistic {

@@ -13,109 +13,14 @@
 
 #include "prism/attention/prefill.h"
 #include "prism/core/error.h"
-#include "prism/core/stop.h"
-#include "prism/core/text/utf8.h"
-#include "prism/evaluation/windows.h"
 #include "prism/models/chunks.h"
-#include "prism/tokenizer/split/unicode_classes.h"
 
 namespace prism {
 namespace {
 
 /// Tokens scored together: enough for efficient matrix products, few enough to keep the activations small.
 constexpr int64_t kBatchTokens = 4096;
-
-void check_not_stopped() {
-  if (stop_signal() != 0) throw FailedError("perplexity", "stopped by a signal; no figure was computed.");
-}
-
-/// Counts words in a text that arrives in pieces.
-class WordCounter {
- public:
-  void start_document() { inside_ = false; }
-
-  void add(std::string_view text) {
-    while (!text.empty()) {
-      const size_t well_formed = std::min(find_invalid_utf8(text), text.size());
-      for (size_t at = 0; at < well_formed;) {
-        const Character character = decode_character(text, at);
-        take((classes_[character.code] & kSpace) != 0);
-        at += character.length;
-      }
-      text.remove_prefix(well_formed);
-      if (text.empty()) return;
-      take(/*space=*/false);  // an invalid byte belongs to a word like any other
-      text.remove_prefix(1);
-    }
-  }
-
-  int64_t words() const { return words_; }
-
- private:
-  void take(bool space) {
-    if (!space && !inside_) ++words_;
-    inside_ = !space;
-  }
-
-  const uint8_t* classes_ = character_classes();
-  bool inside_ = false;
-  int64_t words_ = 0;
-};
-
-struct TokenizedText {
-  std::vector<int32_t> tokens;   ///< of all documents, concatenated
-  std::vector<int64_t> lengths;  ///< tokens of each document, including its opening token
-  int64_t words = 0, bytes = 0;
-};
-
-/// @param most  maximum number of documents; 0: all.
-TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, int64_t most) {
-  TokenizedText text;
-  WordCounter words;
-  const auto opening = tokenizer.special_ids().opening;
-  while (const auto piece = source.next()) {
-    check_not_stopped();
-    if (piece->first && most > 0 && static_cast<int64_t>(text.lengths.size()) == most) break;
-    if (piece->first) {
-      words.start_document();
-      text.lengths.push_back(0);
-      if (opening) {
-        text.tokens.push_back(*opening);
-        ++text.lengths.back();
-      }
-    }
-    words.add(piece->text);
-    text.bytes += static_cast<int64_t>(piece->text.size());
-    const auto ids = tokenizer.encode(piece->text, SpecialTokens::as_text);
-    text.tokens.insert(text.tokens.end(), ids.begin(), ids.end());
-    text.lengths.back() += static_cast<int64_t>(ids.size());
-  }
-  text.words = words.words();
-  PRISM_CHECK(!text.lengths.empty(), "perplexity",
-              "expected text; found none (empty documents: {}); name a file with text in it.",
-              source.empty_documents());
-  return text;
-}
-
-struct TextWindow {
-  Window window;
-  size_t document = 0;
-  int64_t document_begin = 0;
-};
-
-/// All windows of a text, the longest first. Rows of a batch then have nearly the same length, and the batch that needs
-/// the most memory comes first.
-std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride) {
-  std::vector<TextWindow> windows;
-  int64_t begin = 0;
-  for (size_t i = 0; i < text.lengths.size(); ++i) {
-    for (const auto& window : cut_windows(begin, text.lengths[i], size, stride)) windows.push_back({window, i, begin});
-    begin += text.lengths[i];
-  }
-  std::stable_sort(windows.begin(), windows.end(),
-                   [](const TextWindow& a, const TextWindow& b) { return a.window.length > b.window.length; });
-  return windows;
-}
+constexpr const char* kOperation = "perplexity";
 
 /// Runs windows through a model: as rows of one batch or, with sparse attention or chunks, one window at a time.
 class Reader {
@@ -128,9 +33,8 @@ class Reader {
     context_.prefill = prefill;
     if (chunk_ == 0) return;
     const auto& config = decoder_->config();
-    cache_.emplace(config.layers, KvCacheOptions{.positions = window,
-                                                 .type = decoder_->compute_type(),
-                                                 .device = decoder_->device()});
+    cache_.emplace(config.layers,
+                   KvCacheOptions{.positions = window, .type = decoder_->compute_type(), .device = decoder_->device()});
     context_.cache = &*cache_;
   }
   Reader(const Reader&) = delete;
@@ -200,20 +104,6 @@ DocumentScore score_batch(Decoder& decoder, Reader& reader, const std::vector<in
   return all;
 }
 
-/// Options with their defaults filled in.
-PerplexityOptions complete_options(PerplexityOptions options, int64_t context, bool has_budgets) {
-  if (options.window == 0) options.window = context;
-  PRISM_CHECK(options.window >= 1 && options.window <= context, "perplexity",
-              "expected a window of 1 to {} tokens, the model's context; found {}; change it.", context,
-              options.window);
-  PRISM_CHECK(options.documents >= 0, "perplexity", "expected at least 1 document, or 0 for all; found {}; change it.",
-              options.documents);
-  if (options.stride == 0) options.stride = has_budgets ? std::max<int64_t>(1, options.window / 2) : options.window;
-  PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, "perplexity",
-              "expected a stride of 1 to {} tokens, the window; found {}; change it.", options.window, options.stride);
-  return options;
-}
-
 double perplexity(double nats, int64_t units) {
   return units == 0 ? std::numeric_limits<double>::quiet_NaN() : std::exp(nats / static_cast<double>(units));
 }
@@ -259,24 +149,20 @@ std::vector<std::string> PerplexityResult::conventions() const {
 }
 
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,
-                                     const PerplexityOptions& wanted,
+                                     const WindowOptions& wanted,
                                      const std::function<void(const PerplexityProgress&)>& on_progress,
                                      Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
   const bool has_budgets = layers_with_budgets(decoder->config()) > 0;
-  const auto options = complete_options(wanted, decoder->config().context, has_budgets);
-  const TokenizedText text = tokenize_text(source, tokenizer, options.documents);
-  const auto windows = cut_text(text, options.window, options.stride);
-  PRISM_CHECK(
-      !windows.empty(), "perplexity",
-      "expected a document of at least 2 tokens, the first of which is not predicted; found none; name more text.");
-
+  const auto options = complete_windows(wanted, decoder->config().context, has_budgets, kOperation);
+  const TokenizedText text = tokenize_text(source, tokenizer, {.documents = options.documents}, kOperation);
+  const auto windows = cut_text(text, options.window, options.stride, kOperation);
   PerplexityProgress progress;
   for (const int64_t length : text.lengths) progress.tokens_total += std::max<int64_t>(0, length - 1);
   std::vector<DocumentScore> scores(text.lengths.size());
   Reader reader(decoder, options.window, prefill_for(decoder->config(), prefill));
   for (std::span<const TextWindow> rest(windows); !rest.empty();) {
-    check_not_stopped();
+    check_not_stopped(kOperation);
     const auto rows = static_cast<size_t>(reader.rows(rest.front().window.length));
     const auto batch = rest.first(std::min(rows, rest.size()));
     const auto cost = score_batch(decoder, reader, text.tokens, batch, scores);

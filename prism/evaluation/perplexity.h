@@ -10,23 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "prism/data/text_source.h"
+#include "prism/evaluation/text_windows.h"
 #include "prism/models/decoder.h"
-#include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
-
-struct PerplexityOptions {
-  int64_t window = 0, stride = 0, documents = 0;
-  template <class Visitor>
-  void visit(Visitor& v) {
-    v("window", window, "tokens per window, read at once; 0: the model's context");
-    v("stride", stride,
-      "tokens from the start of one window to the start of the next; 0: as long as the window, so that windows do not "
-      "overlap; for a model with head budgets half as long, because it decides its budgets on the first half");
-    v("documents", documents, "score only the first N documents; 0: all");
-  }
-};
 
 /// The loss of one document of a text.
 struct DocumentScore {
@@ -81,7 +68,7 @@ struct PerplexityProgress {
 ///         to window, a negative number of documents, ids beyond the model's vocabulary, and what TextSource throws;
 ///         FailedError for a loss that is not finite, or at SIGINT or SIGTERM (core/stop.h).
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
-                                     const PerplexityOptions& options,
+                                     const WindowOptions& options,
                                      const std::function<void(const PerplexityProgress&)>& on_progress = {},
                                      Prefill* prefill = nullptr);
 

@@ -21,6 +21,10 @@ torch::Tensor LanguageModelHead::logits(const torch::Tensor& hidden) const {
   return weight().product(hidden.to(torch::kFloat), {.decoding = hidden.numel() / hidden.size(-1)});
 }
 
+torch::Tensor LanguageModelHead::scored_logits(const torch::Tensor& hidden) const {
+  return weight().product(hidden, {.single = true});
+}
+
 torch::Tensor LanguageModelHead::loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT,
                                       double z_loss) const {
   return head_cross_entropy(hidden_BTD.flatten(0, 1), weight().tensor(), weight().cast(hidden_BTD.scalar_type()),
@@ -28,7 +32,7 @@ torch::Tensor LanguageModelHead::loss(const torch::Tensor& hidden_BTD, const tor
 }
 
 torch::Tensor LanguageModelHead::token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) const {
-  const auto product = [&](const torch::Tensor& hidden) { return weight().product(hidden, {.single = true}); };
+  const auto product = [&](const torch::Tensor& hidden) { return scored_logits(hidden); };
   const auto losses = head_token_losses(hidden_BTD.flatten(0, 1), weight().shape(), product,
                                         labels_BT.flatten().to(hidden_BTD.device()));
   return losses.view(labels_BT.sizes()).cpu();

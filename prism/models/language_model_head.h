@@ -17,6 +17,9 @@ class LanguageModelHead {
 
   /// hidden [..., d_model] -> [..., V] in the weights' dtype.
   torch::Tensor logits(const torch::Tensor& hidden) const;
+  /// The logits that token_losses() scores: [N, d_model] -> [N, V]. With frozen weights they are products of prompts,
+  /// in float32; those of logits() are products of decoding.
+  torch::Tensor scored_logits(const torch::Tensor& hidden) const;
   /// Mean cross-entropy in nats over the labels that are not -1, plus the z-loss with weight z_loss
   /// (kernels/cross_entropy.h). Differentiable.
   torch::Tensor loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT, double z_loss = 0) const;

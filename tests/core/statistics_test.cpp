@@ -13,6 +13,12 @@ TEST(Median, IsTheMiddleOrTheMeanOfTheMiddleTwo) {
   EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
+TEST(Quantiles, LieBetweenTheValuesAroundTheirPosition) {
+  EXPECT_EQ(quantiles({5, 1, 2}, {0, 0.25, 0.5, 0.75, 1}), (std::vector<double>{1, 1.5, 2, 3.5, 5}));
+  EXPECT_EQ(quantiles({4, 1, 2, 3}, {0.5}), (std::vector<double>{2.5}));
+  EXPECT_EQ(quantiles({7}, {0, 0.999, 1}), (std::vector<double>{7, 7, 7}));
+}
+
 TEST(Statistic, DividesByOneLessThanTheCount) {
   const Statistic found = statistic({2, 4, 4, 4, 5, 5, 7, 9});
   EXPECT_EQ(found.count, 8);

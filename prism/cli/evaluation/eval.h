@@ -11,6 +11,7 @@
 #include "prism/core/statistics.h"
 #include "prism/data/text_source.h"
 #include "prism/evaluation/classification.h"
+#include "prism/evaluation/divergence.h"
 #include "prism/evaluation/perplexity.h"
 
 namespace prism {
@@ -18,10 +19,12 @@ namespace prism {
 struct EvalWords {
   std::string model, against, task = "perplexity";
   std::vector<std::string> files;
-  // Perplexity.
-  PerplexityOptions perplexity;
+  // Perplexity and divergence.
+  WindowOptions windows;
   PrefillFlags prefill;
   TextOptions text;
+  // Divergence; its `windows` are those above.
+  DivergenceOptions divergence;
   // Classification.
   std::string split = "test";
   LabelOptions labels;
@@ -40,8 +43,12 @@ Json difference_to_json(const EvalWords& words, const char* task, double differe
 /// "-0.0123 to +0.0045, which contains 0".
 std::string interval_text(const Interval& interval, int digits);
 
+/// @throws InputError for a classifier.
+void check_is_language_model(const std::string& model);
+
 /// One function per task, in the file named after it.
 void run_perplexity(EvalWords& words);
+void run_divergence(EvalWords& words);
 void run_classification(EvalWords& words);
 
 }  // namespace prism

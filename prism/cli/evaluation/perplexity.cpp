@@ -101,7 +101,7 @@ PerplexityResult measure(const EvalWords& words, const std::string& name, const 
     progress->update(state.tokens,
                      fmt::format("{:.2f} so far", std::exp(state.nats / static_cast<double>(state.tokens))));
   };
-  auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.perplexity, show, &prefill);
+  auto result = evaluate_perplexity(model.decoder, *model.tokenizer, text, words.windows, show, &prefill);
   const double seconds = timer.seconds() - all_layers(meter.layers()).measure_seconds;
   progress.reset();  // clears its line
   const std::string dtype = compute_type_name(model.decoder->compute_type());
@@ -130,9 +130,7 @@ void print_paired(const PairedLoss& paired) {
 
 void run_perplexity(EvalWords& words) {
   complete_prefill(words.prefill);
-  PRISM_CHECK(load_config(words.model).classes == 0, "eval",
-              "expected a language model in {}; found a classifier; name another model, or give --task classification.",
-              words.model);
+  check_is_language_model(words.model);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
   check_prefill(model.decoder->config(), words.prefill.options);
   auto shapes = cost_shapes(words.prefill.options, model.decoder);
@@ -150,8 +148,8 @@ void run_perplexity(EvalWords& words) {
       "per byte in two calls.",
       model.tokenizer->fingerprint_text(), other.tokenizer->fingerprint_text());
   EvalWords both = words;
-  if (both.perplexity.window == 0)
-    both.perplexity.window = std::min(model.decoder->config().context, other.decoder->config().context);
+  if (both.windows.window == 0)
+    both.windows.window = std::min(model.decoder->config().context, other.decoder->config().context);
   const auto shapes_of_other = cost_shapes(words.prefill.options, other.decoder);
   shapes.insert(shapes.end(), shapes_of_other.begin(), shapes_of_other.end());
   const auto costs = costs_on_this_machine(shapes);

@@ -1,0 +1,119 @@
+#include "prism/evaluation/text_windows.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "prism/core/error.h"
+#include "prism/core/stop.h"
+#include "prism/core/text/utf8.h"
+#include "prism/tokenizer/split/unicode_classes.h"
+
+namespace prism {
+namespace {
+
+/// Counts words in a text that arrives in pieces.
+class WordCounter {
+ public:
+  void start_document() { inside_ = false; }
+
+  void add(std::string_view text) {
+    while (!text.empty()) {
+      const size_t well_formed = std::min(find_invalid_utf8(text), text.size());
+      for (size_t at = 0; at < well_formed;) {
+        const Character character = decode_character(text, at);
+        take((classes_[character.code] & kSpace) != 0);
+        at += character.length;
+      }
+      text.remove_prefix(well_formed);
+      if (text.empty()) return;
+      take(/*space=*/false);  // an invalid byte belongs to a word like any other
+      text.remove_prefix(1);
+    }
+  }
+
+  int64_t words() const { return words_; }
+
+ private:
+  void take(bool space) {
+    if (!space && !inside_) ++words_;
+    inside_ = !space;
+  }
+
+  const uint8_t* classes_ = character_classes();
+  bool inside_ = false;
+  int64_t words_ = 0;
+};
+
+/// Drops the tokens beyond `most`. Returns true if that many are there.
+bool reached(TokenizedText& text, int64_t most) {
+  if (most == 0 || std::ssize(text.tokens) < most) return false;
+  text.lengths.back() -= std::ssize(text.tokens) - most;
+  text.tokens.resize(static_cast<size_t>(most));
+  return true;
+}
+
+}  // namespace
+
+WindowOptions complete_windows(WindowOptions options, int64_t context, bool has_budgets, const char* operation) {
+  if (options.window == 0) options.window = context;
+  PRISM_CHECK(options.window >= 1 && options.window <= context, operation,
+              "expected a window of 1 to {} tokens, the model's context; found {}; change it.", context,
+              options.window);
+  PRISM_CHECK(options.documents >= 0, operation, "expected at least 1 document, or 0 for all; found {}; change it.",
+              options.documents);
+  if (options.stride == 0) options.stride = has_budgets ? std::max<int64_t>(1, options.window / 2) : options.window;
+  PRISM_CHECK(options.stride >= 1 && options.stride <= options.window, operation,
+              "expected a stride of 1 to {} tokens, the window; found {}; change it.", options.window, options.stride);
+  return options;
+}
+
+TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, const TextLimits& limits,
+                            const char* operation) {
+  TokenizedText text;
+  WordCounter words;
+  const auto opening = tokenizer.special_ids().opening;
+  while (const auto piece = source.next()) {
+    check_not_stopped(operation);
+    if (piece->first && limits.documents > 0 && std::ssize(text.lengths) == limits.documents) break;
+    if (piece->first) {
+      words.start_document();
+      text.lengths.push_back(0);
+      if (opening) {
+        text.tokens.push_back(*opening);
+        ++text.lengths.back();
+      }
+    }
+    words.add(piece->text);
+    text.bytes += std::ssize(piece->text);
+    const auto ids = tokenizer.encode(piece->text, SpecialTokens::as_text);
+    text.tokens.insert(text.tokens.end(), ids.begin(), ids.end());
+    text.lengths.back() += std::ssize(ids);
+    if (reached(text, limits.tokens)) break;
+  }
+  text.words = words.words();
+  PRISM_CHECK(!text.lengths.empty(), operation,
+              "expected text; found none (empty documents: {}); name a file with text in it.",
+              source.empty_documents());
+  return text;
+}
+
+std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride, const char* operation) {
+  std::vector<TextWindow> windows;
+  int64_t begin = 0;
+  for (size_t i = 0; i < text.lengths.size(); ++i) {
+    for (const auto& window : cut_windows(begin, text.lengths[i], size, stride)) windows.push_back({window, i, begin});
+    begin += text.lengths[i];
+  }
+  PRISM_CHECK(
+      !windows.empty(), operation,
+      "expected a document of at least 2 tokens, the first of which is not predicted; found none; name more text.");
+  std::stable_sort(windows.begin(), windows.end(),
+                   [](const TextWindow& a, const TextWindow& b) { return a.window.length > b.window.length; });
+  return windows;
+}
+
+void check_not_stopped(const char* operation) {
+  if (stop_signal() != 0) throw FailedError(operation, "stopped by a signal; no figure was computed.");
+}
+
+}  // namespace prism

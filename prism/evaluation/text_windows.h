@@ -1,0 +1,64 @@
+// A text as tokens, and the windows in which a model reads them.
+//
+//   const TokenizedText text = tokenize_text(source, tokenizer, {.documents = 10}, "perplexity");
+//   for (const auto& [window, document, begin] : cut_text(text, 1024, 512, "perplexity")) ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "prism/data/text_source.h"
+#include "prism/evaluation/windows.h"
+#include "prism/tokenizer/tokenizer.h"
+
+namespace prism {
+
+struct WindowOptions {
+  int64_t window = 0, stride = 0, documents = 0;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("window", window, "tokens per window, read at once; 0: the model's context");
+    v("stride", stride,
+      "tokens from the start of one window to the start of the next; 0: as long as the window, so that windows do not "
+      "overlap; for a model with head budgets half as long, because it decides its budgets on the first half");
+    v("documents", documents, "score only the first N documents; 0: all");
+  }
+};
+
+/// The options with their defaults filled in. @param context  of the model, in tokens.
+/// @throws InputError for a window beyond the context, a stride outside 1 to window, or a negative number of documents.
+WindowOptions complete_windows(WindowOptions options, int64_t context, bool has_budgets, const char* operation);
+
+struct TokenizedText {
+  std::vector<int32_t> tokens;   ///< of all documents, concatenated
+  std::vector<int64_t> lengths;  ///< tokens of each document, including its opening token
+  int64_t words = 0;             ///< separated by white space
+  int64_t bytes = 0;
+};
+
+/// How much of a text is read; 0: all.
+struct TextLimits {
+  int64_t documents = 0;
+  int64_t tokens = 0;  ///< at most; words and bytes then count more than is left
+};
+
+/// Special tokens spelled in the text stay text. The tokenizer's opening token precedes every document.
+/// @throws InputError for a source without text; FailedError at SIGINT or SIGTERM (core/stop.h).
+TokenizedText tokenize_text(TextSource& source, const Tokenizer& tokenizer, const TextLimits& limits,
+                            const char* operation);
+
+struct TextWindow {
+  Window window;
+  size_t document = 0;
+  int64_t document_begin = 0;
+};
+
+/// All windows of a text, the longest first. Rows of a batch then have nearly the same length, and the batch that needs
+/// the most memory comes first. @throws InputError if there is none.
+std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride, const char* operation);
+
+/// @throws FailedError at SIGINT or SIGTERM (core/stop.h).
+void check_not_stopped(const char* operation);
+
+}  // namespace prism
