@@ -63,7 +63,7 @@ void check_models(const Decoder& reference, const Decoder& model, const Divergen
 }
 
 /// The windows of a text without the predictions that are skipped.
-std::vector<TextWindow> counted_windows(const TokenizedText& text, const WindowOptions& options, int64_t skip) {
+std::vector<TextWindow> counted_windows(const TokenizedText& text, const TextWindowOptions& options, int64_t skip) {
   auto windows = cut_text(text, options.window, options.stride, kDivergence);
   for (auto& each : windows) each.window.counted_from = std::max(each.window.counted_from, skip);
   std::erase_if(windows, [](const TextWindow& each) { return each.window.counted_from >= each.window.length; });

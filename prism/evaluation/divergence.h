@@ -19,9 +19,9 @@
 
 namespace prism {
 
-/// What the task adds to WindowOptions.
+/// What the task adds to TextWindowOptions.
 struct DivergenceOptions {
-  WindowOptions windows = {};
+  TextWindowOptions windows = {};
   int64_t skip = 0, tokens = 0;
   template <class Visitor>
   void visit(Visitor& v) {

@@ -149,7 +149,7 @@ std::vector<std::string> PerplexityResult::conventions() const {
 }
 
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& source,
-                                     const WindowOptions& wanted,
+                                     const TextWindowOptions& wanted,
                                      const std::function<void(const PerplexityProgress&)>& on_progress,
                                      Prefill* prefill) {
   const torch::NoGradGuard no_gradients;

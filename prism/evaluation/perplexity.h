@@ -68,7 +68,7 @@ struct PerplexityProgress {
 ///         to window, a negative number of documents, ids beyond the model's vocabulary, and what TextSource throws;
 ///         FailedError for a loss that is not finite, or at SIGINT or SIGTERM (core/stop.h).
 PerplexityResult evaluate_perplexity(Decoder decoder, const Tokenizer& tokenizer, TextSource& text,
-                                     const WindowOptions& options,
+                                     const TextWindowOptions& options,
                                      const std::function<void(const PerplexityProgress&)>& on_progress = {},
                                      Prefill* prefill = nullptr);
 

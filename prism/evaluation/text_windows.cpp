@@ -54,7 +54,8 @@ bool reached(TokenizedText& text, int64_t most) {
 
 }  // namespace
 
-WindowOptions complete_windows(WindowOptions options, int64_t context, bool has_budgets, const char* operation) {
+TextWindowOptions complete_windows(TextWindowOptions options, int64_t context, bool has_budgets,
+                                   const char* operation) {
   if (options.window == 0) options.window = context;
   PRISM_CHECK(options.window >= 1 && options.window <= context, operation,
               "expected a window of 1 to {} tokens, the model's context; found {}; change it.", context,

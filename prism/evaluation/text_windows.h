@@ -14,7 +14,7 @@
 
 namespace prism {
 
-struct WindowOptions {
+struct TextWindowOptions {
   int64_t window = 0, stride = 0, documents = 0;
   template <class Visitor>
   void visit(Visitor& v) {
@@ -28,7 +28,7 @@ struct WindowOptions {
 
 /// The options with their defaults filled in. @param context  of the model, in tokens.
 /// @throws InputError for a window beyond the context, a stride outside 1 to window, or a negative number of documents.
-WindowOptions complete_windows(WindowOptions options, int64_t context, bool has_budgets, const char* operation);
+TextWindowOptions complete_windows(TextWindowOptions options, int64_t context, bool has_budgets, const char* operation);
 
 struct TokenizedText {
   std::vector<int32_t> tokens;   ///< of all documents, concatenated

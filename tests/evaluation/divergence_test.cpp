@@ -169,11 +169,11 @@ TEST(Divergence, CountsThePredictionsThatAreAskedFor) {
   EXPECT_EQ(tokens({.windows = {16, 16}, .skip = 8, .tokens = 33}), 16);
   EXPECT_EQ(tokens({.windows = {16, 8}, .skip = 8, .tokens = 33}), 24) << "later windows skip these already";
   EXPECT_EQ(tokens({.windows = {16, 16}, .skip = 8, .tokens = 36}), 16) << "the last window is too short";
-  const auto found = compare(decoder, decoder, {.windows = {16, 8}, .skip = 8});
-  EXPECT_EQ(found.window, 16);
-  EXPECT_EQ(found.stride, 8);
-  EXPECT_CONTAINS(found.conventions()[1], "16 tokens every 8");
-  EXPECT_CONTAINS(found.conventions()[1], "without the first 8 predictions");
+  const auto result = compare(decoder, decoder, {.windows = {16, 8}, .skip = 8});
+  EXPECT_EQ(result.window, 16);
+  EXPECT_EQ(result.stride, 8);
+  EXPECT_CONTAINS(result.conventions()[1], "16 tokens every 8");
+  EXPECT_CONTAINS(result.conventions()[1], "without the first 8 predictions");
 }
 
 TEST(Divergence, ReportsWhatBothModelsHaveRead) {

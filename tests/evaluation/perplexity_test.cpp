@@ -73,7 +73,7 @@ std::vector<int32_t> opened(const Tokenizer& tokenizer, const std::string& text)
 }
 
 /// Compares the result with the loop. Zeros in `options` stand for the context, 32, and the window.
-void expect_equal_to_the_loop(bool end_of_text, const WindowOptions& options,
+void expect_equal_to_the_loop(bool end_of_text, const TextWindowOptions& options,
                               Decoder decoder = tiny_decoder(/*context=*/32)) {
   const Documents documents;
   const auto tokenizer = tiny_tokenizer(end_of_text);
@@ -97,7 +97,7 @@ void expect_equal_to_the_loop(bool end_of_text, const WindowOptions& options,
 }
 
 TEST(Perplexity, EqualsALoopOverSingleTokensForEveryWindowAndStride) {
-  for (const auto& options : {WindowOptions{0, 0}, {32, 8}, {7, 3}, {16, 1}, {1, 1}})
+  for (const auto& options : {TextWindowOptions{0, 0}, {32, 8}, {7, 3}, {16, 1}, {1, 1}})
     expect_equal_to_the_loop(true, options);
 }
 
@@ -274,7 +274,7 @@ TEST(Perplexity, PredictsTheFirstTokenOnlyBehindAnEndOfText) {
 
 TEST(Perplexity, SaysItsConvention) {
   const Documents documents;
-  const auto expect = [&](bool end_of_text, const WindowOptions& options, const std::vector<std::string>& parts) {
+  const auto expect = [&](bool end_of_text, const TextWindowOptions& options, const std::vector<std::string>& parts) {
     auto source = documents.source();
     const auto decoder = tiny_decoder(/*context=*/200);
     const auto result = evaluate_perplexity(decoder, tiny_tokenizer(end_of_text), source, options);
@@ -327,7 +327,7 @@ TEST(Perplexity, HasNoFigurePerWordForATextOfWhiteSpace) {
 
 TEST(Perplexity, RejectsWindowsAndStridesOutOfRange) {
   const Documents documents;
-  for (const auto& options : {WindowOptions{65, 0}, {-1, 0}, {16, 17}, {16, -1}, {0, 65}}) {
+  for (const auto& options : {TextWindowOptions{65, 0}, {-1, 0}, {16, 17}, {16, -1}, {0, 65}}) {
     auto source = documents.source();
     EXPECT_THROW(evaluate_perplexity(tiny_decoder(/*context=*/64), tiny_tokenizer(), source, options), InputError);
   }

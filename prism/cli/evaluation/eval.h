@@ -20,7 +20,7 @@ struct EvalWords {
   std::string model, against, task = "perplexity";
   std::vector<std::string> files;
   // Perplexity and divergence.
-  WindowOptions windows;
+  TextWindowOptions windows;
   PrefillFlags prefill;
   TextOptions text;
   // Divergence; its `windows` are those above.
