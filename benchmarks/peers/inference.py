@@ -25,7 +25,6 @@ import json
 import lzma
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -128,10 +127,8 @@ class Prism:
     def can_extend(self):
         return "--context" in self.help
 
-    def cache_option(self):
-        """The option that chooses the type of the cache, if there is one."""
-        found = re.search(r"^\s+(--[a-z-]*cache[a-z-]*)\b", self.help, re.MULTILINE)
-        return found.group(1) if found else None
+    def can_round_cache(self):
+        return "--cache-type" in self.help
 
     def longer(self, tokens):
         """Options for so many tokens, if the model's context is shorter."""
@@ -307,7 +304,7 @@ class Plan:
         self.notes = []
         longest = max(LENGTHS) if prism.can_extend() else prism.context
         self.lengths = [tokens for tokens in words.lengths if tokens <= longest]
-        if self.lengths != words.lengths:
+        if self.lengths != words.lengths and {"prefill", "spectral"} & set(words.rows):
             self.notes.append(f"Prompts of more than {longest} tokens are left out: this prism cannot extend the context.")
         for row in words.rows:
             getattr(self, row)()
@@ -358,11 +355,10 @@ class Plan:
             file.rows.append(Row(label, name, FILE_DECODE_GOALS, share=FILE_DECODE_SHARE))
             bfloat16.rows.append(Row(label, name, BFLOAT16_DECODE_GOALS, share=BFLOAT16_DECODE_SHARE))
         self.tables += [file, bfloat16]
-        option = self.prism.cache_option()
-        if option is None:
-            self.notes.append("The int8 cache is left out: this prism's `bench model` has no option for it.")
+        if not self.prism.can_round_cache():
+            self.notes.append("The int8 cache is left out: this prism's `bench model` has no --cache-type.")
             return
-        self.measure(name, INT8_CACHE, self.prism.decode, DEPTH, "file", option, "int8")
+        self.measure(name, INT8_CACHE, self.prism.decode, DEPTH, "file", "--cache-type", "int8")
         int8 = Table("Decoding, weights as in the file, int8 cache against bfloat16 cache", INT8_CACHE, [FILE])
         int8.rows.append(Row(label, name, {FILE: INT8_CACHE_GOAL}))
         self.tables.append(int8)
