@@ -56,7 +56,7 @@ TEST(EvalDivergence, ReadsPromptsInChunksAndThroughASelector) {
   const auto chunks = divergence({"--dtype", "bfloat16", "--prefill-chunk", "8"});
   EXPECT_CONTAINS(chunks.out, "windows are read 8 tokens at a time");
   const auto selected =
-      divergence({"--dtype", "float32", "--prefill", "sink_window", "--prefill-set", "block_size=8", "--json"});
+      divergence({"--dtype", "float32", "--prefill", "sink_window", "--prefill-set", "block_size=32", "--json"});
   EXPECT_EQ(lines_of(selected)[0]["selector"], "sink_window");
 }
 
