@@ -65,7 +65,8 @@ TEST(EvalDivergence, AnswersWrongInputWithASentence) {
                   {"found float32 for both", "--dtype bfloat16"});
   expect_sentence(divergence({"--dtype", "bfloat16", "--window", "33"}), 2, {"[divergence]", "window of 1 to 32"});
   expect_sentence(divergence({"--dtype", "bfloat16", "--skip", "32"}), 2, {"change --skip"});
-  expect_sentence(divergence({"--dtype", "bfloat16", "--tokens", "-1"}), 2, {"0 or more tokens"});
+  expect_sentence(run({"eval", trained(), "text.txt", "--task", "divergence", "--dtype", "bfloat16", "--tokens", "-1"}),
+                  2, {"0 or more tokens"});
   expect_sentence(divergence({"--split", "test"}), 2, {"--split", "belongs to classification"});
   expect_sentence(divergence({"--dtype", "bfloat16", "--prefill", "spectral", "--prefill-recall", "1"}), 2,
                   {"--prefill-recall"});
