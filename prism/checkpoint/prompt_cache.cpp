@@ -47,7 +47,7 @@ torch::Tensor read_checked(const SafetensorsReader& reader, const std::string& n
                            const std::vector<int64_t>& shape) {
   auto tensor = read_tensor(reader, name);
   PRISM_CHECK(tensor.scalar_type() == type && tensor.sizes() == torch::IntArrayRef(shape), "prompt_cache",
-              "{}: expected {} of {} {}; found {} {}; delete the file, and it is made again.", reader.path().string(),
+              "{}: expected {} of {} {}; found {} {}; name another file, or delete this one.", reader.path().string(),
               name, c10::toString(type), c10::str(shape), c10::toString(tensor.scalar_type()),
               c10::str(tensor.sizes()));
   return tensor;
@@ -97,7 +97,7 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
   }
   const auto shape = reader.find(kPromptTokens).shape;
   PRISM_CHECK(shape.size() == 1 && shape[0] >= 1 && shape[0] <= config.context, "prompt_cache",
-              "{}: expected 1 to {} tokens; found {}; delete the file, and it is made again.", file.string(),
+              "{}: expected 1 to {} tokens; found {}; name another file, or delete this one.", file.string(),
               config.context, c10::str(shape));
   const int64_t length = shape[0], pages = (length + KvCache::kPage - 1) / KvCache::kPage;
   const auto tokens = read_checked(reader, kPromptTokens, torch::kInt, {length});

@@ -54,8 +54,8 @@ Residual Block::forward(const Residual& residual, const ForwardContext& context,
   const auto attended = attention(before.normed, context);
   const auto between = normed(is_post_ ? attention_norm : mlp_norm, {before.stream, attended}, type);
   std::vector<torch::Tensor> hidden_BTF;
-  Residual after{between.stream,
-                 mlp->forward(between.normed, context.probe != nullptr ? &hidden_BTF : nullptr, context.decoding_rows())};
+  Residual after{between.stream, mlp->forward(between.normed, context.probe != nullptr ? &hidden_BTF : nullptr,
+                                              context.decoding_rows())};
   if (context.probe != nullptr) {
     context.probe->observe_hidden(index_, hidden_BTF);
     context.probe->observe_feed_forward(index_, tokens_of(between.normed, context.lengths_B),
