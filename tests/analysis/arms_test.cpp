@@ -52,7 +52,7 @@ TEST(Arms, ShareAContextAndADocumentMaskOrSayWhichToGive) {
   EXPECT_EQ(shared_context(same, 8), 8);
   EXPECT_FALSE(shared_document_mask(same));
   const Arms mixed = pair_arms({model("a", 2, {})}, {shorter});
-  EXPECT_REFUSED(shared_context(mixed, 0), "with --context");
+  EXPECT_REFUSED(shared_context(mixed, 0), "with --tokens");
   EXPECT_REFUSED(shared_context(mixed, 32), "1 to 16 tokens");
   EXPECT_EQ(shared_context(mixed, 16), 16);
   EXPECT_REFUSED(shared_document_mask(mixed), "found short with and a without it");

@@ -143,6 +143,34 @@ TEST(KvCache, ForgetsAStepThatDoesNotEnd) {
   checked.expect_whole();
 }
 
+TEST(KvCache, KeepsInt8WithAScaleForEachHeadAndPosition) {
+  torch::manual_seed(1);
+  KvCache cache(two_layers(), {.type = torch::kChar}), other(two_layers(), {.type = torch::kChar});
+  const auto k = torch::randn({150, 4, 6}) * torch::rand({150, 4, 1}), v = torch::zeros({150, 4, 6});
+  cache.begin({{.sequence = 0, .tokens = 150}});
+  cache.append(0, torch::ones({150, 1, 12}), torch::ones({150, 1, 12}));
+  cache.append(1, k, v);
+  const auto gathered = [](KvCache& from) {
+    AttentionInput input;
+    input.q_BTHD = torch::zeros({1, 1, 4, 6});
+    input.kv = from.pages(1, from.groups()[0]);
+    input.kv_lengths_B = from.groups()[0].kv_lengths_B;
+    return gather_pages(input);
+  };
+  const auto found = gathered(cache);
+  const auto error = (found.k_BGSD[0].narrow(1, 0, 150) - k.transpose(0, 1)).abs();
+  const auto most = k.transpose(0, 1).abs().amax(-1, true) / 127 * (0.5 + 1e-4);
+  EXPECT_TRUE((error <= most).all().item<bool>()) << "half a step of each row's own scale";
+  EXPECT_TRUE(torch::equal(found.v_BGSE[0].narrow(1, 0, 150), v.transpose(0, 1))) << "rows of zeros stay zeros";
+  cache.end();
+  other.restore(cache.copy(150));
+  other.begin({{.sequence = 0, .tokens = 1}});
+  EXPECT_TRUE(torch::equal(gathered(other).k_BGSD.narrow(2, 0, 150), found.k_BGSD.narrow(2, 0, 150)));
+  auto layers = two_layers();
+  layers[0].budget.kind = "fixed";
+  EXPECT_REFUSED(KvCache(layers, {.type = torch::kChar}), "for a model with head budgets; found int8");
+}
+
 TEST(KvCache, RefusesWrongLengths) {
   Checked checked({.sequences = 1});
   checked.step({{.sequence = 0, .tokens = 2}});

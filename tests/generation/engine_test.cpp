@@ -153,6 +153,20 @@ TEST(Engine, ServesHeadBudgetsAndSelectorsSequenceBySequence) {
   }
 }
 
+TEST(Engine, KeepsKeysAndValuesInInt8NearThoseOfProducts) {
+  auto decoder = frozen_decoder(600);
+  const auto prompt = random_prompt(300, 1);
+  const auto exact = alone(decoder, prompt, 8);
+  Logits seen;
+  Engine engine(decoder, {.cache_type = torch::kChar});
+  engine.submit(likeliest_of(prompt, 8, seen));
+  run(engine);
+  double largest = 0;
+  for (const float logit : exact[0]) largest = std::max(largest, std::abs(static_cast<double>(logit)));
+  EXPECT_GT(distance({seen[0]}, {exact[0]}), 0);
+  EXPECT_LT(distance({seen[0]}, {exact[0]}), 0.05 * largest);
+}
+
 TEST(Engine, SlidesAFullContextByComputingItsEndAgain) {
   auto decoder = tiny_decoder(32);
   Engine engine(decoder);
