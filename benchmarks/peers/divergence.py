@@ -1,4 +1,4 @@
-"""Compares how far prism and llama.cpp are from float32 with SmolLM2-135M-Instruct in Q4_1: KL divergence of next tokens.
+"""Compares how far from float32 prism and llama.cpp compute SmolLM2-135M-Instruct in Q4_1: KL divergence of next tokens.
 
     PRISM_LLAMA_CPP=DIR scripts/check_peers.sh divergence [--tokens N] [--text wikitext-2|gutenberg_novels]
 
@@ -35,7 +35,7 @@ def run(*parts):
     done = subprocess.run([str(part) for part in parts], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, parts))[:200]}: {done.stderr[-2000:]}")
-    return done.stdout + done.stderr
+    return done
 
 
 def write_text(path, name, tokens):
@@ -64,13 +64,14 @@ def measure_llama(program, model, folder, text, windows, threads):
     common = ["-f", text, "-c", WINDOW, "--chunks", windows, "-t", threads, "--kl-divergence-base", folder / "base.kld"]
     in_float32 = ["--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off"]
     run(program, "-m", folder / "float32.gguf", *common, *in_float32)
-    return figures_of_llama(run(program, "-m", model, *common, "--kl-divergence"))
+    done = run(program, "-m", model, *common, "--kl-divergence")
+    return figures_of_llama(done.stdout + done.stderr)
 
 
 def measure_prism(program, model, text, windows, threads):
     options = ["--window", WINDOW, "--stride", WINDOW, "--skip", WINDOW // 2, "--tokens", windows * WINDOW + 1]
-    return json.loads(run(program, "eval", model, text, "--task", "divergence", *options, "--threads", threads, "--json",
-                          "--quiet"))
+    done = run(program, "eval", model, text, "--task", "divergence", *options, "--threads", threads, "--json")
+    return json.loads(done.stdout)
 
 
 def main():

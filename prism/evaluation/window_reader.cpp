@@ -53,8 +53,8 @@ WindowReader::WindowReader(Decoder decoder, KvCacheOptions cache, Prefill* prefi
 torch::Tensor WindowReader::read(std::span<const int32_t> tokens, std::span<const TextWindow> windows, Role role,
                                  const std::function<void(int64_t)>& on_step) {
   const torch::NoGradGuard no_gradients;
-  const auto hidden_ND = at::empty({counted_predictions(windows), decoder_->config().d_model},
-                                   at::TensorOptions(decoder_->device()).dtype(decoder_->compute_type()));
+  auto hidden_ND = at::empty({counted_predictions(windows), decoder_->config().d_model},
+                             at::TensorOptions(decoder_->device()).dtype(decoder_->compute_type()));
   const int64_t chunk = prefill_ == nullptr ? 0 : prefill_->options().chunk;
   int64_t first = 0;
   while (!windows.empty()) {
