@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -130,7 +131,11 @@ void KvCache::grow(int64_t count) {
     for (size_t i = 0; pages_ > 0 && i < to.size(); ++i) to[i]->narrow(0, 0, pages_).copy_(*from[i]);
     layer.pages = larger;
   }
-  for (int64_t page = count - 1; page >= pages_; --page) free_.insert(free_.begin(), static_cast<int32_t>(page));
+  // The last is taken first: free pages of before, then new ones from the lowest on, so that neighbours in a sequence
+  // are neighbours in memory.
+  std::vector<int32_t> added(static_cast<size_t>(count - pages_));
+  std::iota(added.rbegin(), added.rend(), static_cast<int32_t>(pages_));
+  free_.insert(free_.begin(), added.begin(), added.end());
   pages_ = count;
 }
 

@@ -55,19 +55,14 @@ class InferenceTest {
   }
 
  private:
-  /// Reads a prompt in one piece, or in the prefill's chunks.
   void read(int64_t sequence, int64_t first, int64_t count) {
     const torch::NoGradGuard no_gradients;
     ForwardContext context;
     context.cache = &cache_;
     context.prefill = prefill_for(decoder_->config(), &prefill_);
-    const int64_t chunk = prefill_.options().chunk > 0 ? prefill_.options().chunk : count;
-    torch::Tensor hidden_BTD;
-    for (int64_t done = 0; done < count; done += chunk) {
-      const int64_t tokens = std::min(chunk, count - done);
-      context.rows = {{.sequence = sequence, .tokens = tokens, .prompt_length = first + count}};
-      hidden_BTD = decoder_(tokens_BT_.narrow(1, first + done, tokens), context);
-    }
+    context.rows = {{.sequence = sequence, .tokens = count}};
+    const auto hidden_BTD =
+        forward_in_chunks(decoder_, tokens_BT_.narrow(1, first, count), context, prefill_.options().chunk);
     decoder_->head.logits(hidden_BTD.narrow(1, hidden_BTD.size(1) - 1, 1));
   }
 

@@ -33,9 +33,8 @@ struct InferenceTiming {
   template <class Visitor>
   void visit(Visitor& v) {
     v("name", name,
-      "pp512: reading a prompt of 512 tokens; tg128@d4096: decoding 128 tokens after 4096; tg128x32: of 32 sequences "
-      "at "
-      "once");
+      "pp512: reading a prompt of 512 tokens; tg128@d4096: decoding 128 tokens after 4096; tg128x32: decoding 32 "
+      "sequences at once");
     v("tokens", tokens, "tokens of each sequence that are read or decoded");
     v("depth", depth, "tokens that are cached before");
     v("sequences", sequences, "sequences that are decoded at once");

@@ -76,9 +76,9 @@ std::vector<TextWindow> counted_windows(const TokenizedText& text, const TextWin
 }
 
 /// Both models with their readers, and what they have found so far.
-class Comparison {
+class ModelPair {
  public:
-  Comparison(const Decoder& reference, const Decoder& model, const KvCacheOptions& cache, Prefill* prefill)
+  ModelPair(const Decoder& reference, const Decoder& model, const KvCacheOptions& cache, Prefill* prefill)
       : reference_(reference),
         model_(model),
         reader_of_reference_(reference, {.type = reference->compute_type(), .device = reference->device()}),
@@ -155,7 +155,7 @@ DivergenceResult evaluate_divergence(const Decoder& reference, const Decoder& mo
 
   DivergenceProgress progress;
   for (const auto& each : windows) progress.tokens_total += 3 * each.window.length;
-  Comparison comparison(reference, model, cache, prefill);
+  ModelPair pair(reference, model, cache, prefill);
   const auto on_step = [&](int64_t tokens) {
     check_not_stopped(kDivergence);
     progress.tokens += tokens;
@@ -164,13 +164,13 @@ DivergenceResult evaluate_divergence(const Decoder& reference, const Decoder& mo
   for (std::span<const TextWindow> rest(windows); !rest.empty();) {
     const auto most = std::clamp<int64_t>(kMostPositions / rest.front().window.length, 1, kMostWindows);
     const auto batch = rest.first(std::min(static_cast<size_t>(most), rest.size()));
-    comparison.add(text.tokens, batch, on_step);
-    progress.mean = comparison.decoded.mean();
+    pair.add(text.tokens, batch, on_step);
+    progress.mean = pair.decoded.mean();
     rest = rest.subspan(batch.size());
   }
-  return {.prompt = figures_of(comparison.prompt),
-          .decoded = figures_of(comparison.decoded),
-          .tokens = std::ssize(comparison.decoded.nats),
+  return {.prompt = figures_of(pair.prompt),
+          .decoded = figures_of(pair.decoded),
+          .tokens = std::ssize(pair.decoded.nats),
           .documents = std::ssize(text.lengths),
           .windows = std::ssize(windows),
           .window = cut.window,

@@ -15,6 +15,23 @@
 #include "prism/core/text/utf8.h"
 
 namespace prism {
+namespace {
+
+/// @param positions  that each sequence can take.
+void check_cache_memory(const Decoder& decoder, std::vector<int64_t> positions, const EngineOptions& options) {
+  std::sort(positions.begin(), positions.end(), std::greater<>());
+  positions.resize(std::min(positions.size(), static_cast<size_t>(options.sequences)));
+  const auto bytes =
+      kv_cache_bytes(decoder->config().layers, std::accumulate(positions.begin(), positions.end(), int64_t{0}),
+                     cache_type_of(*decoder, options));
+  const auto needed = static_cast<double>(bytes), total = static_cast<double>(total_memory_bytes());
+  PRISM_CHECK(needed < total, "generate",
+              "expected keys and values of {} at once that fit into memory, {}B; found {}B; lower --parallel or "
+              "--max-new-tokens.",
+              counted(std::ssize(positions), "text"), short_number(total), short_number(needed));
+}
+
+}  // namespace
 
 std::vector<int32_t> encode_prompt(const Tokenizer& tokenizer, std::string_view prompt, const std::string& bos) {
   const size_t invalid = find_invalid_utf8(prompt);
@@ -47,24 +64,6 @@ Generation generate(Decoder decoder, const Tokenizer& tokenizer, std::string_vie
   return Session(std::move(decoder), tokenizer, engine)
       .generate(encode_prompt(tokenizer, prompt, options.bos), options, on_text);
 }
-
-namespace {
-
-/// @param positions  that each sequence can take.
-void check_cache_memory(const Decoder& decoder, std::vector<int64_t> positions, const EngineOptions& options) {
-  std::sort(positions.begin(), positions.end(), std::greater<>());
-  positions.resize(std::min(positions.size(), static_cast<size_t>(options.sequences)));
-  const auto bytes =
-      kv_cache_bytes(decoder->config().layers, std::accumulate(positions.begin(), positions.end(), int64_t{0}),
-                     cache_type_of(*decoder, options));
-  const auto needed = static_cast<double>(bytes), total = static_cast<double>(total_memory_bytes());
-  PRISM_CHECK(needed < total, "generate",
-              "expected keys and values of {} at once that fit into memory, {}B; found {}B; lower --parallel or "
-              "--max-new-tokens.",
-              counted(std::ssize(positions), "text"), short_number(total), short_number(needed));
-}
-
-}  // namespace
 
 bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector<Prompt>& prompts,
                   const EngineOptions& options, const std::function<void(size_t, Generation&)>& on_end) {

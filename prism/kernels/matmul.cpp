@@ -47,8 +47,8 @@ const gemm::Kernels* kernels_for(const Tensor& out, const Tensor& a, const Tenso
 }
 
 void multiply(const gemm::Kernels& kernels, gemm::Problem& p) {
-  const auto [scratch, owner] = make_scratch(kernels.scratch_bytes(p));
-  p.scratch = scratch;
+  Scratch scratch(kernels.scratch_bytes(p));
+  p.scratch = scratch.data();
   kernels.multiply(p);
 }
 

@@ -33,13 +33,13 @@ torch::Tensor forward_in_chunks(Decoder& decoder, const torch::Tensor& tokens_BT
   PRISM_ASSERT(chunk > 0 && context.cache != nullptr && !context.positions_BT.defined() &&
                    !context.documents_BT.defined() && !context.lengths_B.defined(),
                "chunks", "chunks of {} tokens without a cache, or with positions, documents or lengths", chunk);
-  const int64_t past = context.cache->length();  // of all sequences
+  if (context.rows.empty())
+    for (int64_t b = 0; b < tokens_BT.size(0); ++b) context.rows.push_back({.sequence = b});
+  for (auto& each : context.rows) each.prompt_length = context.cache->length(each.sequence) + tokens;
   std::vector<torch::Tensor> hidden;
   for (int64_t first = 0; first < tokens; first += chunk) {
     const int64_t count = std::min(chunk, tokens - first);
-    context.rows.clear();
-    for (int64_t b = 0; b < tokens_BT.size(0); ++b)
-      context.rows.push_back({.sequence = b, .tokens = count, .prompt_length = past + tokens});
+    for (auto& each : context.rows) each.tokens = count;
     hidden.push_back(decoder(tokens_BT.narrow(1, first, count), context));
   }
   return at::cat(hidden, 1);

@@ -15,7 +15,8 @@ void check_prefill(const ModelConfig& config, const PrefillOptions& options);
 Prefill* prefill_for(const ModelConfig& config, Prefill* prefill);
 
 /// Same result as decoder(tokens_BT, context), computed `chunk` tokens at a time. The last chunk may be shorter.
-/// @param context  unless chunk is 0, must have a cache and no positions, documents or lengths.
+/// @param context  unless chunk is 0, must have a cache and no positions, documents or lengths. Its `rows` name the
+///                 sequences that the rows of the batch belong to, if they are not the first ones.
 /// @param chunk    tokens; 0: all at once.
 torch::Tensor forward_in_chunks(Decoder& decoder, const torch::Tensor& tokens_BT, ForwardContext context,
                                 int64_t chunk);

@@ -109,20 +109,14 @@ bool shows_prefill(const GenerateWords& words) {
 
 void print_json(const GenerateWords& words, const GenerateOptions& options, const std::string& prompt,
                 const Generation& result, const PrefillMeter& meter, torch::ScalarType type) {
-  const Json json = {{"model", words.model},
-                     {"prompt", prompt},
-                     {"text", result.text},
-                     {"finish", finish_name(result.finish)},
-                     {"prompt_tokens", result.prompt_ids.size()},
-                     {"unread", result.unread},
-                     {"new_tokens", result.ids.size()},
-                     {"slides", result.slides},
-                     {"prompt_tokens_per_second", result.prompt_tokens_per_second()},
-                     {"decode_tokens_per_second", result.decode_tokens_per_second()},
-                     {"prefill", prefill_to_json(words.prefill.options, meter.layers())},
-                     {"sampler", fields_to_json(options.sampler)},
-                     {"dtype", compute_type_name(type)},
-                     {"ids", result.ids}};
+  Json json = {{"model", words.model}};
+  json.update(generation_to_json(prompt, result));
+  json.update({{"prompt_tokens_per_second", result.prompt_tokens_per_second()},
+               {"decode_tokens_per_second", result.decode_tokens_per_second()},
+               {"prefill", prefill_to_json(words.prefill.options, meter.layers())},
+               {"sampler", fields_to_json(options.sampler)},
+               {"dtype", compute_type_name(type)},
+               {"ids", result.ids}});
   print_now(to_text(json) + "\n");
 }
 

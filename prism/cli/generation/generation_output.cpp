@@ -32,6 +32,16 @@ void print_now(std::string_view text) {
   flush_output();
 }
 
+Json generation_to_json(const std::string& prompt, const Generation& result) {
+  return {{"prompt", prompt},
+          {"text", result.text},
+          {"finish", finish_name(result.finish)},
+          {"prompt_tokens", result.prompt_ids.size()},
+          {"unread", result.unread},
+          {"new_tokens", result.ids.size()},
+          {"slides", result.slides}};
+}
+
 void print_notes(const Generation& result) {
   if (result.unread > 0)
     tell("note: left out {} at the start of the prompt, which was too long\n", counted(result.unread, "token"));

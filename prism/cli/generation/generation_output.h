@@ -12,6 +12,9 @@ namespace prism {
 /// Prints and flushes, so that text appears while it is generated. Replaces control characters on a terminal.
 void print_now(std::string_view text);
 
+/// What --json and --prompts say of a result: the texts, why it ended, and counts.
+Json generation_to_json(const std::string& prompt, const Generation& result);
+
 /// Prints to standard error what was left out of a prompt that was too long, and how often the context was full.
 void print_notes(const Generation& result);
 /// Prints speeds, notes and what the selector kept to standard error.

@@ -69,14 +69,8 @@ auto at_place(const std::string& place, const Check& check) {
 }
 
 std::string result_line(const PromptLine& line, const Generation& result) {
-  Json json = {{"prompt", line.prompt},
-               {"text", result.text},
-               {"finish", finish_name(result.finish)},
-               {"prompt_tokens", result.prompt_ids.size()},
-               {"unread", result.unread},
-               {"new_tokens", result.ids.size()},
-               {"slides", result.slides},
-               {"ids", result.ids}};
+  Json json = generation_to_json(line.prompt, result);
+  json["ids"] = result.ids;
   if (!line.id.is_null()) json["id"] = line.id;
   return to_text(json) + "\n";
 }

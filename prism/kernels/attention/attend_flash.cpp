@@ -148,14 +148,14 @@ AttentionOutput run_forward(const Tensor& q_BTHD, const KeyValues& kv, const Vis
   const Tensor out_BTHE = at::empty({f.batch, f.queries, f.heads, f.value_dim}, q_BTHD.scalar_type());
   const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
   const auto& kernels = found_again(flash::kernels_of(current_isa()));
-  const auto [scratch, owner] = make_scratch(kernels.forward_scratch(f));
+  Scratch scratch(kernels.forward_scratch(f));
   const auto tasks = flash::plan(f);
   f.q = matrix_of(q_BTHD, 2, 1);
   f.k = matrix_of(kv.k_BGSD, 1, 2);
   f.v = matrix_of(kv.v_BGSE, 1, 2);
   f.out = matrix_of(out_BTHE, 2, 1);
   f.lse_BHT = lse_BHT.mutable_data_ptr<float>();
-  f.scratch = scratch;
+  f.scratch = scratch.data();
   f.tasks = tasks.data();
   f.task_count = static_cast<int64_t>(tasks.size());
   kernels.forward(f);
@@ -184,7 +184,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     seen.kept_BH = context->saved_data["kept"].toTensor();
     flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
     const auto& kernels = found_again(flash::kernels_of(current_isa()));
-    const auto [scratch, owner] = make_scratch(kernels.backward_scratch(b));
+    Scratch scratch(kernels.backward_scratch(b));
     const Tensor dq = at::empty(q_BTHD.sizes(), q_BTHD.options());
     // Token-major like the queries, so that the gradient of the fused QKV projection is assembled row by row.
     const auto token_major = [&](const Tensor& kv) {
@@ -200,7 +200,7 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     b.dk = matrix_of(dk, 1, 2);
     b.dv = matrix_of(dv, 1, 2);
     b.lse_BHT = lse_BHT.const_data_ptr<float>();
-    b.scratch = scratch;
+    b.scratch = scratch.data();
     kernels.backward(b);
     return {dq, dk, dv, Variable(), Variable()};
   }

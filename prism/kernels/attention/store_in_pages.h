@@ -12,9 +12,8 @@ namespace prism {
 ///
 /// @param pages_PGSD  dense.
 /// @param rows_NGD    of the pages' dtype, with a dense last axis.
-/// @param page_N      int64, dense, from 0 to P - 1. @param place_N  int64, dense, from 0 to S - 1; no two rows have
-/// the
-///                    same page and place.
+/// @param page_N      int64, dense, from 0 to P - 1.
+/// @param place_N     int64, dense, from 0 to S - 1; no two rows have the same page and place.
 void store_in_pages(const torch::Tensor& pages_PGSD, const torch::Tensor& rows_NGD, const torch::Tensor& page_N,
                     const torch::Tensor& place_N);
 
