@@ -27,6 +27,9 @@ constexpr int64_t kAheadBytes = 12 << 10;
 /// Blocks of x that one thread quantises as fast as threads meet at a barrier.
 constexpr int64_t kFewBlocks = 64;
 
+/// The code of a NaN. max() takes it in place of one, so sums of codes stay small; the scale keeps the NaN.
+constexpr float kLeastCode = -128;
+
 /// What one block of a row of x adds to all sums.
 struct BlockScale {
   float d = 0;           ///< scale of the codes

@@ -85,9 +85,10 @@ struct IntsAvx2 : simd::Avx2 {
     half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0x4E));
     half = _mm_max_epi32(half, _mm_shuffle_epi32(half, 0xB1));
     const Vector inverse = set(begin_scale(__builtin_bit_cast(float, _mm_cvtsi128_si32(half)), scale));
+    const Vector least = set(kLeastCode);
     __m256i whole[4], sum = _mm256_setzero_si256();
     for (int i = 0; i < 4; ++i) {
-      whole[i] = _mm256_cvtps_epi32(mul(parts[i], inverse));
+      whole[i] = _mm256_cvtps_epi32(max(mul(parts[i], inverse), least));
       sum = _mm256_add_epi32(sum, whole[i]);
     }
     // Packing works on halves of vectors; the permutation restores the order.

@@ -62,7 +62,9 @@ struct IntsAvx512 : simd::Avx512 {
     const int32_t most = _mm512_reduce_max_epi32(_mm512_max_epi32(
         _mm512_and_si512(_mm512_castps_si512(low), magnitude), _mm512_and_si512(_mm512_castps_si512(high), magnitude)));
     const Vector inverse = set(begin_scale(__builtin_bit_cast(float, most), scale));
-    const __m512i first = _mm512_cvtps_epi32(mul(low, inverse)), second = _mm512_cvtps_epi32(mul(high, inverse));
+    const Vector least = set(kLeastCode);
+    const __m512i first = _mm512_cvtps_epi32(max(mul(low, inverse), least)),
+                  second = _mm512_cvtps_epi32(max(mul(high, inverse), least));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtsepi32_epi8(first));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes + kLanes), _mm512_cvtsepi32_epi8(second));
     end_scale(_mm512_reduce_add_epi32(_mm512_add_epi32(first, second)), scale);

@@ -289,6 +289,7 @@ TEST_P(Packed, ANonFiniteValueStaysInItsRow) {
         const Weights w(random, type, 20, 64);
         Product product(random, w, 3, types(decodes)[0]);
         product.x()[static_cast<size_t>(product.x_stride() + 33)] = value;
+        product.x()[static_cast<size_t>(product.x_stride() + 34)] = value;
         const auto found = product.multiply(kernels(), decodes, 1);
         for (size_t i = 0; i < found.size(); ++i) {
           // A weight of 0 makes no infinity in a sum of products, but a NaN.
