@@ -24,18 +24,6 @@ std::vector<torch::Tensor*> tensors_of(KeyValues& pages) {
   return {&pages.k_BGSD, &pages.v_BGSE};
 }
 
-/// Rows of int8 and their scales: x = int8 * scale, scale = max |x| / 127.
-struct Quantised {
-  torch::Tensor values, scales;
-};
-
-Quantised quantised(const torch::Tensor& x) {
-  const auto single = x.to(torch::kFloat);
-  const auto scales = single.abs().amax(-1) / 127;
-  const auto factor = at::where(scales > 0, scales.reciprocal(), 0).unsqueeze(-1);
-  return {(single * factor).round().to(torch::kChar), scales};
-}
-
 }  // namespace
 
 int64_t kv_cache_bytes(const std::vector<LayerConfig>& layers, int64_t tokens, torch::ScalarType type) {
@@ -114,19 +102,20 @@ void KvCache::grow(int64_t count) {
   if (count <= pages_) return;
   int64_t total = 0, used = 0;
   for (const auto& layer : layers_) total += 2 * count * layer.heads * kPage * layer.width;
-  // One allocation for all layers, so that small layers share huge pages.
+  // One allocation for all layers, so that small layers share huge pages. The pages of a head follow each other in
+  // memory, because attention reads them head by head.
   const auto all = options_.device().is_cpu() ? empty_in_huge_pages(total, c10::typeMetaToScalarType(options_.dtype()))
                                               : torch::empty({total}, options_);
   for (auto& layer : layers_) {
     KeyValues larger;
     for (auto* pages : {&larger.k_BGSD, &larger.v_BGSE}) {
       const int64_t values = count * layer.heads * kPage * layer.width;
-      *pages = all.narrow(0, used, values).view({count, layer.heads, kPage, layer.width});
+      *pages = all.narrow(0, used, values).view({layer.heads, count, kPage, layer.width}).transpose(0, 1);
       used += values;
     }
     if (options_.dtype() == torch::kChar)
       for (auto* scales : {&larger.k_scales_PGS, &larger.v_scales_PGS})
-        *scales = at::empty({count, layer.heads, kPage}, options_.dtype(torch::kFloat));
+        *scales = at::empty({layer.heads, count, kPage}, options_.dtype(torch::kFloat)).transpose(0, 1);
     const auto from = tensors_of(layer.pages), to = tensors_of(larger);
     for (size_t i = 0; pages_ > 0 && i < to.size(); ++i) to[i]->narrow(0, 0, pages_).copy_(*from[i]);
     layer.pages = larger;
@@ -192,8 +181,7 @@ void KvCache::begin(const std::vector<SequenceRows>& rows) {
       *place++ = i % kPage;
     }
   }
-  page_N_ = page_N.to(options_.device());
-  place_N_ = place_N.to(options_.device());
+  places_ = {page_N.to(options_.device()), place_N.to(options_.device())};
   if (decoding > 0) add_group(0, rows, 0, decoding);
   auto row = static_cast<int64_t>(decoding);
   for (size_t i = decoding; i < rows.size(); row += rows[i++].tokens) add_group(row, rows, i, i + 1);
@@ -222,14 +210,12 @@ void KvCache::append(size_t layer, const torch::Tensor& k_NGD, const torch::Tens
   PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_NGD.requires_grad(), "kv_cache",
                "keys that require gradients cannot be cached");
   auto& [heads, width, pages] = layers_.at(layer);
-  PRISM_ASSERT(page_N_.defined() && k_NGD.size(0) == page_N_.size(0) && k_NGD.size(1) == heads, "kv_cache",
-               "layer {}: {} rows of {} heads in a step of others", layer, k_NGD.size(0), k_NGD.size(1));
+  PRISM_ASSERT(places_.page_N.defined() && k_NGD.size(0) == places_.page_N.size(0) && k_NGD.size(1) == heads,
+               "kv_cache", "layer {}: {} rows of {} heads in a step of others", layer, k_NGD.size(0), k_NGD.size(1));
   const auto append = [&](const torch::Tensor& stored_PGSD, const torch::Tensor& scales_PGS,
                           const torch::Tensor& x_NGD) {
-    if (!scales_PGS.defined()) return store_in_pages(stored_PGSD, x_NGD, page_N_, place_N_);
-    const auto [values_NGD, scales_NG] = quantised(x_NGD);
-    store_in_pages(stored_PGSD, values_NGD, page_N_, place_N_);
-    store_in_pages(scales_PGS.unsqueeze(3), scales_NG.unsqueeze(2), page_N_, place_N_);
+    if (scales_PGS.defined()) return store_in_int8_pages(stored_PGSD, scales_PGS, x_NGD, places_);
+    store_in_pages(stored_PGSD, x_NGD, places_);
   };
   append(pages.k_BGSD, pages.k_scales_PGS, k_NGD);
   append(pages.v_BGSE, pages.v_scales_PGS, v_NGD);

@@ -12,6 +12,7 @@
 #include "prism/attention/budget/head_weights.h"
 #include "prism/attention/layer_config.h"
 #include "prism/kernels/attention/attend.h"
+#include "prism/kernels/attention/store_in_pages.h"
 
 namespace prism {
 
@@ -112,7 +113,7 @@ class KvCache {
  private:
   struct Layer {
     int64_t heads = 0, width = 0;  ///< 0 heads: it has a budget
-    KeyValues pages;               ///< without a table
+    KeyValues pages;               ///< without a table; in memory [G, P, page, D]
   };
   struct SequenceLayer {
     std::unique_ptr<SelectorState> selector_state;
@@ -141,7 +142,7 @@ class KvCache {
   torch::TensorOptions options_;
   std::vector<SequenceRows> rows_;  ///< of the step
   std::vector<Group> groups_;
-  torch::Tensor page_N_, place_N_;  ///< int64, where each row's keys go: a page and a position in it
+  PagePlaces places_;  ///< of the step's rows
 };
 
 }  // namespace prism

@@ -188,7 +188,7 @@ KeyValues gather_pages(const AttentionInput& input) {
       const auto work = type == torch::kDouble ? torch::kDouble : torch::kFloat;
       whole = (whole.to(work) * scales.index_select(0, table.flatten()).unsqueeze(-1)).to(type);
     }
-    whole = whole.view({batch, count, pages.size(1), pages.size(2), pages.size(3)})
+    whole = whole.reshape({batch, count, pages.size(1), pages.size(2), pages.size(3)})
                 .transpose(1, 2)
                 .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
     // Unwritten memory may hold NaN, and a weight of 0 times NaN is NaN.

@@ -121,9 +121,8 @@ bool wants_gradients(const AttentionInput& input) {
 
 /// Returns true if the kernels read the input's pages where they are.
 bool reads_in_place(const AttentionInput& input) {
-  const auto type = input.q_BTHD.scalar_type();
-  return input.kv.is_paged() && !input.kv.is_int8() && input.kv.k_BGSD.size(2) % flash::kPageRows == 0 &&
-         type != torch::kHalf && !wants_gradients(input);
+  return input.kv.is_paged() && input.kv.k_BGSD.size(2) % flash::kPageRows == 0 &&
+         (input.q_BTHD.scalar_type() != torch::kHalf || input.kv.is_int8()) && !wants_gradients(input);
 }
 
 /// The longest sequence's keys, at least 1, so that unused entries of a page table make no work.
@@ -153,6 +152,10 @@ AttentionOutput run_forward(const Tensor& q_BTHD, const KeyValues& kv, const Vis
   f.q = matrix_of(q_BTHD, 2, 1);
   f.k = matrix_of(kv.k_BGSD, 1, 2);
   f.v = matrix_of(kv.v_BGSE, 1, 2);
+  if (kv.is_int8()) {
+    f.k_scales = matrix_of(kv.k_scales_PGS, 1, 2);
+    f.v_scales = matrix_of(kv.v_scales_PGS, 1, 2);
+  }
   f.out = matrix_of(out_BTHE, 2, 1);
   f.lse_BHT = lse_BHT.mutable_data_ptr<float>();
   f.scratch = scratch.data();
@@ -225,7 +228,7 @@ AttentionOutput attend_flash(const AttentionInput& given) {
   const auto type = given.q_BTHD.scalar_type();
   if (type == torch::kHalf) {
     input.q_BTHD = given.q_BTHD.to(torch::kFloat);
-    input.kv = {input.kv.k_BGSD.to(torch::kFloat), input.kv.v_BGSE.to(torch::kFloat)};
+    if (!input.kv.is_int8()) input.kv = {input.kv.k_BGSD.to(torch::kFloat), input.kv.v_BGSE.to(torch::kFloat)};
   }
   const double scale = input.scale.value_or(1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3))));
   const Visible seen = visible_to(input);

@@ -6,7 +6,7 @@
 namespace prism::flash {
 namespace {
 
-struct Single : simd::SingleFloat32<simd::Avx512> {};
+struct Single : simd::SingleFloat32<simd::Avx512>, simd::NoByteProducts {};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Compiled for AVX512-BF16: products of bfloat16 pairs.
 #include "prism/kernels/flash/table.h"
+#include "prism/kernels/simd/bytes_avx512_vnni.h"
 #include "prism/kernels/simd/operand.h"
 #include "prism/kernels/simd/operand_avx512_bf16.h"
 
@@ -7,8 +8,8 @@ namespace prism::flash {
 namespace {
 
 // Types local to this file, so that no function compiled for this instruction set is linked into another file.
-struct Half : simd::PairsOfBfloat16 {};
-struct Single : simd::SingleFloat32<simd::Avx512> {};
+struct Half : simd::PairsOfBfloat16, simd::ByteProducts {};
+struct Single : simd::SingleFloat32<simd::Avx512>, simd::ByteProducts {};
 
 }  // namespace
 

@@ -5,13 +5,9 @@
 // every row, and the chunks of a row are merged in order. Memory-bound if there are few rows.
 #pragma once
 
-#include "prism/kernels/flash/forward.h"
+#include "prism/kernels/flash/decode_int8.h"
 
 namespace prism::flash {
-
-constexpr int64_t kDecodeChunk = 512;
-/// Rows whose weights are multiplied by the values together.
-constexpr int64_t kDecodeSlice = 8;
 
 /// Unless the problem says which way to take: true for few queries and few rows per key/value head (the queries of all
 /// its heads). With more rows packing pays off.
@@ -163,40 +159,125 @@ class DecodeTask {
     return {f_.first_key_BT[at] > first ? f_.first_key_BT[at] : first, end};
   }
 
-  /// @param seen  keys of the chunk that any row sees; no others are read.
+  /// @param seen  keys of the chunk that any row sees.
   void run_slice(int64_t first_row, int64_t rows, const Range& seen) {
+    if (!f_.is_int8()) return run_elements<Storage>(first_row, rows, seen);
+    if constexpr (Op::kBytes) {
+      run_bytes(first_row, rows, seen);
+    } else {
+      run_elements<int8_t>(first_row, rows, seen);
+    }
+  }
+
+  /// Multiplies as elements of Op.
+  /// @tparam Stored  type of keys and values; int8_t requires that elements are float32.
+  template <class Stored>
+  void run_elements(int64_t first_row, int64_t rows, const Range& seen) {
+    constexpr bool kScaled = std::is_same_v<Stored, int8_t>;
+    static_assert(!kScaled || std::is_same_v<typename Op::Element, float>);
     constexpr int64_t kTwo = 2 * Op::kLanes;
     static_assert(kDecodeChunk % kTwo == 0 && kPageRows % kTwo == 0);
     // Vectors of keys and pairs of values begin at multiples, so a row's sums do not depend on what other rows see.
-    const int64_t begin = seen.first / kTwo * kTwo, first_value = seen.first / Op::kPair * Op::kPair;
-    const int64_t width = round_up(seen.end - begin, kTwo);
+    const Range keys{seen.first / kTwo * kTwo, seen.end}, values{seen.first / Op::kPair * Op::kPair, seen.end};
     alignas(64) typename Op::Element query[kMostWidth + Op::kLanes];
     alignas(64) float scores[kDecodeChunk];
     alignas(64) typename Op::Element weights[kDecodeSlice][kDecodeChunk];
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t row = first_row + r;
-      const Range own = seen_by(row);
-      float* sums = partial(row);
-      if (!own.empty()) {
+      if (!seen_by(row).empty()) {
         copy_rows<Op>(row_of<Storage>(f_.q, batch_, head(row), row % f_.queries), 0, 1, f_.key_dim, query);
-        for_each_piece(f_, {begin, seen.end}, [&](const Range& piece) PRISM_INLINE_LAMBDA {
-          const auto* keys = key_row<const Storage>(f_, f_.k, batch_, kv_head_, piece.first);
-          for (int64_t j = 0; j < piece.size(); j += Op::kLanes)
-            Op::store(scores + piece.first - begin + j,
-                      score_keys<Op>(query, keys + j * f_.k.row_stride, f_.k.row_stride, piece.size() - j, f_.key_dim));
+        for_each_piece(f_, keys, [&](const Range& piece) PRISM_INLINE_LAMBDA {
+          score_piece<Stored>(query, piece, scores + piece.first - keys.first);
         });
       }
-      hide_scores(scores, width, own.first - begin, own.end - begin);
-      sums[padded_] = Op::largest(largest_lanes<Op>(scores, width));
-      sums[padded_ + 1] = Op::sum(weigh_scores<Op>(scores, width, sums[padded_], f_.scale * kLog2E, weights[r]));
+      soften(row, keys.first, round_up(keys.size(), kTwo), scores, weights[r]);
+      if constexpr (kScaled)
+        for_each_piece(f_, keys, [&](const Range& piece) PRISM_INLINE_LAMBDA {
+          const auto* scales = key_row<const float>(f_, f_.v_scales, batch_, kv_head_, piece.first);
+          float* scaled = weights[r] + piece.first - keys.first;
+          for (int64_t j = 0; j < piece.size(); j += Op::kLanes) {
+            const auto weight = Op::load(scaled + j);  // a weight of 0 stays 0, whatever the scale
+            Op::store(scaled + j, Op::where_positive(weight, Op::mul(weight, Op::load(scales + j))));
+          }
+        });
     }
-    for_each_piece(f_, {first_value, seen.end}, [&](const Range& piece) PRISM_INLINE_LAMBDA {
-      const auto* values = key_row<const Storage>(f_, f_.v, batch_, kv_head_, piece.first);
+    for_each_piece(f_, values, [&](const Range& piece) PRISM_INLINE_LAMBDA {
+      const auto* first = key_row<const Stored>(f_, f_.v, batch_, kv_head_, piece.first);
       with_known<kDecodeSlice>(static_cast<int>(rows), [&](auto known) {
-        add_values<Op, known()>(weights[0] + piece.first - begin, values, f_.v.row_stride, piece.size(), f_.value_dim,
-                                partial(first_row), l_.row_floats);
+        add_values<Op, known()>(weights[0] + piece.first - keys.first, first, f_.v.row_stride, piece.size(),
+                                f_.value_dim, partial(first_row), l_.row_floats);
       });
     });
+  }
+
+  /// Scores of one query for the keys of a piece.
+  template <class Stored>
+  PRISM_FORCE_INLINE void score_piece(const typename Op::Element* query, const Range& piece, float* scores) {
+    const auto* keys = key_row<const Stored>(f_, f_.k, batch_, kv_head_, piece.first);
+    for (int64_t j = 0; j < piece.size(); j += Op::kLanes) {
+      auto sums = score_keys<Op>(query, keys + j * f_.k.row_stride, f_.k.row_stride, piece.size() - j, f_.key_dim);
+      if constexpr (std::is_same_v<Stored, int8_t>)
+        sums = Op::mul(sums, Op::load(key_row<const float>(f_, f_.k_scales, batch_, kv_head_, piece.first) + j));
+      Op::store(scores + j, sums);
+    }
+  }
+
+  /// Multiplies int8 keys and values as bytes, kByteKeys keys at a time.
+  void run_bytes(int64_t first_row, int64_t rows, const Range& seen) {
+    const Range keys{seen.first / kByteKeys * kByteKeys, round_up(seen.end, kByteKeys)};
+    ByteQuery queries[kDecodeSlice];
+    alignas(64) float scores[kDecodeSlice][kDecodeChunk];
+    ByteWeights weights;
+    for (int64_t r = 0; r < rows; ++r)
+      make_byte_query<Op>(row_of<const Storage>(f_.q, batch_, head(first_row + r), (first_row + r) % f_.queries),
+                          f_.key_dim, queries[r]);
+    for (int64_t key = 0; key < keys.size(); key += kByteKeys) {
+      const int64_t at = keys.first + key;
+      const auto* first = key_row<const int8_t>(f_, f_.k, batch_, kv_head_, at);
+      const auto* scales = key_row<const float>(f_, f_.k_scales, batch_, kv_head_, at);
+      const ByteRows group{first, f_.k.row_stride, rows_ahead(/*are_keys=*/true, at)};
+      by_rows<4>(rows, [&](int64_t r, auto known) PRISM_INLINE_LAMBDA {
+        for (int64_t j = 0; j < kByteKeys; j += Op::kLanes)
+          score_bytes<Op, known()>(queries + r, group, j, f_.key_dim, scales + j, scores[r] + key + j);
+      });
+    }
+    for (int64_t r = 0; r < rows; ++r) soften(first_row + r, keys.first, keys.size(), scores[r], scores[r]);
+    for (int64_t key = 0; key < keys.size(); key += kByteKeys) {
+      const int64_t at = keys.first + key;
+      const auto* first = key_row<const int8_t>(f_, f_.v, batch_, kv_head_, at);
+      const auto* scales = key_row<const float>(f_, f_.v_scales, batch_, kv_head_, at);
+      for (int64_t r = 0; r < rows; ++r)
+        weights.step[r][key / kByteKeys] =
+            make_byte_weights<Op>(scores[r] + key, scales, weights.high[r] + key, weights.low[r] + key);
+      const ByteRows group{first, f_.v.row_stride, rows_ahead(/*are_keys=*/false, at)};
+      by_rows<3>(rows, [&](int64_t r, auto known) PRISM_INLINE_LAMBDA {
+        for (int64_t i = 0; i < f_.value_dim; i += Op::kBytesWide)
+          add_byte_columns<Op, known()>(weights, r, key, group, i, f_.value_dim, partial(first_row + r), l_.row_floats);
+      });
+    }
+  }
+
+  /// The group of rows that is read some time after the one at `row`, to be prefetched meanwhile: a chunk's keys come
+  /// before its values, and the next chunk after them. Hardware does not know where the next page is.
+  const int8_t* rows_ahead(bool are_keys, int64_t row) const {
+    constexpr int64_t kAheadBytes = 8192;
+    const int64_t dim = are_keys ? f_.key_dim : f_.value_dim;
+    int64_t at = row + std::max<int64_t>(1, kAheadBytes / dim / kByteKeys) * kByteKeys;
+    const bool is_past = at >= (row / kDecodeChunk + 1) * kDecodeChunk;
+    if (is_past && are_keys) at -= kDecodeChunk;
+    if (at >= keys_of(f_, batch_)) return nullptr;
+    return key_row<const int8_t>(f_, are_keys == is_past ? f_.v : f_.k, batch_, kv_head_, at);
+  }
+
+  /// Turns the scores of a row into weights, and notes their maximum and sum.
+  /// @param first  the key of the first score.
+  template <class Weight>
+  PRISM_FORCE_INLINE void soften(int64_t row, int64_t first, int64_t width, float* scores, Weight* weights) {
+    const Range own = seen_by(row);
+    float* sums = partial(row);
+    hide_scores(scores, width, own.first - first, own.end - first);
+    sums[padded_] = Op::largest(largest_lanes<Op>(scores, width));
+    sums[padded_ + 1] = Op::sum(weigh_scores<Op>(scores, width, sums[padded_], f_.scale * kLog2E, weights));
   }
 
   const Forward& f_;

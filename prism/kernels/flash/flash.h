@@ -77,8 +77,10 @@ struct Problem {
 struct Forward : Problem {
   explicit Forward(const Problem& problem) : Problem(problem) {}
 
-  Matrix q, k, v, out;                 ///< rows of D, D, E, E
-  Pages pages;                         ///< of k and v, whose batch_stride is then from page to page
+  Matrix q, k, v, out;  ///< rows of D, D, E, E
+  Pages pages;          ///< of k and v, whose batch_stride is then from page to page
+  /// If given, k and v are pages of int8, and a row is its int8 times its scale, a float32 of at least 0. row_stride 1.
+  Matrix k_scales, v_scales;
   const int32_t* lengths_B = nullptr;  ///< sequence b has the keys [0, length), no others are read; null: all keys
   /// A tile is skipped if each of its unscaled scores is below its row's largest score so far plus this (negative)
   /// difference. -inf: no tile is skipped.
@@ -87,6 +89,8 @@ struct Forward : Problem {
   std::byte* scratch = nullptr;  ///< forward_scratch() bytes, aligned to 64 bytes
   const Task* tasks = nullptr;   ///< from plan()
   int64_t task_count = 0;
+
+  bool is_int8() const { return k_scales.data != nullptr; }
 };
 
 struct Backward : Problem {

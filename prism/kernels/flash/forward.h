@@ -110,21 +110,60 @@ PRISM_FORCE_INLINE void for_each_piece(const Forward& f, const Range& rows, cons
   }
 }
 
+/// Some rows of keys or values, as they are stored or unpacked from int8.
+template <class Storage>
+struct StoredRows {
+  const Storage* first;
+  int64_t stride;
+};
+
+/// @param rows    of one page; at most kPageRows if they are int8.
+/// @param unpacked  memory for kPageRows rows of int8.
+template <class Op, class Storage>
+StoredRows<Storage> stored_rows(const Forward& f, const Matrix& m, const Matrix& scales, int64_t batch, int64_t head,
+                                const Range& rows, int64_t dim, Storage* unpacked) {
+  if (!f.is_int8()) return {key_row<const Storage>(f, m, batch, head, rows.first), m.row_stride};
+  const auto* codes = key_row<const int8_t>(f, m, batch, head, rows.first);
+  const auto* scale = key_row<const float>(f, scales, batch, head, rows.first);
+  for (int64_t r = 0; r < rows.size(); ++r)
+    for (int64_t i = 0; i < dim; i += Op::kLanes)
+      Op::store_units(unpacked + r * dim + i,
+                      Op::mul(Op::load_units(codes + r * m.row_stride + i, dim - i), Op::set(scale[r])), dim - i);
+  return {unpacked, dim};
+}
+
+/// Packs the keys and values of a tile, which starts at a multiple of kKeyTile.
+/// @param unpacked  memory for kPageRows rows, for int8.
+template <class Op, class Storage>
+void pack_tile(const Forward& f, const PackedHead<Op>& packed, int64_t batch, int64_t head, const Range& tile,
+               Storage* unpacked) {
+  for_each_piece(f, tile, [&](const Range& piece) {
+    const int64_t step = f.is_int8() ? kPageRows : piece.size();
+    for (Range part = piece; !part.empty(); part = {part.end, piece.end}) {
+      part.end = std::min(piece.end, part.first + step);
+      const auto keys = stored_rows<Op>(f, f.k, f.k_scales, batch, head, part, f.key_dim, unpacked);
+      pack_transposed<Op>(keys.first, keys.stride, part.size(), f.key_dim,
+                          packed.keys + Panels<Op>::offset(f.key_dim, part.first));
+      const auto values = stored_rows<Op>(f, f.v, f.v_scales, batch, head, part, f.value_dim, unpacked);
+      pack_some_rows<Op>(values.first, values.stride, tile.size(), {part.first - tile.first, part.end - tile.first},
+                         f.value_dim, packed.value_tile(tile.first));
+    }
+  });
+}
+
 template <class Op, class Storage>
 void pack_heads(const Forward& f, const ForwardLayout<Op>& layout) {
   static_assert(kPageRows % Panels<Op>::kWidth == 0 && kPageRows % (Op::kPair * Op::kSteps) == 0);
+  static_assert(sizeof(ForwardScratch<Op>::sums) >= kPageRows * kMostWidth * sizeof(Storage));
   const int64_t tiles = (f.keys + kKeyTile - 1) / kKeyTile, count = f.batch * f.kv_heads * tiles;
 #pragma omp parallel for num_threads(f.threads) schedule(dynamic)
   for (int64_t i = 0; i < count; ++i) {
     const int64_t first = i % tiles * kKeyTile, head = i / tiles % f.kv_heads, batch = i / tiles / f.kv_heads;
     const Range tile{first, std::min(first + kKeyTile, keys_of(f, batch))};
     const PackedHead<Op> packed = layout.head(f, batch, head);
-    for_each_piece(f, tile, [&](const Range& piece) {
-      pack_transposed<Op>(key_row<const Storage>(f, f.k, batch, head, piece.first), f.k.row_stride, piece.size(),
-                          f.key_dim, packed.keys + Panels<Op>::offset(f.key_dim, piece.first));
-      pack_some_rows<Op>(key_row<const Storage>(f, f.v, batch, head, piece.first), f.v.row_stride, tile.size(),
-                         {piece.first - first, piece.end - first}, f.value_dim, packed.value_tile(first));
-    });
+    // No task has begun, so its memory is free.
+    auto* unpacked = reinterpret_cast<Storage*>(layout.own(f, omp_get_thread_num()).sums);
+    pack_tile<Op>(f, packed, batch, head, tile, unpacked);
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "prism/kernels/simd/exp2.h"
 #include "prism/kernels/simd/force_inline.h"
@@ -38,10 +39,11 @@ PRISM_FORCE_INLINE bool has_nan(const float* scores, int64_t width) {
 }
 
 /// Computes weights = 2^(c (s - largest)) from a row's scores s. @param width  a multiple of 2 kLanes.
+/// @param weights  elements or float32; float32 may take the place of the scores.
 /// @return  their sum in each lane.
-template <class Op>
+template <class Op, class Weight>
 PRISM_FORCE_INLINE typename Op::Vector weigh_scores(const float* scores, int64_t width, float largest, float c,
-                                                    typename Op::Element* weights) {
+                                                    Weight* weights) {
   // The largest score is subtracted before anything is rounded, so its own weight is exactly 1.
   const auto factor = Op::set(c), shift = Op::set(largest == simd::kNoScore ? 0.0f : -largest);
   auto sum_a = Op::zero(), sum_b = Op::zero();
@@ -50,7 +52,12 @@ PRISM_FORCE_INLINE typename Op::Vector weigh_scores(const float* scores, int64_t
     const auto b = simd::exp2<Op>(Op::mul(Op::add(Op::load(scores + i + Op::kLanes), shift), factor));
     sum_a = Op::add(sum_a, a);
     sum_b = Op::add(sum_b, b);
-    Op::store_elements(weights + i, a, b);
+    if constexpr (std::is_same_v<Weight, float>) {
+      Op::store(weights + i, a);
+      Op::store(weights + i + Op::kLanes, b);
+    } else {
+      Op::store_elements(weights + i, a, b);
+    }
   }
   return Op::add(sum_a, sum_b);
 }

@@ -18,6 +18,11 @@ struct StepByStep {
   struct Session {};
 };
 
+/// What an operand type inherits if its instruction set has no products of bytes (bytes_avx512_vnni.h).
+struct NoByteProducts {
+  static constexpr bool kBytes = false;
+};
+
 /// Single float32, on vectors of any width.
 template <class Vectors>
 struct SingleFloat32 : Vectors, StepByStep {

@@ -68,6 +68,15 @@ struct Avx2 {
     for (int64_t i = 0; i < count; ++i) some[i] = p[i];
     return widen(_mm_load_si128(reinterpret_cast<const __m128i*>(some)));
   }
+  static PRISM_FORCE_INLINE Vector load_units(const int8_t* p, int64_t count) {
+    int64_t bytes = 0;
+    if (count >= kLanes) {
+      __builtin_memcpy(&bytes, p, sizeof bytes);
+    } else {
+      for (int64_t i = 0; i < count; ++i) bytes |= int64_t{static_cast<uint8_t>(p[i])} << (8 * i);
+    }
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(bytes)));
+  }
   static PRISM_FORCE_INLINE void store_units(float* p, Vector x, int64_t count) {
     count >= kLanes ? store(p, x) : _mm256_maskstore_ps(p, mask(count), x);
   }

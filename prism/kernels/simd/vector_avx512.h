@@ -53,6 +53,10 @@ struct Avx512 {
   static PRISM_FORCE_INLINE Vector load_units(const uint16_t* p, int64_t count) {
     return widen(_mm256_maskz_loadu_epi16(mask(count), p));
   }
+  /// Loads int8 values, widened.
+  static PRISM_FORCE_INLINE Vector load_units(const int8_t* p, int64_t count) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask(count), p)));
+  }
   // Whole vectors are stored without a mask: a masked store of 16-bit elements takes tens of cycles on Zen 4.
   static PRISM_FORCE_INLINE void store_units(float* p, Vector x, int64_t count) {
     if (count >= kLanes) return store(p, x);

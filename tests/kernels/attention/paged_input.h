@@ -51,4 +51,35 @@ inline AttentionInput in_pages(const AttentionInput& input, int64_t page, uint64
   return paged;
 }
 
+/// Rows of `values` as int8 codes, 99 where they are NaN, and their scales.
+struct Int8Rows {
+  torch::Tensor codes, scales;
+};
+
+inline Int8Rows as_int8(const torch::Tensor& values) {
+  const auto x = values.to(torch::kFloat), scales = x.abs().amax(-1) / 127;
+  return {(x / scales.unsqueeze(-1)).round().nan_to_num(99).to(torch::kChar), scales};
+}
+
+/// The same keys and values in pages of int8.
+inline AttentionInput in_int8_pages(const AttentionInput& input, int64_t page, uint64_t seed = 1) {
+  auto paged = in_pages(input, page, seed);
+  const auto k = as_int8(paged.kv.k_BGSD), v = as_int8(paged.kv.v_BGSE);
+  paged.kv.k_BGSD = k.codes;
+  paged.kv.v_BGSE = v.codes;
+  paged.kv.k_scales_PGS = k.scales;
+  paged.kv.v_scales_PGS = v.scales;
+  return paged;
+}
+
+/// The values that int8 pages stand for, in one piece, as `type`.
+inline AttentionInput rounded_to_int8(const AttentionInput& input, torch::ScalarType type) {
+  auto rounded = input;
+  for (auto member : {&KeyValues::k_BGSD, &KeyValues::v_BGSE}) {
+    const auto rows = as_int8(input.kv.*member);
+    rounded.kv.*member = (rows.codes.to(torch::kFloat) * rows.scales.unsqueeze(-1)).to(type);
+  }
+  return rounded;
+}
+
 }  // namespace prism
