@@ -67,10 +67,10 @@ TEST(OpenMp, SpinsBrieflyUnlessTheUserSaysOtherwise) {
                      })
         .err;
   };
-  EXPECT_CONTAINS(shown({}), "GOMP_SPINCOUNT = '1000'");
+  EXPECT_CONTAINS(shown({}), "GOMP_SPINCOUNT = '5000'");
   EXPECT_CONTAINS(shown({{"GOMP_SPINCOUNT", "77"}}), "GOMP_SPINCOUNT = '77'");
   EXPECT_CONTAINS(shown({{"OMP_WAIT_POLICY", "ACTIVE"}}), "OMP_WAIT_POLICY = 'ACTIVE'");
-  EXPECT_EQ(shown({{"OMP_WAIT_POLICY", "ACTIVE"}}).find("GOMP_SPINCOUNT = '1000'"), std::string::npos);
+  EXPECT_EQ(shown({{"OMP_WAIT_POLICY", "ACTIVE"}}).find("GOMP_SPINCOUNT = '5000'"), std::string::npos);
 }
 
 TEST(Output, ThatIsClosedIsAFailure) {
