@@ -30,13 +30,14 @@ void lengthen(RotaryConfig& rotary, int64_t before, const ContextOptions& option
               "leave out --rope-scaling.",
               original, options.context);
   const double most = scaling == "yarn" ? kMostYarnFactor : kMostLinearFactor;
-  rotary.scaling = scaling;
-  rotary.factor = static_cast<double>(options.context) / static_cast<double>(original);
-  rotary.original_context = original;
-  rotary.attention_factor = 0;  // that of the new factor
-  PRISM_CHECK(rotary.factor <= most, "rotary",
+  const double factor = static_cast<double>(options.context) / static_cast<double>(original);
+  PRISM_CHECK(factor <= most, "rotary",
               "--context: expected at most {} tokens, {} times the model's, for which {} is made; found {}; lower it.",
               static_cast<int64_t>(most) * original, most, scaling, options.context);
+  rotary.scaling = scaling;
+  rotary.factor = factor;
+  rotary.original_context = original;
+  rotary.attention_factor = 0;  // that of the new factor
 }
 
 }  // namespace prism

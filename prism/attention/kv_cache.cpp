@@ -14,10 +14,6 @@
 namespace prism {
 namespace {
 
-int64_t pages_for(int64_t positions) {
-  return (positions + KvCache::kPage - 1) / KvCache::kPage;
-}
-
 /// The tensors of some pages: keys, values and, of int8 pages, their scales.
 std::vector<torch::Tensor*> tensors_of(KeyValues& pages) {
   if (pages.is_int8()) return {&pages.k_BGSD, &pages.v_BGSE, &pages.k_scales_PGS, &pages.v_scales_PGS};
@@ -120,8 +116,8 @@ void KvCache::grow(int64_t count) {
     for (size_t i = 0; pages_ > 0 && i < to.size(); ++i) to[i]->narrow(0, 0, pages_).copy_(*from[i]);
     layer.pages = larger;
   }
-  // The last is taken first: free pages of before, then new ones from the lowest on, so that neighbours in a sequence
-  // are neighbours in memory.
+  // Pages are taken from the end: first those that were free already, then new ones in ascending order, so that
+  // neighbours in a sequence are neighbours in memory.
   std::vector<int32_t> added(static_cast<size_t>(count - pages_));
   std::iota(added.rbegin(), added.rend(), static_cast<int32_t>(pages_));
   free_.insert(free_.begin(), added.begin(), added.end());
@@ -132,11 +128,15 @@ CachedPositions KvCache::copy(int64_t length, int64_t sequence) const {
   const auto& copied = at(sequence);
   PRISM_ASSERT(length <= copied.length, "kv_cache", "{} of {} positions", length, copied.length);
   const auto pages = torch::tensor(copied.pages, torch::kLong).narrow(0, 0, pages_for(length)).to(options_.device());
+  const int64_t unused = pages_for(length) * kPage - length;  // positions of the last page
   CachedPositions positions{.length = length, .layers = {}, .words = copied.words};
   if (!positions.words.empty()) positions.words.resize(static_cast<size_t>(length));
   for (const auto& layer : layers_) {
     auto copy = layer.pages;
-    for (auto* tensor : tensors_of(copy)) *tensor = tensor->index_select(0, pages);
+    for (auto* tensor : tensors_of(copy)) {
+      *tensor = tensor->index_select(0, pages);
+      if (unused > 0) tensor->select(0, pages.size(0) - 1).narrow(1, kPage - unused, unused).zero_();
+    }
     positions.layers.push_back(copy);
   }
   return positions;

@@ -33,7 +33,7 @@ struct SequenceRows {
 /// Positions of a sequence, copied out of a cache.
 struct CachedPositions {
   int64_t length = 0;
-  std::vector<KeyValues> layers;  ///< the pages that hold them, without a table
+  std::vector<KeyValues> layers;  ///< the pages that hold them, without a table; zeros after the last position
   std::vector<int64_t> words;     ///< positions in words; empty without them
 };
 
@@ -60,6 +60,8 @@ class KvCache {
   KvCache(const KvCache&) = delete;
   KvCache& operator=(const KvCache&) = delete;
 
+  static int64_t pages_for(int64_t positions) { return (positions + kPage - 1) / kPage; }
+
   /// Opens an empty sequence. @return  its number.
   int64_t open();
   /// Closes a sequence: its number and pages can be used again.
@@ -69,6 +71,9 @@ class KvCache {
   void truncate(int64_t length, int64_t sequence = 0);
   /// Takes pages until a sequence has room for `positions`. Where none is free, the number of pages doubles at least.
   void reserve(int64_t positions, int64_t sequence = 0);
+
+  /// Makes room for sequences of `pages` pages together, so that the cache does not grow until they are taken.
+  void make_room(int64_t pages) { grow(pages); }
 
   /// Copies the first positions of a sequence. Not for layers with head budgets.
   CachedPositions copy(int64_t length, int64_t sequence = 0) const;

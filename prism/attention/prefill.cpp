@@ -12,8 +12,8 @@ torch::Tensor on_cpu(const torch::Tensor& tensor) {
 }
 
 torch::Tensor contiguous_keys(const AttentionInput& input) {
-  if (!input.kv.page_table_BN.defined()) return input.kv.k_BGSD;
-  return gather_pages(input).k_BGSD.narrow(2, 0, input.kv_lengths_B.max().item<int64_t>());
+  if (!input.kv.is_paged()) return input.kv.k_BGSD;
+  return gather_keys(input).narrow(2, 0, input.kv_lengths_B.max().item<int64_t>());
 }
 
 }  // namespace
@@ -27,6 +27,7 @@ Prefill::Prefill(const PrefillOptions& options, const PrefillCosts& costs, Prefi
 AttentionOutput Prefill::attend(size_t layer, AttentionInput input, const RotaryPairs& pairs,
                                 std::unique_ptr<SelectorState>& state, int64_t prompt_length,
                                 AttentionBackend backend) {
+  if (!selects() && meter_ == nullptr) return prism::attend(input, backend);
   // Selectors and their masks are on the CPU, wherever attention runs.
   const SelectorInput seen{.q_BTHD = on_cpu(input.q_BTHD),
                            .k_BGSD = on_cpu(contiguous_keys(input)),

@@ -49,6 +49,8 @@ class Prefill {
                          std::unique_ptr<SelectorState>& state, int64_t prompt_length, AttentionBackend backend);
 
   const PrefillOptions& options() const { return options_; }
+  /// Returns false for dense attention.
+  bool selects() const { return options_.selector != "dense"; }
   /// As Selector::notes().
   std::vector<std::string> notes() const { return selector_->notes(); }
 

@@ -29,7 +29,7 @@ class InferenceTest {
  public:
   InferenceTest(Decoder decoder, const InferenceBench& bench, const InferenceTiming& row, bool decodes)
       : decoder_(std::move(decoder)),
-        prefill_(bench.prefill),
+        prefill_(bench.prefill, bench.costs),
         tokens_BT_(random_tokens(decoder_->config(), row.depth + row.tokens, bench.seed)),
         depth_(row.depth),
         sequences_(row.sequences),

@@ -19,6 +19,7 @@ struct InferenceBench {
   std::vector<int64_t> depths = {0};                 ///< tokens that are cached before the decoding begins
   std::vector<int64_t> sequences = {1};              ///< decoded at once
   PrefillOptions prefill;                            ///< how prompts are read
+  PrefillCosts costs;                                ///< as Prefill takes them
   std::optional<torch::ScalarType> cache_type;       ///< of keys and values; std::nullopt: of products
   int64_t rounds = 5;
   uint64_t seed = 1;  ///< of the random tokens

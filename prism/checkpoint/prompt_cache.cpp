@@ -13,6 +13,7 @@ namespace {
 constexpr const char* kPromptFormat = "prism_prompt_cache";
 constexpr const char* kPromptTokens = "tokens";
 constexpr const char* kPromptWords = "words";
+constexpr const char* kPromptContents = "contents";  // the hash of all tensors
 
 /// The tensors of a layer's pages under their names in the file.
 std::vector<std::pair<std::string, torch::Tensor*>> named_tensors(size_t layer, KeyValues& pages, bool has_scales) {
@@ -42,6 +43,26 @@ std::string hexadecimal(uint64_t hash) {
   return fmt::format("{:016x}", hash);
 }
 
+/// What a file holds of a prompt.
+std::vector<NamedTensor> tensors_of(CachedPrompt prompt) {
+  std::vector<NamedTensor> tensors = {{kPromptTokens, torch::tensor(prompt.tokens, torch::kInt)}};
+  if (!prompt.positions.words.empty())
+    tensors.push_back({kPromptWords, torch::tensor(prompt.positions.words, torch::kLong)});
+  for (size_t i = 0; i < prompt.positions.layers.size(); ++i) {
+    auto& pages = prompt.positions.layers[i];
+    for (const auto& [name, tensor] : named_tensors(i, pages, pages.is_int8()))
+      tensors.push_back({name, tensor->to(torch::kCPU).contiguous()});
+  }
+  return tensors;
+}
+
+/// The hash of all names and values.
+std::string contents_of(const std::vector<NamedTensor>& tensors) {
+  uint64_t hash = 0;
+  for (const auto& [name, tensor] : tensors) hash = mix64(hash + hash_of(name)) ^ hash_bytes(bytes_of(tensor));
+  return hexadecimal(hash);
+}
+
 /// A tensor of the file, checked. @param type  of its elements.
 torch::Tensor read_checked(const SafetensorsReader& reader, const std::string& name, torch::ScalarType type,
                            const std::vector<int64_t>& shape) {
@@ -69,15 +90,10 @@ std::map<std::string, std::string> prompt_fingerprint(const DecoderImpl& decoder
 
 void write_prompt_cache(const std::filesystem::path& file, const CachedPrompt& prompt,
                         const std::map<std::string, std::string>& fingerprint) {
-  std::vector<NamedTensor> tensors = {{kPromptTokens, torch::tensor(prompt.tokens, torch::kInt)}};
-  if (!prompt.positions.words.empty())
-    tensors.push_back({kPromptWords, torch::tensor(prompt.positions.words, torch::kLong)});
-  for (size_t i = 0; i < prompt.positions.layers.size(); ++i) {
-    auto pages = prompt.positions.layers[i];
-    for (const auto& [name, tensor] : named_tensors(i, pages, pages.is_int8())) tensors.push_back({name, *tensor});
-  }
+  const auto tensors = tensors_of(prompt);
   auto metadata = fingerprint;
-  metadata[kPromptFormat] = "1";
+  metadata[kPromptFormat] = "2";
+  metadata[kPromptContents] = contents_of(tensors);
   write_tensors(file, tensors, metadata);
 }
 
@@ -85,7 +101,7 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
                                torch::ScalarType cache_type, const std::map<std::string, std::string>& fingerprint) {
   const SafetensorsReader reader(file);
   const auto& metadata = reader.metadata();
-  PRISM_CHECK(metadata.contains(kPromptFormat) && metadata.at(kPromptFormat) == "1", "prompt_cache",
+  PRISM_CHECK(metadata.contains(kPromptFormat) && metadata.at(kPromptFormat) == "2", "prompt_cache",
               "expected a file that --prompt-cache wrote; found another in {}; name another file.", file.string());
   for (const auto& [name, value] : fingerprint) {
     const auto found = metadata.find(name);
@@ -99,12 +115,16 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
   PRISM_CHECK(shape.size() == 1 && shape[0] >= 1 && shape[0] <= config.context, "prompt_cache",
               "{}: expected 1 to {} tokens; found {}; name another file, or delete this one.", file.string(),
               config.context, c10::str(shape));
-  const int64_t length = shape[0], pages = (length + KvCache::kPage - 1) / KvCache::kPage;
+  const int64_t length = shape[0], pages = KvCache::pages_for(length);
   const auto tokens = read_checked(reader, kPromptTokens, torch::kInt, {length});
   const auto* token = tokens.const_data_ptr<int32_t>();
   CachedPrompt prompt{{token, token + length}, {.length = length, .layers = {}, .words = {}}};
   if (has_word_positions(config)) {
     const auto words = read_checked(reader, kPromptWords, torch::kLong, {length});
+    PRISM_CHECK(words.ge(0).logical_and(words.le(torch::arange(length))).all().item<bool>(), "prompt_cache",
+                "{}: expected positions in words from 0 to those in the text; found others; name another file, or "
+                "delete this one.",
+                file.string());
     prompt.positions.words.assign(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + length);
   }
   for (size_t i = 0; i < config.layers.size(); ++i) {
@@ -117,6 +137,11 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
       *tensor = read_checked(reader, name, is_scale ? torch::kFloat : cache_type, is_scale ? rows : of_values);
     }
   }
+  const auto contents = metadata.find(kPromptContents);
+  PRISM_CHECK(contents != metadata.end() && contents->second == contents_of(tensors_of(prompt)), "prompt_cache",
+              "{}: expected the keys and values that were written; found others: the file is damaged; name another "
+              "file, or delete this one.",
+              file.string());
   return prompt;
 }
 

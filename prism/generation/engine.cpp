@@ -19,7 +19,7 @@ Engine::Engine(Decoder decoder, const EngineOptions& options)
     : decoder_(std::move(decoder)),
       options_(options),
       prefill_(prefill_for(decoder_->config(), options.prefill)),
-      selects_(prefill_ != nullptr && prefill_->options().selector != "dense"),
+      selects_(prefill_ != nullptr && prefill_->selects()),
       has_budgets_(layers_with_budgets(decoder_->config()) > 0),
       cache_(decoder_->config().layers,
              {.sequences = 0, .type = cache_type_of(*decoder_, options), .device = decoder_->device()}) {

@@ -38,8 +38,8 @@ struct EngineRequest {
   int64_t room = 0;   ///< new tokens for which memory is reserved from the start
   int64_t slide = 0;  ///< tokens computed again, from position 0 on, when the context is full; 0: `next` must end first
   bool keeps = false;  ///< the sequence can be continued after its end (resume()) until it is cancelled
-  /// resume() does not compute again what a selector has read either, up to a multiple of KvCache::kPage; the selector
-  /// then reads the rest as another chunk of the prompt.
+  /// With a selector, too, resume() reuses the common prefix, rounded down to a whole page; the selector then reads the
+  /// rest as another chunk of the prompt.
   bool reuses_selected = false;
 };
 
@@ -54,12 +54,16 @@ struct SequenceCounts {
 /// they were submitted. Attention, selectors and head budgets are a sequence's own. With frozen weights, a sequence's
 /// logits have the same bits in any batch: the kernels of a row depend on whether it is decoded, not on other rows.
 ///
-/// Prompts are cut at multiples of KvCache::kPage: into `chunk` tokens of the prefill if that is set; else, with dense
-/// attention, into what is left of step_tokens. A selector without chunks, and head budgets, read whole prompts.
+/// Prompts are cut into `chunk` tokens of the prefill if that is set; else, with dense attention, into what is left of
+/// step_tokens, so that the next part begins at a multiple of KvCache::kPage. A selector without chunks, and head
+/// budgets, read whole prompts.
 class Engine {
  public:
   /// @throws InputError as check_prefill(), and for options out of range.
   explicit Engine(Decoder decoder, const EngineOptions& options = {});
+
+  /// As KvCache::make_room().
+  void make_room(int64_t pages) { cache_.make_room(pages); }
 
   /// @return  the sequence's number. @throws InputError for a prompt without tokens or longer than the context.
   int64_t submit(EngineRequest request);

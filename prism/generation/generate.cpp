@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "prism/core/error.h"
@@ -17,18 +16,19 @@
 namespace prism {
 namespace {
 
-/// @param positions  that each sequence can take.
-void check_cache_memory(const Decoder& decoder, std::vector<int64_t> positions, const EngineOptions& options) {
+/// The pages that sequences can take together. @param positions  that each sequence can take.
+int64_t pages_at_once(const Decoder& decoder, std::vector<int64_t> positions, const EngineOptions& options) {
   std::sort(positions.begin(), positions.end(), std::greater<>());
   positions.resize(std::min(positions.size(), static_cast<size_t>(options.sequences)));
-  const auto bytes =
-      kv_cache_bytes(decoder->config().layers, std::accumulate(positions.begin(), positions.end(), int64_t{0}),
-                     cache_type_of(*decoder, options));
+  int64_t pages = 0;
+  for (const int64_t each : positions) pages += KvCache::pages_for(each);
+  const auto bytes = kv_cache_bytes(decoder->config().layers, pages * KvCache::kPage, cache_type_of(*decoder, options));
   const auto needed = static_cast<double>(bytes), total = static_cast<double>(total_memory_bytes());
   PRISM_CHECK(needed < total, "generate",
               "expected keys and values of {} at once that fit into memory, {}B; found {}B; lower --parallel or "
               "--max-new-tokens.",
               counted(std::ssize(positions), "text"), short_number(total), short_number(needed));
+  return pages;
 }
 
 }  // namespace
@@ -75,8 +75,9 @@ bool generate_all(Decoder decoder, const Tokenizer& tokenizer, const std::vector
     positions.push_back(texts.back()->positions());
     stops = stops || prompt.options.stop_on_signals;
   }
-  check_cache_memory(decoder, std::move(positions), options);
+  const int64_t pages = pages_at_once(decoder, std::move(positions), options);
   Engine engine(std::move(decoder), options);
+  engine.make_room(pages);
   std::map<int64_t, size_t> number;  // of each of the engine's sequences
   for (size_t i = 0; i < texts.size(); ++i) number[engine.submit(texts[i]->request())] = i;
   while (!engine.is_idle()) {

@@ -108,6 +108,10 @@ TEST(PromptCache, ThatIsDamagedOrAnotherModelsIsRefused) {
   expect_sentence(with({"--context", "16"}), 2, {"other.cache", "with the same config"});
   expect_sentence(with({"--prefill", "spectral"}), 2, {"other.cache", "with the same prefill"});
   expect_sentence(with({"--weights", "float32"}), 2, {"other.cache", "with the same weights"});
+  auto changed = whole;
+  changed[whole.size() - whole.size() / 4] ^= 1;
+  written("other.cache", changed);
+  expect_sentence(with({}), 2, {"other.cache", "the file is damaged"});
   written("other.cache", whole.substr(0, whole.size() / 2));
   expect_sentence(with({}), 2, {"other.cache"});
   written("other.cache", "no safetensors");

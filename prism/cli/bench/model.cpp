@@ -15,10 +15,11 @@ namespace prism {
 namespace {
 
 constexpr const char* kInferenceHelp = R"(
-Reads prompts of random tokens (pp512: 512 tokens) and decodes one token at a time (tg128: 128 tokens; tg128@d4096: after
-4096 that are cached; tg128x32: of 32 sequences at once), as llama-bench does. All tests take turns; figures are medians. `share` is the speed as a share of
-this CPU's limit: for prompts, of its peak for matrix products, measured by a loop in registers; for decoding, of its
-memory bandwidth, by the bytes of weights, keys and values that a token must read.
+Reads prompts of random tokens (pp512: 512 tokens) and decodes one token at a time (tg128: 128 tokens; tg128@d4096:
+after 4096 that are cached; tg128x32: of 32 sequences at once), as llama-bench does. All tests take turns; figures are
+medians. `share` is the speed as a share of this CPU's limit: for prompts, of its peak for matrix products, measured by
+a loop in registers; for decoding, of its memory bandwidth, by the bytes of weights, keys and values that a token must
+read.
 
   prism bench model model.gguf --prompt-tokens 512 2048 4096 --new-tokens 128 --depth 0 4096
   prism bench model model.gguf --prompt-tokens 512 --sequences 1 8 32
@@ -64,7 +65,9 @@ int run_bench_model(const Arguments& arguments) {
   complete_prefill(prefill);
   bench.prefill = prefill.options;
   bench.cache_type = find_cache_type(cache_type);
+  refuse_recall(prefill, "bench");
   const auto loaded = load_model(model, compute);
+  bench.costs = costs_on_this_machine(cost_shapes(bench.prefill, loaded.decoder));
   CoreWait wait;
   const auto rows = bench_inference(loaded.decoder, bench);
   if (!json) fmt::print("{:<16}{:>12}{:>12}{:>8}\n", "test", "tokens/s", "ms", "share");

@@ -39,11 +39,13 @@ void check_differs(const EvalWords& words, const Decoder& model) {
   const auto weights = model->weights();
   const bool is_frozen = std::any_of(weights.begin(), weights.end(),
                                      [](const WeightEntry& entry) { return entry.weight.packed() != nullptr; });
-  PRISM_CHECK(is_frozen || model->compute_type() != torch::kFloat || !words.against.empty() ||
-                  words.prefill.options.selector != "dense",
-              "eval",
-              "expected weights or products in another type than the reference's float32; found float32 for both, here "
-              "and with these options; name a file whose weights are quantised, or give --dtype bfloat16.");
+  PRISM_CHECK(
+      is_frozen || model->compute_type() != torch::kFloat || words.cache_type != "auto" || !words.against.empty() ||
+          words.prefill.options.selector != "dense",
+      "eval",
+      "expected weights or products in another type than the reference's float32; found float32 for both, here "
+      "and with these options; name a file whose weights are quantised, or give --dtype bfloat16 or --cache-type "
+      "int8.");
 }
 
 Json to_json(const DivergenceFigures& figures) {
@@ -70,6 +72,7 @@ Json to_json(const EvalWords& words, const DivergenceResult& result, const std::
           {"chunk", result.chunk},
           {"weights", words.compute.weights},
           {"dtype", dtype},
+          {"cache_type", words.cache_type},
           {"conventions", result.conventions()},
           {"seconds", seconds}};
 }
@@ -91,8 +94,10 @@ void print_table(const EvalWords& words, const DivergenceResult& result, const s
   if (words.prefill.options.selector != "dense")
     print_row("attention", fmt::format("{} in prompts; dense in the reference", words.prefill.options.selector));
   print_row("reference", reference_name(words) + ", weights, products and cache in float32");
-  print_row("computed in", fmt::format("{}, {}, {} tokens/s", dtype, short_duration(seconds),
-                                       short_number(static_cast<double>(result.tokens) / seconds)));
+  print_row(
+      "computed in",
+      fmt::format("{}{}, {}, {} tokens/s", dtype, words.cache_type == "auto" ? "" : ", cache in " + words.cache_type,
+                  short_duration(seconds), short_number(static_cast<double>(result.tokens) / seconds)));
   const char* name = "convention";
   for (const auto& rule : result.conventions()) print_row(std::exchange(name, ""), rule);
 }
@@ -101,9 +106,7 @@ void print_table(const EvalWords& words, const DivergenceResult& result, const s
 
 void run_divergence(EvalWords& words) {
   complete_prefill(words.prefill);
-  PRISM_CHECK(words.prefill.meter.recall_rows == 0, "eval",
-              "expected no --prefill-recall for the task divergence; found {}; leave it out.",
-              words.prefill.meter.recall_rows);
+  refuse_recall(words.prefill, "eval");
   check_is_language_model(words.model);
   if (!words.against.empty()) check_is_language_model(words.against);
   const ModelFolder model = load_model_with_tokenizer(words.model, words.compute, "eval");
@@ -114,7 +117,8 @@ void run_divergence(EvalWords& words) {
   Prefill prefill(words.prefill.options, costs);
   TextSource text(words.files, words.text);
   words.divergence.windows = words.windows;
-  const KvCacheOptions cache{.type = model.decoder->compute_type(), .device = model.decoder->device()};
+  const KvCacheOptions cache{.type = find_cache_type(words.cache_type).value_or(model.decoder->compute_type()),
+                             .device = model.decoder->device()};
 
   const Timer timer;
   std::optional<Progress> progress;

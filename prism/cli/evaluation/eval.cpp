@@ -36,11 +36,12 @@ prism generate does over a prompt: over the key blocks that a selector keeps, in
 window, the stride and which tokens are counted.
 
 Divergence: the reference has its weights, products and cache in float32; --against names another file for it. The model
-is loaded by --weights and --dtype and reads every window twice. As a prompt, it is read at once or in the chunks of
---prefill-chunk, and its logits are those by which perplexity is measured. Decoded, it is read token by token through
-the cache, with the products of generation, up to 32 windows together. --skip leaves out the first predictions of every
-window: --window 512 --stride 512 --skip 256 scores what llama-perplexity --kl-divergence does, and one token more in
-each window. Models with head budgets are refused, because they decide by a prompt that decoded text does not have.
+is loaded by --weights and --dtype, with its cache by --cache-type, and reads every window twice. As a prompt, it is
+read at once or in the chunks of --prefill-chunk, and its logits are those by which perplexity is measured. Decoded, it
+is read token by token through the cache, with the products of generation, up to 32 windows together. --skip leaves out
+the first predictions of every window: --window 512 --stride 512 --skip 256 scores what llama-perplexity --kl-divergence
+does, and one token more in each window. Models with head budgets are refused, because they decide by a prompt that
+decoded text does not have.
 
 Classification: texts longer than the model's context are cut off at the end. For a model with head budgets, the output
 also states two means for each layer: s, the share of heads that the model asked for, and the share that was computed.
@@ -67,6 +68,7 @@ void add_text_options(CLI::App& app, EvalWords& words) {
 
 void add_divergence_options(CLI::App& app, EvalWords& words) {
   add_fields(app, words.divergence);
+  add_cache_type_option(app, words.cache_type);
 }
 
 void add_classification_options(CLI::App& app, EvalWords& words) {

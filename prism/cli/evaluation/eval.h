@@ -25,6 +25,7 @@ struct EvalWords {
   TextOptions text;
   // Divergence; its `windows` are those above.
   DivergenceOptions divergence;
+  std::string cache_type = "auto";
   // Classification.
   std::string split = "test";
   LabelOptions labels;

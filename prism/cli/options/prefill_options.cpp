@@ -48,6 +48,12 @@ void complete_prefill(PrefillFlags& flags) {
   const PrefillMeter checked_too(flags.meter);
 }
 
+void refuse_recall(const PrefillFlags& flags, const char* operation) {
+  PRISM_CHECK(flags.meter.recall_rows == 0, operation,
+              "expected no --prefill-recall, which is not measured here; found {}; leave it out.",
+              flags.meter.recall_rows);
+}
+
 std::vector<PrefillShape> cost_shapes(const PrefillOptions& options, Decoder decoder) {
   std::vector<PrefillShape> shapes;
   if (!decoder->device().is_cpu()) return shapes;

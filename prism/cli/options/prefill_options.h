@@ -29,6 +29,9 @@ void add_prefill_flags(CLI::App& app, PrefillFlags& flags);
 /// reported first. @throws InputError as selector_settings(), Prefill and PrefillMeter.
 void complete_prefill(PrefillFlags& flags);
 
+/// For commands that do not measure recall. @throws InputError if it is asked for.
+void refuse_recall(const PrefillFlags& flags, const char* operation);
+
 /// The shapes whose costs the selector needs for a prompt of this model. Empty if the model is not on the CPU.
 std::vector<PrefillShape> cost_shapes(const PrefillOptions& options, Decoder decoder);
 /// Calls machine_prefill_costs() and prints its note to standard error.

@@ -140,6 +140,45 @@ void check_input(const AttentionInput& input) {
               "skip share: expected 0 to 1; found {}; change it.", input.skip_share);
 }
 
+/// Gathers the pages of an input's sequences.
+class PageGatherer {
+ public:
+  explicit PageGatherer(const AttentionInput& input)
+      : type_(input.q_BTHD.scalar_type()),
+        table_BN_(input.kv.page_table_BN.to(torch::kLong, /*non_blocking=*/false, /*copy=*/true)),
+        lengths_(on_cpu(input.kv_lengths_B)) {
+    for (int64_t b = 0; b < table_BN_.size(0); ++b) {  // entries that hold no keys may be anything
+      const int64_t used = pages_used(input.kv, lengths_, b);
+      table_BN_[b].narrow(0, used, table_BN_.size(1) - used).zero_();
+    }
+  }
+
+  /// @param scales_PGS  of int8 pages; else undefined.
+  torch::Tensor operator()(const torch::Tensor& pages_PGSD, const torch::Tensor& scales_PGS) const {
+    const int64_t batch = table_BN_.size(0), count = table_BN_.size(1);
+    const auto pages_N = table_BN_.flatten();
+    auto whole = pages_PGSD.index_select(0, pages_N);
+    if (scales_PGS.defined()) {
+      const auto work = type_ == torch::kDouble ? torch::kDouble : torch::kFloat;
+      whole = (whole.to(work) * scales_PGS.index_select(0, pages_N).unsqueeze(-1)).to(type_);
+    }
+    whole = whole.reshape({batch, count, pages_PGSD.size(1), pages_PGSD.size(2), pages_PGSD.size(3)})
+                .transpose(1, 2)
+                .reshape({batch, pages_PGSD.size(1), count * pages_PGSD.size(2), pages_PGSD.size(3)});
+    // Unwritten memory may hold NaN, and a weight of 0 times NaN is NaN.
+    if (lengths_.defined())
+      for (int64_t b = 0; b < batch; ++b) {
+        const int64_t length = lengths_.const_data_ptr<int32_t>()[b];
+        whole[b].narrow(1, length, whole.size(2) - length).zero_();
+      }
+    return whole;
+  }
+
+ private:
+  torch::ScalarType type_;
+  torch::Tensor table_BN_, lengths_;  ///< int64; int32 on the CPU, undefined: all keys
+};
+
 }  // namespace
 
 AttentionOutput attend(const AttentionInput& input, AttentionBackend backend) {
@@ -174,32 +213,12 @@ const char* backend_name(AttentionBackend backend) {
 KeyValues gather_pages(const AttentionInput& input) {
   const KeyValues& kv = input.kv;
   if (!kv.is_paged()) return kv;
-  const int64_t batch = kv.page_table_BN.size(0), count = kv.page_table_BN.size(1);
-  const auto lengths = on_cpu(input.kv_lengths_B);
-  auto table = kv.page_table_BN.to(torch::kLong, /*non_blocking=*/false, /*copy=*/true);
-  for (int64_t b = 0; b < batch; ++b) {  // entries that hold no keys may be anything
-    const int64_t used = pages_used(kv, lengths, b);
-    table[b].narrow(0, used, count - used).zero_();
-  }
-  const auto type = input.q_BTHD.scalar_type();
-  const auto gather = [&](const torch::Tensor& pages, const torch::Tensor& scales) {
-    auto whole = pages.index_select(0, table.flatten());
-    if (scales.defined()) {
-      const auto work = type == torch::kDouble ? torch::kDouble : torch::kFloat;
-      whole = (whole.to(work) * scales.index_select(0, table.flatten()).unsqueeze(-1)).to(type);
-    }
-    whole = whole.reshape({batch, count, pages.size(1), pages.size(2), pages.size(3)})
-                .transpose(1, 2)
-                .reshape({batch, pages.size(1), count * pages.size(2), pages.size(3)});
-    // Unwritten memory may hold NaN, and a weight of 0 times NaN is NaN.
-    if (lengths.defined())
-      for (int64_t b = 0; b < batch; ++b) {
-        const int64_t length = lengths.const_data_ptr<int32_t>()[b];
-        whole[b].narrow(1, length, whole.size(2) - length).zero_();
-      }
-    return whole;
-  };
+  const PageGatherer gather(input);
   return {gather(kv.k_BGSD, kv.k_scales_PGS), gather(kv.v_BGSE, kv.v_scales_PGS)};
+}
+
+torch::Tensor gather_keys(const AttentionInput& input) {
+  return PageGatherer(input)(input.kv.k_BGSD, input.kv.k_scales_PGS);
 }
 
 torch::Tensor visible_keys(const AttentionInput& input) {

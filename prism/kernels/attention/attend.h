@@ -115,4 +115,7 @@ bool torch_backend_serves(const AttentionInput& input);
 /// kv_length. Returns the keys and values of any other input unchanged.
 KeyValues gather_pages(const AttentionInput& input);
 
+/// The keys of gather_pages() alone, for a paged input.
+torch::Tensor gather_keys(const AttentionInput& input);
+
 }  // namespace prism

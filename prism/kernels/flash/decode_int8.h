@@ -1,6 +1,6 @@
 // Decoding over int8 keys and values with products of bytes (decode.h). Scores and weighted sums of 64 keys are exact
 // in int32. A row of queries, and the weights of 64 keys times the scales of their values, become 16-bit numbers with
-// one scale, which take part as two bytes: their largest error is 2^-16 of the largest.
+// one scale, which take part as two bytes: their largest errors are 2^-16 (1/65,024) and 2^-17 of the largest number.
 #pragma once
 
 #include "prism/kernels/flash/forward.h"
@@ -16,7 +16,7 @@ constexpr int64_t kByteKeys = kPageRows;
 /// A row of queries as 16-bit numbers. After the last of them come zeros up to a multiple of 64.
 struct ByteQuery {
   alignas(64) int8_t high[kMostWidth], low[kMostWidth];
-  int32_t base;  ///< what turning keys into unsigned bytes adds to each score, negated
+  int32_t base;  ///< -128 times the sum of the numbers, which cancels the 128 that to_unsigned() adds to keys
   float step;
 };
 

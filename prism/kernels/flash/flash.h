@@ -79,7 +79,8 @@ struct Forward : Problem {
 
   Matrix q, k, v, out;  ///< rows of D, D, E, E
   Pages pages;          ///< of k and v, whose batch_stride is then from page to page
-  /// If given, k and v are pages of int8, and a row is its int8 times its scale, a float32 of at least 0. row_stride 1.
+  /// If given, k and v are pages of int8, and the values of a row are its int8 times the
+  /// row's scale, a float32 of at least 0. row_stride 1.
   Matrix k_scales, v_scales;
   const int32_t* lengths_B = nullptr;  ///< sequence b has the keys [0, length), no others are read; null: all keys
   /// A tile is skipped if each of its unscaled scores is below its row's largest score so far plus this (negative)

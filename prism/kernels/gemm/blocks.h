@@ -331,9 +331,12 @@ class Multiplication {
         return count;
       }
     }
+    const auto before = [&](int r, int v) PRISM_INLINE_LAMBDA {
+      const int64_t i = v * Op::kLanes;
+      return Op::load_units(sums + r * stride + i, left - i);
+    };
     const auto finish = [&](int r, int v, auto sum) PRISM_INLINE_LAMBDA {
       const int64_t i = v * Op::kLanes;
-      if (joins) sum = Op::add(sum, Op::load_units(sums + r * stride + i, left - i));
       if (rounds || finishes) sum = activate(Op::add(sum, bias(column + i, left - i)));
       if (rounds) {
         Op::store_units(rounded + r * p_.out_stride + i, sum, left - i);
@@ -341,7 +344,22 @@ class Multiplication {
         Op::store_units(sums + r * stride + i, sum, left - i);
       }
     };
-    simd::multiply<Op>(left_side, count, panel, P::vectors(left, 0), P::steps(block.length), finish, right_.order());
+    const int vectors = P::vectors(left, 0);
+    if constexpr (Op::kLeftRows > 1) {
+      // Tiles add to the sums before, as above: the order of a row's sum does not depend on the rows of its strip.
+      alignas(64) float tile[Op::kTileRows * P::kWidth] = {};
+      const auto place = [&](int r, int v) { return tile + r * P::kWidth + v * Op::kLanes; };
+      for (int r = 0; joins && r < count; ++r)
+        for (int v = 0; v < vectors; ++v) Op::store(place(r, v), before(r, v));
+      Op::multiply_into(left_side, count, panel, right_.order(), vectors, P::steps(block.length), tile, P::kWidth, tile,
+                        P::kWidth);
+      for (int r = 0; r < count; ++r)
+        for (int v = 0; v < vectors; ++v) finish(r, v, Op::load(place(r, v)));
+    } else {
+      const auto add = [&](int r, int v, auto sum)
+                           PRISM_INLINE_LAMBDA { finish(r, v, joins ? Op::add(sum, before(r, v)) : sum); };
+      simd::multiply<Op>(left_side, count, panel, vectors, P::steps(block.length), add, right_.order());
+    }
     return count;
   }
 

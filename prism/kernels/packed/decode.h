@@ -27,7 +27,8 @@ constexpr int64_t kAheadBytes = 12 << 10;
 /// Blocks of x that one thread quantises as fast as threads meet at a barrier.
 constexpr int64_t kFewBlocks = 64;
 
-/// The code of a NaN. max() takes it in place of one, so sums of codes stay small; the scale keeps the NaN.
+/// The code of a NaN, which max(x, kLeastCode) gives. Sums of codes fit 32 bits, and the scale makes the result NaN or
+/// infinite.
 constexpr float kLeastCode = -128;
 
 /// What one block of a row of x adds to all sums.

@@ -98,9 +98,10 @@ struct ByteProducts {
   static PRISM_FORCE_INLINE float largest_magnitude(Floats magnitudes) {
     return __builtin_bit_cast(float, _mm512_reduce_max_epi32(_mm512_castps_si512(magnitudes)));
   }
-  /// Rounds 16 values of magnitude up to kMostSigned and stores them as bytes. @return  the numbers.
+  /// Rounds 16 values of magnitude up to kMostSigned and stores them as bytes. @return  the numbers; -kMostSigned for a
+  /// NaN, so that their sum fits 32 bits.
   static PRISM_FORCE_INLINE Bytes store_signed(Floats x, int8_t* high, int8_t* low) {
-    const __m512i whole = _mm512_cvtps_epi32(x);
+    const __m512i whole = _mm512_cvtps_epi32(_mm512_max_ps(x, _mm512_set1_ps(-kMostSigned)));
     const __m512i upper = _mm512_srai_epi32(_mm512_add_epi32(whole, _mm512_set1_epi32(128)), 8);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtepi32_epi8(upper));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(whole));  // whole - 256 upper, modulo 256

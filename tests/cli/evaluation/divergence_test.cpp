@@ -60,6 +60,19 @@ TEST(EvalDivergence, ReadsPromptsInChunksAndThroughASelector) {
   EXPECT_EQ(lines_of(selected)[0]["selector"], "sink_window");
 }
 
+TEST(EvalDivergence, MeasuresAnInt8Cache) {
+  const std::vector<std::string> options = {"--dtype", "float32", "--weights", "float32", "--cache-type", "int8"};
+  auto in_json = options;
+  in_json.emplace_back("--json");
+  const auto rows = lines_of(divergence(in_json));
+  EXPECT_EQ(rows[0]["cache_type"], "int8");
+  for (const char* role : {"prompt", "decoded"}) {
+    EXPECT_GT(rows[0][role]["mean"].get<double>(), 1e-11) << role;
+    EXPECT_LT(rows[0][role]["mean"].get<double>(), 1e-3) << role;
+  }
+  EXPECT_CONTAINS(divergence(options).out, "float32, cache in int8");
+}
+
 TEST(EvalDivergence, AnswersWrongInputWithASentence) {
   expect_sentence(divergence({"--dtype", "float32", "--weights", "float32"}), 2,
                   {"found float32 for both", "--dtype bfloat16"});
