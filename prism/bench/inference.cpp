@@ -121,12 +121,17 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
   std::vector<std::unique_ptr<InferenceTest>> tests;
   std::vector<std::function<void()>> calls;
   std::vector<InferenceTiming> rows;
+  const auto type = bench.cache_type.value_or(decoder->compute_type());
+  int64_t cached_positions = 0;  // of all tests
   const auto add = [&](InferenceTiming row, bool decodes) {
     PRISM_CHECK(row.tokens >= 1 && row.depth >= 0 && row.depth + row.tokens <= config.context, "bench",
                 "expected at least 1 token, and at most {} with those before, the model's context; found {} after {}; "
                 "choose other lengths.",
                 config.context, row.tokens, row.depth);
     PRISM_CHECK(row.sequences >= 1, "bench", "--sequences: expected at least 1; found {}; raise it.", row.sequences);
+    cached_positions += row.sequences * KvCache::pages_for(row.depth + row.tokens) * KvCache::kPage;
+    check_tensors_fit(static_cast<double>(kv_cache_bytes(config.layers, cached_positions, type)),
+                      fmt::format("the keys and values of {} positions", cached_positions));
     tests.push_back(std::make_unique<InferenceTest>(decoder, bench, row, decodes));
     calls.emplace_back([test = tests.back().get()] { test->run(); });
     rows.push_back(std::move(row));
@@ -136,7 +141,6 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
   if (bench.new_tokens > 0)
     for (const int64_t depth : bench.depths)
       for (const int64_t sequences : bench.sequences) add(decoding_row(bench.new_tokens, depth, sequences), true);
-  const auto type = bench.cache_type.value_or(decoder->compute_type());
   const auto medians = medians_in_turn(calls, bench.rounds);
   const double bandwidth = bench.new_tokens > 0 ? read_bandwidth(bench.threads) : 0;
   for (size_t i = 0; i < rows.size(); ++i) {

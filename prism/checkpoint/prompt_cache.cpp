@@ -26,6 +26,18 @@ std::vector<std::pair<std::string, torch::Tensor*>> named_tensors(size_t layer, 
   return named;
 }
 
+struct FingerprintPart {
+  const char *name, *options;
+  bool is_text;  ///< else a hash
+};
+/// In the order in which they are compared: an option may change later parts, too.
+constexpr FingerprintPart kFingerprintParts[] = {{"dtype", "--dtype", true},
+                                                 {"cache", "--cache-type", true},
+                                                 {"prefill", "--prefill and its settings", true},
+                                                 {"config", "model, --context and --rope-scaling", false},
+                                                 {"tokenizer", "model", true},
+                                                 {"weights", "model and --weights", false}};
+
 std::span<const std::byte> bytes_of(const torch::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
@@ -103,13 +115,14 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
   const auto& metadata = reader.metadata();
   PRISM_CHECK(metadata.contains(kPromptFormat) && metadata.at(kPromptFormat) == "2", "prompt_cache",
               "expected a file that --prompt-cache wrote; found another in {}; name another file.", file.string());
-  for (const auto& [name, value] : fingerprint) {
+  for (const auto& [name, options, is_text] : kFingerprintParts) {
     const auto found = metadata.find(name);
-    PRISM_CHECK(
-        found != metadata.end() && found->second == value, "prompt_cache",
-        "{}: expected a prompt that was read with the same {}; found another; name another file, or delete this "
-        "one.",
-        file.string(), name);
+    const auto& value = fingerprint.at(name);
+    PRISM_CHECK(found != metadata.end() && found->second == value, "prompt_cache",
+                "{}: expected a prompt that was read with the same {}{}; found {}; give the {} that wrote the file, or "
+                "name another file.",
+                file.string(), name, is_text ? ", " + value : "",
+                is_text && found != metadata.end() ? found->second : "another", options);
   }
   const auto shape = reader.find(kPromptTokens).shape;
   PRISM_CHECK(shape.size() == 1 && shape[0] >= 1 && shape[0] <= config.context, "prompt_cache",

@@ -144,6 +144,19 @@ int64_t total_memory_bytes() {
   return bytes;
 }
 
+int64_t available_memory_bytes() {
+  int64_t bytes = total_memory_bytes();
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, line; file >> name && std::getline(file, line);)
+    if (name == "MemAvailable:") bytes = std::min<int64_t>(bytes, std::stoll(line) * 1024);
+  struct rlimit limit {};
+  int64_t pages = 0;
+  if (::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      std::ifstream("/proc/self/statm") >> pages)
+    bytes = std::min(bytes, static_cast<int64_t>(limit.rlim_cur) - pages * ::sysconf(_SC_PAGE_SIZE));
+  return std::max<int64_t>(0, bytes);
+}
+
 int64_t peak_memory_bytes() {
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);

@@ -57,6 +57,10 @@ std::string cpu_name();
 /// Memory of the machine, or the limit of this process's cgroup if lower, in bytes.
 int64_t total_memory_bytes();
 
+/// Memory that this process can still take: what is free or can be freed, within the limits of its cgroup and of its
+/// address space, in bytes.
+int64_t available_memory_bytes();
+
 /// Peak resident memory of this process so far, in bytes.
 int64_t peak_memory_bytes();
 

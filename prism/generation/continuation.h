@@ -34,8 +34,8 @@ struct GenerateOptions {
   template <class Visitor>
   void visit(Visitor& v) {
     v("max_new_tokens", max_new_tokens,
-      "stop after this many new tokens; 0: 128, or fewer if the context has no room for them and slide is off; in a "
-      "chat, as many as the context has room for");
+      "most new tokens; 0: 128, or fewer if the context has no room for them and slide is off; in a chat, all that the "
+      "context has room for");
     v("truncate_prompt", truncate_prompt,
       "if prompt and new tokens exceed the context, read only the end of the prompt");
     v("slide", slide,

@@ -23,9 +23,9 @@ int64_t pages_at_once(const Decoder& decoder, std::vector<int64_t> positions, co
   int64_t pages = 0;
   for (const int64_t each : positions) pages += KvCache::pages_for(each);
   const auto bytes = kv_cache_bytes(decoder->config().layers, pages * KvCache::kPage, cache_type_of(*decoder, options));
-  const auto needed = static_cast<double>(bytes), total = static_cast<double>(total_memory_bytes());
+  const auto needed = static_cast<double>(bytes), total = static_cast<double>(available_memory_bytes());
   PRISM_CHECK(needed < total, "generate",
-              "expected keys and values of {} at once that fit into memory, {}B; found {}B; lower --parallel or "
+              "expected keys and values of {} at once that fit into free memory, {}B; found {}B; lower --parallel or "
               "--max-new-tokens.",
               counted(std::ssize(positions), "text"), short_number(total), short_number(needed));
   return pages;

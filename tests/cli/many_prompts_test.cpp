@@ -59,7 +59,9 @@ TEST(ManyPrompts, ThatAreWrongAreNamedByTheirLine) {
   const std::string good = "{\"prompt\": \"It\"}\n";
   refused("", {"wrong.jsonl", "a line for each prompt"});
   refused(good + "{\"prompt\": ", {"wrong.jsonl, line 2"});
-  refused(good + "[1]", {"wrong.jsonl, line 2", "expected a JSON object with \"prompt\""});
+  refused(good + "[1]", {"wrong.jsonl, line 2", "expected a JSON object with \"prompt\"; found array"});
+  refused(good + "{}", {"wrong.jsonl, line 2", "found none in the object"});
+  refused(good + R"({"promt": "It"})", {"wrong.jsonl, line 2", "promt"});
   refused(good + R"({"prompt": 3})", {"wrong.jsonl, line 2", "prompt", "text"});
   refused(good + R"({"prompt": "It", "tempratur": 1})", {"wrong.jsonl, line 2", "temperature"});
   refused(good + R"({"prompt": "It", "temperature": -1})", {"wrong.jsonl, line 2", "temperature"});
@@ -89,6 +91,9 @@ TEST(PromptCache, IsWrittenOnceAndReusedByPromptsThatBeginAlike) {
   EXPECT_EQ(read_text(Workshop::folder() / "kept.cache"), first) << "neither adds to it";
   EXPECT_EQ(with("The river and the hill")["ids"], alone("The river and the hill")["ids"]);
   EXPECT_NE(read_text(Workshop::folder() / "kept.cache"), first) << "a prompt that goes on is kept instead";
+  EXPECT_CONTAINS(run(generate_words({"Another", "--prompt-cache", "kept.cache"})).err,
+                  "kept.cache holds another prompt");
+  EXPECT_GT(with("The river and the hill")["cached_tokens"].get<int64_t>(), 0);
   const auto chat =
       run({"chat", trained(), "--chat-template", written("t.jinja", "{{ messages[-1].content }}"), "--prompt-cache",
            "kept.cache", "--max-new-tokens", "3", "--temperature", "0", "--threads", "1"},
@@ -105,7 +110,10 @@ TEST(PromptCache, ThatIsDamagedOrAnotherModelsIsRefused) {
   };
   ASSERT_EQ(with({}).status, 0);
   const auto whole = read_text(Workshop::folder() / "other.cache");
-  expect_sentence(with({"--context", "16"}), 2, {"other.cache", "with the same config"});
+  expect_sentence(with({"--context", "16"}), 2, {"other.cache", "with the same config", "--context"});
+  expect_sentence(with({"--cache-type", "int8"}), 2, {"other.cache", "with the same cache, Char", "--cache-type"});
+  auto nowhere = generate_words({"The river", "--prompt-cache", "nowhere/one.cache"});
+  expect_sentence(run(nowhere), 2, {"expected a folder nowhere", "create it"});
   expect_sentence(with({"--prefill", "spectral"}), 2, {"other.cache", "with the same prefill"});
   expect_sentence(with({"--weights", "float32"}), 2, {"other.cache", "with the same weights"});
   auto changed = whole;

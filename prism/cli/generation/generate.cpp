@@ -19,6 +19,7 @@
 #include "prism/cli/options/generation_options.h"
 #include "prism/cli/options/prefill_options.h"
 #include "prism/cli/options/prompt_cache_option.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 #include "prism/core/stop.h"
@@ -116,6 +117,8 @@ void print_json(const GenerateWords& words, const GenerateOptions& options, cons
                {"prefill", prefill_to_json(words.prefill.options, meter.layers())},
                {"sampler", fields_to_json(options.sampler)},
                {"dtype", compute_type_name(type)},
+               {"weights", words.compute.weights},
+               {"cache_type", words.cache_type},
                {"ids", result.ids}});
   print_now(to_text(json) + "\n");
 }
@@ -129,7 +132,11 @@ Generation continue_one(ModelFolder& model, const GenerateWords& words, const st
   const auto with = [&](Session& session, const auto& generate) {
     file.restore(session);
     auto result = generate();
-    if (result.unread == 0 && result.slides == 0) file.save(session, result.prompt_ids.size());
+    if (result.unread == 0 && result.slides == 0) {
+      file.save(session, result.prompt_ids.size());
+    } else if (!words.prompt_cache.empty()) {
+      tell("note: {} is not written, because the prompt was not kept whole\n", words.prompt_cache);
+    }
     return result;
   };
   if (words.chat) {

@@ -38,6 +38,7 @@ Json generation_to_json(const std::string& prompt, const Generation& result) {
           {"finish", finish_name(result.finish)},
           {"prompt_tokens", result.prompt_ids.size()},
           {"unread", result.unread},
+          {"cached_tokens", result.reused},
           {"new_tokens", result.ids.size()},
           {"slides", result.slides}};
 }
@@ -46,12 +47,16 @@ void print_notes(const Generation& result) {
   if (result.unread > 0)
     tell("note: left out {} at the start of the prompt, which was too long\n", counted(result.unread, "token"));
   if (result.slides > 0)
-    tell("note: the context was full {}; its end was then recomputed\n", counted(result.slides, "time"));
+    tell("note: the context was full {}; its last half was then recomputed\n",
+         result.slides == 1 ? "once" : counted(result.slides, "time"));
 }
 
 void print_speeds(const PrefillFlags& prefill, const Generation& result, const PrefillMeter& meter) {
-  tell("prompt: {}, {:.0f} tokens/s; new: {}, {:.1f} tokens/s; {}.\n", counted(result.prompt_tokens_read(), "token"),
-       result.prompt_tokens_per_second(), counted(std::ssize(result.ids), "token"), result.decode_tokens_per_second(),
+  const auto cached = result.reused > 0 ? fmt::format(" and {} cached before", result.reused) : "";
+  const auto decoding =
+      result.decode_steps > 0 ? fmt::format(", {:.1f} tokens/s", result.decode_tokens_per_second()) : "";
+  tell("prompt: {}{}, {:.0f} tokens/s; new: {}{}; {}.\n", counted(result.prompt_tokens_read(), "token"), cached,
+       result.prompt_tokens_per_second(), counted(std::ssize(result.ids), "token"), decoding,
        finish_words(result.finish));
   print_notes(result);
   if (prefill.options.selector != "dense") tell("prefill: {}.\n", prefill_text(prefill.options, meter.layers()));

@@ -45,9 +45,13 @@ void override_with(T& value, const std::optional<T>& given) {
 
 PromptLine read_line(const std::string& text, const std::string& place, const GenerateOptions& options) {
   const Json json = parse_json(text, place);
-  PRISM_CHECK(json.is_object() && json.contains("prompt"), "generate",
-              "{}: expected a JSON object with \"prompt\"; found another line; write {{\"prompt\": \"...\"}}.", place);
-  auto fields = fields_from_json<LineFields>(json, place);
+  const auto check = [&](bool is_right, const std::string& found) {
+    PRISM_CHECK(is_right, "generate",
+                "{}: expected a JSON object with \"prompt\"; found {}; write {{\"prompt\": \"...\"}}.", place, found);
+  };
+  check(json.is_object(), json.type_name());
+  auto fields = fields_from_json<LineFields>(json, place);  // names a field that is misspelt
+  check(json.contains("prompt"), "none in the object");
   PromptLine line{std::move(fields.prompt), std::move(fields.id), options, place};
   override_with(line.options.max_new_tokens, fields.max_new_tokens);
   override_with(line.options.sampler.top_k, fields.top_k);

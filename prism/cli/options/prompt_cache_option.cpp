@@ -1,9 +1,11 @@
 #include "prism/cli/options/prompt_cache_option.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "prism/checkpoint/prompt_cache.h"
+#include "prism/core/console.h"
 #include "prism/core/error.h"
 #include "prism/core/files.h"
 
@@ -13,9 +15,9 @@ CLI::Option* add_prompt_cache_option(CLI::App& app, std::string& file) {
   return app
       .add_option(
           "--prompt-cache", file,
-          "file that keeps what was computed for the prompt: read if it exists, so that the tokens which a prompt "
-          "has in common with it are not computed again; written if it does not exist or the prompt goes on "
-          "after it")
+          "file for the keys and values of the prompt. If it exists, tokens at which both prompts begin alike are not "
+          "computed again; it must have been written by the same model and options. It is written if there is none, "
+          "or if this prompt continues that of the file")
       ->type_name("FILE");
 }
 
@@ -25,6 +27,10 @@ PromptCacheOption::PromptCacheOption(std::string file, const ModelFolder& model,
   PRISM_CHECK(layers_with_budgets(model.decoder->config()) == 0, "generate",
               "expected a model without head budgets for --prompt-cache; found one that decides by the whole prompt; "
               "leave out the option.");
+  const auto folder = std::filesystem::path(file_).parent_path();
+  PRISM_CHECK(folder.empty() || std::filesystem::is_directory(folder), "prompt_cache",
+              "{}: expected a folder {} for the file; found none; create it, or name another file.", file_,
+              folder.string());
   type_ = cache_type_of(*model.decoder, engine);
   fingerprint_ = prompt_fingerprint(*model.decoder, *model.tokenizer,
                                     engine.prefill == nullptr ? PrefillOptions() : engine.prefill->options(), type_);
@@ -40,8 +46,12 @@ void PromptCacheOption::restore(Session& session) {
 void PromptCacheOption::save(const Session& session, size_t length) const {
   if (file_.empty()) return;
   const auto tokens = session.cached().first(std::min(length, session.cached().size()));
-  const bool goes_on = tokens.size() > held_.size() && std::equal(held_.begin(), held_.end(), tokens.begin());
-  if (goes_on) write_prompt_cache(file_, session.copy(std::ssize(tokens)), fingerprint_);
+  const auto common = std::min(tokens.size(), held_.size());
+  if (!std::equal(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(common), tokens.begin())) {
+    tell("note: {} holds another prompt and stays as it is; delete it to keep this one\n", file_);
+  } else if (tokens.size() > held_.size()) {
+    write_prompt_cache(file_, session.copy(std::ssize(tokens)), fingerprint_);
+  }
 }
 
 }  // namespace prism

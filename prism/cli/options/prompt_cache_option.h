@@ -16,13 +16,15 @@ CLI::Option* add_prompt_cache_option(CLI::App& app, std::string& file);
 class PromptCacheOption {
  public:
   /// @param file  empty: no file is read or written.
-  /// @throws InputError for a model with head budgets, whose keys depend on the whole prompt.
+  /// @throws InputError for a model with head budgets, whose keys depend on the whole prompt, and for a file in a
+  /// folder
+  ///         that does not exist.
   PromptCacheOption(std::string file, const ModelFolder& model, const EngineOptions& engine);
 
   /// Gives the session what the file holds, if there is one. @throws InputError as read_prompt_cache().
   void restore(Session& session);
   /// Writes the first `length` tokens of what the session has read, if there is no file yet, or if they are more than
-  /// the file holds and begin with it. A file of another prompt stays as it is.
+  /// the file holds and begin with it. A file of another prompt stays as it is, and a note says so.
   void save(const Session& session, size_t length) const;
 
  private:

@@ -67,6 +67,11 @@ TEST(Bench, RefusesLengthsThatAModelDoesNotRead) {
   expect_sentence(run({"bench", "model", trained(), "--prompt-tokens", "4", "--new-tokens", "4", "--depth", "-3"}), 2,
                   {"found 4 after -3"});
   expect_sentence(run({"bench", "model", trained(), "--weights", "q4"}), 2, {"--weights", "q4", "file"});
+  expect_sentence(
+      run({"bench", "model", trained(), "--prompt-tokens", "4", "--new-tokens", "4", "--sequences", "1000000000"}), 2,
+      {"keys and values", "choose fewer"});
+  expect_sentence(run({"bench", "model", trained(), "--prefill", "spectral", "--prefill-recall", "1"}), 2,
+                  {"--prefill-recall", "leave it out"});
   expect_sentence(run({"bench", "model", "nowhere"}), 2, {"nowhere"});
 }
 
