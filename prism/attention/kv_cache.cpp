@@ -39,7 +39,7 @@ KvCache::KvCache(const std::vector<LayerConfig>& layers, const KvCacheOptions& o
     layers_.push_back({layer.budget.is_on() ? 0 : layer.kv_heads, layer.head_dim, {}});
   }
   for (int64_t i = 0; i < options.sequences; ++i) open();
-  grow(options.sequences * pages_for(options.positions));
+  make_room(options.sequences * pages_for(options.positions));
 }
 
 KvCache::~KvCache() = default;
@@ -82,7 +82,7 @@ void KvCache::truncate(int64_t length, int64_t sequence) {
 void KvCache::reserve(int64_t positions, int64_t sequence) {
   auto& pages = at(sequence).pages;
   const int64_t missing = pages_for(positions) - std::ssize(pages);
-  if (missing > std::ssize(free_)) grow(std::max(2 * pages_, pages_ + missing - std::ssize(free_)));
+  if (missing > std::ssize(free_)) make_room(std::max(2 * pages_, pages_ + missing - std::ssize(free_)));
   for (int64_t i = 0; i < missing; ++i) {
     pages.push_back(free_.back());
     free_.pop_back();
@@ -94,7 +94,7 @@ void KvCache::release(Sequence& sequence, int64_t positions) {
     free_.push_back(sequence.pages.back());
 }
 
-void KvCache::grow(int64_t count) {
+void KvCache::make_room(int64_t count) {
   if (count <= pages_) return;
   int64_t total = 0, used = 0;
   for (const auto& layer : layers_) total += 2 * count * layer.heads * kPage * layer.width;

@@ -72,8 +72,9 @@ class KvCache {
   /// Takes pages until a sequence has room for `positions`. Where none is free, the number of pages doubles at least.
   void reserve(int64_t positions, int64_t sequence = 0);
 
-  /// Makes room for sequences of `pages` pages together, so that the cache does not grow until they are taken.
-  void make_room(int64_t pages) { grow(pages); }
+  /// Makes the number of pages at least `count`, so that the cache does not grow until they are taken. All that is
+  /// stored is kept.
+  void make_room(int64_t count);
 
   /// Copies the first positions of a sequence. Not for layers with head budgets.
   CachedPositions copy(int64_t length, int64_t sequence = 0) const;
@@ -136,8 +137,6 @@ class KvCache {
   const Sequence& at(int64_t sequence) const;
   /// Gives back the pages that hold no position below `positions`.
   void release(Sequence& sequence, int64_t positions);
-  /// Makes the number of pages at least `count`. All that is stored is kept.
-  void grow(int64_t count);
   void add_group(int64_t first_row, const std::vector<SequenceRows>& rows, size_t first, size_t end);
 
   std::vector<Layer> layers_;

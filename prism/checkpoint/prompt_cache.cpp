@@ -134,10 +134,11 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
   CachedPrompt prompt{{token, token + length}, {.length = length, .layers = {}, .words = {}}};
   if (has_word_positions(config)) {
     const auto words = read_checked(reader, kPromptWords, torch::kLong, {length});
-    PRISM_CHECK(words.ge(0).logical_and(words.le(torch::arange(length))).all().item<bool>(), "prompt_cache",
-                "{}: expected positions in words from 0 to those in the text; found others; name another file, or "
-                "delete this one.",
-                file.string());
+    PRISM_CHECK(
+        words.ge(0).logical_and(words.le(torch::arange(length))).all().item<bool>(), "prompt_cache",
+        "{}: expected positions in words of at least 0 and at most the token's own; found {} to {}; name another "
+        "file, or delete this one.",
+        file.string(), words.min().item<int64_t>(), words.max().item<int64_t>());
     prompt.positions.words.assign(words.const_data_ptr<int64_t>(), words.const_data_ptr<int64_t>() + length);
   }
   for (size_t i = 0; i < config.layers.size(); ++i) {
@@ -151,10 +152,11 @@ CachedPrompt read_prompt_cache(const std::filesystem::path& file, const ModelCon
     }
   }
   const auto contents = metadata.find(kPromptContents);
-  PRISM_CHECK(contents != metadata.end() && contents->second == contents_of(tensors_of(prompt)), "prompt_cache",
-              "{}: expected the keys and values that were written; found others: the file is damaged; name another "
-              "file, or delete this one.",
-              file.string());
+  const auto found = contents_of(tensors_of(prompt));
+  PRISM_CHECK(contents != metadata.end() && contents->second == found, "prompt_cache",
+              "{}: expected tensors with the hash {}; found {}: the file is damaged; name another file, or delete this "
+              "one.",
+              file.string(), contents == metadata.end() ? "that the file states" : contents->second, found);
   return prompt;
 }
 

@@ -16,9 +16,8 @@ CLI::Option* add_prompt_cache_option(CLI::App& app, std::string& file);
 class PromptCacheOption {
  public:
   /// @param file  empty: no file is read or written.
-  /// @throws InputError for a model with head budgets, whose keys depend on the whole prompt, and for a file in a
-  /// folder
-  ///         that does not exist.
+  /// @throws InputError for a model with head budgets, whose keys depend on the whole prompt, and for a file whose
+  ///         folder does not exist.
   PromptCacheOption(std::string file, const ModelFolder& model, const EngineOptions& engine);
 
   /// Gives the session what the file holds, if there is one. @throws InputError as read_prompt_cache().

@@ -148,8 +148,7 @@ AttentionOutput run_forward(const Tensor& q_BTHD, const KeyValues& kv, const Vis
   const Tensor lse_BHT = at::empty({f.batch, f.heads, f.queries}, torch::kFloat);
   const auto& kernels = found_again(flash::kernels_of(current_isa()));
   Scratch scratch(kernels.forward_scratch(f));
-  const bool has_tasks = f.blocks.defined() || !f.decodes.value_or(false);  // else rows are decoded, in chunks of keys
-  const auto tasks = has_tasks ? flash::plan(f) : std::vector<flash::Task>();
+  const auto tasks = flash::plan(f);
   f.q = matrix_of(q_BTHD, 2, 1);
   f.k = matrix_of(kv.k_BGSD, 1, 2);
   f.v = matrix_of(kv.v_BGSE, 1, 2);

@@ -9,15 +9,6 @@
 
 namespace prism::flash {
 
-/// Unless the problem says which way to take: true for few queries and few rows per key/value head (the queries of all
-/// its heads). With more rows packing pays off.
-PRISM_FORCE_INLINE bool decodes(const Problem& p) {
-  constexpr int64_t kMostQueries = 8, kMostRows = 32;
-  if (p.blocks.defined()) return false;
-  if (p.decodes) return *p.decodes;
-  return p.queries <= kMostQueries && p.queries * (p.heads / p.kv_heads) <= kMostRows;
-}
-
 template <class Op>
 struct DecodeLayout {
   int64_t rows, chunks, row_floats;
@@ -257,8 +248,8 @@ class DecodeTask {
     }
   }
 
-  /// The group of rows that is read some time after the one at `row`, to be prefetched meanwhile: a chunk's keys come
-  /// before its values, and the next chunk after them. Hardware does not know where the next page is.
+  /// The group of rows to prefetch while the one at `row` is used: a chunk's keys come before its values, and the next
+  /// chunk after them. Hardware does not know where the next page is.
   const int8_t* rows_ahead(bool are_keys, int64_t row) const {
     constexpr int64_t kAheadBytes = 8192;
     const int64_t dim = are_keys ? f_.key_dim : f_.value_dim;

@@ -88,7 +88,7 @@ struct Forward : Problem {
   float skip_below = -std::numeric_limits<float>::infinity();
   float* lse_BHT = nullptr;      ///< log-sum-exp of the scaled scores; -inf where no key is seen
   std::byte* scratch = nullptr;  ///< forward_scratch() bytes, aligned to 64 bytes
-  const Task* tasks = nullptr;   ///< from plan()
+  const Task* tasks = nullptr;   ///< from plan(); null if there are none
   int64_t task_count = 0;
 
   bool is_int8() const { return k_scales.data != nullptr; }
@@ -112,7 +112,12 @@ struct Kernels {
   void (*backward)(const Backward&);
 };
 
-/// The tasks of all heads, those with the most keys first, so that no thread starts a long task last.
+/// Returns true if the forward pass streams the keys (Problem::decodes). Unless the problem says so: for few queries
+/// and few rows per key/value head (the queries of all its heads); with more rows packing pays off.
+bool decodes(const Problem& problem);
+
+/// The tasks of all heads, those with the most keys first, so that no thread starts a long task last. None if the
+/// forward pass streams the keys.
 std::vector<Task> plan(const Problem& problem);
 
 extern const Kernels kAmxBf16, kAvx512Bf16, kAvx512, kAvx2;

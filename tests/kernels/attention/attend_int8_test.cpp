@@ -55,20 +55,13 @@ TEST_P(AttendInt8, EqualsTheDefinitionOnTheValuesThatPagesHold) {
   const auto rounded = rounded_to_int8(input, torch::kFloat);
   const auto truth = loop_over_everything(rounded);
   for (const int64_t page : {12, 64, 128}) {
-    auto paged = in_int8_pages(input, page);
-    for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch, AttentionBackend::flash}) {
-      if (backend == AttentionBackend::torch && !torch_backend_serves(paged)) continue;
-      if (backend == AttentionBackend::flash && !flash_backend_serves(paged)) continue;
-      for (const auto decodes : {std::optional<bool>(), std::optional(true), std::optional(false)}) {
-        paged.decodes = decodes;
-        const auto output = attend(paged, backend);
-        EXPECT_EQ(output.out_BTHE.scalar_type(), GetParam().type);
-        EXPECT_LE(difference(output, truth), int8_tolerance(rounded, decodes != true || page == 12))
-            << backend_name(backend) << " page " << page << " decodes " << decodes.value_or(false);
-        EXPECT_TRUE(torch::equal(output.lse_BHT.isinf(), truth.lse_BHT.isinf()));
-        if (backend != AttentionBackend::flash) break;  // only flash knows the difference
-      }
-    }
+    attend_in_every_way(in_int8_pages(input, page),
+                        [&](const AttentionOutput& output, AttentionBackend backend, std::optional<bool> decodes) {
+                          EXPECT_EQ(output.out_BTHE.scalar_type(), GetParam().type);
+                          EXPECT_LE(difference(output, truth), int8_tolerance(rounded, decodes != true || page == 12))
+                              << backend_name(backend) << " page " << page << " decodes " << decodes.value_or(false);
+                          EXPECT_TRUE(torch::equal(output.lse_BHT.isinf(), truth.lse_BHT.isinf()));
+                        });
   }
 }
 

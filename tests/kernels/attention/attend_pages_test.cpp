@@ -45,20 +45,13 @@ TEST_P(AttendPages, GiveTheDefinitionWithEveryBackend) {
   const auto input = make_input(GetParam());
   const auto truth = loop_over_everything(input);
   for (const int64_t page : {kGathered, int64_t{64}, int64_t{128}}) {
-    auto paged = in_pages(input, page);
-    for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch, AttentionBackend::flash}) {
-      if (backend == AttentionBackend::torch && !torch_backend_serves(paged)) continue;
-      if (backend == AttentionBackend::flash && !flash_backend_serves(paged)) continue;
-      for (const auto decodes : {std::optional<bool>(), std::optional(true), std::optional(false)}) {
-        paged.decodes = decodes;
-        const auto output = attend(paged, backend);
-        EXPECT_LE(difference(output, truth), tolerance(input)) << backend_name(backend) << " page " << page;
-        const auto lse = output.lse_BHT.to(torch::kDouble);
-        EXPECT_TRUE(torch::equal(lse.isinf(), truth.lse_BHT.isinf()));
-        EXPECT_LE(torch::where(lse.isinf(), 0.0, lse - truth.lse_BHT).abs().max().item<double>(), 1e-4);
-        if (backend != AttentionBackend::flash) break;  // only flash knows the difference
-      }
-    }
+    attend_in_every_way(
+        in_pages(input, page), [&](const AttentionOutput& output, AttentionBackend backend, std::optional<bool>) {
+          EXPECT_LE(difference(output, truth), tolerance(input)) << backend_name(backend) << " page " << page;
+          const auto lse = output.lse_BHT.to(torch::kDouble);
+          EXPECT_TRUE(torch::equal(lse.isinf(), truth.lse_BHT.isinf()));
+          EXPECT_LE(torch::where(lse.isinf(), 0.0, lse - truth.lse_BHT).abs().max().item<double>(), 1e-4);
+        });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "prism/kernels/attention/attend.h"
@@ -49,6 +50,21 @@ inline AttentionInput in_pages(const AttentionInput& input, int64_t page, uint64
     paged.documents_BS = torch::cat(
         {input.documents_BS, input.documents_BS.narrow(1, keys - 1, 1).expand({batch, count * page - keys})}, 1);
   return paged;
+}
+
+/// Calls check(output, backend, decodes) for each backend that serves an input and, with flash, which alone knows the
+/// difference, for queries that are decoded, queries of prompts, and either by their number.
+template <class Check>
+void attend_in_every_way(AttentionInput input, const Check& check) {
+  for (const auto backend : {AttentionBackend::reference, AttentionBackend::torch, AttentionBackend::flash}) {
+    if (backend == AttentionBackend::torch && !torch_backend_serves(input)) continue;
+    if (backend == AttentionBackend::flash && !flash_backend_serves(input)) continue;
+    for (const auto decodes : {std::optional<bool>(), std::optional(true), std::optional(false)}) {
+      input.decodes = decodes;
+      check(attend(input, backend), backend, decodes);
+      if (backend != AttentionBackend::flash) break;
+    }
+  }
 }
 
 /// Rows of `values` as int8 codes, 99 where they are NaN, and their scales.
