@@ -119,9 +119,8 @@ void Attention::append_to_cache(AttentionInput& input, const ForwardContext& con
   input.kv = context.cache->append_kept(index_, context.rows[0].sequence, input.kv.k_BGSD, input.kv.v_BGSE);
 }
 
-torch::Tensor Attention::joined(const torch::Tensor& out_BTHE, const ForwardContext& context) const {
-  const auto joined_BTF = out_BTHE.flatten(2);
-  return out ? out(joined_BTF, context.decoding_rows()) : joined_BTF;
+torch::Tensor Attention::projected(const torch::Tensor& out_BTF, const ForwardContext& context) const {
+  return out ? out(out_BTF, context.decoding_rows()) : out_BTF;
 }
 
 torch::Tensor Attention::over_sequences(const torch::Tensor& x_BTD, const ForwardContext& context) const {
@@ -129,12 +128,8 @@ torch::Tensor Attention::over_sequences(const torch::Tensor& x_BTD, const Forwar
   const Heads heads{config_.heads, config_.kv_heads};
   const auto fused_BTF = prepare(qkv(x_BTD, context.decoding_rows()), heads, places_of(context));
   const int64_t width = config_.head_dim, row = fused_BTF.size(2), rows = fused_BTF.numel() / row;
-  // One view for each tensor: decoding a token makes few of them.
-  const auto heads_of = [&](int64_t first_head) {
-    return fused_BTF.as_strided({rows, heads.groups, width}, {row, width, 1},
-                                fused_BTF.storage_offset() + first_head * width);
-  };
-  cache.append(index_, heads_of(heads.queries), heads_of(heads.queries + heads.groups));
+  cache.append(index_, fused_BTF.as_strided({rows, 2 * heads.groups, width}, {row, width, 1},
+                                            fused_BTF.storage_offset() + heads.queries * width));
   std::vector<torch::Tensor> outputs;
   for (const auto& group : cache.groups()) {
     AttentionInput input;
@@ -151,10 +146,10 @@ torch::Tensor Attention::over_sequences(const torch::Tensor& x_BTD, const Forwar
         selects ? context.prefill->attend(index_, input, *pairs_, cache.selector_state(index_, group.first.sequence),
                                           group.first.prompt_length, context.backend)
                 : attend(input, context.backend);
-    outputs.push_back(output.out_BTHE.flatten(0, 1));
+    outputs.push_back(output.out_BTHE.reshape({group.sequences * group.tokens, heads.queries * width}));
   }
-  const auto out_NHE = outputs.size() == 1 ? outputs[0] : at::cat(outputs);
-  return joined(out_NHE.unflatten(0, {x_BTD.size(0), x_BTD.size(1)}), context);
+  const auto out_NF = outputs.size() == 1 ? outputs[0] : at::cat(outputs);
+  return projected(out_NF.view({x_BTD.size(0), x_BTD.size(1), -1}), context);
 }
 
 torch::Tensor Attention::each_sequence(const torch::Tensor& x_BTD, const ForwardContext& context) const {
@@ -191,7 +186,7 @@ torch::Tensor Attention::over_rows(const torch::Tensor& x_BTD, const ForwardCont
     const auto weight = chosen.weight_BH.view({x_BTD.size(0), 1, config_.heads, 1}).to(out_BTHE.scalar_type());
     out_BTHE = at::GradMode::is_enabled() ? out_BTHE * weight : out_BTHE.mul_(weight);  // in place: less memory traffic
   }
-  return joined(out_BTHE, context);
+  return projected(out_BTHE.flatten(2), context);
 }
 
 torch::Tensor Attention::operator()(const torch::Tensor& x_BTD, const ForwardContext& context) const {

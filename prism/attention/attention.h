@@ -51,7 +51,7 @@ class Attention {
   /// The input of attend() for fused rows.
   AttentionInput input_of(const torch::Tensor& fused_BTF, Heads heads) const;
   /// Multiplies the heads' outputs by the output projection, if there is one.
-  torch::Tensor joined(const torch::Tensor& out_BTHE, const ForwardContext& context) const;
+  torch::Tensor projected(const torch::Tensor& out_BTF, const ForwardContext& context) const;
   /// With a cache and no budget: all sequences in the products, each with its own keys in attention.
   torch::Tensor over_sequences(const torch::Tensor& x_BTD, const ForwardContext& context) const;
   /// With a cache and a budget: what a budget decides, and the heads it computes, are a sequence's own.

@@ -8,7 +8,7 @@
 
 #include "prism/core/error.h"
 #include "prism/kernels/attention/store_in_pages.h"
-#include "prism/kernels/huge_pages.h"
+#include "prism/kernels/memory/huge_pages.h"
 #include "prism/sparse/selector.h"
 
 namespace prism {
@@ -206,19 +206,18 @@ int64_t KvCache::decoding_rows() const {
   return groups_.empty() || !groups_.front().first.decodes ? 0 : groups_.front().sequences;
 }
 
-void KvCache::append(size_t layer, const torch::Tensor& k_NGD, const torch::Tensor& v_NGD) {
-  PRISM_ASSERT(!torch::GradMode::is_enabled() || !k_NGD.requires_grad(), "kv_cache",
+void KvCache::append(size_t layer, const torch::Tensor& kv_NGD) {
+  PRISM_ASSERT(!torch::GradMode::is_enabled() || !kv_NGD.requires_grad(), "kv_cache",
                "keys that require gradients cannot be cached");
   auto& [heads, width, pages] = layers_.at(layer);
-  PRISM_ASSERT(places_.page_N.defined() && k_NGD.size(0) == places_.page_N.size(0) && k_NGD.size(1) == heads,
-               "kv_cache", "layer {}: {} rows of {} heads in a step of others", layer, k_NGD.size(0), k_NGD.size(1));
-  const auto append = [&](const torch::Tensor& stored_PGSD, const torch::Tensor& scales_PGS,
-                          const torch::Tensor& x_NGD) {
-    if (scales_PGS.defined()) return store_in_int8_pages(stored_PGSD, scales_PGS, x_NGD, places_);
-    store_in_pages(stored_PGSD, x_NGD, places_);
+  PRISM_ASSERT(places_.page_N.defined() && kv_NGD.size(0) == places_.page_N.size(0) && kv_NGD.size(1) == 2 * heads,
+               "kv_cache", "layer {}: {} rows of {} heads in a step of others", layer, kv_NGD.size(0), kv_NGD.size(1));
+  const auto append = [&](const torch::Tensor& stored_PGSD, const torch::Tensor& scales_PGS, int64_t first_head) {
+    if (scales_PGS.defined()) return store_in_int8_pages(stored_PGSD, scales_PGS, kv_NGD, first_head, places_);
+    store_in_pages(stored_PGSD, kv_NGD, first_head, places_);
   };
-  append(pages.k_BGSD, pages.k_scales_PGS, k_NGD);
-  append(pages.v_BGSE, pages.v_scales_PGS, v_NGD);
+  append(pages.k_BGSD, pages.k_scales_PGS, 0);
+  append(pages.v_BGSE, pages.v_scales_PGS, heads);
 }
 
 KeyValues KvCache::append_kept(size_t layer, int64_t sequence, const torch::Tensor& k_RGTD,

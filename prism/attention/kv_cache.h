@@ -84,8 +84,8 @@ class KvCache {
   /// Begins a step, in which every layer appends the keys and values of these rows once. Takes the pages that they
   /// need, as reserve().
   void begin(const std::vector<SequenceRows>& rows);
-  /// Stores the keys and values of all rows of the step, [N, G, D].
-  void append(size_t layer, const torch::Tensor& k_NGD, const torch::Tensor& v_NGD);
+  /// Stores the keys and values of all rows of the step. @param kv_NGD  [N, 2 G, D]: all heads' keys, then all values.
+  void append(size_t layer, const torch::Tensor& kv_NGD);
   /// For a layer with a head budget, whose rows are one sequence's: stores new keys [R, G, T, D] and values of the
   /// heads that are computed (packed_heads.h), which the sequence's first keys determine. Returns all of them.
   KeyValues append_kept(size_t layer, int64_t sequence, const torch::Tensor& k_RGTD, const torch::Tensor& v_RGTD);

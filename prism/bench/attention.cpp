@@ -10,7 +10,7 @@
 #include "prism/core/progress.h"
 #include "prism/kernels/attention/attend.h"
 #include "prism/kernels/compute_type.h"
-#include "prism/kernels/huge_pages.h"
+#include "prism/kernels/memory/huge_pages.h"
 
 namespace prism {
 namespace {

@@ -18,6 +18,7 @@
 #include "prism/core/mapped_file.h"
 #include "prism/core/text/names.h"
 #include "prism/core/text/printable.h"
+#include "prism/kernels/memory/small_blocks.h"
 
 namespace prism {
 namespace {
@@ -114,6 +115,7 @@ int main(int count, char** words) {
   ::prctl(PR_SET_NAME, "prism");  // starting through /proc/self/exe leaves the name "exe"
   prism::open_standard_streams();
   prism::explain_shortened_files();
+  prism::reuse_small_blocks();
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond the file size limit then returns an error
   int status = 1;
   try {

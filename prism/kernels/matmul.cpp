@@ -4,7 +4,7 @@
 
 #include "prism/core/error.h"
 #include "prism/kernels/gemm/gemm.h"
-#include "prism/kernels/scratch.h"
+#include "prism/kernels/memory/scratch.h"
 
 namespace prism {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "prism/core/error.h"
-#include "prism/kernels/huge_pages.h"
-#include "prism/kernels/scratch.h"
+#include "prism/kernels/memory/huge_pages.h"
+#include "prism/kernels/memory/scratch.h"
 
 namespace prism {
 namespace {

@@ -53,7 +53,7 @@ class Checked {
       const auto& layer = two_layers()[l];
       keys_[l] = torch::randn({total, layer.kv_heads, layer.head_dim});
       values_[l] = torch::randn({total, layer.kv_heads, layer.head_dim});
-      cache.append(l, keys_[l], values_[l]);
+      cache.append(l, at::cat({keys_[l], values_[l]}, 1));
     }
   }
   void truncate(int64_t length, int64_t sequence) {
@@ -148,8 +148,8 @@ TEST(KvCache, KeepsInt8WithAScaleForEachHeadAndPosition) {
   KvCache cache(two_layers(), {.type = torch::kChar}), other(two_layers(), {.type = torch::kChar});
   const auto k = torch::randn({150, 4, 6}) * torch::rand({150, 4, 1}), v = torch::zeros({150, 4, 6});
   cache.begin({{.sequence = 0, .tokens = 150}});
-  cache.append(0, torch::ones({150, 1, 12}), torch::ones({150, 1, 12}));
-  cache.append(1, k, v);
+  cache.append(0, torch::ones({150, 2, 12}));
+  cache.append(1, at::cat({k, v}, 1));
   const auto gathered = [](KvCache& from) {
     AttentionInput input;
     input.q_BTHD = torch::zeros({1, 1, 4, 6});

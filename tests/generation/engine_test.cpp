@@ -55,9 +55,10 @@ double distance(const Logits& a, const Logits& b) {
   return most;
 }
 
-/// A decoder with frozen weights, or one with values where this processor has no kernels for them.
+/// A decoder with frozen weights, or one with values where this processor has no kernels for them. All of its heads are
+/// served by flash attention, since LibTorch's sums in another order in another batch.
 Decoder frozen_decoder(int64_t context) {
-  auto decoder = tiny_decoder(context);
+  auto decoder = tiny_decoder(context, kTinyVocab, /*middle_heads=*/3);
   if (const auto type = PackedWeight::prompt_type()) {
     decoder->set_compute_type(*type);
     decoder->freeze();

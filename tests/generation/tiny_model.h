@@ -3,6 +3,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstdint>
@@ -55,13 +56,14 @@ inline Decoder make_decoder(ModelConfig config) {
 }
 
 /// Random weights, large enough for distinct logits. Layers have different head counts and shared key/value heads.
-inline Decoder tiny_decoder(int64_t context = 64, int64_t vocab_size = kTinyVocab) {
+/// @param middle_heads  4, of width 12, which flash attention does not serve; or 3, of width 16.
+inline Decoder tiny_decoder(int64_t context = 64, int64_t vocab_size = kTinyVocab, int64_t middle_heads = 4) {
   ModelConfig config;
   config.vocab_size = vocab_size;
   config.d_model = 48;
   config.context = context;
-  config.schedule = "2x1,4x1,6x1";
-  config.kv_schedule = "1x1,4x1,2x1";
+  config.schedule = fmt::format("2x1,{}x1,6x1", middle_heads);
+  config.kv_schedule = fmt::format("1x1,{}x1,2x1", middle_heads);
   config.ffn_width = 40;
   config.init_std = 0.3;
   return make_decoder(config);

@@ -52,7 +52,8 @@ int64_t pages_used(const KeyValues& kv, const torch::Tensor& lengths, int64_t b)
 }
 
 torch::Tensor on_cpu(const torch::Tensor& tensor) {
-  return tensor.defined() ? tensor.to(torch::kCPU).contiguous() : tensor;
+  if (!tensor.defined()) return tensor;
+  return tensor.is_cpu() ? tensor.contiguous() : tensor.to(torch::kCPU).contiguous();
 }
 
 /// Checks the entries that hold keys. A decoded token calls this in every layer. Lengths must be checked before.

@@ -9,7 +9,7 @@
 
 #include "prism/kernels/attention/attend.h"
 #include "prism/kernels/flash/flash.h"
-#include "prism/kernels/scratch.h"
+#include "prism/kernels/memory/scratch.h"
 
 namespace prism {
 namespace {
@@ -19,54 +19,66 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-/// The keys [first, end) that each query sees if its head is kept, and how the forward pass goes through them.
-struct Visible {
-  Tensor first_BT, end_BT;  ///< int32
-  Tensor kept_BH;           ///< bool; undefined: all
-  BlockMask blocks;         ///< int32, dense; undefined: all
-  Tensor first_query_B;     ///< int32; only with blocks
+/// The keys [first, end) that each query sees if its head is kept, and how the forward pass goes through them. The
+/// intervals are no tensors, because decoding finds them in every layer.
+struct Visible : torch::CustomClassHolder {
+  std::vector<int32_t> first_BT, end_BT;
+  Tensor kept_BH;        ///< bool; undefined: all
+  BlockMask blocks;      ///< int32, dense; undefined: all
+  Tensor first_query_B;  ///< int32; only with blocks
   double skip_share = 0;
-  Tensor kv_lengths_B;  ///< int32; undefined: all keys
+  Tensor kv_lengths_B;  ///< int32, dense; undefined: all keys
   std::optional<bool> decodes;
 };
 
-/// Document ids are non-decreasing along the keys, so the visible keys of a query form one interval.
-Visible visible_to(const AttentionInput& input) {
+/// @param lengths_B  int32, dense; undefined: `all`.
+int32_t length_of(const Tensor& lengths_B, int64_t all, int64_t b) {
+  return lengths_B.defined() ? lengths_B.const_data_ptr<int32_t>()[b] : static_cast<int32_t>(all);
+}
+
+Tensor dense(const Tensor& tensor) {
+  return tensor.defined() ? tensor.contiguous() : tensor;
+}
+
+/// Sets the blocks that are kept. @param q_lengths_B  dense.
+void set_blocks(const AttentionInput& input, const Tensor& q_lengths_B, Visible& seen) {
   const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.positions();
-  Visible seen;
-  seen.first_BT = at::empty({batch, queries}, torch::kInt);
-  seen.end_BT = at::empty({batch, queries}, torch::kInt);
-  seen.decodes = input.decodes;
-  if (input.kept_heads_BH.defined()) seen.kept_BH = input.kept_heads_BH.contiguous();
-  seen.skip_share = input.skip_share;
-  const bool causal = input.causality == Causality::causal;
-  const auto lengths = [&](const Tensor& given, int64_t all) {
-    return given.defined() ? given.to(torch::kInt).contiguous() : at::full({batch}, all, torch::kInt);
-  };
-  const Tensor q_lengths_B = lengths(input.q_lengths_B, queries), kv_lengths_B = lengths(input.kv_lengths_B, keys);
-  if (input.kv_lengths_B.defined()) seen.kv_lengths_B = kv_lengths_B;
-  if (input.block_mask.defined()) {
-    const int64_t block = std::max<int64_t>(1, input.block_mask.key_block_size);
-    seen.blocks =
-        checked_block_mask(spread_to_heads(input.block_mask, input.q_BTHD.size(2)), (keys + block - 1) / block);
-    seen.first_query_B = input.first_query ? at::full({batch}, std::max<int64_t>(0, *input.first_query), torch::kInt)
-                                           : (kv_lengths_B - q_lengths_B).clamp_min(0);
-    const int64_t rows = seen.blocks.counts_BHM.size(2);
-    for (int64_t b = 0; b < batch; ++b) {
-      const int64_t first = seen.first_query_B.const_data_ptr<int32_t>()[b];
-      const int64_t last = first + std::max(0, q_lengths_B.const_data_ptr<int32_t>()[b] - 1);
-      const int64_t needed = last / seen.blocks.query_block_size - first / seen.blocks.query_block_size + 1;
-      PRISM_CHECK(needed <= rows, "block_mask",
-                  "expected rows for {} queries, {}; found {} rows of {}; pass a mask that was made for these queries.",
-                  last - first + 1, needed, rows, seen.blocks.query_block_size);
-    }
+  const int64_t block = std::max<int64_t>(1, input.block_mask.key_block_size);
+  seen.blocks = checked_block_mask(spread_to_heads(input.block_mask, input.q_BTHD.size(2)), (keys + block - 1) / block);
+  seen.first_query_B = at::empty({batch}, torch::kInt);
+  const int64_t rows = seen.blocks.counts_BHM.size(2);
+  for (int64_t b = 0; b < batch; ++b) {
+    const int64_t length = length_of(q_lengths_B, queries, b);
+    const int64_t first =
+        std::max<int64_t>(0, input.first_query.value_or(length_of(seen.kv_lengths_B, keys, b) - length));
+    seen.first_query_B.mutable_data_ptr<int32_t>()[b] = static_cast<int32_t>(first);
+    const int64_t last = first + std::max<int64_t>(0, length - 1);
+    const int64_t needed = last / seen.blocks.query_block_size - first / seen.blocks.query_block_size + 1;
+    PRISM_CHECK(needed <= rows, "block_mask",
+                "expected rows for {} queries, {}; found {} rows of {}; pass a mask that was made for these queries.",
+                last - first + 1, needed, rows, seen.blocks.query_block_size);
   }
+}
+
+/// Document ids are non-decreasing along the keys, so the visible keys of a query form one interval.
+c10::intrusive_ptr<Visible> visible_to(const AttentionInput& input) {
+  const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.positions();
+  const auto found = c10::make_intrusive<Visible>();
+  Visible& seen = *found;
+  seen.first_BT.resize(static_cast<size_t>(batch * queries));
+  seen.end_BT.resize(seen.first_BT.size());
+  seen.decodes = input.decodes;
+  seen.kept_BH = dense(input.kept_heads_BH);
+  seen.skip_share = input.skip_share;
+  seen.kv_lengths_B = dense(input.kv_lengths_B);
+  const bool causal = input.causality == Causality::causal;
+  const Tensor q_lengths_B = dense(input.q_lengths_B);
+  if (input.block_mask.defined()) set_blocks(input, q_lengths_B, seen);
   const Tensor documents = input.documents_BS.defined() ? input.documents_BS.to(torch::kInt).contiguous() : Tensor();
   for (int64_t b = 0; b < batch; ++b) {
-    const int32_t q_length = q_lengths_B.const_data_ptr<int32_t>()[b];
-    const int32_t kv_length = kv_lengths_B.const_data_ptr<int32_t>()[b];
-    int32_t* first = seen.first_BT.mutable_data_ptr<int32_t>() + b * queries;
-    int32_t* end = seen.end_BT.mutable_data_ptr<int32_t>() + b * queries;
+    const int32_t q_length = length_of(q_lengths_B, queries, b), kv_length = length_of(seen.kv_lengths_B, keys, b);
+    int32_t* first = seen.first_BT.data() + b * queries;
+    int32_t* end = seen.end_BT.data() + b * queries;
     const int32_t* document = documents.defined() ? documents.const_data_ptr<int32_t>() + b * keys : nullptr;
     for (int32_t t = 0; t < queries; ++t) {
       const int32_t position = t + kv_length - q_length;
@@ -79,7 +91,7 @@ Visible visible_to(const AttentionInput& input) {
       end[t] = static_cast<int32_t>(std::upper_bound(document + first[t], document + end[t], own) - document);
     }
   }
-  return seen;
+  return found;
 }
 
 /// @param head, row  the tensor's axes of heads and rows.
@@ -99,8 +111,8 @@ flash::Problem problem_of(const Tensor& q_BTHD, const Tensor& k_BGSD, const Tens
   p.keys = k_BGSD.size(2);
   p.value_dim = v_BGSE.size(3);
   p.scale = static_cast<float>(scale);
-  p.first_key_BT = seen.first_BT.const_data_ptr<int32_t>();
-  p.end_key_BT = seen.end_BT.const_data_ptr<int32_t>();
+  p.first_key_BT = seen.first_BT.data();
+  p.end_key_BT = seen.end_BT.data();
   p.kept_heads_BH = seen.kept_BH.defined() ? seen.kept_BH.const_data_ptr<bool>() : nullptr;
   if (seen.blocks.defined())
     p.blocks = {.counts_BHM = seen.blocks.counts_BHM.const_data_ptr<int32_t>(),
@@ -167,10 +179,10 @@ AttentionOutput run_forward(const Tensor& q_BTHD, const KeyValues& kv, const Vis
 
 struct FlashFunction : torch::autograd::Function<FlashFunction> {
   static variable_list forward(AutogradContext* context, const Variable& q_BTHD, const Variable& k_BGSD,
-                               const Variable& v_BGSE, const Visible& seen, double scale) {
-    const auto [out_BTHE, lse_BHT] = run_forward(q_BTHD, {k_BGSD, v_BGSE}, seen, scale);
-    context->save_for_backward({q_BTHD, k_BGSD, v_BGSE, out_BTHE, lse_BHT, seen.first_BT, seen.end_BT});
-    context->saved_data["kept"] = seen.kept_BH;
+                               const Variable& v_BGSE, const c10::intrusive_ptr<Visible>& seen, double scale) {
+    const auto [out_BTHE, lse_BHT] = run_forward(q_BTHD, {k_BGSD, v_BGSE}, *seen, scale);
+    context->save_for_backward({q_BTHD, k_BGSD, v_BGSE, out_BTHE, lse_BHT});
+    context->saved_data["seen"] = c10::IValue::make_capsule(seen);
     context->saved_data["scale"] = scale;
     context->mark_non_differentiable({lse_BHT});
     return {out_BTHE, lse_BHT};
@@ -181,11 +193,8 @@ struct FlashFunction : torch::autograd::Function<FlashFunction> {
     const auto saved = context->get_saved_variables();
     const auto &q_BTHD = saved[0], &k_BGSD = saved[1], &v_BGSE = saved[2], &out_BTHE = saved[3], &lse_BHT = saved[4];
     const Tensor d_out = gradients[0].stride(-1) == 1 ? gradients[0] : gradients[0].contiguous();
-    Visible seen;
-    seen.first_BT = saved[5];
-    seen.end_BT = saved[6];
-    seen.kept_BH = context->saved_data["kept"].toTensor();
-    flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, seen, context->saved_data["scale"].toDouble()));
+    const auto seen = c10::static_intrusive_pointer_cast<Visible>(context->saved_data["seen"].toCapsule());
+    flash::Backward b(problem_of(q_BTHD, k_BGSD, v_BGSE, *seen, context->saved_data["scale"].toDouble()));
     const auto& kernels = found_again(flash::kernels_of(current_isa()));
     Scratch scratch(kernels.backward_scratch(b));
     const Tensor dq = at::empty(q_BTHD.sizes(), q_BTHD.options());
@@ -231,10 +240,11 @@ AttentionOutput attend_flash(const AttentionInput& given) {
     if (!input.kv.is_int8()) input.kv = {input.kv.k_BGSD.to(torch::kFloat), input.kv.v_BGSE.to(torch::kFloat)};
   }
   const double scale = input.scale.value_or(1 / std::sqrt(static_cast<double>(input.q_BTHD.size(3))));
-  const Visible seen = visible_to(input);
+  const auto seen = visible_to(input);
   if (!wants_gradients(given)) {
-    const auto [out_BTHE, lse_BHT] = run_forward(input.q_BTHD, input.kv, seen, scale);
-    return {out_BTHE.to(type), lse_BHT};
+    auto output = run_forward(input.q_BTHD, input.kv, *seen, scale);
+    if (output.out_BTHE.scalar_type() != type) output.out_BTHE = output.out_BTHE.to(type);
+    return output;
   }
   const auto results = FlashFunction::apply(input.q_BTHD, input.kv.k_BGSD, input.kv.v_BGSE, seen, scale);
   return {results[0].to(type), results[1]};

@@ -16,14 +16,15 @@ namespace {
 
 constexpr float kLeast = 0x1p-120f;  // 127 / kLeast is finite
 
-void check_places(const torch::Tensor& pages_PGSD, const torch::Tensor& rows_NGD, const PagePlaces& places) {
-  PRISM_ASSERT(pages_PGSD.size(1) == rows_NGD.size(1) && pages_PGSD.size(3) == rows_NGD.size(2) &&
-                   places.page_N.size(0) == rows_NGD.size(0) && places.place_N.size(0) == rows_NGD.size(0),
-               "store_in_pages", "{} rows of {} heads of width {} do not fit the pages", rows_NGD.size(0),
-               rows_NGD.size(1), rows_NGD.size(2));
+void check_places(const torch::Tensor& pages_PGSD, const torch::Tensor& rows_NRD, int64_t first_head,
+                  const PagePlaces& places) {
+  PRISM_ASSERT(first_head + pages_PGSD.size(1) <= rows_NRD.size(1) && pages_PGSD.size(3) == rows_NRD.size(2) &&
+                   places.page_N.size(0) == rows_NRD.size(0) && places.place_N.size(0) == rows_NRD.size(0),
+               "store_in_pages", "{} rows of {} heads of width {} do not fit the pages", rows_NRD.size(0),
+               rows_NRD.size(1), rows_NRD.size(2));
   PRISM_ASSERT(!pages_PGSD.is_cpu() ||
                    (pages_PGSD.stride(3) == 1 && pages_PGSD.stride(2) == pages_PGSD.size(3) &&
-                    rows_NGD.stride(2) == 1 && places.page_N.is_contiguous() && places.place_N.is_contiguous()),
+                    rows_NRD.stride(2) == 1 && places.page_N.is_contiguous() && places.place_N.is_contiguous()),
                "store_in_pages", "memory that is not dense");
 }
 
@@ -63,13 +64,13 @@ float quantise_row(const From* from, int64_t width, int8_t* to) {
 }
 
 template <class From>
-void quantise_rows(const torch::Tensor& pages_PGSD, const torch::Tensor& scales_PGS, const torch::Tensor& rows_NGD,
-                   const PagePlaces& places) {
-  const int64_t heads = rows_NGD.size(1), width = rows_NGD.size(2);
+void quantise_rows(const torch::Tensor& pages_PGSD, const torch::Tensor& scales_PGS, const torch::Tensor& rows_NRD,
+                   int64_t first_head, const PagePlaces& places) {
+  const int64_t heads = pages_PGSD.size(1), width = rows_NRD.size(2);
   const int64_t page_stride = pages_PGSD.stride(0), head_stride = pages_PGSD.stride(1);
   const int64_t scale_page_stride = scales_PGS.stride(0), scale_head_stride = scales_PGS.stride(1);
-  const int64_t from_row = rows_NGD.stride(0), from_head = rows_NGD.stride(1);
-  const auto* from = rows_NGD.const_data_ptr<From>();
+  const int64_t from_row = rows_NRD.stride(0), from_head = rows_NRD.stride(1);
+  const auto* from = rows_NRD.const_data_ptr<From>() + first_head * from_head;
   auto* to = pages_PGSD.mutable_data_ptr<int8_t>();
   auto* scales = scales_PGS.mutable_data_ptr<float>();
   for_each_row(places, heads, heads * width, [&](int64_t page, int64_t place, int64_t n, int64_t g) {
@@ -80,18 +81,20 @@ void quantise_rows(const torch::Tensor& pages_PGSD, const torch::Tensor& scales_
 
 }  // namespace
 
-void store_in_pages(const torch::Tensor& pages_PGSD, const torch::Tensor& rows_NGD, const PagePlaces& places) {
-  check_places(pages_PGSD, rows_NGD, places);
-  PRISM_ASSERT(pages_PGSD.scalar_type() == rows_NGD.scalar_type(), "store_in_pages", "rows of another dtype");
+void store_in_pages(const torch::Tensor& pages_PGSD, const torch::Tensor& rows_NRD, int64_t first_head,
+                    const PagePlaces& places) {
+  check_places(pages_PGSD, rows_NRD, first_head, places);
+  PRISM_ASSERT(pages_PGSD.scalar_type() == rows_NRD.scalar_type(), "store_in_pages", "rows of another dtype");
   if (!pages_PGSD.is_cpu()) {
-    pages_PGSD.transpose(1, 2).index_put_({places.page_N, places.place_N}, rows_NGD);
+    pages_PGSD.transpose(1, 2).index_put_({places.page_N, places.place_N},
+                                          rows_NRD.narrow(1, first_head, pages_PGSD.size(1)));
     return;
   }
-  const auto element = static_cast<int64_t>(rows_NGD.element_size());
-  const int64_t heads = rows_NGD.size(1), bytes = rows_NGD.size(2) * element;
+  const auto element = static_cast<int64_t>(rows_NRD.element_size());
+  const int64_t heads = pages_PGSD.size(1), bytes = rows_NRD.size(2) * element;
   const int64_t page_bytes = pages_PGSD.stride(0) * element, head_bytes = pages_PGSD.stride(1) * element;
-  const int64_t from_row = rows_NGD.stride(0) * element, from_head = rows_NGD.stride(1) * element;
-  const auto* from = static_cast<const std::byte*>(rows_NGD.const_data_ptr());
+  const int64_t from_row = rows_NRD.stride(0) * element, from_head = rows_NRD.stride(1) * element;
+  const auto* from = static_cast<const std::byte*>(rows_NRD.const_data_ptr()) + first_head * from_head;
   auto* to = static_cast<std::byte*>(pages_PGSD.mutable_data_ptr());
   for_each_row(places, heads, heads * bytes, [&](int64_t page, int64_t place, int64_t n, int64_t g) {
     std::memcpy(to + page * page_bytes + g * head_bytes + place * bytes, from + n * from_row + g * from_head,
@@ -100,19 +103,20 @@ void store_in_pages(const torch::Tensor& pages_PGSD, const torch::Tensor& rows_N
 }
 
 void store_in_int8_pages(const torch::Tensor& pages_PGSD, const torch::Tensor& scales_PGS,
-                         const torch::Tensor& rows_NGD, const PagePlaces& places) {
-  check_places(pages_PGSD, rows_NGD, places);
+                         const torch::Tensor& rows_NRD, int64_t first_head, const PagePlaces& places) {
+  check_places(pages_PGSD, rows_NRD, first_head, places);
   if (pages_PGSD.is_cpu()) {
     PRISM_ASSERT(scales_PGS.stride(2) == 1, "store_in_pages", "scales that are not dense");
-    return rows_NGD.scalar_type() == torch::kBFloat16
-               ? quantise_rows<c10::BFloat16>(pages_PGSD, scales_PGS, rows_NGD, places)
-               : quantise_rows<float>(pages_PGSD, scales_PGS, rows_NGD.to(torch::kFloat), places);
+    return rows_NRD.scalar_type() == torch::kBFloat16
+               ? quantise_rows<c10::BFloat16>(pages_PGSD, scales_PGS, rows_NRD, first_head, places)
+               : quantise_rows<float>(pages_PGSD, scales_PGS, rows_NRD.to(torch::kFloat), first_head, places);
   }
-  const auto x_NGD = rows_NGD.to(torch::kFloat), most_NG = x_NGD.abs().amax(-1);
+  const auto x_NGD = rows_NRD.narrow(1, first_head, pages_PGSD.size(1)).to(torch::kFloat),
+             most_NG = x_NGD.abs().amax(-1);
   const auto is_zero_NG = most_NG < kLeast;
   const auto inverse_NG = (127 / most_NG).masked_fill(is_zero_NG, 0);
-  store_in_pages(pages_PGSD, (x_NGD * inverse_NG.unsqueeze(-1)).round().nan_to_num(0).to(torch::kChar), places);
-  store_in_pages(scales_PGS.unsqueeze(3), (most_NG / 127).masked_fill(is_zero_NG, 0).unsqueeze(2), places);
+  store_in_pages(pages_PGSD, (x_NGD * inverse_NG.unsqueeze(-1)).round().nan_to_num(0).to(torch::kChar), 0, places);
+  store_in_pages(scales_PGS.unsqueeze(3), (most_NG / 127).masked_fill(is_zero_NG, 0).unsqueeze(2), 0, places);
 }
 
 }  // namespace prism

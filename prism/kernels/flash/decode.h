@@ -5,6 +5,9 @@
 // every row, and the chunks of a row are merged in order. Memory-bound if there are few rows.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "prism/kernels/flash/decode_int8.h"
 
 namespace prism::flash {
@@ -19,13 +22,20 @@ struct DecodeLayout {
         row_floats(Panels<Op>::padded(p.value_dim) + Op::kLanes) {}
 
   size_t bytes(const Problem& p) const {
-    return static_cast<size_t>(p.batch * p.kv_heads * chunks * rows * row_floats) * sizeof(float);
+    return static_cast<size_t>(floats(p)) * sizeof(float) + static_cast<size_t>(p.batch * p.kv_heads) * sizeof(int32_t);
+  }
+  /// The number of chunks that are not done, for each key/value head of each sequence.
+  int32_t* chunks_left(const Forward& f) const {
+    return reinterpret_cast<int32_t*>(f.scratch + static_cast<size_t>(floats(f)) * sizeof(float));
   }
   /// A row's partial result: its sums, then its maximum and total.
   float* partial(const Forward& f, int64_t batch, int64_t kv_head, int64_t chunk, int64_t row) const {
     return reinterpret_cast<float*>(f.scratch) +
            (((batch * f.kv_heads + kv_head) * chunks + chunk) * rows + row) * row_floats;
   }
+
+ private:
+  int64_t floats(const Problem& p) const { return p.batch * p.kv_heads * chunks * rows * row_floats; }
 };
 
 /// Scores of kLanes keys for one query: dot products along the rows, then sums across lanes.
@@ -301,28 +311,34 @@ void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
                 f.value_dim, merged, merged[padded], merged[padded + 1], c);
 }
 
+/// Writes the rows of one key/value head, whose chunks are done.
+template <class Op, class Storage>
+void finish_head(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t kv_head) {
+  for (int64_t row = 0; row < layout.rows; ++row) {
+    const int64_t t = row % f.queries, head = kv_head * (f.heads / f.kv_heads) + row / f.queries;
+    if (keeps(f, batch, head)) {
+      merge_chunks<Op, Storage>(f, layout, batch, head, t);
+    } else {
+      clear_rows<Storage>(f, {batch, head, t, t + 1});
+    }
+  }
+}
+
 template <class Op, class Storage>
 void run_decode(const Forward& f) {
   const DecodeLayout<Op> layout(f);
-  const int64_t tasks = f.batch * f.kv_heads * layout.chunks, rows = f.batch * f.heads * f.queries;
+  const int64_t heads = f.batch * f.kv_heads, tasks = heads * layout.chunks;
   const int64_t run = std::max<int64_t>(1, tasks / (8 * f.threads));
-#pragma omp parallel num_threads(f.threads)
-  {
-    // Each thread takes consecutive chunks, so that prefetches past the end of a chunk hit the start of its next one.
-#pragma omp for schedule(dynamic, run)
-    for (int64_t i = 0; i < tasks; ++i)
-      DecodeTask<Op, Storage>(f, layout, i / layout.chunks / f.kv_heads, i / layout.chunks % f.kv_heads,
-                              i % layout.chunks)
-          .run();
-#pragma omp for schedule(static)
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t t = i % f.queries, head = i / f.queries % f.heads, batch = i / f.queries / f.heads;
-      if (keeps(f, batch, head)) {
-        merge_chunks<Op, Storage>(f, layout, batch, head, t);
-      } else {
-        clear_rows<Storage>(f, {batch, head, t, t + 1});
-      }
-    }
+  auto* left = layout.chunks_left(f);
+  for (int64_t i = 0; i < heads; ++i) left[i] = static_cast<int32_t>(layout.chunks);
+    // Each thread takes consecutive chunks, so that prefetches past the end of a chunk hit the start of its next one. A
+    // head's last chunk is followed by its merge, for which no thread waits.
+#pragma omp parallel for num_threads(f.threads) schedule(dynamic, run)
+  for (int64_t i = 0; i < tasks; ++i) {
+    const int64_t head = i / layout.chunks;
+    DecodeTask<Op, Storage>(f, layout, head / f.kv_heads, head % f.kv_heads, i % layout.chunks).run();
+    if (std::atomic_ref(left[head]).fetch_sub(1, std::memory_order_acq_rel) == 1)
+      finish_head<Op, Storage>(f, layout, head / f.kv_heads, head % f.kv_heads);
   }
 }
 

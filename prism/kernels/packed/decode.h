@@ -1,5 +1,4 @@
-// Products for rows that are decoded: few rows, so reading W limits them. Each thread takes strips that follow each
-// other in memory.
+// Products for rows that are decoded: few rows, so reading W limits them.
 //
 // An instruction set brings `Ints`: Codes (one block of a strip, unpacked to bytes), load(), dot(), quantise().
 #pragma once
@@ -7,6 +6,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "prism/kernels/packed/packed.h"
 #include "prism/kernels/simd/range.h"
@@ -92,20 +92,24 @@ PRISM_FORCE_INLINE void store_strip(const Problem& p, int64_t row, int64_t strip
 }
 
 /// One strip of a quantised weight times up to kMostRows rows of x.
+/// @param end  the strips before it may be prefetched.
 template <class Ints, BlockType T, int Rows>
-PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows& x, int64_t first_row, int64_t strip) {
+PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows& x, int64_t first_row, int64_t strip,
+                                           int64_t end) {
   constexpr int kVectors = StripSums<Ints>::kVectors;
   constexpr int64_t kBlockBytes = StripLayout(T, 2).minima - StripLayout(T, 1).minima +
                                   (has_minimum(T) ? kStripRows * static_cast<int64_t>(sizeof(uint16_t)) : 0);
   const std::byte* bytes = p.w.data + strip * StripLayout(T, x.blocks).bytes;
   const QuantisedStrip w(bytes, T, x.blocks);
+  const int64_t ahead = (end - strip) * StripLayout(T, x.blocks).bytes;
   StripSums<Ints> sums[Rows];
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 2
     for (int i = 0; i < kVectors; ++i) sums[r].v[i] = Ints::zero();
   for (int64_t b = 0; b < x.blocks; ++b) {
-    if (first_row == 0)  // the next pass over the strip finds it in the cache
+    // Another pass over the strip finds it in the cache. Strips beyond the end are another thread's.
+    if (first_row == 0 && kAheadBytes + b * kBlockBytes < ahead)
       for (int64_t i = 0; i < kBlockBytes; i += simd::kLineBytes)
         __builtin_prefetch(bytes + kAheadBytes + b * kBlockBytes + i);
     typename Ints::Codes block;
@@ -133,16 +137,62 @@ PRISM_FORCE_INLINE void multiply_quantised(const Problem& p, const QuantisedRows
   for (int r = 0; r < Rows; ++r) store_strip<Ints>(p, first_row + r, strip, sums[r]);
 }
 
-/// The strips of one thread.
-PRISM_FORCE_INLINE Range strips_of_thread(const Problem& p) {
-  const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads(), strips = p.w.strips();
-  return {strips * thread / threads, strips * (thread + 1) / threads};
-}
+/// Divides the strips of a weight among threads: in equal shares, of which a thread that is done takes from the end of
+/// another's, because threads start and read memory at different speeds. A thread's own strips follow each other in
+/// memory.
+class StripShares {
+ public:
+  static size_t bytes(const Problem& p) { return static_cast<size_t>(p.threads * simd::kLineBytes); }
+
+  /// @param memory    bytes() bytes.
+  /// @param together  strips that are best multiplied together.
+  StripShares(const Problem& p, std::byte* memory, int64_t together) : memory_(memory), count_(p.threads) {
+    constexpr int64_t kTakes = 16;  // from a share, if no other thread does
+    const int64_t strips = p.w.strips();
+    step_ = round_up(std::max<int64_t>(1, strips / (count_ * kTakes)), together);
+    for (int64_t i = 0; i < count_; ++i) share(i) = joined({strips * i / count_, strips * (i + 1) / count_});
+  }
+
+  /// Calls multiply(strips, end) for the strips that this thread takes, from within a parallel region.
+  /// @param end  of those that it may still take after them.
+  template <class Multiply>
+  PRISM_FORCE_INLINE void run(const Multiply& multiply) {
+    for (int64_t i = 0; i < count_; ++i) {
+      const bool is_own = i == 0;
+      const auto from = share((omp_get_thread_num() + i) % count_);
+      uint64_t seen = from.load(std::memory_order_relaxed);
+      for (Range left = split(seen); !left.empty(); left = split(seen)) {
+        const int64_t count = std::min(step_, left.size());
+        const Range taken = is_own ? Range{left.first, left.first + count} : Range{left.end - count, left.end};
+        const Range rest = is_own ? Range{taken.end, left.end} : Range{left.first, taken.first};
+        if (!from.compare_exchange_weak(seen, joined(rest), std::memory_order_relaxed)) continue;
+        multiply(taken, is_own ? left.end : taken.end);
+        seen = from.load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+ private:
+  /// The strips that are left of thread i's share, as one number.
+  std::atomic_ref<uint64_t> share(int64_t i) const {
+    return std::atomic_ref(*reinterpret_cast<uint64_t*>(memory_ + i * simd::kLineBytes));
+  }
+  static uint64_t joined(const Range& strips) {
+    return static_cast<uint64_t>(strips.end) << 32 | static_cast<uint64_t>(strips.first);
+  }
+  static Range split(uint64_t share) {
+    return {static_cast<int64_t>(share & 0xFFFFFFFF), static_cast<int64_t>(share >> 32)};
+  }
+
+  std::byte* memory_;
+  int64_t count_, step_ = 1;
+};
 
 template <class Ints, BlockType T, class Storage>
 void decode_quantised(const Problem& p) {
   const int64_t blocks = p.w.blocks();
-  const QuantisedRows x(p.scratch, p.rows, blocks);
+  StripShares shares(p, p.scratch, /*together=*/1);
+  const QuantisedRows x(p.scratch + StripShares::bytes(p), p.rows, blocks);
   const auto quantise = [&](int64_t i) PRISM_INLINE_LAMBDA {
     const int64_t row = i / blocks, block = i % blocks;
     Ints::quantise(static_cast<const Storage*>(p.x) + row * p.x_stride + block * kBlock, x.codes_of(row, block),
@@ -157,11 +207,12 @@ void decode_quantised(const Problem& p) {
 #pragma omp for schedule(static)
       for (int64_t i = 0; i < count; ++i) quantise(i);
     }
-    const Range strips = strips_of_thread(p);
-    for (int64_t strip = strips.first; strip < strips.end; ++strip)
-      for (int64_t row = 0; row < p.rows; row += kMostRows)
-        simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)),
-                                    [&](auto rows) { multiply_quantised<Ints, T, rows()>(p, x, row, strip); });
+    shares.run([&](const Range& strips, int64_t end) PRISM_INLINE_LAMBDA {
+      for (int64_t strip = strips.first; strip < strips.end; ++strip)
+        for (int64_t row = 0; row < p.rows; row += kMostRows)
+          simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)),
+                                      [&](auto rows) { multiply_quantised<Ints, T, rows()>(p, x, row, strip, end); });
+    });
   }
 }
 
@@ -203,29 +254,33 @@ PRISM_FORCE_INLINE void multiply_plain(const Problem& p, const std::byte* x, int
 template <class Ints, class Storage>
 void decode_plain(const Problem& p) {
   const int64_t steps = p.w.blocks() * kBlock / 2;
+  StripShares shares(p, p.scratch, Ints::kStrips);
+  std::byte* x = p.scratch + StripShares::bytes(p);
 #pragma omp parallel num_threads(p.threads)
   {
     // Rows of x as pairs, padded with zeros.
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < p.rows; ++row)
       Ints::copy_pairs(static_cast<const Storage*>(p.x) + row * p.x_stride, p.w.inner, steps,
-                       p.scratch + row * steps * Ints::kPairBytes);
-    const Range strips = strips_of_thread(p);
-    for (int64_t strip = strips.first; strip < strips.end; strip += Ints::kStrips)
-      for (int64_t row = 0; row < p.rows; row += kMostRows)
-        simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)), [&](auto rows) {
-          simd::with_known<Ints::kStrips>(
-              static_cast<int>(std::min<int64_t>(Ints::kStrips, strips.end - strip)),
-              [&](auto together) { multiply_plain<Ints, rows(), together()>(p, p.scratch, row, strip); });
-        });
+                       x + row * steps * Ints::kPairBytes);
+    shares.run([&](const Range& strips, int64_t) PRISM_INLINE_LAMBDA {
+      for (int64_t strip = strips.first; strip < strips.end; strip += Ints::kStrips)
+        for (int64_t row = 0; row < p.rows; row += kMostRows)
+          simd::with_known<kMostRows>(static_cast<int>(std::min<int64_t>(kMostRows, p.rows - row)), [&](auto rows) {
+            simd::with_known<Ints::kStrips>(
+                static_cast<int>(std::min<int64_t>(Ints::kStrips, strips.end - strip)),
+                [&](auto together) { multiply_plain<Ints, rows(), together()>(p, x, row, strip); });
+          });
+    });
   }
 }
 
 template <class Ints>
 size_t decoding_scratch(const Problem& p) {
   const int64_t blocks = p.w.blocks();
-  if (p.w.type != BlockType::bf16) return QuantisedRows::bytes(p.rows, blocks);
-  return static_cast<size_t>(p.rows * blocks * kBlock / 2 * Ints::kPairBytes);
+  return StripShares::bytes(p) + (p.w.type != BlockType::bf16
+                                      ? QuantisedRows::bytes(p.rows, blocks)
+                                      : static_cast<size_t>(p.rows * blocks * kBlock / 2 * Ints::kPairBytes));
 }
 
 template <class Ints, class Storage>

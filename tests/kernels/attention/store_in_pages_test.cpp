@@ -17,7 +17,7 @@ TEST(StoreInPages, WritesTheRowsOfEveryTypeAndNothingElse) {
     const auto rows_NGD = rows_NF.view({4, 9, 16}).narrow(1, 4, 3);  // heads amid others, as in a fused projection
     auto expected_PGSD = pages_PGSD.clone();
     expected_PGSD.transpose(1, 2).index_put_({page_N, place_N}, rows_NGD);
-    store_in_pages(pages_PGSD, rows_NGD, {page_N, place_N});
+    store_in_pages(pages_PGSD, rows_NGD, 0, {page_N, place_N});
     EXPECT_TRUE(torch::equal(pages_PGSD, expected_PGSD)) << type;
   }
 }
@@ -29,7 +29,7 @@ TEST(StoreInPages, WritesLongPromptsWithAnyNumberOfThreads) {
   for (const int threads : {1, 3}) {
     at::set_num_threads(threads);
     const auto pages_PGSD = torch::zeros({24, 2, 128, 24});
-    store_in_pages(pages_PGSD, rows_NGD, {page_N, place_N});
+    store_in_pages(pages_PGSD, rows_NGD, 0, {page_N, place_N});
     EXPECT_TRUE(torch::equal(pages_PGSD.transpose(1, 2).index({page_N, place_N}), rows_NGD)) << threads;
   }
   at::set_num_threads(before);
@@ -39,7 +39,7 @@ TEST(StoreInPages, WritesThePagesOfAHeadSideBySide) {
   const auto rows_NGD = torch::randn({4, 3, 16}), page_N = torch::tensor({4, 0, 4, 2}),
              place_N = torch::tensor({7, 0, 3, 5});
   const auto pages_PGSD = torch::zeros({3, 5, 8, 16}).transpose(0, 1);
-  store_in_pages(pages_PGSD, rows_NGD, {page_N, place_N});
+  store_in_pages(pages_PGSD, rows_NGD, 0, {page_N, place_N});
   EXPECT_TRUE(torch::equal(pages_PGSD.transpose(1, 2).index({page_N, place_N}), rows_NGD));
   EXPECT_EQ(pages_PGSD.ne(0).sum().item<int64_t>(), rows_NGD.numel());
 }
@@ -52,7 +52,7 @@ TEST(StoreInPages, RoundsToInt8WithAScaleForEachRow) {
     rows_NGD[1].zero_();
     const auto pages_PGSD = torch::full({3, 5, 8, 20}, 99, torch::kChar).transpose(0, 1),
                scales_PGS = torch::full({3, 5, 8}, 7, torch::kFloat).transpose(0, 1);
-    store_in_int8_pages(pages_PGSD, scales_PGS, rows_NGD, {page_N, place_N});
+    store_in_int8_pages(pages_PGSD, scales_PGS, rows_NGD, 0, {page_N, place_N});
     const auto codes_NGD = pages_PGSD.transpose(1, 2).index({page_N, place_N});
     const auto scales_NG = scales_PGS.transpose(1, 2).index({page_N, place_N});
     EXPECT_TRUE(torch::equal(scales_NG, rows_NGD.to(torch::kFloat).abs().amax(-1) / 127)) << type;
@@ -67,7 +67,7 @@ TEST(StoreInPages, KeepsANanInTheScaleOfItsRow) {
   const auto rows_NGD = torch::ones({2, 1, 8});
   rows_NGD[1][0][3] = std::numeric_limits<float>::quiet_NaN();
   const auto pages_PGSD = torch::zeros({1, 1, 2, 8}, torch::kChar), scales_PGS = torch::zeros({1, 1, 2});
-  store_in_int8_pages(pages_PGSD, scales_PGS, rows_NGD, {torch::zeros({2}, torch::kLong), torch::arange(2)});
+  store_in_int8_pages(pages_PGSD, scales_PGS, rows_NGD, 0, {torch::zeros({2}, torch::kLong), torch::arange(2)});
   EXPECT_TRUE(torch::equal(scales_PGS.isnan().flatten(), torch::tensor({false, true})));
   EXPECT_TRUE(pages_PGSD[0][0][0].eq(127).all().item<bool>());
 }

@@ -1,4 +1,4 @@
-#include "prism/kernels/huge_pages.h"
+#include "prism/kernels/memory/huge_pages.h"
 
 #include <gtest/gtest.h>
 

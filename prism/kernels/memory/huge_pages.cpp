@@ -1,4 +1,4 @@
-#include "prism/kernels/huge_pages.h"
+#include "prism/kernels/memory/huge_pages.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
