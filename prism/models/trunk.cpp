@@ -1,8 +1,10 @@
 #include "prism/models/trunk.h"
 
 #include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "prism/attention/word_positions.h"
@@ -139,6 +141,9 @@ void Trunk::check_positions(int64_t count) const {
 }
 
 torch::Tensor Trunk::forward(const torch::Tensor& tokens_BT, const ForwardContext& given) const {
+  // Without gradients nothing needs to know which tensors are views.
+  std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd;
+  if (!torch::GradMode::is_enabled()) below_autograd.emplace();
   const auto [lowest, highest] = tokens_BT.aminmax();
   PRISM_CHECK(lowest.item<int64_t>() >= 0 && highest.item<int64_t>() < config_.vocab_size, "model",
               "expected token ids from 0 to {}; found {} to {}; use the tokenizer that belongs to this model.",

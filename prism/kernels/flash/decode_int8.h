@@ -7,7 +7,7 @@
 
 namespace prism::flash {
 
-constexpr int64_t kDecodeChunk = 256;
+constexpr int64_t kDecodeChunk = 512;
 /// Rows whose weights are multiplied by the values together.
 constexpr int64_t kDecodeSlice = 8;
 /// Keys whose weights share a scale. They lie in one page.
