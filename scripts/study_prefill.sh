@@ -46,8 +46,11 @@ shares=(0.3 0.5 0.7 0.9)
 model_ablations=(bands=auto p_high=0.000001 p_low=0.000001 'high_dims=d/4,low_dims=d/2' calibration=all_blocks calibration=off
   recent=4 block_size=64)
 model_shares=(0.5 0.9 0.95)
+# XAttention as OpenVINO GenAI 2026.4 runs it unless told otherwise.
+openvino=xattention:threshold=0.8,block_size=64,stride=8
 # Methods for windows beyond the context that the model was trained with.
-long_kept=(dense spectral:p=0.9 spectral:p=0.95 mean_pooling:p=0.95 xattention:threshold=0.9 sink_window:window=8 random:share=0.3)
+long_kept=(dense spectral:p=0.8 spectral:p=0.9 spectral:p=0.95 mean_pooling:p=0.95 "$openvino" xattention:threshold=0.9
+  sink_window:window=8 random:share=0.3)
 
 list_ablations() {
   for change in "${ablations[@]}"; do
@@ -85,13 +88,16 @@ cut_novels() {
 }
 
 study_model() {  # MODEL NAME
-  local width words
-  width=$("$prism" info "$1" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["layers"][0]["head_dim"])')
+  local model width words
+  model=$runs/models/$(basename "$1")  # the path that records hold
+  mkdir -p "$runs/models"
+  ln -sfn "$(realpath "$1")" "$model"
+  width=$("$prism" info "$model" --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["layers"][0]["head_dim"])')
   cut_novels 60000 "$runs/novels_short"
   cut_novels 150000 "$runs/novels_long"
   for window in 4096 8192; do
-    words=("$1" "$runs/novels_short" --window "$window")
-    for method in "${kept[@]}"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
+    words=("$model" "$runs/novels_short" --window "$window")
+    for method in "${kept[@]}" "$openvino"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
     for change in "${model_ablations[@]}"; do
       change=${change//d\/4/$((width / 4))}
       change=${change//d\/2/$((width / 2))}
@@ -101,7 +107,7 @@ study_model() {  # MODEL NAME
     done
   done
   for window in 16384 32768; do
-    words=("$1" "$runs/novels_long" --window "$window" --context "$window" --rope-scaling yarn)
+    words=("$model" "$runs/novels_long" --window "$window" --context "$window" --rope-scaling yarn)
     for method in "${long_kept[@]}"; do record_perplexity "$records/$2_$window.jsonl" "$method" "${words[@]}"; done
   done
 }
