@@ -71,11 +71,12 @@ record() {  # FILE METHOD COMMAND...: appends the command's line to the file, wi
 
 record_perplexity() {  # FILE METHOD MODEL_AND_TEXT...
   local words=(--prefill "${2%%:*}") settings=()
+  [ "$2" == dense ] || words+=(--prefill-recall 2)
   if [[ $2 == *:* ]]; then
     IFS=, read -ra settings <<< "${2#*:}"
     for setting in "${settings[@]}"; do words+=(--prefill-set "$setting"); done
   fi
-  record "$1" "$2" "$prism" eval "${@:3}" --prefill-recall 2 --json "${words[@]}"
+  record "$1" "$2" "$prism" eval "${@:3}" --json "${words[@]}"
 }
 
 # The beginnings of five novels, one document each. CHARACTERS FOLDER
