@@ -63,7 +63,7 @@ void set_blocks(const AttentionInput& input, const Tensor& q_lengths_B, Visible&
 /// Document ids are non-decreasing along the keys, so the visible keys of a query form one interval.
 c10::intrusive_ptr<Visible> visible_to(const AttentionInput& input) {
   const int64_t batch = input.q_BTHD.size(0), queries = input.q_BTHD.size(1), keys = input.kv.positions();
-  const auto found = c10::make_intrusive<Visible>();
+  auto found = c10::make_intrusive<Visible>();
   Visible& seen = *found;
   seen.first_BT.resize(static_cast<size_t>(batch * queries));
   seen.end_BT.resize(seen.first_BT.size());
