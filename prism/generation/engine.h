@@ -51,8 +51,8 @@ struct SequenceCounts {
 };
 
 /// One step computes one flat batch: a row of each sequence that decodes, and chunks of prompts in the order in which
-/// they were submitted. Attention, selectors and head budgets are a sequence's own. With frozen weights and
-/// heads that flash attention serves, a sequence's logits have the same bits in any batch: the kernels of a row depend on
+/// they were submitted. Attention, selectors and head budgets are a sequence's own. With frozen weights and heads
+/// that flash attention serves, a sequence's logits have the same bits in any batch: the kernels of a row depend on
 /// whether it is decoded, not on other rows.
 ///
 /// Prompts are cut into `chunk` tokens of the prefill if that is set; else, with dense attention, into what is left of

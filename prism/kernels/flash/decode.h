@@ -5,6 +5,7 @@
 // every row, and the chunks of a row are merged in order. Memory-bound if there are few rows.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -18,7 +19,7 @@ struct DecodeLayout {
 
   explicit DecodeLayout(const Problem& p)
       : rows(p.queries * (p.heads / p.kv_heads)),
-        chunks((p.keys + kDecodeChunk - 1) / kDecodeChunk),
+        chunks(std::max<int64_t>(1, (p.keys + kDecodeChunk - 1) / kDecodeChunk)),  // without keys, rows are cleared
         row_floats(Panels<Op>::padded(p.value_dim) + Op::kLanes) {}
 
   size_t bytes(const Problem& p) const {
@@ -286,10 +287,12 @@ class DecodeTask {
   const int64_t batch_, kv_head_, chunk_, padded_;
 };
 
-/// Merges the chunks i of one query row: out = sum_i 2^(c (m_i - m)) out_i / sum_i 2^(c (m_i - m)) l_i.
+/// Merges the chunks i of one query row: out = sum_i 2^(c (m_i - m)) out_i / sum_i 2^(c (m_i - m)) l_i. Clears a row
+/// whose head is not kept.
 template <class Op, class Storage>
-void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t head, int64_t t) {
-  const int64_t group = f.heads / f.kv_heads, kv_head = head / group, row = head % group * f.queries + t;
+void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t kv_head, int64_t row) {
+  const int64_t t = row % f.queries, head = kv_head * (f.heads / f.kv_heads) + row / f.queries;
+  if (!keeps(f, batch, head)) return clear_rows<Storage>(f, {batch, head, t, t + 1});
   const int64_t padded = Panels<Op>::padded(f.value_dim);
   const float c = f.scale * kLog2E;
   float* merged = layout.partial(f, batch, kv_head, 0, row);
@@ -311,19 +314,8 @@ void merge_chunks(const Forward& f, const DecodeLayout<Op>& layout, int64_t batc
                 f.value_dim, merged, merged[padded], merged[padded + 1], c);
 }
 
-/// Writes the rows of one key/value head, whose chunks are done.
-template <class Op, class Storage>
-void finish_head(const Forward& f, const DecodeLayout<Op>& layout, int64_t batch, int64_t kv_head) {
-  for (int64_t row = 0; row < layout.rows; ++row) {
-    const int64_t t = row % f.queries, head = kv_head * (f.heads / f.kv_heads) + row / f.queries;
-    if (keeps(f, batch, head)) {
-      merge_chunks<Op, Storage>(f, layout, batch, head, t);
-    } else {
-      clear_rows<Storage>(f, {batch, head, t, t + 1});
-    }
-  }
-}
-
+/// Each thread takes consecutive chunks, so that prefetches past the end of a chunk reach the start of its next one.
+/// The thread that ends a head's last chunk merges all of them, and no other thread waits for it.
 template <class Op, class Storage>
 void run_decode(const Forward& f) {
   const DecodeLayout<Op> layout(f);
@@ -331,14 +323,12 @@ void run_decode(const Forward& f) {
   const int64_t run = std::max<int64_t>(1, tasks / (8 * f.threads));
   auto* left = layout.chunks_left(f);
   for (int64_t i = 0; i < heads; ++i) left[i] = static_cast<int32_t>(layout.chunks);
-    // Each thread takes consecutive chunks, so that prefetches past the end of a chunk hit the start of its next one. A
-    // head's last chunk is followed by its merge, for which no thread waits.
 #pragma omp parallel for num_threads(f.threads) schedule(dynamic, run)
   for (int64_t i = 0; i < tasks; ++i) {
-    const int64_t head = i / layout.chunks;
-    DecodeTask<Op, Storage>(f, layout, head / f.kv_heads, head % f.kv_heads, i % layout.chunks).run();
-    if (std::atomic_ref(left[head]).fetch_sub(1, std::memory_order_acq_rel) == 1)
-      finish_head<Op, Storage>(f, layout, head / f.kv_heads, head % f.kv_heads);
+    const int64_t head = i / layout.chunks, batch = head / f.kv_heads, kv_head = head % f.kv_heads;
+    DecodeTask<Op, Storage>(f, layout, batch, kv_head, i % layout.chunks).run();
+    if (std::atomic_ref(left[head]).fetch_sub(1, std::memory_order_acq_rel) > 1) continue;
+    for (int64_t row = 0; row < layout.rows; ++row) merge_chunks<Op, Storage>(f, layout, batch, kv_head, row);
   }
 }
 
