@@ -2,10 +2,11 @@
 
     python3 benchmarks/device.py --prism build/release/bin/prism --device cuda
 
-Makes a small text and labelled rows, trains three models on each device (a mirrored language model with gates in gates
-and positions in words, one trained with Muon, a classifier with head budgets) and runs every command that takes a model
-on both. Prints a line for each: the largest relative difference of the numbers in its output. Exit status 0 if
-every command ran and no difference exceeds 1e-3; losses of trained models may differ by 1e-2.
+Makes a small text and labelled rows, trains four models on each device (a mirrored language model with gates in gates
+and positions in words, one trained with Muon, one of equal layers for a .gguf file, a classifier with head budgets) and
+runs every command that takes a model on both. Prints a line for each: the largest relative difference of the numbers in
+its output. Exit status 0 if every command ran and no difference exceeds 1e-3; losses of trained models may differ by
+1e-2, and of `bench model` only the exit status counts.
 """
 
 import argparse
@@ -39,6 +40,7 @@ RECIPES = {
             "window": 40,
         },
     },
+    "plain": {**LM, "model": {**SIZES, "schedule": "4x3"}},
     "muon": {**LM, "model": {**SIZES, "qk_norm": True}, "train": {**LM["train"], "optimizer": "muon"}},
     "classifier": {
         "model": {
@@ -64,6 +66,9 @@ class Workshop:
         lines = [" ".join(picks.choice(WORDS) for _ in range(10)) + "." for _ in range(3000)]
         (folder / "text.txt").write_text("\n".join(lines) + "\n")
         (folder / "part.txt").write_text("\n".join(lines[:80]) + "\n")
+        (folder / "prompt.txt").write_text(" ".join(lines[:8]))
+        prompts = [json.dumps({"id": i, "prompt": lines[i][: 30 * (i + 1)]}) for i in range(5)]
+        (folder / "prompts.jsonl").write_text("\n".join(prompts) + "\n")
         rows = ["text,label"] + [f'"{line}",{i % 3}' for i, line in enumerate(lines[:900])]
         (folder / "rows.csv").write_text("\n".join(rows) + "\n")
         self.must("tokenizer", "train", "text.txt", "--vocab-size", "400", "--out", "tokenizer")
@@ -103,10 +108,28 @@ def difference(one, other):
 
 
 def commands():
-    lm = "mirrored_cpu"
+    """Names, words ({device}: the device's own file) and whether outputs are compared."""
+    for name, words in compared_commands():
+        yield name, words, True
+    small = ["--prompt-tokens", "64", "--new-tokens", "4", "--depth", "0", "--rounds", "1"]
+    yield "bench model", ["bench", "model", "plain.gguf", *small, "--sequences", "1", "3"], False
+
+
+def compared_commands():
+    lm, quantised = "mirrored_cpu", "plain.gguf"
+    greedy = ["--temperature", "0", "--max-new-tokens", "16"]
     yield "eval", ["eval", lm, "part.txt", "--json"]
     yield "eval, sparse", ["eval", lm, "part.txt", "--json", "--prefill", "spectral", "--prefill-set", "block_size=32"]
     yield "generate", ["generate", lm, "The golden", "--temperature", "0", "--max-new-tokens", "40"]
+    yield "generate, prompts", ["generate", lm, "--prompts", "prompts.jsonl", "--parallel", "3", *greedy]
+    cached = ["The golden river sings", "--prompt-cache", "{device}.cache", *greedy]
+    yield "generate, prompt cache", ["generate", lm, *cached]
+    yield "generate, spectral", ["generate", lm, "--prompt-file", "prompt.txt", "--prefill", "spectral", *greedy]
+    yield "eval, gguf", ["eval", quantised, "part.txt", "--json"]
+    yield "generate, gguf", ["generate", quantised, "The golden", *greedy]
+    yield "generate, int8 cache", ["generate", quantised, "The golden", "--cache-type", "int8", *greedy]
+    divergence = ["--task", "divergence", "--window", "64", "--cache-type", "int8", "--json"]
+    yield "eval, divergence", ["eval", quantised, "part.txt", *divergence]
     yield "classify", ["classify", "classifier_cpu", "--text", "golden bridge", "--json"]
     yield "eval, classes", ["eval", "classifier_cpu", "rows", "--task", "classification", "--split", "valid", "--json"]
     for kind in ANALYSES:
@@ -144,14 +167,19 @@ def main():
             losses = [json.dumps(loss_of(workshop.folder / f"{name}_{label}")) for label in devices]
             show(f"train {name}", outcomes, difference(*losses), 1e-2)
 
-        def on(command, device):
-            dtype = ["--dtype", "float32"]
-            return workshop.run(*command, "--device", device, "--threads", "1", "--quiet", *dtype)
+        def on(command, label):
+            words = [word.format(device=label) if "{device}" in word else word for word in command]
+            return workshop.run(*words, "--device", devices[label], "--threads", "1", "--quiet", "--dtype", "float32")
 
-        pending = [(name, [pool.submit(on, command, device) for device in devices.values()]) for name, command in commands()]
-        for name, pair in pending:
+        workshop.must("convert", "plain_cpu", "plain.gguf", "--dtype", "q8_0")
+        pending = [
+            (name, [pool.submit(on, command, label) for label in devices], is_compared)
+            for name, command, is_compared in commands()
+        ]
+        for name, pair, is_compared in pending:
             outcomes = [job.result() for job in pair]
-            show(name, outcomes, difference(*(done.stdout for done in outcomes)), 1e-3)
+            found = difference(*(done.stdout for done in outcomes)) if is_compared else 0.0
+            show(name, outcomes, found, 1e-3)
     sys.exit(0 if good else 1)
 
 
