@@ -115,7 +115,7 @@ Sweep rung_of(const ScheduleSearch& search, int64_t rung, const std::vector<Head
   for (const auto& schedule : all) {
     auto recipe = with_schedule(search, schedule);
     recipe.train.tokens = rung_tokens(search, rung);
-    sweep.arms.push_back({recipe.name, recipe});
+    sweep.arms.push_back({recipe.name, recipe, search.seeds});
   }
   return sweep;
 }

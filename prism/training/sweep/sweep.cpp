@@ -25,6 +25,7 @@ bool may_be_in_name(char c) {
 struct Variation {
   std::string name;
   std::vector<Override> fields;
+  std::vector<int64_t> seeds = {};  ///< empty: all of the sweep
 };
 
 /// A value as the text of a flag.
@@ -46,8 +47,8 @@ std::vector<Override> overrides_from(const Json& fields, const std::string& owne
   std::vector<Override> overrides;
   for (const auto& [field, value] : fields.items()) {
     PRISM_CHECK(field != "seed", "sweep",
-                "{}: expected the same seeds for all arms, so that their runs can be paired; found a seed here; "
-                "give \"seeds\" to the sweep.",
+                "{}: expected the seeds of the sweep, so that runs can be paired; found a seed here; give \"seeds\" to "
+                "the sweep or to an arm.",
                 owner);
     overrides.emplace_back(field, value_text(value));
   }
@@ -79,6 +80,36 @@ std::vector<Variation> vary(const std::vector<Variation>& arms, const std::strin
   return varied;
 }
 
+void check_seeds(const std::vector<int64_t>& seeds) {
+  PRISM_CHECK(!seeds.empty(), "sweep", "expected seeds; found an empty list; write for instance [1, 2, 3].");
+  PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), "sweep",
+              "expected each seed once; found {}; remove the duplicate.", fmt::join(seeds, ", "));
+}
+
+/// Fields of an arm that are not fields of the recipe.
+struct ArmFields {
+  std::vector<int64_t> seeds;
+  template <class Visitor>
+  void visit(Visitor& v) {
+    v("seeds", seeds, "seeds that this arm is trained with");
+  }
+};
+
+Variation variation_of(const std::string& name, Json fields, const std::vector<int64_t>& all_seeds) {
+  Variation arm{name, {}};
+  if (const auto found = fields.find("seeds"); fields.is_object() && found != fields.end()) {
+    arm.seeds = fields_from_json<ArmFields>({{"seeds", *found}}, "arm " + name).seeds;
+    check_seeds(arm.seeds);
+    for (const int64_t seed : arm.seeds)
+      PRISM_CHECK(std::find(all_seeds.begin(), all_seeds.end(), seed) != all_seeds.end(), "sweep",
+                  "arm {}: expected some of the sweep's seeds ({}); found {}; add it to the sweep's.", name,
+                  fmt::join(all_seeds, ", "), seed);
+    fields.erase(found);
+  }
+  arm.fields = overrides_from(fields, "arm " + name);
+  return arm;
+}
+
 std::vector<Variation> variations_of(const SweepFile& file) {
   PRISM_CHECK(file.arms.is_object() && file.grid.is_object(), "sweep",
               "expected objects for arms and grid; found {} and {}; see prism sweep --help.", file.arms.type_name(),
@@ -88,7 +119,7 @@ std::vector<Variation> variations_of(const SweepFile& file) {
       "expected variations in \"arms\" or \"grid\"; found none; name at least one, or look for some with --search "
       "schedules.");
   std::vector<Variation> arms;
-  for (const auto& [name, fields] : file.arms.items()) arms.push_back({name, overrides_from(fields, "arm " + name)});
+  for (const auto& [name, fields] : file.arms.items()) arms.push_back(variation_of(name, fields, file.seeds));
   if (arms.empty()) arms.emplace_back();
   for (const auto& [field, values] : file.grid.items()) arms = vary(arms, field, values);
   for (const auto& arm : arms) check_name(arm.name);
@@ -118,12 +149,6 @@ void check_arms(const Sweep& sweep, const std::vector<StartRecord>& data) {
         "data.folder's validation data or in train.eval_tokens; give both the same.",
         sweep.arms[0].name, arm.name);
   }
-}
-
-void check_seeds(const std::vector<int64_t>& seeds) {
-  PRISM_CHECK(!seeds.empty(), "sweep", "expected seeds; found an empty list; write for instance [1, 2, 3].");
-  PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), "sweep",
-              "expected each seed once; found {}; remove the duplicate.", fmt::join(seeds, ", "));
 }
 
 /// @param data  receives what a run of this arm would record about its data.
@@ -211,7 +236,8 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   const auto shared = overrides_from(file.set, "set");
   std::vector<StartRecord> data;
   for (const auto& arm : variations_of(file))
-    sweep.arms.push_back({arm.name, recipe_of(arm, base, source.string(), shared, overrides, data.emplace_back())});
+    sweep.arms.push_back({arm.name, recipe_of(arm, base, source.string(), shared, overrides, data.emplace_back()),
+                          arm.seeds.empty() ? file.seeds : arm.seeds});
   check_arms(sweep, data);
   if (file.baseline.empty()) return sweep;
   std::map<std::string, size_t> places;
@@ -231,6 +257,7 @@ std::vector<SweepRun> plan_sweep(const Sweep& sweep, const fs::path& out, const 
   std::set<std::string> names;
   for (const int64_t seed : sweep.seeds)
     for (const auto& arm : sweep.arms) {
+      if (std::find(arm.seeds.begin(), arm.seeds.end(), seed) == arm.seeds.end()) continue;
       SweepRun run{fmt::format("{}-seed{}", arm.name, seed), arm.name, arm.recipe, {}, SweepRun::State::absent};
       run.recipe.seed = seed;
       run.folder = out / run.name;

@@ -46,7 +46,9 @@ struct SweepFile {
     v("from", from, "free text: purpose of the sweep");
     v("recipe", recipe, "recipe that all runs share: a file name relative to this file, or the recipe itself");
     v("set", set, "recipe fields to override in all runs: {FIELD: value, ...}");
-    v("arms", arms, "variations of the recipe by name: {NAME: {FIELD: value, ...}, ...}");
+    v("arms", arms,
+      "variations of the recipe by name: {NAME: {FIELD: value, ...}, ...}; the field seeds lists those of the sweep's "
+      "seeds that an arm is trained with; default: all");
     v("grid", grid,
       "fields with several values: {FIELD: [value, ...], ...}; every arm is trained with every combination");
     v("seeds", seeds, "seeds that every variation is trained with");
@@ -58,7 +60,8 @@ struct SweepFile {
 
 struct SweepArm {
   std::string name;
-  Recipe recipe;  ///< named like the arm; its seed is ignored
+  Recipe recipe;               ///< named like the arm; its seed is ignored
+  std::vector<int64_t> seeds;  ///< those of the sweep that it is trained with
 };
 
 struct Sweep {
@@ -73,8 +76,8 @@ StartRecord data_of_run(Recipe recipe);
 /// Reads a sweep file.
 /// @param overrides  fields for all arms, applied after the file's.
 /// @throws InputError for unknown fields, values of the wrong type, recipes that cannot be trained, arms with equal
-///         recipes, arms that set a seed, empty lists, and arms whose data were tokenized differently, because their
-///         losses cannot be compared. Messages about an arm name it.
+///         recipes, arms that set a seed or have one that the sweep lacks, empty lists, and arms whose data were
+///         tokenized differently, because their losses cannot be compared. Messages about an arm name it.
 Sweep load_sweep(const std::filesystem::path& file, const std::vector<Override>& overrides);
 /// The same from a file already read. @param path  its path; the recipe's name is relative to it.
 Sweep sweep_of(const SweepFile& file, const std::filesystem::path& path, const std::vector<Override>& overrides);

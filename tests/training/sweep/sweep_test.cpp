@@ -126,6 +126,10 @@ TEST_F(SweepFolder, RefusesWhatNoSweepCanBe) {
   refuses(R"({"recipe": "base.json", "arms": {"../a": {}}})", "letters, digits");
   refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "seeds": []})", "empty list");
   refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "seeds": [1, 1]})", "each seed once");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": []}}})", "empty list");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": [1, 1]}}})", "each seed once");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": [4]}}})", "arm a: expected some of the sweep's seeds");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": 1}}})", "arm a.seeds");
   refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "baseline": "b"})", "baseline");
   refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "keep": "all"})", "checkpoints or records");
   refuses(R"({"recipe": "base.json", "arm": {"a": {}}})", "did you mean \"arms\"?");
@@ -136,6 +140,15 @@ TEST_F(SweepFolder, RefusesDataOfDifferentTokenizers) {
   EXPECT_REFUSED(load(fmt::format(R"({{"recipe": "base.json", "arms": {{"a": {{}}, "b": {{"data.folder": "{}"}}}}}})",
                                   path("other"))),
                  "one tokenizer");
+}
+
+TEST_F(SweepFolder, PlansAnArmForItsOwnSeeds) {
+  const auto planned = plan_sweep(load(R"({"recipe": "base.json", "seeds": [4, 2, 7],
+               "arms": {"a": {}, "b": {"model.schedule": "2x1,4x1", "seeds": [7, 4]}}})"),
+                                  path("out"), "");
+  std::vector<std::string> names;
+  for (const auto& run : planned) names.push_back(run.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"a-seed4", "b-seed4", "a-seed2", "a-seed7", "b-seed7"}));
 }
 
 TEST_F(SweepFolder, PlansSeedBySeedAndKnowsRunsByRecipeAndSeedWhateverTheirName) {
