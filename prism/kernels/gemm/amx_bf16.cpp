@@ -13,7 +13,7 @@ struct Half : simd::TilesOfBfloat16 {};
 }  // namespace
 
 const Kernels kAmxBf16 = {
-    [](const Problem& p) { return Multiplication<Half, uint16_t>::bytes(p, Cut<Half>(p), p); },
+    [](const Problem& p) { return Multiplication<Half, uint16_t>::bytes(p); },
     [](const Problem& p) { Multiplication<Half, uint16_t>(p).run(); },
 };
 

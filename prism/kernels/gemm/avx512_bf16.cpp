@@ -13,7 +13,7 @@ struct Half : simd::PairsOfBfloat16 {};
 }  // namespace
 
 const Kernels kAvx512Bf16 = {
-    [](const Problem& p) { return Multiplication<Half, uint16_t>::bytes(p, Cut<Half>(p), p); },
+    [](const Problem& p) { return Multiplication<Half, uint16_t>::bytes(p); },
     [](const Problem& p) { Multiplication<Half, uint16_t>(p).run(); },
 };
 

@@ -140,8 +140,25 @@ PRISM_FORCE_INLINE const Storage* element(const Matrix& m, int64_t row, int64_t 
   return m.transposed ? data + column * m.stride + row : data + row * m.stride + column;
 }
 
-/// The right side of a product, B as it is given: the threads pack parts of it together.
+/// B as it is given.
 template <class Op, class Storage>
+struct GivenB {
+  using P = Panels<Op>;
+  Matrix b;
+
+  /// Packs `length` inner indices from `k` on of `width` columns, at most a panel's.
+  void pack(int64_t column, int64_t width, int64_t k, int64_t length, typename Op::Element* to) const {
+    const Storage* source = element<Storage>(b, k, column);
+    b.transposed ? simd::pack_transposed<Op>(source, b.stride, width, length, to)
+                 : simd::pack_rows<Op>(source, b.stride, length, width, to);
+  }
+  /// Inner indices for which pack() needs room.
+  static int64_t room(int64_t length) { return length; }
+};
+
+/// The right side of a product whose panels the threads pack together, as many at a time as the last-level cache holds.
+/// @tparam Source  packs parts of B; see GivenB.
+template <class Op, class Source>
 class PackedByCall {
   using Element = typename Op::Element;
   using P = Panels<Op>;
@@ -150,9 +167,9 @@ class PackedByCall {
   using Order = simd::SideBySide<Op>;
 
   /// @param memory  bytes() bytes.
-  PackedByCall(const Problem& p, const Cut<Op>& cut, std::byte* memory)
-      : b_(p.b), cut_(cut), packed_(reinterpret_cast<Element*>(memory)) {}
-  static size_t bytes(const Problem&, const Problem&, const Cut<Op>& cut) {
+  PackedByCall(const Source& source, const Cut<Op>& cut, std::byte* memory)
+      : source_(source), cut_(cut), packed_(reinterpret_cast<Element*>(memory)) {}
+  static size_t bytes(const Source&, const Cut<Op>& cut) {
     return Cut<Op>::template bytes_of<Element>(cut.inner_packed * cut.columns_packed);
   }
 
@@ -163,34 +180,29 @@ class PackedByCall {
     for (int64_t i = 0; i < panels * blocks; ++i) {
       const int64_t k = i / panels * cut_.inner_block, length = std::min(inner.size() - k, cut_.inner_block);
       const int64_t offset = i % panels * P::kWidth, width = std::min(columns.size() - offset, P::kWidth);
-      const Storage* source = element<Storage>(b_, inner.first + k, columns.first + offset);
-      Element* packed = packed_ + k * cut_.columns_packed + P::offset(length, offset);
-      b_.transposed ? simd::pack_transposed<Op>(source, b_.stride, width, length, packed)
-                    : simd::pack_rows<Op>(source, b_.stride, length, width, packed);
+      source_.pack(columns.first + offset, width, inner.first + k, length, place(k, length, offset));
     }
   }
-  /// Called by a thread before it multiplies a block.
-  void begin(const Block<Op>&) {}
   /// The panel of a block that starts at `column`.
   const Element* panel(const Block<Op>& block, int64_t column) const {
-    return packed_ + block.packed_k * cut_.columns_packed + P::offset(block.length, column - block.first_column);
+    return place(block.packed_k, block.length, column - block.first_column);
   }
   Order order() const {
     return {};
   }
-  /// Rows of a block that reads A in place.
-  int64_t height(const Problem&) const {
-    return Cut<Op>::kRows;
-  }
 
  private:
-  const Matrix b_;
+  Element* place(int64_t k, int64_t length, int64_t offset) const {
+    return packed_ + k * cut_.columns_packed + P::offset(Source::room(length), offset);
+  }
+
+  const Source source_;
   const Cut<Op>& cut_;
   Element* packed_;
 };
 
 /// @tparam Right  the right side of the product; see PackedByCall.
-template <class Op, class Storage, class Right = PackedByCall<Op, Storage>>
+template <class Op, class Storage, class Right = PackedByCall<Op, GivenB<Op, Storage>>>
 class Multiplication {
   using Element = typename Op::Element;
   using P = Panels<Op>;
@@ -198,20 +210,21 @@ class Multiplication {
   using Block = gemm::Block<Op>;
 
  public:
-  explicit Multiplication(const Problem& p) : Multiplication(p, C(p), p) {}
+  explicit Multiplication(const Problem& p) : Multiplication(p, C(p), GivenB<Op, Storage>{p.b}) {}
   /// @param b  what Right is made from.
   template <class Source>
   Multiplication(const Problem& p, const C& cut, const Source& b)
       : p_(p),
         cut_(cut),
         right_(b, cut_, p.scratch),
-        sums_(reinterpret_cast<float*>(p.scratch + Right::bytes(p, b, cut))),
-        a_(p.scratch + Right::bytes(p, b, cut) + cut.sums_bytes(p)) {}
+        sums_(reinterpret_cast<float*>(p.scratch + Right::bytes(b, cut))),
+        a_(p.scratch + Right::bytes(b, cut) + cut.sums_bytes(p)) {}
 
   /// Bytes of scratch memory.
+  static size_t bytes(const Problem& p) { return bytes(p, C(p), GivenB<Op, Storage>{p.b}); }
   template <class Source>
   static size_t bytes(const Problem& p, const C& cut, const Source& b) {
-    return Right::bytes(p, b, cut) + cut.sums_bytes(p) + static_cast<size_t>(p.threads) * cut.a_bytes();
+    return Right::bytes(b, cut) + cut.sums_bytes(p) + static_cast<size_t>(p.threads) * cut.a_bytes();
   }
 
   void run() {
@@ -241,7 +254,7 @@ class Multiplication {
 
   void multiply_all(const Range& columns, const Range& inner) {
     // Packed rows are used for all columns, or for as many as still leave work for every thread.
-    const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : right_.height(p_);
+    const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : C::kRows;
     const int64_t heights = divide_up(p_.rows, height);
     const int64_t most = cut_.packs_a ? divide_up(enough, heights) : divide_up(columns.size(), C::kGroup);
     const int64_t group = round_up(divide_up(columns.size(), most), P::kWidth);
@@ -267,7 +280,6 @@ class Multiplication {
   /// Goes through all strips for each panel, which stays in the cache. If a tile of sums is as wide as a cache line of
   /// C, goes through all panels for each strip instead, so that C is written row by row.
   void multiply_block(const Block& block) {
-    right_.begin(block);
     if constexpr (Op::kLeftRows > 1) {
       for (int64_t row = block.rows.first; row < block.rows.end; row += Op::kTileRows)
         for (int64_t column = block.columns.first; column < block.columns.end; column += P::kWidth)

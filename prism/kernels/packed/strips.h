@@ -1,11 +1,9 @@
-// The right side of gemm's products from a packed weight: strips of bfloat16 pairs as they are, others unpacked by each
-// thread to its second cache, a panel at a time.
+// The right side of gemm's products from a packed weight: strips of bfloat16 pairs as they are, others unpacked to
+// panels that the threads share.
 #pragma once
 
-#include <omp.h>
-
-#include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "prism/kernels/gemm/blocks.h"
 #include "prism/kernels/packed/packed.h"
@@ -47,95 +45,66 @@ void unpack_strip(const std::byte* strip, int half, int64_t blocks, int64_t firs
   }
 }
 
-/// @tparam Op  as in unpack_strip().
-template <class Op, BlockType T>
-class Strips {
+/// Strips of pairs as panels, read in place.
+template <class Op>
+class StripsInPlace {
   using Element = typename Op::Element;
-  using P = simd::Panels<Op>;
-  using Cut = gemm::Cut<Op>;
-  /// Strips of pairs are read in place.
-  static constexpr bool kInPlace = T == BlockType::bf16 && Op::kPair == 2;
-  static constexpr int64_t kPanels = Op::kLeftRows > 1 ? Op::kGroupPanels : 1;  ///< that a thread unpacks at a time
 
  public:
-  using Order = std::conditional_t<kInPlace, simd::OneByOne<Op>, simd::SideBySide<Op>>;
-  static constexpr int64_t kInnerUnit = 32;  ///< blocks of the inner axis are multiples of this
+  using Order = simd::OneByOne<Op>;
 
-  Strips(const Matrix& w, const Cut& cut, std::byte* memory) : w_(w), bytes_(panel_bytes(cut)), memory_(memory) {}
-  static size_t bytes(const gemm::Problem& p, const Matrix&, const Cut& cut) {
-    return kInPlace ? 0 : static_cast<size_t>(p.threads) * kPanels * panel_bytes(cut);
-  }
+  StripsInPlace(const Matrix& w, const gemm::Cut<Op>&, std::byte*)
+      : data_(w.data), bytes_(StripLayout(w.type, w.blocks()).bytes) {}
+  static size_t bytes(const Matrix&, const gemm::Cut<Op>&) { return 0; }
 
   void prepare(const gemm::Range&, const gemm::Range&) {}
-  /// Tiles use all panels of a block for each strip of rows, so they are all unpacked first.
-  void begin(const gemm::Block<Op>& block) {
-    if constexpr (!kInPlace && kPanels > 1)
-      for (int64_t i = 0; block.columns.first + i * P::kWidth < block.columns.end; ++i)
-        unpack(block, block.columns.first + i * P::kWidth, own_memory() + i * bytes_);
+  const Element* panel(const gemm::Block<Op>& block, int64_t column) const {
+    return reinterpret_cast<const Element*>(data_ + column / kStripRows * bytes_) + block.k * kStripRows;
   }
-  const Element* panel(const gemm::Block<Op>& block, int64_t column) {
-    if constexpr (kInPlace) {
-      return reinterpret_cast<const Element*>(strip(column)) + block.k * kStripRows;
-    } else if constexpr (kPanels > 1) {
-      return reinterpret_cast<const Element*>(own_memory() + (column - block.columns.first) / P::kWidth * bytes_);
-    } else {
-      unpack(block, column, own_memory());
-      return reinterpret_cast<const Element*>(own_memory());
-    }
-  }
-  Order order() const {
-    if constexpr (kInPlace) {
-      return {StripLayout(T, w_.blocks()).bytes / static_cast<int64_t>(sizeof(Element))};
-    } else {
-      return {};
-    }
-  }
-  /// Unpacking a panel takes as long as about ten rows of products, so a block has more rows than where B is packed.
-  int64_t height(const gemm::Problem& p) const {
-    if (kInPlace || kPanels > 1) return Cut::kRows;
-    constexpr int64_t kMost = 4 * Cut::kRows;
-    const int64_t blocks = std::max<int64_t>(gemm::divide_up(p.rows, kMost), p.rows > Cut::kRows ? 2 : 1);
-    return gemm::round_up(gemm::divide_up(p.rows, blocks), Op::kTileRows);
-  }
+  Order order() const { return {bytes_ / static_cast<int64_t>(sizeof(Element))}; }
 
  private:
-  static size_t panel_bytes(const Cut& cut) {
-    return Cut::template bytes_of<Element>(P::padded_inner(cut.inner_block) * P::kWidth);
-  }
-  const std::byte* strip(int64_t column) const {
-    return w_.data + column / kStripRows * StripLayout(T, w_.blocks()).bytes;
-  }
-  std::byte* own_memory() const { return memory_ + static_cast<size_t>(omp_get_thread_num()) * kPanels * bytes_; }
-  void unpack(const gemm::Block<Op>& block, int64_t column, std::byte* memory) const {
-    const int vectors = P::vectors(w_.rows - column, 0);
-    const int64_t first = block.k / kBlock, end = gemm::divide_up(block.k + block.length, kBlock);
+  const std::byte* data_;
+  int64_t bytes_;  ///< of a strip
+};
+
+/// Strips that are unpacked to panels (gemm::PackedByCall).
+/// @tparam Op  as in unpack_strip().
+template <class Op, BlockType T>
+struct UnpackedStrips {
+  using P = simd::Panels<Op>;
+  Matrix w;
+
+  void pack(int64_t column, int64_t width, int64_t k, int64_t length, typename Op::Element* to) const {
     constexpr int64_t kUnits = Op::kLanes * Op::kPair;
+    const int vectors = P::vectors(width, 0);
     for (int v = 0; v < vectors; ++v) {
       const int64_t row = column + v * Op::kLanes;
-      unpack_strip<Op, T>(strip(row), static_cast<int>(row % kStripRows / Op::kLanes), w_.blocks(), first, end,
-                          reinterpret_cast<Element*>(memory) + v * kUnits, vectors * kUnits);
+      const std::byte* strip = w.data + row / kStripRows * StripLayout(T, w.blocks()).bytes;
+      unpack_strip<Op, T>(strip, static_cast<int>(row % kStripRows / Op::kLanes), w.blocks(), k / kBlock,
+                          room(k + length) / kBlock, to + v * kUnits, vectors * kUnits);
     }
   }
-
-  const Matrix w_;
-  const size_t bytes_;
-  std::byte* memory_;
+  /// Whole blocks are unpacked.
+  static int64_t room(int64_t length) { return gemm::round_up(length, kBlock); }
 };
 
 /// The product for the rows of a prompt. Op's elements are those of x.
 template <class Op, BlockType T>
 struct PromptProduct {
-  using Storage = typename Op::Element;
-  using Right = Strips<Op, T>;
-  using Multiplication = gemm::Multiplication<Op, Storage, Right>;
+  static constexpr bool kInPlace = T == BlockType::bf16 && Op::kPair == 2;
+  using Source = std::conditional_t<kInPlace, Matrix, UnpackedStrips<Op, T>>;
+  using Right = std::conditional_t<kInPlace, StripsInPlace<Op>, gemm::PackedByCall<Op, Source>>;
+  using Multiplication = gemm::Multiplication<Op, typename Op::Element, Right>;
 
-  explicit PromptProduct(const Problem& p) : problem(problem_of(p)), cut(problem, Right::kInnerUnit) {
+  explicit PromptProduct(const Problem& p) : problem(problem_of(p)), cut(problem, kBlock), source{p.w} {
+    if (!kInPlace) return;
     // The whole weight is there already.
     cut.columns_packed = gemm::round_up(p.w.rows, simd::Panels<Op>::kWidth);
     cut.inner_packed = gemm::divide_up(p.w.inner, cut.inner_block) * cut.inner_block;
   }
-  size_t bytes(const Matrix& w) const { return Multiplication::bytes(problem, cut, w); }
-  void run(const Matrix& w) const { Multiplication(problem, cut, w).run(); }
+  size_t bytes() const { return Multiplication::bytes(problem, cut, source); }
+  void run() const { Multiplication(problem, cut, source).run(); }
 
   static gemm::Problem problem_of(const Problem& p) {
     gemm::Problem to;
@@ -155,6 +124,7 @@ struct PromptProduct {
 
   gemm::Problem problem;
   gemm::Cut<Op> cut;
+  Source source;
 };
 
 /// Calls f with the product for the weight's type.
@@ -178,12 +148,12 @@ auto with_prompt_product(const Problem& p, F&& f) {
 
 template <class Op>
 size_t prompt_scratch(const Problem& p) {
-  return with_prompt_product<Op>(p, [&](const auto& product) { return product.bytes(p.w); });
+  return with_prompt_product<Op>(p, [&](const auto& product) { return product.bytes(); });
 }
 
 template <class Op>
 void multiply_prompt(const Problem& p) {
-  with_prompt_product<Op>(p, [&](const auto& product) { product.run(p.w); });
+  with_prompt_product<Op>(p, [&](const auto& product) { product.run(); });
 }
 
 }  // namespace prism::packed
