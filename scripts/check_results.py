@@ -220,6 +220,33 @@ class Records:
     def parameters(self, arm):
         return mean(self.of_kind(arm, "run", lambda record: record["parameters"]))
 
+    def flops(self, arm):
+        """FLOPs of the forward pass of a token, of which training takes three times as many."""
+        return mean(self.of_kind(arm, "run", lambda record: record["flops_per_token"]))
+
+    def train_loss(self, arm):
+        """Training loss of the last steps, those of one record."""
+        seeds = Seeds()
+        for number, run in self.runs(arm).items():
+            with open(os.path.join(run, "records.jsonl"), encoding="utf-8") as file:
+                seeds[number] = [json.loads(line)["loss"] for line in file if line.startswith('{"kind":"train"')][-1]
+        return seeds
+
+    def word_perplexity(self, arm, text, words):
+        """Of a text that has this number of words: the perplexity of the mean loss over seeds."""
+        return math.exp(mean(self.of_kind(arm, "text_loss", lambda record: record["nats"] / words
+                                          if record["text"].startswith(text) else None)))
+
+    def layers(self, arm, analysis, figure, first, last, part=None):
+        """Mean of a figure of `prism analyse` over the layers from first to last, of each seed."""
+        seeds = Seeds()
+        for number, path in self.runs(arm).items():
+            found = [row[figure] for row in self.lines(path) if row["analysis"] == analysis and figure in row and
+                     row.get("part") in (None, part) and first <= row["layer"] <= last]
+            if found:
+                seeds[number] = sum(found) / len(found)
+        return seeds
+
     def tokens(self, arm):
         """Tokens that were trained."""
         return mean(self.of_kind(arm, "end", lambda record: record["tokens"]))
@@ -328,7 +355,8 @@ class Names(dict):
 
 def evaluate(records, expression):
     names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
-    for name in ("loss", "gap", "distance", "parameters", "tokens", "bytes_per_token", "recipe", "speed", "heads", "method",
+    for name in ("loss", "gap", "distance", "parameters", "flops", "tokens", "train_loss",
+                 "word_perplexity", "layers", "bytes_per_token", "recipe", "speed", "heads", "method",
                  "held", "named", "above_dense", "each", "line"):
         names[name] = getattr(records, name)
     try:

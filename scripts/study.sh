@@ -13,9 +13,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 study=runs/study
 records=docs/results/study
-sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
+sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
   budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_ag_news
-  mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_memory mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
+  mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }
@@ -122,7 +122,7 @@ run_sweep() {
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
     budgets*) prepare_budgets ;;
-    mirrored_memory) prepare_memory ;;
+    mirrored_memory*) prepare_memory ;;
     mirrored_graft) prepare_graft ;;
     small*) jobs=${PRISM_JOBS:-1} ;;  # one model of this size keeps two cores busy
   esac
