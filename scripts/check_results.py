@@ -39,6 +39,7 @@ import glob
 import json
 import math
 import os
+import random
 import re
 import sys
 import tempfile
@@ -247,6 +248,27 @@ class Records:
                 seeds[number] = sum(found) / len(found)
         return seeds
 
+    def accuracy(self, arm):
+        """Test accuracy at the end, in percent."""
+        return self.of_kind(arm, "classification", lambda record: percent(record["accuracy"]))
+
+    def kept(self, arm):
+        """Share of heads that the layers compute for the test texts, their mean in percent."""
+        return self.of_kind(arm, "classification",
+                            lambda record: percent(sum(record["kept_share"]) / len(record["kept_share"])))
+
+    def over_items(self, arm, base):
+        """The 95% interval of the difference of two accuracies in percent, by a paired bootstrap over the test texts; the
+        seeds of each arm are averaged for every text."""
+        def right(name):
+            wrong = self.of_kind(name, "classification", lambda record: (record["labelled"], {row[0] for row in record["wrong"]}))
+            count = next(iter(wrong.values()))[0]
+            return [sum(item not in items for _, items in wrong.values()) / len(wrong) for item in range(count)]
+        gaps = [one - other for one, other in zip(right(arm), right(base), strict=True)]
+        picks = random.Random(1)
+        means = sorted(percent(sum(picks.choices(gaps, k=len(gaps))) / len(gaps)) for _ in range(1000))
+        return [means[24], means[974]]
+
     def tokens(self, arm):
         """Tokens that were trained."""
         return mean(self.of_kind(arm, "end", lambda record: record["tokens"]))
@@ -355,7 +377,7 @@ class Names(dict):
 
 def evaluate(records, expression):
     names = Names({function.__name__: function for function in FUNCTIONS}, __builtins__={})
-    for name in ("loss", "gap", "distance", "parameters", "flops", "tokens", "train_loss",
+    for name in ("loss", "gap", "distance", "parameters", "flops", "accuracy", "kept", "over_items", "tokens", "train_loss",
                  "word_perplexity", "layers", "bytes_per_token", "recipe", "speed", "heads", "method",
                  "held", "named", "above_dense", "each", "line"):
         names[name] = getattr(records, name)
