@@ -3,7 +3,7 @@
 # is reported, because other work on the machine slows both.
 #
 #   scripts/check_peers.sh                     every peer but smollm2, llamacpp, divergence,
-#                                              inference, chats, templates, selector
+#                                              inference, encoder, chats, templates, selector
 #   scripts/check_peers.sh tokenizers [...]    Hugging Face tokenizers; passes options to benchmarks/peers/tokenizers.py
 #   scripts/check_peers.sh training [...]      PyTorch, the same models; passes options to benchmarks/peers/training.py
 #   scripts/check_peers.sh selector [...]      the masks of arXiv 2602.08426's code, whose checkout PRISM_REFERENCE names
@@ -14,6 +14,8 @@
 #   scripts/check_peers.sh divergence [...]    llama.cpp's quantised models; passes options to benchmarks/peers/divergence.py
 #   scripts/check_peers.sh inference [...]     llama.cpp (PRISM_LLAMA_CPP), ik_llama.cpp (PRISM_IK_LLAMA_CPP) and OpenVINO GenAI,
 #                                              speed; passes options to benchmarks/peers/inference.py
+#   scripts/check_peers.sh encoder [...]       compiled PyTorch and OpenVINO, an encoder's inference and training; passes options to
+#                                              benchmarks/peers/encoder.py
 #   scripts/check_peers.sh chats [...]         transformers, training on conversations; passes options to benchmarks/peers/chats.py
 #   scripts/check_peers.sh templates FOLDER    transformers, on the chat templates (*.jinja) of a folder
 #   scripts/check_peers.sh prefill [...]       FlexAttention and masked SDPA; passes options to benchmarks/peers/prefill.py
@@ -101,6 +103,12 @@ peer_inference() {  # WORD...
   "$python" benchmarks/peers/inference.py --prism "$prism" "$@"
 }
 
+peer_encoder() {  # WORD...
+  ensure_peers torch==2.15.0 numpy==2.4.6 safetensors==0.8.0 openvino==2026.4.1
+  find_program check_peers
+  "$python" benchmarks/peers/encoder.py --prism "$prism" "$@"
+}
+
 peer_chats() {  # WORD...
   ensure_smollm2
   find_program check_peers
@@ -129,10 +137,10 @@ peer_selector() {  # WORD...
 }
 
 peers=(tokenizers training huggingface families prefill)  # the peers that need no checkout
-known=("${peers[@]}" smollm2 llamacpp divergence inference chats templates selector)
+known=("${peers[@]}" smollm2 llamacpp divergence inference encoder chats templates selector)
 
 case "${1:-}" in
-  -h | --help) sed -n '2,23s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
+  -h | --help) sed -n '2,25s/^# \{0,1\}//p' scripts/check_peers.sh; exit 0 ;;
 esac
 mkdir -p build
 log=build/check_peers.log

@@ -22,6 +22,7 @@ class Case:
     vocab: int
     shape: tuple  # (sequences, tokens per sequence)
     clip: float = 0  # largest gradient norm; 0: no clipping
+    classes: int = 0  # 0: the labels are tokens; else one of so many classes for each sequence
 
 
 def seconds_of_step(case, step, x, y, bf16):
@@ -49,7 +50,8 @@ def time_training(cases):
     torch.manual_seed(0)
     case = cases[args.case]()
     step = torch.compile(case.model) if args.compile else case.model
-    x, y = (torch.randint(0, case.vocab, case.shape) for _ in range(2))
+    x = torch.randint(0, case.vocab, case.shape)
+    y = torch.randint(0, case.classes, case.shape[:1]) if case.classes else torch.randint(0, case.vocab, case.shape)
     seconds = [seconds_of_step(case, step, x, y, args.bf16) for _ in range(args.steps)]
     print(json.dumps({
         "case": args.case, "compile": args.compile, "bf16": args.bf16,

@@ -29,6 +29,16 @@ def run(command, threads):
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
+def words_of_prism(program, case, steps, threads, dtype):
+    return [program, "bench", "training", OURS.get(case, case), "--peer", "none", "--dtypes", dtype, "--json", "--steps",
+            str(steps - 2), "--threads", str(threads)]
+
+
+def words_of_peer(python, file, case, steps, threads, dtype):
+    return [python, str(HERE / file), "--case", case, "--steps", str(steps), "--threads", str(threads),
+            *(["--bf16"] if dtype == "bfloat16" else [])]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--prism", required=True, help="the prism program")
@@ -44,10 +54,8 @@ def main():
     modes = {"eager": []} | ({"compiled": ["--compile"]} if args.compile else {})
     print(f"{'case':<14} {'peer':<9} {'prism tok/s':>11} {'peer tok/s':>11} {'ratio':>6} {'prism MiB':>10} {'peer MiB':>9}")
     for case in args.cases:
-        ours_words = [args.prism, "bench", "training", OURS.get(case, case), "--peer", "none", "--dtypes", args.dtype, "--json",
-                      "--steps", str(args.steps - 2), "--threads", str(args.threads)]
-        theirs_words = [args.python, str(HERE / THEIRS.get(case, "train_gpt.py")), "--case", case, "--steps", str(args.steps),
-                        "--threads", str(args.threads), *(["--bf16"] if args.dtype == "bfloat16" else [])]
+        ours_words = words_of_prism(args.prism, case, args.steps, args.threads, args.dtype)
+        theirs_words = words_of_peer(args.python, THEIRS.get(case, "train_gpt.py"), case, args.steps, args.threads, args.dtype)
         prism = []
         peers = {mode: [] for mode in modes}
         for _ in range(args.repeats):

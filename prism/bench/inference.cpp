@@ -10,18 +10,19 @@
 #include "prism/bench/measure.h"
 #include "prism/core/error.h"
 #include "prism/core/random.h"
+#include "prism/evaluation/classification.h"
 #include "prism/models/chunks.h"
 #include "prism/models/cost.h"
 
 namespace prism {
 namespace {
 
-torch::Tensor random_tokens(const ModelConfig& config, int64_t count, uint64_t seed) {
+std::vector<int64_t> random_tokens(const ModelConfig& config, int64_t count, uint64_t seed) {
   Random random(seed);
-  auto tokens_BT = torch::empty({1, count}, torch::kLong);
-  std::generate_n(tokens_BT.mutable_data_ptr<int64_t>(), count,
-                  [&] { return static_cast<int64_t>(random.below(static_cast<uint64_t>(config.vocab_size))); });
-  return tokens_BT;
+  std::vector<int64_t> tokens(static_cast<size_t>(count));
+  std::generate(tokens.begin(), tokens.end(),
+                [&] { return static_cast<int64_t>(random.below(static_cast<uint64_t>(config.vocab_size))); });
+  return tokens;
 }
 
 /// A test with its cache and its tokens.
@@ -30,7 +31,7 @@ class InferenceTest {
   InferenceTest(Decoder decoder, const InferenceBench& bench, const InferenceTiming& row, bool decodes)
       : decoder_(std::move(decoder)),
         prefill_(bench.prefill, bench.costs),
-        tokens_BT_(random_tokens(decoder_->config(), row.depth + row.tokens, bench.seed)),
+        tokens_BT_(torch::tensor(random_tokens(decoder_->config(), row.depth + row.tokens, bench.seed)).unsqueeze(0)),
         depth_(row.depth),
         sequences_(row.sequences),
         decodes_(decodes),
@@ -87,9 +88,10 @@ int64_t weight_bytes_read(const DecoderImpl& decoder) {
   return sum;
 }
 
-/// FLOPs of the pass over a prompt with dense attention, with logits for its last token.
-double prompt_flops(const DecoderImpl& decoder, int64_t tokens) {
-  auto config = decoder.config();
+/// FLOPs of the pass over a prompt with dense attention, with logits for its last token; or over a text, whose logits
+/// count as 0.
+double prompt_flops(const Trunk& model, int64_t tokens) {
+  auto config = model.config();
   config.context = tokens;
   const auto cost = model_cost(config);
   double flops = 0;
@@ -111,6 +113,37 @@ InferenceTiming decoding_row(int64_t tokens, int64_t depth, int64_t sequences) {
           .tokens = tokens,
           .depth = depth,
           .sequences = sequences};
+}
+
+/// Bytes of the activations of one layer for a token, about: the stream, and the widest products.
+double activation_bytes(const ClassifierImpl& classifier) {
+  const auto& config = classifier.config();
+  int64_t widest = 0;
+  for (const auto& layer : config.layers)
+    widest = std::max({widest, (layer.heads + 2 * layer.kv_heads) * layer.head_dim, layer.ffn.width});
+  const auto bytes = static_cast<int64_t>(c10::elementSize(classifier.compute_type()));
+  return static_cast<double>(config.d_model * static_cast<int64_t>(sizeof(float)) + (config.d_model + widest) * bytes);
+}
+
+void check_texts(const ClassifierImpl& classifier, int64_t tokens, int64_t texts) {
+  const int64_t context = classifier.config().context;
+  PRISM_CHECK(tokens >= 1 && tokens <= context, "bench",
+              "expected texts of 1 to {} tokens, the model's context; found {}; choose other lengths.", context,
+              tokens);
+  PRISM_CHECK(texts >= 1 && texts <= 65536, "bench",
+              "--sequences: expected 1 to 65536 texts in a batch; found {}; change it.", texts);
+  check_tensors_fit(static_cast<double>(tokens * texts) * activation_bytes(classifier),
+                    fmt::format("the activations of {} texts of {} tokens", texts, tokens));
+}
+
+/// A batch of texts of the same length.
+ExampleBatch random_batch(const ModelConfig& config, const InferenceTiming& row, uint64_t seed) {
+  ExampleBatch batch;
+  batch.rows = row.sequences;
+  batch.width = row.tokens;
+  batch.tokens = random_tokens(config, batch.rows * batch.width, seed);
+  batch.lengths.assign(static_cast<size_t>(batch.rows), static_cast<int32_t>(batch.width));
+  return batch;
 }
 
 }  // namespace
@@ -156,6 +189,33 @@ std::vector<InferenceTiming> bench_inference(Decoder decoder, const InferenceBen
                  static_cast<double>(row.sequences) * cache_bytes(*decoder, type, row.tokens, row.depth);
       row.limit_share = row.work / seconds / bandwidth;
     }
+  }
+  return rows;
+}
+
+std::vector<InferenceTiming> bench_texts(const Classifier& classifier, const TextBench& bench) {
+  const ModelConfig& config = classifier->config();
+  std::vector<std::function<void()>> calls;
+  std::vector<InferenceTiming> rows;
+  for (const int64_t tokens : bench.tokens)
+    for (const int64_t texts : bench.texts) {
+      check_texts(*classifier, tokens, texts);
+      const auto& row = rows.emplace_back(
+          InferenceTiming{.name = fmt::format("text{}{}", tokens, texts > 1 ? fmt::format("x{}", texts) : ""),
+                          .tokens = tokens,
+                          .sequences = texts});
+      calls.emplace_back([&classifier, batch = random_batch(config, row, bench.seed)]() mutable {
+        classify(classifier, ExampleTensors(batch));
+      });
+    }
+  const auto medians = medians_in_turn(calls, bench.rounds);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto& row = rows[i];
+    const double seconds = medians[i] * 1e-3;
+    row.ms = medians[i];
+    row.tokens_per_s = static_cast<double>(row.tokens * row.sequences) / seconds;
+    row.work = static_cast<double>(row.sequences) * prompt_flops(*classifier, row.tokens);
+    row.limit_share = share_of_peak(row.work / seconds, bench.threads, classifier->compute_type());
   }
   return rows;
 }

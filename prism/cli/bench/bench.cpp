@@ -431,7 +431,7 @@ int run_bench(const Arguments& arguments) {
         "  budgets       what an encoder's head budgets save\n"
         "  decode        attention of new tokens over a KV cache\n"
         "  feed-forward  feed-forward parts of several kinds\n"
-        "  model         a model that reads prompts and decodes\n"
+        "  model         a model that reads prompts and decodes, or labels texts\n"
         "  prefill       block-sparse attention of a prompt, by selector\n"
         "  training      training steps of a model\n{}{}{}{}{}\n`prism bench attention --help` "
         "explains the options of a benchmark.\nExit status: 0 done, 1 failed, 2 wrong input.\n",
