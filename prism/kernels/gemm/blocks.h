@@ -253,10 +253,12 @@ class Multiplication {
   }
 
   void multiply_all(const Range& columns, const Range& inner) {
-    // Packed rows are used for all columns, or for as many as still leave work for every thread.
-    const int64_t enough = 4 * p_.threads, height = cut_.packs_a ? C::kPackedRows : C::kRows;
+    // Packed rows are used for all columns, rows in place for those of a group, or for as many as still leave enough
+    // work for every thread. Rows in place cost nothing when there are more jobs.
+    const int64_t enough = (cut_.packs_a ? 4 : 8) * p_.threads, height = cut_.packs_a ? C::kPackedRows : C::kRows;
     const int64_t heights = divide_up(p_.rows, height);
-    const int64_t most = cut_.packs_a ? divide_up(enough, heights) : divide_up(columns.size(), C::kGroup);
+    const int64_t least = cut_.packs_a ? 1 : divide_up(columns.size(), C::kGroup);
+    const int64_t most = std::max(least, divide_up(enough, heights));
     const int64_t group = round_up(divide_up(columns.size(), most), P::kWidth);
     const int64_t groups = divide_up(columns.size(), group);
     const int64_t jobs = heights * groups;
