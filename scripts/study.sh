@@ -15,7 +15,7 @@ study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
   budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest
-  mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
+  mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_cpu mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
 records_of() { echo "$records/${1%_rest}"; }

@@ -22,7 +22,7 @@ class Case:
     vocab: int
     shape: tuple  # (sequences, tokens per sequence)
     clip: float = 0  # largest gradient norm; 0: no clipping
-    classes: int = 0  # 0: the labels are tokens; else one of so many classes for each sequence
+    classes: int = 0  # number of classes, one label a sequence; 0: the labels are tokens
 
 
 def seconds_of_step(case, step, x, y, bf16):

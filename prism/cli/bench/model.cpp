@@ -62,6 +62,7 @@ void add_options(CLI::App& app, ModelWords& words) {
 
 std::vector<InferenceTiming> time_decoder(ModelWords& words) {
   InferenceBench& bench = words.bench;
+  complete_prefill(words.prefill);
   bench.prefill = words.prefill.options;
   bench.cache_type = find_cache_type(words.cache_type);
   refuse_recall(words.prefill, "bench");
@@ -101,7 +102,6 @@ int run_bench_model(const Arguments& arguments) {
   add_options(app, words);
   if (!parse(app, arguments)) return 0;
   words.bench.threads = start_compute(words.compute.threads, words.compute.device);
-  complete_prefill(words.prefill);
   CoreWait wait;
   const bool classifies = load_config(words.model).classes > 0;
   const auto rows = classifies ? time_classifier(words, app) : time_decoder(words);

@@ -183,8 +183,14 @@ std::string headline(const Comparison& comparison) {
     for (const auto& group : comparison.groups)
       if (std::all_of(group.runs.begin(), group.runs.end(), [](const Run& run) { return run.diverged; }))
         diverged.push_back(group.label);
-    return fmt::format("{}No two runs end with an evaluation after the same number of {}, so none is called the best.",
-                       diverged.empty() ? "" : join_names(diverged) + " diverged. ", comparison.counted());
+    const auto finals = final_losses(comparison);
+    const std::string reason = finals.groups.empty()
+                                   ? "No run has been evaluated"
+                                   : fmt::format("Only {} was evaluated after {} {}, more than the others",
+                                                 comparison.groups[finals.groups.front().group].label,
+                                                 grouped(finals.trained), comparison.counted());
+    return fmt::format("{}{}, so none is called the best.",
+                       diverged.empty() ? "" : join_names(diverged) + " diverged. ", reason);
   }
   std::string among = verdict->of_all ? "" : "Of the runs that got that far, ";
   if (verdict->of_seeds > 0)

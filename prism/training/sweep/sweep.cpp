@@ -46,10 +46,11 @@ std::vector<Override> overrides_from(const Json& fields, const std::string& owne
               owner, fields.type_name());
   std::vector<Override> overrides;
   for (const auto& [field, value] : fields.items()) {
-    PRISM_CHECK(field != "seed", "sweep",
-                "{}: expected the seeds of the sweep, so that runs can be paired; found a seed here; give \"seeds\" to "
-                "the sweep or to an arm.",
-                owner);
+    PRISM_CHECK(
+        field != "seed" && field != "seeds", "sweep",
+        "{}: expected fields of the recipe; found {}; give \"seeds\" to the sweep, so that runs can be paired, or "
+        "to an arm.",
+        owner, field);
     overrides.emplace_back(field, value_text(value));
   }
   return overrides;
@@ -67,7 +68,8 @@ std::vector<Variation> vary(const std::vector<Variation>& arms, const std::strin
   PRISM_CHECK(values.is_array() && !values.empty(), "sweep",
               "grid.{}: expected a list of values; found {}; write for instance [0.001, 0.002].", field,
               values.is_array() ? "an empty one" : values.type_name());
-  PRISM_CHECK(field != "seed", "sweep", "grid: expected fields of the recipe; found seed; give \"seeds\" instead.");
+  PRISM_CHECK(field != "seed" && field != "seeds", "sweep",
+              "grid: expected fields of the recipe; found {}; give \"seeds\" to the sweep instead.", field);
   const std::string short_name = field.substr(field.rfind('.') + 1);
   std::vector<Variation> varied;
   for (const auto& arm : arms)
@@ -80,10 +82,11 @@ std::vector<Variation> vary(const std::vector<Variation>& arms, const std::strin
   return varied;
 }
 
-void check_seeds(const std::vector<int64_t>& seeds) {
-  PRISM_CHECK(!seeds.empty(), "sweep", "expected seeds; found an empty list; write for instance [1, 2, 3].");
+/// @param owner  what the seeds belong to, for messages.
+void check_seeds(const std::vector<int64_t>& seeds, const std::string& owner) {
+  PRISM_CHECK(!seeds.empty(), "sweep", "{}: expected seeds; found an empty list; write for instance [1, 2, 3].", owner);
   PRISM_CHECK(std::set<int64_t>(seeds.begin(), seeds.end()).size() == seeds.size(), "sweep",
-              "expected each seed once; found {}; remove the duplicate.", fmt::join(seeds, ", "));
+              "{}: expected each seed once; found {}; remove the duplicate.", owner, fmt::join(seeds, ", "));
 }
 
 /// Fields of an arm that are not fields of the recipe.
@@ -99,10 +102,10 @@ Variation variation_of(const std::string& name, Json fields, const std::vector<i
   Variation arm{name, {}};
   if (const auto found = fields.find("seeds"); fields.is_object() && found != fields.end()) {
     arm.seeds = fields_from_json<ArmFields>({{"seeds", *found}}, "arm " + name).seeds;
-    check_seeds(arm.seeds);
+    check_seeds(arm.seeds, "arm " + name);
     for (const int64_t seed : arm.seeds)
       PRISM_CHECK(std::find(all_seeds.begin(), all_seeds.end(), seed) != all_seeds.end(), "sweep",
-                  "arm {}: expected some of the sweep's seeds ({}); found {}; add it to the sweep's.", name,
+                  "arm {}: expected some of the sweep's seeds ({}); found {}; add it to \"seeds\" of the sweep.", name,
                   fmt::join(all_seeds, ", "), seed);
     fields.erase(found);
   }
@@ -225,7 +228,7 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
               file.recipe.is_null() ? "none" : file.recipe.type_name());
   PRISM_CHECK(file.keep == "checkpoints" || file.keep == "records", "sweep",
               "keep: expected checkpoints or records; found \"{}\"; choose one of them.", file.keep);
-  check_seeds(file.seeds);
+  check_seeds(file.seeds, path.string());
   for (const auto& [field, value] : overrides)
     PRISM_CHECK(field != "seed", "sweep",
                 "expected a field that all runs share in --set; found seed; give the seeds in the field \"seeds\" of "

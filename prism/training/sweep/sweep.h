@@ -47,11 +47,11 @@ struct SweepFile {
     v("recipe", recipe, "recipe that all runs share: a file name relative to this file, or the recipe itself");
     v("set", set, "recipe fields to override in all runs: {FIELD: value, ...}");
     v("arms", arms,
-      "variations of the recipe by name: {NAME: {FIELD: value, ...}, ...}; the field seeds lists those of the sweep's "
-      "seeds that an arm is trained with; default: all");
+      "variations of the recipe by name: {NAME: {FIELD: value, ...}, ...}; a field seeds limits an arm to some of the "
+      "sweep's seeds");
     v("grid", grid,
       "fields with several values: {FIELD: [value, ...], ...}; every arm is trained with every combination");
-    v("seeds", seeds, "seeds that every variation is trained with");
+    v("seeds", seeds, "seeds that every variation is trained with, unless an arm has its own");
     v("baseline", baseline, "arm that the others are compared with; empty: the first");
     v("keep", keep, "what to keep of finished runs: checkpoints, or only records");
     v("search", search, "search space of --search schedules, instead of arms");

@@ -238,6 +238,27 @@ TEST_P(Packed, ProductsOfLongRowsEqualTheDefinition) {
     }
 }
 
+/// Unpacked weights that exceed the last-level cache's share are unpacked part by part.
+TEST_P(Packed, ProductsOfLargeWeightsEqualTheDefinition) {
+  Random random(9);
+  for (const auto type : {BlockType::bf16, BlockType::q4_1, BlockType::q5_0})
+    for (const auto& [rows, columns, inner] : {std::array{7, 1100, 4640}, {5, 8300, 1056}}) {
+      const Weights w(random, type, columns, inner);
+      Product product(random, w, rows, types(false)[0]);
+      EXPECT_LT(product.error_share(product.multiply(kernels(), false, 2), false, kernels().prompt_type), 1)
+          << block_layout(type).name << " " << columns << "x" << inner;
+    }
+}
+
+TEST_P(Packed, ProductsOfBfloat16NeedNoWholeBlocks) {
+  Random random(10);
+  for (const auto& [rows, columns, inner] : {std::array{3, 70, 50}, {40, 20, 2070}}) {
+    const Weights w(random, BlockType::bf16, columns, inner);
+    Product product(random, w, rows, types(false)[0]);
+    EXPECT_LT(product.error_share(product.multiply(kernels(), false, 2), false, kernels().prompt_type), 1) << inner;
+  }
+}
+
 TEST_P(Packed, ProductsTakeABiasAndDropWhatIsNegative) {
   Random random(5);
   for (const auto type : {BlockType::bf16, BlockType::q4_1})

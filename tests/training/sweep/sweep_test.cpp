@@ -126,8 +126,10 @@ TEST_F(SweepFolder, RefusesWhatNoSweepCanBe) {
   refuses(R"({"recipe": "base.json", "arms": {"../a": {}}})", "letters, digits");
   refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "seeds": []})", "empty list");
   refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "seeds": [1, 1]})", "each seed once");
-  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": []}}})", "empty list");
-  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": [1, 1]}}})", "each seed once");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": []}}})", "arm a: expected seeds; found an empty list");
+  refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": [1, 1]}}})", "arm a: expected each seed once");
+  refuses(R"({"recipe": "base.json", "set": {"seeds": [1]}, "arms": {"a": {}}})", "set: expected fields of the recipe");
+  refuses(R"({"recipe": "base.json", "grid": {"seeds": [1]}})", "grid: expected fields of the recipe; found seeds");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": [4]}}})", "arm a: expected some of the sweep's seeds");
   refuses(R"({"recipe": "base.json", "arms": {"a": {"seeds": 1}}})", "arm a.seeds");
   refuses(R"({"recipe": "base.json", "arms": {"a": {}}, "baseline": "b"})", "baseline");
