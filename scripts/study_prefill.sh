@@ -8,11 +8,12 @@
 #   scripts/study_prefill.sh --results           only writes tables and figures of the records
 #
 # Texts come from PRISM_DATA (../shared/data by default). Trains or resumes the model runs/prefill/long (20 minutes).
+# PRISM_DEVICE names a device for perplexities (cuda, say); their seconds are then that device's.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { echo "[study_prefill] $1; see study_prefill.sh --help." >&2; exit 2; }
 case "${1:-}" in
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
+  -h | --help) sed -n '2,11s/^# \{0,1\}//p' scripts/study_prefill.sh; exit 0 ;;
   --model) [[ $# == 3 && $3 =~ ^[a-z0-9_]+$ ]] || usage "expected a model and a name in lower case after --model; found \"${*:2}\"" ;;
   --results | "") ;;
   *) usage "expected --model, --results or nothing; found \"$1\"" ;;
@@ -76,7 +77,7 @@ record_perplexity() {  # FILE METHOD MODEL_AND_TEXT...
     IFS=, read -ra settings <<< "${2#*:}"
     for setting in "${settings[@]}"; do words+=(--prefill-set "$setting"); done
   fi
-  record "$1" "$2" "$prism" eval "${@:3}" --json "${words[@]}"
+  record "$1" "$2" "$prism" eval "${@:3}" --json --device "${PRISM_DEVICE:-cpu}" "${words[@]}"
 }
 
 # The beginnings of five novels, one document each. CHARACTERS FOLDER
