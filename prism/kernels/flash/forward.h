@@ -15,7 +15,7 @@
 namespace prism::flash {
 
 /// Keys of a tile: the keys, their values and the task's own data fit the L2 cache together.
-constexpr int64_t kKeyTile = 512;
+constexpr int64_t kKeyTile = 256;
 constexpr float kLn2 = 0.693147180559945309f;
 using simd::copy_rows;
 using simd::kLog2E;
