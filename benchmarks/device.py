@@ -56,7 +56,8 @@ RECIPES = {
     },
 }
 ANALYSES = "attention-distance entropy gates heads norms twins gradients".split()
-CACHED = ["generate", "mirrored_cpu", "The golden river sings", "--temperature", "0", "--max-new-tokens", "16"]
+GREEDY = ["--temperature", "0", "--max-new-tokens", "16"]
+CACHED = ["generate", "mirrored_cpu", "The golden river sings", *GREEDY]
 UNTIMED = re.compile(r'"[a-z_]*(?:seconds|_ms|per_s|memory_bytes)": ?[0-9.e+-]+')
 
 
@@ -118,16 +119,15 @@ def commands():
 
 def compared_commands():
     lm, quantised = "mirrored_cpu", "plain.gguf"
-    greedy = ["--temperature", "0", "--max-new-tokens", "16"]
     yield "eval", ["eval", lm, "part.txt", "--json"]
     yield "eval, sparse", ["eval", lm, "part.txt", "--json", "--prefill", "spectral", "--prefill-set", "block_size=32"]
     yield "generate", ["generate", lm, "The golden", "--temperature", "0", "--max-new-tokens", "40"]
-    yield "generate, prompts", ["generate", lm, "--prompts", "prompts.jsonl", "--parallel", "3", *greedy]
+    yield "generate, prompts", ["generate", lm, "--prompts", "prompts.jsonl", "--parallel", "3", *GREEDY]
     yield "generate, prompt cache", [*CACHED, "--prompt-cache", "{device}.cache"]
-    yield "generate, spectral", ["generate", lm, "--prompt-file", "prompt.txt", "--prefill", "spectral", *greedy]
+    yield "generate, spectral", ["generate", lm, "--prompt-file", "prompt.txt", "--prefill", "spectral", *GREEDY]
     yield "eval, gguf", ["eval", quantised, "part.txt", "--json"]
-    yield "generate, gguf", ["generate", quantised, "The golden", *greedy]
-    yield "generate, int8 cache", ["generate", quantised, "The golden", "--cache-type", "int8", *greedy]
+    yield "generate, gguf", ["generate", quantised, "The golden", *GREEDY]
+    yield "generate, int8 cache", ["generate", quantised, "The golden", "--cache-type", "int8", *GREEDY]
     divergence = ["--task", "divergence", "--window", "64", "--cache-type", "int8", "--json"]
     yield "eval, divergence", ["eval", quantised, "part.txt", *divergence]
     yield "classify", ["classify", "classifier_cpu", "--text", "golden bridge", "--json"]

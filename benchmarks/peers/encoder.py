@@ -28,7 +28,7 @@ import tempfile
 import torch
 import training
 from encoder_model import load, random_texts
-from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, print_all, run
+from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, print_all, print_heading, run
 
 RECIPE = "configs/head_budgets/paper.json"
 LENGTHS, BATCHES, TRAINED_LENGTHS, STEPS = [64, 128, 256, 512], [32, 1], [128, 512], 6
@@ -202,15 +202,10 @@ def main():
             peers, versions, notes = start_peers(words, workshop.model, "bf16" if "bf16" in machine["isa"] else "f32")
         plan = Plan(words, workshop, encoder, peers)
         medians = measure_in_turn(plan.calls, words.rounds)
-    given = [os.path.basename(word) for word in sys.argv[1:]][2:]  # without --prism
-    print(" ".join(["# scripts/check_peers.sh encoder", *given]) + f", {began}")
-    print(f"# {limits}")
-    print(f"# {', '.join(dict.fromkeys([version, *versions]))}; {RECIPE}")
-    rounds = f"{words.rounds} rounds, in which the programs take turns" if words.rounds > 1 else "one round"
-    print(f"# Medians of {rounds}; ratio: prism's speed over the peer's. Tokens are random, and texts of a batch equally long.")
     busy = ["Other programs used the cores at times: measure again on an idle machine."] if plan.was_busy else []
-    for note in [agreement, *notes, *busy]:
-        print(f"# {note}")
+    print_heading("encoder", began, limits, f"{', '.join(dict.fromkeys([version, *versions]))}; {RECIPE}", words.rounds,
+                  "prism's speed over the peer's. Tokens are random, and texts of a batch equally long.",
+                  [agreement, *notes, *busy])
     print_all(plan.tables, medians)
 
 

@@ -24,11 +24,10 @@ import json
 import lzma
 import os
 import pathlib
-import sys
 import sysconfig
 import tempfile
 
-from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, print_all, run
+from turns import Row, Server, Table, give_up, limits_of, measure_in_turn, print_all, print_heading, run
 
 LENGTHS = [512, 2048, 4096, 8192, 16384, 32768]
 ROWS = ["prefill", "spectral", "decode", "start", "memory"]
@@ -337,15 +336,11 @@ def main():
         plan = Plan(words, prism, peers)
         began = datetime.date.today()
         medians = measure_in_turn(plan.calls, words.rounds)
-    given = [os.path.basename(word) for word in sys.argv[1:]][2:]  # without --prism
-    print(" ".join(["# scripts/check_peers.sh inference", *given]) + f", {began}")
-    print(f"# {prism.limits}")
-    print(f"# {', '.join([prism.version] + [peer.version for peer in peers.values()])}; {pathlib.Path(model).name}")
-    rounds = f"{words.rounds} rounds, in which the programs take turns" if words.rounds > 1 else "one round"
-    print(f"# Medians of {rounds}; ratio: prism's speed over the peer's, or the peer's seconds or MB over prism's.")
-    print("# llama-bench and `prism bench model` (dense reading, decoding) use random tokens, the others text of novels.")
-    for note in missing + plan.notes + prism.notes():
-        print(f"# {note}")
+    versions = ", ".join([prism.version] + [peer.version for peer in peers.values()])
+    texts = "llama-bench and `prism bench model` (dense reading, decoding) use random tokens, the others text of novels."
+    print_heading("inference", began, prism.limits, f"{versions}; {pathlib.Path(model).name}", words.rounds,
+                  "prism's speed over the peer's, or the peer's seconds or MB over prism's.",
+                  [texts, *missing, *plan.notes, *prism.notes()])
     print_all(plan.tables, medians)
 
 

@@ -163,6 +163,15 @@ def limits_of(prism, threads):
                      f"memory reads {machine['read_gb_per_s']:.1f} GB/s")
 
 
+def print_heading(comparison, began, limits, versions, rounds, ratio, notes):
+    """Prints what was run, when, on what and how, as comments. ratio: a sentence that says what the ratios are of."""
+    given = [os.path.basename(word) for word in sys.argv[1:]][2:]  # without --prism
+    print(" ".join([f"# scripts/check_peers.sh {comparison}", *given]) + f", {began}")
+    taken = f"{rounds} rounds, in which the programs take turns" if rounds > 1 else "one round"
+    for line in [limits, versions, f"Medians of {taken}; ratio: {ratio}", *notes]:
+        print(f"# {line}")
+
+
 def print_all(tables, medians):
     """Prints the tables that have rows, and how many of their goals are met."""
     goals = [met for table in tables if table.rows for met in print_table(table, medians)]

@@ -25,7 +25,7 @@ bool may_be_in_name(char c) {
 struct Variation {
   std::string name;
   std::vector<Override> fields;
-  std::vector<int64_t> seeds = {};  ///< empty: all of the sweep
+  std::vector<int64_t> seeds;
 };
 
 /// A value as the text of a flag.
@@ -41,16 +41,20 @@ std::string name_of_value(const Json& value) {
   return text;
 }
 
+void check_is_no_seed(const std::string& field, const std::string& owner) {
+  PRISM_CHECK(
+      field != "seed" && field != "seeds", "sweep",
+      "{}: expected fields of the recipe; found {}; give \"seeds\" to the sweep, so that runs can be paired, or "
+      "to an arm.",
+      owner, field);
+}
+
 std::vector<Override> overrides_from(const Json& fields, const std::string& owner) {
   PRISM_CHECK(fields.is_object(), "sweep", "{}: expected an object of fields and values; found {}; write {{...}}.",
               owner, fields.type_name());
   std::vector<Override> overrides;
   for (const auto& [field, value] : fields.items()) {
-    PRISM_CHECK(
-        field != "seed" && field != "seeds", "sweep",
-        "{}: expected fields of the recipe; found {}; give \"seeds\" to the sweep, so that runs can be paired, or "
-        "to an arm.",
-        owner, field);
+    check_is_no_seed(field, owner);
     overrides.emplace_back(field, value_text(value));
   }
   return overrides;
@@ -68,8 +72,7 @@ std::vector<Variation> vary(const std::vector<Variation>& arms, const std::strin
   PRISM_CHECK(values.is_array() && !values.empty(), "sweep",
               "grid.{}: expected a list of values; found {}; write for instance [0.001, 0.002].", field,
               values.is_array() ? "an empty one" : values.type_name());
-  PRISM_CHECK(field != "seed" && field != "seeds", "sweep",
-              "grid: expected fields of the recipe; found {}; give \"seeds\" to the sweep instead.", field);
+  check_is_no_seed(field, "grid");
   const std::string short_name = field.substr(field.rfind('.') + 1);
   std::vector<Variation> varied;
   for (const auto& arm : arms)
@@ -99,7 +102,7 @@ struct ArmFields {
 };
 
 Variation variation_of(const std::string& name, Json fields, const std::vector<int64_t>& all_seeds) {
-  Variation arm{name, {}};
+  Variation arm{name, {}, all_seeds};
   if (const auto found = fields.find("seeds"); fields.is_object() && found != fields.end()) {
     arm.seeds = fields_from_json<ArmFields>({{"seeds", *found}}, "arm " + name).seeds;
     check_seeds(arm.seeds, "arm " + name);
@@ -123,7 +126,7 @@ std::vector<Variation> variations_of(const SweepFile& file) {
       "schedules.");
   std::vector<Variation> arms;
   for (const auto& [name, fields] : file.arms.items()) arms.push_back(variation_of(name, fields, file.seeds));
-  if (arms.empty()) arms.emplace_back();
+  if (arms.empty()) arms.push_back({"", {}, file.seeds});
   for (const auto& [field, values] : file.grid.items()) arms = vary(arms, field, values);
   for (const auto& arm : arms) check_name(arm.name);
   return arms;
@@ -229,18 +232,15 @@ Sweep sweep_of(const SweepFile& file, const fs::path& path, const std::vector<Ov
   PRISM_CHECK(file.keep == "checkpoints" || file.keep == "records", "sweep",
               "keep: expected checkpoints or records; found \"{}\"; choose one of them.", file.keep);
   check_seeds(file.seeds, path.string());
-  for (const auto& [field, value] : overrides)
-    PRISM_CHECK(field != "seed", "sweep",
-                "expected a field that all runs share in --set; found seed; give the seeds in the field \"seeds\" of "
-                "the sweep.");
+  for (const auto& [field, value] : overrides) check_is_no_seed(field, "--set");
   const auto source = file.recipe.is_string() ? path.parent_path() / file.recipe.get<std::string>() : path;
   const Json base = file.recipe.is_string() ? read_json(source.string()) : file.recipe;
   Sweep sweep{{}, file.seeds, file.keep == "checkpoints"};
   const auto shared = overrides_from(file.set, "set");
   std::vector<StartRecord> data;
   for (const auto& arm : variations_of(file))
-    sweep.arms.push_back({arm.name, recipe_of(arm, base, source.string(), shared, overrides, data.emplace_back()),
-                          arm.seeds.empty() ? file.seeds : arm.seeds});
+    sweep.arms.push_back(
+        {arm.name, recipe_of(arm, base, source.string(), shared, overrides, data.emplace_back()), arm.seeds});
   check_arms(sweep, data);
   if (file.baseline.empty()) return sweep;
   std::map<std::string, size_t> places;

@@ -51,6 +51,7 @@ TEST_P(Flash, EqualsTheDefinitionAcrossTilesAndBlocks) {
   expect_equal_in_every_type({.queries = 100, .keys = 600, .key_dim = 24, .value_dim = 24});
   expect_equal_in_every_type({.queries = 97, .keys = 530, .key_dim = 264, .value_dim = 264});
   expect_equal_in_every_type({.queries = 1, .keys = 1});
+  expect_equal_in_every_type({.queries = 1, .keys = 257, .key_dim = 32, .value_dim = 32});
   expect_equal_in_every_type({.queries = 1, .keys = 513, .key_dim = 32, .value_dim = 32});
   expect_equal_in_every_type({.queries = 70, .keys = 1100, .key_dim = 16, .value_dim = 24});
   expect_equal_in_every_type({.queries = 12, .keys = 5});  // the first queries see no key
