@@ -14,7 +14,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 study=runs/study
 records=docs/results/study
 sweeps=(learning_rates ablation ablation_rest muon_rates muon muon_rest muon_seeds muon_slow order_rates order order_rest order_cpu small_rates small novels ladder_small ladder_rates ladder_batch ladder_own_rates ladder_own_rates_rest
-  budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest
+  budgets_rates_snli budgets_rates_ag_news budgets_snli budgets_snli_rest budgets_ag_news budgets_ag_news_rest budgets_dbpedia14 budgets_yelp_full budgets_imdb
+  budgets_lookups budgets_controls budgets_data budgets_shapes
   mirrored_rates mirrored_rates_rest mirrored mirrored_rest mirrored_cpu mirrored_memory mirrored_memory_rest mirrored_donor mirrored_graft mirrored_fixed_rates mirrored_fixed mirrored_deep)
 
 # Sweeps with the same recipe and budget share the runs of their baseline.
@@ -98,6 +99,45 @@ for fields in texts:
 END
 }
 
+prepare_lookups() {  # a made task: 1, 2 or 4 keys are looked up among 16, and the class is the largest value found
+  local out=$study/budgets/lookups count
+  if [ -f $out/data.json ]; then return; fi
+  mkdir -p ${out}_texts
+  python3 - ${out}_texts << 'END'
+import json, random, sys
+
+random.seed(1)
+KEYS, VALUES = "bcdfghjklmnpqrst", "aeio"  # a word is a key and its value; bu asks for the value of b, zu for nothing
+
+def example(count):
+    largest = random.randrange(len(VALUES))  # equally many examples of each class, whatever the count
+    values = {key: random.randrange(len(VALUES)) for key in KEYS}
+    asked = random.sample(KEYS, count)
+    for key in asked:
+        values[key] = random.randint(0, largest)
+    values[random.choice(asked)] = largest
+    words = [key + VALUES[value] for key, value in values.items()]
+    questions = [key + "u" for key in asked] + ["zu"] * (4 - count)  # as long for every count
+    random.shuffle(words)
+    random.shuffle(questions)
+    return {"facts": " ".join(words), "questions": " ".join(questions), "label": VALUES[largest]}
+
+for name, rows in [("train", 24000), ("test", 3000)]:
+    examples = {count: [example(count) for _ in range(rows // 3)] for count in (1, 2, 4)}
+    mixed = [row for rows_of_count in zip(*examples.values()) for row in rows_of_count]
+    for file, of in [(name, mixed)] + [(f"{name}_{count}", examples[count]) for count in examples]:
+        with open(f"{sys.argv[1]}/{file}.jsonl", "w", encoding="utf-8") as out:
+            out.writelines(json.dumps(row) + "\n" for row in of)
+END
+  # Each word becomes one token, after a space and at the start of a field.
+  grep -oE ' ?[a-z]{2}\b' ${out}_texts/train.jsonl > ${out}_texts/train.txt
+  $prism tokenizer train ${out}_texts/train.txt --vocab-size 512 --out ${out}_texts/tokenizer
+  for count in _1 _2 _4 ""; do  # prism analyse budgets reads the tests of one count
+    $prism tokenize "${out}_texts/train.jsonl" --test "${out}_texts/test$count.jsonl" --valid-share 0.05 --label label \
+      --text-fields facts,questions --tokenizer ${out}_texts/tokenizer --out "$out$count"
+  done
+}
+
 tokenize_labelled() {  # NAME OUT
   local data=$PRISM_DATA/$1 words=()
   case "$1" in
@@ -121,6 +161,7 @@ run_sweep() {
   case "$1" in
     novels) prepare_tokens runs/novels 8192 ;;
     ladder*) prepare_tokens runs/ladder 2048 ;;
+    budgets_lookups) prepare_lookups ;;
     budgets*) prepare_budgets ;;
     mirrored_memory*) prepare_memory ;;
     mirrored_graft) prepare_graft ;;
