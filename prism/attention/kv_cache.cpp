@@ -62,6 +62,20 @@ int64_t KvCache::open() {
   return found - sequences_.begin();
 }
 
+int64_t KvCache::fork(int64_t length, int64_t sequence) {
+  const int64_t number = open();
+  auto& forked = at(number);
+  const auto& from = at(sequence);
+  PRISM_ASSERT(length <= from.length, "kv_cache", "{} of {} positions", length, from.length);
+  for (const auto& layer : layers_) PRISM_ASSERT(layer.heads > 0, "kv_cache", "a fork of a layer with a head budget");
+  forked.length = length;
+  forked.pages.assign(from.pages.begin(), from.pages.begin() + static_cast<std::ptrdiff_t>(pages_for(length)));
+  for (const auto page : forked.pages) ++users_[static_cast<size_t>(page)];
+  if (!from.words.empty())
+    forked.words.assign(from.words.begin(), from.words.begin() + static_cast<std::ptrdiff_t>(length));
+  return number;
+}
+
 void KvCache::close(int64_t sequence) {
   auto& closed = at(sequence);
   release(closed, 0);
@@ -83,15 +97,32 @@ void KvCache::reserve(int64_t positions, int64_t sequence) {
   auto& pages = at(sequence).pages;
   const int64_t missing = pages_for(positions) - std::ssize(pages);
   if (missing > std::ssize(free_)) make_room(std::max(2 * pages_, pages_ + missing - std::ssize(free_)));
-  for (int64_t i = 0; i < missing; ++i) {
-    pages.push_back(free_.back());
-    free_.pop_back();
-  }
+  for (int64_t i = 0; i < missing; ++i) pages.push_back(take_page());
+}
+
+int32_t KvCache::take_page() {
+  if (free_.empty()) make_room(std::max<int64_t>(1, 2 * pages_));
+  const int32_t page = free_.back();
+  free_.pop_back();
+  users_[static_cast<size_t>(page)] = 1;
+  return page;
 }
 
 void KvCache::release(Sequence& sequence, int64_t positions) {
-  for (; std::ssize(sequence.pages) > pages_for(positions); sequence.pages.pop_back())
-    free_.push_back(sequence.pages.back());
+  for (; std::ssize(sequence.pages) > pages_for(positions); sequence.pages.pop_back()) {
+    const int32_t page = sequence.pages.back();
+    if (--users_[static_cast<size_t>(page)] == 0) free_.push_back(page);
+  }
+}
+
+void KvCache::own_next_page(Sequence& sequence) {
+  const auto next = static_cast<size_t>(sequence.length / kPage);
+  if (next >= sequence.pages.size() || users_[static_cast<size_t>(sequence.pages[next])] == 1) return;
+  const int32_t shared = sequence.pages[next], own = take_page();
+  for (auto& layer : layers_)
+    for (auto* tensor : tensors_of(layer.pages)) tensor->select(0, own).copy_(tensor->select(0, shared));
+  --users_[static_cast<size_t>(shared)];
+  sequence.pages[next] = own;
 }
 
 void KvCache::make_room(int64_t count) {
@@ -121,6 +152,7 @@ void KvCache::make_room(int64_t count) {
   std::vector<int32_t> added(static_cast<size_t>(count - pages_));
   std::iota(added.rbegin(), added.rend(), static_cast<int32_t>(pages_));
   free_.insert(free_.begin(), added.begin(), added.end());
+  users_.resize(static_cast<size_t>(count));
   pages_ = count;
 }
 
@@ -164,6 +196,7 @@ void KvCache::begin(const std::vector<SequenceRows>& rows) {
   size_t decoding = 0;
   for (const auto& [sequence, tokens, decodes, prompt_length] : rows) {
     auto& longer = at(sequence);
+    own_next_page(longer);
     reserve(longer.length + tokens, sequence);
     if (!longer.words.empty()) longer.words.resize(static_cast<size_t>(longer.length));  // a step that did not end
     total += tokens;

@@ -64,10 +64,14 @@ class KvCache {
 
   /// Opens an empty sequence. @return  its number.
   int64_t open();
-  /// Closes a sequence: its number and pages can be used again.
+  /// Opens a sequence with the first positions of another one. Both use the same pages; one that both hold is copied
+  /// when either writes to it. Not for layers with head budgets; the state of selectors is not taken over.
+  /// @return  its number.
+  int64_t fork(int64_t length, int64_t sequence);
+  /// Closes a sequence: its number, and the pages that no other sequence uses, can be used again.
   void close(int64_t sequence);
   int64_t length(int64_t sequence = 0) const { return at(sequence).length; }
-  /// Drops all positions of a sequence from `length` on. Its pages can be used again.
+  /// Drops all positions of a sequence from `length` on.
   void truncate(int64_t length, int64_t sequence = 0);
   /// Takes pages until a sequence has room for `positions`. Where none is free, the number of pages doubles at least.
   void reserve(int64_t positions, int64_t sequence = 0);
@@ -135,13 +139,18 @@ class KvCache {
   };
   Sequence& at(int64_t sequence);
   const Sequence& at(int64_t sequence) const;
+  /// A page that is free, for one sequence.
+  int32_t take_page();
   /// Gives back the pages that hold no position below `positions`.
   void release(Sequence& sequence, int64_t positions);
+  /// Copies the page with the sequence's next position if another sequence uses it too.
+  void own_next_page(Sequence& sequence);
   void add_group(int64_t first_row, const std::vector<SequenceRows>& rows, size_t first, size_t end);
 
   std::vector<Layer> layers_;
   std::vector<Sequence> sequences_;
-  std::vector<int32_t> free_;  ///< pages; the last is taken first
+  std::vector<int32_t> free_;   ///< pages; the last is taken first
+  std::vector<int32_t> users_;  ///< sequences that use each page
   int64_t pages_ = 0;
   torch::TensorOptions options_;
   std::vector<SequenceRows> rows_;  ///< of the step

@@ -41,31 +41,51 @@ void Engine::check(const EngineRequest& request) const {
 int64_t Engine::submit(EngineRequest request) {
   check(request);
   const int64_t first = request.unread;
-  sequences_[submitted_] = {.request = std::move(request), .first = first, .counts = {}};
+  const bool decodes = request.decodes_prompt;
+  sequences_[submitted_] = {.request = std::move(request), .first = first, .decodes = decodes, .counts = {}};
   return submitted_++;
+}
+
+int64_t Engine::reusable(int64_t sequence, const EngineRequest& request) const {
+  const auto& begun = sequences_.at(sequence);
+  PRISM_ASSERT(begun.has_ended && begun.cached >= 0, "engine", "sequence {} cannot be continued", sequence);
+  if (has_budgets_ || (selects_ && !request.reuses_selected)) return 0;
+  const auto before = cached(sequence);
+  const auto prompt = std::span<const int32_t>(request.tokens).subspan(static_cast<size_t>(request.unread));
+  // The last token is computed always, since its logits are needed.
+  const auto most = static_cast<std::ptrdiff_t>(std::min(before.size(), prompt.size() - 1));
+  const int64_t same = std::mismatch(before.begin(), before.begin() + most, prompt.begin()).first - before.begin();
+  return selects_ ? same / KvCache::kPage * KvCache::kPage : same;
 }
 
 void Engine::resume(int64_t sequence, EngineRequest request) {
   check(request);
+  const int64_t same = reusable(sequence, request), first = request.unread;
+  const bool decodes = request.decodes_prompt;
   auto& resumed = sequences_.at(sequence);
-  PRISM_ASSERT(resumed.has_ended && resumed.cached >= 0, "engine", "sequence {} cannot be resumed", sequence);
-  const auto before = cached(sequence);
-  const auto prompt = std::span<const int32_t>(request.tokens).subspan(static_cast<size_t>(request.unread));
-  int64_t same = 0;
-  if (!has_budgets_ && (!selects_ || request.reuses_selected)) {
-    // The last token is computed always, since its logits are needed.
-    const auto most = static_cast<std::ptrdiff_t>(std::min(before.size(), prompt.size() - 1));
-    same = std::mismatch(before.begin(), before.begin() + most, prompt.begin()).first - before.begin();
-    if (selects_) same = same / KvCache::kPage * KvCache::kPage;
-  }
   cache_.truncate(same, resumed.cached);
-  const int64_t first = request.unread;
   cache_.reserve(positions_of(request), resumed.cached);
-  resumed = {.request = std::move(request), .first = first, .cached = resumed.cached, .counts = {.reused = same}};
+  resumed = {.request = std::move(request),
+             .first = first,
+             .cached = resumed.cached,
+             .decodes = decodes,
+             .counts = {.reused = same}};
+}
+
+int64_t Engine::fork(int64_t sequence, EngineRequest request) {
+  check(request);
+  // The selector's state of what is reused stays with the sequence that has computed it.
+  const int64_t same = selects_ ? 0 : reusable(sequence, request);
+  const int64_t forked = submit(std::move(request));
+  auto& begun = sequences_.at(forked);
+  begun.cached = same == 0 ? cache_.open() : cache_.fork(same, sequences_.at(sequence).cached);
+  cache_.reserve(positions_of(begun.request), begun.cached);
+  begun.counts.reused = same;
+  return forked;
 }
 
 int64_t Engine::restore(CachedPrompt prompt) {
-  Sequence restored{.request = {.tokens = std::move(prompt.tokens), .next = {}, .keeps = true}, .counts = {}};
+  Sequence restored{.request = {.tokens = std::move(prompt.tokens), .keeps = true}, .counts = {}};
   restored.cached = cache_.open();
   restored.has_ended = true;
   cache_.restore(prompt.positions, restored.cached);
@@ -110,24 +130,28 @@ int64_t Engine::chunk_of(const Sequence& sequence, int64_t left) const {
   return std::max<int64_t>(0, (past + left) / KvCache::kPage * KvCache::kPage - past);
 }
 
+bool Engine::begin(Sequence& sequence, int64_t& running) {
+  if (sequence.cached >= 0) return true;
+  if (running >= options_.sequences) return false;
+  ++running;
+  sequence.cached = cache_.open();
+  cache_.reserve(positions_of(sequence.request), sequence.cached);
+  return true;
+}
+
 std::vector<SequenceRows> Engine::next_rows(std::vector<Sequence*>& chosen) {
   std::vector<SequenceRows> rows;
-  int64_t running = 0;
+  int64_t running = std::count_if(sequences_.begin(), sequences_.end(),
+                                  [](const auto& each) { return each.second.cached >= 0 && !each.second.has_ended; });
   for (auto& [number, sequence] : sequences_) {
-    running += sequence.cached >= 0 && !sequence.has_ended;
-    if (sequence.has_ended || !sequence.decodes) continue;
+    if (sequence.has_ended || !sequence.decodes || !begin(sequence, running)) continue;
     chosen.push_back(&sequence);
     rows.push_back({.sequence = sequence.cached, .tokens = 1, .decodes = true});
   }
   int64_t left = options_.step_tokens;
   for (auto& [number, sequence] : sequences_) {
     if (sequence.has_ended || sequence.decodes) continue;
-    if (sequence.cached < 0) {
-      if (running == options_.sequences) break;
-      ++running;
-      sequence.cached = cache_.open();
-      cache_.reserve(positions_of(sequence.request), sequence.cached);
-    }
+    if (!begin(sequence, running)) continue;  // another one, which has begun, may follow
     const int64_t tokens = left > 0 ? chunk_of(sequence, left) : 0;
     if (tokens == 0) break;
     left -= tokens;
@@ -163,39 +187,55 @@ std::vector<Engine::Ended> Engine::step() {
   std::vector<Sequence*> chosen;
   const auto rows = next_rows(chosen);
   if (rows.empty()) return {};
-  const auto hidden_BTD = hidden_of(chosen, rows);
-  std::vector<Sequence*> served;  // those whose last token was computed
-  std::vector<int64_t> last;      // their last rows
-  int64_t end_row = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    end_row += rows[i].tokens;
-    if (pending(*chosen[i]) > 0) continue;
-    served.push_back(chosen[i]);
-    last.push_back(end_row - 1);
-  }
-  if (served.empty()) return {};
-  const auto row_R = torch::tensor(last, torch::kLong).to(hidden_BTD.device());
-  const auto logits_RV =
-      decoder_->head.logits(hidden_BTD[0].index_select(0, row_R)).to(torch::kCPU, torch::kFloat).contiguous();
+  const auto hidden_ND = hidden_of(chosen, rows)[0];
   std::exception_ptr failure;
-  for (size_t i = 0; i < served.size(); ++i) {
-    const auto logits_V = logits_RV[static_cast<int64_t>(i)];
+  const auto guarded = [&failure, this](Sequence& sequence, const auto& call) {
     try {
-      take(*served[i], {logits_V.const_data_ptr<float>(), static_cast<size_t>(logits_V.numel())});
+      call();
     } catch (...) {
-      end(*served[i]);
+      end(sequence);
       if (!failure) failure = std::current_exception();
     }
+  };
+  std::vector<Sequence*> asked;  // for their next token
+  std::vector<int64_t> last;     // their last rows
+  int64_t row = 0;
+  for (size_t i = 0; i < rows.size(); row += rows[i++].tokens) {
+    auto& sequence = *chosen[i];
+    guarded(sequence, [&] { hand_over(sequence, hidden_ND.narrow(0, row, rows[i].tokens)); });
+    if (sequence.has_ended || pending(sequence) > 0) continue;
+    if (!sequence.request.next) {
+      end(sequence);
+      continue;
+    }
+    asked.push_back(&sequence);
+    last.push_back(row + rows[i].tokens - 1);
+  }
+  if (!asked.empty()) {
+    const auto row_R = torch::tensor(last, torch::kLong).to(hidden_ND.device());
+    const auto logits_RV =
+        decoder_->head.logits(hidden_ND.index_select(0, row_R)).to(torch::kCPU, torch::kFloat).contiguous();
+    const auto choices = static_cast<size_t>(logits_RV.size(1));
+    for (size_t i = 0; i < asked.size(); ++i)
+      guarded(*asked[i], [&] { take(*asked[i], {logits_RV.const_data_ptr<float>() + i * choices, choices}); });
   }
   std::vector<Ended> ended;
   for (auto each = sequences_.begin(); each != sequences_.end();) {
     const auto& [number, sequence] = *each;
-    const bool ends = sequence.has_ended && std::find(served.begin(), served.end(), &sequence) != served.end();
+    const bool ends = sequence.has_ended && std::find(chosen.begin(), chosen.end(), &sequence) != chosen.end();
     if (ends) ended.push_back({number, sequence.counts});
     each = ends && !sequence.request.keeps ? sequences_.erase(each) : std::next(each);
   }
   if (failure) std::rethrow_exception(failure);
   return ended;
+}
+
+void Engine::hand_over(const Sequence& sequence, const torch::Tensor& hidden_ND) const {
+  const auto& request = sequence.request;
+  if (!request.take_hidden) return;
+  const int64_t rows = hidden_ND.size(0), begin = sequence.first + cache_.length(sequence.cached) - rows;
+  const int64_t skipped = std::clamp<int64_t>(request.hidden_from - begin, 0, rows);
+  if (skipped < rows) request.take_hidden(begin + skipped, hidden_ND.narrow(0, skipped, rows - skipped));
 }
 
 void Engine::take(Sequence& sequence, std::span<const float> logits_V) {
@@ -214,6 +254,7 @@ void Engine::take(Sequence& sequence, std::span<const float> logits_V) {
 void Engine::end(Sequence& sequence) {
   sequence.has_ended = true;
   sequence.request.next = {};
+  sequence.request.take_hidden = {};
   if (sequence.request.keeps) return;
   cache_.close(sequence.cached);
   sequence.cached = -1;

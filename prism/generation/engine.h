@@ -28,14 +28,21 @@ struct EngineOptions {
 /// The dtype of an engine's keys and values.
 torch::ScalarType cache_type_of(const DecoderImpl& decoder, const EngineOptions& options);
 
+/// Takes the hidden states [N, d_model] of some tokens of a sequence, the first of which is token `first`.
+using HiddenTaker = std::function<void(int64_t first, const torch::Tensor& hidden_ND)>;
+
 /// A sequence to compute.
 struct EngineRequest {
   std::vector<int32_t> tokens;  ///< the prompt
   int64_t unread = 0;           ///< its first tokens that are not read; less than all
   /// Gives the next token from the logits [V] of all choices, or std::nullopt, which ends the sequence. It may submit
-  /// further requests, but not cancel or resume any.
-  std::function<std::optional<int32_t>(std::span<const float>)> next;
-  int64_t room = 0;   ///< new tokens for which memory is reserved from the start
+  /// further requests, but not cancel or resume any. Without it the sequence ends after its prompt, and no logits are
+  /// computed.
+  std::function<std::optional<int32_t>(std::span<const float>)> next = {};
+  HiddenTaker take_hidden = {};  ///< called after each step that computed tokens from hidden_from on
+  int64_t hidden_from = 0;       ///< an index of `tokens`
+  bool decodes_prompt = false;   ///< computes one token of the prompt a step, with the kernels of decoding
+  int64_t room = 0;              ///< new tokens for which memory is reserved from the start
   int64_t slide = 0;  ///< tokens computed again, from position 0 on, when the context is full; 0: `next` must end first
   bool keeps = false;  ///< the sequence can be continued after its end (resume()) until it is cancelled
   /// With a selector, too, resume() reuses the common prefix, rounded down to a whole page; the selector then reads the
@@ -71,6 +78,10 @@ class Engine {
   /// Continues a sequence that has ended and keeps its tokens. What the new prompt has in common with them is not
   /// computed again, except with head budgets or a selector, which read whole prompts.
   void resume(int64_t sequence, EngineRequest request);
+  /// Submits a sequence that begins like one that has ended and keeps its tokens, which stays as it is. What they have
+  /// in common is neither computed nor stored again, as resume() says.
+  /// @return  the new sequence's number.
+  int64_t fork(int64_t sequence, EngineRequest request);
   /// Adds a sequence that has ended, for resume(). @return  its number.
   int64_t restore(CachedPrompt prompt);
   /// The tokens of a sequence that are cached from position 0 on.
@@ -99,6 +110,10 @@ class Engine {
     bool has_ended = false;
     SequenceCounts counts;
   };
+  /// The first tokens of a prompt that need not be computed behind what a sequence holds.
+  int64_t reusable(int64_t sequence, const EngineRequest& request) const;
+  /// Gives a sequence its place in the cache. @param running  sequences that have one. @return  false if none is left.
+  bool begin(Sequence& sequence, int64_t& running);
   /// Positions for which a request reserves memory.
   int64_t positions_of(const EngineRequest& request) const;
   /// Tokens that are not computed yet.
@@ -108,6 +123,8 @@ class Engine {
   /// The sequences of the next step, those that decode first; opens those that have waited.
   std::vector<SequenceRows> next_rows(std::vector<Sequence*>& chosen);
   torch::Tensor hidden_of(const std::vector<Sequence*>& chosen, const std::vector<SequenceRows>& rows);
+  /// Gives the request the hidden states that it takes. @param hidden_ND  of the step's tokens.
+  void hand_over(const Sequence& sequence, const torch::Tensor& hidden_ND) const;
   /// Appends the next token, or ends the sequence.
   void take(Sequence& sequence, std::span<const float> logits_V);
   void end(Sequence& sequence);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
@@ -65,6 +66,13 @@ class Checked {
     cache.close(sequence);
     EXPECT_EQ(cache.open(), sequence) << "the number is free again";
     whole(sequence) = {};
+  }
+  void fork(int64_t length, int64_t sequence) {
+    const int64_t forked = cache.fork(length, sequence);
+    whole_.resize(std::max(whole_.size(), static_cast<size_t>(forked) + 1));
+    whole(forked) = whole(sequence);
+    for (auto& layer : whole(forked))
+      for (auto* stored : {&layer.k, &layer.v}) *stored = stored->narrow(0, 0, length);
   }
   /// Returns true if a new row of each sequence would see all that was appended to it.
   void expect_whole() {
@@ -132,6 +140,27 @@ TEST(KvCache, UsesThePagesOfTruncatedAndClosedSequencesAgain) {
     checked.expect_whole();
   }
   EXPECT_EQ(checked.cache.pages(0, {}).k_BGSD.const_data_ptr(), before) << "no more memory was needed";
+}
+
+TEST(KvCache, CopiesAPageThatForksShareWhenEitherWrites) {
+  torch::manual_seed(1);
+  Checked checked({.sequences = 1, .positions = 12 * KvCache::kPage});
+  checked.step({{.sequence = 0, .tokens = 300}});
+  checked.fork(300, 0);  // sequence 1
+  checked.fork(128, 0);  // sequence 2, whole pages alone
+  checked.fork(200, 1);  // sequence 3
+  const auto* before = checked.cache.pages(0, {}).k_BGSD.const_data_ptr();
+  checked.step({{.sequence = 1, .tokens = 1, .decodes = true},
+                {.sequence = 3, .tokens = 1, .decodes = true},
+                {.sequence = 0, .tokens = 5},
+                {.sequence = 2, .tokens = 140}});
+  checked.truncate(130, 0);  // back into a page that others use
+  checked.step({{.sequence = 0, .tokens = 40}, {.sequence = 3, .tokens = 200}});
+  checked.expect_whole();
+  checked.open_again(0);
+  checked.step({{.sequence = 0, .tokens = 400}, {.sequence = 1, .tokens = 3}});
+  checked.expect_whole();
+  EXPECT_EQ(checked.cache.pages(0, {}).k_BGSD.const_data_ptr(), before) << "14 pages without sharing";
 }
 
 TEST(KvCache, ForgetsAStepThatDoesNotEnd) {

@@ -139,6 +139,61 @@ TEST(Engine, ComputesWhatAPromptHasBeyondTheLastOne) {
   EXPECT_EQ(second, alone(decoder, prompt, 4)) << "behind a cached prefix";
 }
 
+TEST(Engine, ForksASequenceThatStaysAsItIs) {
+  for (const bool freezes : {true, false}) {
+    auto decoder = freezes ? frozen_decoder(600) : tiny_decoder(600);
+    const auto prefix = random_prompt(200, 1);
+    Engine engine(decoder, {.sequences = 2, .step_tokens = 256});
+    const auto sequence = engine.submit({.tokens = prefix, .keeps = true});
+    run(engine);
+    std::vector<std::vector<int32_t>> prompts;
+    std::vector<Logits> found(4);
+    for (const int64_t more : {1, 2, 3, 4}) {
+      auto& prompt =
+          prompts.emplace_back(prefix.begin(), prefix.end() - more);  // the third fork ends where the first differs
+      const auto rest = random_prompt(150, more);
+      prompt.insert(prompt.end(), rest.begin(), rest.end());
+      engine.fork(sequence, likeliest_of(prompt, 6, found[static_cast<size_t>(more) - 1]));
+    }
+    run(engine);
+    EXPECT_EQ(engine.cached(sequence).size(), 200u);
+    engine.cancel(sequence);
+    for (size_t i = 0; i < 4; ++i) {
+      const auto single = alone(decoder, prompts[i], 6);
+      EXPECT_LT(distance(found[i], single), kRounding) << i;
+      if (freezes && PackedWeight::prompt_type()) {
+        EXPECT_EQ(found[i], single) << i;
+      }
+    }
+  }
+}
+
+TEST(Engine, HandsOverTheHiddenStatesOfPromptsAndDecodedTokens) {
+  const torch::NoGradGuard no_gradients;
+  auto decoder = tiny_decoder(400);
+  const auto text = random_prompt(300, 1);
+  const auto ids = torch::tensor(std::vector<int64_t>(text.begin(), text.end()), torch::kLong).unsqueeze(0);
+  const auto expected_ND = decoder(ids, {})[0];
+  for (const bool decodes : {false, true}) {
+    Engine engine(decoder, {.step_tokens = 128});
+    int64_t next = 250;
+    engine.submit({.tokens = text,
+                   .take_hidden =
+                       [&](int64_t first, const torch::Tensor& hidden_ND) {
+                         EXPECT_EQ(first, next);
+                         next += hidden_ND.size(0);
+                         const auto expected = expected_ND.narrow(0, first, hidden_ND.size(0));
+                         EXPECT_LT((hidden_ND - expected).abs().max().item<double>(), kRounding);
+                       },
+                   .hidden_from = 250,
+                   .decodes_prompt = decodes});
+    int64_t steps = 0;
+    for (; !engine.is_idle(); ++steps) engine.step();
+    EXPECT_EQ(next, 300);
+    EXPECT_EQ(steps, decodes ? 300 : 3);
+  }
+}
+
 TEST(Engine, ServesHeadBudgetsAndSelectorsSequenceBySequence) {
   Prefill sparse({.selector = "spectral", .settings = {{"p", 0.5}, {"block_size", 32}}});
   for (const bool selects : {true, false}) {
@@ -203,10 +258,9 @@ TEST(Engine, ServesTheOthersWhenARequestThrowsOrIsCancelled) {
 TEST(Engine, RefusesWrongRequestsAndOptions) {
   auto decoder = tiny_decoder(64);
   Engine engine(decoder);
-  EXPECT_REFUSED(engine.submit({.tokens = {}, .next = {}}), "expected a prompt of at least one token");
-  EXPECT_REFUSED(engine.submit({.tokens = {1, 2}, .unread = 2, .next = {}}), "expected a prompt of at least one token");
-  EXPECT_REFUSED(engine.submit({.tokens = random_prompt(65, 1), .next = {}}),
-                 "at most 64 tokens, the model's context; found 65");
+  EXPECT_REFUSED(engine.submit({.tokens = {}}), "expected a prompt of at least one token");
+  EXPECT_REFUSED(engine.submit({.tokens = {1, 2}, .unread = 2}), "expected a prompt of at least one token");
+  EXPECT_REFUSED(engine.submit({.tokens = random_prompt(65, 1)}), "at most 64 tokens, the model's context; found 65");
   EXPECT_REFUSED(Engine(decoder, {.sequences = 0}), "expected at least 1 sequence");
   EXPECT_REFUSED(Engine(decoder, {.step_tokens = 100}), "expected a multiple of 128");
   EXPECT_TRUE(engine.is_idle());
