@@ -194,7 +194,7 @@ void KvCache::begin(const std::vector<SequenceRows>& rows) {
   groups_.clear();
   int64_t total = 0;
   size_t decoding = 0;
-  for (const auto& [sequence, tokens, decodes, prompt_length] : rows) {
+  for (const auto& [sequence, tokens, decodes, prompt_length, draw] : rows) {
     auto& longer = at(sequence);
     own_next_page(longer);
     reserve(longer.length + tokens, sequence);
@@ -226,7 +226,7 @@ void KvCache::add_group(int64_t first_row, const std::vector<SequenceRows>& rows
   for (size_t i = first; i < end; ++i) most = std::max<int64_t>(most, std::ssize(at(rows[i].sequence).pages));
   const auto table_BN = at::zeros({batch, most}, torch::kInt), lengths_B = at::empty({batch}, torch::kInt);
   for (int64_t b = 0; b < batch; ++b) {
-    const auto& [sequence, tokens, decodes, prompt_length] = rows[first + static_cast<size_t>(b)];
+    const auto& [sequence, tokens, decodes, prompt_length, draw] = rows[first + static_cast<size_t>(b)];
     const auto& pages = at(sequence).pages;
     std::copy(pages.begin(), pages.end(), table_BN.mutable_data_ptr<int32_t>() + b * most);
     lengths_B.mutable_data_ptr<int32_t>()[b] = static_cast<int32_t>(at(sequence).length + tokens);

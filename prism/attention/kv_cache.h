@@ -28,6 +28,7 @@ struct SequenceRows {
   int64_t tokens = 0;         ///< its rows, which follow those of the sequence before
   bool decodes = false;       ///< its only row is decoded, not part of a prompt; such sequences come first
   int64_t prompt_length = 0;  ///< length of the prompt that these rows are a chunk of; 0: it ends with them
+  int64_t draw = 0;           ///< the row of random head budgets that it takes (BudgetNoise)
 };
 
 /// Positions of a sequence, copied out of a cache.

@@ -9,7 +9,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/statistics.h"
-#include "prism/evaluation/window_reader.h"
+#include "prism/generation/scorer.h"
 
 namespace prism {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kDivergence = "divergence";
 /// Rows of logits computed together.
 constexpr int64_t kLogitRows = 256;
-/// Windows read together: enough for decoding to read the weights seldom, few enough for the cache.
+/// Windows scored together: enough for decoding to read the weights seldom, few enough for their hidden states.
 constexpr int64_t kMostWindows = 32, kMostPositions = 16384;
 
 /// The divergences of one role, prediction by prediction.
@@ -78,18 +78,20 @@ std::vector<TextWindow> counted_windows(const TokenizedText& text, const TextWin
 /// Both models with their readers, and what they have found so far.
 class ModelPair {
  public:
-  ModelPair(const Decoder& reference, const Decoder& model, const KvCacheOptions& cache, Prefill* prefill)
+  ModelPair(const Decoder& reference, const Decoder& model, std::optional<torch::ScalarType> cache_type,
+            Prefill* prefill)
       : reference_(reference),
         model_(model),
-        reader_of_reference_(reference, {.type = reference->compute_type(), .device = reference->device()}),
-        reader_(model, cache, prefill) {}
+        scorer_of_reference_(reference),
+        scorer_(model, {.prefill = prefill, .cache_type = cache_type}) {}
 
-  void add(std::span<const int32_t> tokens, std::span<const TextWindow> windows,
-           const std::function<void(int64_t)>& on_step) {
-    using Role = WindowReader::Role;
-    const auto reference_ND = reader_of_reference_.read(tokens, windows, Role::prompt, on_step);
-    const auto prompt_ND = reader_.read(tokens, windows, Role::prompt, on_step);
-    const auto decoded_ND = reader_.read(tokens, windows, Role::decoded, on_step);
+  void add(const std::vector<int32_t>& tokens, std::span<const TextWindow> windows, const Scorer::OnStep& on_step) {
+    std::vector<ScoreRequest> requests;
+    for (const auto& each : windows) requests.push_back(score_request(tokens, each));
+    const auto reference_ND = scorer_of_reference_.hidden(requests, on_step);
+    const auto prompt_ND = scorer_.hidden(requests, on_step);
+    for (auto& each : requests) each.decodes = true;
+    const auto decoded_ND = scorer_.hidden(requests, on_step);
     for (int64_t first = 0, all = reference_ND.size(0); first < all; first += kLogitRows) {
       check_not_stopped(kDivergence);
       const auto piece = [&](const torch::Tensor& rows_ND) {
@@ -110,7 +112,7 @@ class ModelPair {
 
  private:
   Decoder reference_, model_;
-  WindowReader reader_of_reference_, reader_;
+  Scorer scorer_of_reference_, scorer_;
 };
 
 }  // namespace
@@ -142,7 +144,8 @@ std::vector<std::string> DivergenceResult::conventions() const {
 }
 
 DivergenceResult evaluate_divergence(const Decoder& reference, const Decoder& model, const Tokenizer& tokenizer,
-                                     TextSource& source, const DivergenceOptions& options, const KvCacheOptions& cache,
+                                     TextSource& source, const DivergenceOptions& options,
+                                     std::optional<torch::ScalarType> cache_type,
                                      const std::function<void(const DivergenceProgress&)>& on_progress,
                                      Prefill* prefill) {
   const torch::NoGradGuard no_gradients;
@@ -155,7 +158,7 @@ DivergenceResult evaluate_divergence(const Decoder& reference, const Decoder& mo
 
   DivergenceProgress progress;
   for (const auto& each : windows) progress.tokens_total += 3 * each.window.length;
-  ModelPair pair(reference, model, cache, prefill);
+  ModelPair pair(reference, model, cache_type, prefill);
   const auto on_step = [&](int64_t tokens) {
     check_not_stopped(kDivergence);
     progress.tokens += tokens;

@@ -1,6 +1,6 @@
 // How far a model's distributions of the next token are from those of a reference, as when its weights are quantised.
 //
-//   auto result = evaluate_divergence(reference.decoder, model.decoder, *model.tokenizer, text, {}, cache);
+//   auto result = evaluate_divergence(reference.decoder, model.decoder, *model.tokenizer, text, {}, torch::kChar);
 //   fmt::print("{:.4f} nats in prompts, {:.4f} decoded", result.prompt.mean, result.decoded.mean);
 #pragma once
 
@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "prism/attention/kv_cache.h"
 #include "prism/attention/prefill.h"
 #include "prism/evaluation/text_windows.h"
 #include "prism/models/decoder.h"
@@ -75,14 +75,15 @@ struct DivergenceProgress {
 /// of logits are in memory.
 ///
 /// @param reference    e.g. the same model in float32.
-/// @param cache        type and device of the model's keys and values.
+/// @param cache_type   of the model's keys and values (EngineOptions).
 /// @param on_progress  if given, called after every step.
 /// @param prefill      how the model reads prompts, and in what chunks; null: dense, whole windows.
 /// @throws InputError for head budgets, which decide by a prompt that decoding does not have; vocabularies of different
 ///         sizes; a text without predictions that count; a negative skip or number of tokens; and as
 ///         evaluate_perplexity(). FailedError for a divergence that is not finite, or at SIGINT or SIGTERM.
 DivergenceResult evaluate_divergence(const Decoder& reference, const Decoder& model, const Tokenizer& tokenizer,
-                                     TextSource& text, const DivergenceOptions& options, const KvCacheOptions& cache,
+                                     TextSource& text, const DivergenceOptions& options,
+                                     std::optional<torch::ScalarType> cache_type,
                                      const std::function<void(const DivergenceProgress&)>& on_progress = {},
                                      Prefill* prefill = nullptr);
 

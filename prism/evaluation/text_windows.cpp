@@ -113,6 +113,17 @@ std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_
   return windows;
 }
 
+ScoreRequest score_request(const std::vector<int32_t>& tokens, const TextWindow& each) {
+  const auto& [window, document, begin] = each;
+  // The tokens before the window tell which word it opens in.
+  const auto first = tokens.begin() + begin, last = tokens.begin() + window.begin + window.length + 1;
+  const int64_t unread = window.begin - begin;
+  return {.tokens = {first, last},
+          .scored_from = unread + window.counted_from + 1,
+          .unread = unread,
+          .budget_tokens = window.counted_from + 1};
+}
+
 void check_not_stopped(const char* operation) {
   if (stop_signal() != 0) throw FailedError(operation, "stopped by a signal; no figure was computed.");
 }

@@ -10,6 +10,7 @@
 
 #include "prism/data/text_source.h"
 #include "prism/evaluation/windows.h"
+#include "prism/generation/scorer.h"
 #include "prism/tokenizer/tokenizer.h"
 
 namespace prism {
@@ -57,6 +58,10 @@ struct TextWindow {
 /// All windows of a text, the longest first. Rows of a batch then have nearly the same length, and the batch that needs
 /// the most memory comes first. @throws InputError if there is none.
 std::vector<TextWindow> cut_text(const TokenizedText& text, int64_t size, int64_t stride, const char* operation);
+
+/// What a scorer computes for a window. Head budgets read the tokens before the window's first counted prediction, and
+/// the token that it is made from. @param tokens  of the whole text.
+ScoreRequest score_request(const std::vector<int32_t>& tokens, const TextWindow& window);
 
 /// @throws FailedError at SIGINT or SIGTERM (core/stop.h).
 void check_not_stopped(const char* operation);

@@ -75,7 +75,7 @@ void Engine::resume(int64_t sequence, EngineRequest request) {
 int64_t Engine::fork(int64_t sequence, EngineRequest request) {
   check(request);
   // The selector's state of what is reused stays with the sequence that has computed it.
-  const int64_t same = selects_ ? 0 : reusable(sequence, request);
+  const int64_t same = can_share() ? reusable(sequence, request) : 0;
   const int64_t forked = submit(std::move(request));
   auto& begun = sequences_.at(forked);
   begun.cached = same == 0 ? cache_.open() : cache_.fork(same, sequences_.at(sequence).cached);
@@ -146,7 +146,7 @@ std::vector<SequenceRows> Engine::next_rows(std::vector<Sequence*>& chosen) {
   for (auto& [number, sequence] : sequences_) {
     if (sequence.has_ended || !sequence.decodes || !begin(sequence, running)) continue;
     chosen.push_back(&sequence);
-    rows.push_back({.sequence = sequence.cached, .tokens = 1, .decodes = true});
+    rows.push_back({.sequence = sequence.cached, .tokens = 1, .decodes = true, .draw = sequence.request.draw});
   }
   int64_t left = options_.step_tokens;
   for (auto& [number, sequence] : sequences_) {
@@ -158,7 +158,8 @@ std::vector<SequenceRows> Engine::next_rows(std::vector<Sequence*>& chosen) {
     chosen.push_back(&sequence);
     rows.push_back({.sequence = sequence.cached,
                     .tokens = tokens,
-                    .prompt_length = cache_.length(sequence.cached) + pending(sequence)});
+                    .prompt_length = cache_.length(sequence.cached) + pending(sequence),
+                    .draw = sequence.request.draw});
   }
   return rows;
 }
@@ -166,6 +167,7 @@ std::vector<SequenceRows> Engine::next_rows(std::vector<Sequence*>& chosen) {
 torch::Tensor Engine::hidden_of(const std::vector<Sequence*>& chosen, const std::vector<SequenceRows>& rows) {
   int64_t total = 0;
   for (const auto& each : rows) total += each.tokens;
+  computed_ += total;
   const auto tokens_BT = at::empty({1, total}, torch::kLong);
   auto* token = tokens_BT.mutable_data_ptr<int64_t>();
   ForwardContext context;
@@ -173,11 +175,15 @@ torch::Tensor Engine::hidden_of(const std::vector<Sequence*>& chosen, const std:
   context.prefill = prefill_;
   context.rows = rows;
   context.word_opening_B = at::empty({std::ssize(rows)}, torch::kLong);
+  if (has_budgets_) context.prompts_B = at::empty({std::ssize(rows)}, torch::kInt);
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::span<const int32_t> all(chosen[i]->request.tokens);
     const auto past = static_cast<size_t>(chosen[i]->first + cache_.length(rows[i].sequence));
     token = std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(past), rows[i].tokens, token);
     context.word_opening_B.mutable_data_ptr<int64_t>()[i] = decoder_->word_opening(all.first(past));
+    if (!has_budgets_) continue;
+    const int64_t read = chosen[i]->request.budget_tokens;
+    context.prompts_B.mutable_data_ptr<int32_t>()[i] = static_cast<int32_t>(read > 0 ? read : rows[i].tokens);
   }
   return decoder_(tokens_BT, context);
 }

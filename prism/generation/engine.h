@@ -42,6 +42,8 @@ struct EngineRequest {
   HiddenTaker take_hidden = {};  ///< called after each step that computed tokens from hidden_from on
   int64_t hidden_from = 0;       ///< an index of `tokens`
   bool decodes_prompt = false;   ///< computes one token of the prompt a step, with the kernels of decoding
+  int64_t budget_tokens = 0;     ///< first tokens that are read and that head budgets decide by; 0: the prompt
+  int64_t draw = 0;              ///< of random head budgets: another one gives other heads (BudgetNoise::first_row)
   int64_t room = 0;              ///< new tokens for which memory is reserved from the start
   int64_t slide = 0;  ///< tokens computed again, from position 0 on, when the context is full; 0: `next` must end first
   bool keeps = false;  ///< the sequence can be continued after its end (resume()) until it is cancelled
@@ -98,6 +100,10 @@ class Engine {
   /// Computes one flat batch. @return  the sequences that ended.
   /// @throws what a request's `next` throws, after the other sequences have been served; its sequence ends.
   std::vector<Ended> step();
+  /// Tokens that the steps so far have computed.
+  int64_t computed() const { return computed_; }
+  /// Returns true if fork() reuses what sequences have in common: without a selector and without head budgets.
+  bool can_share() const { return !selects_ && !has_budgets_; }
   /// Returns true if no sequence waits for a step.
   bool is_idle() const;
 
@@ -136,7 +142,7 @@ class Engine {
   bool selects_, has_budgets_;  ///< either reads prompts in one piece
   KvCache cache_;
   std::map<int64_t, Sequence> sequences_;
-  int64_t submitted_ = 0;
+  int64_t submitted_ = 0, computed_ = 0;
 };
 
 }  // namespace prism

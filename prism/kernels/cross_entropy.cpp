@@ -133,18 +133,26 @@ Tensor head_cross_entropy(const Tensor& hidden, const Tensor& weight, const Tens
   return HeadCrossEntropyFunction::apply(hidden, weight, cast, labels.contiguous(), lse_weight);
 }
 
-Tensor head_token_losses(const Tensor& hidden, const std::vector<int64_t>& shape,
-                         const std::function<Tensor(const Tensor&)>& product, const Tensor& labels_given) {
-  check("head_token_losses", hidden, shape, labels_given);
+TokenScores head_token_scores(const Tensor& hidden, const std::vector<int64_t>& shape,
+                              const std::function<Tensor(const Tensor&)>& product, const Tensor& labels_given,
+                              bool with_top) {
+  check("head_token_scores", hidden, shape, labels_given);
   torch::NoGradGuard no_gradients;
-  auto losses = torch::empty({hidden.size(0)}, hidden.options().dtype(wide_type(hidden)));
+  TokenScores scores;
+  scores.losses_N = torch::empty({hidden.size(0)}, hidden.options().dtype(wide_type(hidden)));
+  if (with_top) scores.is_top_N = torch::empty({hidden.size(0)}, hidden.options().dtype(torch::kBool));
   const auto labels = labels_given.contiguous();
   const auto bytes = shape[0] * static_cast<int64_t>(sizeof(float));
   for_each_chunk(hidden.size(0), bytes, [&](int64_t first, int64_t rows) {
     const auto logits = product(hidden.narrow(0, first, rows));
-    losses.narrow(0, first, rows).copy_(losses_of(logits, labels.narrow(0, first, rows), std::nullopt, 0));
+    const auto labels_of_rows = labels.narrow(0, first, rows);
+    if (with_top) {
+      const auto own = logits.gather(1, labels_of_rows.clamp_min(0).unsqueeze(1)).squeeze(1);
+      scores.is_top_N.narrow(0, first, rows).copy_(own.ge(logits.amax(1)).logical_and_(labels_of_rows.ge(0)));
+    }
+    scores.losses_N.narrow(0, first, rows).copy_(losses_of(logits, labels_of_rows, std::nullopt, 0));
   });
-  return losses;
+  return scores;
 }
 
 Tensor head_cross_entropy_plain(const Tensor& hidden, const Tensor& weight, const Tensor& labels, double lse_weight) {

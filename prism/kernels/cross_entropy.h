@@ -29,12 +29,19 @@ namespace prism {
 torch::Tensor head_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& weight, const torch::Tensor& cast,
                                  const torch::Tensor& labels, double lse_weight = 0);
 
-/// The unreduced losses with lse_weight 0, without gradients: [N] float32, 0 for ignored rows.
+/// How the head predicts each label.
+struct TokenScores {
+  torch::Tensor losses_N;  ///< float32 (float64 for float64), as above with lse_weight 0; 0 for ignored rows
+  torch::Tensor is_top_N;  ///< bool, whether no logit is larger than the label's; false for ignored rows
+};
+
+/// Without gradients.
 /// @param shape    of W, [V, d].
 /// @param product  maps some rows [n, d] of `hidden` to their logits [n, V].
-torch::Tensor head_token_losses(const torch::Tensor& hidden, const std::vector<int64_t>& shape,
-                                const std::function<torch::Tensor(const torch::Tensor&)>& product,
-                                const torch::Tensor& labels);
+/// @param with_top  false: is_top_N is undefined.
+TokenScores head_token_scores(const torch::Tensor& hidden, const std::vector<int64_t>& shape,
+                              const std::function<torch::Tensor(const torch::Tensor&)>& product,
+                              const torch::Tensor& labels, bool with_top);
 
 /// head_cross_entropy() from the full logits; the reference for tests.
 torch::Tensor head_cross_entropy_plain(const torch::Tensor& hidden, const torch::Tensor& weight,

@@ -1,7 +1,5 @@
 #include "prism/models/language_model_head.h"
 
-#include "prism/kernels/cross_entropy.h"
-
 namespace prism {
 
 LanguageModelHead::LanguageModelHead(const Weight& embedding)
@@ -31,11 +29,20 @@ torch::Tensor LanguageModelHead::loss(const torch::Tensor& hidden_BTD, const tor
                             labels_BT.flatten().to(hidden_BTD.device()), z_loss);
 }
 
-torch::Tensor LanguageModelHead::token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) const {
+TokenScores LanguageModelHead::scores(const torch::Tensor& hidden_ND, const torch::Tensor& labels_N,
+                                      bool with_top) const {
   const auto product = [&](const torch::Tensor& hidden) { return scored_logits(hidden); };
-  const auto losses = head_token_losses(hidden_BTD.flatten(0, 1), weight().shape(), product,
-                                        labels_BT.flatten().to(hidden_BTD.device()));
-  return losses.view(labels_BT.sizes()).cpu();
+  return head_token_scores(hidden_ND, weight().shape(), product, labels_N.to(hidden_ND.device()), with_top);
+}
+
+torch::Tensor LanguageModelHead::token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) const {
+  const auto found = scores(hidden_BTD.flatten(0, 1), labels_BT.flatten(), /*with_top=*/false);
+  return found.losses_N.view(labels_BT.sizes()).cpu();
+}
+
+TokenScores LanguageModelHead::token_scores(const torch::Tensor& hidden_ND, const torch::Tensor& labels_N) const {
+  const auto found = scores(hidden_ND, labels_N, /*with_top=*/true);
+  return {found.losses_N.cpu(), found.is_top_N.cpu()};
 }
 
 }  // namespace prism

@@ -1,11 +1,12 @@
 // The language-model head: maps hidden states to logits and losses.
 #pragma once
 
+#include "prism/kernels/cross_entropy.h"
 #include "prism/layers/linear.h"
 
 namespace prism {
 
-// B batch, T positions, V vocabulary
+// B batch, T positions, N rows, V vocabulary
 class LanguageModelHead {
  public:
   /// A head with its own weight, which is not initialised.
@@ -25,11 +26,15 @@ class LanguageModelHead {
   torch::Tensor loss(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT, double z_loss = 0) const;
   /// Cross-entropy of each label in nats, [B, T] float32 on the CPU; 0 for labels of -1. Not differentiable.
   torch::Tensor token_losses(const torch::Tensor& hidden_BTD, const torch::Tensor& labels_BT) const;
+  /// Cross-entropy of each label, and whether it is the likeliest token, on the CPU. Not differentiable.
+  TokenScores token_scores(const torch::Tensor& hidden_ND, const torch::Tensor& labels_N) const;
 
   void visit(WeightVisitor& v) const { projection_.visit(v); }
   const Weight& weight() const { return projection_.weight; }
 
  private:
+  TokenScores scores(const torch::Tensor& hidden_ND, const torch::Tensor& labels_N, bool with_top) const;
+
   Linear projection_;
 };
 

@@ -99,7 +99,7 @@ torch::Tensor Trunk::find_word_positions(const torch::Tensor& tokens_BT, const F
   std::vector<torch::Tensor> found;  // of each sequence, [1, its tokens]
   int64_t first = 0;
   for (size_t i = 0; i < context.rows.size(); ++i) {
-    const auto& [sequence, count, decodes, prompt_length] = context.rows[i];
+    const auto& [sequence, count, decodes, prompt_length, draw] = context.rows[i];
     const int64_t own = context.cache->word_opening(sequence);
     const auto opening = own >= 0              ? at::full({1}, own, tokens.options())
                          : opening_B.defined() ? opening_B.narrow(0, static_cast<int64_t>(i), 1)

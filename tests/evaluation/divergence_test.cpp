@@ -10,7 +10,7 @@
 
 #include "prism/core/error.h"
 #include "prism/core/files.h"
-#include "prism/evaluation/window_reader.h"
+#include "prism/evaluation/windows.h"
 #include "tests/core/message_of.h"
 #include "tests/core/temporary_folder.h"
 #include "tests/generation/tiny_model.h"
@@ -30,8 +30,7 @@ TextSource source_of(const std::string& content) {
 DivergenceResult compare(const Decoder& reference, const Decoder& model, const DivergenceOptions& options = {},
                          const std::string& content = kTale, Prefill* prefill = nullptr) {
   auto source = source_of(content);
-  return evaluate_divergence(reference, model, tiny_tokenizer(), source, options, {.type = model->compute_type()}, {},
-                             prefill);
+  return evaluate_divergence(reference, model, tiny_tokenizer(), source, options, {}, {}, prefill);
 }
 
 /// The tiny decoder with packed weights, or with products in bfloat16 where this processor has no kernels for them.

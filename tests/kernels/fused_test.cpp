@@ -305,9 +305,9 @@ TEST(LinearKernel, SendsTheGradientToTheMasterWeight) {
   EXPECT_EQ(master.grad().scalar_type(), torch::kFloat);
 }
 
-Tensor token_losses_of(const Tensor& hidden, const Tensor& weight, const Tensor& labels) {
+TokenScores token_scores_of(const Tensor& hidden, const Tensor& weight, const Tensor& labels) {
   const auto product = [&](const Tensor& rows) { return at::linear(rows, weight); };
-  return head_token_losses(hidden, weight.sizes().vec(), product, labels);
+  return head_token_scores(hidden, weight.sizes().vec(), product, labels, /*with_top=*/true);
 }
 
 TEST(HeadCrossEntropy, EqualsThePlainLossAcrossChunksAndSkipsRowsWithoutLabel) {
@@ -317,9 +317,14 @@ TEST(HeadCrossEntropy, EqualsThePlainLossAcrossChunksAndSkipsRowsWithoutLabel) {
   auto labels = torch::randint(0, 700000, {40}, torch::kLong);
   labels[3] = -1;
   labels[39] = -1;
+  const auto top = at::linear(hidden.narrow(0, 4, 2), weight).argmax(1);
+  labels[5] = top[1];
+  labels[4] = top[0].item<int64_t>() == 0 ? 1 : 0;
   const auto plain = head_cross_entropy_plain(hidden.to(torch::kDouble), weight.to(torch::kDouble), labels);
   EXPECT_NEAR(head_cross_entropy(hidden, weight, weight, labels).item<double>(), plain.item<double>(), 1e-5);
-  const auto losses = token_losses_of(hidden, weight, labels);
+  const auto scores = token_scores_of(hidden, weight, labels);
+  for (const int64_t row : {3, 4, 5, 39}) EXPECT_EQ(scores.is_top_N[row].item<bool>(), row == 5) << row;
+  const auto& losses = scores.losses_N;
   EXPECT_EQ(losses[3].item<float>(), 0.0f);
   EXPECT_NEAR(losses.sum().item<double>() / 38, plain.item<double>(), 1e-5);
 }
@@ -357,7 +362,7 @@ TEST(HeadCrossEntropy, HasTheGradientsOfItsPlainVersionInDouble) {
 TEST(HeadCrossEntropy, RejectsLabelsOutsideTheVocabulary) {
   const auto hidden = torch::ones({2, 3}), weight = torch::ones({7, 3});
   EXPECT_THROW(head_cross_entropy(hidden, weight, weight, torch::tensor({1, 7}, torch::kLong)), InputError);
-  EXPECT_THROW(token_losses_of(hidden, weight, torch::tensor({7, 0}, torch::kLong)), InputError);
+  EXPECT_THROW(token_scores_of(hidden, weight, torch::tensor({7, 0}, torch::kLong)), InputError);
 }
 
 TEST(HeadCrossEntropy, ScalesBothGradientsAlikeInBfloat16) {

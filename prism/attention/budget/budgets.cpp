@@ -35,12 +35,12 @@ Budgets::Budgets(double tau, BudgetNoise noise) : Budgets(BudgetSchedule(), 1, n
   tau_ = tau;
 }
 
-torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads) const {
+torch::Tensor Budgets::normal(size_t layer, int64_t rows, int64_t heads, int64_t first) const {
   auto numbers_BH = at::empty({rows, heads}, torch::kDouble);
   auto* numbers = numbers_BH.mutable_data_ptr<double>();
   const uint64_t pass = mix64(mix64(static_cast<uint64_t>(noise_.step)) + layer);
   for (int64_t b = 0; b < rows; ++b) {
-    Random random(noise_.seed, mix64(pass + static_cast<uint64_t>(noise_.first_row + b)));
+    Random random(noise_.seed, mix64(pass + static_cast<uint64_t>(noise_.first_row + first + b)));
     for (int64_t h = 0; h < heads; ++h) {
       // Box and Muller; 1 - u is above 0.
       const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));

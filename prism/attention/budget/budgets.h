@@ -42,8 +42,8 @@ class Budgets {
   double tau() const { return tau_; }
   const BudgetSchedule& schedule() const { return schedule_; }
   double progress() const { return progress_; }
-  /// Standard normal numbers [rows, heads], float64.
-  torch::Tensor normal(size_t layer, int64_t rows, int64_t heads) const;
+  /// Standard normal numbers [rows, heads], float64. @param first  the first of the rows.
+  torch::Tensor normal(size_t layer, int64_t rows, int64_t heads, int64_t first = 0) const;
 
   /// The decisions by layer; those of layers without a budget are empty. Copies of this object share them.
   const std::vector<BudgetDecision>& decisions() const { return *decisions_; }

@@ -72,7 +72,8 @@ HeadWeights HeadBudget::decide(const torch::Tensor& x_BTD, const ForwardContext&
     const auto options = x_BTD.options().dtype(torch::kFloat);
     s_B = at::full({batch}, config_.share, options);
     p_BH = at::full({batch, heads_}, 1.0 / static_cast<double>(heads_), options);
-    order_BH = (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_).to(x_BTD.device());
+    const int64_t draw = context.rows.empty() ? 0 : context.rows[0].draw;
+    order_BH = (budgets != nullptr ? *budgets : Budgets(tau)).normal(index_, batch, heads_, draw).to(x_BTD.device());
   } else {
     const auto h_BD = summary(x_BTD, context);
     s_B = config_.kind == "learned" ? share(hidden.relu(h_BD)).squeeze(1).sigmoid()

@@ -117,8 +117,6 @@ void run_divergence(EvalWords& words) {
   Prefill prefill(words.prefill.options, costs);
   TextSource text(words.files, words.text);
   words.divergence.windows = words.windows;
-  const KvCacheOptions cache{.type = find_cache_type(words.cache_type).value_or(model.decoder->compute_type()),
-                             .device = model.decoder->device()};
 
   const Timer timer;
   std::optional<Progress> progress;
@@ -126,8 +124,8 @@ void run_divergence(EvalWords& words) {
     if (!progress) progress.emplace("divergence", state.tokens_total, "tokens");
     progress->update(state.tokens, state.mean == 0 ? "" : fmt::format("{:.6f} nats so far", state.mean));
   };
-  const auto result =
-      evaluate_divergence(reference, model.decoder, *model.tokenizer, text, words.divergence, cache, show, &prefill);
+  const auto result = evaluate_divergence(reference, model.decoder, *model.tokenizer, text, words.divergence,
+                                          find_cache_type(words.cache_type), show, &prefill);
   const double seconds = timer.seconds();
   progress.reset();  // clears its line
   const std::string dtype = compute_type_name(model.decoder->compute_type());
